@@ -1,0 +1,34 @@
+# make build   sets up the tool in .venv, then builds, proves and publishes an environment for this machine
+# make test    sets up what the tests need, then runs all of them
+# make bench   measures, as ratios within one run
+# make lint    ruff and mypy
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+PYTHON ?= python3
+
+.PHONY: build test bench lint clean
+
+build: .venv/ready
+	.venv/bin/provision build --site local
+
+test: lint
+	.venv/bin/pytest
+
+lint: .venv/ready-test
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+
+bench: .venv/ready
+	.venv/bin/python tools/bench.py
+
+.venv/ready: pyproject.toml tools/setup
+	PYTHON=$(PYTHON) tools/setup fast
+	touch $@
+
+.venv/ready-test: .venv/ready
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[fast,test]'
+	touch $@
+
+clean:
+	rm -rf .venv

@@ -1,0 +1,1 @@
+"""Backends: the steps that make an environment. Pure: they return steps."""

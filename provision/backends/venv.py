@@ -1,0 +1,172 @@
+"""The virtual environment backend: virtualenv, a locked install, Horovod compiled beside it.
+
+Steps have a strict order: Horovod is compiled against the framework that is really in the environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from provision.horovod.flags import CMAKE_WRAPPER, toolchain_file
+from provision.model.layout import EnvironmentId, Layout
+from provision.model.lock import Lock, Pin
+from provision.model.plan import (
+    Command,
+    FetchSource,
+    InstallWheel,
+    KeepWheel,
+    Operation,
+    Remove,
+    WriteFile,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """Everything the steps of one environment are made from."""
+
+    layout: Layout
+    environment: EnvironmentId
+    python: str
+    minor: str
+    tool_python: str
+    uv: str | None
+    cores: int
+    locks: tuple[Lock, ...]
+    """The framework's first; what each installs does not overlap."""
+    build_lock: Lock
+    horovod: Pin
+    flags: Mapping[str, str]
+    mpicxx: str
+    runpath: tuple[str, ...]
+    abi_key: str
+    abi: Mapping[str, object]
+
+    @property
+    def prefix(self) -> PurePosixPath:
+        """The directory of the environment."""
+        return self.layout.prefix(self.environment)
+
+    @property
+    def prefix_python(self) -> str:
+        """The environment's interpreter."""
+        return str(self.prefix / "bin" / "python")
+
+    @property
+    def site_packages(self) -> str:
+        """Where the environment's packages stand."""
+        return str(self.prefix / "lib" / f"python{self.minor}" / "site-packages")
+
+    @property
+    def build(self) -> PurePosixPath:
+        """The folder of its own in which Horovod is compiled."""
+        return self.layout.build(self.environment)
+
+
+def install_argv(recipe: Recipe, python: str, requirements: str) -> tuple[str, ...]:
+    """The command that installs a lock into the environment of `python`: by uv where it is present, by pip else.
+
+    Both refuse a package whose hash is not in the lock. Neither resolves: the lock is complete.
+    """
+    exactly = ("--require-hashes", "--no-deps", "-r", requirements)
+    if recipe.uv:
+        return (recipe.uv, "pip", "install", "--python", python, *exactly)
+    # No bytecode here: the step `bytecode` compiles it once, with all cores, whoever installed.
+    return (recipe.tool_python, "-m", "pip", "--python", python, "install", "--no-compile", "--no-input", *exactly)
+
+
+def create(recipe: Recipe, plan_text: str) -> tuple[Operation, ...]:
+    """An empty environment at its final place: virtual environments do not move."""
+    return (
+        Remove(path=str(recipe.prefix)),
+        Command(
+            argv=(
+                *(recipe.tool_python, "-m", "virtualenv", "--no-download", "--no-periodic-update"),
+                *("--python", recipe.python, str(recipe.prefix)),
+            )
+        ),
+        WriteFile(path=str(recipe.layout.story(recipe.environment) / "plan.json"), text=plan_text),
+    )
+
+
+def install(recipe: Recipe) -> tuple[Operation, ...]:
+    """The framework and all else that the locks pin, except Horovod."""
+    story = recipe.layout.story(recipe.environment)
+    operations: list[Operation] = []
+    for lock in recipe.locks:
+        name = str(story / PurePosixPath(lock.path).name)
+        operations.append(WriteFile(path=name, text=lock.without("horovod")))
+        operations.append(Command(argv=install_argv(recipe, recipe.prefix_python, name)))
+    return tuple(operations)
+
+
+def compile_wheel(recipe: Recipe) -> tuple[Operation, ...]:
+    """Horovod from its source package, in a folder of its own, into the cache of wheels."""
+    build, tools = recipe.build, recipe.build / "tools"
+    requirements, source = build / "horovod.txt", recipe.layout.sources / f"horovod-{recipe.horovod.version}.tar.gz"
+    pip = (recipe.prefix_python, "-m", "pip")
+    environ = {
+        **recipe.flags,
+        "HOROVOD_CMAKE": str(build / "cmake"),
+        "CMAKE_GENERATOR": "Ninja",
+        "CMAKE_TOOLCHAIN_FILE": str(build / "toolchain.cmake"),
+        # Where MAKEFLAGS is set, Horovod's setup.py leaves the number of jobs to CMake, and CMake reads the second.
+        "MAKEFLAGS": f"-j{recipe.cores}",
+        "CMAKE_BUILD_PARALLEL_LEVEL": str(recipe.cores),
+        "TMPDIR": str(build / "tmp"),
+    }
+    return (
+        Remove(path=str(build)),
+        WriteFile(path=str(requirements), text=recipe.horovod.text),
+        WriteFile(path=str(build / "build.txt"), text=recipe.build_lock.without("horovod")),
+        WriteFile(path=str(build / "toolchain.cmake"), text=toolchain_file(recipe.mpicxx, recipe.runpath)),
+        WriteFile(path=str(build / "cmake"), text=CMAKE_WRAPPER, executable=True),
+        WriteFile(path=str(build / "tmp" / "README"), text="pip unpacks and compiles Horovod here\n"),
+        FetchSource(
+            path=str(source),
+            hashes=recipe.horovod.hashes,
+            folder=str(build / "source"),
+            download=Command(
+                argv=(
+                    *(*pip, "download", "--no-deps", "--no-binary", "horovod", "--no-build-isolation", "--no-input"),
+                    *("--require-hashes", "--dest", str(build / "source"), "-r", str(requirements)),
+                ),
+            ),
+        ),
+        Command(
+            argv=(
+                *(recipe.tool_python, "-m", "virtualenv", "--no-download", "--no-periodic-update", "--no-seed"),
+                *("--python", recipe.python, str(tools)),
+            )
+        ),
+        Command(argv=install_argv(recipe, str(tools / "bin" / "python"), str(build / "build.txt"))),
+        Command(
+            argv=(
+                *(*pip, "wheel", "--verbose", "--no-deps", "--no-build-isolation", "--no-cache-dir", "--no-index"),
+                *("--wheel-dir", str(build / "wheel"), str(source)),
+            ),
+            path=(str(tools / "bin"), str(recipe.prefix / "bin")),
+            environ=tuple(sorted(environ.items())),
+        ),
+        KeepWheel(folder=str(build / "wheel"), key=recipe.abi_key, abi=recipe.abi),
+        Remove(path=str(build)),
+    )
+
+
+def install_wheel(recipe: Recipe) -> tuple[Operation, ...]:
+    """The compiled Horovod into the environment; again is harmless."""
+    if recipe.uv:
+        argv: tuple[str, ...] = (recipe.uv, "pip", "install", "--python", recipe.prefix_python, "--reinstall")
+    else:
+        argv = (recipe.tool_python, "-m", "pip", "--python", recipe.prefix_python, "install", "--force-reinstall")
+        argv += ("--no-compile", "--no-input", "--no-index")
+    return (InstallWheel(key=recipe.abi_key, command=Command(argv=(*argv, "--no-deps"))),)
+
+
+def compile_bytecode(recipe: Recipe) -> tuple[Operation, ...]:
+    """All modules' bytecode: without it every rank compiles on every start, and cannot keep what it compiled."""
+    return (
+        Command(argv=(recipe.prefix_python, "-m", "compileall", "-q", "-j", str(recipe.cores), recipe.site_packages)),
+    )

@@ -1,0 +1,135 @@
+"""The verbs, one a file; what they share: reading what the options name, and the JSON envelope."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from provision.errors import EXIT_OK, ConfigError, ProvisionError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from provision.model.facts import Facts
+    from provision.model.layout import EnvironmentId
+    from provision.model.site import Arch, Site
+    from provision.model.stack import Stack
+    from provision.planner import Request
+    from provision.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a verb gives: text for people, a result for `--json`, and the exit code."""
+
+    text: str = ""
+    result: dict[str, Any] = field(default_factory=dict)
+    exit_code: int = EXIT_OK
+
+
+def envelope(verb: str, *, result: dict[str, Any] | None = None, error: ProvisionError | None = None) -> None:
+    """Print the one JSON object of `--json`: the same shape for every verb, and on failure."""
+    body: dict[str, Any] = {"schema": 1, "verb": verb, "ok": error is None}
+    body |= {"result": result} if error is None else {"error": error.to_dict()}
+    print(json.dumps(body, indent=1), flush=True)
+
+
+def add_site(parser: argparse.ArgumentParser) -> None:
+    """The option that names the site."""
+    parser.add_argument(
+        "--site",
+        default=os.environ.get("PROVISION_SITE", "local"),
+        help="sites/<site>.toml (default: $PROVISION_SITE, else local)",
+    )
+
+
+def add_target(parser: argparse.ArgumentParser) -> None:
+    """The options that name what to build: site, arch, stack."""
+    add_site(parser)
+    parser.add_argument("--arch", help="a kind of node that the site describes (needed where it has several)")
+    parser.add_argument("--stack", help="stacks/<stack>.toml (default: the site's)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What the options name, read."""
+
+    site: Site
+    arch: Arch
+    stack: Stack
+    store: Store
+
+    def observe(self) -> Facts:
+        """The facts of this machine."""
+        from provision.probe import observe
+
+        return observe(self.site, self.arch, self.stack, self.store)
+
+    def request(self, facts: Facts) -> Request:
+        """The request, with the locks for the Python that was found."""
+        from provision import shipped
+        from provision.knowledge.targets import known_target
+        from provision.planner import Request, raise_problems
+
+        raise_problems(facts.problems)
+        assert facts.python is not None  # a problem says so otherwise
+        known_target(self.arch.target)
+        minor, mpi = facts.python.minor, self.arch.mpi.requirements
+        return Request(
+            site=self.site,
+            arch=self.arch,
+            stack=self.stack,
+            lock=shipped.load_lock(self.stack.name, minor),
+            mpi_lock=shipped.load_lock(mpi, minor) if mpi else None,
+            build_lock=shipped.load_lock("build", minor),
+            smoke_folder=str(shipped.PACKAGE / "smoke"),
+        )
+
+
+def read_store(site: Site) -> Store:
+    """The store below the site's root."""
+    from provision.model.layout import Layout
+    from provision.store import Store
+
+    return Store(Layout(PurePosixPath(os.path.abspath(os.path.expanduser(site.root)))))
+
+
+def read_target(args: argparse.Namespace) -> Target:
+    """What `--site`, `--arch` and `--stack` name.
+
+    Raises:
+        ConfigError: one of them is not there, or its file has faults.
+    """
+    import dataclasses
+
+    from provision import shipped
+
+    site = shipped.load_site(args.site)
+    store = read_store(site)
+    site = dataclasses.replace(site, root=str(store.root))
+    return Target(site=site, arch=site.arch(args.arch), stack=shipped.load_stack(args.stack or site.stack), store=store)
+
+
+def find_environment(store: Store, text: str) -> EnvironmentId:
+    """The environment that `text` means: its name, its fingerprint's beginning, or a module that points to one.
+
+    Raises:
+        ConfigError: none fits, or several do; they are listed.
+    """
+    known = store.environments()
+    pointers = {str(env): name for name, env in store.pointers().items()}
+    exact = [env for env in known if text in (str(env), env.fingerprint)]
+    published = [env for env in known if text in (pointers.get(str(env)), pointers.get(str(env), "").split("/", 1)[-1])]
+    close = [env for env in known if env.fingerprint.startswith(text) or f"{env.name}/{env.version}" == text]
+    found = exact or published or close
+    if len(found) == 1:
+        return found[0]
+    names = [str(env) for env in (found or known)]
+    raise ConfigError(
+        f"`{text}` means several environments" if found else f"there is no environment `{text}` below `{store.root}`",
+        evidence=names or ["there is none at all"],
+        hint=f"name one whole: `{names[0]}`" if names else "`provision build` makes one",
+    )

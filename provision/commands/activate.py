@@ -1,0 +1,36 @@
+"""`eval "$(provision activate ENV)"`: the modulefile's effect where there is no module system."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from provision.commands import Outcome, add_site, find_environment, read_store
+from provision.errors import PlanError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which environment."""
+    parser.add_argument(
+        "environment", help="its name, the beginning of its fingerprint, or the module that points to it"
+    )
+    add_site(parser)
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Print shell code; `provision_deactivate` undoes it."""
+    from provision import shipped
+
+    site = shipped.load_site(args.site)
+    store = read_store(site)
+    env = find_environment(store, args.environment)
+    record = store.record(env)
+    if record is None:
+        raise PlanError(f"{env} is not proved, it cannot be activated", hint="`provision build` goes on with it")
+    if record["modules"]:
+        raise PlanError(
+            f"{env} needs the modules {' '.join(record['modules'])}, which only a module system loads",
+            hint=f"`module use {store.layout.modules(env.arch)}/lua` (or `/tcl`), then `module load {record['module']}`",
+        )
+    text = (Path(store.layout.story(env)) / "activate.sh").read_text(encoding="utf-8")
+    return Outcome(text=text, result={"environment": str(env), "script": text})

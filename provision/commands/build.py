@@ -1,0 +1,160 @@
+"""`provision build`: carry a plan out here, or with `--submit` in a job of the site's scheduler."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from provision.commands import Outcome, Target, add_target, read_target
+from provision.console import listener, say
+from provision.errors import EXIT_JOB_LEFT, ConfigError, DriftError, Interruption
+
+if TYPE_CHECKING:
+    from provision.events import Listener
+    from provision.model.facts import Facts
+    from provision.model.plan import Plan
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to build, and where."""
+    add_target(parser)
+    parser.add_argument("--submit", action="store_true", help="write the job, submit it, and follow it to its end")
+    parser.add_argument(
+        "--no-wait",
+        action="store_true",
+        help="with --submit: print the job id and leave; else: fail where another builds the same",
+    )
+    parser.add_argument(
+        "--plan", metavar="FILE", help="hold this plan (`-`: stdin) against what is here, and stop where it differs"
+    )
+    parser.add_argument("--events", metavar="FILE", help="write what happens to this file, a JSON object a line")
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Build, or have it built."""
+    if args.submit:
+        return _submit(args)
+    from provision.planner import blockers, make_plan, raise_problems
+
+    expected = _expected(args.plan)
+    target = read_target(args)
+    facts = target.observe()
+    request = target.request(facts)
+    plan = make_plan(request, facts, target.store.existing())
+    if expected is not None:
+        _hold_against(expected, plan, facts)
+    if plan.done:
+        return _outcome(target, plan, "nothing to do: built, proved and published")
+    raise_problems(blockers(request, facts))
+    with listener() as listen:
+        events = listen
+        if args.events:
+            from provision.events import to_all, to_file
+
+            events = to_all(listen, to_file(Path(args.events)))
+        plan = _build(args, target, facts, plan, events)
+    return _outcome(target, plan, "published")
+
+
+def _build(args: argparse.Namespace, target: Target, facts: Facts, plan: Plan, listen: Listener) -> Plan:
+    """Carry the plan out, alone: whoever else builds the same is waited for, and then there may be nothing to do."""
+    from provision.events import Event, plan_event
+    from provision.executor import Executor
+    from provision.planner import make_plan
+    from provision.store import describe_holder
+
+    store = target.store
+    with store.held(
+        Path(store.layout.lock(plan.environment)),
+        {"does": f"builds {plan.environment}"},
+        lambda other: listen(
+            Event(kind="say", text=f"waiting: {plan.environment} is being built by {describe_holder(other)}")
+        ),
+        wait=not args.no_wait,
+    ) as lock:
+        plan = make_plan(target.request(facts), facts, store.existing())
+        if not plan.done:
+            listen(plan_event(plan))
+            Executor(plan=plan, site=target.site, store=store, environ=facts.environ, listen=listen, lock=lock).run()
+    return plan
+
+
+def _expected(source: str | None) -> dict[str, object] | None:
+    if source is None:
+        return None
+    try:
+        text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
+        data = json.loads(text)
+        return {"identity": dict(data["identity"]), "environment": data["environment"]}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigError(
+            f"`{source}` is not a plan",
+            evidence=[str(error)],
+            hint="`provision plan --json` or `provision job build` writes one",
+        ) from error
+
+
+def _hold_against(expected: dict[str, object], plan: Plan, facts: Facts) -> None:
+    """Stop where the plan that travelled here is not the plan that would be made here."""
+    from provision.model.plan import differences
+
+    lines = differences(expected["identity"], plan.identity)  # type: ignore[arg-type]
+    if lines:
+        raise DriftError(
+            f"`{facts.host}` is not what was planned for, nothing was built",
+            evidence=lines,
+            hint="plan again where the job is submitted (`provision plan`), or mend the node",
+        )
+
+
+def _outcome(target: Target, plan: Plan, what: str) -> Outcome:
+    record = target.store.record(plan.environment) or {}
+    module, arch = f"{plan.modulefile.name}/{plan.modulefile.version}", plan.environment.arch
+    if target.site.modules.name == "none":
+        use = f'eval "$(provision activate --site {target.site.name} {plan.environment})"'
+    else:
+        kind = "lua" if target.site.modules.name == "lmod" else "tcl"
+        use = f"module use {target.store.layout.modules(arch)}/{kind}; module load {module}"
+    say(f"{what}: {plan.environment}")
+    if record.get("proof"):
+        say(f"  proof: {record['proof']}")
+    result = {"environment": str(plan.environment), "done": what, "use": use, "record": record}
+    return Outcome(text=use, result=result)
+
+
+def _submit(args: argparse.Namespace) -> Outcome:
+    from provision.job import build_job, follow, submit
+    from provision.planner import make_plan, place_problems, raise_problems
+
+    if args.plan or args.events:
+        raise ConfigError("`--submit` makes its own plan", hint="leave out `--plan` and `--events`")
+    target = read_target(args)
+    facts = target.observe()
+    request = target.request(facts)
+    plan = make_plan(request, facts, target.store.existing())
+    if plan.done:
+        return _outcome(target, plan, "nothing to do: built, proved and published")
+    raise_problems(place_problems(facts))
+    job = build_job(request, plan, target.store)
+    number = submit(job, target.store)
+    again = f"provision job follow {number} --site {args.site}"
+    if args.no_wait:
+        say(f"submitted job {number}; follow it: `{again}`")
+        return Outcome(
+            text=number, result={"job": number, "environment": str(plan.environment)}, exit_code=EXIT_JOB_LEFT
+        )
+    say(f"submitted job {number} for {plan.environment}")
+    try:
+        with listener() as listen:
+            follow(number, target.store, listen)
+    except KeyboardInterrupt:
+        raise left(number, again) from None
+    return _outcome(target, plan, f"published by job {number}")
+
+
+def left(number: str, again: str) -> Interruption:
+    """What to say when somebody stops looking at a job that goes on."""
+    return Interruption(f"job {number} goes on without you", hint=f"look again: `{again}`; end it: `scancel {number}`")

@@ -1,0 +1,30 @@
+"""`provision explain LOG`: what a log means, by the failures that we know."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from provision.commands import Outcome
+from provision.errors import ConfigError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which log."""
+    parser.add_argument("log", help="a file, or `-` for stdin")
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Explain."""
+    from provision.knowledge.failures import explain, telling
+
+    try:
+        text = sys.stdin.read() if args.log == "-" else Path(args.log).read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise ConfigError(f"`{args.log}` cannot be read: {error.strerror}") from error
+    lines = text.splitlines()
+    known, found = explain(lines), telling(lines)
+    told = [f"{known.cause} ({known.id})", f"hint: {known.hint}"] if known else ["no known failure; its telling lines:"]
+    result = {"failure": known.id if known else None, "cause": known.cause if known else None, "lines": list(found)}
+    return Outcome(text="\n".join((*told, *(f"  {line}" for line in found))), result=result)

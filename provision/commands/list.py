@@ -1,0 +1,42 @@
+"""`provision list`: the environments of a site, and how far each is."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from provision.commands import Outcome, add_site, read_store
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which site."""
+    add_site(parser)
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """List."""
+    from provision import shipped
+
+    store = read_store(shipped.load_site(args.site))
+    pointers = {env: name for name, env in store.pointers().items()}
+    rows: list[dict[str, Any]] = []
+    for env in store.environments():
+        record = store.record(env) or {}
+        state = "published" if str(env) in pointers else "proved" if record else "unfinished"
+        rows.append(
+            {
+                "environment": str(env),
+                "state": state,
+                "module": pointers.get(str(env), "").split("/", 1)[-1] or None,
+                "built": record.get("built"),
+                "proof": record.get("proof"),
+                "steps": sorted(store.receipts(env)),
+            }
+        )
+    if not rows:
+        return Outcome(
+            text=f"nothing is built below {store.root}; `provision build` builds", result={"environments": []}
+        )
+    width = max(len(row["environment"]) for row in rows)
+    lines = [f"{row['state']:<10}  {row['environment']:<{width}}  {row['proof'] or 'no proof'}" for row in rows]
+    return Outcome(text="\n".join(lines), result={"environments": rows})

@@ -1,0 +1,115 @@
+"""`provision lock`: compile `requirements/*.in` by pip-tools, for every Python of the stacks that is at hand.
+
+A lock is for one Python minor version: pip-tools resolves for the interpreter that it runs in. It runs in a virtual
+environment of its own, so that the tool's Python need not be the stack's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from provision.commands import Outcome
+from provision.console import say
+from provision.errors import CommandError, ConfigError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which locks."""
+    parser.add_argument("names", nargs="*", help="requirements/<name>.in (default: all)")
+    parser.add_argument(
+        "--python", action="append", help="only for this minor version (3.11); may be given several times"
+    )
+    parser.add_argument(
+        "--upgrade", action="store_true", help="take the newest versions that the input allows, not the lock's"
+    )
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Compile."""
+    from provision import shipped
+
+    folder = next(
+        (place / "requirements" for place in shipped.search_path() if (place / "requirements").is_dir()), None
+    )
+    if folder is None:
+        raise ConfigError("there is no folder `requirements`", hint="run this in a checkout, or set `PROVISION_CONFIG`")
+    inputs = sorted(folder.glob("*.in"))
+    unknown = set(args.names) - {path.stem for path in inputs}
+    if unknown:
+        raise ConfigError(
+            f"there is no `{folder / sorted(unknown)[0]}.in`",
+            evidence=[f"known: {', '.join(path.stem for path in inputs)}"],
+        )
+    stacks = [shipped.load_stack(name) for name in shipped.known("stacks")]
+    every = tuple(dict.fromkeys(minor for stack in stacks for minor in stack.pythons))
+    pythons = {stack.name: stack.pythons for stack in stacks}
+    written, skipped = [], []
+    for minor in args.python or every:
+        chosen = [
+            path
+            for path in inputs
+            if (not args.names or path.stem in args.names) and minor in pythons.get(path.stem, every)
+        ]
+        interpreter = shutil.which(f"python{minor}")
+        if interpreter is None:
+            skipped.append(f"Python {minor}: there is no `python{minor}` on PATH")
+        elif chosen:
+            written += _compile(interpreter, minor, chosen, upgrade=args.upgrade)
+    for line in skipped:
+        say(f"skipped: {line}")
+    return Outcome(text="\n".join(written), result={"written": written, "skipped": skipped})
+
+
+def _compile(interpreter: str, minor: str, inputs: list[Path], *, upgrade: bool) -> list[str]:
+    """Compile these inputs in one throw-away environment with pip-tools; returns the locks written."""
+    import sys
+
+    from provision import shipped
+    from provision.knowledge.failures import explain, telling
+    from provision.model.lock import lock_header, parse_lock
+    from provision.modules import cleaned
+    from provision.run import stream
+    from provision.store import write
+
+    written = []
+    environ = cleaned(os.environ)
+    with tempfile.TemporaryDirectory(prefix="provision-lock-") as scratch:
+        log = Path(scratch) / "log"
+        tools = f"{scratch}/pip-tools"
+
+        def must(*argv: str) -> None:
+            result = stream(argv, environ=environ, log=log)
+            if result.code:
+                known = explain(result.tail)
+                raise CommandError(
+                    f"`{' '.join(argv[:4])} …` failed" + (f": {known.cause}" if known else ""),
+                    evidence=telling(result.tail),
+                    hint=known.hint if known else "mend the input, then `provision lock`",
+                )
+
+        must(sys.executable, "-m", "virtualenv", "--no-periodic-update", "--python", interpreter, tools)
+        must(f"{tools}/bin/python", "-m", "pip", "install", "--no-input", "pip-tools")
+        for source in inputs:
+            target = source.parent / Path(shipped.lock_name(source.stem, minor)).name
+            out = Path(scratch) / target.name
+            if target.is_file() and not upgrade:
+                shutil.copy(target, out)
+            say(f"compiling {target.name}")
+            must(
+                *(f"{tools}/bin/python", "-m", "piptools", "compile", "--quiet", "--generate-hashes", "--allow-unsafe"),
+                *("--strip-extras", "--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-trusted-host"),
+                *("--no-emit-find-links", "--no-emit-options", "--output-file", str(out), str(source)),
+                *(["--upgrade"] if upgrade else []),
+            )
+            text = source.read_text(encoding="utf-8")
+            body = "\n".join(line for line in out.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
+            head = f"# Written by `provision lock` for Python {minor} from {source.name}; edit that, not this.\n"
+            head += f"{lock_header(text)}\n"
+            parse_lock(head + body + "\n", str(target))
+            write(target, f"{head}{body}\n")
+            written.append(str(target))
+    return written

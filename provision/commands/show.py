@@ -1,0 +1,53 @@
+"""`provision show`: the story of one environment: what was built, from what, when, how fast, and the proof."""
+
+from __future__ import annotations
+
+import argparse
+
+from provision.commands import Outcome, add_site, find_environment, read_store
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which environment."""
+    parser.add_argument(
+        "environment", help="its name, the beginning of its fingerprint, or the module that points to it"
+    )
+    add_site(parser)
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Show."""
+    from provision import shipped
+
+    store = read_store(shipped.load_site(args.site))
+    env = find_environment(store, args.environment)
+    pointer = store.pointers().get(f"{env.arch}/{env.name}/{env.version}")
+    record = store.record(env)
+    if record is None:
+        done = sorted(store.receipts(env))
+        text = f"environment  {env}\nstate        unfinished; done: {', '.join(done) or 'nothing'}\n\nhint: `provision build`"
+        return Outcome(text=text, result={"environment": str(env), "state": "unfinished", "steps": done})
+    state = "published" if pointer == str(env) else "proved, and the module points elsewhere" if pointer else "proved"
+    lines = [
+        f"environment  {env}",
+        f"state        {state}",
+        f"module       {record['module']}",
+        f"prefix       {record['prefix']}",
+        f"built        {record['built']} on {record['host']}" + (f", job {record['job']}" if record["job"] else ""),
+        f"proof        {record['proof']}",
+        "",
+        "from",
+        *(f"  {name:<18} {value}" for name, value in record["identity"].items() if value),
+        "",
+        "checked",
+        *(
+            f"  {check['name']}: {check['message']}"
+            for check in [*(record["checks"] or []), *record["verdict"]["checks"]]
+        ),
+        "",
+        "seconds",
+        *(f"  {name:<18} {seconds}" for name, seconds in record["seconds"].items()),
+        "",
+        f"logs         {record['prefix']}/.provision/logs",
+    ]
+    return Outcome(text="\n".join(lines), result={"state": state, **record})

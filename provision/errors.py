@@ -1,0 +1,81 @@
+"""What can go wrong in a way the operator can act on, and the exit code each kind of failure has.
+
+A message says what happened, `evidence` shows where (paths, the telling lines), `hint` is a command to type.
+Anything that is not a `ProvisionError` is our own bug and is told as one (see `provision.cli`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+EXIT_OK = 0
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_JOB_LEFT = 4
+EXIT_INTERRUPTED = 130
+
+
+class ProvisionError(Exception):
+    """A failure with a message, its evidence (lines to show below it) and a hint (what to type next)."""
+
+    exit_code = EXIT_FAILED
+
+    def __init__(
+        self, message: str, *, evidence: Sequence[str] = (), hint: str | None = None, log: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.evidence = tuple(evidence)
+        self.hint = hint
+        self.log = log
+
+    def to_dict(self) -> dict[str, object]:
+        """The error as it stands in the `--json` envelope."""
+        return {
+            "kind": type(self).__name__,
+            "message": self.message,
+            "evidence": list(self.evidence),
+            "hint": self.hint,
+            "log": self.log,
+            "exit_code": self.exit_code,
+        }
+
+
+class ConfigError(ProvisionError):
+    """What was asked for, or a file that says it, is wrong: nothing was tried."""
+
+    exit_code = EXIT_USAGE
+
+
+class PlanError(ProvisionError):
+    """The wish is well formed and cannot be fulfilled here: something is missing or does not fit."""
+
+
+class DriftError(ProvisionError):
+    """A plan made elsewhere differs from what is really here."""
+
+
+class CommandError(ProvisionError):
+    """A program that we ran failed."""
+
+
+class JobError(ProvisionError):
+    """A batch job did not end well; `state` is the scheduler's own word for how it ended."""
+
+    def __init__(self, message: str, *, state: str, **rest: object) -> None:
+        super().__init__(message, **rest)  # type: ignore[arg-type]
+        self.state = state
+
+
+class Interruption(ProvisionError):
+    """Somebody pressed Ctrl-C, or asked us to end."""
+
+    exit_code = EXIT_INTERRUPTED
+
+
+class SmokeTestError(ProvisionError):
+    """The environment was built and did not prove itself."""
+
+
+class StoreError(ProvisionError):
+    """The root could not be read or written, or somebody else holds it."""

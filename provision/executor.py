@@ -1,0 +1,255 @@
+"""Carries a plan out, step by step, with a receipt after each. The one interpreter of operations."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from provision import __version__
+from provision.errors import CommandError, ProvisionError, SmokeTestError, StoreError
+from provision.events import Event, Listener
+from provision.inspection import judge_inspection
+from provision.knowledge.failures import explain, telling
+from provision.model.layout import KINDS, modulefile_path
+from provision.model.plan import (
+    Command,
+    FetchSource,
+    Inspect,
+    InstallWheel,
+    KeepWheel,
+    Operation,
+    Plan,
+    Publish,
+    Remove,
+    SmokeTest,
+    Step,
+    WriteCandidate,
+    WriteFile,
+)
+from provision.model.site import Site
+from provision.modulefile import emit_modulefile
+from provision.run import Result, stream
+from provision.smoke_test import loaded_environment, prove, summary
+from provision.store import Store, read_json, told, write
+
+UNPROVED = "none yet: this is a candidate"
+
+
+@dataclass(slots=True)
+class Executor:
+    """One run of one plan. `environ` has the arch's modules loaded; `lock` is handed on to every process started."""
+
+    plan: Plan
+    site: Site
+    store: Store
+    environ: Mapping[str, str]
+    listen: Listener
+    lock: int
+    seconds: dict[str, float] = field(default_factory=dict)
+    findings: dict[str, Any] = field(default_factory=dict)
+    step: Step | None = None
+
+    def run(self) -> dict[str, Any]:
+        """Carry out every step that is to be created; returns the record of the environment.
+
+        Raises:
+            ProvisionError: the first step that failed; what is done is kept, and nothing is published.
+        """
+        os.umask(0o022)  # PBS starts jobs with 0077, and then no colleague can read what was built
+        for step in self.plan.steps:
+            if step.action == "create":
+                self._step(step)
+        return self.store.record(self.plan.environment) or {}
+
+    def _step(self, step: Step) -> None:
+        self.step, self.findings, began = step, {}, time.monotonic()
+        self.listen(Event(kind="started", step=step.name, text=step.title))
+        try:
+            self.log.parent.mkdir(parents=True, exist_ok=True)
+            self.log.unlink(missing_ok=True)
+            for operation in step.operations:
+                self._operation(operation)
+        except OSError as error:
+            self._failed(step, began, told(error, self.store.root))
+            raise told(error, self.store.root) from error
+        except ProvisionError as error:
+            self._failed(step, began, error)
+            raise
+        except KeyboardInterrupt:
+            self.listen(Event(kind="failed", step=step.name, text="interrupted", seconds=time.monotonic() - began))
+            raise
+        spent = time.monotonic() - began
+        self.seconds[step.name] = round(spent, 1)
+        if step.name not in ("publish", "compile"):  # their proof is the pointer, and the wheel in the cache
+            content = {"step": step.name, "seconds": round(spent, 1), "host": socket.gethostname(), **self.findings}
+            self.store.receipt(self.plan.environment, step.name, content)
+        self.listen(Event(kind="finished", step=step.name, seconds=spent))
+
+    def _failed(self, step: Step, began: float, error: ProvisionError) -> None:
+        self.listen(Event(kind="failed", step=step.name, text=error.message, seconds=time.monotonic() - began))
+
+    @property
+    def log(self) -> Path:
+        """The log of the step at hand."""
+        assert self.step is not None
+        return Path(self.store.layout.log(self.plan.environment, self.step.name))
+
+    def _operation(self, operation: Operation) -> None:
+        match operation:
+            case Command():
+                self._command(operation)
+            case WriteFile():
+                write(Path(operation.path), operation.text, executable=operation.executable)
+            case Remove():
+                self.store.remove(operation.path)
+            case FetchSource():
+                self._fetch(operation)
+            case KeepWheel():
+                self.store.keep_wheel(operation.folder, operation.key, operation.abi)
+            case InstallWheel():
+                wheel = self.store.wheel(operation.key)
+                self.findings["wheel"] = {"key": operation.key, "file": wheel.name}
+                self._command(Command(argv=(*operation.command.argv, str(wheel))))
+            case Inspect():
+                self._inspect(operation)
+            case WriteCandidate():
+                self._write_candidate()
+            case SmokeTest():
+                self._smoke(operation)
+            case Publish():
+                self._publish()
+
+    def _command(self, command: Command) -> Result:
+        environ = {**self.environ, **dict(command.environ)}
+        environ["PATH"] = os.pathsep.join((*command.path, self.environ.get("PATH", "")))
+        assert self.step is not None
+        name = self.step.name
+        result = stream(
+            command.argv,
+            environ=environ,
+            log=self.log,
+            cwd=command.cwd,
+            keep_open=(self.lock,),
+            on_line=lambda line: self.listen(Event(kind="progress", step=name, text=line)),
+        )
+        if result.code:
+            raise self._command_error(result)
+        return result
+
+    def _command_error(self, result: Result) -> CommandError:
+        known = explain(result.tail)
+        what = f"`{Path(result.argv[0]).name}`" if result.argv[1:2] != ("-m",) else f"`{result.argv[2]}`"
+        end = f"was ended by signal {-result.code}" if result.code < 0 else f"ended with code {result.code}"
+        assert self.step is not None
+        return CommandError(
+            f"step `{self.step.name}` failed: " + (known.cause if known else f"{what} {end}"),
+            evidence=telling(result.tail),
+            hint=known.hint if known else f"read `{self.log}`; run the same command again when it is mended",
+            log=str(self.log),
+        )
+
+    def _fetch(self, source: FetchSource) -> None:
+        if self.store.has_source(source.path, source.hashes):
+            return
+        self._command(source.download)
+        self.store.keep_source(source.folder, source.path, source.hashes)
+
+    def _inspect(self, inspect: Inspect) -> None:
+        result = self._command_or_report(inspect.command)
+        try:
+            report = json.loads(result.tail[-1])
+        except (IndexError, ValueError) as error:
+            raise self._command_error(result) from error
+        checks = judge_inspection(report, inspect.expectation)
+        self.findings.update(checks=[check.to_dict() for check in checks], versions=report.get("versions"))
+        wrong = [check for check in checks if not check.passed]
+        if wrong:
+            raise ProvisionError(
+                f"the environment is not what was planned: {wrong[0].name}",
+                evidence=[f"{check.name}: {check.message}" for check in wrong],
+                hint=next((check.hint for check in wrong if check.hint), f"read `{self.log}`"),
+                log=str(self.log),
+            )
+
+    def _command_or_report(self, command: Command) -> Result:
+        """Run the inspection: it ends with an error when an import fails, and its report then says which and why."""
+        return stream(command.argv, environ=self.environ, log=self.log, keep_open=(self.lock,))
+
+    def _write_candidate(self) -> None:
+        env, module = self.plan.environment, self.plan.modulefile
+        for kind in KINDS:
+            path = modulefile_path(self.store.layout.candidate(env, kind), kind, module.name, module.version)
+            write(Path(path), emit_modulefile(module, kind, UNPROVED))
+        write(Path(self.store.layout.story(env)) / "activate.sh", emit_modulefile(module, "sh", UNPROVED))
+
+    def _smoke(self, smoke: SmokeTest) -> None:
+        env, module = self.plan.environment, self.plan.modulefile
+        kind = "lua" if self.site.modules.name == "lmod" else "tcl"
+        environ = loaded_environment(
+            self.site.modules,
+            Path(self.store.layout.candidate(env, kind)),
+            f"{module.name}/{module.version}",
+            Path(self.store.layout.story(env)) / "activate.sh",
+            self.log,
+        )
+        proof = prove(self.store, env, smoke, environ, self.log, self.listen, (self.lock,))
+        loaded = [name for name in proof.modules if not name.startswith(f"{module.name}/")]
+        if self.site.modules.name != "none" and not set(module.modules) <= set(loaded):
+            missing = ", ".join(sorted(set(module.modules) - set(loaded)))
+            raise SmokeTestError(
+                f"the modulefile does not load what the build did: {missing}", evidence=[f"loaded: {' '.join(loaded)}"]
+            )
+        self.findings["summary"] = summary(proof.to_dict())
+
+    def _publish(self) -> None:
+        env, module, story = (
+            self.plan.environment,
+            self.plan.modulefile,
+            Path(self.store.layout.story(self.plan.environment)),
+        )
+        verdict = read_json(story / "verdict.json")
+        if verdict is None or not verdict["passed"]:
+            raise StoreError(f"`{story / 'verdict.json'}` is missing or not a pass", hint="build again")
+        proof = summary(verdict)
+        receipts = {
+            step: read_json(story / "receipts" / f"{step}.json") or {} for step in sorted(self.store.receipts(env))
+        }
+        record = {
+            "schema": 1,
+            "environment": str(env),
+            "site": self.plan.site,
+            "stack": self.plan.stack,
+            "module": f"{module.name}/{module.version}",
+            "prefix": self.plan.prefix,
+            "modules": list(module.modules),
+            "identity": dict(self.plan.identity),
+            "wheel": self.plan.abi_key,
+            "versions": receipts.get("inspect", {}).get("versions"),
+            "checks": receipts.get("inspect", {}).get("checks"),
+            "seconds": {**{name: content.get("seconds") for name, content in receipts.items()}, **self.seconds},
+            "verdict": verdict,
+            "proof": proof,
+            "built": time.strftime("%Y-%m-%d %H:%M:%S"),
+            "host": socket.gethostname(),
+            "job": os.environ.get("SLURM_JOB_ID"),
+            "provision": __version__,
+        }
+        logs = Path(self.store.layout.log(env, "any")).parent
+        shutil.copytree(logs, story / "logs", dirs_exist_ok=True)
+        files = {
+            str(modulefile_path(PurePosixPath(kind), kind, module.name, module.version)): emit_modulefile(
+                module, kind, proof
+            )
+            for kind in KINDS
+        }
+        write(story / "activate.sh", emit_modulefile(module, "sh", proof))
+        write(story / "record.json", json.dumps(record, indent=1) + "\n")
+        self.store.publish(env, files)
+        self.store.remove(str(Path(self.store.layout.candidate(env, "lua")).parent))

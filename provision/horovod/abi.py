@@ -1,0 +1,39 @@
+"""The key of a compiled wheel: everything that decides whether it may be reused, and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+from provision.model.lock import Pin
+
+
+def abi(
+    *,
+    source: Pin,
+    framework: Pin,
+    python_tag: str,
+    compiler: str,
+    mpi: str,
+    environ: Mapping[str, str],
+    toolchain: str,
+) -> dict[str, object]:
+    """What decides a wheel's ABI, as data: kept beside the wheel, and hashed for its key.
+
+    The exact framework version counts, not its minor: Horovod only warns about another patch level, and loads.
+    """
+    return {
+        "source": [source.name, source.version, *source.hashes],
+        "framework": [framework.name, framework.version, *framework.hashes],
+        "python": python_tag,
+        "compiler": compiler,
+        "mpi": mpi,
+        "environ": dict(sorted(environ.items())),
+        "toolchain": toolchain,
+    }
+
+
+def key(decisive: Mapping[str, object]) -> str:
+    """The key: 16 hexadecimal digits of the sha256 over the canonical JSON."""
+    return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:16]

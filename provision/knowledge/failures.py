@@ -1,0 +1,60 @@
+"""What a failed step's log means: its telling lines, and the known failure that they are, if they are one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+# The first lines that say what went wrong; pip and make print useless summaries at the end.
+TELLING = re.compile(
+    r"\b[Ee]rror\b|ERROR|[Ff]atal|FAILED|undefined reference|[Nn]ot found|No such file|Traceback|Exception|Killed|"
+    r"CANCELLED|TIMEOUT|DUE TO TIME LIMIT|Illegal instruction|[Pp]ermission denied|No space left|signal \d+"
+)
+NOISE = re.compile(
+    r"subprocess-exited-with-error|This error originates from|Failed building wheel|Failed to build|note:|-Werror|"
+    r"ninja: build stopped|returned non-zero exit status|^\s*raise |Performing Test|Looking for|/errors?\.|error\.(py|h|cc)|"
+    r"Rebuild target|CMakeError.log|oneDNN"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A failure that was seen before."""
+
+    id: str
+    match: str
+    cause: str
+    hint: str
+    source: str
+
+
+@cache
+def known() -> tuple[Known, ...]:
+    """All known failures, in the order in which they are tried."""
+    import sys
+
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    text = Path(__file__).with_name("failures.toml").read_text(encoding="utf-8")
+    return tuple(Known(**entry) for entry in tomllib.loads(text)["failure"])
+
+
+def explain(lines: Sequence[str]) -> Known | None:
+    """The known failure that these lines show, or None."""
+    for failure in known():
+        pattern = re.compile(failure.match)
+        if any(pattern.search(line) for line in lines):
+            return failure
+    return None
+
+
+def telling(lines: Sequence[str], most: int = 8) -> tuple[str, ...]:
+    """The lines that say what went wrong: the first ones that look like errors, else the last ones."""
+    found = [line.strip() for line in lines if TELLING.search(line) and not NOISE.search(line)]
+    chosen = list(dict.fromkeys(found))[:most] or [line.strip() for line in lines if line.strip()][-most:]
+    return tuple(line[:300] for line in chosen)

@@ -1,0 +1,1 @@
+"""The nouns: frozen dataclasses, and the readers that turn text into them with every fault listed. No I/O here."""

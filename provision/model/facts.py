@@ -1,0 +1,99 @@
+"""Facts: what was observed on a machine. Probes fill them; the planner only reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Something that stops a plan: what, the evidence, and what to type."""
+
+    subject: str
+    message: str
+    evidence: tuple[str, ...] = ()
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cpu:
+    """The processor. `target` is archspec's best match, `features` what the CPU itself says it has."""
+
+    target: str
+    features: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interpreter:
+    """A Python. `executable` is the real file, no shim and no virtual environment."""
+
+    executable: str
+    version: str
+    tag: str
+
+    @property
+    def minor(self) -> str:
+        """`3.11` of `3.11.7`."""
+        return ".".join(self.version.split(".")[:2])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompilerFacts:
+    """A C++ compiler: its family (`gcc`, `clang`), version and path."""
+
+    family: str
+    version: str
+    cxx: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MpiFacts:
+    """An MPI: its family and version, the compiler wrapper, what that wrapper adds, and the libmpi files it links."""
+
+    family: str
+    version: str
+    cxx: str
+    show: str
+    libraries: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """The file system of the root: whether we may write there, free bytes and inodes (None: the file system has no count)."""
+
+    path: str
+    writable: bool
+    free_bytes: int
+    free_inodes: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What is here. A part is None where it was not found, and a problem then says why."""
+
+    host: str
+    job: str | None
+    cpu: Cpu
+    python: Interpreter | None
+    compiler: CompilerFacts | None
+    mpi: MpiFacts | None
+    modules: tuple[str, ...]
+    tool_python: str
+    uv: str | None
+    cores: int
+    place: Place
+    problems: tuple[Problem, ...] = ()
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """The environment that building happens in: cleaned, with the arch's modules loaded. Not part of any comparison."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Existing:
+    """What earlier runs left behind: receipts by environment, the compiled wheels, and where module names point."""
+
+    receipts: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The steps that each unfinished or finished environment has a receipt for."""
+    wheels: frozenset[str] = frozenset()
+    pointers: Mapping[str, str] = field(default_factory=dict)
+    """`<arch>/<module name>/<version>` to the environment that users get by loading it."""

@@ -1,0 +1,104 @@
+"""Where everything stands below the root of a site. Paths only: nothing here looks at a disk.
+
+envs/<arch>/<name>/<version>-<fingerprint>/   an environment; its story is in .provision/
+modules/<arch>/{lua,tcl}/                     what users load: one symbolic link to a generation
+modules/.generations/<arch>/<number>/         every state that was ever published; rollback points back to one
+candidates/<arch>/<fingerprint>/{lua,tcl}/    modulefiles for the smoke test only
+wheels/<abi key>/                             compiled Horovod wheels
+cache/                                        source packages and data sets
+build/, logs/, locks/, jobs/                  work in progress, its logs, who does it, generated job scripts
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Literal
+
+ModuleKind = Literal["lua", "tcl"]
+KINDS: tuple[ModuleKind, ...] = ("lua", "tcl")
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentId:
+    """The name of one environment: `knl/tensorflow/2.15.1-1a2b3c4d5e`."""
+
+    arch: str
+    name: str
+    version: str
+    fingerprint: str
+
+    def __str__(self) -> str:
+        return f"{self.arch}/{self.name}/{self.version}-{self.fingerprint}"
+
+    @classmethod
+    def parse(cls, text: str) -> EnvironmentId:
+        """The inverse of `str`. Raises `ValueError` for anything else."""
+        arch, name, last = text.split("/")
+        version, separator, fingerprint = last.rpartition("-")
+        if not separator:
+            raise ValueError(text)
+        return cls(arch, name, version, fingerprint)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The paths below one root."""
+
+    root: PurePosixPath
+
+    def prefix(self, env: EnvironmentId) -> PurePosixPath:
+        """The directory of the environment."""
+        return self.root / "envs" / env.arch / env.name / f"{env.version}-{env.fingerprint}"
+
+    def story(self, env: EnvironmentId) -> PurePosixPath:
+        """The environment's account of itself: plan, receipts, lock, logs, verdict, record."""
+        return self.prefix(env) / ".provision"
+
+    def candidate(self, env: EnvironmentId, kind: str) -> PurePosixPath:
+        """The modulepath that holds only this environment's modulefile, for its smoke test."""
+        return self.root / "candidates" / env.arch / env.fingerprint / kind
+
+    def modules(self, arch: str) -> PurePosixPath:
+        """The pointer: users' modulepaths are `lua` and `tcl` below it."""
+        return self.root / "modules" / arch
+
+    def generations(self, arch: str) -> PurePosixPath:
+        """What the pointer has pointed to."""
+        return self.root / "modules" / ".generations" / arch
+
+    def wheel(self, abi_key: str) -> PurePosixPath:
+        """The folder of one compiled wheel."""
+        return self.root / "wheels" / abi_key
+
+    def build(self, env: EnvironmentId) -> PurePosixPath:
+        """Where Horovod is compiled for this environment."""
+        return self.root / "build" / env.arch / f"{env.name}-{env.version}-{env.fingerprint}"
+
+    def log(self, env: EnvironmentId, step: str) -> PurePosixPath:
+        """The log of one step."""
+        return self.root / "logs" / env.arch / f"{env.name}-{env.version}-{env.fingerprint}" / f"{step}.log"
+
+    def lock(self, env: EnvironmentId) -> PurePosixPath:
+        """Held by whoever builds this environment."""
+        return self.root / "locks" / f"{env.arch}-{env.name}-{env.version}-{env.fingerprint}.lock"
+
+    @property
+    def sources(self) -> PurePosixPath:
+        """Downloaded source packages."""
+        return self.root / "cache" / "sources"
+
+    @property
+    def data(self) -> PurePosixPath:
+        """Data sets."""
+        return self.root / "cache" / "data"
+
+    @property
+    def jobs(self) -> PurePosixPath:
+        """Job scripts that `--submit` wrote; per job its output (`.out`) and what it is doing (`.events.jsonl`)."""
+        return self.root / "jobs"
+
+
+def modulefile_path(modulepath: PurePosixPath, kind: str, name: str, version: str) -> PurePosixPath:
+    """The file that is the module `name/version` on a modulepath of this kind."""
+    return modulepath / name / (f"{version}.lua" if kind == "lua" else version)

@@ -1,0 +1,186 @@
+"""A plan: ordered steps, each with its action, its reason, and the operations that carry it out.
+
+Operations are data. `executor` is their one interpreter; `Command` and `WriteFile` do the work, the others are the
+moments at which the root changes or something is judged.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from provision.model.layout import EnvironmentId
+from provision.model.modulefile import Modulefile
+from provision.model.site import Launcher
+from provision.model.stack import Training
+
+Action = Literal["create", "reuse", "keep"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """Run a program with the arch's modules loaded. `path` goes in front of PATH; `environ` is set besides."""
+
+    argv: tuple[str, ...]
+    path: tuple[str, ...] = ()
+    environ: tuple[tuple[str, str], ...] = ()
+    cwd: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteFile:
+    """Write a file, atomically."""
+
+    path: str
+    text: str
+    executable: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remove:
+    """Remove a folder and all below it, if it is there."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchSource:
+    """Have the source package of one of these hashes at `path`: what is there and right is kept, else `download` runs.
+
+    `download` is to leave the file in `folder`.
+    """
+
+    path: str
+    hashes: tuple[str, ...]
+    folder: str
+    download: Command
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepWheel:
+    """Move the one wheel in `folder` to the cache of wheels, with what decides its ABI beside it."""
+
+    folder: str
+    key: str
+    abi: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstallWheel:
+    """Install the cached wheel of this key: its path is put behind `argv`."""
+
+    key: str
+    command: Command
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """What the inspection of a built environment must find."""
+
+    versions: tuple[tuple[str, str], ...]
+    mpi_libraries: tuple[str, ...]
+    allowed: tuple[str, ...]
+    """Folders that libraries may be mapped from, besides the system's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspect:
+    """Run the inspection program and hold what it reports against the expectation."""
+
+    command: Command
+    expectation: Expectation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteCandidate:
+    """Write the modulefiles that the smoke test loads."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmokeTest:
+    """Train on several ranks through the candidate modulefile, and judge what the ranks report."""
+
+    program: str
+    launcher: Launcher
+    mpiexec: str
+    nodes: int
+    ranks_per_node: int
+    timeout_s: int
+    training: tuple[Training, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publish:
+    """Write the record, then flip the pointer: one rename."""
+
+
+Operation = (
+    Command
+    | WriteFile
+    | Remove
+    | FetchSource
+    | KeepWheel
+    | InstallWheel
+    | Inspect
+    | WriteCandidate
+    | SmokeTest
+    | Publish
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One unit of a plan."""
+
+    name: str
+    title: str
+    action: Action
+    reason: str
+    operations: tuple[Operation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What will be done for one environment. `identity` is everything that decides it, and what its fingerprint hashes."""
+
+    site: str
+    stack: str
+    environment: EnvironmentId
+    prefix: str
+    identity: Mapping[str, str]
+    modulefile: Modulefile
+    abi_key: str
+    steps: tuple[Step, ...]
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to do."""
+        return all(step.action == "keep" for step in self.steps)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole plan as JSON-able data, each operation with its kind."""
+        data = dataclasses.asdict(self)
+        data["environment"] = str(self.environment)
+        for step, described in zip(self.steps, data["steps"], strict=True):
+            described["operations"] = [
+                {"kind": type(operation).__name__, **dataclasses.asdict(operation)} for operation in step.operations
+            ]
+        return data
+
+
+def fingerprint(identity: Mapping[str, str]) -> str:
+    """Ten hexadecimal digits of the sha256 over the canonical JSON of what decides an environment."""
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:10]
+
+
+def differences(planned: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
+    """Where a plan that was made elsewhere differs from what is here, a line each."""
+    lines = []
+    for name in dict.fromkeys((*planned, *here)):
+        if planned.get(name) != here.get(name):
+            lines.append(f"{name}: planned {planned.get(name, 'nothing')!r}, here {here.get(name, 'nothing')!r}")
+    return lines

@@ -1,0 +1,178 @@
+"""Reading a parsed TOML document into values, collecting every fault with its key path instead of stopping at the first.
+
+A `Reader` wraps one table. Each accessor returns a value that is safe to go on with, also when it recorded a fault,
+so that a whole file is checked in one pass; `Faults.check` then raises them together.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from provision.errors import ConfigError
+
+VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+class Faults:
+    """The faults found in one file."""
+
+    def __init__(self, origin: str) -> None:
+        self.origin = origin
+        self.lines: list[str] = []
+
+    def add(self, path: str, what: str) -> None:
+        """Record that the value at `path` is wrong, and how."""
+        self.lines.append(f"{path}: {what}")
+
+    def check(self, hint: str | None = None) -> None:
+        """Raise one `ConfigError` that lists all faults, if there are any."""
+        if self.lines:
+            count = "1 fault" if len(self.lines) == 1 else f"{len(self.lines)} faults"
+            raise ConfigError(f"{count} in `{self.origin}`", evidence=self.lines, hint=hint)
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """` (did you mean …?)` for a misspelt word, or nothing."""
+    close = difflib.get_close_matches(word, known, n=1)
+    return f" (did you mean `{close[0]}`?)" if close else ""
+
+
+class Reader:
+    """One table of a document: typed access, with the faults recorded under the full key path."""
+
+    def __init__(
+        self, data: Mapping[str, Any], faults: Faults, path: str = "", environ: Mapping[str, str] | None = None
+    ):
+        self._data = data
+        self._faults = faults
+        self._path = path
+        self._environ = environ or {}
+        self._seen: list[str] = []
+
+    def _at(self, key: str) -> str:
+        return f"{self._path}.{key}" if self._path else key
+
+    def fault(self, key: str, what: str) -> None:
+        """Record a fault of the value under `key`."""
+        self._faults.add(self._at(key), what)
+
+    def _value(self, key: str, kind: type, word: str, required: bool) -> Any:
+        self._seen.append(key)
+        if key not in self._data:
+            if required:
+                self.fault(key, f"missing; {word} is needed")
+            return None
+        value = self._data[key]
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            self.fault(key, f"must be {word}, is {value!r}")
+            return None
+        return value
+
+    def text(
+        self,
+        key: str,
+        default: str | None = None,
+        *,
+        choices: Sequence[str] = (),
+        pattern: re.Pattern[str] | None = None,
+        expand: bool = False,
+    ) -> str:
+        """Text; required when there is no default. `expand` replaces `${VARIABLE}` from the environment."""
+        value = self._value(key, str, "text", default is None)
+        if value is None:
+            return default or ""
+        return self._checked(key, value, choices, pattern, expand)
+
+    def optional(self, key: str, *, pattern: re.Pattern[str] | None = None, expand: bool = False) -> str | None:
+        """Text that may be left out."""
+        value = self._value(key, str, "text", False)
+        return None if value is None else self._checked(key, value, (), pattern, expand)
+
+    def _checked(
+        self, key: str, value: str, choices: Sequence[str], pattern: re.Pattern[str] | None, expand: bool
+    ) -> str:
+        if expand:
+            value = self._expanded(key, value)
+        if not value:
+            self.fault(key, "is empty")
+        elif choices and value not in choices:
+            self.fault(key, f"must be one of {', '.join(choices)}, is {value!r}{nearest(value, choices)}")
+            return choices[0]
+        elif pattern and not pattern.fullmatch(value):
+            self.fault(key, f"{value!r} does not have the form {pattern.pattern}")
+        return value
+
+    def _expanded(self, key: str, value: str) -> str:
+        for name in VARIABLE.findall(value):
+            if not self._environ.get(name):
+                self.fault(key, f"`${{{name}}}` is not set in the environment; `export {name}=…`")
+        return VARIABLE.sub(lambda match: self._environ.get(match[1], ""), value)
+
+    def texts(
+        self, key: str, *, required: bool = False, pattern: re.Pattern[str] | None = None, expand: bool = False
+    ) -> tuple[str, ...]:
+        """A list of texts."""
+        values = self._value(key, list, "a list of texts", required)
+        found = []
+        for index, value in enumerate(values or ()):
+            place = f"{key}[{index}]"
+            if not isinstance(value, str):
+                self.fault(place, f"must be text, is {value!r}")
+            else:
+                found.append(self._checked(place, value, (), pattern, expand))
+        return tuple(found)
+
+    def integer(self, key: str, default: int | None = None, *, least: int = 0) -> int:
+        """A whole number of at least `least`; required when there is no default."""
+        value = self._value(key, int, "a whole number", default is None)
+        if value is None:
+            return default if default is not None else least
+        if value < least:
+            self.fault(key, f"must be at least {least}, is {value}")
+            return least
+        return int(value)
+
+    def number(self, key: str, default: float) -> float:
+        """A number."""
+        self._seen.append(key)
+        value = self._data.get(key, default)
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            self.fault(key, f"must be a number, is {value!r}")
+            return default
+        return float(value)
+
+    def table(self, key: str, *, required: bool = False) -> Reader:
+        """A table; an empty one where it is left out."""
+        value = self._value(key, dict, "a table", required)
+        return Reader(value or {}, self._faults, self._at(key), self._environ)
+
+    def tables(self, key: str, *, required: bool = False) -> Iterator[tuple[str, Reader]]:
+        """The named tables below `key`, in the file's order."""
+        outer = self.table(key, required=required)
+        for name in outer._data:
+            yield name, outer.table(name)
+
+    def environment(self, key: str) -> tuple[tuple[str, str], ...]:
+        """A table of environment variables, in the file's order."""
+        inner = self.table(key)
+        found = []
+        for name, value in inner._data.items():
+            inner._seen.append(name)
+            if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+                inner.fault(name, "is not the name of an environment variable")
+            elif isinstance(value, bool) or not isinstance(value, (str, int)):
+                inner.fault(name, f"must be text or a whole number, is {value!r}")
+            elif any(ord(letter) < 32 for letter in str(value)):
+                inner.fault(name, f"must not hold a line break or another control character, is {value!r}")
+            else:
+                found.append((name, str(value)))
+        return tuple(found)
+
+    def done(self) -> None:
+        """Record every key that nobody asked for."""
+        for key in self._data:
+            if key not in self._seen:
+                self.fault(key, f"is not a known key{nearest(key, self._seen)}")

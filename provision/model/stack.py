@@ -1,0 +1,105 @@
+"""A stack: what to install, as `stacks/<stack>.toml` describes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from provision.model.reader import Faults, Reader
+from provision.model.site import NAME
+
+VERSION = re.compile(r"\d+(\.\d+)+")
+MODULE_NAME = re.compile(r"[A-Za-z0-9_.+-]+/[A-Za-z0-9_.+-]+")
+PYTHON = re.compile(r"3\.\d+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Framework:
+    """The framework Horovod is compiled against; `package` is its distribution on the package index."""
+
+    name: Literal["tensorflow"]
+    package: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """How the smoke program trains on one data set, and the test accuracy (0..1) it must reach.
+
+    `batch_size` is per rank; `learning_rate` is for one rank, the program scales it.
+    """
+
+    data: str
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    min_accuracy: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """What to install. `module` is the name users load; `pythons` are the minor versions it has locks for, best first."""
+
+    name: str
+    summary: str
+    module: str
+    pythons: tuple[str, ...]
+    framework: Framework
+    horovod: str
+    environ: tuple[tuple[str, str], ...]
+    smoke_program: str
+    training: tuple[Training, ...]
+
+    def train(self, data: str) -> Training:
+        """How to train on the data set called `data`."""
+        return next(training for training in self.training if training.data == data)
+
+
+def read_stack(data: Mapping[str, Any], origin: str) -> Stack:
+    """The stack that a parsed `stacks/<stack>.toml` describes.
+
+    Raises:
+        ConfigError: with every fault of the file, each under its key path.
+    """
+    faults = Faults(origin)
+    top = Reader(data, faults)
+    framework, horovod, smoke = (
+        top.table("framework", required=True),
+        top.table("horovod", required=True),
+        top.table("smoke"),
+    )
+    training = []
+    for name in ("mnist", "digits"):
+        table = smoke.table(name, required=True)
+        training.append(
+            Training(
+                data=name,
+                epochs=table.integer("epochs", least=1),
+                batch_size=table.integer("batch_size", least=1),
+                learning_rate=table.number("learning_rate", 0.001),
+                min_accuracy=table.number("min_accuracy", 0.9),
+            )
+        )
+        table.done()
+    stack = Stack(
+        name=top.text("name", pattern=NAME),
+        summary=top.text("summary"),
+        module=top.text("module", pattern=MODULE_NAME),
+        pythons=top.texts("pythons", required=True, pattern=PYTHON),
+        framework=Framework(
+            name="tensorflow",
+            package=framework.text("package", pattern=NAME),
+            version=framework.text("version", pattern=VERSION),
+        ),
+        horovod=horovod.text("version", pattern=VERSION),
+        environ=top.environment("environ"),
+        smoke_program=smoke.text("program", choices=("horovod_keras",)),
+        training=tuple(training),
+    )
+    framework.text("name", choices=("tensorflow",))
+    for part in (framework, horovod, smoke, top):
+        part.done()
+    faults.check(hint=f"edit `{origin}`")
+    return stack

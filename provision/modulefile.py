@@ -1,0 +1,25 @@
+"""A modulefile as data, and the three texts it becomes: Lua for Lmod, Tcl for both module systems, sh for neither.
+
+One description, so that no system sees something else. The templates in `modulefiles/` hold the shape; quoting is
+`provision.render`'s.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from provision.model.modulefile import Modulefile
+from provision.render import render
+
+Kind = Literal["lua", "tcl", "sh"]
+
+TEMPLATES: dict[Kind, str] = {"lua": "module.lua.j2", "tcl": "module.tcl.j2", "sh": "activate.sh.j2"}
+
+
+def emit_modulefile(module: Modulefile, kind: Kind, verdict: str) -> str:
+    """The text of the modulefile in this kind; `verdict` is the line that `module help` shows of the proof."""
+    facts = (*module.facts, ("proof", verdict))
+    width = max(len(label) for label, _ in facts)
+    lines = [module.summary, "", *(f"{label.ljust(width)}  {value}" for label, value in facts)]
+    names = tuple(dict.fromkeys(name for name, _ in (*module.environ, *module.prepend)))
+    return render(f"modulefiles/{TEMPLATES[kind]}", module=module, help_lines=lines, names=names)

@@ -1,0 +1,116 @@
+"""The module system as lines of bash: how an environment with modules loaded comes to be. Pure text; `probe` runs it.
+
+We never evaluate a modulecmd's output in our own process: bash sources the system's init file, loads the modules as a
+user's job script would, and prints the environment that results.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+
+from provision.model.site import ModuleSystem
+
+# What a user's or an admin's shell may carry that changes what a build does. Index settings of pip and uv stay: a site
+# without a direct way to the package index has nothing else.
+LIES = (
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "PYTHONSTARTUP",
+    "PYTHONUSERBASE",
+    "PYTHONDONTWRITEBYTECODE",
+    "VIRTUAL_ENV",
+    "CONDA_PREFIX",
+    "CC",
+    "CXX",
+    "CFLAGS",
+    "CXXFLAGS",
+    "CPPFLAGS",
+    "LDFLAGS",
+    "MAKEFLAGS",
+    "CMAKE_GENERATOR",
+    "CMAKE_TOOLCHAIN_FILE",
+    "PROVISION_ENVIRONMENT",
+)
+LYING_PREFIXES = ("HOROVOD_", "VIRTUALENV_")
+KEPT_OF_INSTALLERS = (
+    *("INDEX_URL", "EXTRA_INDEX_URL", "DEFAULT_INDEX", "INDEX", "CERT", "CLIENT_CERT", "PROXY", "TRUSTED_HOST"),
+    *(
+        "INSECURE_HOST",
+        "FIND_LINKS",
+        "NO_INDEX",
+        "CONFIG_FILE",
+        "CACHE_DIR",
+        "DEFAULT_TIMEOUT",
+        "HTTP_TIMEOUT",
+        "OFFLINE",
+    ),
+    *("KEYRING_PROVIDER", "NATIVE_TLS", "SYSTEM_CERTS", "LINK_MODE"),
+)
+
+
+def cleaned(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment without what lies to builds, and telling Python to leave the user's own packages alone."""
+    kept = {}
+    for name, value in environ.items():
+        tool, _, setting = name.partition("_")
+        if tool in ("PIP", "UV") and setting not in KEPT_OF_INSTALLERS:
+            continue
+        if name in LIES or name.startswith(LYING_PREFIXES):
+            continue
+        kept[name] = value
+    return {**kept, "PYTHONNOUSERSITE": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+
+
+def without_loaded(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment without the state of a module system: loading starts from nothing, whoever calls us."""
+    state = (
+        "LOADEDMODULES",
+        "_LMFILES_",
+        "MODULEPATH",
+        "_ModuleTable",
+        "LMOD_",
+        "MODULES_",
+        "__Init_",
+        "__LMOD",
+        "__MODULES",
+        "BASH_FUNC_",
+        "BASH_ENV",
+    )
+    return {name: value for name, value in environ.items() if not name.startswith(state)}
+
+
+def load_script(system: ModuleSystem, modules: Sequence[str], extra_path: Sequence[str] = ()) -> str:
+    """Bash that purges, loads exactly `modules` in order, and prints the environment, NUL between the variables.
+
+    `extra_path` are modulepaths in front of the site's. Every line is checked: Environment Modules reports a failed
+    load in its exit code, Lmod too, and both are followed by a look at what is really loaded.
+    """
+    if system.name == "none":
+        return "set -euo pipefail\nenv -0\n"
+    lines = [
+        "set -eo pipefail",  # init files of both systems use unset variables
+        f"source {shlex.quote(system.init or '')}",
+        "module purge >/dev/null 2>&1 || true",
+        *(f"module use {shlex.quote(path)}" for path in reversed((*extra_path, *system.path))),
+    ]
+    for module in modules:
+        lines.append(
+            f"module load {shlex.quote(module)} || {{ echo {shlex.quote(f'provision: cannot load {module}')} >&2; exit 3; }}"
+        )
+        if not module.startswith("/"):
+            lines.append(
+                f'case ":$LOADEDMODULES:" in *:{shlex.quote(module)}:*|*:{shlex.quote(module)}/*) ;; *) '
+                f"echo {shlex.quote(f'provision: cannot load {module}')} >&2; exit 3;; esac"
+            )
+    return "\n".join((*lines, "env -0", ""))
+
+
+def parse_environment(text: str) -> dict[str, str]:
+    """The environment that `env -0` printed."""
+    found = {}
+    for entry in text.split("\0"):
+        name, separator, value = entry.partition("=")
+        if separator:
+            found[name.lstrip("\n")] = value
+    return found

@@ -1,0 +1,361 @@
+"""What is wanted and what is here, to a plan. Pure: no clock, no environment, no file system.
+
+Everything that decides an environment goes into `identity`; its hash is the fingerprint, and a plan from a login node
+is held against the node's by comparing identities.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Literal
+
+from provision.backends import venv
+from provision.errors import PlanError
+from provision.horovod import abi as horovod_abi
+from provision.horovod import flags as horovod_flags
+from provision.knowledge.targets import flags_for, missing_features
+from provision.model.facts import Existing, Facts, MpiFacts, Problem
+from provision.model.layout import EnvironmentId, Layout
+from provision.model.lock import Lock
+from provision.model.modulefile import Modulefile
+from provision.model.plan import (
+    Action,
+    Command,
+    Expectation,
+    Inspect,
+    Operation,
+    Plan,
+    Publish,
+    SmokeTest,
+    Step,
+    WriteCandidate,
+    fingerprint,
+)
+from provision.model.site import Arch, Site
+from provision.model.stack import Stack
+
+# Raised when the steps change in a way that makes a different environment of the same inputs.
+RECIPE = "1"
+
+# A TensorFlow environment, its build folder and its wheel, with room to spare (measured: 1.4 GB and 23,000 files).
+NEEDED_BYTES = 3_000_000_000
+NEEDED_INODES = 40_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What somebody asked for, with the files it names already read."""
+
+    site: Site
+    arch: Arch
+    stack: Stack
+    lock: Lock
+    mpi_lock: Lock | None
+    build_lock: Lock
+    smoke_folder: str
+    """Where the programs that run inside the environment stand."""
+
+
+def raise_problems(problems: tuple[Problem, ...]) -> None:
+    """Raise one `PlanError` for everything that stands in the way: the first is the message, the rest its evidence."""
+    if not problems:
+        return
+    first, rest = problems[0], problems[1:]
+    evidence = [*first.evidence]
+    for problem in rest:
+        evidence += [f"also: {problem.message}", *(f"  {line}" for line in problem.evidence)]
+        if problem.hint:
+            evidence.append(f"  hint: {problem.hint}")
+    raise PlanError(first.message, evidence=evidence, hint=first.hint)
+
+
+def blockers(request: Request, facts: Facts) -> tuple[Problem, ...]:
+    """What stops this machine from building the environment itself, though it can plan it."""
+    found = []
+    target = facts.cpu.target if request.arch.target == "native" else request.arch.target
+    missing = missing_features(target, facts.cpu.features)
+    submit = f"provision build --site {request.site.name} --arch {request.arch.name} --submit"
+    if missing:
+        found.append(
+            Problem(
+                subject="cpu",
+                message=f"the CPU of `{facts.host}` cannot run what is built for `{target}`",
+                evidence=(f"it lacks: {' '.join(missing)}", f"it is: {facts.cpu.target}"),
+                hint=f"build on a node of the arch: `{submit}`"
+                if request.site.scheduler.name != "none" and facts.job is None
+                else f"set `archs.{request.arch.name}.target` in `{request.site.origin}` to what the node has",
+            )
+        )
+    if request.site.scheduler.name != "none" and facts.job is None:
+        found.append(
+            Problem(
+                subject="job",
+                message=f"site `{request.site.name}` builds inside a {request.site.scheduler.name} job, and this is none",
+                hint=f"`{submit}`",
+            )
+        )
+    return (*found, *place_problems(facts))
+
+
+def place_problems(facts: Facts) -> tuple[Problem, ...]:
+    """Whether the root can take an environment."""
+    place = facts.place
+    if not place.writable:
+        return (
+            Problem(
+                subject="root",
+                message=f"`{place.path}` cannot be written",
+                hint="`export PROVISION_ROOT=…` to a folder of yours, or set `root` in the site's file",
+            ),
+        )
+    found = []
+    if place.free_bytes < NEEDED_BYTES:
+        found.append(
+            Problem(
+                subject="root",
+                message=f"the file system of `{place.path}` has {place.free_bytes / 1e9:.1f} GB left; an environment needs "
+                f"{NEEDED_BYTES / 1e9:.0f} GB",
+                hint=f"`df -h {place.path}`; free some, or `export PROVISION_ROOT=…` to another file system",
+            )
+        )
+    if place.free_inodes is not None and place.free_inodes < NEEDED_INODES:
+        found.append(
+            Problem(
+                subject="root",
+                message=f"the file system of `{place.path}` has {place.free_inodes} inodes left; an environment needs "
+                f"{NEEDED_INODES}",
+                hint=f"`df -i {place.path}`; free some, or `export PROVISION_ROOT=…` to another file system",
+            )
+        )
+    return tuple(found)
+
+
+def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
+    """The plan for what was asked, on a machine with these facts, given what exists.
+
+    Raises:
+        PlanError: something that the environment needs is not there; everything that is missing is listed.
+    """
+    site, arch, stack = request.site, request.arch, request.stack
+    raise_problems(facts.problems)
+    if facts.python is None or facts.compiler is None or (facts.mpi is None and arch.mpi.provider == "site"):
+        raise PlanError("the probes did not find Python, a compiler and MPI, and said no reason")
+    target = facts.cpu.target if arch.target == "native" else arch.target
+    arch_name = target if arch.target == "native" else arch.name
+    flags = flags_for(target, facts.compiler.family, facts.compiler.version)
+    horovod, framework = request.lock.pin("horovod"), request.lock.pin(stack.framework.package)
+    for name, version, pin in (
+        ("horovod", stack.horovod, horovod),
+        (stack.framework.package, stack.framework.version, framework),
+    ):
+        if pin is None or pin.version != version:
+            raise PlanError(
+                f"the lock does not pin `{name}=={version}`, which the stack `{stack.name}` names",
+                evidence=[request.lock.path, f"it pins: {pin.version if pin else 'nothing'}"],
+                hint="make the stack and its requirements agree, then `provision lock`",
+            )
+    assert horovod is not None and framework is not None  # the loop above raised otherwise
+
+    mpi_name = _mpi_name(request, facts.mpi)
+    environ = (*stack.environ, *arch.environ)
+    identity = {
+        "recipe": RECIPE,
+        "arch": arch_name,
+        "target": f"{target} ({flags.flags})",
+        "modules": " ".join(facts.modules),
+        "python": f"{facts.python.version} {facts.python.executable}",
+        "compiler": f"{facts.compiler.family} {facts.compiler.version} {facts.compiler.cxx}",
+        "mpi": mpi_name,
+        "stack": stack.name,
+        "framework": f"{framework.name} {framework.version}",
+        "horovod": f"{horovod.version} {' '.join(horovod.hashes)}",
+        "lock": request.lock.sha256,
+        "mpi lock": request.mpi_lock.sha256 if request.mpi_lock else "",
+        "module": stack.module,
+        "module environment": " ".join(f"{name}={value}" for name, value in environ),
+    }
+    name, version = stack.module.split("/")
+    layout = Layout(PurePosixPath(site.root))
+    environment = EnvironmentId(arch_name, name, version, fingerprint(identity))
+    prefix = str(layout.prefix(environment))
+
+    in_prefix = arch.mpi.provider == "pypi"
+    mpicxx = f"{prefix}/bin/{arch.mpi.cxx}" if in_prefix else facts.mpi.cxx if facts.mpi else ""
+    libraries = () if in_prefix else facts.mpi.libraries if facts.mpi else ()
+    runpath = horovod_flags.runpath(libraries)
+    flag_environ = horovod_flags.build_environ(cxx=facts.compiler.cxx, arch_flags=flags.flags)
+    abi = horovod_abi.abi(
+        source=horovod,
+        framework=framework,
+        python_tag=facts.python.tag,
+        compiler=identity["compiler"],
+        mpi=mpi_name,
+        environ=flag_environ,
+        # The wrapper inside the prefix is the same wheel's in every prefix: its path does not decide the ABI.
+        toolchain=horovod_flags.toolchain_file(f"{arch.mpi.cxx}" if in_prefix else mpicxx, runpath),
+    )
+    recipe = venv.Recipe(
+        layout=layout,
+        environment=environment,
+        python=facts.python.executable,
+        minor=facts.python.minor,
+        tool_python=facts.tool_python,
+        uv=facts.uv,
+        cores=facts.cores,
+        locks=(request.lock, *([request.mpi_lock] if request.mpi_lock else [])),
+        build_lock=request.build_lock,
+        horovod=horovod,
+        flags=flag_environ,
+        mpicxx=mpicxx,
+        runpath=runpath,
+        abi_key=horovod_abi.key(abi),
+        abi=abi,
+    )
+    modulefile = Modulefile(
+        name=name,
+        version=version,
+        summary=stack.summary,
+        prefix=prefix,
+        modules=facts.modules,
+        prepend=(("PATH", f"{prefix}/bin"),),
+        environ=(("VIRTUAL_ENV", prefix), ("PROVISION_ENVIRONMENT", str(environment)), *environ),
+        facts=(
+            ("framework", identity["framework"]),
+            ("horovod", horovod.version),
+            ("python", facts.python.version),
+            ("mpi", mpi_name.split(";")[0]),
+            ("compiler", f"{facts.compiler.family} {facts.compiler.version}"),
+            ("built for", f"{arch_name}: {identity['target']}"),
+            ("environment", str(environment)),
+        ),
+    )
+    expectation = Expectation(
+        versions=(
+            ("tensorflow", stack.framework.version),
+            ("horovod", stack.horovod),
+            ("python", facts.python.version),
+        ),
+        mpi_libraries=libraries or (f"{prefix}/lib/libmpi.so",),
+        allowed=(prefix, *_roots(facts)),
+    )
+    smoke = SmokeTest(
+        program=f"{request.smoke_folder}/{stack.smoke_program}.py",
+        launcher=arch.launcher,
+        mpiexec=f"{prefix}/bin/mpiexec" if in_prefix else "mpiexec",
+        nodes=arch.smoke.nodes,
+        ranks_per_node=arch.smoke.ranks_per_node,
+        timeout_s=arch.smoke.timeout_s,
+        training=stack.training,
+    )
+    inspect = Inspect(
+        command=Command(argv=(recipe.prefix_python, f"{request.smoke_folder}/inspect_env.py")), expectation=expectation
+    )
+    return Plan(
+        site=site.name,
+        stack=stack.name,
+        environment=environment,
+        prefix=prefix,
+        identity=identity,
+        modulefile=modulefile,
+        abi_key=recipe.abi_key,
+        steps=_steps(
+            recipe, inspect, smoke, existing, json.dumps(identity, indent=1) + "\n", f"{arch_name}/{stack.module}"
+        ),
+    )
+
+
+def _mpi_name(request: Request, mpi: MpiFacts | None) -> str:
+    """What MPI this is, as text that differs whenever the ABI may."""
+    if request.mpi_lock is not None:
+        return "; ".join(f"{pin.name} {pin.version} (wheel)" for pin in request.mpi_lock.pins)
+    return f"{mpi.family} {mpi.version}; {mpi.show}" if mpi else ""
+
+
+def _roots(facts: Facts) -> tuple[str, ...]:
+    """The folders of the loaded modules and of Python, which an environment may map libraries from."""
+    roots = [str(PurePosixPath(facts.python.executable).parent.parent)] if facts.python else []
+    for variable in ("LD_LIBRARY_PATH", "LIBRARY_PATH"):
+        roots += [folder for folder in facts.environ.get(variable, "").split(":") if folder.startswith("/")]
+    if facts.mpi:
+        roots += [str(PurePosixPath(library).parent) for library in facts.mpi.libraries]
+    return tuple(dict.fromkeys(roots))
+
+
+StepName = Literal["create", "install", "compile", "horovod", "bytecode", "inspect", "candidate", "smoke", "publish"]
+
+
+def _steps(
+    recipe: venv.Recipe, inspect: Inspect, smoke: SmokeTest, existing: Existing, identity_text: str, pointer: str
+) -> tuple[Step, ...]:
+    """The steps with their actions, from what exists.
+
+    A step is kept when it has a receipt and every step before it is kept. Installing is not repeatable in place, so a
+    prefix without the receipt of `install` starts over; what comes after it is.
+    """
+    environment = str(recipe.environment)
+    receipts = existing.receipts.get(environment, frozenset())
+    is_published = existing.pointers.get(pointer) == environment
+    if "install" not in receipts:
+        receipts = frozenset()
+    has_wheel = recipe.abi_key in existing.wheels
+    installer = "uv" if recipe.uv else "pip"
+    wheel = f"wheels/{recipe.abi_key}"
+    table: list[tuple[StepName, str, str, tuple[Operation, ...]]] = [
+        (
+            "create",
+            f"virtual environment with Python {recipe.minor}",
+            recipe.python,
+            venv.create(recipe, identity_text),
+        ),
+        (
+            "install",
+            f"{sum(len(lock.pins) for lock in recipe.locks) - 1} locked packages by {installer}",
+            "the framework before Horovod, which is compiled against it",
+            venv.install(recipe),
+        ),
+        ("compile", f"Horovod {recipe.horovod.version} from source", f"no wheel {recipe.abi_key} yet", ()),
+        ("horovod", "Horovod into the environment", wheel, venv.install_wheel(recipe)),
+        ("bytecode", "bytecode", "else every rank compiles at every start", venv.compile_bytecode(recipe)),
+        (
+            "inspect",
+            "what is really in it",
+            "framework and MPI built in, the plan's libmpi, nothing from outside",
+            (inspect,),
+        ),
+        ("candidate", "candidate modulefile", "the proof loads what users will load", (WriteCandidate(),)),
+        (
+            "smoke",
+            f"train on {smoke.nodes * smoke.ranks_per_node} ranks, {smoke.nodes} node{'s' * (smoke.nodes > 1)}",
+            f"through the candidate modulefile and {smoke.launcher.name}",
+            (smoke,),
+        ),
+        ("publish", "publish", f"users load {pointer.split('/', 1)[1]}", (Publish(),)),
+    ]
+    steps, keeping = [], True
+    for name, title, reason, operations in table:
+        action: Action = "create"
+        done = is_published if name == "publish" else name in receipts
+        if name == "compile":
+            # Compiled or not is a matter of the cache, which outlives every prefix.
+            if keeping and "horovod" in receipts:
+                action, reason = "keep", "installed"
+            elif has_wheel:
+                action, reason = "reuse", f"{wheel} was compiled from the same source with the same flags"
+            else:
+                operations = venv.compile_wheel(recipe)
+        elif keeping and done:
+            action, reason = "keep", "done"
+        else:
+            keeping = False
+        steps.append(
+            Step(
+                name=name,
+                title=title,
+                action=action,
+                reason=reason,
+                operations=operations if action == "create" else (),
+            )
+        )
+    return tuple(steps)

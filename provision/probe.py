@@ -1,0 +1,254 @@
+"""Facts of this machine: a program to run, and a pure parser of what it says, for each.
+
+A probe does not raise for what is missing; it reports a problem with its fix, so that everything that is missing is
+told at once.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from provision.errors import CommandError
+from provision.model.facts import CompilerFacts, Cpu, Facts, Interpreter, MpiFacts, Problem
+from provision.model.site import Arch, Site
+from provision.model.stack import Stack
+from provision.modules import cleaned, load_script, parse_environment, without_loaded
+from provision.run import capture
+from provision.store import Store
+
+PYTHON_PROGRAM = (
+    "import os,sys,sysconfig;"
+    "print(os.path.realpath(getattr(sys,'_base_executable',None) or sys.executable));"
+    "print('.'.join(map(str,sys.version_info[:3])));"
+    "print((sysconfig.get_config_var('SOABI') or '')+' '+sysconfig.get_platform())"
+)
+
+
+@dataclass(slots=True)
+class Probes:
+    """The probes of one arch, collecting problems."""
+
+    site: Site
+    arch: Arch
+    problems: list[Problem] = field(default_factory=list)
+
+    def problem(self, subject: str, message: str, hint: str, evidence: Sequence[str] = ()) -> None:
+        """Report something that is missing."""
+        self.problems.append(Problem(subject=subject, message=message, hint=hint, evidence=tuple(evidence)))
+
+    def environment(self) -> dict[str, str]:
+        """The cleaned environment with the arch's modules loaded; a module that cannot be loaded is a problem."""
+        clean = without_loaded(cleaned(os.environ)) if self.site.modules.name != "none" else cleaned(os.environ)
+        if self.site.modules.name == "none":
+            return clean
+        init = Path(self.site.modules.init or "")
+        if not init.is_file():
+            self.problem(
+                "modules",
+                f"the module system's init file `{init}` is not there",
+                f"set `modules.init` in `{self.site.origin}`; look for it: `ls /usr/share/*/init/bash /usr/share/*/*/init/bash`",
+            )
+            return clean
+        try:
+            done = capture(
+                ("bash", "--noprofile", "--norc", "-c", load_script(self.site.modules, self.arch.modules)), clean
+            )
+        except CommandError as error:
+            self.problem("modules", error.message, f"`source {init}` by hand and see", error.evidence)
+            return clean
+        if done.returncode == 0:
+            return parse_environment(done.stdout)
+        told = [line for line in done.stderr.splitlines() if line.strip()]
+        failed = next((line.split("cannot load ")[-1] for line in told if line.startswith("provision: ")), None)
+        if failed is None:
+            self.problem("modules", f"the module system did not start from `{init}`", f"`source {init}`", told[-8:])
+        else:
+            self._module_missing(failed, told, clean)
+        return clean
+
+    def _module_missing(self, failed: str, told: Sequence[str], clean: Mapping[str, str]) -> None:
+        system, family = self.site.modules, failed.split("/")[0]
+        script = load_script(system, ()).replace("env -0", f"module -t avail {family} 2>&1")
+        try:
+            listed = capture(("bash", "--noprofile", "--norc", "-c", script), clean).stdout.splitlines()
+        except CommandError:
+            listed = []
+        there = [
+            line.strip().removesuffix("(default)")
+            for line in listed
+            if line.startswith(f"{family}/") and not line.endswith("/")
+        ]
+        where = f"`archs.{self.arch.name}.modules` in `{self.site.origin}`"
+        self.problem(
+            "modules",
+            f"module `{failed}` of arch `{self.arch.name}` cannot be loaded",
+            f"`module avail {family}` lists {', '.join(there)}; change {where}"
+            if there
+            else f"`module avail`, then change {where}",
+            [
+                *(f"searched: {path}" for path in system.path),
+                *[line for line in told if not line.startswith("provision: ")][:6],
+            ],
+        )
+
+    def python(self, stack: Stack, environ: Mapping[str, str]) -> Interpreter | None:
+        """The interpreter the environment is made with: the arch's, else the best one that the stack serves."""
+        named = [self.arch.python] if self.arch.python else []
+        own = f"{sys.version_info[0]}.{sys.version_info[1]}"
+        found = []
+        for name in named or [
+            *(f"python{minor}" for minor in stack.pythons),
+            *([sys.executable] if own in stack.pythons else []),
+            "python3",
+        ]:
+            path = shutil.which(name, path=environ.get("PATH"))
+            interpreter = interpreter_at(path, environ) if path else None
+            if interpreter is None:
+                continue
+            if interpreter.minor in stack.pythons:
+                return interpreter
+            found.append(f"{path} is {interpreter.version}")
+        wanted = " or ".join(stack.pythons)
+        if named:
+            message = f"`{self.arch.python}` is not a Python {wanted}, which the stack `{stack.name}` needs"
+            hint = f"set `archs.{self.arch.name}.python` in `{self.site.origin}`, or load a Python module"
+        else:
+            message = f"there is no Python {wanted} here, and `{stack.name}` has no wheel for another"
+            hint = f"`apt-get install python{stack.pythons[0]}` or load a module that brings it"
+        self.problem("python", message, hint, found or ["found none on PATH"])
+        return None
+
+    def compiler(self, environ: Mapping[str, str]) -> CompilerFacts | None:
+        """The C++ compiler, tried on a program: one that is there and does not work is as good as none."""
+        name = self.arch.compiler.cxx
+        path = shutil.which(name, path=environ.get("PATH"))
+        hint = (
+            "`apt-get install g++`"
+            if not self.arch.modules
+            else f"check the compiler module of arch `{self.arch.name}`"
+        )
+        if path is None:
+            self.problem(
+                "compiler", f"there is no C++ compiler `{name}` on PATH", hint, [f"PATH: {environ.get('PATH', '')}"]
+            )
+            return None
+        try:
+            done = capture((path, "-dumpfullversion", "-dumpversion"), environ)
+            macros = capture((path, "-dM", "-E", "-x", "c++", os.devnull), environ)
+        except CommandError as error:
+            self.problem("compiler", error.message, hint, error.evidence)
+            return None
+        version = done.stdout.strip()
+        if done.returncode or macros.returncode or not re.fullmatch(r"\d+(\.\d+)*", version):
+            said = (done.stderr or macros.stderr or done.stdout).splitlines()[:4]
+            self.problem("compiler", f"`{path}` does not work as a C++ compiler", hint, said)
+            return None
+        return CompilerFacts(family="clang" if "__clang__" in macros.stdout else "gcc", version=version, cxx=path)
+
+    def mpi(self, environ: Mapping[str, str]) -> MpiFacts | None:
+        """The site's MPI, through its compiler wrapper; nothing where MPI is a wheel."""
+        if self.arch.mpi.provider != "site":
+            return None
+        name = self.arch.mpi.cxx
+        path = shutil.which(name, path=environ.get("PATH"))
+        if path is None:
+            self.problem(
+                "mpi",
+                f"there is no MPI: its compiler wrapper `{name}` is not on PATH",
+                f"add the MPI module to `archs.{self.arch.name}.modules` in `{self.site.origin}`",
+                [f"PATH: {environ.get('PATH', '')}"],
+            )
+            return None
+        try:
+            shown = capture((path, "-show"), environ)
+            macros = capture((path, "-dM", "-E", "-x", "c++", "-include", "mpi.h", os.devnull), environ)
+        except CommandError as error:
+            self.problem("mpi", error.message, f"`{path} -show`", error.evidence)
+            return None
+        family, version = parse_mpi_macros(macros.stdout)
+        if shown.returncode or family is None:
+            said = (macros.stderr or shown.stderr).splitlines()[:4]
+            self.problem("mpi", f"`{path}` does not compile with `mpi.h`", f"`{path} -show`", said)
+            return None
+        if family != self.arch.mpi.family:
+            self.problem(
+                "mpi",
+                f"`{path}` is {family} {version}, and arch `{self.arch.name}` says {self.arch.mpi.family}",
+                f"set `archs.{self.arch.name}.mpi.family`, or load the other MPI module",
+                [shown.stdout.strip()],
+            )
+            return None
+        show = " ".join(shown.stdout.split())
+        return MpiFacts(family=family, version=version, cxx=path, show=show, libraries=mpi_libraries(show, family))
+
+
+def interpreter_at(path: str, environ: Mapping[str, str]) -> Interpreter | None:
+    """The interpreter behind `path`, or None where it is none."""
+    try:
+        done = capture((path, "-I", "-c", PYTHON_PROGRAM), environ)
+    except CommandError:
+        return None
+    lines = done.stdout.splitlines()
+    return (
+        Interpreter(executable=lines[0], version=lines[1], tag=lines[2])
+        if done.returncode == 0 and len(lines) == 3
+        else None
+    )
+
+
+def parse_mpi_macros(text: str) -> tuple[str | None, str]:
+    """The family and version that `mpi.h` defines (`MPICH_VERSION`, `OMPI_*_VERSION`), Cray's and Intel's MPICH too."""
+    macros = dict(re.findall(r"^#define (\w+) (.*)$", text, re.MULTILINE))
+    if "MPICH_VERSION" in macros:
+        return "mpich", macros["MPICH_VERSION"].strip('"')
+    if "OMPI_MAJOR_VERSION" in macros:
+        return "openmpi", ".".join(macros[f"OMPI_{part}_VERSION"] for part in ("MAJOR", "MINOR", "RELEASE"))
+    return None, ""
+
+
+def mpi_libraries(show: str, family: str) -> tuple[str, ...]:
+    """The libmpi files that the wrapper links: the first `-L` folder that has one, links resolved."""
+    names = ("libmpi.so", "libmpich.so") if family == "mpich" else ("libmpi.so",)
+    folders = re.findall(r"-L\s*(\S+)", show)
+    found = [Path(folder) / name for folder in folders for name in names if (Path(folder) / name).exists()]
+    return tuple(dict.fromkeys(str(path.resolve()) for path in found))
+
+
+def cpu() -> Cpu:
+    """This machine's processor, by archspec."""
+    import archspec.cpu
+    from archspec.cpu.detect import detected_info
+
+    return Cpu(target=archspec.cpu.host().name, features=frozenset(detected_info().features))
+
+
+def observe(site: Site, arch: Arch, stack: Stack, store: Store) -> Facts:
+    """All facts that planning needs."""
+    probes = Probes(site, arch)
+    environ = probes.environment()
+    broken = bool(probes.problems)
+    own = Path(sys.executable).parent
+    uv = shutil.which("uv", path=f"{own}{os.pathsep}{environ.get('PATH', '')}")
+    return Facts(
+        host=socket.gethostname(),
+        job=os.environ.get("SLURM_JOB_ID"),
+        cpu=cpu(),
+        # Without its modules an arch has no Python, compiler or MPI worth a message of its own.
+        python=None if broken else probes.python(stack, environ),
+        compiler=None if broken else probes.compiler(environ),
+        mpi=None if broken else probes.mpi(environ),
+        modules=arch.modules,
+        tool_python=sys.executable,
+        uv=None if os.environ.get("PROVISION_INSTALLER") == "pip" else uv,
+        cores=len(os.sched_getaffinity(0)),
+        place=store.place(),
+        problems=tuple(probes.problems),
+        environ=environ,
+    )

@@ -1,0 +1,140 @@
+"""Slurm: directives, argv, and parsers of what its programs print (recorded from 22.05)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from provision.model.site import Job, Scheduler, Smoke
+
+# https://slurm.schedmd.com/squeue.html, JOB STATE CODES: states from which a job does not come back.
+ENDED = (
+    *("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL"),
+    *("BOOT_FAIL", "DEADLINE", "PREEMPTED", "REVOKED"),
+)
+
+# Why a job waits, in words, where Slurm's own is not one that everybody knows.
+REASONS = {
+    "Priority": "others come first",
+    "Resources": "waits for nodes to become free",
+    "PartitionTimeLimit": "asks for more time than its partition allows: it will never start",
+    "PartitionNodeLimit": "asks for more nodes than its partition has: it will never start",
+    "PartitionDown": "its partition is down",
+    "ReqNodeNotAvail": "nodes that it asks for are down or reserved",
+    "BadConstraints": "no node has the features that it asks for",
+    "AssocGrpCPUMinutesLimit": "the account has used up its hours",
+    "QOSMaxJobsPerUserLimit": "this user has as many jobs running as the QOS allows",
+    "JobHeldUser": "held: `scontrol release` it",
+    "JobHeldAdmin": "held by an administrator",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStatus:
+    """What Slurm says of a job. `state` and `reason` are its own words; `exit_code` is `code:signal`."""
+
+    job: str
+    state: str
+    reason: str
+    exit_code: str
+    output: str
+    time_limit: str
+    run_time: str
+    nodes: str
+
+    @property
+    def ended(self) -> bool:
+        """Whether the job is over."""
+        return self.state in ENDED
+
+
+def directives(name: str, output: str, job: Job, smoke: Smoke, scheduler: Scheduler) -> tuple[str, ...]:
+    """The `#SBATCH` lines of a build job: as many nodes as the proof needs, each whole."""
+    lines = [
+        f"--job-name={name}",
+        f"--output={output}",
+        f"--nodes={smoke.nodes}",
+        f"--ntasks-per-node={smoke.ranks_per_node}",
+        f"--time={job.time}",
+        *(
+            f"--{key}={value}"
+            for key, value in (
+                ("partition", job.partition),
+                ("constraint", job.constraint),
+                ("account", job.account),
+                ("qos", job.qos),
+            )
+            if value
+        ),
+        *scheduler.options,
+        *job.options,
+    ]
+    return tuple(f"#SBATCH {quoted(line)}" for line in lines)
+
+
+def quoted(option: str) -> str:
+    """An option as sbatch reads it in a directive: in double quotes where it holds white space or a special letter."""
+    if re.fullmatch(r"[A-Za-z0-9_.,:;=/@%+&|*()\[\]-]+", option):
+        return option
+    key, separator, value = option.partition("=")
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'{key}{separator}"{escaped}"'
+
+
+def submit_argv(script: str) -> tuple[str, ...]:
+    """The command that submits a job script and prints its id alone."""
+    return ("sbatch", "--parsable", script)
+
+
+def parse_job_id(text: str) -> str | None:
+    """The job id of `sbatch --parsable`: `123`, or `123;cluster`."""
+    found = re.search(r"^(\d+)(;\S+)?$", text.strip(), re.MULTILINE)
+    return found[1] if found else None
+
+
+def status_argv(job: str) -> tuple[str, ...]:
+    """The command that tells how a job is: no accounting needed; ended jobs for `MinJobAge` (300 s by default)."""
+    return ("scontrol", "show", "job", "--oneliner", job)
+
+
+def parse_status(text: str) -> JobStatus | None:
+    """What `scontrol show job --oneliner` says; None where it does not know the job."""
+    fields = dict(re.findall(r"(?:^|\s)([A-Za-z]+)=(\S*)", text))
+    if "JobState" not in fields:
+        return None
+    return JobStatus(
+        job=fields.get("JobId", ""),
+        state=fields["JobState"],
+        reason=fields.get("Reason", "None"),
+        exit_code=fields.get("ExitCode", "0:0"),
+        output=fields.get("StdOut", ""),
+        time_limit=fields.get("TimeLimit", ""),
+        run_time=fields.get("RunTime", ""),
+        nodes=fields.get("NodeList", ""),
+    )
+
+
+def waiting(status: JobStatus) -> str:
+    """Why a job has not started, in words."""
+    meaning = REASONS.get(status.reason)
+    return f"{status.reason}: {meaning}" if meaning else status.reason
+
+
+def ending(status: JobStatus) -> str:
+    """How a job ended, exactly: failed, cancelled and out of time are different things."""
+    code, _, signal = status.exit_code.partition(":")
+    match status.state:
+        case "COMPLETED":
+            return f"job {status.job} finished after {status.run_time}"
+        case "TIMEOUT":
+            return f"job {status.job} hit its time limit of {status.time_limit}"
+        case "CANCELLED":
+            return f"job {status.job} was cancelled after {status.run_time}"
+        case "OUT_OF_MEMORY":
+            return f"job {status.job} used more memory than it asked for"
+        case "FAILED" if signal not in ("", "0"):
+            return f"job {status.job} was ended by signal {signal} after {status.run_time}"
+        case "FAILED":
+            return f"job {status.job} failed with exit code {code} after {status.run_time}"
+        case _:
+            return f"job {status.job} ended as {status.state} ({status.reason}) after {status.run_time}"

@@ -1,0 +1,122 @@
+"""The files that come with the tool (sites, stacks, locks, templates), and a site's own, which come first.
+
+In a checkout they stand beside the package; an installed wheel carries them in `provision/_shipped`. A folder named by
+`PROVISION_CONFIG` is searched before them, and the working directory before that, where it holds `sites/` or `stacks/`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from provision.errors import ConfigError
+from provision.model.lock import Lock, check_lock, parse_lock
+from provision.model.reader import nearest
+from provision.model.site import Site, read_site
+from provision.model.stack import Stack, read_stack
+
+PACKAGE = Path(__file__).resolve().parent
+
+
+def shipped_root() -> Path:
+    """Where the shipped files stand."""
+    inside = PACKAGE / "_shipped"
+    return inside if inside.is_dir() else PACKAGE.parent
+
+
+def search_path() -> tuple[Path, ...]:
+    """The folders that are searched, the first one that has a file wins."""
+    own = os.environ.get("PROVISION_CONFIG")
+    here = Path.cwd()
+    local = [here] if (here / "sites").is_dir() or (here / "stacks").is_dir() else []
+    return tuple(dict.fromkeys([*local, *([Path(own)] if own else []), shipped_root()]))
+
+
+def find(name: str) -> Path | None:
+    """The file of this relative name in the first folder that has it."""
+    return next((folder / name for folder in search_path() if (folder / name).is_file()), None)
+
+
+def read(name: str) -> str:
+    """The text of a shipped file; a missing one is a fault of the installation."""
+    path = find(name)
+    if path is None:
+        raise ConfigError(f"`{name}` does not come with this installation", evidence=map(str, search_path()))  # type: ignore[arg-type]
+    return path.read_text(encoding="utf-8")
+
+
+def known(folder: str) -> list[str]:
+    """The names of the TOML files in this folder of the search path."""
+    return sorted({path.stem for place in search_path() for path in (place / folder).glob("*.toml")})
+
+
+def environment() -> dict[str, str]:
+    """The variables that site files may use; `PROVISION_ROOT` falls back to the user's data folder."""
+    values = dict(os.environ)
+    data = values.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local", "share")
+    values.setdefault("PROVISION_ROOT", os.path.join(data, "provision"))
+    return values
+
+
+def _load(kind: str, name: str) -> tuple[Mapping[str, Any], Path]:
+    """The parsed TOML of `<kind>s/<name>.toml`, or of a path to such a file."""
+    import sys
+
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    path = Path(name) if name.endswith(".toml") else find(f"{kind}s/{name}.toml")
+    if path is None or not path.is_file():
+        names = known(f"{kind}s")
+        raise ConfigError(
+            f"there is no {kind} `{name}`{nearest(name, names)}",
+            evidence=[f"known: {', '.join(names)}", *(f"searched: {place / (kind + 's')}" for place in search_path())],
+            hint=f"`--{kind} {names[0]}`, or write `{kind}s/{name}.toml`" if names else None,
+        )
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8")), path
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"`{path}` is not TOML", evidence=[str(error)], hint=f"edit `{path}`") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"`{path}` cannot be read", evidence=[str(error)]) from error
+
+
+def load_site(name: str) -> Site:
+    """The site called `name`, or described by the file `name`."""
+    data, path = _load("site", name)
+    return read_site(data, str(path), environment())
+
+
+def load_stack(name: str) -> Stack:
+    """The stack called `name`, or described by the file `name`."""
+    data, path = _load("stack", name)
+    return read_stack(data, str(path))
+
+
+def lock_name(requirements: str, minor: str) -> str:
+    """The lock of `requirements/<requirements>.in` for this Python minor version."""
+    return f"requirements/{requirements}-py{minor.replace('.', '')}.txt"
+
+
+def load_lock(requirements: str, minor: str) -> Lock:
+    """The lock of these requirements for Python `minor`, held against its input.
+
+    Raises:
+        ConfigError: there is none, it is damaged, or it was compiled from another input.
+    """
+    source, name = find(f"requirements/{requirements}.in"), lock_name(requirements, minor)
+    if source is None:
+        raise ConfigError(f"there is no `requirements/{requirements}.in`", hint="write it, then `provision lock`")
+    path = source.parent / Path(name).name
+    if not path.is_file():
+        raise ConfigError(
+            f"`{source}` has no lock for Python {minor}",
+            evidence=[f"expected: {path}"],
+            hint="compile it (this needs the network): `provision lock`",
+        )
+    lock = parse_lock(path.read_text(encoding="utf-8"), str(path))
+    check_lock(lock, source.read_text(encoding="utf-8"), str(source))
+    return lock

@@ -1,0 +1,173 @@
+"""What a built environment says about itself: versions, how Horovod was built, which shared objects it really maps.
+
+Like the training program this runs *inside* the environment on trial, imports TensorFlow and Horovod but never
+`provision`, and parses on Python 3.7. It starts no ranks and never calls `hvd.init()`: on several systems MPI refuses
+to start outside a job step, and the question here is what was linked, not what works.
+
+The last line on standard output is one JSON object; whatever libraries print stands before it. What could not be found
+out is null, with the reason under `errors`. The exit code is 0 if TensorFlow and Horovod could be imported, else 1.
+
+The list of mapped objects is the kernel's, taken after the imports: a library's own record of what it wants (`ldd`,
+RUNPATH) is a guess about the loader, `/proc/self/maps` is what the loader did.
+"""
+
+import contextlib
+import faulthandler
+import glob
+import io
+import json
+import os
+import platform
+import site
+import sys
+
+SCHEMA = 1
+
+# Asked of `horovod.tensorflow`; those of an older or newer Horovod may be absent.
+BUILD_FLAGS = (
+    "mpi_built",
+    "mpi_enabled",
+    "gloo_built",
+    "gloo_enabled",
+    "nccl_built",
+    "ddl_built",
+    "ccl_built",
+    "cuda_built",
+    "rocm_built",
+)
+
+
+def mapped_objects():
+    """Sorted paths of all shared objects in this process, as the kernel names them (links resolved)."""
+    paths = set()
+    with open("/proc/self/maps") as stream:
+        for line in stream:
+            fields = line.rstrip("\n").split(None, 5)
+            if len(fields) == 6 and fields[5].startswith("/") and ".so" in os.path.basename(fields[5]):
+                paths.add(fields[5])
+    return sorted(paths)
+
+
+def keras_version(tf):
+    """Version of the Keras behind `tf.keras`, which from TensorFlow 2.6 on is a package of its own."""
+    root = sys.modules[tf.keras.Model.__module__.split(".")[0]]
+    return str(getattr(tf.keras, "__version__", root.__version__))
+
+
+def tensorflow_facts(tf):
+    """How TensorFlow was built: CUDA and cuDNN versions if any, and what an extension must match."""
+    info = getattr(tf.sysconfig, "get_build_info", dict)()  # since TensorFlow 2.3
+    return {
+        "build_info": {
+            str(key): value if isinstance(value, (bool, int)) else str(value) for key, value in info.items()
+        },
+        "built_with_cuda": bool(tf.test.is_built_with_cuda()),
+        "compiler_version": str(tf.version.COMPILER_VERSION),
+        "cxx11_abi": int(tf.sysconfig.CXX11_ABI_FLAG),
+    }
+
+
+def horovod_metadata(horovod):
+    """The frameworks and versions that Horovod was built against; None before 0.24, which writes no such file."""
+    path = os.path.join(os.path.dirname(horovod.__file__), "metadata.json")
+    if not os.path.exists(path):
+        return None
+    with open(path) as stream:
+        return json.load(stream)
+
+
+def horovod_extensions(horovod):
+    """Paths of Horovod's compiled extension for TensorFlow: one, or two where the build covers GPU and CPU."""
+    return sorted(glob.glob(os.path.join(os.path.dirname(horovod.__file__), "tensorflow", "*.so")))
+
+
+def build_flags(hvd):
+    """Answers of the compiled extension; `nccl_built` is a version number, the others are truths."""
+    return {name: int(getattr(hvd, name)()) for name in BUILD_FLAGS if hasattr(hvd, name)}
+
+
+def check_build_text():
+    """What `horovodrun --check-build` prints, without a second import of TensorFlow.
+
+    Horovod forks a child per question; the children inherit the TensorFlow already imported here, so this takes 0.1 s
+    where the command takes 31 s: it imports TensorFlow for six of its questions. For Horovod 0.28 the answer
+    `[X] PyTorch` means nothing, since `horovod.torch` imports without its extension; `extensions` and `flags` tell.
+    """
+    from horovod.runner.launch import check_build
+
+    captured = io.StringIO()
+    # It ends the process when it has printed.
+    with contextlib.redirect_stdout(captured), contextlib.suppress(SystemExit):
+        check_build(False)
+    return captured.getvalue()
+
+
+def inspect():
+    """Gather everything; a question that fails leaves null and its reason, and the next one is asked."""
+    facts = {
+        "schema": SCHEMA,
+        "versions": {"python": platform.python_version()},
+        "executable": sys.executable,
+        "prefix": sys.prefix,
+        "base_prefix": sys.base_prefix,
+        "path": sys.path,
+        "enable_user_site": site.ENABLE_USER_SITE,
+        "tensorflow": None,
+        "horovod": {"metadata": None, "extensions": None, "flags": None, "check_build": None},
+        "mapped_objects": None,
+        "errors": {},
+    }
+
+    def ask(name, question, *args):
+        try:
+            return question(*args)
+        except Exception as error:
+            facts["errors"][name] = f"{type(error).__name__}: {error}"
+            return None
+
+    tf = ask("import tensorflow", import_tensorflow)
+    if tf is not None:
+        facts["versions"]["tensorflow"] = tf.__version__
+        facts["versions"]["keras"] = ask("keras", keras_version, tf)
+        facts["versions"]["numpy"] = sys.modules["numpy"].__version__
+        facts["tensorflow"] = ask("tensorflow", tensorflow_facts, tf)
+    # The package without its extension: tells a Horovod that cannot be loaded from one that is not there.
+    horovod = ask("import horovod", __import__, "horovod")
+    if horovod is not None:
+        facts["versions"]["horovod"] = horovod.__version__
+        facts["horovod"]["metadata"] = ask("metadata", horovod_metadata, horovod)
+        facts["horovod"]["extensions"] = ask("extensions", horovod_extensions, horovod)
+    hvd = ask("import horovod.tensorflow", import_horovod_tensorflow) if tf is not None else None
+    facts["mapped_objects"] = ask("mapped_objects", mapped_objects)
+    if hvd is not None:
+        facts["horovod"]["flags"] = ask("flags", build_flags, hvd)
+        facts["horovod"]["check_build"] = ask("check_build", check_build_text)
+    return facts, hvd is not None
+
+
+def import_tensorflow():
+    """Import TensorFlow without its start-up talk."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    import tensorflow
+
+    return tensorflow
+
+
+def import_horovod_tensorflow():
+    """Import Horovod with its compiled extension, which is where unfit builds show."""
+    import horovod.tensorflow
+
+    return horovod.tensorflow
+
+
+def main():
+    """Print the findings as the last line and tell by the exit code whether the imports worked."""
+    faulthandler.enable()
+    facts, imported = inspect()
+    sys.stdout.flush()
+    print("\n" + json.dumps(facts, sort_keys=True), flush=True)
+    return 0 if imported else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

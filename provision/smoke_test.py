@@ -1,0 +1,164 @@
+"""The proof: ranks train through the modulefile that users will load, and what they report is judged."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from provision.errors import SmokeTestError
+from provision.events import Event, Listener
+from provision.knowledge.data import choose_data
+from provision.knowledge.failures import explain, telling
+from provision.launchers import launch_argv
+from provision.model.layout import EnvironmentId
+from provision.model.plan import SmokeTest
+from provision.model.site import ModuleSystem
+from provision.modules import cleaned, load_script, parse_environment, without_loaded
+from provision.run import capture, stream
+from provision.store import Store, read_json, write
+from provision.verdict import Verdict, judge
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """A verdict with what it was given on."""
+
+    verdict: Verdict
+    data: str
+    argv: tuple[str, ...]
+    modules: tuple[str, ...]
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """The verdict's JSON, with the circumstances."""
+        return {
+            **self.verdict.to_dict(),
+            "data": self.data,
+            "command": list(self.argv),
+            "modules": list(self.modules),
+            "seconds": round(self.seconds, 1),
+            "date": time.strftime("%Y-%m-%d"),
+        }
+
+
+def summary(verdict: Mapping[str, Any]) -> str:
+    """The line that `module help` and `list` show of a verdict."""
+    figures = verdict["figures"]
+    hosts, speed = len(figures["hosts"]), figures["images_per_second"]
+    return (
+        f"{figures['ranks']} ranks on {hosts} host{'s' * (hosts != 1)} trained {verdict['data']} to "
+        f"{figures['accuracy']:.1%}{f' at {speed:.0f} images/s' if speed else ''}, weights identical ({verdict['date']})"
+    )
+
+
+def loaded_environment(
+    system: ModuleSystem, modulepath: Path, module: str, activate: Path, log: Path
+) -> dict[str, str]:
+    """The environment of a user who loads `module` from `modulepath`, or sources `activate` where there are no modules.
+
+    Raises:
+        SmokeTestError: it cannot be loaded; what the module system said is the evidence.
+    """
+    clean = cleaned(os.environ)
+    if system.name == "none":
+        script = f"set -euo pipefail\n. {json.dumps(str(activate))}\nenv -0\n"
+    else:
+        clean, script = without_loaded(clean), load_script(system, (module,), extra_path=(str(modulepath),))
+    done = capture(("bash", "--noprofile", "--norc", "-c", script), clean)
+    if done.returncode:
+        raise SmokeTestError(
+            f"`module load {module}` of the candidate failed",
+            evidence=[f"modulepath: {modulepath}", *done.stderr.splitlines()[:8]],
+            hint=f"`module use {modulepath}; module load {module}`",
+            log=str(log),
+        )
+    return parse_environment(done.stdout)
+
+
+def prove(
+    store: Store,
+    env: EnvironmentId,
+    smoke: SmokeTest,
+    environ: Mapping[str, str],
+    log: Path,
+    listen: Listener,
+    keep_open: tuple[int, ...] = (),
+) -> Proof:
+    """Train, and judge. The verdict is written to the environment's `.provision/verdict.json`, whatever it is.
+
+    Raises:
+        SmokeTestError: the launcher failed and no rank reported.
+    """
+    data = choose_data(Path(store.layout.data), smoke.program)
+    training = next(one for one in smoke.training if one.data == data.name)
+    out = Path(store.layout.story(env)) / "smoke"
+    store.remove(str(out))
+    out.mkdir(parents=True)
+    program = (
+        *(
+            str(store.layout.prefix(env) / "bin" / "python"),
+            "-u",
+            smoke.program,
+            "--data",
+            str(data.path),
+            "--out",
+            str(out),
+        ),
+        *("--epochs", str(training.epochs), "--batch-size", str(training.batch_size)),
+        *("--learning-rate", str(training.learning_rate)),
+    )
+    argv = launch_argv(
+        smoke.launcher, program, nodes=smoke.nodes, ranks_per_node=smoke.ranks_per_node, mpiexec=smoke.mpiexec
+    )
+    began = time.monotonic()
+    result = stream(
+        argv,
+        environ=environ,
+        log=log,
+        timeout_s=smoke.timeout_s,
+        keep_open=keep_open,
+        on_line=lambda line: listen(Event(kind="progress", step="smoke", text=line)),
+    )
+    reports = [report for report in map(read_json, sorted(out.glob("report-*.json"))) if report is not None]
+    known = explain(result.tail)
+    if not reports:
+        late = f" in {smoke.timeout_s} s" if result.timed_out else ""
+        raise SmokeTestError(
+            f"no rank reported{late}: `{argv[0]}` ended with code {result.code}"
+            + (f": {known.cause}" if known else ""),
+            evidence=telling(result.tail),
+            hint=known.hint if known else f"run it by hand: `{' '.join(argv)}`",
+            log=str(log),
+        )
+    verdict = judge(reports, ranks=smoke.nodes * smoke.ranks_per_node, min_accuracy=training.min_accuracy)
+    modules = tuple(filter(None, environ.get("LOADEDMODULES", "").split(":")))
+    proof = Proof(verdict=verdict, data=data.name, argv=argv, modules=modules, seconds=time.monotonic() - began)
+    write(Path(store.layout.story(env)) / "verdict.json", json.dumps(proof.to_dict(), indent=1) + "\n")
+    if not verdict.passed or result.code:
+        raise failed(verdict, result.code, result.timed_out, smoke, telling(result.tail), str(log))
+    return proof
+
+
+def failed(
+    verdict: Verdict, code: int, timed_out: bool, smoke: SmokeTest, tail: tuple[str, ...], log: str
+) -> SmokeTestError:
+    """The error that tells why the proof failed: the first check is the likeliest cause."""
+    failures = verdict.failures
+    evidence = [f"{check.name}: {check.message}" for check in failures]
+    if timed_out:
+        evidence.insert(0, f"stalled: ended after {smoke.timeout_s} s")
+    elif code and not failures:
+        evidence += [f"every rank reported well, and the launcher ended with code {code}", *tail]
+    elif code:
+        evidence += list(tail)
+    return SmokeTestError(
+        f"the smoke test failed, nothing is published: {failures[0].name if failures else 'launcher'}",
+        evidence=evidence,
+        hint=next((check.hint for check in failures if check.hint), None) or f"read `{log}`",
+        log=log,
+    )

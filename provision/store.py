@@ -1,0 +1,326 @@
+"""The root of a site on disk. The only room that writes below it.
+
+Every file is written beside its place and renamed over it. Publishing is one rename of one symbolic link. Locks are
+the kernel's (`flock`): they end with the processes that hold them, so there are none to clean up after a crash; on a
+shared file system they need locks between nodes (Lustre: mounted with `flock`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from provision.errors import StoreError
+from provision.model.facts import Existing, Place
+from provision.model.layout import KINDS, EnvironmentId, Layout
+
+JSON = dict[str, Any]
+
+
+def told(error: OSError, path: object) -> StoreError:
+    """An error of the file system, told with what to do about it."""
+    where = str(getattr(error, "filename", None) or path)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        word = "disk is full" if error.errno == errno.ENOSPC else "quota is used up"
+        return StoreError(
+            f"the {word}: `{where}` could not be written",
+            hint=f"`df -h {path}`; free some space and run the same command again, it goes on where it stopped",
+        )
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return StoreError(
+            f"`{where}` may not be written: {error.strerror}",
+            hint="`export PROVISION_ROOT=…` to a folder of yours, or set `root` in the site's file",
+        )
+    return StoreError(f"`{where}`: {error.strerror}", evidence=[repr(error)])
+
+
+def sha256_of(path: Path) -> str:
+    """The file's sha256, in hexadecimal."""
+    with path.open("rb") as file:
+        digest = hashlib.sha256()
+        for block in iter(lambda: file.read(1 << 20), b""):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def write(path: Path, text: str, *, executable: bool = False) -> None:
+    """Write a file so that others see the old one or the whole new one.
+
+    Raises:
+        StoreError: the disk is full, or the place may not be written; nothing is left behind.
+    """
+    beside = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(3).hex()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with beside.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.chmod(0o755 if executable else 0o644)
+        beside.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+        raise told(error, path.parent) from error
+
+
+def read_json(path: Path) -> JSON | None:
+    """The JSON object in a file; None where there is none, or it is damaged."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The files below one root."""
+
+    layout: Layout
+
+    @property
+    def root(self) -> Path:
+        """The root as a path on this machine."""
+        return Path(self.layout.root)
+
+    # What is there
+
+    def place(self) -> Place:
+        """Whether the root can be written, and what its file system has left; the root need not exist."""
+        folder = self.root
+        while not folder.exists() and folder != folder.parent:
+            folder = folder.parent
+        status = os.statvfs(folder)
+        return Place(
+            path=str(self.root),
+            writable=folder.is_dir() and os.access(folder, os.W_OK | os.X_OK) and not status.f_flag & os.ST_RDONLY,
+            free_bytes=status.f_bavail * status.f_frsize,
+            # File systems without a fixed number of inodes (btrfs, some parallel ones) say 0.
+            free_inodes=status.f_favail if status.f_files else None,
+        )
+
+    def environments(self) -> list[EnvironmentId]:
+        """Every environment that has a prefix, finished or not."""
+        found = []
+        for path in sorted((self.root / "envs").glob("*/*/*-*")):
+            with contextlib.suppress(ValueError):
+                found.append(EnvironmentId.parse("/".join(path.parts[-3:])))
+        return found
+
+    def receipts(self, env: EnvironmentId) -> frozenset[str]:
+        """The steps of this environment that are done."""
+        return frozenset(path.stem for path in Path(self.layout.story(env) / "receipts").glob("*.json"))
+
+    def pointers(self) -> dict[str, str]:
+        """`<arch>/<name>/<version>` to the environment that users get."""
+        found = {}
+        for path in sorted((self.root / "modules").glob("*/environments/*/*")):
+            with contextlib.suppress(OSError):
+                found["/".join((path.parts[-4], *path.parts[-2:]))] = path.read_text(encoding="utf-8").strip()
+        return found
+
+    def existing(self) -> Existing:
+        """What the planner needs to know of all this."""
+        return Existing(
+            receipts={str(env): self.receipts(env) for env in self.environments()},
+            wheels=frozenset(path.parent.name for path in (self.root / "wheels").glob("*/wheel.json")),
+            pointers=self.pointers(),
+        )
+
+    def record(self, env: EnvironmentId) -> JSON | None:
+        """The record of an environment, or None while it has none."""
+        return read_json(Path(self.layout.story(env) / "record.json"))
+
+    # Doing
+
+    def remove(self, path: str) -> None:
+        """Remove a folder below the root, if it is there: first out of the way by a rename, then its content."""
+        folder = Path(path)
+        if not folder.is_relative_to(self.root) or folder == self.root:
+            raise StoreError(f"`{folder}` is not below `{self.root}`, it is not ours to remove")
+        if not folder.exists():
+            return
+        try:
+            trash = folder.with_name(f".{folder.name}.removed.{os.getpid()}.{os.urandom(3).hex()}")
+            folder.rename(trash)
+            shutil.rmtree(trash)
+        except OSError as error:
+            raise told(error, folder) from error
+
+    def make_jobs(self) -> None:
+        """Make the folder of job scripts and their output."""
+        try:
+            Path(self.layout.jobs).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise told(error, self.root) from error
+
+    def receipt(self, env: EnvironmentId, step: str, content: JSON) -> None:
+        """Write down that a step is done."""
+        write(Path(self.layout.story(env) / "receipts" / f"{step}.json"), json.dumps(content, indent=1) + "\n")
+
+    def keep_wheel(self, folder: str, key: str, abi: Mapping[str, object]) -> None:
+        """Move the one wheel in `folder` into the cache. Who comes second with the same key changes nothing.
+
+        Raises:
+            StoreError: there is not exactly one wheel.
+        """
+        wheels = list(Path(folder).glob("*.whl"))
+        if len(wheels) != 1:
+            raise StoreError(f"`{folder}` holds {len(wheels)} wheels, and should hold one")
+        target = Path(self.layout.wheel(key))
+        if (target / "wheel.json").is_file():
+            return
+        beside = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            beside.mkdir(parents=True, exist_ok=True)
+            kept = Path(shutil.copy2(wheels[0], beside / wheels[0].name))
+            content = {"file": kept.name, "sha256": sha256_of(kept), "bytes": kept.stat().st_size, "abi": abi}
+            write(beside / "wheel.json", json.dumps(content, indent=1) + "\n")
+            if target.exists():  # without its wheel.json: left by somebody's hand
+                shutil.rmtree(target)
+            beside.rename(target)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                shutil.rmtree(beside)
+            if not (target / "wheel.json").is_file():
+                raise told(error, target) from error
+
+    def wheel(self, key: str) -> Path:
+        """The cached wheel of this key, its content held against its hash.
+
+        Raises:
+            StoreError: it is missing or damaged.
+        """
+        folder = Path(self.layout.wheel(key))
+        content = read_json(folder / "wheel.json") or {}
+        path = folder / str(content.get("file"))
+        if not path.is_file() or sha256_of(path) != content.get("sha256"):
+            raise StoreError(
+                f"the cached wheel in `{folder}` is missing or damaged", hint=f"`rm -r {folder}`, then build again"
+            )
+        return path
+
+    def keep_source(self, folder: str, path: str, hashes: tuple[str, ...]) -> None:
+        """Move a downloaded source package to its place, its content held against the lock's hashes."""
+        found = [file for file in Path(folder).glob("*") if f"sha256:{sha256_of(file)}" in hashes]
+        if not found:
+            raise StoreError(
+                f"what was downloaded to `{folder}` has none of the hashes of the lock",
+                evidence=[*(f"{file.name} sha256:{sha256_of(file)}" for file in Path(folder).glob("*")), *hashes],
+                hint="the package index does not serve what was locked: check it, then `provision lock`",
+            )
+        target = Path(path)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            beside = target.with_name(f".{target.name}.{os.getpid()}")
+            shutil.copy2(found[0], beside)
+            beside.replace(target)
+        except OSError as error:
+            raise told(error, target) from error
+
+    def has_source(self, path: str, hashes: tuple[str, ...]) -> bool:
+        """Whether the source package is there and is what was locked."""
+        return Path(path).is_file() and f"sha256:{sha256_of(Path(path))}" in hashes
+
+    def publish(self, env: EnvironmentId, files: Mapping[str, str]) -> None:
+        """Make these files (relative path to text) part of what users of the arch see, by one rename.
+
+        A new generation is written whole, beside what users see: all that was published before, and these. Then the
+        link that is `modules/<arch>` is replaced. Before that rename users see nothing of it, after it everything.
+        """
+        pointer, generations = Path(self.layout.modules(env.arch)), Path(self.layout.generations(env.arch))
+        with self.held(self.root / "locks" / f"publish-{env.arch}.lock", {"does": f"publishes {env}"}):
+            try:
+                generations.mkdir(parents=True, exist_ok=True)
+                number = 1 + max((int(path.name) for path in generations.iterdir() if path.name.isdigit()), default=0)
+                beside = generations / f".{number:06d}.{os.getpid()}"
+                if beside.exists():
+                    shutil.rmtree(beside)
+                if pointer.is_dir():
+                    shutil.copytree(pointer, beside, symlinks=True)
+                for kind in KINDS:
+                    (beside / kind).mkdir(parents=True, exist_ok=True)
+                for name, text in files.items():
+                    write(beside / name, text)
+                write(beside / "environments" / env.name / env.version, f"{env}\n")
+                beside.rename(generations / f"{number:06d}")
+                link = pointer.with_name(f".{pointer.name}.{os.getpid()}")
+                link.unlink(missing_ok=True)
+                link.symlink_to(Path(".generations") / env.arch / f"{number:06d}")
+                link.replace(pointer)
+            except OSError as error:
+                raise told(error, pointer) from error
+
+    # Locks
+
+    @contextlib.contextmanager
+    def held(
+        self, path: Path, holder: JSON, on_wait: Callable[[JSON], None] | None = None, *, wait: bool = True
+    ) -> Iterator[int]:
+        """Hold the lock at `path`; yields its file descriptor, for children to inherit.
+
+        `on_wait` is told once who holds it, when somebody else does. Where `wait` is false that is an error.
+
+        Raises:
+            StoreError: somebody else holds it, or this file system has no locks.
+        """
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o664)
+        except OSError as error:
+            raise told(error, path.parent) from error
+        try:
+            told_once = False
+            while True:
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    other = read_json(path) or {}
+                    if not wait:
+                        raise StoreError(
+                            f"somebody else builds this: {describe_holder(other)}",
+                            evidence=[f"lock: {path}"],
+                            hint="wait for it (leave out `--no-wait`), or end that process",
+                        ) from None
+                    if on_wait and not told_once:
+                        on_wait(other)
+                    told_once = True
+                    time.sleep(0.5)
+                except OSError as error:
+                    raise StoreError(
+                        f"the file system of `{path}` has no locks: {error.strerror}",
+                        hint="mount it with locks between nodes (Lustre: `-o flock`), or move `root`",
+                    ) from error
+            who = {
+                "user": os.environ.get("USER") or str(os.getuid()),
+                "host": socket.gethostname(),
+                "pid": os.getpid(),
+                "job": os.environ.get("SLURM_JOB_ID"),
+                "since": time.strftime("%Y-%m-%d %H:%M:%S"),
+                **holder,
+            }
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, json.dumps(who).encode(), 0)
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+
+def describe_holder(holder: JSON) -> str:
+    """`alice on n1, process 123, job 45, since …`."""
+    job = f", job {holder['job']}" if holder.get("job") else ""
+    who = f"{holder.get('user', 'somebody')} on {holder.get('host', 'a host')}, process {holder.get('pid', '?')}{job}"
+    return f"{who}, since {holder.get('since', 'a while')}"

@@ -1,0 +1,657 @@
+"""The judge of a smoke test: reports of N processes in, a verdict with its reasons out.
+
+This room is pure: no file, no clock, no process. It owns the question "did N ranks train together and agree?" and
+nothing else; who started the ranks, where the reports lie and what happens to a candidate that fails is decided
+elsewhere. Reports are written by `provision/smoke/horovod_keras.py` inside the environment on trial, so they are
+treated as testimony: any field may be missing or odd, and a report is never asked whether its own run was good. What
+one process says is held against what the others say.
+
+The checks stand in the order in which a reader wants the cause: a process that failed, then processes that did not
+see each other, then wrong sums, then wrong training. A later check that fails is often only an echo of an earlier one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+__all__ = ["Check", "Figures", "Verdict", "judge"]
+
+SCHEMA = 1
+
+AVERAGE_TOLERANCE = 1e-5
+"""Relative: Horovod averages by multiplying a float32 sum by 1/size, which is off by a few units of 6e-8."""
+
+SHUTDOWN_ECHO = "Horovod has been shut down"
+"""Text of the error that Horovod raises on all other ranks when one has failed."""
+
+QUOTED_CHARS = 300
+"""Longest piece of a foreign error text in a message; the whole of it is in the report."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One question put to the reports, with the answer in words: what was expected and what was seen."""
+
+    name: str
+    passed: bool
+    message: str
+    hint: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return this check as plain JSON values."""
+        return {"name": self.name, "passed": self.passed, "message": self.message, "hint": self.hint}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Check:
+        """Read back what `to_dict` returned."""
+        return cls(name=data["name"], passed=data["passed"], message=data["message"], hint=data.get("hint"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What the run measured, for records and for people; no figure decides anything by itself.
+
+    Figures that differ between ranks are given at their worst: lowest accuracy, lowest speed, highest loss. A figure
+    is None where no finished report holds a usable number.
+    """
+
+    ranks: int
+    """Processes that finished, whether or not they saw each other."""
+    hosts: tuple[str, ...]
+    """Distinct host names, sorted. On an emulated cluster all nodes share one name."""
+    gpus: int
+    """Processes that used a GPU."""
+    accuracy: float | None
+    """Share of test images recognised, 0..1."""
+    loss_before: float | None
+    loss_last: float | None
+    images_per_second: float | None
+    """Of all ranks together, over all epochs but the first."""
+    seconds: float | None
+    """From the start of the slowest process to its end, imports included."""
+    versions: Mapping[str, str]
+    """As the first rank reports them: python, numpy, tensorflow, keras, horovod, mpi."""
+    weights_sha256: str | None
+    """Digest of the trained weights, if all ranks hold the same."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as plain JSON values."""
+        return {
+            "ranks": self.ranks,
+            "hosts": list(self.hosts),
+            "gpus": self.gpus,
+            "accuracy": self.accuracy,
+            "loss_before": self.loss_before,
+            "loss_last": self.loss_last,
+            "images_per_second": self.images_per_second,
+            "seconds": self.seconds,
+            "versions": dict(self.versions),
+            "weights_sha256": self.weights_sha256,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Figures:
+        """Read back what `to_dict` returned."""
+        return cls(
+            ranks=data["ranks"],
+            hosts=tuple(data["hosts"]),
+            gpus=data["gpus"],
+            accuracy=data["accuracy"],
+            loss_before=data["loss_before"],
+            loss_last=data["loss_last"],
+            images_per_second=data["images_per_second"],
+            seconds=data["seconds"],
+            versions=dict(data["versions"]),
+            weights_sha256=data["weights_sha256"],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The outcome of a smoke test: passed only if there are checks and every one of them passed."""
+
+    checks: tuple[Check, ...]
+    figures: Figures
+
+    @property
+    def passed(self) -> bool:
+        """Whether the environment is proved."""
+        return bool(self.checks) and all(check.passed for check in self.checks)
+
+    @property
+    def failures(self) -> tuple[Check, ...]:
+        """The checks that failed, the likeliest cause first."""
+        return tuple(check for check in self.checks if not check.passed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the verdict as plain JSON values, for the record of the environment."""
+        return {
+            "schema": SCHEMA,
+            "passed": self.passed,
+            "checks": [check.to_dict() for check in self.checks],
+            "figures": self.figures.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Verdict:
+        """Read back what `to_dict` returned.
+
+        Raises:
+            ValueError: the schema is another one, or the stored outcome is not the one that the checks give. Such a
+                record was written by another version or edited, and must not pass for a proof.
+        """
+        if data.get("schema") != SCHEMA:
+            raise ValueError(f"verdict has schema {data.get('schema')!r}, expected {SCHEMA}")
+        verdict = cls(
+            checks=tuple(Check.from_dict(item) for item in data["checks"]),
+            figures=Figures.from_dict(data["figures"]),
+        )
+        if verdict.passed is not data["passed"]:
+            raise ValueError(f"verdict says passed = {data['passed']!r}, its checks say {verdict.passed!r}")
+        return verdict
+
+
+Report = Mapping[str, Any]
+
+
+def judge(reports: Sequence[Report], *, ranks: int, min_accuracy: float, nodes: int | None = None) -> Verdict:
+    """Hold the reports of one smoke test against each other.
+
+    Args:
+        reports: one per process, in any order, including those of processes that failed.
+        ranks: how many ranks were started.
+        min_accuracy: share of test images, 0..1, that every rank must recognise.
+        nodes: how many distinct hosts the ranks must run on, or None to leave the hosts a mere figure. Leave it None
+            where all nodes share a host name, as on an emulated cluster.
+    """
+    finished = sorted(
+        (report for report in reports if _is_finished(report)),
+        key=lambda report: (_whole(report, "rank", -1), str(report.get("host")), _whole(report, "pid", -1)),
+    )
+    checks = [_check_reports(reports, ranks)]
+    # Without a single finished report there is no evidence to weigh, and ten more failures would only hide the cause.
+    if finished:
+        checks.append(_check_ranks(finished, ranks))
+        if nodes is not None:
+            checks.append(_check_nodes(finished, nodes))
+        checks.append(_check_versions(finished))
+        if any(_gpu(report).get("used") for report in finished):
+            checks.append(_check_gpus(finished))
+        checks += [_check_allreduce(finished), _check_peers(finished), _check_shards(finished)]
+        if len(finished) > 1:
+            checks.append(_check_initial_weights(finished))
+        checks += [_check_weights(finished), _check_loss(finished), _check_accuracy(finished, min_accuracy)]
+    return Verdict(checks=tuple(checks), figures=_figures(finished))
+
+
+# --- the checks, one function each ------------------------------------------------------------------------------------
+
+
+def _check_reports(reports: Sequence[Report], ranks: int) -> Check:
+    """As many reports as ranks, each of a process that came to its end."""
+    name = "reports"
+    failed = [report for report in reports if not _is_finished(report)]
+    errors = [report for report in failed if report.get("error")]
+    if errors:
+        # When one rank dies, Horovod ends the others with an error that says no more than that; the cause is elsewhere.
+        report = min(errors, key=lambda report: SHUTDOWN_ECHO in str(report["error"]))
+        others = f" (and {len(errors) - 1} more with an error)" if len(errors) > 1 else ""
+        return Check(
+            name=name,
+            passed=False,
+            message=f"expected {ranks} processes to finish, but {_who(report)} failed in stage "
+            f"`{report.get('stage', 'unknown')}`{others}: {_quote(report['error'])}",
+            hint="the traceback is in that process's report, field `traceback`",
+        )
+    if failed:
+        stages = _counted(f"`{report.get('stage', 'unknown')}`" for report in failed)
+        return Check(
+            name=name,
+            passed=False,
+            message=f"expected {ranks} processes to finish, but {len(failed)} stopped without a word, last seen in "
+            f"stage: {stages}; first of them {_who(failed[0])}",
+            hint=_STAGE_HINTS.get(
+                str(failed[0].get("stage")),
+                "the process was killed or cut off by the time limit; look at the end of the job's output for the "
+                "signal, and at the memory of the node",
+            ),
+        )
+    if len(reports) != ranks:
+        fewer = len(reports) < ranks
+        return Check(
+            name=name,
+            passed=False,
+            message=f"expected {ranks} reports, one per rank, found {len(reports)}",
+            hint="some processes never started or died before their first line; look at the launcher's output"
+            if fewer
+            else "reports of an earlier run lie in the same directory, or more processes were started than asked for; "
+            "give each run an empty directory",
+        )
+    return Check(name=name, passed=True, message=f"{ranks} of {ranks} processes finished without an error")
+
+
+_STAGE_HINTS: Mapping[str, str] = {
+    "import tensorflow": "an illegal instruction is the usual cause: the TensorFlow build wants a newer processor than "
+    "this node's; compare `lscpu` with the target of the arch",
+    "hvd.init": "MPI did not come up: the launcher and the MPI of the build do not fit, or the network between the "
+    "nodes is closed to it",
+    "allreduce": "the ranks found each other but could not exchange data: look at the fabric's settings of MPI "
+    "(libfabric, UCX) or at NCCL with `NCCL_DEBUG=INFO`",
+}
+
+
+def _check_ranks(finished: Sequence[Report], ranks: int) -> Check:
+    """The processes are ranks 0..N-1 of one world of N."""
+    name = "ranks"
+    claims = [(_whole(report, "rank", -1), _whole(report, "size", -1)) for report in finished]
+    if ranks > 1 and all(claim == (0, 1) for claim in claims):
+        return Check(
+            name=name,
+            passed=False,
+            message=f"expected ranks 0..{ranks - 1} of {ranks}, but each of {len(claims)} processes believes it is "
+            "rank 0 of 1: they did not see each other",
+            hint="the launcher and the MPI that Horovod is linked with do not fit; usual causes: srun without "
+            "`--mpi=pmi2` (or `--mpi=pmix`, `cray_shasta`: `srun --mpi=list` shows them), an mpiexec that belongs to "
+            "another MPI, or a Horovod built without MPI (`horovodrun --check-build`)",
+        )
+    if any(size != ranks for _, size in claims):
+        sizes = _counted(str(size) for _, size in claims)
+        return Check(
+            name=name,
+            passed=False,
+            message=f"expected every process to see {ranks} ranks, seen sizes: {sizes}",
+            hint="the job was split into several MPI worlds, or the launcher was given another number of ranks; "
+            "compare its arguments with the tasks of the job",
+        )
+    seen = Counter(rank for rank, _ in claims)
+    missing = [rank for rank in range(ranks) if rank not in seen]
+    repeated = sorted(rank for rank, times in seen.items() if times > 1)
+    strange = sorted(rank for rank in seen if not 0 <= rank < ranks)
+    if missing or repeated or strange:
+        faults = [
+            f"{word} {_listed(values)}"
+            for word, values in (("missing", missing), ("more than once", repeated), ("out of range", strange))
+            if values
+        ]
+        return Check(
+            name=name,
+            passed=False,
+            message=f"expected ranks 0..{ranks - 1} once each, seen: {'; '.join(faults)}",
+            hint="a rank that is missing never started or failed, see the check `reports`; one that is there twice "
+            "belongs to another run or to a second MPI world",
+        )
+    span = "rank 0" if ranks == 1 else f"ranks 0..{ranks - 1}"
+    return Check(name=name, passed=True, message=f"{span} of {ranks}, once each")
+
+
+def _check_nodes(finished: Sequence[Report], nodes: int) -> Check:
+    """The ranks ran on as many hosts as the caller demands."""
+    hosts = _hosts(finished)
+    passed = len(hosts) == nodes
+    return Check(
+        name="nodes",
+        passed=passed,
+        message=f"expected {nodes} distinct hosts, seen {len(hosts)}: {_listed(hosts)}",
+        hint=None
+        if passed
+        else "compare the job's nodes and tasks per node with the launcher's arguments; a launcher that does not "
+        "know the scheduler starts all ranks on the first node",
+    )
+
+
+def _check_versions(finished: Sequence[Report]) -> Check:
+    """All ranks ran the same software."""
+    name = "versions"
+    for package in sorted({package for report in finished for package in _mapping(report, "versions")}):
+        seen = {str(_mapping(report, "versions").get(package)) for report in finished}
+        if len(seen) > 1:
+            return Check(
+                name=name,
+                passed=False,
+                message=f"expected one version of {package} on all ranks, seen: {_listed(sorted(seen))}",
+                hint="the nodes do not see the same environment; look for a `PYTHONPATH`, a user site or a module that "
+                "only some nodes have",
+            )
+    versions = _mapping(finished[0], "versions")
+    names = [f"{package} {versions[package]}" for package in ("tensorflow", "horovod") if package in versions]
+    if len(names) < 2:
+        return Check(
+            name=name,
+            passed=False,
+            message=f"expected the versions of tensorflow and horovod, the reports hold: {_listed(sorted(versions))}",
+        )
+    return Check(name=name, passed=True, message=f"all ranks ran {' and '.join(names)}")
+
+
+def _check_gpus(finished: Sequence[Report]) -> Check:
+    """Where GPUs are used, every rank has one, and no two ranks share one."""
+    name = "gpus"
+    without = [report for report in finished if not _gpu(report).get("used")]
+    if without:
+        return Check(
+            name=name,
+            passed=False,
+            message=f"expected a GPU for each of {len(finished)} ranks, {len(without)} had none; first of them "
+            f"{_who(without[0])}",
+            hint="compare the job's GPUs per node and per task with its tasks per node",
+        )
+    taken = Counter(
+        (str(report.get("host")), str(_gpu(report)["bus_id"])) for report in finished if _gpu(report).get("bus_id")
+    )
+    shared = sorted(place for place, ranks in taken.items() if ranks > 1)
+    if shared:
+        host, bus_id = shared[0]
+        return Check(
+            name=name,
+            passed=False,
+            message=f"expected one GPU per rank, but {taken[shared[0]]} ranks used the GPU {bus_id} on {host}",
+            hint="start at most one rank per GPU, and let each rank see either all GPUs of its node or its own one",
+        )
+    known = "" if sum(taken.values()) == len(finished) else " (which GPU, is not known for all of them)"
+    return Check(name=name, passed=True, message=f"{len(finished)} ranks used a GPU each{known}")
+
+
+def _check_allreduce(finished: Sequence[Report]) -> Check:
+    """Sum and average of known vectors, against the vectors that the ranks say they put in."""
+    name = "allreduce"
+    inputs = [_vector(_mapping(report, "allreduce").get("input")) for report in finished]
+    whole = [values for values in inputs if values is not None]
+    if len(whole) < len(finished) or len({len(values) for values in whole}) != 1:
+        return Check(
+            name=name,
+            passed=False,
+            message="expected one vector of numbers of equal length from each rank, seen less",
+            hint="the reports are not of one program: do all ranks run the same copy of `horovod_keras.py`?",
+        )
+    total = [math.fsum(column) for column in zip(*whole, strict=True)]
+    average = [value / len(whole) for value in total]
+    for report in finished:
+        results = _mapping(report, "allreduce")
+        for word, key, wanted, tolerance in (
+            ("sum", "sum", total, 0.0),
+            ("average", "average", average, AVERAGE_TOLERANCE),
+            ("sum, as the program foretold it,", "expected", total, 0.0),
+        ):
+            seen = _vector(results.get(key))
+            if seen is None or not _agree(seen, wanted, tolerance):
+                return Check(
+                    name=name,
+                    passed=False,
+                    message=f"expected the {word} over {len(finished)} ranks to be {_numbers(wanted)}, {_who(report)} "
+                    f"got {'no vector' if seen is None else _numbers(seen)}",
+                    hint="the ranks exchanged wrong data, or not with all others; do not use this environment for "
+                    "training, whatever its accuracy",
+                )
+        wrong = results.get("large_wrong")
+        if wrong != 0:
+            return Check(
+                name=name,
+                passed=False,
+                message=f"expected no wrong element in a sum of {results.get('large_elements')} numbers, "
+                f"{_who(report)} counted {wrong}",
+                hint="small messages pass and large ones do not: look at the fabric's settings of MPI (rendezvous, "
+                "CMA, libfabric, UCX) or at `NCCL_PROTO`",
+            )
+    return Check(
+        name=name,
+        passed=True,
+        message=f"sum over {len(finished)} ranks is exactly {_numbers(total)}, average agrees; long vector too",
+    )
+
+
+def _check_peers(finished: Sequence[Report]) -> Check:
+    """The gathered list of (rank, host, pid) is the same everywhere and names the very processes that reported."""
+    name = "peers"
+    wanted = sorted((_whole(r, "rank", -1), str(r.get("host")), _whole(r, "pid", -1)) for r in finished)
+    for report in finished:
+        seen = _peers(report)
+        if seen != wanted:
+            return Check(
+                name=name,
+                passed=False,
+                message=f"expected an allgather of {len(wanted)} processes, {_peer_words(wanted)}; {_who(report)} "
+                f"gathered {len(seen)}: {_peer_words(seen)}",
+                hint="the ranks do not agree on who takes part; see the check `ranks`, and look for reports of "
+                "another run",
+            )
+    return Check(name=name, passed=True, message=f"allgather named the same {len(wanted)} processes on every rank")
+
+
+def _check_shards(finished: Sequence[Report]) -> Check:
+    """No training image belongs to two ranks, and all ranks have equally many."""
+    name = "shards"
+    slices: list[tuple[int, int, Report]] = []
+    for report in finished:
+        shard = _mapping(report, "shard")
+        start, stop = _whole(shard, "start", -1), _whole(shard, "stop", -1)
+        if start < 0 or stop <= start or not shard.get("sha256"):
+            return Check(
+                name=name,
+                passed=False,
+                message=f"expected a slice of the training images, {_who(report)} reports {dict(shard)!r}",
+            )
+        slices.append((start, stop, report))
+    slices.sort(key=lambda item: item[:2])
+    for (_, stop, left), (start, _, right) in pairwise(slices):
+        if start < stop or _mapping(left, "shard")["sha256"] == _mapping(right, "shard")["sha256"]:
+            return Check(
+                name=name,
+                passed=False,
+                message=f"expected disjoint shards of the training images, but {_who(left)} and {_who(right)} trained "
+                "on the same ones",
+                hint="each of them took itself for the same rank; see the check `ranks`",
+            )
+    lengths = sorted({stop - start for start, stop, _ in slices})
+    if len(lengths) > 1:
+        return Check(
+            name=name, passed=False, message=f"expected shards of equal size, seen from {lengths[0]} to {lengths[-1]}"
+        )
+    return Check(name=name, passed=True, message=f"{len(slices)} disjoint shards of {lengths[0]} images")
+
+
+def _check_initial_weights(finished: Sequence[Report]) -> Check:
+    """The ranks started from different weights; otherwise equal weights at the end prove no broadcast."""
+    seen = {_text(report, "weights_sha256_initial") for report in finished}
+    passed = len(seen) == len(finished) and None not in seen
+    return Check(
+        name="initial-weights",
+        passed=passed,
+        message=f"expected {len(finished)} different sets of weights before the broadcast, seen {len(seen - {None})}",
+        hint=None
+        if passed
+        else "equal weights at the end prove nothing then; the ranks seed by their number, so see the check `ranks`",
+    )
+
+
+def _check_weights(finished: Sequence[Report]) -> Check:
+    """After training all ranks hold the same weights, to the last bit."""
+    name = "weights"
+    seen = Counter(_text(report, "weights_sha256") or "none" for report in finished)
+    if len(seen) == 1 and "none" not in seen:
+        whose = "all ranks hold" if len(finished) > 1 else "the rank holds"
+        return Check(name=name, passed=True, message=f"{whose} the weights {next(iter(seen))[:12]}")
+    apart = [d for d in (_number(report, "weights_max_difference") for report in finished) if d is not None]
+    far = f", up to {max(apart):.2g} away from rank 0's" if apart else ""
+    return Check(
+        name=name,
+        passed=False,
+        message=f"expected identical weights on {len(finished)} ranks after training, seen {len(seen)} different sets"
+        f"{far}: {_listed([digest[:12] for digest in sorted(seen)])}",
+        hint="differences near 1e-7 are rounding: ranks on unlike processors or with unlike builds; larger ones mean "
+        "that the weights were not broadcast or the gradients not summed",
+    )
+
+
+def _check_loss(finished: Sequence[Report]) -> Check:
+    """Training did something, everywhere: the last loss is a number and below the one before training."""
+    name = "loss"
+    for report in finished:
+        before, last = _number(report, "loss_before"), _last_loss(report)
+        if before is None or last is None or not last < before:
+            return Check(
+                name=name,
+                passed=False,
+                message=f"expected the loss to fall, {_who(report)} has {_decimal(before)} before training and "
+                f"{_decimal(last)} at its end",
+                hint="not a number: the learning rate, which grows with the ranks, is too high, or the sums are wrong"
+                if last is None
+                else "training did not learn; see the checks `allreduce` and `weights`",
+            )
+    before, last = _number(finished[0], "loss_before"), _last_loss(finished[0])
+    return Check(name=name, passed=True, message=f"loss fell from {_decimal(before)} to {_decimal(last)}")
+
+
+def _check_accuracy(finished: Sequence[Report], min_accuracy: float) -> Check:
+    """Every rank's model recognises enough test images."""
+    worst = min(finished, key=lambda report: _number(report, "accuracy") or 0.0)
+    lowest = _number(worst, "accuracy")
+    passed = lowest is not None and lowest >= min_accuracy
+    return Check(
+        name="accuracy",
+        passed=passed,
+        message=f"expected a test accuracy of at least {min_accuracy:.4f}, seen {_decimal(lowest)}"
+        + ("" if passed else f" on {_who(worst)}"),
+        hint=None
+        if passed
+        else "if all other checks passed, the run was too short for its number of ranks: give it more epochs or a "
+        "smaller batch per rank",
+    )
+
+
+def _figures(finished: Sequence[Report]) -> Figures:
+    """Gather the figures, at their worst where ranks differ."""
+    digests = {_text(report, "weights_sha256") for report in finished}
+    digest = next(iter(digests)) if len(digests) == 1 else None
+    return Figures(
+        ranks=len(finished),
+        hosts=_hosts(finished),
+        gpus=sum(1 for report in finished if _gpu(report).get("used")),
+        accuracy=_worst(min, (_number(report, "accuracy") for report in finished)),
+        loss_before=_worst(max, (_number(report, "loss_before") for report in finished)),
+        loss_last=_worst(max, (_last_loss(report) for report in finished)),
+        images_per_second=_worst(min, (_number(report, "images_per_second") for report in finished)),
+        seconds=_worst(max, (_number(report, "seconds") for report in finished)),
+        versions={str(k): str(v) for k, v in _mapping(finished[0], "versions").items()} if finished else {},
+        weights_sha256=digest,
+    )
+
+
+# --- reading testimony: a field that is missing or odd becomes a value that no check mistakes for a good one ----------
+
+
+def _is_finished(report: Report) -> bool:
+    return not report.get("error") and report.get("stage") == "done"
+
+
+def _mapping(report: Report, key: str) -> Mapping[str, Any]:
+    value = report.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _gpu(report: Report) -> Mapping[str, Any]:
+    return _mapping(report, "gpu")
+
+
+def _whole(report: Report, key: str, default: int) -> int:
+    value = report.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) else default
+
+
+def _text(report: Report, key: str) -> str | None:
+    """Return a non-empty string, and None for anything else."""
+    value = report.get(key)
+    return value if isinstance(value, str) and value else None
+
+
+def _finite(value: object) -> float | None:
+    """Return a number as float, and None for anything else, NaN and the infinities included."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+        return float(value)
+    return None
+
+
+def _number(report: Report, key: str) -> float | None:
+    return _finite(report.get(key))
+
+
+def _last_loss(report: Report) -> float | None:
+    losses = report.get("loss")
+    return _finite(losses[-1]) if isinstance(losses, Sequence) and losses else None
+
+
+def _vector(value: object) -> list[float] | None:
+    """Return a non-empty list of finite numbers, or None."""
+    if not isinstance(value, Sequence) or isinstance(value, str) or not value:
+        return None
+    numbers = [number for number in map(_finite, value) if number is not None]
+    return numbers if len(numbers) == len(value) else None
+
+
+def _peers(report: Report) -> list[tuple[int, str, int]]:
+    peers = report.get("peers")
+    if not isinstance(peers, Sequence) or isinstance(peers, str):
+        return []
+    return sorted(
+        (peer[0], str(peer[1]), peer[2])
+        for peer in peers
+        if isinstance(peer, Sequence) and len(peer) == 3 and isinstance(peer[0], int) and isinstance(peer[2], int)
+    )
+
+
+def _hosts(reports: Iterable[Report]) -> tuple[str, ...]:
+    return tuple(sorted({str(report["host"]) for report in reports if report.get("host")}))
+
+
+def _agree(seen: Sequence[float], wanted: Sequence[float], tolerance: float) -> bool:
+    return len(seen) == len(wanted) and all(
+        math.isclose(a, b, rel_tol=tolerance, abs_tol=0.0) for a, b in zip(seen, wanted, strict=True)
+    )
+
+
+def _worst(choose: Callable[[Iterable[float]], float], values: Iterable[float | None]) -> float | None:
+    numbers = [value for value in values if value is not None]
+    return choose(numbers) if numbers else None
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+def _who(report: Report) -> str:
+    """Name a process the way an operator can find it."""
+    rank = f"rank {report['rank']} of {report.get('size', '?')}" if "rank" in report else "a process without a rank"
+    return f"{rank} ({report.get('host', 'unknown host')}, pid {report.get('pid', '?')})"
+
+
+def _quote(error: object) -> str:
+    """The error on one line, cut to a readable length."""
+    text = " ".join(str(error).split())
+    return text if len(text) <= QUOTED_CHARS else f"{text[: QUOTED_CHARS - 2]} …"
+
+
+def _listed(values: Sequence[object], most: int = 8) -> str:
+    """Join values by commas, with a count instead of a long tail: jobs have hundreds of ranks."""
+    words = [str(value) for value in values[:most]]
+    if len(values) > most:
+        words.append(f"… ({len(values)} in all)")
+    return ", ".join(words) or "none"
+
+
+def _counted(words: Iterable[str]) -> str:
+    return _listed([f"{word} ({times} times)" for word, times in sorted(Counter(words).items())])
+
+
+def _numbers(values: Sequence[float]) -> str:
+    return f"[{_listed([f'{value:g}' for value in values], most=4)}]"
+
+
+def _peer_words(peers: Sequence[tuple[int, str, int]]) -> str:
+    return _listed([f"rank {rank} ({host}, pid {pid})" for rank, host, pid in peers], most=4)
+
+
+def _decimal(value: float | None) -> str:
+    return "no finite number" if value is None else f"{value:.4f}"
