@@ -1,0 +1,21 @@
+"""What every test starts from: no setting of the machine's own, a home and a root of its own."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["parts.fixtures"]
+
+SCRUBBED = ("PROVISION_", "SLURM_", "SBATCH_", "PBS_", "LMOD_", "LOADEDMODULES", "MODULEPATH", "HOROVOD_", "XDG_DATA_HOME")
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing of the caller's shell decides a test; PROVISION_ROOT is a folder of the test's own."""
+    for name in list(os.environ):
+        if name.startswith(SCRUBBED) or name in ("NO_COLOR", "FORCE_COLOR"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("PROVISION_ROOT", str(tmp_path / "root"))

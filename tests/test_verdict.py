@@ -1,0 +1,347 @@
+"""The judge: a good run passes, and each way in which a run is known to go wrong fails at the check that names it."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from provision.verdict import Verdict, judge
+
+Reports = list[dict[str, Any]]
+BAR = 0.9
+
+
+def good_reports(ranks: int) -> Reports:
+    """Reports of a run without fault, as `provision/smoke/horovod_keras.py` writes them."""
+    total = float(ranks * (ranks + 1) // 2)
+    return [
+        {
+            "schema": 1,
+            "stage": "done",
+            "error": None,
+            "rank": rank,
+            "size": ranks,
+            "local_rank": rank,
+            "local_size": ranks,
+            "host": "n1",
+            "pid": 100 + rank,
+            "versions": {"python": "3.11.7", "tensorflow": "2.15.1", "horovod": "0.28.1"},
+            "allreduce": {
+                "input": [rank + 1.0, 2 * (rank + 1.0)],
+                "expected": [total, 2 * total],
+                "sum": [total, 2 * total],
+                "average": [total / ranks, 2 * total / ranks * (1 + 1e-7)],
+                "large_elements": 1048576,
+                "large_wrong": 0,
+            },
+            "peers": [[other, "n1", 100 + other] for other in range(ranks)],
+            "shard": {"start": rank * 10, "stop": rank * 10 + 10, "sha256": f"shard{rank}"},
+            "train_images": 10,
+            "weights_sha256_initial": f"before{rank}",
+            "weights_sha256": "after",
+            "weights_max_difference": 0.0,
+            "loss_before": 2.31,
+            "loss": [1.0, 0.25],
+            "accuracy": 0.95,
+            "images_per_second": 1000.0 + rank,
+            "seconds": 10.0 + rank,
+            "gpu": {"visible": 0, "used": None, "bus_id": None},
+            "loaded_modules": [],
+        }
+        for rank in range(ranks)
+    ]
+
+
+def alone(ranks: int) -> Reports:
+    """Reports of processes that did not see each other: each a flawless run of one rank."""
+    reports = []
+    for number in range(ranks):
+        report = good_reports(1)[0]
+        report["pid"] = 100 + number
+        report["peers"] = [[0, "n1", 100 + number]]
+        reports.append(report)
+    return reports
+
+
+def failed_names(verdict: Verdict) -> list[str]:
+    return [check.name for check in verdict.failures]
+
+
+def change(rank: int, /, **fields: object) -> Callable[[Reports], None]:
+    return lambda reports: reports[rank].update(fields)
+
+
+def change_in(rank: int, field: str, /, **fields: object) -> Callable[[Reports], None]:
+    return lambda reports: reports[rank][field].update(fields)
+
+
+def drop(rank: int) -> Callable[[Reports], None]:
+    def change_reports(reports: Reports) -> None:
+        del reports[rank]
+
+    return change_reports
+
+
+def every(**fields: object) -> Callable[[Reports], None]:
+    def change_reports(reports: Reports) -> None:
+        for report in reports:
+            report.update(copy.deepcopy(fields))
+
+    return change_reports
+
+
+def use_gpus(*bus_ids: str | None) -> Callable[[Reports], None]:
+    def change_reports(reports: Reports) -> None:
+        for report, bus_id in zip(reports, bus_ids, strict=True):
+            report["gpu"] = {"visible": 2, "used": bus_id and "GPU:0", "bus_id": bus_id}
+
+    return change_reports
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 7, 64])
+def test_good_run_passes(ranks: int) -> None:
+    verdict = judge(good_reports(ranks), ranks=ranks, min_accuracy=BAR)
+
+    assert verdict.passed, verdict.failures
+    assert all(check.hint is None for check in verdict.checks)
+    assert verdict.figures.ranks == ranks
+    assert verdict.figures.accuracy == 0.95
+    assert (verdict.figures.loss_before, verdict.figures.loss_last) == (2.31, 0.25)
+    assert verdict.figures.images_per_second == 1000.0
+    assert verdict.figures.seconds == 10.0 + ranks - 1
+    assert verdict.figures.hosts == ("n1",)
+    assert verdict.figures.weights_sha256 == "after"
+    assert verdict.figures.versions["tensorflow"] == "2.15.1"
+
+
+def test_order_of_reports_does_not_matter() -> None:
+    reports = good_reports(4)
+
+    assert judge(reports, ranks=4, min_accuracy=BAR) == judge(reports[::-1], ranks=4, min_accuracy=BAR)
+
+
+def test_processes_that_did_not_see_each_other() -> None:
+    verdict = judge(alone(4), ranks=4, min_accuracy=BAR)
+
+    assert not verdict.passed
+    first = verdict.failures[0]
+    assert first.name == "ranks"
+    assert "each of 4 processes believes it is rank 0 of 1" in first.message
+    assert "did not see each other" in first.message
+    assert first.hint is not None
+    assert "--mpi=pmi2" in first.hint
+    # Their flawless figures must not hide it: the sums, the shards and the first weights betray it as well.
+    assert {"allreduce", "peers", "shards", "initial-weights"} <= set(failed_names(verdict))
+
+
+def test_job_split_into_two_worlds() -> None:
+    reports = good_reports(2) + good_reports(2)
+
+    first = judge(reports, ranks=4, min_accuracy=BAR).failures[0]
+
+    assert first.name == "ranks"
+    assert "expected every process to see 4 ranks, seen sizes: 2 (4 times)" in first.message
+
+
+@pytest.mark.parametrize(
+    ("spoil", "check", "words"),
+    [
+        pytest.param(drop(1), "reports", "expected 3 reports, one per rank, found 2", id="missing report"),
+        pytest.param(drop(1), "ranks", "missing 1", id="missing rank"),
+        pytest.param(change(2, rank=1), "ranks", "missing 2; more than once 1", id="duplicate rank"),
+        pytest.param(change(2, rank=3), "ranks", "missing 2; out of range 3", id="rank out of range"),
+        pytest.param(change(2, size=4), "ranks", "seen sizes: 3 (2 times), 4 (1 times)", id="another size"),
+        pytest.param(change(2, rank="2"), "ranks", "missing 2", id="rank is text"),
+        pytest.param(
+            change(1, error="ImportError: libcudart.so.12", stage="import tensorflow"),
+            "reports",
+            "rank 1 of 3 (n1, pid 101) failed in stage `import tensorflow`: ImportError: libcudart.so.12",
+            id="error",
+        ),
+        pytest.param(
+            change(1, stage="training"),
+            "reports",
+            "1 stopped without a word, last seen in stage: `training`",
+            id="stall",
+        ),
+        pytest.param(
+            change_in(1, "versions", tensorflow="2.14.0"), "versions", "tensorflow on all ranks", id="mixed versions"
+        ),
+        pytest.param(every(versions={"python": "3.11.7"}), "versions", "reports hold: python", id="no versions"),
+        pytest.param(change_in(1, "allreduce", sum=[6.0, 13.0]), "allreduce", "[6, 12], rank 1 of 3", id="wrong sum"),
+        pytest.param(change_in(1, "allreduce", sum=[6.0]), "allreduce", "got [6]", id="short sum"),
+        pytest.param(
+            change_in(1, "allreduce", sum=[6.0, float("nan")]), "allreduce", "got no vector", id="sum is not a number"
+        ),
+        pytest.param(change_in(1, "allreduce", average=[2.0, 4.1]), "allreduce", "the average", id="wrong average"),
+        pytest.param(change_in(1, "allreduce", expected=[3.0, 6.0]), "allreduce", "foretold", id="wrong expectation"),
+        pytest.param(change_in(1, "allreduce", large_wrong=17), "allreduce", "counted 17", id="large messages"),
+        pytest.param(change(1, allreduce=None), "allreduce", "seen less", id="no allreduce"),
+        pytest.param(change(1, peers=[[0, "n1", 100]]), "peers", "gathered 1: rank 0 (n1, pid 100)", id="wrong peers"),
+        pytest.param(change(1, peers="none"), "peers", "gathered 0", id="no peers"),
+        pytest.param(
+            change(1, shard={"start": 0, "stop": 10, "sha256": "other"}), "shards", "the same ones", id="shards overlap"
+        ),
+        pytest.param(change_in(1, "shard", sha256="shard0"), "shards", "the same ones", id="equal shards"),
+        pytest.param(change_in(2, "shard", stop=29), "shards", "from 9 to 10", id="uneven shards"),
+        pytest.param(change(1, shard={}), "shards", "rank 1 of 3 (n1, pid 101) reports {}", id="no shard"),
+        pytest.param(
+            every(weights_sha256_initial="same"), "initial-weights", "3 different sets", id="equal first weights"
+        ),
+        pytest.param(
+            change(1, weights_sha256="other", weights_max_difference=0.25),
+            "weights",
+            "seen 2 different sets, up to 0.25 away from rank 0's",
+            id="weights differ",
+        ),
+        pytest.param(change(1, weights_sha256=None), "weights", "seen 2 different sets", id="no weights on one rank"),
+        pytest.param(every(weights_sha256=None), "weights", "seen 1 different sets", id="no weights"),
+        pytest.param(every(weights_sha256=["a"]), "weights", "expected identical weights", id="weights are a list"),
+        pytest.param(every(loss=[1.0, float("nan")]), "loss", "2.3100 before training and no finite", id="loss is NaN"),
+        pytest.param(every(loss=[1.0, None]), "loss", "no finite number at its end", id="loss is null"),
+        pytest.param(every(loss=[]), "loss", "no finite number at its end", id="no loss"),
+        pytest.param(every(loss_before=float("inf")), "loss", "has no finite number before", id="infinite first loss"),
+        pytest.param(every(loss=[1.0, 2.31]), "loss", "2.3100 before training and 2.3100", id="loss did not fall"),
+        pytest.param(change(1, accuracy=0.8999), "accuracy", "at least 0.9000, seen 0.8999 on rank 1", id="too low"),
+        pytest.param(change(1, accuracy=None), "accuracy", "seen no finite number on rank 1", id="no accuracy"),
+        pytest.param(use_gpus("1:0", "1:0", "2:0"), "gpus", "2 ranks used the GPU 1:0 on n1", id="shared GPU"),
+        pytest.param(use_gpus("1:0", "2:0", None), "gpus", "1 had none", id="one rank without GPU"),
+    ],
+)
+def test_faulty_run_fails_and_says_why(spoil: Callable[[Reports], None], check: str, words: str) -> None:
+    reports = good_reports(3)
+    spoil(reports)
+
+    verdict = judge(reports, ranks=3, min_accuracy=BAR)
+
+    assert not verdict.passed
+    assert check in failed_names(verdict)
+    assert words in next(c.message for c in verdict.failures if c.name == check)
+    json.dumps(verdict.to_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        change(1, weights_sha256="other"),
+        change(1, accuracy=0.5),
+        change(1, loss=[1.0, 9.0]),
+        change_in(1, "allreduce", large_wrong=1),
+        change_in(1, "versions", horovod="0.28.0"),
+        use_gpus("1:0", "1:0"),
+    ],
+)
+def test_one_fault_fails_one_check(spoil: Callable[[Reports], None]) -> None:
+    reports = good_reports(2)
+    spoil(reports)
+
+    assert len(judge(reports, ranks=2, min_accuracy=BAR).failures) == 1
+
+
+def test_accuracy_at_the_bar_passes() -> None:
+    assert judge(good_reports(2), ranks=2, min_accuracy=0.95).passed
+
+
+def test_gpus_are_judged_only_where_used() -> None:
+    reports = good_reports(2)
+    assert "gpus" not in [check.name for check in judge(reports, ranks=2, min_accuracy=BAR).checks]
+
+    use_gpus("1:0", "2:0")(reports)
+    verdict = judge(reports, ranks=2, min_accuracy=BAR)
+    assert verdict.passed
+    assert verdict.figures.gpus == 2
+
+
+@pytest.mark.parametrize(("nodes", "passed"), [(None, True), (1, True), (2, False)])
+def test_hosts_decide_only_if_asked(nodes: int | None, passed: bool) -> None:
+    verdict = judge(good_reports(2), ranks=2, min_accuracy=BAR, nodes=nodes)
+
+    assert verdict.passed is passed
+    if not passed:
+        assert failed_names(verdict) == ["nodes"]
+        assert "expected 2 distinct hosts, seen 1: n1" in verdict.failures[0].message
+
+
+def test_reports_of_an_earlier_run_are_noticed() -> None:
+    old = good_reports(2)
+    for report in old:
+        report["pid"] += 50
+
+    verdict = judge(good_reports(2) + old, ranks=2, min_accuracy=BAR)
+
+    assert failed_names(verdict)[0] == "reports"
+    assert "expected 2 reports, one per rank, found 4" in verdict.failures[0].message
+
+
+def test_no_reports_at_all() -> None:
+    verdict = judge([], ranks=2, min_accuracy=BAR)
+
+    assert failed_names(verdict) == ["reports"]
+    assert verdict.figures.ranks == 0
+    assert verdict.figures.accuracy is None
+
+
+def test_death_in_the_import_points_at_the_processor() -> None:
+    reports: Reports = [{"schema": 1, "stage": "import tensorflow", "error": None, "host": "n1", "pid": 7}]
+
+    (failure,) = judge(reports, ranks=1, min_accuracy=BAR).failures
+
+    assert "a process without a rank (n1, pid 7)" in failure.message
+    assert failure.hint is not None
+    assert "illegal instruction" in failure.hint
+
+
+def test_empty_reports_fail_every_check_without_an_exception() -> None:
+    verdict = judge([{"stage": "done"}, {"stage": "done"}], ranks=2, min_accuracy=BAR)
+
+    assert not verdict.passed
+    assert {check.name for check in verdict.checks} - set(failed_names(verdict)) == {"reports"}
+
+
+def test_the_first_cause_is_quoted_not_its_echo() -> None:
+    reports = good_reports(3)
+    for report in reports:
+        report.update(stage="training", error="UnknownError: Horovod has been shut down. This was caused by …")
+    reports[1]["error"] = "ResourceExhaustedError: out of memory"
+
+    message = judge(reports, ranks=3, min_accuracy=BAR).failures[0].message
+
+    assert "rank 1 of 3" in message
+    assert "(and 2 more with an error): ResourceExhaustedError: out of memory" in message
+
+
+def test_long_errors_are_cut_and_kept_on_one_line() -> None:
+    reports = good_reports(1)
+    reports[0].update(error="RuntimeError: first\nsecond " + "x" * 5000, stage="allreduce")
+
+    message = judge(reports, ranks=1, min_accuracy=BAR).failures[0].message
+
+    assert "RuntimeError: first second" in message
+    assert "\n" not in message
+    assert len(message) < 500
+
+
+@pytest.mark.parametrize("reports", [good_reports(2), alone(2), []])
+def test_verdict_survives_json(reports: Reports) -> None:
+    verdict = judge(reports, ranks=2, min_accuracy=BAR)
+
+    assert Verdict.from_dict(json.loads(json.dumps(verdict.to_dict()))) == verdict
+
+
+@pytest.mark.parametrize(("field", "value"), [("passed", True), ("schema", 2)])
+def test_edited_verdict_is_refused(field: str, value: object) -> None:
+    data = judge(alone(2), ranks=2, min_accuracy=BAR).to_dict()
+    data[field] = value
+
+    with pytest.raises(ValueError, match="verdict"):
+        Verdict.from_dict(data)
+
+
+def test_a_verdict_without_checks_is_no_proof() -> None:
+    verdict = judge(good_reports(1), ranks=1, min_accuracy=BAR)
+
+    assert not Verdict(checks=(), figures=verdict.figures).passed
