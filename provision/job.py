@@ -8,7 +8,7 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -140,7 +140,8 @@ def follow(job: str, store: Store, listen: Listener, pause: Callable[[float], No
                 evidence=[f"its output: {path}" for path in sorted(jobs.glob(f"*-{job}.out"))],
                 hint="`provision list` shows whether it published",
             )
-        word = f"job {job} is {now.state.lower()}" + (f" ({slurm.waiting(now)})" if now.state == "PENDING" else "")
+        why = slurm.waiting(now) if now.state == "PENDING" else ""
+        word = f"job {job} is {now.state.lower()}" + (f" ({why})" if why else "")
         if now.state == "RUNNING":
             word += f" on {now.nodes}"
         if word != last and not now.ended:
@@ -160,7 +161,8 @@ def _ended(now: slurm.JobStatus) -> slurm.JobStatus:
         lines = Path(now.output).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         lines = []
-    log = next((found[1] for line in reversed(lines) if (found := re.match(r"\s*log: (.*)", line))), now.output)
+    told = our_error(lines)
+    log = next((found[1] for line in told if (found := re.match(r"\s*log: (.*)", line))), now.output)
     known = explain(lines)
     own = {
         "TIMEOUT": "raise `job.time` in the site's file, and run the same command again: it goes on where it stopped",
@@ -168,9 +170,18 @@ def _ended(now: slurm.JobStatus) -> slurm.JobStatus:
         "OUT_OF_MEMORY": "ask for more in `job.options` of the site's file (`--mem=…`)",
     }.get(now.state)
     raise JobError(
-        slurm.ending(now) + (f": {known.cause}" if known and own is None else ""),
+        slurm.ending(now) + (f": {known.cause}" if known and not told and own is None else ""),
         state=now.state,
-        evidence=[*telling(lines), f"output: {now.output}"],
-        hint=own or (known.hint if known else f"read `{log}`"),
+        evidence=[*(told or telling(lines)), f"output: {now.output}"],
+        hint=own or next((line.removeprefix("hint: ") for line in lines if line.startswith("hint: ")), f"read `{log}`"),
         log=log,
     )
+
+
+def our_error(lines: Sequence[str]) -> list[str]:
+    """What `provision build` itself said at the end of a job's output: its error, without the hint."""
+    starts = [number for number, line in enumerate(lines) if line.startswith("error: ")]
+    if not starts:
+        return []
+    block = list(lines[starts[-1] :])
+    return block[: block.index("")] if "" in block else block

@@ -16,7 +16,7 @@ from provision.errors import PlanError
 from provision.horovod import abi as horovod_abi
 from provision.horovod import flags as horovod_flags
 from provision.knowledge.targets import flags_for, missing_features
-from provision.model.facts import Existing, Facts, MpiFacts, Problem
+from provision.model.facts import Existing, Facts, MpiFacts, Place, Problem
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.lock import Lock
 from provision.model.modulefile import Modulefile
@@ -71,37 +71,46 @@ def raise_problems(problems: tuple[Problem, ...]) -> None:
     raise PlanError(first.message, evidence=evidence, hint=first.hint)
 
 
-def blockers(request: Request, facts: Facts) -> tuple[Problem, ...]:
-    """What stops this machine from building the environment itself, though it can plan it."""
-    found = []
+def cpu_problem(request: Request, facts: Facts) -> Problem | None:
+    """Why this machine's CPU cannot run what is built for the arch, if it cannot."""
     target = facts.cpu.target if request.arch.target == "native" else request.arch.target
     missing = missing_features(target, facts.cpu.features)
-    submit = f"provision build --site {request.site.name} --arch {request.arch.name} --submit"
-    if missing:
-        found.append(
-            Problem(
-                subject="cpu",
-                message=f"the CPU of `{facts.host}` cannot run what is built for `{target}`",
-                evidence=(f"it lacks: {' '.join(missing)}", f"it is: {facts.cpu.target}"),
-                hint=f"build on a node of the arch: `{submit}`"
-                if request.site.scheduler.name != "none" and facts.job is None
-                else f"set `archs.{request.arch.name}.target` in `{request.site.origin}` to what the node has",
-            )
-        )
+    if not missing:
+        return None
+    hint = f"set `archs.{request.arch.name}.target` in `{request.site.origin}` to what the node has"
     if request.site.scheduler.name != "none" and facts.job is None:
+        hint = f"build on a node of the arch: `{_submit(request)}`"
+    return Problem(
+        subject="cpu",
+        message=f"the CPU of `{facts.host}` cannot run what is built for `{target}`",
+        evidence=(f"it lacks: {' '.join(missing)}", f"it is: {facts.cpu.target}"),
+        hint=hint,
+    )
+
+
+def _submit(request: Request) -> str:
+    return f"provision build --site {request.site.name} --arch {request.arch.name} --submit"
+
+
+def blockers(request: Request, facts: Facts) -> tuple[Problem, ...]:
+    """What stops this machine from building the environment itself, though it can plan it."""
+    problem = cpu_problem(request, facts)
+    found = [problem] if problem else []
+    if request.site.scheduler.name != "none" and facts.job is None:
+        name = request.site.scheduler.name
         found.append(
             Problem(
                 subject="job",
-                message=f"site `{request.site.name}` builds inside a {request.site.scheduler.name} job, and this is none",
-                hint=f"`{submit}`",
+                message=f"site `{request.site.name}` builds inside a {name} job, and this is none",
+                hint=f"`{_submit(request)}`",
             )
         )
-    return (*found, *place_problems(facts))
+    return (*found, *place_problems(facts.place))
 
 
-def place_problems(facts: Facts) -> tuple[Problem, ...]:
-    """Whether the root can take an environment."""
-    place = facts.place
+def place_problems(place: Place) -> tuple[Problem, ...]:
+    """Whether the file system of the root can take an environment."""
+    elsewhere = "`export PROVISION_ROOT=…` to another file system"
     if not place.writable:
         return (
             Problem(
@@ -112,21 +121,21 @@ def place_problems(facts: Facts) -> tuple[Problem, ...]:
         )
     found = []
     if place.free_bytes < NEEDED_BYTES:
+        left, need = f"{place.free_bytes / 1e9:.1f} GB", f"{NEEDED_BYTES / 1e9:.0f} GB"
         found.append(
             Problem(
                 subject="root",
-                message=f"the file system of `{place.path}` has {place.free_bytes / 1e9:.1f} GB left; an environment needs "
-                f"{NEEDED_BYTES / 1e9:.0f} GB",
-                hint=f"`df -h {place.path}`; free some, or `export PROVISION_ROOT=…` to another file system",
+                message=f"the file system of `{place.path}` has {left} left; an environment needs {need}",
+                hint=f"`df -h {place.path}`; free some, or {elsewhere}",
             )
         )
     if place.free_inodes is not None and place.free_inodes < NEEDED_INODES:
+        left, need = str(place.free_inodes), str(NEEDED_INODES)
         found.append(
             Problem(
                 subject="root",
-                message=f"the file system of `{place.path}` has {place.free_inodes} inodes left; an environment needs "
-                f"{NEEDED_INODES}",
-                hint=f"`df -i {place.path}`; free some, or `export PROVISION_ROOT=…` to another file system",
+                message=f"the file system of `{place.path}` has {left} inodes left; an environment needs {need}",
+                hint=f"`df -i {place.path}`; free some, or {elsewhere}",
             )
         )
     return tuple(found)

@@ -49,9 +49,9 @@ class Proof:
 def summary(verdict: Mapping[str, Any]) -> str:
     """The line that `module help` and `list` show of a verdict."""
     figures = verdict["figures"]
-    hosts, speed = len(figures["hosts"]), figures["images_per_second"]
+    nodes, speed = len(figures["hosts"]), figures["images_per_second"]
     return (
-        f"{figures['ranks']} ranks on {hosts} host{'s' * (hosts != 1)} trained {verdict['data']} to "
+        f"{figures['ranks']} ranks on {nodes} node{'s' * (nodes != 1)} trained {verdict['data']} to "
         f"{figures['accuracy']:.1%}{f' at {speed:.0f} images/s' if speed else ''}, weights identical ({verdict['date']})"
     )
 
@@ -135,7 +135,8 @@ def prove(
             hint=known.hint if known else f"run it by hand: `{' '.join(argv)}`",
             log=str(log),
         )
-    verdict = judge(reports, ranks=smoke.nodes * smoke.ranks_per_node, min_accuracy=training.min_accuracy)
+    ranks = smoke.nodes * smoke.ranks_per_node
+    verdict = judge(reports, ranks=ranks, min_accuracy=training.min_accuracy, nodes=smoke.nodes)
     modules = tuple(filter(None, environ.get("LOADEDMODULES", "").split(":")))
     proof = Proof(verdict=verdict, data=data.name, argv=argv, modules=modules, seconds=time.monotonic() - began)
     write(Path(store.layout.story(env)) / "verdict.json", json.dumps(proof.to_dict(), indent=1) + "\n")

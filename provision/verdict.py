@@ -603,8 +603,13 @@ def _peers(report: Report) -> list[tuple[int, str, int]]:
     )
 
 
-def _hosts(reports: Iterable[Report]) -> tuple[str, ...]:
-    return tuple(sorted({str(report["host"]) for report in reports if report.get("host")}))
+def _hosts(reports: Sequence[Report]) -> tuple[str, ...]:
+    """The distinct hosts; where all have one name, the scheduler's names of the nodes, if it says several.
+
+    In this order: a launcher of MPI's own may hand the first node's `SLURMD_NODENAME` on to all ranks.
+    """
+    hosts, nodes = (sorted({str(r[key]) for r in reports if r.get(key)}) for key in ("host", "node"))
+    return tuple(nodes if len(nodes) > len(hosts) else hosts)
 
 
 def _agree(seen: Sequence[float], wanted: Sequence[float], tolerance: float) -> bool:

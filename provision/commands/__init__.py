@@ -103,14 +103,20 @@ def read_target(args: argparse.Namespace) -> Target:
     Raises:
         ConfigError: one of them is not there, or its file has faults.
     """
+    from provision import shipped
+
+    return make_target(shipped.load_site(args.site), args.arch, args.stack)
+
+
+def make_target(site: Site, arch: str | None, stack: str | None) -> Target:
+    """The target of these names at a site; a stack that is not named is the site's."""
     import dataclasses
 
     from provision import shipped
 
-    site = shipped.load_site(args.site)
     store = read_store(site)
     site = dataclasses.replace(site, root=str(store.root))
-    return Target(site=site, arch=site.arch(args.arch), stack=shipped.load_stack(args.stack or site.stack), store=store)
+    return Target(site=site, arch=site.arch(arch), stack=shipped.load_stack(stack or site.stack), store=store)
 
 
 def find_environment(store: Store, text: str) -> EnvironmentId:

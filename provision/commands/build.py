@@ -137,7 +137,7 @@ def _submit(args: argparse.Namespace) -> Outcome:
     plan = make_plan(request, facts, target.store.existing())
     if plan.done:
         return _outcome(target, plan, "nothing to do: built, proved and published")
-    raise_problems(place_problems(facts))
+    raise_problems(place_problems(facts.place))
     job = build_job(request, plan, target.store)
     number = submit(job, target.store)
     again = f"provision job follow {number} --site {args.site}"

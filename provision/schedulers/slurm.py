@@ -114,10 +114,20 @@ def parse_status(text: str) -> JobStatus | None:
     )
 
 
+def partitions_argv() -> tuple[str, ...]:
+    """The command that lists the partitions."""
+    return ("sinfo", "--noheader", "--format=%R")
+
+
+def parse_partitions(text: str) -> tuple[str, ...]:
+    """The names of the partitions."""
+    return tuple(dict.fromkeys(line.strip() for line in text.splitlines() if line.strip()))
+
+
 def waiting(status: JobStatus) -> str:
     """Why a job has not started, in words."""
     meaning = REASONS.get(status.reason)
-    return f"{status.reason}: {meaning}" if meaning else status.reason
+    return f"{status.reason}: {meaning}" if meaning else "" if status.reason == "None" else status.reason
 
 
 def ending(status: JobStatus) -> str:

@@ -83,6 +83,8 @@ class Report:
         self.fields = {
             "schema": SCHEMA,
             "host": self.host,
+            # Slurm's own name of the node: with several slurmd on one machine the hosts are all the same.
+            "node": os.environ.get("SLURMD_NODENAME"),
             "pid": os.getpid(),
             "stage": "start",
             "error": None,

@@ -1,0 +1,169 @@
+"""`provision doctor`: what is here, what would stop a build, each with its fix. Read-only; exit 1 where something would."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal
+
+from provision.commands import Outcome, Target, add_target, make_target, read_store
+from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, ProvisionError
+
+if TYPE_CHECKING:
+    from provision.model.facts import Facts, Problem
+    from provision.model.site import Site
+
+State = Literal["good", "note", "bad"]
+MARKS: dict[State, str] = {"good": "✓", "note": "!", "bad": "✗"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One line of the doctor's: a note does not stop a build, what is bad does."""
+
+    group: str
+    state: State
+    message: str
+    evidence: tuple[str, ...] = ()
+    hint: str | None = None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which site, and which archs of it."""
+    add_target(parser)
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Look at everything that a build needs."""
+    from provision import shipped
+
+    site = shipped.load_site(args.site)
+    findings = [
+        Finding(group="site", state="good", message=f"`{site.name}`: {site.title or site.origin} ({site.origin})")
+    ]
+    findings += _scheduler(site)
+    findings += _root(site)
+    for arch in [site.arch(args.arch)] if args.arch else site.archs:
+        findings += _arch(make_target(site, arch.name, args.stack))
+    lines, group = [], ""
+    for finding in findings:
+        if finding.group != group:
+            group = finding.group
+            lines.append(group)
+        lines += [f"  {MARKS[finding.state]} {finding.message}", *(f"      {line}" for line in finding.evidence)]
+        if finding.hint:
+            lines.append(f"      hint: {finding.hint}")
+    bad = sum(finding.state == "bad" for finding in findings)
+    lines += ["", f"{bad} thing{'s' * (bad != 1)} would stop a build" if bad else "nothing stands in the way"]
+    return Outcome(
+        text="\n".join(lines),
+        result={"findings": [asdict(finding) for finding in findings], "bad": bad},
+        exit_code=EXIT_FAILED if bad else EXIT_OK,
+    )
+
+
+def _of(group: str, problem: Problem, state: State = "bad") -> Finding:
+    return Finding(group=group, state=state, message=problem.message, evidence=problem.evidence, hint=problem.hint)
+
+
+def _scheduler(site: Site) -> list[Finding]:
+    """Whether the scheduler answers, and has the partitions that the archs name."""
+    import os
+
+    from provision.errors import CommandError
+    from provision.run import capture
+    from provision.schedulers import slurm
+
+    if site.scheduler.name == "none":
+        return [Finding(group="scheduler", state="good", message="none: builds run here")]
+    try:
+        done = capture(slurm.partitions_argv(), os.environ, timeout_s=30)
+    except CommandError as error:
+        return [
+            Finding(
+                group="scheduler",
+                state="bad",
+                message=error.message,
+                evidence=error.evidence,
+                hint="log in where Slurm is",
+            )
+        ]
+    if done.returncode:
+        said = tuple(done.stderr.splitlines()[:4])
+        return [Finding(group="scheduler", state="bad", message="Slurm does not answer", evidence=said, hint="`sinfo`")]
+    there = slurm.parse_partitions(done.stdout)
+    findings = [Finding(group="scheduler", state="good", message=f"Slurm answers; partitions: {', '.join(there)}")]
+    for arch in site.archs:
+        if arch.job.partition and arch.job.partition not in there:
+            findings.append(
+                Finding(
+                    group="scheduler",
+                    state="bad",
+                    message=f"arch `{arch.name}` asks for partition `{arch.job.partition}`, which Slurm does not have",
+                    hint=f"set `archs.{arch.name}.job.partition` in `{site.origin}` to one of {', '.join(there)}",
+                )
+            )
+    return findings
+
+
+def _root(site: Site) -> list[Finding]:
+    """Whether the root can take an environment."""
+    from provision.planner import place_problems
+
+    place = read_store(site).place()
+    problems = place_problems(place)
+    if problems:
+        return [_of("root", problem) for problem in problems]
+    return [
+        Finding(
+            group="root", state="good", message=f"`{place.path}` can be written, {place.free_bytes / 1e9:.0f} GB left"
+        )
+    ]
+
+
+def _arch(target: Target) -> list[Finding]:
+    """Whether everything is here that building for one arch needs."""
+    from pathlib import Path
+
+    from provision.knowledge.data import choose_data
+    from provision.planner import cpu_problem
+
+    arch, facts = target.arch, target.observe()
+    group = f"arch {arch.name}"
+    findings = [_of(group, problem) for problem in facts.problems]
+    findings += [Finding(group=group, state="good", message=line) for line in _found(facts)]
+    try:
+        request = target.request(facts)
+        findings.append(Finding(group=group, state="good", message=f"lock `{request.lock.path}` fits its input"))
+        problem = cpu_problem(request, facts)
+        if problem:
+            # On a login node of another kind this is as it should be; on the node it stops the build.
+            elsewhere = target.site.scheduler.name != "none" and facts.job is None
+            findings.append(_of(group, problem, "note" if elsewhere else "bad"))
+        else:
+            findings.append(
+                Finding(group=group, state="good", message=f"this CPU runs what is built for `{arch.target}`")
+            )
+        data = choose_data(Path(target.store.layout.data), f"{request.smoke_folder}/x")
+        findings.append(Finding(group=group, state="good", message=f"the proof trains on {data.name} (`{data.path}`)"))
+    except ConfigError as error:
+        findings.append(
+            Finding(group=group, state="bad", message=error.message, evidence=error.evidence, hint=error.hint)
+        )
+    except ProvisionError:
+        pass  # the problems that stop the request are findings already
+    return findings
+
+
+def _found(facts: Facts) -> list[str]:
+    lines = [f"modules {' '.join(facts.modules)} load"] if facts.modules and facts.python else []
+    if facts.python:
+        lines.append(f"Python {facts.python.version} (`{facts.python.executable}`)")
+    if facts.compiler:
+        lines.append(f"{facts.compiler.family} {facts.compiler.version} (`{facts.compiler.cxx}`)")
+    if facts.mpi:
+        lines.append(f"{facts.mpi.family} {facts.mpi.version} (`{facts.mpi.cxx}`)")
+    lines.append(
+        f"packages are installed by uv (`{facts.uv}`)" if facts.uv else "packages are installed by pip: no uv here"
+    )
+    return lines
