@@ -82,9 +82,6 @@ class Plain:
         match event.kind:
             case "plan":
                 self._steps = {name: (index, title) for index, (name, title, _) in enumerate(event.steps, 1)}
-                for name, step_title, action in event.steps:
-                    if action != "create":
-                        say(f"[{self._steps[name][0]}/{len(event.steps)}] {name}: {step_title}: {action}")
             case "started":
                 say(f"[{number}/{total}] {event.step}: {title}")
             case "finished":

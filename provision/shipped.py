@@ -1,7 +1,7 @@
 """The files that come with the tool (sites, stacks, locks, templates), and a site's own, which come first.
 
-In a checkout they stand beside the package; an installed wheel carries them in `provision/_shipped`. A folder named by
-`PROVISION_CONFIG` is searched before them, and the working directory before that, where it holds `sites/` or `stacks/`.
+In a checkout they stand beside the package; an installed wheel carries them in `provision/_shipped`. Before them come
+the folder named by `PROVISION_CONFIG`, then the working directory where it holds `sites/` or `stacks/`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def search_path() -> tuple[Path, ...]:
     own = os.environ.get("PROVISION_CONFIG")
     here = Path.cwd()
     local = [here] if (here / "sites").is_dir() or (here / "stacks").is_dir() else []
-    return tuple(dict.fromkeys([*local, *([Path(own)] if own else []), shipped_root()]))
+    return tuple(dict.fromkeys([*([Path(own).absolute()] if own else []), *local, shipped_root()]))
 
 
 def find(name: str) -> Path | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from provision.commands import Outcome, Target, add_target, read_target
 from provision.console import listener, say
-from provision.errors import EXIT_JOB_LEFT, ConfigError, DriftError, Interruption
+from provision.errors import EXIT_JOB_LEFT, ConfigError, DriftError, Interruption, StoreError
 
 if TYPE_CHECKING:
     from provision.events import Listener
@@ -77,6 +77,7 @@ def _build(args: argparse.Namespace, target: Target, facts: Facts, plan: Plan, l
     ) as lock:
         plan = make_plan(target.request(facts), facts, store.existing())
         if not plan.done:
+            show_plan(plan)
             listen(plan_event(plan))
             Executor(plan=plan, site=target.site, store=store, environ=facts.environ, listen=listen, lock=lock).run()
     return plan
@@ -138,7 +139,9 @@ def _submit(args: argparse.Namespace) -> Outcome:
     if plan.done:
         return _outcome(target, plan, "nothing to do: built, proved and published")
     raise_problems(place_problems(facts.place))
+    _refuse_second(target, plan, args.site)
     job = build_job(request, plan, target.store)
+    show_plan(plan)
     number = submit(job, target.store)
     again = f"provision job follow {number} --site {args.site}"
     if args.no_wait:
@@ -153,6 +156,27 @@ def _submit(args: argparse.Namespace) -> Outcome:
     except KeyboardInterrupt:
         raise left(number, again) from None
     return _outcome(target, plan, f"published by job {number}")
+
+
+def _refuse_second(target: Target, plan: Plan, site: str) -> None:
+    """Do not queue a second job for what is being built: it would wait for the first with its nodes idle."""
+    from provision.store import describe_holder
+
+    holder = target.store.holder(Path(target.store.layout.lock(plan.environment)))
+    if holder is not None:
+        job = holder.get("job")
+        raise StoreError(
+            f"{plan.environment} is being built by {describe_holder(holder)}",
+            hint=f"`provision job follow {job} --site {site}`" if job else "wait for it, or end that process",
+        )
+
+
+def show_plan(plan: Plan) -> None:
+    """The plan to people, before anything happens."""
+    from provision.commands.plan import plan_lines
+
+    for line in plan_lines(plan, commands=False):
+        say(line)
 
 
 def left(number: str, again: str) -> Interruption:

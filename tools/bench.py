@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""`make bench`: what the tool costs, as ratios within one run (machines are noisy, a ratio is less so).
+
+    start-up      CPU seconds of `provision --version` and `--help` over a bare `python3 -c pass`     at most 3
+    again         wall seconds of `provision build` of what is already built                           under 0.5 s
+    from nothing  wall of `provision build` without the proof, over a plain script doing the same      at most 0.8
+    cached wheel  the same with the compiled wheel in the cache                                        at most 0.2
+
+Packages are downloaded before anything is timed. The plain script is what people write by hand: venv, pip install
+tensorflow-cpu, pip install horovod with the same flags. Prints one table, and with `--json FILE` writes the figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+TOOL = (sys.executable, "-m", "provision")
+INSTALLED = (str(Path(sys.executable).parent / "provision"),)
+
+PLAIN = r"""
+set -euo pipefail
+cd "$1"
+"$2" -m venv env
+env/bin/pip install --quiet tensorflow-cpu==2.15.1 mpich==5.0.2
+env/bin/pip install --quiet 'setuptools<70' wheel 'cmake<4' packaging cloudpickle psutil pyyaml
+export PATH=$PWD/env/bin:$PATH
+export HOROVOD_WITH_TENSORFLOW=1 HOROVOD_WITHOUT_PYTORCH=1 HOROVOD_WITHOUT_MXNET=1 HOROVOD_WITH_MPI=1
+export HOROVOD_WITHOUT_GLOO=1 HOROVOD_CPU_OPERATIONS=MPI HOROVOD_BUILD_ARCH_FLAGS="$3"
+env/bin/pip install --quiet --no-cache-dir --no-build-isolation --no-binary horovod horovod==0.28.1
+env/bin/python -c 'import horovod.tensorflow'
+"""
+
+
+def cpu_seconds(argv: tuple[str, ...], times: int = 20) -> float:
+    """User and system seconds of the fastest of so many runs."""
+    best = float("inf")
+    for _ in range(times):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(argv, stdout=subprocess.DEVNULL, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        best = min(best, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return best
+
+
+def wall_seconds(argv: tuple[str, ...], **environ: str) -> float:
+    """Wall seconds of one run, which must end well."""
+    began = time.monotonic()
+    subprocess.run(
+        argv, env={**os.environ, **environ}, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    return time.monotonic() - began
+
+
+def built(root: Path) -> float:
+    """Build below this root; wall seconds without the proof."""
+    whole = wall_seconds((*TOOL, "build"), PROVISION_ROOT=str(root))
+    record = json.loads(next(root.glob("envs/*/*/*/.provision/record.json")).read_text())
+    return float(whole - record["seconds"]["smoke"])
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="measure what the tool costs")
+    parser.add_argument("--json", metavar="FILE", help="write the figures to this file")
+    parser.add_argument("--quick", action="store_true", help="start-up only")
+    args = parser.parse_args()
+    bare = cpu_seconds((sys.executable, "-c", "pass"))
+    rows = [
+        (f"start-up {word}", cpu_seconds((*INSTALLED, word)), bare, "x a bare interpreter's CPU", 3.0)
+        for word in ("--version", "--help")
+    ]
+    if not args.quick:
+        rows += builds()
+    print(f"{'what':<24} {'seconds':>9} {'against':>9} {'ratio':>7}   at most")
+    figures = []
+    for name, seconds, against, meaning, most in rows:
+        ratio = seconds / against
+        print(
+            f"{name:<24} {seconds:>9.3f} {against:>9.3f} {ratio:>7.2f}   {most:g} {meaning}{'' if ratio <= most else '  MISSED'}"
+        )
+        figures.append({"what": name, "seconds": seconds, "against": against, "ratio": ratio, "at_most": most})
+    if args.json:
+        Path(args.json).write_text(json.dumps(figures, indent=1) + "\n")
+    return 0
+
+
+def builds() -> list[tuple[str, float, float, str, float]]:
+    """The builds: one to download everything, then the plain script and ours, each from nothing."""
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="provision-bench-") as scratch:
+        root = Path(scratch) / "root"
+        print("downloading and building once …", file=sys.stderr)
+        built(root)
+        plan = json.loads(
+            subprocess.run(
+                (*TOOL, "plan", "--json"),
+                env={**os.environ, "PROVISION_ROOT": str(root)},
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout
+        )
+        identity = plan["result"]["identity"]
+        python, flags = identity["python"].split()[1], identity["target"].split("(")[1].rstrip(")")
+        again = min(wall_seconds((*TOOL, "build"), PROVISION_ROOT=str(root)) for _ in range(5))
+        rows.append(("again", again, 1.0, "seconds", 0.5))
+        script = Path(scratch) / "plain.sh"
+        script.write_text(PLAIN)
+
+        def plain(name: str) -> float:
+            (Path(scratch) / name).mkdir()
+            seconds = wall_seconds(("bash", str(script), str(Path(scratch) / name), python, flags))
+            shutil.rmtree(Path(scratch) / name)
+            return seconds
+
+        print("the plain script, to fill pip's cache, then timed …", file=sys.stderr)
+        plain("warm")
+        by_hand = plain("timed")
+        print("ours, from nothing, then with the wheel …", file=sys.stderr)
+        sources = Path(scratch) / "fresh" / "cache"
+        shutil.copytree(root / "cache", sources)
+        rows.append(("from nothing", built(Path(scratch) / "fresh"), by_hand, "x the plain script", 0.8))
+        shutil.rmtree(Path(scratch) / "fresh" / "envs")
+        rows.append(("with the cached wheel", built(Path(scratch) / "fresh"), by_hand, "x the plain script", 0.2))
+    return rows
+
+
+if __name__ == "__main__":
+    sys.exit(main())
