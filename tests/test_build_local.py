@@ -1,0 +1,265 @@
+"""Builds for real on a bare machine: TensorFlow from the index, Horovod compiled, MPI from a wheel, ranks that train."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from parts.provision import REPOSITORY, Tool, site_file
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture(scope="session")
+def tool(tmp_path_factory: pytest.TempPathFactory) -> Tool:
+    """A root in which `provision build` was run once, from nothing."""
+    tool = Tool(tmp_path_factory.mktemp("local"))
+    done = tool.run("build")
+    assert done.returncode == 0, done.stderr
+    return tool
+
+
+@pytest.fixture(scope="session")
+def environment(tool: Tool) -> str:
+    """The name of the environment that was built."""
+    rows = json.loads(tool.good("list", "--json"))["result"]["environments"]
+    published = [row["environment"] for row in rows if row["state"] == "published"]
+    assert published
+    return str(published[0])
+
+
+def variant(folder: Path, value: str) -> str:
+    """A site whose environment differs in one variable: another fingerprint, the same compiled wheel."""
+    return site_file(
+        folder, "local", ('target = "native"', f'target = "native"\nenviron = {{ TEST_VARIANT = "{value}" }}')
+    )
+
+
+def test_a_build_is_proved_by_ranks_that_agree_and_leaves_its_whole_story(tool: Tool, environment: str) -> None:
+    """The record says what was built, from what, and how it was proved."""
+    record = json.loads(tool.good("show", environment, "--json"))["result"]
+    verdict = record["verdict"]
+    assert verdict["passed"] and all(check["passed"] for check in verdict["checks"])
+    assert {"ranks", "allreduce", "weights", "loss", "accuracy"} <= {check["name"] for check in verdict["checks"]}
+    assert verdict["figures"]["ranks"] == 2
+    assert verdict["figures"]["images_per_second"] > 0
+    assert verdict["figures"]["versions"]["horovod"] == "0.28.1"
+    assert {check["name"] for check in record["checks"]} >= {"framework built in", "MPI built in", "linked MPI"}
+    story = Path(record["prefix"]) / ".provision"
+    assert (story / "logs" / "smoke.log").is_file()
+    assert (story / "plan.json").is_file()
+    assert not any((tool.root / "candidates").glob("*/*"))
+    assert not any((tool.root / "build").glob("*/*"))
+
+
+def test_what_is_linked_is_the_mpi_of_the_plan_and_points_to_no_build_folder(tool: Tool, environment: str) -> None:
+    """The library's RUNPATH is relative, so that the cached wheel serves every prefix."""
+    prefix = Path(json.loads(tool.good("show", environment, "--json"))["result"]["prefix"])
+    library = next(prefix.glob("lib/python3.*/site-packages/horovod/tensorflow/mpi_lib*.so"))
+    dynamic = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True).stdout
+    assert "[$ORIGIN/../../tensorflow:$ORIGIN/../../../..]" in dynamic
+    assert "libmpi.so.12" in dynamic
+    assert str(tool.root) not in dynamic
+
+
+def test_the_same_plan_again_does_nothing_and_says_so(tool: Tool) -> None:
+    """Every step is kept."""
+    done = tool.run("build")
+    assert done.returncode == 0
+    assert "nothing to do" in done.stderr
+    steps = tool.json("plan")["result"]["steps"]
+    assert {step["action"] for step in steps} == {"keep"}
+
+
+def test_an_activated_shell_trains_under_mpiexec_and_deactivation_leaves_nothing(tool: Tool, environment: str) -> None:
+    """What a user of a machine without modules types."""
+    script = f"""
+    set -euo pipefail
+    env | sort >"$1/before"
+    eval "$({" ".join(tool.argv("activate", environment))})"
+    mpiexec -n 2 python -c 'if True:
+        import os, horovod.tensorflow.keras as hvd
+        hvd.init()
+        os.write(1, f"{{hvd.rank()}} of {{hvd.size()}}\\n".encode())'
+    provision_deactivate
+    env | sort >"$1/after"
+    diff "$1/before" "$1/after"
+    """
+    done = subprocess.run(
+        ["bash", "-c", script, "bash", str(tool.root)], env=tool.env(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(done.stdout.split("\n")[:2]) == ["0 of 2", "1 of 2"]
+
+
+def test_two_at_once_after_the_prefix_is_gone_one_builds_with_the_cached_wheel_and_one_waits(
+    tool: Tool, environment: str
+) -> None:
+    """Both end well, one built it, the other waited and says for whom; Horovod is not compiled again."""
+    prefix = Path(json.loads(tool.good("show", environment, "--json"))["result"]["prefix"])
+    shutil.rmtree(prefix)
+    assert [step["action"] for step in tool.json("plan")["result"]["steps"]][:3] == ["create", "create", "reuse"]
+    both = [tool.start("build") for _ in range(2)]
+    told = [process.communicate(timeout=900) for process in both]
+    assert [process.returncode for process in both] == [0, 0], told
+    talk = "".join(stderr for _, stderr in told)
+    assert talk.count("smoke: done") == 1
+    assert "waiting: " in talk and "process " in talk
+    assert "compile: done" not in talk
+    assert tool.run("build").stderr.startswith("nothing to do")
+
+
+def test_a_build_killed_at_any_step_publishes_nothing_and_goes_on_when_run_again(tool: Tool, tmp_path: Path) -> None:
+    """kill -9 while packages are installed, and again while ranks train."""
+    site = variant(tmp_path, "killed")
+    pointer = next(path for path in (tool.root / "modules").iterdir() if path.is_symlink())
+    before = pointer.readlink()
+    for step in ("install", "smoke"):
+        events = tmp_path / f"{step}.jsonl"
+        process = tool.start("build", "--site", site, "--events", str(events))
+        wait_for(events, f'"started", "step": "{step}"')
+        time.sleep(0.3)
+        process.kill()
+        process.communicate()
+        assert pointer.readlink() == before
+        rows = json.loads(tool.good("list", "--json", "--site", site))["result"]["environments"]
+        assert "unfinished" in {row["state"] for row in rows}
+    steps = {step["name"]: step["action"] for step in tool.json("plan", "--site", site)["result"]["steps"]}
+    assert steps["install"] == steps["inspect"] == "keep"
+    assert steps["smoke"] == steps["publish"] == "create"
+    done = tool.run("build", "--site", site)
+    assert done.returncode == 0, done.stderr
+
+
+def test_ctrl_c_ends_what_was_started_and_says_how_to_go_on(tool: Tool, tmp_path: Path) -> None:
+    """Exit 130, no process of the build left."""
+    site, events = variant(tmp_path, "interrupted"), tmp_path / "events"
+    process = tool.start("build", "--site", site, "--events", str(events))
+    wait_for(events, '"step": "bytecode"')
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "run the same command again" in stderr
+    running = subprocess.run(["pgrep", "-f", str(tool.root / "envs")], capture_output=True, text=True, check=False)
+    assert running.stdout == ""
+
+
+@pytest.mark.parametrize("installer", ["uv", "pip"])
+def test_a_hash_that_is_not_the_locks_stops_the_installation(tool: Tool, tmp_path: Path, installer: str) -> None:
+    """Somebody changed a package on the index, or the lock was tampered with."""
+    config = configured(tmp_path)
+    lock = next((config / "requirements").glob("tensorflow-2.15.1-py311.txt"))
+    text = lock.read_text()
+    start = text.index("absl-py==")
+    end = text.index("astunparse==")
+    lock.write_text(text[:start] + f"absl-py==2.1.0 --hash=sha256:{'0' * 64}\n" + text[end:])
+    done = tool.run("build", PROVISION_CONFIG=str(config), PROVISION_INSTALLER=installer)
+    assert done.returncode == 1
+    assert "error: step `install` failed: the package index serves something else than what was locked" in done.stderr
+    assert "absl" in done.stderr and "log: " in done.stderr and "hint: " in done.stderr
+
+
+@pytest.mark.parametrize("installer", ["uv", "pip"])
+def test_an_index_that_cannot_be_reached_is_told_as_that(tool: Tool, tmp_path: Path, installer: str) -> None:
+    """A node without network, or a broken mirror."""
+    nowhere = "http://127.0.0.1:9/simple"
+    done = tool.run(
+        "build",
+        *("--site", variant(tmp_path, f"offline-{installer}")),
+        PROVISION_INSTALLER=installer,
+        UV_CACHE_DIR=str(tmp_path / "uv"),
+        UV_DEFAULT_INDEX=nowhere,
+        PIP_INDEX_URL=nowhere,
+        PIP_CONFIG_FILE=os.devnull,
+        PIP_CACHE_DIR=str(tmp_path / "pip"),
+        PIP_RETRIES="0",
+    )
+    assert done.returncode == 1
+    assert "the package index cannot be reached" in done.stderr
+    assert "PIP_INDEX_URL" in done.stderr
+
+
+def test_a_compile_error_shows_the_telling_lines_and_the_log(tool: Tool, tmp_path: Path) -> None:
+    """A compiler that works, but not for one file of Horovod."""
+    compiler = tmp_path / "bin" / "g++"
+    compiler.parent.mkdir()
+    real = shutil.which("g++")
+    compiler.write_text(
+        f'#!/bin/bash\ncase "$*" in *message.cc*) echo "message.cc:7:1: fatal error: no such luck" >&2; exit 1;; esac\n'
+        f'exec {real} "$@"\n'
+    )
+    compiler.chmod(0o755)
+    done = tool.run("build", PATH=f"{compiler.parent}:{os.environ['PATH']}")
+    assert done.returncode == 1
+    assert "step `compile` failed" in done.stderr
+    assert "message.cc:7:1: fatal error: no such luck" in done.stderr
+    log = Path(next(line.split("log: ")[1] for line in done.stderr.splitlines() if "log: " in line))
+    assert "no such luck" in log.read_text()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 300 MB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300m", "tmpfs", disk], capture_output=True, check=False)
+    if made.returncode:
+        pytest.skip(f"a small file system cannot be mounted here: {made.stderr.decode().strip()}")
+    yield disk
+    subprocess.run(["umount", "-l", disk], check=True)
+
+
+def test_a_disk_that_is_too_small_is_told_before_anything_happens(small_disk: Path) -> None:
+    """And nothing is written."""
+    done = Tool(small_disk).run("build")
+    assert done.returncode == 1
+    assert "0.3 GB left; an environment needs 3 GB" in done.stderr
+    assert not any(small_disk.iterdir())
+
+
+def test_a_disk_that_fills_up_midway_is_told_and_the_build_goes_on_when_there_is_room(
+    tool: Tool, small_disk: Path
+) -> None:
+    """The check beforehand is left out: somebody else filled the disk meanwhile."""
+    shutil.copytree(tool.root / "wheels", small_disk / "wheels")
+    unchecked = """if True:
+        import sys
+        import provision.planner
+        from provision.cli import main
+        provision.planner.NEEDED_BYTES = provision.planner.NEEDED_INODES = 0
+        sys.exit(main(["build"]))
+    """
+    small = Tool(small_disk)
+    done = subprocess.run(
+        [tool.argv()[0], "-c", unchecked], env=small.env(), capture_output=True, text=True, check=False, cwd=REPOSITORY
+    )
+    assert done.returncode == 1, done.stderr
+    assert "the disk is full" in done.stderr
+    assert not (small_disk / "modules").exists()
+    subprocess.run(["mount", "-o", "remount,size=6g", small_disk], check=True)
+    again = small.run("build")
+    assert again.returncode == 0, again.stderr
+    assert "reuse   compile" in again.stderr
+
+
+def configured(folder: Path) -> Path:
+    """A site's own configuration folder: a copy of the shipped files."""
+    for name in ("sites", "stacks", "requirements"):
+        shutil.copytree(REPOSITORY / name, folder / "config" / name)
+    return folder / "config"
+
+
+def wait_for(events: Path, text: str, seconds: float = 300) -> None:
+    """Wait until this stands in the file of events."""
+    end = time.monotonic() + seconds
+    while not (events.is_file() and text in events.read_text()):
+        assert time.monotonic() < end, f"{text} did not come in {seconds} s"
+        time.sleep(0.05)

@@ -1,0 +1,365 @@
+"""Builds for real through Slurm: a plan that travels, a job that builds, two nodes that train, modules that load.
+
+The cluster is emulated (several slurmd on one machine); Slurm, munge, MPICH, Lmod, Environment Modules, TensorFlow and
+Horovod are the real ones. knl goes through Lmod and `--submit`, haswell through Environment Modules and `sbatch`.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from parts.modules import ENVIRONMENT_MODULES, LMOD, ModuleSystem, ModuleTree, bash
+from parts.provision import Tool, real_modules, site_file
+from parts.slurm import SlurmCluster
+
+pytestmark = [pytest.mark.real, pytest.mark.slurm]
+
+MODULE = "tensorflow/2.15.1"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The site under test: its Slurm, its modules, and the tool with the variables of a login shell there."""
+
+    slurm: SlurmCluster
+    tree: ModuleTree
+    tool: Tool
+    folder: Path
+
+    def site(self, name: str, *replacements: tuple[str, str], system: ModuleSystem | None = LMOD) -> str:
+        """The shipped example site with this machine's module names, and these changes."""
+        assert system is not None
+        chosen = (
+            ('system = "lmod"', f'system = "{system.name}"'),
+            ("/usr/share/lmod/lmod/init/bash", str(system.init)),
+        )
+        return site_file(
+            self.folder, "example-slurm", *real_modules(self.tree), *chosen, *replacements, name=f"site-{name}"
+        )
+
+    def user_job(self, body: str, *options: str) -> str:
+        """Run a job script that a user wrote; returns its output."""
+        out = self.folder / f"user-{time.monotonic_ns()}.out"
+        job = self.slurm.submit(f"#!/bin/bash\nset -eo pipefail\n{body}\n", *options, f"--output={out}")
+        state = self.slurm.wait(job, timeout_s=240)
+        assert state == "COMPLETED", out.read_text()
+        return out.read_text()
+
+
+@pytest.fixture(scope="session")
+def cluster(slurm_cluster: SlurmCluster, module_tree: ModuleTree, tmp_path_factory: pytest.TempPathFactory) -> Cluster:
+    """One root for all tests of this file."""
+    for system, name in ((LMOD, "Lmod"), (ENVIRONMENT_MODULES, "Environment Modules")):
+        if system is None:
+            pytest.skip(f"{name} is not installed here (`.ci/install` brings it)")
+    root = tmp_path_factory.mktemp("cluster")
+    environ = {**slurm_cluster.environ, "EXAMPLE_SITE": str(module_tree.root)}
+    return Cluster(slurm=slurm_cluster, tree=module_tree, tool=Tool(root / "root", environ), folder=root)
+
+
+@pytest.fixture(scope="session")
+def knl(cluster: Cluster) -> str:
+    """knl, built by `--submit`; returns what it said."""
+    done = cluster.tool.run("build", "--site", cluster.site("lmod"), "--arch", "knl", "--submit")
+    assert done.returncode == 0, done.stderr
+    assert "module load tensorflow/2.15.1" in done.stdout
+    return done.stderr
+
+
+@pytest.fixture(scope="session")
+def haswell(cluster: Cluster, knl: str) -> str:
+    """haswell, built by a script that was written to a file and given to sbatch; returns the job's output."""
+    site = cluster.site("em", system=ENVIRONMENT_MODULES)
+    script = cluster.tool.good("job", "build", "--site", site, "--arch", "haswell")
+    job = cluster.slurm.submit(script)
+    assert cluster.slurm.wait(job, timeout_s=900) == "COMPLETED", cluster.slurm.show_job(job)
+    return next((cluster.tool.root / "jobs").glob(f"*-{job}.out")).read_text()
+
+
+def load(cluster: Cluster, system: ModuleSystem | None, arch: str, script: str) -> subprocess.CompletedProcess[str]:
+    """Run a script in a user's shell where the published modules are in use."""
+    assert system is not None
+    kind = "lua" if system.name == "lmod" else "tcl"
+    path = f"{cluster.tool.root}/modules/{arch}/{kind}"
+    return bash(f"set -e\nmodule use {path}\n{script}\n", system, cluster.tree.modulepath)
+
+
+def test_submit_follows_the_job_through_every_step_to_the_published_module(cluster: Cluster, knl: str) -> None:
+    """Queued, running, each step, finished."""
+    told = [line for line in knl.splitlines() if line]
+    assert any(line.startswith("submitted job ") for line in told)
+    assert any("is running on knl[1-2]" in line for line in told)
+    for step in ("create", "install", "compile", "horovod", "bytecode", "inspect", "candidate", "smoke", "publish"):
+        assert any(f"{step}: done in" in line for line in told), step
+    assert any(line.startswith("published by job ") for line in told)
+    assert "2 ranks on 2 nodes" in told[-1]
+
+
+def test_the_record_names_the_job_the_modules_and_the_mpi_of_the_site(cluster: Cluster, knl: str) -> None:
+    """What was linked is the vendor's MPI, in the folder that the wrapper names."""
+    record = cluster.tool.json("show", "knl/" + MODULE, "--site", cluster.site("lmod"))["result"]
+    assert record["modules"] == [cluster.tree.gcc, cluster.tree.mpich, cluster.tree.python]
+    assert record["job"]
+    assert [name for name in record["verdict"]["modules"] if name != MODULE] == record["modules"]
+    linked = next(check for check in record["checks"] if check["name"] == "linked MPI")
+    assert "libmpich.so.12" in linked["message"]
+    assert len(record["verdict"]["figures"]["hosts"]) == 2
+
+
+def test_sbatch_of_the_written_script_builds_and_publishes_too(cluster: Cluster, haswell: str) -> None:
+    """Plain lines in the job's output."""
+    assert "publish: done" in haswell
+    assert "2 ranks on 2 nodes" in haswell
+    rows = cluster.tool.json("list", "--site", cluster.site("em", system=ENVIRONMENT_MODULES))["result"]["environments"]
+    assert {(row["environment"].split("/")[0], row["state"]) for row in rows} >= {
+        ("knl", "published"),
+        ("haswell", "published"),
+    }
+
+
+@pytest.mark.parametrize("system", [LMOD, ENVIRONMENT_MODULES], ids=["lmod", "environment-modules"])
+@pytest.mark.parametrize("arch", ["knl", "haswell"])
+def test_load_help_and_unload_in_both_module_systems(
+    cluster: Cluster, haswell: str, arch: str, system: ModuleSystem | None
+) -> None:
+    """The same module, whichever system its site has: loading brings the build's modules, unloading leaves nothing."""
+    threads = {"knl": "68", "haswell": "32"}[arch]
+    done = load(
+        cluster,
+        system,
+        arch,
+        f"""
+        before=$(env | grep -vE '^(_|_LMFILES_|LOADEDMODULES|_ModuleTable.*|__.*|MODULES_.*|LMOD_.*|SHLVL)=' | sort)
+        module load {MODULE}
+        echo "loaded: $LOADEDMODULES"
+        echo "python: $(command -v python)"
+        echo "environ: $OMP_NUM_THREADS $PYTHONNOUSERSITE $PROVISION_ENVIRONMENT"
+        module help {MODULE} 2>&1
+        module unload {MODULE}
+        echo "left: ${{LOADEDMODULES:-}}"
+        after=$(env | grep -vE '^(_|_LMFILES_|LOADEDMODULES|_ModuleTable.*|__.*|MODULES_.*|LMOD_.*|SHLVL)=' | sort)
+        diff <(echo "$before") <(echo "$after") && echo nothing-left
+        """,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert set(done.stdout.split("loaded: ")[1].splitlines()[0].split(":")) == {*cluster_modules(cluster), MODULE}
+    assert f"python: {cluster.tool.root}/envs/{arch}/tensorflow/2.15.1-" in done.stdout
+    assert f"environ: {threads} 1 {arch}/tensorflow/2.15.1-" in done.stdout
+    assert "2 ranks on 2 nodes trained digits" in done.stdout
+    assert "left: \n" in done.stdout
+    assert "nothing-left" in done.stdout
+
+
+def cluster_modules(cluster: Cluster) -> tuple[str, ...]:
+    """The site modules that an environment of the example needs."""
+    return (cluster.tree.gcc, cluster.tree.mpich, cluster.tree.python)
+
+
+@pytest.mark.parametrize("system", [LMOD, ENVIRONMENT_MODULES], ids=["lmod", "environment-modules"])
+def test_another_version_of_the_same_name_never_loads_beside_it(
+    cluster: Cluster, haswell: str, tmp_path: Path, system: ModuleSystem | None
+) -> None:
+    """`module swap` works in both; a second load swaps in Lmod and is refused by Environment Modules."""
+    assert system is not None
+    kind, suffix = ("lua", ".lua") if system.name == "lmod" else ("tcl", "")
+    other = tmp_path / "tensorflow" / f"9.9{suffix}"
+    other.parent.mkdir()
+    text = Path(f"{cluster.tool.root}/modules/knl/{kind}/tensorflow/2.15.1{suffix}").read_text()
+    other.write_text(text.replace("2.15.1", "9.9"))
+    done = load(
+        cluster,
+        system,
+        "knl",
+        f"""
+        module use {tmp_path}
+        module load {MODULE}
+        module swap {MODULE} tensorflow/9.9
+        echo "swapped: $LOADEDMODULES"
+        module load {MODULE} || echo refused
+        echo "then: $LOADEDMODULES"
+        """,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    swapped, then = (done.stdout.split(f"{word}: ")[1].splitlines()[0] for word in ("swapped", "then"))
+    assert "tensorflow/9.9" in swapped and MODULE not in swapped
+    assert then.count("tensorflow/") == 1
+    assert ("refused" in done.stdout) is (system.name != "lmod")
+
+
+def test_a_user_trains_on_two_nodes_from_the_published_module(cluster: Cluster, knl: str) -> None:
+    """A user's own job script: module load, srun."""
+    assert LMOD is not None
+    out = cluster.user_job(
+        f"""
+        source {LMOD.init}
+        export MODULEPATH={cluster.tree.modulepath}
+        module use {cluster.tool.root}/modules/knl/lua
+        module load {MODULE}
+        cat >train.py <<'PY'
+import numpy as np, tensorflow as tf, horovod.tensorflow.keras as hvd
+hvd.init()
+model = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(4,))])
+model.compile(hvd.DistributedOptimizer(tf.keras.optimizers.SGD(0.01 * hvd.size())), "mse")
+data = np.random.RandomState(hvd.rank()).rand(64, 4)
+model.fit(data, data.sum(1), epochs=2, verbose=0, callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0)])
+gathered = hvd.allgather(model.get_weights()[0].reshape(1, 4)).numpy()
+print("rank", hvd.rank(), "of", hvd.size(), "agree" if (gathered == gathered[0]).all() else "differ", flush=True)
+PY
+        srun --mpi=pmi2 --nodes=2 --ntasks=2 python train.py
+        """,
+        *("--partition=knl", "--nodes=2", "--ntasks-per-node=1", f"--chdir={cluster.folder}"),
+    )
+    assert sorted(line for line in out.splitlines() if line.startswith("rank")) == [
+        "rank 0 of 2 agree",
+        "rank 1 of 2 agree",
+    ]
+
+
+def test_ranks_that_do_not_see_each_other_are_never_published(cluster: Cluster, knl: str) -> None:
+    """srun without `--mpi=pmi2` starts every rank as rank 0 of 1, and exits with 0: the classic silent failure."""
+    site = cluster.site(
+        "no-pmi", ('options = ["--mpi=pmi2"]', 'options = ["--mpi=none"]'), ("= 68 }", "= 68, VARIANT = 1 }")
+    )
+    done = cluster.tool.run("build", "--site", site, "--arch", "knl", "--submit")
+    assert done.returncode == 1
+    assert "believes it is rank 0 of 1" in done.stderr
+    assert "the smoke test failed, nothing is published: ranks" in done.stderr
+    assert "--mpi=pmi2" in done.stderr.split("hint: ")[1]
+    rows = cluster.tool.json("list", "--site", site)["result"]["environments"]
+    assert [row["state"] for row in rows if row["environment"].startswith("knl/")].count("published") == 1
+    assert "unfinished" in {row["state"] for row in rows}
+
+
+def test_a_plan_that_does_not_fit_the_node_stops_the_job_with_the_difference(cluster: Cluster, knl: str) -> None:
+    """The script was made when the site had another MPI; nothing is built, and the follower tells why."""
+    site = cluster.site("drift", ("= 68 }", "= 68, VARIANT = 2 }"))
+    script = cluster.tool.good("job", "build", "--site", site, "--arch", "knl")
+    assert '"mpich 4.' in script
+    job = cluster.slurm.submit(script.replace('"mpi": "mpich 4.', '"mpi": "mpich 3.'))
+    cluster.slurm.wait(job, timeout_s=120)
+    done = cluster.tool.run("job", "follow", job, "--site", site)
+    assert done.returncode == 1
+    assert f"job {job} failed with exit code 1" in done.stderr
+    assert "is not what was planned for, nothing was built" in done.stderr
+    assert "mpi: planned 'mpich 3." in done.stderr
+
+
+def test_a_node_whose_cpu_cannot_run_the_target_builds_nothing(cluster: Cluster, knl: str) -> None:
+    """No machine that runs these tests is a Knights Landing."""
+    site = cluster.site("mic", ('target = "x86_64_v3"', 'target = "mic_knl"'))
+    assert "-march=knl" in cluster.tool.good("plan", "--site", site, "--arch", "knl")
+    done = cluster.tool.run("build", "--site", site, "--arch", "knl", "--submit")
+    assert done.returncode == 1
+    assert "cannot run what is built for `mic_knl`" in done.stderr
+    assert "it lacks: avx512er avx512pf" in done.stderr.replace("avx512cd ", "").replace("avx512f ", "")
+
+
+def test_a_module_that_does_not_exist_is_told_before_anything_is_built(cluster: Cluster) -> None:
+    """With what there is instead."""
+    site = cluster.site("typo", (f'"{cluster.tree.mpich}"', '"mpich/99.9"'))
+    done = cluster.tool.run("plan", "--site", site, "--arch", "knl")
+    assert done.returncode == 1
+    assert "module `mpich/99.9` of arch `knl` cannot be loaded" in done.stderr
+    assert cluster.tree.mpich in done.stderr.split("hint: ")[1]
+
+
+def test_a_compiler_that_does_not_work_is_told_before_anything_is_built(cluster: Cluster) -> None:
+    """The module is there and loads; its compiler only prints an error."""
+    site = cluster.site("broken", (f'"{cluster.tree.gcc}"', f'"{cluster.tree.broken_gcc}"'))
+    done = cluster.tool.run("plan", "--site", site, "--arch", "knl")
+    assert done.returncode == 1
+    assert "does not work as a C++ compiler" in done.stderr
+
+
+def test_an_arch_without_an_mpi_module_is_told(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """No wrapper on PATH, and which variable names it."""
+    site = cluster.site("no-mpi", (f', "{cluster.tree.mpich}"', ""), ('cxx = "mpicxx"', 'cxx = "mpicxx-nowhere"'))
+    done = cluster.tool.run("plan", "--site", site, "--arch", "knl")
+    assert done.returncode == 1
+    assert "there is no MPI" in done.stderr
+    assert "archs.knl.modules" in done.stderr
+
+
+def sleeping(cluster: Cluster, *options: str) -> str:
+    """A job that only sleeps."""
+    return cluster.slurm.submit(
+        "#!/bin/bash\nsleep 600\n", "--partition=haswell", f"--chdir={cluster.folder}", *options
+    )
+
+
+def followed(cluster: Cluster, job: str, then: Callable[[subprocess.Popen[str]], None]) -> tuple[int, str]:
+    """Follow a job, do something to it once it runs, and return how the follower ended and what it said."""
+    with cluster.tool.start("job", "follow", job, "--site", cluster.site("lmod")) as process:
+        assert process.stderr is not None
+        said = []
+        for line in process.stderr:
+            said.append(line)
+            if "is running" in line:
+                then(process)
+        return process.wait(timeout=120), "".join(said)
+
+
+def test_a_cancelled_job_is_told_as_cancelled(cluster: Cluster) -> None:
+    """By somebody else, while it is followed."""
+    job = sleeping(cluster)
+    code, said = followed(cluster, job, lambda _: void(cluster.slurm.run("scancel", job)))
+    assert code == 1
+    assert f"error: job {job} was cancelled" in said
+
+
+def test_a_job_that_hits_its_time_limit_is_told_as_that(cluster: Cluster) -> None:
+    """With what to change."""
+    job = sleeping(cluster, "--time=1")
+    code, said = followed(cluster, job, lambda _: void(cluster.slurm.expire(job)))
+    assert code == 1
+    assert f"error: job {job} hit its time limit of 00:01:00" in said or "hit its time limit" in said
+    assert "job.time" in said
+
+
+def test_ctrl_c_leaves_the_job_and_says_how_to_look_again(cluster: Cluster) -> None:
+    """The job goes on; the hint is the command."""
+    job = sleeping(cluster)
+    code, said = followed(cluster, job, lambda process: process.send_signal(signal.SIGINT))
+    assert code == 130
+    assert f"job {job} goes on without you" in said
+    assert f"provision job follow {job}" in said
+    assert "JobState=RUNNING" in cluster.slurm.show_job(job)
+    cluster.slurm.run("scancel", job)
+
+
+def test_a_job_that_slurm_does_not_take_is_told_with_slurms_words(cluster: Cluster) -> None:
+    """A partition that is not there."""
+    site = cluster.site("partition", ('partition = "knl"', 'partition = "nowhere"'), ("= 68 }", "= 68, VARIANT = 3 }"))
+    done = cluster.tool.run("build", "--site", site, "--arch", "knl", "--submit")
+    assert done.returncode == 1
+    assert "Slurm did not take the job" in done.stderr
+    assert "nvalid partition" in done.stderr
+    doctor = cluster.tool.run("doctor", "--site", site, "--arch", "knl")
+    assert doctor.returncode == 1
+    assert "asks for partition `nowhere`, which Slurm does not have" in doctor.stdout
+
+
+def test_no_wait_prints_the_job_id_and_leaves(cluster: Cluster, knl: str) -> None:
+    """Exit 4: a job was left; the same build is then told to be somebody else's."""
+    site = cluster.site("no-wait", ("= 68 }", "= 68, VARIANT = 4 }"))
+    done = cluster.tool.run("build", "--site", site, "--arch", "knl", "--submit", "--no-wait")
+    assert done.returncode == 4
+    job = done.stdout.strip()
+    assert job.isdigit()
+    follow = json.loads(cluster.tool.run("job", "follow", job, "--site", site, "--json").stdout)
+    assert follow["ok"], follow
+    assert follow["result"]["state"] == "COMPLETED"
+
+
+def void(_: object) -> None:
+    """Nothing."""
