@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -138,11 +139,10 @@ class Table:
         from rich.text import Text
 
         table = RichTable.grid(padding=(0, 2))
-        table.add_column(width=1)
-        table.add_column(no_wrap=True)
-        table.add_column(no_wrap=True)
-        table.add_column(justify="right", no_wrap=True)
-        table.add_column(no_wrap=True, overflow="ellipsis")
+        for justify in ("left", "left", "left", "right", "left"):
+            table.add_column(justify=justify, no_wrap=True)
+        width = max((len(title) for _, title in self._rows.values()), default=0)
+        room = max(0, shutil.get_terminal_size().columns - width - 30)
         colours = {"run": "cyan", "done": "green", "failed": "red", "keep": "dim", "reuse": "dim", "create": "dim"}
         for name, (state, title) in self._rows.items():
             seconds = self._seconds.get(name)
@@ -150,6 +150,6 @@ class Table:
                 seconds = time.monotonic() - self._began.get(name, time.monotonic())
             shown = f"{seconds:.0f} s" if seconds is not None else state if state in ("keep", "reuse") else ""
             style = colours[state]
-            doing = self._doing if state == "run" else ""
+            doing = self._doing[:room] if state == "run" else ""
             table.add_row(Text(MARKS[state], style), Text(name, style), Text(title), shown, Text(doing, "dim"))
         return table

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -115,7 +116,7 @@ def _outcome(target: Target, plan: Plan, what: str) -> Outcome:
     record = target.store.record(plan.environment) or {}
     module, arch = f"{plan.modulefile.name}/{plan.modulefile.version}", plan.environment.arch
     if target.site.modules.name == "none":
-        use = f'eval "$(provision activate --site {target.site.name} {plan.environment})"'
+        use = f'eval "$({_tool()} activate --site {target.site.name} {plan.environment})"'
     else:
         kind = "lua" if target.site.modules.name == "lmod" else "tcl"
         use = f"module use {target.store.layout.modules(arch)}/{kind}; module load {module}"
@@ -124,6 +125,14 @@ def _outcome(target: Target, plan: Plan, what: str) -> Outcome:
         say(f"  proof: {record['proof']}")
     result = {"environment": str(plan.environment), "done": what, "use": use, "record": record}
     return Outcome(text=use, result=result)
+
+
+def _tool() -> str:
+    """How to type this tool's name where we stand: `make build` runs one that is not on PATH."""
+    mine = Path(sys.argv[0])
+    found = shutil.which("provision")
+    on_path = found is not None and Path(found).absolute() == mine.absolute()
+    return "provision" if on_path or mine.name != "provision" else str(mine)
 
 
 def _submit(args: argparse.Namespace) -> Outcome:

@@ -40,6 +40,9 @@ def toolchain_file(mpicxx: str, runpath: tuple[str, ...]) -> str:
             'set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O3 -DNDEBUG" CACHE STRING "" FORCE)\n',
             f'set(MPI_CXX_COMPILER "{mpicxx}" CACHE FILEPATH "" FORCE)\n',
             "set(MPI_CXX_SKIP_MPICXX ON)\n",
+            # A CPU build, also where a CUDA toolkit lies about: Horovod looks for one and would compile with it.
+            'set(CMAKE_CUDA_COMPILER "" CACHE FILEPATH "" FORCE)\n',
+            "set(CMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit ON)\n",
             "set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)\n",
             f'set(CMAKE_INSTALL_RPATH "{";".join(runpath)}")\n',
         )
