@@ -6,12 +6,13 @@ running (`--no-wait`); 130 interrupted. stdout is data, stderr is talk.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import signal
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from provision import __version__
 from provision.errors import EXIT_OK, Interruption, ProvisionError
@@ -87,8 +88,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     command = importlib.import_module(f"provision.commands.{verb}")
     one = verb_parser(verb, verbs[verb])
     command.add_arguments(one)
-    args = one.parse_args(words[1:])
     signal.signal(signal.SIGTERM, _terminated)
+    as_json = "--json" in words
+
+    def wrong(message: str) -> NoReturn:
+        from provision.errors import ConfigError
+
+        raise ConfigError(message, hint=f"`provision {verb} --help`")
+
+    one.error = wrong  # type: ignore[method-assign]
+    try:
+        args = one.parse_args(words[1:])
+    except ProvisionError as error:
+        return _tell(verb, error, as_json)
     return _run(verb, command.run, args)
 
 
@@ -124,6 +136,8 @@ def _run(verb: str, run: object, args: argparse.Namespace) -> int:
             print(outcome.text, end="" if outcome.text.endswith("\n") else "\n", flush=True)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        return _tell(verb, ProvisionError(f"stdout cannot be written: {error.strerror}"), False)
     return outcome.exit_code
 
 
@@ -132,10 +146,11 @@ def _tell(verb: str, error: ProvisionError, as_json: bool) -> int:
     from provision.commands import envelope
     from provision.console import show_error
 
-    if as_json:
-        envelope(verb, error=error)
-    else:
-        show_error(error)
+    with contextlib.suppress(BrokenPipeError):
+        if as_json:
+            envelope(verb, error=error)
+        else:
+            show_error(error)
     return error.exit_code
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import time
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from provision.errors import ConfigError
 from provision.model.plan import Plan
 
 EventKind = Literal["plan", "started", "progress", "finished", "failed", "say"]
@@ -52,8 +54,13 @@ def parse_event(line: str) -> Event | None:
 
 def to_file(path: Path) -> Listener:
     """A listener that appends to a file, progress at most once a second: it may be on a parallel file system."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    file = path.open("w", encoding="utf-8")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("w", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(
+            f"`{path}` cannot be written: {error.strerror}", hint="give `--events` another file"
+        ) from error
     last = 0.0
 
     def listen(event: Event) -> None:
@@ -62,8 +69,10 @@ def to_file(path: Path) -> Listener:
             if time.monotonic() - last < 1:
                 return
             last = time.monotonic()
-        file.write(emit_event(event))
-        file.flush()
+        # A build does not end because nobody can be told how it goes: the disk may be full, and the error says so itself.
+        with contextlib.suppress(OSError):
+            file.write(emit_event(event))
+            file.flush()
 
     return listen
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from provision.errors import ConfigError, JobError
+from provision.errors import CommandError, ConfigError, JobError
 from provision.events import Event, Listener, parse_event
 from provision.knowledge.failures import explain, telling
 from provision.model.plan import Plan
@@ -22,6 +22,21 @@ from provision.render import render
 from provision.run import capture
 from provision.schedulers import slurm
 from provision.store import Store, write
+
+# How to reach the package index: a mirror, a proxy, whom to trust.
+CARRIED = (
+    *("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_CERT", "PIP_CONFIG_FILE", "UV_DEFAULT_INDEX", "UV_INDEX"),
+    *(
+        "SSL_CERT_FILE",
+        "http_proxy",
+        "https_proxy",
+        "no_proxy",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "NO_PROXY",
+        "UV_CACHE_DIR",
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +82,7 @@ def build_job(request: Request, plan: Plan, store: Store) -> BuildJob:
 def _carried(origin: str) -> tuple[tuple[str, str], ...]:
     """The variables that a job needs to read the same files: sites may start jobs with an empty environment."""
     used = VARIABLE.findall(Path(origin).read_text(encoding="utf-8"))
-    names = dict.fromkeys(("PROVISION_ROOT", "PROVISION_CONFIG", "PROVISION_INSTALLER", *used))
+    names = dict.fromkeys(("PROVISION_ROOT", "PROVISION_CONFIG", "PROVISION_INSTALLER", *used, *CARRIED))
     return tuple((name, os.environ[name]) for name in names if os.environ.get(name))
 
 
@@ -93,8 +108,14 @@ def submit(job: BuildJob, store: Store) -> str:
 
 
 def status(job: str) -> slurm.JobStatus | None:
-    """What the scheduler says of a job; None where it does not know it (any more)."""
+    """What the scheduler says of a job; None where it does not know it (any more).
+
+    Raises:
+        CommandError: the scheduler does not answer.
+    """
     done = capture(slurm.status_argv(job), os.environ)
+    if done.returncode and "Invalid job id" not in done.stderr:
+        raise CommandError("Slurm does not answer", evidence=done.stderr.splitlines()[:3])
     return slurm.parse_status(done.stdout) if done.returncode == 0 else None
 
 
@@ -127,7 +148,15 @@ def follow(job: str, store: Store, listen: Listener, pause: Callable[[float], No
     jobs, last = Path(store.layout.jobs), ""
     follower: Follower | None = None
     while True:
-        now = status(job)
+        try:
+            now = status(job)
+        except CommandError as error:
+            # A controller that restarts is no news of the job.
+            if last != error.message:
+                listen(Event(kind="say", text=f"{error.message}, trying again: {' '.join(error.evidence)}"))
+                last = error.message
+            pause(5.0)
+            continue
         found = next(iter(sorted(jobs.glob(f"*-{job}.events.jsonl"))), None)
         if follower is None and found:
             follower = Follower(found)

@@ -19,6 +19,19 @@ LIES = (
     "PYTHONSTARTUP",
     "PYTHONUSERBASE",
     "PYTHONDONTWRITEBYTECODE",
+    "PYTHONOPTIMIZE",
+    "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
+    "LIBRARY_PATH",
+    "CPATH",
+    "C_INCLUDE_PATH",
+    "CPLUS_INCLUDE_PATH",
+    "GCC_ROOT",
+    "GCC_EXEC_PREFIX",
+    "MPICH_CC",
+    "MPICH_CXX",
+    "OMPI_CC",
+    "OMPI_CXX",
     "VIRTUAL_ENV",
     "CONDA_PREFIX",
     "CC",
@@ -28,11 +41,9 @@ LIES = (
     "CPPFLAGS",
     "LDFLAGS",
     "MAKEFLAGS",
-    "CMAKE_GENERATOR",
-    "CMAKE_TOOLCHAIN_FILE",
     "PROVISION_ENVIRONMENT",
 )
-LYING_PREFIXES = ("HOROVOD_", "VIRTUALENV_")
+LYING_PREFIXES = ("HOROVOD_", "VIRTUALENV_", "CMAKE_")
 KEPT_OF_INSTALLERS = (
     *("INDEX_URL", "EXTRA_INDEX_URL", "DEFAULT_INDEX", "INDEX", "CERT", "CLIENT_CERT", "PROXY", "TRUSTED_HOST"),
     *(
@@ -80,30 +91,45 @@ def without_loaded(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if not name.startswith(state)}
 
 
-def load_script(system: ModuleSystem, modules: Sequence[str], extra_path: Sequence[str] = ()) -> str:
-    """Bash that purges, loads exactly `modules` in order, and prints the environment, NUL between the variables.
+# What an init file prints is talk: the environment goes out by a file descriptor of its own.
+QUIET = "exec 3>&1 1>&2"
+PRINT = "env -0 >&3"
 
-    `extra_path` are modulepaths in front of the site's. Every line is checked: Environment Modules reports a failed
-    load in its exit code, Lmod too, and both are followed by a look at what is really loaded.
+
+def activate_script(activate: str) -> str:
+    """Bash that sources `activate` and prints the environment, as `load_script` does for modules."""
+    return f"set -euo pipefail\n{QUIET}\n. {shlex.quote(activate)}\n{PRINT}\n"
+
+
+def load_script(system: ModuleSystem, modules: Sequence[str], extra_path: Sequence[str] = (), last: str = PRINT) -> str:
+    """Bash that purges, loads exactly `modules` in order, and then does `last`: prints the environment.
+
+    `extra_path` are modulepaths in front of the site's. Both module systems tell a failed load by their exit code; that
+    is followed by a look at what is really loaded.
     """
     if system.name == "none":
-        return "set -euo pipefail\nenv -0\n"
+        return f"set -euo pipefail\n{QUIET}\n{last}\n"
     lines = [
         "set -eo pipefail",  # init files of both systems use unset variables
+        QUIET,
         f"source {shlex.quote(system.init or '')}",
         "module purge >/dev/null 2>&1 || true",
         *(f"module use {shlex.quote(path)}" for path in reversed((*extra_path, *system.path))),
     ]
     for module in modules:
-        lines.append(
-            f"module load {shlex.quote(module)} || {{ echo {shlex.quote(f'provision: cannot load {module}')} >&2; exit 3; }}"
-        )
+        name, failed = shlex.quote(module), f"echo {shlex.quote(f'provision: cannot load {module}')} >&2; exit 3"
+        lines.append(f"module load {name} || {{ {failed}; }}")
         if not module.startswith("/"):
-            lines.append(
-                f'case ":$LOADEDMODULES:" in *:{shlex.quote(module)}:*|*:{shlex.quote(module)}/*) ;; *) '
-                f"echo {shlex.quote(f'provision: cannot load {module}')} >&2; exit 3;; esac"
-            )
-    return "\n".join((*lines, "env -0", ""))
+            lines.append(f'case ":$LOADEDMODULES:" in *:{name}:*|*:{name}/*) ;; *) {failed};; esac')
+    return "\n".join((*lines, last, ""))
+
+
+def resolve_loaded(modules: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The modules by the whole names under which they are loaded: `gcc` became `gcc/12.2.0`, which is what is recorded."""
+    loaded = environ.get("LOADEDMODULES", "").split(":")
+    return tuple(
+        next((name for name in loaded if name == module or name.startswith(f"{module}/")), module) for module in modules
+    )
 
 
 def parse_environment(text: str) -> dict[str, str]:
@@ -112,5 +138,5 @@ def parse_environment(text: str) -> dict[str, str]:
     for entry in text.split("\0"):
         name, separator, value = entry.partition("=")
         if separator:
-            found[name.lstrip("\n")] = value
+            found[name] = value
     return found

@@ -7,6 +7,7 @@ is held against the node's by comparing identities.
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal
@@ -15,7 +16,7 @@ from provision.backends import venv
 from provision.errors import PlanError
 from provision.horovod import abi as horovod_abi
 from provision.horovod import flags as horovod_flags
-from provision.knowledge.targets import flags_for, missing_features
+from provision.knowledge.targets import flags_for, is_foreign, missing_features
 from provision.model.facts import Existing, Facts, MpiFacts, Place, Problem
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.lock import Lock
@@ -74,8 +75,8 @@ def raise_problems(problems: tuple[Problem, ...]) -> None:
 def cpu_problem(request: Request, facts: Facts) -> Problem | None:
     """Why this machine's CPU cannot run what is built for the arch, if it cannot."""
     target = facts.cpu.target if request.arch.target == "native" else request.arch.target
-    missing = missing_features(target, facts.cpu.features)
-    if not missing:
+    foreign, missing = is_foreign(target, facts.cpu.target), missing_features(target, facts.cpu.features)
+    if not foreign and not missing:
         return None
     hint = f"set `archs.{request.arch.name}.target` in `{request.site.origin}` to what the node has"
     if request.site.scheduler.name != "none" and facts.job is None:
@@ -83,7 +84,7 @@ def cpu_problem(request: Request, facts: Facts) -> Problem | None:
     return Problem(
         subject="cpu",
         message=f"the CPU of `{facts.host}` cannot run what is built for `{target}`",
-        evidence=(f"it lacks: {' '.join(missing)}", f"it is: {facts.cpu.target}"),
+        evidence=(*(() if foreign else (f"it lacks: {' '.join(missing)}",)), f"it is: {facts.cpu.target}"),
         hint=hint,
     )
 
@@ -183,7 +184,7 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         "lock": request.lock.sha256,
         "mpi lock": request.mpi_lock.sha256 if request.mpi_lock else "",
         "module": stack.module,
-        "module environment": " ".join(f"{name}={value}" for name, value in environ),
+        "module environment": " ".join(f"{name}={shlex.quote(value)}" for name, value in environ),
     }
     name, version = stack.module.split("/")
     layout = Layout(PurePosixPath(site.root))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import socket
 import sys
@@ -19,7 +20,7 @@ from provision.errors import CommandError
 from provision.model.facts import CompilerFacts, Cpu, Facts, Interpreter, MpiFacts, Problem
 from provision.model.site import Arch, Site
 from provision.model.stack import Stack
-from provision.modules import cleaned, load_script, parse_environment, without_loaded
+from provision.modules import cleaned, load_script, parse_environment, resolve_loaded, without_loaded
 from provision.run import capture
 from provision.store import Store
 
@@ -75,7 +76,7 @@ class Probes:
 
     def _module_missing(self, failed: str, told: Sequence[str], clean: Mapping[str, str]) -> None:
         system, family = self.site.modules, failed.split("/")[0]
-        script = load_script(system, ()).replace("env -0", f"module -t avail {family} 2>&1")
+        script = load_script(system, (), last=f"module -t avail {shlex.quote(family)} 2>&1 | cat >&3")
         try:
             listed = capture(("bash", "--noprofile", "--norc", "-c", script), clean).stdout.splitlines()
         except CommandError:
@@ -244,7 +245,7 @@ def observe(site: Site, arch: Arch, stack: Stack, store: Store) -> Facts:
         python=None if broken else probes.python(stack, environ),
         compiler=None if broken else probes.compiler(environ),
         mpi=None if broken else probes.mpi(environ),
-        modules=arch.modules,
+        modules=resolve_loaded(arch.modules, environ),
         tool_python=sys.executable,
         uv=None if os.environ.get("PROVISION_INSTALLER") == "pip" else uv,
         cores=len(os.sched_getaffinity(0)),

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import subprocess
-import threading
+import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,20 +42,16 @@ def capture(
         CommandError: it is not there, may not be run, or takes longer than `timeout_s` seconds.
     """
     try:
-        return subprocess.run(
-            list(argv),
-            env=dict(environ),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=timeout_s,
-            check=False,
+        done = subprocess.run(
+            list(argv), env=dict(environ), stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, check=False
         )
     except OSError as error:
         raise CommandError(f"`{argv[0]}` cannot be run", evidence=[str(error)]) from error
     except subprocess.TimeoutExpired as error:
         raise CommandError(f"`{argv[0]}` did not answer in {timeout_s:.0f} s", evidence=[" ".join(argv)]) from error
+    # Not as text: a variable may hold a carriage return, or bytes that are no UTF-8.
+    stdout, stderr = (part.decode("utf-8", "surrogateescape") for part in (done.stdout, done.stderr))
+    return subprocess.CompletedProcess(done.args, done.returncode, stdout, stderr)
 
 
 def stream(
@@ -67,15 +64,15 @@ def stream(
     timeout_s: float | None = None,
     keep_open: Sequence[int] = (),
 ) -> Result:
-    """Run a program to its end, its output appended to `log`.
+    """Run a program to its end, its output appended to `log` line by line.
 
     `keep_open` are file descriptors that it inherits: whoever holds the build's lock hands it on, so that the lock is
     free only when the last process that may still write to the prefix is gone, also after `kill -9`.
     """
     tail: deque[str] = deque(maxlen=TAIL)
-    with log.open("a", encoding="utf-8", errors="replace") as file:
+    timed_out = False
+    with log.open("a", encoding="utf-8", errors="replace", buffering=1) as file:
         file.write(f"$ {' '.join(argv)}\n")
-        file.flush()
         try:
             process = subprocess.Popen(
                 list(argv),
@@ -84,52 +81,68 @@ def stream(
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
                 start_new_session=True,
                 pass_fds=tuple(keep_open),
             )
         except OSError as error:
             raise CommandError(f"`{argv[0]}` cannot be run", evidence=[str(error)], log=str(log)) from error
-        late = threading.Event()
-
-        def out_of_time() -> None:
-            late.set()
-            end(process)
-
-        timer = threading.Timer(timeout_s, out_of_time) if timeout_s else None
         try:
-            if timer:
-                timer.start()
-            assert process.stdout is not None  # asked for above
-            for line in process.stdout:
-                file.write(line)
-                tail.append(line.rstrip("\n"))
+            deadline = time.monotonic() + timeout_s if timeout_s else None
+            for line in lines_of(process, deadline):
+                file.write(line + "\n")
+                tail.append(line)
                 if on_line:
-                    on_line(line.rstrip("\n"))
+                    on_line(line)
+            timed_out = process.poll() is None
+            if timed_out:
+                end(process)
             code = process.wait()
         except BaseException:
             end(process)
             raise
         finally:
-            if timer:
-                timer.cancel()
             if process.stdout is not None:
-                with contextlib.suppress(OSError):
-                    process.stdout.close()
-    return Result(argv=tuple(argv), code=code, tail=tuple(tail), timed_out=late.is_set())
+                process.stdout.close()
+    return Result(argv=tuple(argv), code=code, tail=tuple(tail), timed_out=timed_out)
 
 
-def end(process: subprocess.Popen[str]) -> None:
-    """End a program and all it started: ask, then insist, then force."""
+def lines_of(process: subprocess.Popen[bytes], deadline: float | None) -> Iterator[str]:
+    """The lines that a program prints, until it has ended or `deadline` (monotonic seconds) has come.
+
+    Its end is the end, also where something that it left behind still holds the pipe.
+    """
+    assert process.stdout is not None  # a pipe was asked for
+    descriptor, rest = process.stdout.fileno(), b""
+    while deadline is None or time.monotonic() < deadline:
+        ended = process.poll() is not None
+        ready, _, _ = select.select([descriptor], [], [], 0.2)
+        if not ready:
+            if ended:
+                break
+            continue
+        block = os.read(descriptor, 1 << 16)
+        if not block:
+            # All writers are gone; the program itself may need a moment more, or never end.
+            while process.poll() is None and (deadline is None or time.monotonic() < deadline):
+                time.sleep(0.02)
+            break
+        *whole, rest = (rest + block).split(b"\n")
+        for line in whole:
+            yield line.decode("utf-8", "replace").rstrip("\r")
+    if rest:
+        yield rest.decode("utf-8", "replace")
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a program and all it started: ask, then insist, then force. Whoever is impatient (Ctrl-C again) gets to force."""
     for number, patience_s in ((signal.SIGINT, 3), (signal.SIGTERM, 3), (signal.SIGKILL, 5)):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, number)
         try:
             process.wait(timeout=patience_s)
-        except subprocess.TimeoutExpired:
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
             continue
-        # The leader is gone; what it started may not be.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        return
+        break
+    # The leader is gone; what it started may not be.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)

@@ -29,7 +29,10 @@ def shipped_root() -> Path:
 def search_path() -> tuple[Path, ...]:
     """The folders that are searched, the first one that has a file wins."""
     own = os.environ.get("PROVISION_CONFIG")
-    here = Path.cwd()
+    try:
+        here = Path.cwd()
+    except OSError:  # somebody removed it under us
+        here = PACKAGE
     local = [here] if (here / "sites").is_dir() or (here / "stacks").is_dir() else []
     return tuple(dict.fromkeys([*([Path(own).absolute()] if own else []), *local, shipped_root()]))
 

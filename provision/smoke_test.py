@@ -18,7 +18,7 @@ from provision.launchers import launch_argv
 from provision.model.layout import EnvironmentId
 from provision.model.plan import SmokeTest
 from provision.model.site import ModuleSystem
-from provision.modules import cleaned, load_script, parse_environment, without_loaded
+from provision.modules import activate_script, cleaned, load_script, parse_environment, without_loaded
 from provision.run import capture, stream
 from provision.store import Store, read_json, write
 from provision.verdict import Verdict, judge
@@ -66,15 +66,16 @@ def loaded_environment(
     """
     clean = cleaned(os.environ)
     if system.name == "none":
-        script = f"set -euo pipefail\n. {json.dumps(str(activate))}\nenv -0\n"
+        script = activate_script(str(activate))
     else:
         clean, script = without_loaded(clean), load_script(system, (module,), extra_path=(str(modulepath),))
     done = capture(("bash", "--noprofile", "--norc", "-c", script), clean)
     if done.returncode:
+        by_hand = f". {activate}" if system.name == "none" else f"module use {modulepath}; module load {module}"
         raise SmokeTestError(
-            f"`module load {module}` of the candidate failed",
-            evidence=[f"modulepath: {modulepath}", *done.stderr.splitlines()[:8]],
-            hint=f"`module use {modulepath}; module load {module}`",
+            f"the candidate of `{module}` cannot be loaded",
+            evidence=done.stderr.splitlines()[:8],
+            hint=f"`{by_hand}`",
             log=str(log),
         )
     return parse_environment(done.stdout)

@@ -31,6 +31,9 @@ JSON = dict[str, Any]
 def told(error: OSError, path: object) -> StoreError:
     """An error of the file system, told with what to do about it."""
     where = str(getattr(error, "filename", None) or path)
+    if isinstance(error, shutil.Error):  # a list of copies that failed, each with its reason as text
+        full = f"[Errno {errno.ENOSPC}]" in str(error)
+        error = OSError(errno.ENOSPC if full else errno.EIO, str(error), where)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         word = "disk is full" if error.errno == errno.ENOSPC else "quota is used up"
         return StoreError(
@@ -100,7 +103,8 @@ class Store:
     def place(self) -> Place:
         """Whether the root can be written, and what its file system has left; the root need not exist."""
         folder = self.root
-        while not folder.exists() and folder != folder.parent:
+        # os.path.exists, not Path.exists: what is in somebody's private folder is not there for us.
+        while not os.path.exists(folder) and folder != folder.parent:  # noqa: PTH110
             folder = folder.parent
         status = os.statvfs(folder)
         return Place(
@@ -114,7 +118,7 @@ class Store:
     def environments(self) -> list[EnvironmentId]:
         """Every environment that has a prefix, finished or not."""
         found = []
-        for path in sorted((self.root / "envs").glob("*/*/*-*")):
+        for path in sorted((self.root / "envs").glob("*/*/[!.]*-*")):
             with contextlib.suppress(ValueError):
                 found.append(EnvironmentId.parse("/".join(path.parts[-3:])))
         return found
@@ -147,12 +151,15 @@ class Store:
 
     def remove(self, path: str) -> None:
         """Remove a folder below the root, if it is there: first out of the way by a rename, then its content."""
-        folder = Path(path)
+        folder = Path(os.path.abspath(path))
         if not folder.is_relative_to(self.root) or folder == self.root:
             raise StoreError(f"`{folder}` is not below `{self.root}`, it is not ours to remove")
-        if not folder.exists():
+        if not folder.exists() and not folder.is_symlink():
             return
         try:
+            if folder.is_symlink():
+                folder.unlink()
+                return
             trash = folder.with_name(f".{folder.name}.removed.{os.getpid()}.{os.urandom(3).hex()}")
             folder.rename(trash)
             shutil.rmtree(trash)
@@ -242,10 +249,10 @@ class Store:
         """
         pointer, generations = Path(self.layout.modules(env.arch)), Path(self.layout.generations(env.arch))
         with self.held(self.root / "locks" / f"publish-{env.arch}.lock", {"does": f"publishes {env}"}):
+            beside = generations / f".next.{os.getpid()}"
             try:
                 generations.mkdir(parents=True, exist_ok=True)
                 number = 1 + max((int(path.name) for path in generations.iterdir() if path.name.isdigit()), default=0)
-                beside = generations / f".{number:06d}.{os.getpid()}"
                 if beside.exists():
                     shutil.rmtree(beside)
                 if pointer.is_dir():
@@ -261,6 +268,7 @@ class Store:
                 link.symlink_to(Path(".generations") / env.arch / f"{number:06d}")
                 link.replace(pointer)
             except OSError as error:
+                shutil.rmtree(beside, ignore_errors=True)
                 raise told(error, pointer) from error
 
     # Locks
@@ -328,8 +336,11 @@ class Store:
                 "since": time.strftime("%Y-%m-%d %H:%M:%S"),
                 **holder,
             }
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, json.dumps(who).encode(), 0)
+            try:
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, json.dumps(who).encode(), 0)
+            except OSError as error:
+                raise told(error, path.parent) from error
             yield descriptor
         finally:
             os.close(descriptor)

@@ -90,12 +90,13 @@ def _expected(source: str | None) -> dict[str, object] | None:
     try:
         text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
         data = json.loads(text)
+        data = data.get("result", data)  # the envelope of `plan --json`, or the plan in a job script
         return {"identity": dict(data["identity"]), "environment": data["environment"]}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(
             f"`{source}` is not a plan",
             evidence=[str(error)],
-            hint="`provision plan --json` or `provision job build` writes one",
+            hint="`provision plan --json >FILE` writes one",
         ) from error
 
 

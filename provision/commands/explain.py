@@ -20,10 +20,10 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.knowledge.failures import explain, telling
 
     try:
-        text = sys.stdin.read() if args.log == "-" else Path(args.log).read_text(encoding="utf-8", errors="replace")
+        content = sys.stdin.buffer.read() if args.log == "-" else Path(args.log).read_bytes()
     except OSError as error:
         raise ConfigError(f"`{args.log}` cannot be read: {error.strerror}") from error
-    lines = text.splitlines()
+    lines = content.decode("utf-8", "replace").splitlines()
     known, found = explain(lines), telling(lines)
     told = [f"{known.cause} ({known.id})", f"hint: {known.hint}"] if known else ["no known failure; its telling lines:"]
     result = {"failure": known.id if known else None, "cause": known.cause if known else None, "lines": list(found)}

@@ -16,7 +16,8 @@ TELLING = re.compile(
 NOISE = re.compile(
     r"subprocess-exited-with-error|This error originates from|Failed building wheel|Failed to build|note:|-Werror|"
     r"ninja: build stopped|returned non-zero exit status|^\s*raise |Performing Test|Looking for|/errors?\.|error\.(py|h|cc)|"
-    r"Rebuild target|CMakeError.log|oneDNN"
+    # pip runs setup.py by a program of its own, which it prints when that fails.
+    r"provides a clear error|except ImportError as error|Can not execute .setup|Rebuild target|CMakeError.log|oneDNN"
 )
 
 

@@ -52,6 +52,13 @@ def flags_for(target: str, compiler: str, version: str) -> Flags:
     return Flags(target=target, used="generic", flags="")
 
 
+def is_foreign(target: str, cpu: str) -> bool:
+    """Whether the two are of different families: nothing that is built for one runs on the other."""
+    import archspec.cpu
+
+    return bool(archspec.cpu.TARGETS[target].family != archspec.cpu.TARGETS[cpu].family)
+
+
 def missing_features(target: str, features: Collection[str]) -> tuple[str, ...]:
     """The instruction sets that `target` may use and a CPU with these `features` lacks.
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from provision.errors import ConfigError
 
 HEADER = re.compile(r"^# input sha256: ([0-9a-f]{64})$", re.MULTILINE)
-ENTRY = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?==([^\s;\\]+)")
+ENTRY = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?==([A-Za-z0-9][A-Za-z0-9.!+_-]*)(?=[\s;\\]|$)")
 HASH = re.compile(r"--hash=(sha256:[0-9a-f]{64})")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from provision.errors import ConfigError
@@ -95,7 +95,10 @@ class Reader:
         self, key: str, value: str, choices: Sequence[str], pattern: re.Pattern[str] | None, expand: bool
     ) -> str:
         if expand:
+            before = len(self._faults.lines)
             value = self._expanded(key, value)
+            if len(self._faults.lines) > before:
+                return value  # the variable is the fault, not what is left without it
         if not value:
             self.fault(key, "is empty")
         elif choices and value not in choices:
@@ -116,6 +119,8 @@ class Reader:
     ) -> tuple[str, ...]:
         """A list of texts."""
         values = self._value(key, list, "a list of texts", required)
+        if required and values is not None and not values:
+            self.fault(key, "is empty; at least one is needed")
         found = []
         for index, value in enumerate(values or ()):
             place = f"{key}[{index}]"
@@ -149,11 +154,9 @@ class Reader:
         value = self._value(key, dict, "a table", required)
         return Reader(value or {}, self._faults, self._at(key), self._environ)
 
-    def tables(self, key: str, *, required: bool = False) -> Iterator[tuple[str, Reader]]:
-        """The named tables below `key`, in the file's order."""
-        outer = self.table(key, required=required)
-        for name in outer._data:
-            yield name, outer.table(name)
+    def names(self) -> tuple[str, ...]:
+        """The keys of this table, in the file's order."""
+        return tuple(self._data)
 
     def environment(self, key: str) -> tuple[tuple[str, str], ...]:
         """A table of environment variables, in the file's order."""

@@ -11,9 +11,9 @@ from provision.errors import ConfigError
 from provision.model.reader import Faults, Reader, nearest
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
-MODULE = re.compile(r"[A-Za-z0-9_./+@=:-]+")
+MODULE = re.compile(r"[A-Za-z0-9_./+][A-Za-z0-9_./+@=:-]*")
 OPTION = re.compile(r"-[^\x00-\x1f]+")
-TIME = re.compile(r"(\d+-)?\d{1,3}(:\d{2}){0,2}")
+TIME = re.compile(r"(\d+-)?\d+(:\d{2}){0,2}")
 
 ModuleSystemName = Literal["none", "lmod", "environment-modules"]
 SchedulerName = Literal["none", "slurm"]
@@ -145,8 +145,9 @@ class Site:
         )
 
 
-def _arch(name: str, table: Reader, launchers: tuple[str, ...]) -> Arch:
-    compiler, mpi, launcher = table.table("compiler"), table.table("mpi", required=True), table.table("launcher")
+def _arch(name: str, archs: Reader, launchers: tuple[str, ...]) -> Arch:
+    table = archs.table(name)
+    compiler, mpi, launcher = table.table("compiler"), table.table("mpi"), table.table("launcher")
     job, smoke = table.table("job"), table.table("smoke")
     provider = mpi.text("provider", choices=("site", "pypi"))
     arch = Arch(
@@ -180,13 +181,19 @@ def _arch(name: str, table: Reader, launchers: tuple[str, ...]) -> Arch:
         ),
         environ=table.environment("environ"),
     )
+    if provider == "site" and arch.mpi.requirements is not None:
+        mpi.fault("requirements", "names a lock, which is for provider `pypi`; the site's MPI comes from its modules")
     if provider == "pypi" and arch.mpi.requirements is None:
         mpi.fault("requirements", "missing; with provider `pypi` it names the lock in `requirements/` that holds MPI")
     if not NAME.fullmatch(name):
-        table.fault("", f"{name!r} cannot be the name of an arch: use letters, digits and `_.+-`")
+        archs.fault(name, "cannot be the name of an arch: use letters, digits and `_.+-`")
     for part in (compiler, mpi, launcher, job, smoke, table):
         part.done()
     return arch
+
+
+def _archs(table: Reader, launchers: tuple[str, ...]) -> tuple[Arch, ...]:
+    return tuple(_arch(name, table, launchers) for name in table.names())
 
 
 def read_site(data: Mapping[str, Any], origin: str, environ: Mapping[str, str]) -> Site:
@@ -213,12 +220,18 @@ def read_site(data: Mapping[str, Any], origin: str, environ: Mapping[str, str]) 
             path=modules.texts("path", expand=True),
         ),
         scheduler=Scheduler(name=batch, options=scheduler.texts("options", pattern=OPTION)),  # type: ignore[arg-type]
-        archs=tuple(_arch(name, table, launchers) for name, table in top.tables("archs", required=True)),
+        archs=_archs(top.table("archs", required=True), launchers),
     )
-    if "archs" in data and not site.archs:
+    if data.get("archs") == {}:
         top.fault("archs", "describes no arch")
     if system != "none" and site.modules.init is None:
         modules.fault("init", f"missing; the file that bash sources so that `module` of {system} is there")
+    if batch != "none":
+        for arch in site.archs:
+            if arch.target == "native":
+                faults.add(
+                    f"archs.{arch.name}.target", '"native" is for machines without a scheduler: name the nodes\' CPU'
+                )
     if system == "none":
         for arch in site.archs:
             if arch.modules:

@@ -11,7 +11,7 @@ from provision.model.reader import Faults, Reader
 from provision.model.site import NAME
 
 VERSION = re.compile(r"\d+(\.\d+)+")
-MODULE_NAME = re.compile(r"[A-Za-z0-9_.+-]+/[A-Za-z0-9_.+-]+")
+MODULE_NAME = re.compile(f"{NAME.pattern}/{NAME.pattern}")
 PYTHON = re.compile(r"3\.\d+")
 
 
@@ -82,6 +82,8 @@ def read_stack(data: Mapping[str, Any], origin: str) -> Stack:
                 min_accuracy=table.number("min_accuracy", 0.9),
             )
         )
+        if not 0 < training[-1].min_accuracy <= 1:
+            table.fault("min_accuracy", f"is a share above 0 and up to 1, is {training[-1].min_accuracy}")
         table.done()
     stack = Stack(
         name=top.text("name", pattern=NAME),

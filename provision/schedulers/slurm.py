@@ -19,6 +19,8 @@ REASONS = {
     "Resources": "waits for nodes to become free",
     "PartitionTimeLimit": "asks for more time than its partition allows: it will never start",
     "PartitionNodeLimit": "asks for more nodes than its partition has: it will never start",
+    "PartitionConfig": "asks for more than its partition has, nodes for instance: it will never start",
+    "DependencyNeverSatisfied": "waits for a job that failed: it will never start",
     "PartitionDown": "its partition is down",
     "ReqNodeNotAvail": "nodes that it asks for are down or reserved",
     "BadConstraints": "no node has the features that it asks for",
@@ -77,6 +79,8 @@ def quoted(option: str) -> str:
     if re.fullmatch(r"[A-Za-z0-9_.,:;=/@%+&|*()\[\]-]+", option):
         return option
     key, separator, value = option.partition("=")
+    if not separator:
+        return option  # `-A staff`: two words, and meant as two
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'{key}{separator}"{escaped}"'
 
@@ -99,7 +103,10 @@ def status_argv(job: str) -> tuple[str, ...]:
 
 def parse_status(text: str) -> JobStatus | None:
     """What `scontrol show job --oneliner` says; None where it does not know the job."""
-    fields = dict(re.findall(r"(?:^|\s)([A-Za-z]+)=(\S*)", text))
+    fields: dict[str, str] = {}
+    for key, value in re.findall(r"(?:^|\s)([A-Za-z]+)=(\S*)", text):
+        fields.setdefault(key, value)  # a comment may hold anything, and stands behind what counts
+    output = re.search(r"\sStdOut=(.*?)\s+(?:Power|TresPerNode|MailUser|[A-Z]\w*)=", text)
     if "JobState" not in fields:
         return None
     return JobStatus(
@@ -107,7 +114,7 @@ def parse_status(text: str) -> JobStatus | None:
         state=fields["JobState"],
         reason=fields.get("Reason", "None"),
         exit_code=fields.get("ExitCode", "0:0"),
-        output=fields.get("StdOut", ""),
+        output=output[1] if output else fields.get("StdOut", ""),
         time_limit=fields.get("TimeLimit", ""),
         run_time=fields.get("RunTime", ""),
         nodes=fields.get("NodeList", ""),
@@ -126,7 +133,7 @@ def parse_partitions(text: str) -> tuple[str, ...]:
 
 def waiting(status: JobStatus) -> str:
     """Why a job has not started, in words."""
-    meaning = REASONS.get(status.reason)
+    meaning = REASONS.get(status.reason.split(",")[0])
     return f"{status.reason}: {meaning}" if meaning else "" if status.reason == "None" else status.reason
 
 
