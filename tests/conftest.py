@@ -7,9 +7,19 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = ["parts.fixtures"]
+pytest_plugins = ["parts.fixtures", "golden_files"]
 
-SCRUBBED = ("PROVISION_", "SLURM_", "SBATCH_", "PBS_", "LMOD_", "LOADEDMODULES", "MODULEPATH", "HOROVOD_", "XDG_DATA_HOME")
+SCRUBBED = (
+    "PROVISION_",
+    "SLURM_",
+    "SBATCH_",
+    "PBS_",
+    "LMOD_",
+    "LOADEDMODULES",
+    "MODULEPATH",
+    "HOROVOD_",
+    "XDG_DATA_HOME",
+)
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,26 @@
+# Written by provision for tensorflow/2.15.1: the modulefile's effect where there is no module system.
+# `eval` or source it in bash, dash, zsh or ksh; `provision_deactivate` takes everything back.
+if command -v provision_deactivate >/dev/null 2>&1; then provision_deactivate; fi
+if [ -n "${VIRTUAL_ENV+set}" ]; then _provision_old_VIRTUAL_ENV="$VIRTUAL_ENV"; else unset _provision_old_VIRTUAL_ENV; fi
+if [ -n "${PROVISION_ENVIRONMENT+set}" ]; then _provision_old_PROVISION_ENVIRONMENT="$PROVISION_ENVIRONMENT"; else unset _provision_old_PROVISION_ENVIRONMENT; fi
+if [ -n "${PYTHONNOUSERSITE+set}" ]; then _provision_old_PYTHONNOUSERSITE="$PYTHONNOUSERSITE"; else unset _provision_old_PYTHONNOUSERSITE; fi
+if [ -n "${OMP_NUM_THREADS+set}" ]; then _provision_old_OMP_NUM_THREADS="$OMP_NUM_THREADS"; else unset _provision_old_OMP_NUM_THREADS; fi
+if [ -n "${PATH+set}" ]; then _provision_old_PATH="$PATH"; else unset _provision_old_PATH; fi
+export VIRTUAL_ENV=/site/root/envs/haswell/tensorflow/2.15.1-649ac2c01f
+export PROVISION_ENVIRONMENT=haswell/tensorflow/2.15.1-649ac2c01f
+export PYTHONNOUSERSITE=1
+export OMP_NUM_THREADS=32
+export PATH=/site/root/envs/haswell/tensorflow/2.15.1-649ac2c01f/bin"${PATH:+:$PATH}"
+provision_deactivate() {
+  if [ -n "${_provision_old_VIRTUAL_ENV+set}" ]; then export VIRTUAL_ENV="$_provision_old_VIRTUAL_ENV"; else unset VIRTUAL_ENV; fi
+  unset _provision_old_VIRTUAL_ENV
+  if [ -n "${_provision_old_PROVISION_ENVIRONMENT+set}" ]; then export PROVISION_ENVIRONMENT="$_provision_old_PROVISION_ENVIRONMENT"; else unset PROVISION_ENVIRONMENT; fi
+  unset _provision_old_PROVISION_ENVIRONMENT
+  if [ -n "${_provision_old_PYTHONNOUSERSITE+set}" ]; then export PYTHONNOUSERSITE="$_provision_old_PYTHONNOUSERSITE"; else unset PYTHONNOUSERSITE; fi
+  unset _provision_old_PYTHONNOUSERSITE
+  if [ -n "${_provision_old_OMP_NUM_THREADS+set}" ]; then export OMP_NUM_THREADS="$_provision_old_OMP_NUM_THREADS"; else unset OMP_NUM_THREADS; fi
+  unset _provision_old_OMP_NUM_THREADS
+  if [ -n "${_provision_old_PATH+set}" ]; then export PATH="$_provision_old_PATH"; else unset PATH; fi
+  unset _provision_old_PATH
+  unset -f provision_deactivate
+}

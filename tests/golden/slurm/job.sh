@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Written by `provision job build --site cluster --arch haswell`. Submit it with `sbatch`.
+# It builds haswell/tensorflow/2.15.1-649ac2c01f on a node of the arch, against the plan at its end: where the node
+# differs from that plan, it stops and says how.
+#SBATCH --job-name=provision-haswell-tensorflow-2.15.1
+#SBATCH --output=/site/root/jobs/provision-haswell-tensorflow-2.15.1-%j.out
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --time=00:30:00
+#SBATCH --partition=haswell
+#SBATCH --constraint=haswell
+#SBATCH --account=staff
+
+set -euo pipefail
+umask 022
+cd /site/work
+export PROVISION_ROOT=/site/root
+export EXAMPLE_SITE='/site/it'"'"'s'
+export PIP_CERT=/etc/ssl/certs/ca-certificates.crt
+export SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt
+
+exec /site/provision/bin/python -m provision build --site /site/sites/cluster.toml --arch haswell --stack tensorflow-2.15.1 \
+  --events /site/root/jobs/provision-haswell-tensorflow-2.15.1-"$SLURM_JOB_ID".events.jsonl --plan - <<'PROVISION_PLAN'
+{
+ "environment": "haswell/tensorflow/2.15.1-649ac2c01f",
+ "identity": {
+  "recipe": "1",
+  "arch": "haswell",
+  "target": "haswell (-march=haswell -mtune=haswell)",
+  "modules": "gcc/12.2.0 mpich/4.0.2 python/3.11",
+  "python": "3.11.7 /site/python/bin/python3.11",
+  "compiler": "gcc 12.2.0 /site/gcc/bin/g++",
+  "mpi": "mpich 4.0.2; g++ -I/site/mpich/include -L/site/mpich/lib -lmpi",
+  "stack": "tensorflow-2.15.1",
+  "framework": "tensorflow-cpu 2.15.1",
+  "horovod": "0.28.1 sha256:055a93c632729a369e78d864f111656fb845ecc9fed4991b7d0f3efaabacec7c",
+  "lock": "bb3b8799b3fb89a06b71305563700c7f35613aa4430db26778ac1a9ddbded320",
+  "mpi lock": "",
+  "module": "tensorflow/2.15.1",
+  "module environment": "PYTHONNOUSERSITE=1 OMP_NUM_THREADS=32"
+ }
+}
+PROVISION_PLAN

@@ -1,0 +1,29 @@
+#%Module1.0
+# Written by provision for tensorflow/2.15.1; `provision show tensorflow/2.15.1` tells its story.
+module-whatis "Name: tensorflow"
+module-whatis "Version: 2.15.1"
+module-whatis "Description: TensorFlow 2.15.1 with Horovod 0.28.1 over MPI"
+
+proc ModulesHelp { } {
+    puts stderr "TensorFlow 2.15.1 with Horovod 0.28.1 over MPI"
+    puts stderr ""
+    puts stderr "framework    tensorflow-cpu 2.15.1"
+    puts stderr "horovod      0.28.1"
+    puts stderr "python       3.11.7"
+    puts stderr "mpi          mpich 4.0.2"
+    puts stderr "compiler     gcc 12.2.0"
+    puts stderr "built for    haswell: haswell (-march=haswell -mtune=haswell)"
+    puts stderr "environment  haswell/tensorflow/2.15.1-649ac2c01f"
+    puts stderr "proof        2 ranks on 2 hosts trained mnist to 98.1%, weights identical (2026-11-21)"
+}
+
+conflict "tensorflow"
+depends-on "gcc/12.2.0"
+depends-on "mpich/4.0.2"
+depends-on "python/3.11"
+
+setenv "VIRTUAL_ENV" "/site/root/envs/haswell/tensorflow/2.15.1-649ac2c01f"
+setenv "PROVISION_ENVIRONMENT" "haswell/tensorflow/2.15.1-649ac2c01f"
+setenv "PYTHONNOUSERSITE" "1"
+setenv "OMP_NUM_THREADS" "32"
+prepend-path "PATH" "/site/root/envs/haswell/tensorflow/2.15.1-649ac2c01f/bin"

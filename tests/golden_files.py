@@ -1,0 +1,161 @@
+"""A pytest plugin: `--update-golden`, the fixture `golden`, and the hand-made values that the golden files come from.
+
+Nothing here asks the machine: every path is fictitious, below /site.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from provision.model.facts import CompilerFacts, Cpu, Facts, Interpreter, MpiFacts, Place
+from provision.model.lock import Lock, lock_header, parse_lock
+from provision.model.site import Site, read_site
+from provision.model.stack import Stack, read_stack
+from provision.planner import Request
+
+FOLDER = Path(__file__).with_name("golden")
+Golden = Callable[[str, str], None]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option that accepts what the code says, for a person to review as a diff."""
+    parser.addoption("--update-golden", action="store_true", help="write the files below tests/golden/ anew")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """Hold a text against `tests/golden/<name>`."""
+
+    def hold(name: str, text: str) -> None:
+        path = FOLDER / name
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        assert path.is_file(), f"there is no {path}; `pytest --update-golden` writes it"
+        assert text == path.read_text(encoding="utf-8"), f"{path} differs; `pytest --update-golden`, then `git diff`"
+
+    return hold
+
+
+def lock_of(name: str, *pins: str) -> Lock:
+    """A lock that pins `pins` (`name==version`), each with a hash made from its text."""
+    source = "\n".join(pins)
+    body = "".join(f"{pin} \\\n    --hash=sha256:{hashlib.sha256(pin.encode()).hexdigest()}\n" for pin in pins)
+    return parse_lock(f"{lock_header(source)}\n{body}", f"/site/requirements/{name}-py311.txt")
+
+
+def stack() -> Stack:
+    """A small stack."""
+    training = {"epochs": 1, "batch_size": 64, "learning_rate": 0.001, "min_accuracy": 0.9}
+    return read_stack(
+        {
+            "name": "tensorflow-2.15.1",
+            "summary": "TensorFlow 2.15.1 with Horovod 0.28.1 over MPI",
+            "module": "tensorflow/2.15.1",
+            "pythons": ["3.11"],
+            "framework": {"name": "tensorflow", "package": "tensorflow-cpu", "version": "2.15.1"},
+            "horovod": {"version": "0.28.1"},
+            "environ": {"PYTHONNOUSERSITE": 1},
+            "smoke": {"program": "horovod_keras", "mnist": training, "digits": training},
+        },
+        "/site/stacks/tensorflow-2.15.1.toml",
+    )
+
+
+def local_site() -> Site:
+    """A machine without scheduler and modules; MPI is a wheel."""
+    return read_site(
+        {
+            "name": "local",
+            "root": "/site/root",
+            "stack": "tensorflow-2.15.1",
+            "archs": {
+                "native": {
+                    "target": "native",
+                    "mpi": {"provider": "pypi", "family": "mpich", "requirements": "mpich-5.0.2"},
+                }
+            },
+        },
+        "/site/sites/local.toml",
+        {},
+    )
+
+
+def slurm_site() -> Site:
+    """A cluster with Slurm, Lmod and a site MPI."""
+    return read_site(
+        {
+            "name": "cluster",
+            "root": "/site/root",
+            "stack": "tensorflow-2.15.1",
+            "modules": {"system": "lmod", "init": "/site/lmod/init/bash", "path": ["/site/modulefiles"]},
+            "scheduler": {"system": "slurm", "options": ["--account=staff"]},
+            "archs": {
+                "haswell": {
+                    "target": "haswell",
+                    "modules": ["gcc/12.2.0", "mpich/4.0.2", "python/3.11"],
+                    "python": "python3.11",
+                    "mpi": {"provider": "site", "family": "mpich"},
+                    "launcher": {"name": "srun", "options": ["--mpi=pmi2"]},
+                    "job": {"partition": "haswell", "constraint": "haswell", "time": "00:30:00"},
+                    "smoke": {"nodes": 2, "ranks_per_node": 1, "timeout_s": 600},
+                    "environ": {"OMP_NUM_THREADS": 32},
+                }
+            },
+        },
+        "/site/sites/cluster.toml",
+        {},
+    )
+
+
+def request_for(site: Site) -> Request:
+    """What `provision plan` would ask for at this site."""
+    arch = site.arch(None)
+    return Request(
+        site=site,
+        arch=arch,
+        stack=stack(),
+        lock=lock_of("tensorflow-2.15.1", "horovod==0.28.1", "numpy==1.26.4", "tensorflow-cpu==2.15.1"),
+        mpi_lock=lock_of("mpich-5.0.2", "mpich==5.0.2") if arch.mpi.provider == "pypi" else None,
+        build_lock=lock_of("build", "cmake==3.31.10", "ninja==1.13.0"),
+        smoke_folder="/site/provision/smoke",
+    )
+
+
+def place(*, writable: bool = True, free_bytes: int = 10**12, free_inodes: int | None = 10**7) -> Place:
+    """The file system of the root, with room unless told otherwise."""
+    return Place(path="/site/root", writable=writable, free_bytes=free_bytes, free_inodes=free_inodes)
+
+
+def facts_of(site: Site, **changes: object) -> Facts:
+    """A machine that has everything that `site` needs; `changes` replace single facts."""
+    arch = site.arch(None)
+    own_mpi = MpiFacts(
+        family="mpich",
+        version="4.0.2",
+        cxx="/site/mpich/bin/mpicxx",
+        show="g++ -I/site/mpich/include -L/site/mpich/lib -lmpi",
+        libraries=("/site/mpich/lib/libmpi.so.12.2.2",),
+    )
+    features = "sse sse2 sse3 ssse3 sse4_1 sse4_2 popcnt abm lzcnt avx avx2 fma bmi1 bmi2 f16c movbe"
+    facts = Facts(
+        host="n1",
+        job=None if site.scheduler.name == "none" else "42",
+        cpu=Cpu(target="haswell", features=frozenset(features.split())),
+        python=Interpreter(
+            executable="/site/python/bin/python3.11", version="3.11.7", tag="cpython-311-x86_64-linux-gnu linux-x86_64"
+        ),
+        compiler=CompilerFacts(family="gcc", version="12.2.0", cxx="/site/gcc/bin/g++"),
+        mpi=own_mpi if arch.mpi.provider == "site" else None,
+        modules=arch.modules,
+        tool_python="/site/provision/bin/python",
+        uv="/site/provision/bin/uv",
+        cores=4,
+        place=place(),
+    )
+    return dataclasses.replace(facts, **changes)  # type: ignore[arg-type]

@@ -1,0 +1,345 @@
+"""The command line: data on stdout and nothing else there, words on stderr, one envelope, exit codes that mean something."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from provision import __version__, cli
+from provision.errors import EXIT_INTERRUPTED, ConfigError, ProvisionError
+
+Captured = pytest.CaptureFixture[str]
+SRC = Path(cli.__file__).resolve().parent
+
+
+def call(*words: str) -> int:
+    """The exit code of the command line in this process."""
+    try:
+        return cli.main(words)
+    except SystemExit as end:
+        return int(end.code or 0)
+
+
+def envelope(captured: Captured) -> dict[str, Any]:
+    """The one JSON object on stdout; stderr is quiet."""
+    out, err = captured.readouterr()
+    assert err == ""
+    body = json.loads(out)
+    assert isinstance(body, dict)
+    assert list(body) == ["schema", "verb", "ok", "result" if body["ok"] else "error"]
+    return body
+
+
+def spawn(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """The command line in a process of its own."""
+    argv = [sys.executable, "-m", "provision", *words]
+    return subprocess.run(argv, capture_output=True, text=True, check=False, **options)
+
+
+def test_the_version_is_data(capsys: Captured) -> None:
+    assert call("--version") == 0
+    assert capsys.readouterr() == (f"provision {__version__}\n", "")
+
+
+def test_help_lists_every_verb_with_its_purpose(capsys: Captured) -> None:
+    assert call("--help") == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    for verb, purpose in cli.VERBS:
+        assert f"  {verb:<10} {purpose}" in out
+
+
+def test_without_a_verb_the_help_is_talk(capsys: Captured) -> None:
+    assert call() == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "verbs:" in err
+
+
+def test_an_unknown_verb_is_told_with_the_nearest(capsys: Captured) -> None:
+    assert call("biuld", "--site", "local") == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "error: there is no verb `biuld` (did you mean `build`?)\n\nhint: `provision --help`\n"
+
+
+def test_a_verb_is_not_abbreviated(capsys: Captured) -> None:
+    assert call("li") == 2
+    assert call("list", "--si", "local") == 2
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("words", [("--nosuch",), ("--json", "list"), ("--version", "--nosuch")])
+def test_an_option_before_the_verb_is_told(words: tuple[str, ...], capsys: Captured) -> None:
+    code = call(*words)
+    assert code == (0 if "--version" in words else 2)
+    if code:
+        assert "usage: provision" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", [verb for verb, _ in cli.VERBS])
+def test_every_verb_has_help_and_takes_json(verb: str, capsys: Captured) -> None:
+    assert call(verb, "--help") == 0
+    out, err = capsys.readouterr()
+    assert out.startswith(f"usage: provision {verb}")
+    assert "--json" in out
+    assert err == ""
+
+
+@pytest.mark.parametrize("verb", [verb for verb, _ in cli.VERBS])
+def test_an_unknown_option_is_a_wrong_request(verb: str, capsys: Captured) -> None:
+    assert call(verb, "--nosuch") == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "--nosuch" in err or "required" in err
+
+
+def test_an_empty_root_is_listed_as_data(capsys: Captured) -> None:
+    assert call("list") == 0
+    out, err = capsys.readouterr()
+    assert out == f"nothing is built below {os.environ['PROVISION_ROOT']}; `provision build` builds\n"
+    assert err == ""
+
+
+def test_list_has_its_envelope(capsys: Captured) -> None:
+    assert call("list", "--json") == 0
+    assert envelope(capsys) == {"schema": 1, "verb": "list", "ok": True, "result": {"environments": []}}
+
+
+def test_list_tells_what_is_unfinished(capsys: Captured) -> None:
+    receipts = Path(os.environ["PROVISION_ROOT"]) / "envs/knl/tensorflow/2.15.1-0123456789/.provision/receipts"
+    receipts.mkdir(parents=True)
+    (receipts / "create.json").write_text("{}")
+    assert call("list", "--json") == 0
+    (row,) = envelope(capsys)["result"]["environments"]
+    assert (row["environment"], row["state"], row["steps"]) == (
+        "knl/tensorflow/2.15.1-0123456789",
+        "unfinished",
+        ["create"],
+    )
+    assert call("show", "0123", "--json") == 0
+    assert envelope(capsys)["result"]["state"] == "unfinished"
+    assert call("show", "tensorflow/2.15.1") == 0
+    assert "unfinished; done: create" in capsys.readouterr().out
+    assert call("activate", "0123", "--json") == 1
+    assert "is not proved" in envelope(capsys)["error"]["message"]
+
+
+@pytest.mark.parametrize("verb", ["list", "plan", "show x", "activate x", "build", "job build", "job follow 1"])
+def test_a_site_that_is_not_there_is_a_wrong_request_of_every_verb(verb: str, capsys: Captured) -> None:
+    assert call(*verb.split(), "--site", "lokal", "--json") == 2
+    body = envelope(capsys)
+    assert body["ok"] is False
+    assert body["verb"] == verb.split()[0]
+    assert body["error"]["kind"] == "ConfigError"
+    assert body["error"]["message"] == "there is no site `lokal` (did you mean `local`?)"
+    assert body["error"]["exit_code"] == 2
+
+
+def test_an_error_for_people_is_told_with_evidence_and_hint_on_stderr(capsys: Captured) -> None:
+    assert call("list", "--site", "lokal") == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("error: there is no site `lokal` (did you mean `local`?)\n  known: ")
+    assert "\n\nhint: " in err
+    assert "\033" not in err
+
+
+@pytest.mark.parametrize("words", [("plan", "--arch", "knl"), ("plan", "--stack", "torch"), ("show", "nosuch")])
+def test_a_name_that_is_not_there_is_a_wrong_request(words: tuple[str, ...], capsys: Captured) -> None:
+    assert call(*words, "--json") == 2
+    error = envelope(capsys)["error"]
+    assert words[-1] in error["message"]
+    assert error["evidence"]
+
+
+def test_faults_in_a_file_are_in_the_envelope(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "s.toml").write_text('name = "s"\nrooot = "/x"\n')
+    assert call("list", "--site", str(tmp_path / "s.toml"), "--json") == 2
+    error = envelope(capsys)["error"]
+    assert "root: missing; text is needed" in error["evidence"]
+    assert any("did you mean `root`" in line for line in error["evidence"])
+
+
+def test_a_log_is_explained(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "log").write_bytes(b"gcc \xff\nerror: write: No space left on device\n")
+    assert call("explain", str(tmp_path / "log"), "--json") == 0
+    result = envelope(capsys)["result"]
+    assert (result["failure"], result["cause"]) == ("disk-full", "the disk is full")
+    assert call("explain", str(tmp_path / "log")) == 0
+    assert capsys.readouterr().out.startswith("the disk is full (disk-full)\nhint: ")
+
+
+def test_a_log_on_stdin_is_explained(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"all is well\n")))
+    assert call("explain", "-", "--json") == 0
+    assert envelope(capsys)["result"] == {"failure": None, "cause": None, "lines": ["all is well"]}
+
+
+@pytest.mark.parametrize("log", ["nosuch.log", "."])
+def test_a_log_that_cannot_be_read_is_a_wrong_request(log: str, capsys: Captured) -> None:
+    assert call("explain", log, "--json") == 2
+    assert f"`{log}` cannot be read" in envelope(capsys)["error"]["message"]
+
+
+def test_a_job_is_followed_by_its_number(capsys: Captured) -> None:
+    for words in (("job", "follow"), ("job", "follow", "7; reboot"), ("job", "build", "7")):
+        assert call(*words, "--json") == 2
+        assert envelope(capsys)["ok"] is False
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"identity": 3, "environment": ""}', "no json"])
+def test_what_is_no_plan_is_a_wrong_request_and_nothing_is_tried(text: str, tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "plan").write_text(text)
+    assert call("build", "--plan", str(tmp_path / "plan"), "--json") == 2
+    assert "is not a plan" in envelope(capsys)["error"]["message"]
+    assert not Path(os.environ["PROVISION_ROOT"]).exists()
+
+
+def test_a_plan_is_data_and_touches_nothing(capsys: Captured) -> None:
+    code = call("plan", "--json")
+    body = envelope(capsys)
+    if code == 1:
+        pytest.skip(f"this machine cannot plan: {body['error']['message']}")
+    assert code == 0
+    assert body["result"]["steps"][0]["name"] == "create"
+    assert call("plan", "--commands") == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert body["result"]["prefix"] in out
+    assert "--require-hashes" in out
+    assert not Path(os.environ["PROVISION_ROOT"]).exists()
+
+
+def test_an_interruption_is_told_with_what_to_do_next(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("provision.shipped.load_site", interrupted)
+    assert call("list", "--json") == EXIT_INTERRUPTED
+    error = envelope(capsys)["error"]
+    assert (error["kind"], error["message"]) == ("Interruption", "interrupted; what was done is kept")
+
+
+def test_a_bug_of_ours_is_told_as_one_with_the_traceback_in_a_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Captured
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("by nought")
+
+    monkeypatch.setattr("provision.shipped.load_site", broken)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert call("list", "--json") == 1
+    error = envelope(capsys)["error"]
+    assert error["message"] == "a bug in provision: ZeroDivisionError: by nought"
+    assert "Traceback" in Path(error["log"]).read_text()
+
+
+def test_errors_have_the_exit_code_that_the_help_promises() -> None:
+    assert (ProvisionError("x").exit_code, ConfigError("x").exit_code) == (1, 2)
+    assert ConfigError("x", evidence=["a"], hint="h", log="l").to_dict() == {
+        "kind": "ConfigError",
+        "message": "x",
+        "evidence": ["a"],
+        "hint": "h",
+        "log": "l",
+        "exit_code": 2,
+    }
+
+
+class Terminal(io.StringIO):
+    """A stderr that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("environ", "coloured"),
+    [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False)],
+)
+def test_colour_is_for_terminals_that_want_it(
+    environ: dict[str, str], coloured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    screen = Terminal()
+    monkeypatch.setattr("sys.stderr", screen)
+    assert call("list", "--site", "lokal") == 2
+    assert ("\033[" in screen.getvalue()) is coloured
+    assert "error:" in screen.getvalue()
+
+
+def test_as_a_module_it_is_the_same_command() -> None:
+    done = spawn("list", "--site", "lokal")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: there is no site")
+
+
+def closed_pipe(*words: str) -> subprocess.CompletedProcess[str]:
+    """The command line with a stdout that nobody reads."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        argv = [sys.executable, "-m", "provision", *words]
+        return subprocess.run(argv, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    finally:
+        os.close(writer)
+
+
+@pytest.mark.parametrize("words", [("list",), ("list", "--json")])
+def test_whoever_has_read_enough_gets_no_traceback(words: tuple[str, ...]) -> None:
+    done = closed_pipe(*words)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# What is wrong
+
+
+def test_whoever_has_read_enough_of_an_error_gets_no_traceback() -> None:
+    done = closed_pipe("list", "--site", "lokal", "--json")
+    assert (done.returncode, done.stderr) == (2, "")
+
+
+def test_a_stdout_on_a_full_disk_is_told() -> None:
+    with Path("/dev/full").open("w") as full:
+        argv = [sys.executable, "-m", "provision", "list"]
+        done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_a_working_directory_that_was_removed_is_no_bug(tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    script = f'cd "{tmp_path}/gone"; rmdir "{tmp_path}/gone"; exec "{sys.executable}" -m provision list'
+    environ = {**os.environ, "PYTHONPATH": str(SRC.parent)}
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False, env=environ)
+    assert "a bug in provision" not in done.stderr
+
+
+def test_a_log_on_stdin_that_is_not_text_is_explained() -> None:
+    argv, environ = [sys.executable, "-m", "provision", "explain", "-"], {**os.environ, "PYTHONUTF8": "1"}
+    # PYTHONIOENCODING: what a UTF-8 locale gives; the C locale of containers hides it.
+    environ["PYTHONIOENCODING"] = "utf-8:strict"
+    done = subprocess.run(
+        argv, input=b"gcc \xff\nNo space left on device\n", capture_output=True, check=False, env=environ
+    )
+    assert done.returncode == 0, done.stderr.decode()
+
+
+def test_a_plan_that_plan_wrote_is_taken_by_build(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from provision.commands import build
+
+    body = {"identity": {"a": "1"}, "environment": "knl/t/1-0123456789"}
+    (tmp_path / "plan.json").write_text(json.dumps({"schema": 1, "verb": "plan", "ok": True, "result": body}))
+    assert build._expected(str(tmp_path / "plan.json")) == body

@@ -1,0 +1,237 @@
+"""What a log means: real outputs (uv 0.13, pip 23, gcc 12, MPICH, Slurm) are explained, or their telling lines shown."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from provision.knowledge.failures import Known, explain, known, telling
+
+UV_HASH = """\
+Using Python 3.11.7 environment at: v
+Resolved 1 package in 69ms
+error: Failed to download `six==1.17.0`
+  cause: Hash mismatch for `six==1.17.0`
+
+         Expected:
+           sha256:0000000000000000000000000000000000000000000000000000000000000001
+
+         Computed:
+           sha256:4721f391ed90541fddacab5acf947aa0d3dc7d27b2e1e8eda2be8970586c3274
+"""
+PIP_HASH = """\
+Looking in indexes: https://pypi.org/simple
+Processing /site/cache/six-1.17.0-py2.py3-none-any.whl (from -r bad.txt (line 1))
+ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE. If you have updated the package versions, \
+please update the hashes. Otherwise, examine the package contents carefully; someone may have tampered with them.
+    six==1.17.0 from file:///site/cache/six-1.17.0-py2.py3-none-any.whl (from -r bad.txt (line 1)):
+        Expected sha256 0000000000000000000000000000000000000000000000000000000000000001
+             Got        4721f391ed90541fddacab5acf947aa0d3dc7d27b2e1e8eda2be8970586c3274
+
+"""
+UV_REFUSED = """\
+Using Python 3.11.7 environment at: v
+error: Failed to fetch: http://127.0.0.1:9/simple/six/
+  cause: error sending request for url (http://127.0.0.1:9/simple/six/)
+  cause: client error (Connect)
+  cause: tcp connect error
+  cause: Connection refused (os error 111)
+"""
+UV_NO_NAME = """\
+Using Python 3.11.7 environment at: v
+error: Failed to fetch: https://no-such-host.invalid/simple/six/
+  cause: error sending request for url (https://no-such-host.invalid/simple/six/)
+  cause: client error (Connect)
+  cause: dns error
+  cause: error resolving DNS
+  cause: failed to lookup address information: Name or service not known
+"""
+PIP_REFUSED = """\
+Looking in indexes: http://127.0.0.1:9/simple
+WARNING: Retrying (Retry(total=0, connect=None, read=None, redirect=None, status=None)) after connection broken by \
+'NewConnectionError('<pip._vendor.urllib3.connection.HTTPConnection object at 0x7f9b54c35b90>: Failed to establish a \
+new connection: [Errno 111] Connection refused')': /simple/six/
+ERROR: Could not find a version that satisfies the requirement six (from versions: none)
+ERROR: No matching distribution found for six
+"""
+UV_NO_VERSION = """\
+Using Python 3.11.7 environment at: v
+error: No solution found when resolving dependencies
+  cause: Because there is no version of six==99 and you require six==99, we can conclude that your requirements are \
+unsatisfiable.
+"""
+PIP_NO_VERSION = """\
+Looking in indexes: https://pypi.org/simple
+ERROR: Could not find a version that satisfies the requirement six==99 (from versions: 1.16.0, 1.17.0)
+ERROR: No matching distribution found for six==99
+"""
+UV_DISK = """\
+Resolved 1 package in 199ms
+warning: Failed to hardlink files; falling back to full copy. This may lead to degraded performance.
+error: Failed to install: numpy-2.4.6-cp311-cp311-manylinux_2_28_x86_64.whl (numpy==2.4.6)
+  cause: Failed to copy to `t/numpy.libs/libscipy_openblas64_-32a4b2a6.so`
+  cause: failed to copy file from /site/cache/a.so to t/numpy.libs/.tmpdRUzyT: No space left on device (os error 28)
+"""
+PIP_DISK = """\
+Installing collected packages: numpy
+ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device
+"""
+PIP_GCC = """\
+Building wheels for collected packages: bad
+  Running command python setup.py bdist_wheel
+  building 'bad' extension
+  gcc -Wsign-compare -DNDEBUG -O3 -Wall -fPIC -c bad.cc -o build/temp.linux-x86_64-cpython-311/bad.o
+  bad.cc: In function 'int main()':
+  bad.cc:2:21: error: 'nothing' was not declared in this scope
+      2 | int main() { return nothing; }
+        |                     ^~~~~~~
+  error: command '/usr/bin/gcc' failed with exit code 1
+  error: subprocess-exited-with-error
+
+  × python setup.py bdist_wheel did not run successfully.
+  │ exit code: 1
+  ╰─> See above for output.
+
+  note: This error originates from a subprocess, and is likely not a problem with pip.
+  ERROR: Failed building wheel for bad
+  Running setup.py clean for bad
+Failed to build bad
+ERROR: Failed to build one or more wheels
+"""
+# What pip 23 prints after a failed setup.py: its own program.
+PIP_PROGRAM = """\
+  bad.cc:2:21: error: 'nothing' was not declared in this scope
+  error: subprocess-exited-with-error
+  full command: /site/bin/python3.11 -u -c '
+  # This is <pip-setuptools-caller> -- a caller that pip uses to run setup.py
+  # - It provides a clear error message when setuptools is not installed.
+  try:
+      import setuptools
+  except ImportError as error:
+      print(
+          "ERROR: Can not execute `setup.py` since setuptools is not available in "
+"""
+GCC_NO_MPI = "  op.cc:1:10: fatal error: mpi.h: No such file or directory\n  compilation terminated.\n"
+GCC_KILLED = "g++: fatal error: Killed signal terminated program cc1plus\ncompilation terminated.\n"
+CMAKE_TENSORFLOW = "CMake Error: Could NOT find Tensorflow (missing: Tensorflow_LIBRARIES)\n"
+LOADER = "python: error while loading shared libraries: libmpi.so.12: cannot open shared object file: No such file\n"
+GLIBCXX = "ImportError: /usr/lib/libstdc++.so.6: version `GLIBCXX_3.4.30' not found (required by mpi_lib.so)\n"
+SRUN = "srun: error: Couldn't find the specified plugin name for mpi/pmi9 looking at all files\n"
+ILLEGAL = "/site/run.sh: line 3: 4711 Illegal instruction     (core dumped) python -c 'import tensorflow'\n"
+HYDRA = "[mpiexec@n1] HYDU_sock_get_iface_ip (lib/utils/sock.c:1): gethostbyname failed, n1 (errno 1)\n"
+QUOTA = "error: Failed to copy\n  cause: Disk quota exceeded (os error 122)\n"
+
+EXPLAINED = {
+    "uv hash": (UV_HASH, "hash-mismatch"),
+    "pip hash": (PIP_HASH, "hash-mismatch"),
+    "uv refused": (UV_REFUSED, "index-unreachable"),
+    "uv name": (UV_NO_NAME, "index-unreachable"),
+    "pip refused": (PIP_REFUSED, "index-unreachable"),
+    "uv version": (UV_NO_VERSION, "not-on-index"),
+    "pip version": (PIP_NO_VERSION, "not-on-index"),
+    "uv disk": (UV_DISK, "disk-full"),
+    "pip disk": (PIP_DISK, "disk-full"),
+    "quota": (QUOTA, "quota"),
+    "no mpi.h": (GCC_NO_MPI, "mpi-not-found"),
+    "gcc killed": (GCC_KILLED, "out-of-memory"),
+    "cmake": (CMAKE_TENSORFLOW, "tensorflow-not-found"),
+    "loader": (LOADER, "missing-library"),
+    "glibcxx": (GLIBCXX, "glibcxx"),
+    "srun": (SRUN, "srun-mpi"),
+    "illegal": (ILLEGAL, "illegal-instruction"),
+    "hydra": (HYDRA, "hydra-host"),
+}
+
+
+@pytest.mark.parametrize("name", EXPLAINED)
+def test_a_failure_that_we_know_is_explained(name: str) -> None:
+    text, wanted = EXPLAINED[name]
+    found = explain(text.splitlines())
+    assert found is not None
+    assert found.id == wanted
+
+
+def test_every_known_failure_has_a_sample_here() -> None:
+    assert {one.id for one in known()} - {wanted for _, wanted in EXPLAINED.values()} <= {"no-compiler"}
+
+
+@pytest.mark.parametrize("one", known(), ids=lambda one: one.id)
+def test_every_known_failure_can_be_matched_and_says_what_to_do(one: Known) -> None:
+    pattern = re.compile(one.match)
+    assert pattern.search("") is None, "it would explain every log"
+    assert one.cause[0].islower() or one.cause.startswith("CMake")
+    assert not one.cause.endswith(".")
+    assert one.hint
+    assert one.source
+
+
+def test_the_names_of_known_failures_are_unique() -> None:
+    names = [one.id for one in known()]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("text", ["", PIP_GCC, "all is well\n", "checking whether errors are found... yes\n"])
+def test_a_failure_that_we_do_not_know_is_not_explained(text: str) -> None:
+    assert explain(text.splitlines()) is None
+
+
+def test_of_a_compile_error_within_pips_output_the_compilers_line_is_shown_first() -> None:
+    lines = telling(PIP_GCC.splitlines())
+    assert lines[0] == "bad.cc:2:21: error: 'nothing' was not declared in this scope"
+    assert not any("subprocess" in line or "note:" in line or "Failed building" in line for line in lines)
+
+
+def test_of_a_wrong_hash_the_package_is_shown() -> None:
+    assert any("six==1.17.0" in line for line in telling(UV_HASH.splitlines()))
+    assert telling(PIP_HASH.splitlines())[0].startswith("ERROR: THESE PACKAGES DO NOT MATCH")
+
+
+def test_where_no_line_looks_like_an_error_the_last_ones_are_shown() -> None:
+    assert telling([f"line {number}" for number in range(20)], most=3) == ("line 17", "line 18", "line 19")
+    assert telling(["", "  ", "only one  "]) == ("only one",)
+    assert telling([]) == ()
+
+
+def test_no_more_lines_than_asked_for_are_shown_each_once_and_none_endless() -> None:
+    lines = ["error: same"] * 5 + [f"error: number {number}" for number in range(20)] + ["error: " + "x" * 1000]
+    found = telling(lines)
+    assert len(found) == 8
+    assert len(set(found)) == 8
+    assert max(len(line) for line in telling(lines, most=100)) == 300
+
+
+# What is explained wrongly
+
+HYDRA_RANKS = """\
+[proxy:0:1@n2] HYDU_sock_connect (lib/utils/sock.c:145): unable to connect from "n2" to "n1" (Connection refused)
+[proxy:0:1@n2] main (proxy/pmip.c:105): unable to connect to server n1 at port 37717
+"""
+RANK_RESET = """\
+Fatal error in PMPI_Allreduce: Other MPI error, error stack:
+MPIDI_CH3I_Progress: [ch3:sock] failed to connnect to remote process (Connection reset by peer)
+"""
+SLURM_OOM = """\
+slurmstepd: error: Detected 1 oom_kill event in StepId=42.0. Some of the step tasks have been OOM Killed.
+"""
+
+
+@pytest.mark.parametrize("text", [HYDRA_RANKS, RANK_RESET])
+def test_ranks_that_do_not_reach_each_other_are_no_matter_of_the_package_index(text: str) -> None:
+    found = explain(text.splitlines())
+    assert found is None or found.id != "index-unreachable"
+
+
+def test_slurms_word_for_memory_that_ran_out_is_known() -> None:
+    found = explain(SLURM_OOM.splitlines())
+    assert found is not None
+    assert found.id == "out-of-memory"
+
+
+def test_another_signal_is_no_illegal_instruction() -> None:
+    assert explain(["srun: error: n1: task 0: ended by signal 42"]) is None
+
+
+def test_pips_own_program_is_not_shown_as_an_error() -> None:
+    lines = telling(PIP_PROGRAM.splitlines())
+    assert lines == ("bad.cc:2:21: error: 'nothing' was not declared in this scope",)

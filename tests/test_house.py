@@ -1,0 +1,167 @@
+"""The house rules, held over the source: who imports what, who touches what, who explains itself, and how much loads."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import provision
+
+HOUSE = Path(provision.__file__).resolve().parent
+FILES = {str(path.relative_to(HOUSE)): path for path in sorted(HOUSE.rglob("*.py"))}
+SMOKE = {name: path for name, path in FILES.items() if name.startswith("smoke/")}
+OURS = {name: path for name, path in FILES.items() if name not in SMOKE}
+
+TOUCHING = {"run", "store", "probe", "executor", "console", "commands", "cli", "smoke_test", "job"}
+PURE_FOLDERS = ("model/", "knowledge/", "backends/", "horovod/", "schedulers/")
+PURE_FILES = ("planner.py", "verdict.py", "inspection.py", "launchers.py", "modules.py")
+PURE = {name: path for name, path in OURS.items() if name.startswith(PURE_FOLDERS) or name in PURE_FILES}
+# Rooms of knowledge that read their own files: the table of failures, and data sets where they may be.
+READERS = {"knowledge/failures.py", "knowledge/data.py"}
+
+ONLY_IMPORTER = {"subprocess": "run.py", "jinja2": "render.py", "rich": "console.py"}
+MOST_LINES = 400
+LONGER = {"verdict.py": 700, "smoke/horovod_keras.py": 500}
+WRITING = {"write_text", "write_bytes", "mkdir", "unlink", "rename", "replace", "rmdir", "touch", "symlink_to", "chmod"}
+
+every_file = pytest.mark.parametrize("name", FILES)
+every_pure_file = pytest.mark.parametrize("name", PURE)
+
+
+def tree(name: str) -> ast.Module:
+    """The syntax tree of a file."""
+    return ast.parse(FILES[name].read_text(encoding="utf-8"))
+
+
+def imports(name: str) -> set[str]:
+    """Every module that a file imports, at its top or within functions; `from a import b` counts as `a` and `a.b`."""
+    found = set()
+    for node in ast.walk(tree(name)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name}:{node.lineno} imports relatively"
+            found |= {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+def packages(name: str) -> set[str]:
+    """The outermost packages that a file imports."""
+    return {module.partition(".")[0] for module in imports(name)}
+
+
+def test_the_house_is_where_it_is_looked_for() -> None:
+    assert {"planner.py", "model/site.py", "backends/venv.py", "schedulers/slurm.py"} <= set(PURE)
+    assert SMOKE
+
+
+@pytest.mark.parametrize("package", ONLY_IMPORTER)
+def test_a_package_with_one_importer_is_imported_by_it_alone(package: str) -> None:
+    assert [name for name in OURS if package in packages(name)] == [ONLY_IMPORTER[package]]
+
+
+@every_pure_file
+def test_a_pure_room_imports_no_touching_room(name: str) -> None:
+    touched = {
+        module for module in imports(name) if module.startswith("provision.") and module.split(".")[1] in TOUCHING
+    }
+    assert not touched
+
+
+@every_pure_file
+def test_a_pure_room_does_not_ask_for_the_time_the_environment_or_another_program(name: str) -> None:
+    forbidden = {"time", "datetime", "subprocess", "socket", "shutil", "tempfile", "random", "platform", "asyncio"}
+    assert not packages(name) & forbidden
+    if name in READERS:
+        return
+    for node in ast.walk(tree(name)):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os":
+            assert node.attr in ("path", "pathsep"), f"{name}:{node.lineno} uses os.{node.attr}"
+        if isinstance(node, ast.Name):
+            assert node.id not in ("open", "print", "input"), f"{name}:{node.lineno} uses {node.id}"
+
+
+@every_pure_file
+def test_a_pure_room_writes_no_file(name: str) -> None:
+    if name not in READERS:
+        assert "pathlib.Path" not in imports(name), "PurePosixPath is the path of a pure room"
+    for node in ast.walk(tree(name)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in WRITING:
+            # str.replace has two arguments, Path.replace has one.
+            assert node.func.attr == "replace", f"{name}:{node.lineno} calls {node.func.attr}"
+            assert len(node.args) == 2, f"{name}:{node.lineno} calls {node.func.attr}"
+
+
+@pytest.mark.parametrize("name", SMOKE)
+def test_a_program_that_runs_in_the_environment_does_not_import_the_tool(name: str) -> None:
+    assert "provision" not in packages(name)
+
+
+@pytest.mark.parametrize("name", SMOKE)
+def test_a_program_that_runs_in_the_environment_is_python_3_7(name: str) -> None:
+    ast.parse(FILES[name].read_text(encoding="utf-8"), feature_version=(3, 7))
+
+
+def definitions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.AST]]:
+    """Every public class and function of a module, and of its public classes."""
+    for one in ast.iter_child_nodes(node):
+        if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and not one.name.startswith("_"):
+            yield f"{prefix}{one.name}", one
+            if isinstance(one, ast.ClassDef):
+                yield from definitions(one, f"{one.name}.")
+
+
+@every_file
+def test_everything_public_says_what_it_is(name: str) -> None:
+    module = tree(name)
+    if name != "smoke/__init__.py":
+        assert ast.get_docstring(module), f"{name} has no docstring"
+    silent = [
+        title
+        for title, node in definitions(module)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and not ast.get_docstring(node)
+    ]
+    assert not silent
+
+
+@every_file
+def test_a_file_is_short_enough_to_be_read(name: str) -> None:
+    assert len(FILES[name].read_text(encoding="utf-8").splitlines()) <= LONGER.get(name, MOST_LINES)
+
+
+def test_the_list_of_longer_files_names_files_that_are_longer() -> None:
+    for name in LONGER:
+        assert len(FILES[name].read_text(encoding="utf-8").splitlines()) > MOST_LINES
+
+
+def loaded(*words: str) -> set[str]:
+    """The outermost packages that are loaded once the command line has done this."""
+    program = (
+        "import sys\nfrom provision.cli import main\n"
+        "try:\n  main(sys.argv[1:])\nexcept SystemExit: pass\n"
+        "print(*{name.partition('.')[0] for name in sys.modules}, sep='\\n')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines())
+
+
+@pytest.mark.parametrize("words", [("--version",), ("--help",), ("build", "--help")])
+def test_the_first_words_load_nothing_heavy(words: tuple[str, ...]) -> None:
+    heavy = {"rich", "jinja2", "archspec", "asyncio", "virtualenv", "pip", "tomllib", "tomli", "numpy", "ssl"}
+    assert not loaded(*words) & heavy
+
+
+def test_a_list_draws_and_renders_nothing() -> None:
+    assert not loaded("list") & {"rich", "jinja2", "archspec", "asyncio"}
+
+
+def test_every_verb_is_a_file_and_every_file_a_verb() -> None:
+    from provision.cli import VERBS
+
+    verbs = {path.stem for path in (HOUSE / "commands").glob("*.py")} - {"__init__"}
+    assert verbs == {verb for verb, _ in VERBS}

@@ -1,0 +1,143 @@
+"""Locks: pinned and hashed throughout, tied to their input; the shipped ones fit what ships with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from provision import shipped
+from provision.errors import ConfigError
+from provision.model.lock import Lock, check_lock, lock_header, parse_lock
+
+INPUT = "numpy\nhorovod==0.28.1\n"
+ONE, TWO = "1" * 64, "2" * 64
+LOCK = f"""\
+# Written by `provision lock` for Python 3.11 from it.in; edit that, not this.
+{lock_header(INPUT)}
+Horo_vod[tensorflow]==0.28.1 \\
+    --hash=sha256:{ONE}
+
+# a remark
+numpy==1.26.4 ; python_version >= "3.9" \\
+    --hash=sha256:{ONE} \\
+    --hash=sha256:{TWO}
+"""
+REQUIREMENTS = shipped.shipped_root() / "requirements"
+
+
+def lock(text: str = LOCK) -> Lock:
+    """The lock in `text`."""
+    return parse_lock(text, "/site/it-py311.txt")
+
+
+def test_a_lock_is_read_with_versions_and_hashes() -> None:
+    read = lock()
+    assert [(pin.name, pin.version) for pin in read.pins] == [("horo-vod", "0.28.1"), ("numpy", "1.26.4")]
+    assert read.pins[1].hashes == (f"sha256:{ONE}", f"sha256:{TWO}")
+    check_lock(read, INPUT, "/site/it.in")
+
+
+def test_a_pin_is_found_by_every_spelling_of_its_name() -> None:
+    for name in ("horo-vod", "Horo.Vod", "horo__vod"):
+        found = lock().pin(name)
+        assert found is not None
+        assert found.version == "0.28.1"
+    assert lock().pin("horovod") is None
+
+
+def test_without_leaves_out_one_package_and_keeps_the_others_word_for_word() -> None:
+    rest = lock().without("HORO-VOD")
+    assert "0.28.1" not in rest
+    assert rest == f'numpy==1.26.4 ; python_version >= "3.9" \\\n    --hash=sha256:{ONE} \\\n    --hash=sha256:{TWO}\n'
+    assert [pin.name for pin in lock(f"{lock_header(INPUT)}\n{rest}").pins] == ["numpy"]
+
+
+def test_without_a_package_that_is_not_there_changes_nothing() -> None:
+    assert lock().without("six") == "".join(pin.text for pin in lock().pins)
+
+
+def test_another_text_has_another_sha256() -> None:
+    assert lock().sha256 != lock(LOCK + "# more\n").sha256
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("six", "not a pinned package: six"),
+        ("six>=1.17", "not a pinned package: six>=1.17"),
+        (f"six~=1.17 \\\n    --hash=sha256:{ONE}", "not a pinned package: six~=1.17"),
+        (f"six @ https://example.org/six.whl --hash=sha256:{ONE}", "not a pinned package: six @"),
+        ("-e .", "not a pinned package: -e ."),
+        ("--index-url https://example.org/", "not a pinned package: --index-url"),
+        ("-r other.txt", "not a pinned package: -r other.txt"),
+        ("six==1.17.0", "no hash: six==1.17.0"),
+        ("six==1.17.0 \\\n    --hash=sha256:1234", "no hash: six==1.17.0"),
+        (f"six==1.17.0 --hash=md5:{'1' * 32}", "no hash: six==1.17.0"),
+    ],
+)
+def test_a_line_that_does_not_say_exactly_what_is_installed_is_told(line: str, fault: str) -> None:
+    with pytest.raises(ConfigError, match="is not a lock") as caught:
+        lock(f"{LOCK}{line}\n")
+    assert any(told.startswith(fault) for told in caught.value.evidence)
+    assert "provision lock" in str(caught.value.hint)
+
+
+def test_every_wrong_line_is_told_at_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        lock(LOCK + "six\nwheel==1\nsetuptools>3\n")
+    assert len(caught.value.evidence) == 3
+
+
+@pytest.mark.parametrize("text", ["", LOCK.replace("# input", "# Input"), LOCK.replace("sha256: ", "sha256: x")])
+def test_a_lock_that_does_not_name_its_input_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="does not say which input it was compiled from"):
+        lock(text)
+
+
+def test_a_lock_that_pins_nothing_is_refused() -> None:
+    with pytest.raises(ConfigError) as caught:
+        lock(lock_header("") + "\n")
+    assert caught.value.evidence == ("it pins nothing",)
+
+
+@pytest.mark.parametrize("edited", [INPUT + "six\n", INPUT.replace("0.28.1", "0.28.2"), INPUT + "\n", ""])
+def test_an_input_that_was_edited_afterwards_is_noticed(edited: str) -> None:
+    with pytest.raises(ConfigError, match=r"was not compiled from `/site/it\.in` as it is") as caught:
+        check_lock(lock(), edited, "/site/it.in")
+    assert "provision lock" in str(caught.value.hint)
+
+
+def test_a_missing_lock_is_told_with_its_place_and_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "requirements").mkdir()
+    (tmp_path / "requirements" / "own.in").write_text("six\n")
+    monkeypatch.setenv("PROVISION_CONFIG", str(tmp_path))
+    with pytest.raises(ConfigError, match=r"own.in` has no lock for Python 3\.11") as caught:
+        shipped.load_lock("own", "3.11")
+    assert caught.value.evidence == (f"expected: {tmp_path}/requirements/own-py311.txt",)
+    with pytest.raises(ConfigError, match=r"there is no `requirements/nosuch\.in`"):
+        shipped.load_lock("nosuch", "3.11")
+
+
+@pytest.mark.parametrize("path", sorted(REQUIREMENTS.glob("*.txt")), ids=lambda path: path.name)
+def test_every_shipped_lock_is_one_and_was_compiled_from_its_input(path: Path) -> None:
+    source = path.with_name(path.stem.rsplit("-py", 1)[0] + ".in")
+    check_lock(parse_lock(path.read_text(), str(path)), source.read_text(), str(source))
+
+
+@pytest.mark.parametrize("name", shipped.known("stacks"))
+def test_the_locks_of_a_shipped_stack_pin_what_the_stack_names(name: str) -> None:
+    stack = shipped.load_stack(name)
+    for minor in stack.pythons:
+        locked = shipped.load_lock(name, minor)
+        for package, version in ((stack.framework.package, stack.framework.version), ("horovod", stack.horovod)):
+            pin = locked.pin(package)
+            assert pin is not None, f"{locked.path} does not pin {package}"
+            assert pin.version == version
+        shipped.load_lock("build", minor)
+
+
+@pytest.mark.parametrize("version", ["1.*", "=1.17.0"])
+def test_a_wildcard_is_no_pin(version: str) -> None:
+    with pytest.raises(ConfigError):
+        lock(f"{LOCK}six=={version} --hash=sha256:{ONE}\n")

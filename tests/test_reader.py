@@ -1,0 +1,294 @@
+"""Site and stack files: every fault at once, under its key path, with words that lead to the right one."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from provision import shipped
+from provision.errors import EXIT_USAGE, ConfigError
+from provision.knowledge.targets import known_target
+from provision.model.site import Site, read_site
+from provision.model.stack import Stack, read_stack
+
+Table = dict[str, Any]
+
+SITE: Table = {
+    "name": "cluster",
+    "root": "/site/root",
+    "stack": "tensorflow-2.15.1",
+    "modules": {"system": "lmod", "init": "/site/lmod/init/bash", "path": ["/site/modulefiles"]},
+    "scheduler": {"system": "slurm"},
+    "archs": {
+        "knl": {"target": "mic_knl", "modules": ["gcc/12.2.0"], "mpi": {"provider": "site"}},
+        "haswell": {"target": "haswell", "mpi": {"provider": "site"}},
+    },
+}
+TRAINING: Table = {"epochs": 1, "batch_size": 64, "learning_rate": 0.001, "min_accuracy": 0.9}
+STACK: Table = {
+    "name": "tensorflow-2.15.1",
+    "summary": "TensorFlow",
+    "module": "tensorflow/2.15.1",
+    "pythons": ["3.11"],
+    "framework": {"name": "tensorflow", "package": "tensorflow-cpu", "version": "2.15.1"},
+    "horovod": {"version": "0.28.1"},
+    "smoke": {"program": "horovod_keras", "mnist": TRAINING, "digits": TRAINING},
+}
+
+
+def put(table: Table, path: str, value: object) -> Table:
+    """A copy of `table` with the value at the dotted path replaced, or taken out where it is None."""
+    changed = copy.deepcopy(table)
+    *folders, last = path.split("/")
+    inner = changed
+    for folder in folders:
+        inner = inner.setdefault(folder, {})
+    if value is None:
+        del inner[last]
+    else:
+        inner[last] = value
+    return changed
+
+
+def site(table: Table, **environ: str) -> Site:
+    """The site that `table` describes."""
+    return read_site(table, "sites/cluster.toml", environ)
+
+
+def stack(table: Table) -> Stack:
+    """The stack that `table` describes."""
+    return read_stack(table, "stacks/it.toml")
+
+
+def faults(read: Callable[[Table], object], table: Table) -> tuple[str, ...]:
+    """The faults that reading `table` tells."""
+    with pytest.raises(ConfigError) as caught:
+        read(table)
+    assert caught.value.exit_code == EXIT_USAGE
+    return caught.value.evidence
+
+
+def test_a_site_without_fault_is_read_with_its_defaults() -> None:
+    read = site(SITE)
+    knl = read.arch("knl")
+    assert (knl.target, knl.modules, knl.launcher.name) == ("mic_knl", ("gcc/12.2.0",), "srun")
+    assert (knl.smoke.nodes, knl.smoke.ranks_per_node, knl.smoke.ranks) == (1, 2, 2)
+
+
+def test_every_fault_of_a_file_is_told_at_once_with_its_key_path() -> None:
+    table = put(SITE, "archs/knl/smoke", {"nodes": 0, "ranks_per_node": "two", "timeout_s": True})
+    table = put(table, "archs/haswell/target", None)
+    table = put(table, "modules/path", "/site/modulefiles")
+    table = put(table, "rooot", "/x")
+    with pytest.raises(ConfigError) as caught:
+        site(table)
+    assert "6 faults in `sites/cluster.toml`" in caught.value.message
+    assert caught.value.hint == "edit `sites/cluster.toml`"
+    told = dict(line.split(": ", 1) for line in caught.value.evidence)
+    assert set(told) == {
+        "archs.knl.smoke.nodes",
+        "archs.knl.smoke.ranks_per_node",
+        "archs.knl.smoke.timeout_s",
+        "archs.haswell.target",
+        "modules.path",
+        "rooot",
+    }
+    assert told["rooot"] == "is not a known key (did you mean `root`?)"
+    assert told["archs.haswell.target"] == "missing; text is needed"
+    assert told["archs.knl.smoke.ranks_per_node"] == "must be a whole number, is 'two'"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "fault"),
+    [
+        ("name", 3, "name: must be text, is 3"),
+        ("name", "", "name: is empty"),
+        ("name", "../etc", "name: '../etc' does not have the form"),
+        ("root", None, "root: missing; text is needed"),
+        ("archs", None, "archs: missing; a table is needed"),
+        ("archs", {}, "archs: describes no arch"),
+        ("archs", ["knl"], "archs: must be a table, is ['knl']"),
+        ("archs/knl", 3, "archs.knl: must be a table, is 3"),
+        ("archs/knl/mpi", None, "archs.knl.mpi: missing; a table is needed"),
+        ("archs/knl/mpi/provider", "sites", "archs.knl.mpi.provider: must be one of site, pypi, is 'sites'"),
+        ("archs/knl/mpi/provider", "pypi", "archs.knl.mpi.requirements: missing; with provider `pypi`"),
+        ("archs/knl/mpi/famly", "mpich", "archs.knl.mpi.famly: is not a known key (did you mean `family`?)"),
+        ("archs/knl/modules", ["gcc/12", 3], "archs.knl.modules[1]: must be text, is 3"),
+        ("archs/knl/modules", ["gcc/12\nrm"], "archs.knl.modules[0]: 'gcc/12\\nrm' does not have the form"),
+        ("archs/knl/modules", ["$(reboot)"], "archs.knl.modules[0]: '$(reboot)' does not have the form"),
+        ("archs/knl/modules", ["gcc;reboot"], "archs.knl.modules[0]: 'gcc;reboot' does not have the form"),
+        ("archs/knl/modules", [""], "archs.knl.modules[0]: is empty"),
+        ("archs/knl/environ", {"A B": "1"}, "archs.knl.environ.A B: is not the name of an environment variable"),
+        ("archs/knl/environ", {"A": 1.5}, "archs.knl.environ.A: must be text or a whole number, is 1.5"),
+        ("archs/knl/environ", {"A": True}, "archs.knl.environ.A: must be text or a whole number, is True"),
+        ("archs/knl/environ", {"A": "x\ny"}, "archs.knl.environ.A: must not hold a line break"),
+        ("archs/knl/job", {"time": "tomorrow"}, "archs.knl.job.time: 'tomorrow' does not have the form"),
+        ("archs/knl/job", {"constraint": "knl\n#SBATCH"}, "archs.knl.job.constraint: "),
+        ("archs/knl/job", {"options": ["--x=1\n--y"]}, "archs.knl.job.options[0]: "),
+        ("archs/knl/job", {"options": ["x"]}, "archs.knl.job.options[0]: 'x' does not have the form"),
+        ("archs/knl/launcher", {"name": "aprun"}, "archs.knl.launcher.name: must be one of srun, mpiexec, is 'aprun'"),
+        ("modules/system", "lmodd", "modules.system: must be one of none, lmod, environment-modules, is 'lmodd'"),
+        ("modules/init", None, "modules.init: missing; the file that bash sources"),
+        ("modules/system", "none", 'archs.knl.modules: names modules, but `modules.system` is "none"'),
+        ("scheduler/system", "slrm", "scheduler.system: must be one of none, slurm, is 'slrm' (did you mean `slurm`?)"),
+        ("arch", {}, "arch: is not a known key (did you mean `archs`?)"),
+    ],
+)
+def test_a_fault_in_a_site_is_told_under_its_key_path(path: str, value: object, fault: str) -> None:
+    assert any(line.startswith(fault) for line in faults(site, put(SITE, path, value)))
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "fault"),
+    [
+        ("module", "tensorflow", "module: 'tensorflow' does not have the form"),
+        ("module", "tensorflow/2/3", "module: 'tensorflow/2/3' does not have the form"),
+        ("pythons", ["3.11", "311"], "pythons[1]: '311' does not have the form"),
+        ("pythons", None, "pythons: missing; a list of texts is needed"),
+        ("framework", None, "framework: missing; a table is needed"),
+        ("framework/name", "torch", "framework.name: must be one of tensorflow, is 'torch'"),
+        ("framework/version", 2.15, "framework.version: must be text, is 2.15"),
+        ("horovod/version", "latest", "horovod.version: 'latest' does not have the form"),
+        ("smoke/digits", None, "smoke.digits: missing; a table is needed"),
+        ("smoke/mnist/epochs", 0, "smoke.mnist.epochs: must be at least 1, is 0"),
+        ("smoke/mnist/min_accuracy", "high", "smoke.mnist.min_accuracy: must be a number, is 'high'"),
+        ("smoke/mnist/batchsize", 3, "smoke.mnist.batchsize: is not a known key (did you mean `batch_size`?)"),
+        ("smoke/program", "pytorch", "smoke.program: must be one of horovod_keras, is 'pytorch'"),
+        ("sumary", "x", "sumary: is not a known key (did you mean `summary`?)"),
+    ],
+)
+def test_a_fault_in_a_stack_is_told_under_its_key_path(path: str, value: object, fault: str) -> None:
+    assert any(line.startswith(fault) for line in faults(stack, put(STACK, path, value)))
+
+
+def test_a_variable_is_filled_in_and_an_unset_one_is_named_with_the_command_that_sets_it() -> None:
+    table = put(SITE, "root", "${SCRATCH}/provision")
+    assert site(table, SCRATCH="/site/scratch").root == "/site/scratch/provision"
+    assert "root: `${SCRATCH}` is not set in the environment; `export SCRATCH=…`" in faults(site, table)
+
+
+def test_a_variable_is_not_filled_in_where_none_is_promised() -> None:
+    assert site(put(SITE, "title", "costs ${MONEY}"), MONEY="1").title == "costs ${MONEY}"
+
+
+def test_module_names_and_options_that_sites_use_are_taken() -> None:
+    names = ["gcc/12.2.0", "cray-mpich@8.1.25", "/site/modules/x", "intel-oneapi/2023.1+cuda", "PrgEnv-gnu"]
+    assert site(put(SITE, "archs/knl/modules", names)).arch("knl").modules == tuple(names)
+    options = ["--mem=4G", "--gres=gpu:4", "--comment=it's a test", "-C knl&quad"]
+    assert site(put(SITE, "archs/knl/job", {"options": options})).arch("knl").job.options == tuple(options)
+
+
+def test_an_unknown_arch_names_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match=r"site `cluster` has no arch `kln` \(did you mean `knl`\?\)") as caught:
+        site(SITE).arch("kln")
+    assert "known archs: `knl`, `haswell`" in caught.value.evidence
+
+
+def test_of_several_archs_one_must_be_named() -> None:
+    with pytest.raises(ConfigError, match="has several archs: `knl`, `haswell`") as caught:
+        site(SITE).arch(None)
+    assert caught.value.hint == "add `--arch knl`"
+    assert site(put(SITE, "archs/haswell", None)).arch(None).name == "knl"
+
+
+def test_an_unknown_target_is_told_with_the_nearest_one() -> None:
+    known_target("native")
+    known_target("mic_knl")
+    with pytest.raises(ConfigError, match=r"archspec knows no target `haswel` \(did you mean `haswell`\?\)"):
+        known_target("haswel")
+
+
+def test_a_file_that_is_not_toml_is_told_with_the_place(tmp_path: Path) -> None:
+    path = tmp_path / "site.toml"
+    path.write_text('name = "x"\nroot = \n')
+    with pytest.raises(ConfigError, match="is not TOML") as caught:
+        shipped.load_site(str(path))
+    assert "line 2" in caught.value.evidence[0]
+
+
+def test_a_file_that_is_not_text_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "site.toml"
+    path.write_bytes(b'name = "\xff"\n')
+    with pytest.raises(ConfigError, match="cannot be read"):
+        shipped.load_site(str(path))
+
+
+def test_an_empty_file_names_everything_that_is_needed(tmp_path: Path) -> None:
+    path = tmp_path / "site.toml"
+    path.write_text("")
+    with pytest.raises(ConfigError) as caught:
+        shipped.load_site(str(path))
+    assert [line.split(":")[0] for line in caught.value.evidence] == ["name", "root", "stack", "archs"]
+
+
+def test_an_unknown_site_names_the_known_ones_and_the_nearest() -> None:
+    with pytest.raises(ConfigError, match=r"there is no site `lokal` \(did you mean `local`\?\)") as caught:
+        shipped.load_site("lokal")
+    assert "local" in caught.value.evidence[0]
+    assert caught.value.hint
+
+
+def test_an_unknown_stack_names_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match=r"there is no stack `tensorflow-2\.15`") as caught:
+        shipped.load_stack("tensorflow-2.15")
+    assert "tensorflow-2.15.1" in caught.value.evidence[0]
+
+
+def test_a_sites_own_files_come_before_the_shipped_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tmp_path / "config" / "sites"
+    own.mkdir(parents=True)
+    text = Path(shipped.load_site("local").origin).read_text(encoding="utf-8")
+    (own / "local.toml").write_text(text.replace("this machine: no", "OURS: no"))
+    monkeypatch.setenv("PROVISION_CONFIG", str(own.parent))
+    monkeypatch.chdir(tmp_path)
+    assert shipped.load_site("local").title.startswith("OURS")
+
+
+@pytest.mark.parametrize("name", shipped.known("sites"))
+def test_every_shipped_site_is_without_fault(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EXAMPLE_SITE", "/site")
+    read = shipped.load_site(name)
+    assert read.name == name
+    assert shipped.load_stack(read.stack).name == read.stack
+    for arch in read.archs:
+        known_target(arch.target)
+
+
+# Faults that are not found, or are told badly.
+
+
+def test_a_stack_for_no_python_at_all_is_a_fault() -> None:
+    assert faults(stack, put(STACK, "pythons", []))
+
+
+@pytest.mark.parametrize("module", ["../2.15.1", "tensorflow/..", "-x/1", "./."])
+def test_a_module_name_that_leads_elsewhere_is_a_fault(module: str) -> None:
+    assert faults(stack, put(STACK, "module", module))
+
+
+@pytest.mark.parametrize("bar", [-1, 95, float("nan"), float("inf")])
+def test_an_accuracy_that_is_no_share_is_a_fault(bar: float) -> None:
+    assert faults(stack, put(STACK, "smoke/mnist/min_accuracy", bar))
+
+
+def test_a_lock_for_mpi_and_a_site_mpi_exclude_each_other() -> None:
+    assert faults(site, put(SITE, "archs/knl/mpi/requirements", "mpich-5.0.2"))
+
+
+def test_a_module_name_that_is_an_option_is_a_fault() -> None:
+    assert faults(site, put(SITE, "archs/knl/modules", ["--help"]))
+
+
+def test_an_arch_name_with_a_space_is_told_under_its_own_path() -> None:
+    told = faults(site, put(SITE, "archs", {"k nl": SITE["archs"]["knl"]}))
+    assert told[0].startswith("archs.k nl: ")
+
+
+def test_one_mistake_is_one_fault() -> None:
+    assert len(faults(site, put(SITE, "root", "${SCRATCH}"))) == 1
+    assert len(faults(site, put(SITE, "archs", "knl"))) == 1
+    assert len(faults(site, put(SITE, "archs/knl/mpi", None))) == 1

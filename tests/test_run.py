@@ -1,0 +1,219 @@
+"""Running programs: what they print is in the log, how they end is told, and nothing that they started stays behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from provision.errors import CommandError
+from provision.run import TAIL, Result, capture, end, stream
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """A log file."""
+    return tmp_path / "step.log"
+
+
+def bash(script: str, log: Path, **options: object) -> Result:
+    """Stream a script."""
+    return stream(("bash", "-c", script), environ=dict(os.environ), log=log, **options)  # type: ignore[arg-type]
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended (it may wait to be reaped)."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
+def until(what: Callable[[], bool], patience_s: float = 5) -> bool:
+    """Wait for something; whether it came to be."""
+    end_at = time.monotonic() + patience_s
+    while time.monotonic() < end_at:
+        if what():
+            return True
+        time.sleep(0.01)
+    return what()
+
+
+def test_what_a_program_prints_is_in_the_log_and_told_line_by_line(log: Path) -> None:
+    seen: list[str] = []
+    result = bash("echo one; echo two >&2; printf three", log, on_line=seen.append)
+    assert seen == ["one", "two", "three"]
+    assert result.tail == ("one", "two", "three")
+    assert result.code == 0
+    assert not result.timed_out
+    assert log.read_text().splitlines()[1:] == ["one", "two", "three"]
+
+
+def test_the_log_says_which_program_ran_and_is_appended_to(log: Path) -> None:
+    bash("echo first", log)
+    bash("echo second", log)
+    assert log.read_text() == "$ bash -c echo first\nfirst\n$ bash -c echo second\nsecond\n"
+
+
+def test_the_exit_code_is_told_and_a_signal_is_negative(log: Path) -> None:
+    assert bash("exit 7", log).code == 7
+    assert bash("kill -SEGV $$", log).code == -signal.SIGSEGV
+
+
+def test_only_the_last_lines_are_kept_and_the_log_has_all(log: Path) -> None:
+    result = bash(f"seq {TAIL + 50}", log)
+    assert len(result.tail) == TAIL
+    assert result.tail[-1] == str(TAIL + 50)
+    assert len(log.read_text().splitlines()) == TAIL + 51
+
+
+def test_output_that_is_not_text_does_not_stop_a_build(log: Path) -> None:
+    assert bash("printf 'a\\377b\\n'", log).tail == ("a\ufffdb",)
+    assert "a\ufffdb" in log.read_text(encoding="utf-8")
+
+
+def test_a_program_gets_this_environment_and_no_other_and_nothing_to_read(log: Path) -> None:
+    result = stream(("/bin/sh", "-c", 'echo "$ONLY$HOME"; cat'), environ={"ONLY": "1", "PATH": os.defpath}, log=log)
+    assert result.tail == ("1",)
+
+
+def test_a_program_starts_where_it_is_told(log: Path, tmp_path: Path) -> None:
+    assert bash("pwd", log, cwd=str(tmp_path)).tail == (str(tmp_path),)
+
+
+def test_a_program_that_is_not_there_is_told(log: Path) -> None:
+    with pytest.raises(CommandError, match="`nosuch-program` cannot be run") as caught:
+        stream(("nosuch-program", "x"), environ=dict(os.environ), log=log)
+    assert "No such file" in caught.value.evidence[0]
+    assert caught.value.log == str(log)
+    with pytest.raises(CommandError, match="cannot be run"):
+        capture(("nosuch-program",), os.environ)
+
+
+def test_a_file_that_may_not_be_run_is_told(log: Path, tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\n")
+    with pytest.raises(CommandError, match="cannot be run") as caught:
+        stream((str(program),), environ={}, log=log)
+    assert "Permission denied" in caught.value.evidence[0]
+
+
+def test_a_program_that_takes_too_long_is_ended_and_told(log: Path) -> None:
+    began = time.monotonic()
+    result = bash("echo $$; exec sleep 60", log, timeout_s=0.2)
+    assert result.timed_out
+    assert result.code < 0
+    assert time.monotonic() - began < 5
+    assert gone(int(result.tail[0]))
+
+
+def test_what_a_program_started_is_ended_with_it(log: Path) -> None:
+    result = bash("sleep 60 & echo $!; wait", log, timeout_s=0.2)
+    assert until(lambda: gone(int(result.tail[0])))
+
+
+def test_a_program_that_ends_in_time_is_not_called_late(log: Path) -> None:
+    assert not bash("true", log, timeout_s=30).timed_out
+    assert threading.active_count() == 1 or until(lambda: threading.active_count() == 1)
+
+
+def test_an_interruption_ends_the_program_and_what_it_started(log: Path) -> None:
+    seen: list[int] = []
+
+    def interrupt(line: str) -> None:
+        seen.append(int(line))
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        bash("echo $$; sleep 60 & echo $!; wait", log, on_line=interrupt)
+    assert all(until(lambda pid=pid: gone(pid)) for pid in seen)  # type: ignore[misc]
+
+
+def streaming(script: str, log: Path) -> subprocess.Popen[bytes]:
+    """A Python that streams a script, and ends with 130 where it is interrupted."""
+    program = (
+        "import os, sys, pathlib; from provision.run import stream\n"
+        "try:\n  stream(('bash', '-c', sys.argv[1]), environ=dict(os.environ), log=pathlib.Path(sys.argv[2]))\n"
+        "except KeyboardInterrupt:\n  sys.exit(130)\n"
+    )
+    return subprocess.Popen([sys.executable, "-c", program, script, str(log)], start_new_session=True)
+
+
+def started(place: Path) -> int:
+    """The process id that a script wrote to `place`."""
+    assert until(lambda: place.is_file() and place.read_text().endswith("\n"))
+    return int(place.read_text())
+
+
+def test_ctrl_c_reaches_us_and_not_the_program_which_we_end(log: Path, tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    process = streaming(f"trap 'echo asked; exit 1' INT; echo $$ >{pid}; while :; do sleep 0.05; done", log)
+    try:
+        child = started(pid)
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(timeout=10) == 130
+        assert until(lambda: gone(child))
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_descriptor_that_is_kept_open_is_inherited_and_others_are_not(log: Path, tmp_path: Path) -> None:
+    with (tmp_path / "kept").open("w") as kept, (tmp_path / "other").open("w") as other:
+        os.set_inheritable(other.fileno(), True)
+        script = f"echo mine >&{kept.fileno()}; echo theirs 2>/dev/null >&{other.fileno()} || echo closed"
+        assert bash(script, log, keep_open=(kept.fileno(),)).tail[-1:] == ("closed",)
+    assert (tmp_path / "kept").read_text() == "mine\n"
+
+
+def test_capture_keeps_the_streams_apart_and_gives_up_in_time() -> None:
+    done = capture(("bash", "-c", "echo out; echo err >&2; exit 3"), os.environ)
+    assert (done.stdout, done.stderr, done.returncode) == ("out\n", "err\n", 3)
+    with pytest.raises(CommandError, match=r"`sleep` did not answer in 0 s"):
+        capture(("sleep", "60"), os.environ, timeout_s=0.1)
+
+
+def test_ending_what_has_ended_is_harmless() -> None:
+    with subprocess.Popen(["true"], text=True, start_new_session=True) as process:
+        process.wait()
+        end(process)
+
+
+# What is wrong
+
+
+def test_a_time_limit_holds_though_a_child_left_the_session(log: Path) -> None:
+    began = time.monotonic()
+    assert bash("setsid sleep 2 & exec sleep 60", log, timeout_s=0.1).timed_out
+    assert time.monotonic() - began < 1.5
+
+
+def test_an_impatient_second_ctrl_c_leaves_nothing_behind(log: Path, tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    process = streaming(f"trap 'echo asked' INT; echo $$ >{pid}; while :; do sleep 0.05; done", log)
+    child = started(pid)
+    try:
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=10)
+        assert until(lambda: gone(child), patience_s=0.5)
+    finally:
+        process.kill()
+        process.wait()
+        if not gone(child):
+            os.killpg(child, signal.SIGKILL)
+
+
+def test_a_line_is_in_the_log_as_soon_as_it_is_printed(log: Path) -> None:
+    found: list[str] = []
+    bash("echo one; echo two", log, on_line=lambda line: found.append(log.read_text().splitlines()[-1]))
+    assert found == ["one", "two"]

@@ -1,0 +1,588 @@
+"""The root on disk: whole files or none, one link that is flipped, locks that end with their holders."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from provision.errors import StoreError
+from provision.model.layout import EnvironmentId, Layout
+from provision.store import Store, describe_holder, read_json, sha256_of, told, write
+
+ENV = EnvironmentId("knl", "tensorflow", "2.15.1", "0123456789")
+OTHER = EnvironmentId("knl", "tensorflow", "2.14.0", "abcdefabcd")
+
+
+def store_at(root: Path) -> Store:
+    """The store below this root."""
+    return Store(Layout(PurePosixPath(root)))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """A store below a root that is not there yet."""
+    return store_at(tmp_path / "root")
+
+
+def until(what: Callable[[], bool], patience_s: float = 5) -> bool:
+    """Wait for something; whether it came to be."""
+    end_at = time.monotonic() + patience_s
+    while time.monotonic() < end_at and not what():
+        time.sleep(0.01)
+    return what()
+
+
+def files(folder: Path) -> list[str]:
+    """Every file below a folder, hidden ones too."""
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir())
+
+
+# Files
+
+
+def test_a_file_is_written_whole_with_its_folders_and_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b" / "file"
+    write(path, "one ✓\n")
+    write(path, "two\n", executable=True)
+    assert path.read_text(encoding="utf-8") == "two\n"
+    assert path.stat().st_mode & 0o777 == 0o755
+    assert files(tmp_path) == ["a/b/file"]
+
+
+def test_a_reader_sees_the_old_file_or_the_new_one_and_nothing_between(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write(path, "0" * 100_000)
+    seen, stop = set(), threading.Event()
+
+    def read() -> None:
+        while not stop.is_set():
+            text = path.read_text()
+            seen.add((len(text), text[:1], text[-1:]))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for digit in "123456789":
+        write(path, digit * 100_000)
+    stop.set()
+    reader.join()
+    assert {(length, first == last) for length, first, last in seen} == {(100_000, True)}
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(StoreError, match="Is a directory"):
+        write(tmp_path / "folder", "text")
+    assert files(tmp_path) == []
+
+
+def test_json_that_is_missing_or_damaged_or_no_object_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    assert read_json(path) is None
+    for text in ("", "{", "[1]", "null", "\ufffd"):
+        path.write_text(text, encoding="utf-8")
+        assert read_json(path) is None
+    path.write_bytes(b"\xff")
+    assert read_json(path) is None
+    path.write_text('{"a": 1}')
+    assert read_json(path) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (errno.ENOSPC, "the disk is full"),
+        (errno.EDQUOT, "the quota is used up"),
+        (errno.EACCES, "may not be written"),
+        (errno.EROFS, "may not be written"),
+        (errno.EIO, "Input/output error"),
+    ],
+)
+def test_an_error_of_the_file_system_is_told_with_its_path(number: int, words: str) -> None:
+    error = told(OSError(number, os.strerror(number), "/site/root/file"), "/site/root")
+    assert words in error.message
+    assert "/site/root/file" in error.message
+
+
+# Receipts and what is there
+
+
+def test_a_new_root_is_empty(store: Store) -> None:
+    existing = store.existing()
+    assert (dict(existing.receipts), existing.wheels, dict(existing.pointers)) == ({}, frozenset(), {})
+    assert store.record(ENV) is None
+    assert not store.root.exists()
+
+
+def test_receipts_are_seen_by_the_next_run(store: Store) -> None:
+    store.receipt(ENV, "create", {"seconds": 1})
+    store.receipt(ENV, "install", {"seconds": 2})
+    store.receipt(OTHER, "create", {})
+    assert store.existing().receipts == {str(ENV): frozenset({"create", "install"}), str(OTHER): frozenset({"create"})}
+
+
+def test_a_name_is_read_back_as_it_was_written() -> None:
+    assert EnvironmentId.parse(str(ENV)) == ENV
+    dashed = EnvironmentId("knl", "tensorflow", "2.15.1-rc1", "0123456789")
+    assert EnvironmentId.parse(str(dashed)) == dashed
+    for text in ("", "a/b", "a/b/c", "a/b/c-d/e"):
+        with pytest.raises(ValueError):
+            EnvironmentId.parse(text)
+
+
+def test_the_place_of_a_root_that_is_not_there_is_the_nearest_folder_that_is(store: Store) -> None:
+    place = store_at(store.root / "a" / "b").place()
+    assert place.writable
+    assert place.free_bytes > 0
+    assert place.path == f"{store.root}/a/b"
+
+
+def test_a_root_below_a_file_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert not store_at(tmp_path / "file" / "root").place().writable
+
+
+# Removing
+
+
+def test_a_folder_is_removed_with_all_below_it(store: Store) -> None:
+    folder = store.root / "envs" / "x"
+    write(folder / "a" / "b", "text")
+    store.remove(str(folder))
+    assert files(store.root) == []
+    store.remove(str(folder))
+
+
+@pytest.mark.parametrize("path", ["/etc", "/", "{root}", "{root}/", "{root}-beside", "{root}/.", "relative"])
+def test_what_is_not_below_the_root_is_not_removed(store: Store, path: str) -> None:
+    store.root.mkdir()
+    beside = store.root.with_name("root-beside")
+    beside.mkdir()
+    with pytest.raises(StoreError, match="not ours to remove"):
+        store.remove(path.format(root=store.root))
+    assert store.root.is_dir()
+    assert beside.is_dir()
+
+
+# Publishing
+
+
+def test_publishing_flips_one_link_to_a_whole_generation(store: Store) -> None:
+    store.publish(ENV, {"lua/tensorflow/2.15.1.lua": "lua", "tcl/tensorflow/2.15.1": "tcl"})
+    pointer = store.root / "modules" / "knl"
+    assert pointer.is_symlink()
+    assert str(pointer.readlink()) == ".generations/knl/000001"
+    assert (pointer / "lua/tensorflow/2.15.1.lua").read_text() == "lua"
+    assert store.pointers() == {"knl/tensorflow/2.15.1": str(ENV)}
+
+
+def test_publishing_again_keeps_what_was_published_and_the_older_generations(store: Store) -> None:
+    store.publish(ENV, {"lua/tensorflow/2.15.1.lua": "first"})
+    store.publish(OTHER, {"lua/tensorflow/2.14.0.lua": "other"})
+    newer = EnvironmentId("knl", "tensorflow", "2.15.1", "ffffffffff")
+    store.publish(newer, {"lua/tensorflow/2.15.1.lua": "second"})
+    pointer, generations = store.root / "modules" / "knl", store.root / "modules" / ".generations" / "knl"
+    assert sorted(path.name for path in generations.iterdir()) == ["000001", "000002", "000003"]
+    assert files(generations / "000001") == ["environments/tensorflow/2.15.1", "lua/tensorflow/2.15.1.lua"]
+    assert (generations / "000002/lua/tensorflow/2.15.1.lua").read_text() == "first"
+    assert (pointer / "lua/tensorflow/2.15.1.lua").read_text() == "second"
+    assert (pointer / "lua/tensorflow/2.14.0.lua").read_text() == "other"
+    assert store.pointers() == {"knl/tensorflow/2.15.1": str(newer), "knl/tensorflow/2.14.0": str(OTHER)}
+
+
+def test_archs_are_published_apart(store: Store) -> None:
+    store.publish(ENV, {"lua/t/1.lua": "knl"})
+    store.publish(EnvironmentId("haswell", "t", "1", "0123456789"), {"lua/t/1.lua": "haswell"})
+    assert (store.root / "modules/knl/lua/t/1.lua").read_text() == "knl"
+    assert (store.root / "modules/haswell/lua/t/1.lua").read_text() == "haswell"
+
+
+def test_a_generation_that_was_left_half_written_is_not_in_the_way(store: Store) -> None:
+    generations = store.root / "modules" / ".generations" / "knl"
+    write(generations / f".000001.{os.getpid()}" / "lua" / "old.lua", "half")
+    store.publish(ENV, {"lua/t/1.lua": "whole"})
+    assert files(store.root / "modules" / "knl") == ["environments/tensorflow/2.15.1", "lua/t/1.lua"]
+
+
+def test_two_publishers_at_once_both_stay_published(store: Store) -> None:
+    envs = [EnvironmentId("knl", "tensorflow", f"2.{minor}", "0123456789") for minor in range(4)]
+    program = (
+        "import sys; from pathlib import PurePosixPath as P\n"
+        "from provision.store import Store; from provision.model.layout import EnvironmentId, Layout\n"
+        "env = EnvironmentId.parse(sys.argv[2])\n"
+        "Store(Layout(P(sys.argv[1]))).publish(env, {f'lua/tensorflow/{env.version}.lua': str(env)})\n"
+    )
+    running = [subprocess.Popen([sys.executable, "-c", program, str(store.root), str(env)]) for env in envs[:2]]
+    threads = [
+        threading.Thread(target=store.publish, args=(env, {f"lua/tensorflow/{env.version}.lua": str(env)}))
+        for env in envs[2:]
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [process.wait() for process in running] == [0, 0]
+    assert store.pointers() == {f"knl/tensorflow/{env.version}": str(env) for env in envs}
+    for env in envs:
+        assert (store.root / f"modules/knl/lua/tensorflow/{env.version}.lua").read_text() == str(env)
+
+
+def test_a_user_who_looks_while_it_is_published_sees_every_module(store: Store) -> None:
+    store.publish(ENV, {"lua/t/0.lua": "x"})
+    missing, stop = [], threading.Event()
+
+    def look() -> None:
+        while not stop.is_set():
+            if not (store.root / "modules/knl/lua/t/0.lua").is_file():
+                missing.append(1)
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    for number in range(1, 6):
+        store.publish(EnvironmentId("knl", "t", str(number), "0123456789"), {f"lua/t/{number}.lua": "x"})
+    stop.set()
+    looking.join()
+    assert not missing
+
+
+# Wheels and sources
+
+
+def kept_wheel(store: Store, tmp_path: Path) -> Path:
+    """A wheel in the cache, under the key `k`."""
+    folder = tmp_path / "built"
+    folder.mkdir(exist_ok=True)
+    (folder / "horovod-0.28.1-cp311.whl").write_bytes(b"wheel")
+    store.keep_wheel(str(folder), "k", {"mpi": "mpich"})
+    return store.wheel("k")
+
+
+def test_a_wheel_is_kept_with_what_decides_its_abi(store: Store, tmp_path: Path) -> None:
+    path = kept_wheel(store, tmp_path)
+    assert path.read_bytes() == b"wheel"
+    told_of_it = read_json(path.parent / "wheel.json")
+    assert told_of_it is not None
+    assert told_of_it["abi"] == {"mpi": "mpich"}
+    assert told_of_it["sha256"] == hashlib.sha256(b"wheel").hexdigest() == sha256_of(path)
+    assert store.existing().wheels == {"k"}
+
+
+def test_the_second_wheel_of_a_key_changes_nothing(store: Store, tmp_path: Path) -> None:
+    path = kept_wheel(store, tmp_path)
+    (tmp_path / "built" / path.name).write_bytes(b"another")
+    store.keep_wheel(str(tmp_path / "built"), "k", {})
+    assert store.wheel("k").read_bytes() == b"wheel"
+
+
+@pytest.mark.parametrize("damage", ["changed", "shorter", "missing", "no json"])
+def test_a_damaged_wheel_is_told_and_not_installed(store: Store, tmp_path: Path, damage: str) -> None:
+    path = kept_wheel(store, tmp_path)
+    match damage:
+        case "changed":
+            path.write_bytes(b"whee1")
+        case "shorter":
+            path.write_bytes(b"whe")
+        case "missing":
+            path.unlink()
+        case "no json":
+            (path.parent / "wheel.json").write_text("{}")
+    with pytest.raises(StoreError, match="missing or damaged") as caught:
+        store.wheel("k")
+    assert str(path.parent) in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_a_build_that_made_no_wheel_or_several_is_told(store: Store, tmp_path: Path, count: int) -> None:
+    for number in range(count):
+        (tmp_path / f"{number}.whl").write_bytes(b"")
+    with pytest.raises(StoreError, match=f"holds {count} wheels, and should hold one"):
+        store.keep_wheel(str(tmp_path), "k", {})
+
+
+def test_a_source_is_kept_by_its_hash_alone(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "download").mkdir()
+    (tmp_path / "download" / "horovod.tar.gz").write_bytes(b"source")
+    right, path = f"sha256:{hashlib.sha256(b'source').hexdigest()}", str(store.root / "cache" / "horovod.tar.gz")
+    with pytest.raises(StoreError, match="none of the hashes of the lock") as caught:
+        store.keep_source(str(tmp_path / "download"), path, ("sha256:0",))
+    assert f"horovod.tar.gz {right}" in caught.value.evidence
+    assert not store.has_source(path, (right,))
+    store.keep_source(str(tmp_path / "download"), path, ("sha256:0", right))
+    assert store.has_source(path, (right,))
+    Path(path).write_bytes(b"changed")
+    assert not store.has_source(path, (right,))
+
+
+# Locks
+
+HOLD = (
+    "import subprocess, sys, time; from pathlib import Path, PurePosixPath\n"
+    "from provision.store import Store; from provision.model.layout import Layout\n"
+    "with Store(Layout(PurePosixPath(sys.argv[1]))).held(Path(sys.argv[2]), {'does': 'holds'}) as descriptor:\n"
+    "  child = subprocess.Popen(['sleep', '60'], pass_fds=[descriptor]) if 'child' in sys.argv else None\n"
+    "  print(child.pid if child else 0, flush=True)\n"
+    "  time.sleep(60)\n"
+)
+
+
+class Holder:
+    """Another process that holds a lock, perhaps with a child that inherited it."""
+
+    def __init__(self, store: Store, path: Path, *words: str) -> None:
+        argv = [sys.executable, "-c", HOLD, str(store.root), str(path), *words]
+        self.process = subprocess.Popen(argv, stdout=subprocess.PIPE)
+        assert self.process.stdout is not None
+        self.child = int(self.process.stdout.readline())
+
+    def kill(self) -> None:
+        """End the holder as the kernel would."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def kill_child(self) -> None:
+        """End the child too."""
+        if self.child:
+            os.kill(self.child, signal.SIGKILL)
+            self.child = 0
+
+
+@pytest.fixture
+def hold(store: Store) -> Iterator[Callable[..., Holder]]:
+    """Have other processes hold locks; they are gone after the test."""
+    holders: list[Holder] = []
+
+    def start(path: Path, *words: str) -> Holder:
+        holders.append(Holder(store, path, *words))
+        return holders[-1]
+
+    yield start
+    for holder in holders:
+        holder.kill_child()
+        holder.kill()
+        assert holder.process.stdout is not None
+        holder.process.stdout.close()
+
+
+def is_free(store: Store, path: Path) -> bool:
+    """Whether the lock can be had at once."""
+    try:
+        with store.held(path, {}, wait=False):
+            return True
+    except StoreError:
+        return False
+
+
+def test_who_holds_a_lock_is_told_to_who_comes_second(store: Store, hold: Callable[..., Holder]) -> None:
+    path = store.root / "locks" / "it.lock"
+    holder = hold(path)
+    with (
+        pytest.raises(StoreError, match=f"process {holder.process.pid}, since 20") as caught,
+        store.held(path, {}, wait=False),
+    ):
+        pass
+    assert caught.value.evidence == (f"lock: {path}",)
+    content = read_json(path)
+    assert content is not None
+    assert content["does"] == "holds"
+    assert content["host"] in caught.value.message
+
+
+def test_who_waits_is_told_once_for_whom_and_then_has_the_lock(store: Store, hold: Callable[..., Holder]) -> None:
+    path = store.root / "locks" / "it.lock"
+    holder, told_of = hold(path), []
+
+    def waiting(other: dict[str, object]) -> None:
+        told_of.append(other["pid"])
+        holder.kill()
+
+    with store.held(path, {"does": "came second"}, waiting):
+        assert told_of == [holder.process.pid]
+        content = read_json(path)
+        assert content is not None
+        assert (content["pid"], content["does"]) == (os.getpid(), "came second")
+
+
+def test_a_lock_is_free_after_its_holder_was_killed(store: Store, hold: Callable[..., Holder]) -> None:
+    path = store.root / "locks" / "it.lock"
+    holder = hold(path)
+    assert not is_free(store, path)
+    holder.kill()
+    assert is_free(store, path)
+
+
+def test_a_lock_is_not_free_while_a_child_of_its_killed_holder_lives(store: Store, hold: Callable[..., Holder]) -> None:
+    path = store.root / "locks" / "it.lock"
+    holder = hold(path, "child")
+    holder.kill()
+    assert not is_free(store, path)
+    holder.kill_child()
+    assert until(lambda: is_free(store, path))
+
+
+def test_locks_of_different_things_do_not_wait_for_each_other(store: Store) -> None:
+    with store.held(store.root / "locks" / "a", {}, wait=False):
+        assert is_free(store, store.root / "locks" / "b")
+        assert not is_free(store, store.root / "locks" / "a")
+    assert is_free(store, store.root / "locks" / "a")
+
+
+def test_a_lock_is_free_after_an_error(store: Store) -> None:
+    with pytest.raises(KeyError), store.held(store.root / "locks" / "a", {}):
+        raise KeyError
+    assert is_free(store, store.root / "locks" / "a")
+
+
+def test_a_holder_is_described_also_by_what_little_is_known() -> None:
+    full = {"user": "alice", "host": "n1", "pid": 7, "job": "42", "since": "noon"}
+    assert describe_holder(full) == "alice on n1, process 7, job 42, since noon"
+    assert describe_holder({}) == "somebody on a host, process ?, since a while"
+
+
+# A disk that is full, and one that is read-only
+
+
+def mounted(folder: Path, options: str) -> Iterator[Path]:
+    """A file system in memory, where this machine lets us."""
+    folder.mkdir()
+    if os.geteuid() != 0:
+        pytest.skip("mounting a tmpfs needs root")
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        pytest.skip(f"cannot mount a tmpfs: {done.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 1 MB."""
+    yield from mounted(tmp_path / "disk", "size=1m")
+
+
+def fill(disk: Path) -> None:
+    """Leave no block free."""
+    with (disk / "filler").open("wb", buffering=0) as file:
+        for size in (65536, 4096, 1):
+            while True:
+                try:
+                    if file.write(b"x" * size) < size:
+                        break
+                except OSError:
+                    break
+
+
+def test_a_full_disk_is_told_and_leaves_the_old_file_whole(small_disk: Path) -> None:
+    write(small_disk / "file", "old\n")
+    fill(small_disk)
+    with pytest.raises(StoreError, match="the disk is full") as caught:
+        write(small_disk / "file", "new" * 100_000)
+    assert f"`df -h {small_disk}`" in str(caught.value.hint)
+    assert (small_disk / "file").read_text() == "old\n"
+    assert files(small_disk) == ["file", "filler"]
+
+
+def test_a_full_disk_stops_a_receipt_a_wheel_and_a_source(small_disk: Path, tmp_path: Path) -> None:
+    store = store_at(small_disk)
+    (tmp_path / "built").mkdir()
+    (tmp_path / "built" / "a.whl").write_bytes(b"x" * 8192)
+    hashes = (f"sha256:{sha256_of(tmp_path / 'built' / 'a.whl')}",)
+    fill(small_disk)
+    with pytest.raises(StoreError, match="the disk is full"):
+        store.receipt(ENV, "create", {})
+    with pytest.raises(StoreError, match="the disk is full"):
+        store.keep_wheel(str(tmp_path / "built"), "k", {})
+    with pytest.raises(StoreError, match="the disk is full"):
+        store.keep_source(str(tmp_path / "built"), str(small_disk / "a.whl"), hashes)
+    assert store.existing().wheels == frozenset()
+    assert store.receipts(ENV) == frozenset()
+
+
+def test_a_root_that_is_read_only_is_told(small_disk: Path) -> None:
+    store = store_at(small_disk / "root")
+    store.receipt(ENV, "create", {})
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    assert not store.place().writable
+    assert store.receipts(ENV) == {"create"}
+    for act in (
+        lambda: store.receipt(ENV, "install", {}),
+        lambda: store.publish(ENV, {}),
+        lambda: store.remove(str(store.layout.prefix(ENV))),
+        store.make_jobs,
+    ):
+        with pytest.raises(StoreError, match="may not be written: Read-only file system") as caught:
+            act()
+        assert "PROVISION_ROOT" in str(caught.value.hint)
+
+
+# What is wrong
+
+
+def test_a_full_disk_is_told_when_a_lock_is_taken(small_disk: Path) -> None:
+    fill(small_disk)
+    with pytest.raises(StoreError, match="the disk is full"), store_at(small_disk).held(small_disk / "a.lock", {}):
+        pass
+
+
+def test_a_full_disk_is_told_when_a_generation_is_copied(small_disk: Path) -> None:
+    store = store_at(small_disk)
+    store.publish(ENV, {"lua/t/1.lua": "x" * 20_000})
+    fill(small_disk)
+    with pytest.raises(StoreError, match="the disk is full"):
+        store.publish(OTHER, {"lua/t/2.lua": "x"})
+
+
+def test_what_is_being_removed_is_no_environment(store: Store) -> None:
+    store.receipt(ENV, "create", {})
+    prefix = Path(store.layout.prefix(ENV))
+    prefix.rename(prefix.with_name(f".{prefix.name}.removed.1.abcdef"))  # where `remove` was killed
+    assert store.environments() == []
+
+
+def test_a_way_out_of_the_root_is_not_removed(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "precious").mkdir()
+    store.root.mkdir()
+    with pytest.raises(StoreError):
+        store.remove(f"{store.root}/../precious")
+
+
+def test_a_link_is_removed_and_not_what_it_points_to(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "precious").mkdir()
+    (store.root / "envs").mkdir(parents=True)
+    (store.root / "envs" / "link").symlink_to(tmp_path / "precious")
+    store.remove(str(store.root / "envs" / "link"))
+    assert list((store.root / "envs").iterdir()) == []
+    assert (tmp_path / "precious").is_dir()
+
+
+def test_a_root_below_somebody_elses_private_folder_is_told(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("becoming another user needs root")
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    (tmp_path / "private" / "x").mkdir(parents=True)
+    (tmp_path / "private").chmod(0o700)
+    program = (
+        "import os, sys; from pathlib import PurePosixPath as P; from provision.store import Store\n"
+        "from provision.model.layout import Layout\nos.setgid(65534); os.setuid(65534)\n"
+        "print(Store(Layout(P(sys.argv[1]))).place().writable)\n"
+    )
+    argv = [sys.executable, "-c", program, str(tmp_path / "private" / "x" / "root")]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.stdout == "False\n", done.stderr
+
+
+def test_a_record_is_what_was_written(store: Store) -> None:
+    write(Path(store.layout.story(ENV)) / "record.json", json.dumps({"schema": 1}))
+    assert store.record(ENV) == {"schema": 1}
