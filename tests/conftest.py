@@ -29,3 +29,8 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         if name.startswith(SCRUBBED) or name in ("NO_COLOR", "FORCE_COLOR"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("PROVISION_ROOT", str(tmp_path / "root"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Quick tests first: what takes minutes runs last."""
+    items.sort(key=lambda item: item.get_closest_marker("real") is not None)

@@ -113,7 +113,7 @@ def test_every_fault_of_a_file_is_told_at_once_with_its_key_path() -> None:
         ("archs", {}, "archs: describes no arch"),
         ("archs", ["knl"], "archs: must be a table, is ['knl']"),
         ("archs/knl", 3, "archs.knl: must be a table, is 3"),
-        ("archs/knl/mpi", None, "archs.knl.mpi: missing; a table is needed"),
+        ("archs/knl/mpi", None, "archs.knl.mpi.provider: missing; text is needed"),
         ("archs/knl/mpi/provider", "sites", "archs.knl.mpi.provider: must be one of site, pypi, is 'sites'"),
         ("archs/knl/mpi/provider", "pypi", "archs.knl.mpi.requirements: missing; with provider `pypi`"),
         ("archs/knl/mpi/famly", "mpich", "archs.knl.mpi.famly: is not a known key (did you mean `family`?)"),
