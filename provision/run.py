@@ -12,6 +12,7 @@ import os
 import select
 import signal
 import subprocess
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -73,20 +74,19 @@ def stream(
     timed_out = False
     with log.open("a", encoding="utf-8", errors="replace", buffering=1) as file:
         file.write(f"$ {' '.join(argv)}\n")
+        process: subprocess.Popen[bytes] | None = None
         try:
-            process = subprocess.Popen(
-                list(argv),
-                env=dict(environ),
-                cwd=cwd,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                pass_fds=tuple(keep_open),
-            )
-        except OSError as error:
-            raise CommandError(f"`{argv[0]}` cannot be run", evidence=[str(error)], log=str(log)) from error
-        try:
+            with interrupts_deferred():
+                process = subprocess.Popen(
+                    list(argv),
+                    env=dict(environ),
+                    cwd=cwd,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    pass_fds=tuple(keep_open),
+                )
             deadline = time.monotonic() + timeout_s if timeout_s else None
             for line in lines_of(process, deadline):
                 file.write(line + "\n")
@@ -97,13 +97,34 @@ def stream(
             if timed_out:
                 end(process)
             code = process.wait()
-        except BaseException:
-            end(process)
+        except BaseException as error:
+            if process is not None:
+                end(process)
+            elif isinstance(error, OSError):
+                raise CommandError(f"`{argv[0]}` cannot be run", evidence=[str(error)], log=str(log)) from error
             raise
         finally:
-            if process.stdout is not None:
+            if process is not None and process.stdout is not None:
                 process.stdout.close()
     return Result(argv=tuple(argv), code=code, tail=tuple(tail), timed_out=timed_out)
+
+
+@contextlib.contextmanager
+def interrupts_deferred() -> Iterator[None]:
+    """Hold Ctrl-C and SIGTERM back for a moment: between a program's start and our knowing of it, it would be left behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda seen, _: came.append(seen)) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+    for seen in came:
+        signal.raise_signal(seen)
 
 
 def lines_of(process: subprocess.Popen[bytes], deadline: float | None) -> Iterator[str]:
