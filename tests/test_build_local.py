@@ -97,7 +97,8 @@ def test_an_activated_shell_trains_under_mpiexec_and_deactivation_leaves_nothing
         ["bash", "-c", script, "bash", str(tool.root)], env=tool.env(), capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert sorted(done.stdout.split("\n")[:2]) == ["0 of 2", "1 of 2"]
+    # Some machines' network libraries talk on stdout too.
+    assert sorted(line for line in done.stdout.splitlines() if line.endswith(" of 2")) == ["0 of 2", "1 of 2"]
 
 
 def test_two_at_once_after_the_prefix_is_gone_one_builds_with_the_cached_wheel_and_one_waits(
