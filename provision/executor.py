@@ -30,6 +30,7 @@ from provision.model.plan import (
     Remove,
     SmokeTest,
     Step,
+    Unpack,
     WriteCandidate,
     WriteFile,
 )
@@ -37,6 +38,7 @@ from provision.model.site import Site
 from provision.modulefile import emit_modulefile
 from provision.run import Result, stream
 from provision.smoke_test import loaded_environment, prove, summary
+from provision.source import apply_patches, unpack
 from provision.store import Store, read_json, told, write
 
 UNPROVED = "none yet: this is a candidate"
@@ -111,6 +113,10 @@ class Executor:
                 self.store.remove(operation.path)
             case FetchSource():
                 self._fetch(operation)
+            case Unpack():
+                folder = Path(operation.folder)
+                unpack(Path(operation.path), folder)
+                apply_patches(folder, operation.patches, self.log)
             case KeepWheel():
                 self.store.keep_wheel(operation.folder, operation.key, operation.abi)
             case InstallWheel():

@@ -16,6 +16,7 @@ from provision.backends import venv
 from provision.errors import PlanError
 from provision.horovod import abi as horovod_abi
 from provision.horovod import flags as horovod_flags
+from provision.horovod.patches import Patch, select_patches
 from provision.knowledge.targets import flags_for, is_foreign, missing_features
 from provision.model.facts import Existing, Facts, MpiFacts, Place, Problem
 from provision.model.layout import EnvironmentId, Layout
@@ -55,6 +56,8 @@ class Request:
     lock: Lock
     mpi_lock: Lock | None
     build_lock: Lock
+    patches: tuple[Patch, ...]
+    """All that there are for the stack's Horovod; the plan chooses."""
     smoke_folder: str
     """Where the programs that run inside the environment stand."""
 
@@ -168,6 +171,7 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
             )
     assert horovod is not None and framework is not None  # the loop above raised otherwise
 
+    patches = select_patches(request.patches, stack.framework.version)
     mpi_name = _mpi_name(request, facts.mpi)
     environ = (*stack.environ, *arch.environ)
     identity = {
@@ -181,6 +185,7 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         "stack": stack.name,
         "framework": f"{framework.name} {framework.version}",
         "horovod": f"{horovod.version} {' '.join(horovod.hashes)}",
+        "patches": " ".join(f"{patch.name}:{patch.sha256[:12]}" for patch in patches),
         "lock": request.lock.sha256,
         "mpi lock": request.mpi_lock.sha256 if request.mpi_lock else "",
         "module": stack.module,
@@ -195,7 +200,7 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
     mpicxx = f"{prefix}/bin/{arch.mpi.cxx}" if in_prefix else facts.mpi.cxx if facts.mpi else ""
     libraries = () if in_prefix else facts.mpi.libraries if facts.mpi else ()
     runpath = horovod_flags.runpath(libraries)
-    flag_environ = horovod_flags.build_environ(cxx=facts.compiler.cxx, arch_flags=flags.flags)
+    flag_environ = horovod_flags.build_environ(cxx=facts.compiler.cxx, arch_flags=flags.flags, patches=len(patches))
     abi = horovod_abi.abi(
         source=horovod,
         framework=framework,
@@ -205,6 +210,7 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         environ=flag_environ,
         # The wrapper inside the prefix is the same wheel's in every prefix: its path does not decide the ABI.
         toolchain=horovod_flags.toolchain_file(f"{arch.mpi.cxx}" if in_prefix else mpicxx, runpath),
+        patches=patches,
     )
     recipe = venv.Recipe(
         layout=layout,
@@ -220,6 +226,7 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         flags=flag_environ,
         mpicxx=mpicxx,
         runpath=runpath,
+        patches=patches,
         abi_key=horovod_abi.key(abi),
         abi=abi,
     )
@@ -233,7 +240,7 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         environ=(("VIRTUAL_ENV", prefix), ("PROVISION_ENVIRONMENT", str(environment)), *environ),
         facts=(
             ("framework", identity["framework"]),
-            ("horovod", horovod.version),
+            ("horovod", horovod_flags.local_version(horovod.version, len(patches))),
             ("python", facts.python.version),
             ("mpi", mpi_name.split(";")[0]),
             ("compiler", f"{facts.compiler.family} {facts.compiler.version}"),
@@ -325,7 +332,12 @@ def _steps(
             "the framework before Horovod, which is compiled against it",
             venv.install(recipe),
         ),
-        ("compile", f"Horovod {recipe.horovod.version} from source", f"no wheel {recipe.abi_key} yet", ()),
+        (
+            "compile",
+            f"Horovod {horovod_flags.local_version(recipe.horovod.version, len(recipe.patches))} from source",
+            f"no wheel {recipe.abi_key} yet" + "".join(f"; {patch.name}: {patch.subject}" for patch in recipe.patches),
+            (),
+        ),
         ("horovod", "Horovod into the environment", wheel, venv.install_wheel(recipe)),
         ("bytecode", "bytecode", "else every rank compiles at every start", venv.compile_bytecode(recipe)),
         (

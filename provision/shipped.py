@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from provision.errors import ConfigError
+from provision.horovod.patches import Patch, parse_patch
 from provision.model.lock import Lock, check_lock, parse_lock
 from provision.model.reader import nearest
 from provision.model.site import Site, read_site
@@ -97,6 +98,15 @@ def load_stack(name: str) -> Stack:
     """The stack called `name`, or described by the file `name`."""
     data, path = _load("stack", name)
     return read_stack(data, str(path))
+
+
+def load_patches(horovod: str) -> tuple[Patch, ...]:
+    """Our patches to this release of Horovod, from the first folder of the search path that has any for it."""
+    for place in search_path():
+        files = sorted((place / "patches" / f"horovod-{horovod}").glob("*.patch"))
+        if files:
+            return tuple(parse_patch(file.name, file.read_text(encoding="utf-8")) for file in files)
+    return ()
 
 
 def lock_name(requirements: str, minor: str) -> str:

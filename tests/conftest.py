@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
 pytest_plugins = ["parts.fixtures", "golden_files"]
+
+# A script in the background starts its programs with Ctrl-C ignored, and what they start inherits that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SCRUBBED = (
     "PROVISION_",

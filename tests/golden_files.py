@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from provision.horovod.patches import Patch, parse_patch
 from provision.model.facts import CompilerFacts, Cpu, Facts, Interpreter, MpiFacts, Place
 from provision.model.lock import Lock, lock_header, parse_lock
 from provision.model.site import Site, read_site
@@ -40,6 +41,18 @@ def golden(request: pytest.FixtureRequest) -> Golden:
         assert text == path.read_text(encoding="utf-8"), f"{path} differs; `pytest --update-golden`, then `git diff`"
 
     return hold
+
+
+def patch(name: str, versions: str) -> Patch:
+    """A patch of one line."""
+    head = (
+        f"Subject: what {name} is for\nApplies-To: tensorflow{versions}\nBreaks-Without: error: no\nProved-By: a test\n"
+    )
+    return parse_patch(name, f"{head}\n--- a/file.txt\n+++ b/file.txt\n@@ -1,1 +1,1 @@\n-old\n+new\n")
+
+
+PATCH_OF_ALL = patch("0001-all.patch", ">=1.15")
+PATCH_OF_THE_NEWEST = patch("0002-newest.patch", ">=2.19")
 
 
 def lock_of(name: str, *pins: str) -> Lock:
@@ -123,6 +136,7 @@ def request_for(site: Site) -> Request:
         lock=lock_of("tensorflow-2.15.1", "horovod==0.28.1", "numpy==1.26.4", "tensorflow-cpu==2.15.1"),
         mpi_lock=lock_of("mpich-5.0.2", "mpich==5.0.2") if arch.mpi.provider == "pypi" else None,
         build_lock=lock_of("build", "cmake==3.31.10", "ninja==1.13.0"),
+        patches=(PATCH_OF_THE_NEWEST, PATCH_OF_ALL),
         smoke_folder="/site/provision/smoke",
     )
 

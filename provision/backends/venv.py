@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from provision.horovod.flags import CMAKE_WRAPPER, toolchain_file
+from provision.horovod.patches import Patch
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.lock import Lock, Pin
 from provision.model.plan import (
@@ -18,7 +19,9 @@ from provision.model.plan import (
     InstallWheel,
     KeepWheel,
     Operation,
+    PatchFile,
     Remove,
+    Unpack,
     WriteFile,
 )
 
@@ -41,6 +44,7 @@ class Recipe:
     flags: Mapping[str, str]
     mpicxx: str
     runpath: tuple[str, ...]
+    patches: tuple[Patch, ...]
     abi_key: str
     abi: Mapping[str, object]
 
@@ -123,7 +127,7 @@ def compile_wheel(recipe: Recipe) -> tuple[Operation, ...]:
         WriteFile(path=str(build / "build.txt"), text=recipe.build_lock.without("horovod")),
         WriteFile(path=str(build / "toolchain.cmake"), text=toolchain_file(recipe.mpicxx, recipe.runpath)),
         WriteFile(path=str(build / "cmake"), text=CMAKE_WRAPPER, executable=True),
-        WriteFile(path=str(build / "tmp" / "README"), text="pip unpacks and compiles Horovod here\n"),
+        WriteFile(path=str(build / "tmp" / "README"), text="where pip and the compilers put what is temporary\n"),
         FetchSource(
             path=str(source),
             hashes=recipe.horovod.hashes,
@@ -142,10 +146,15 @@ def compile_wheel(recipe: Recipe) -> tuple[Operation, ...]:
             )
         ),
         Command(argv=install_argv(recipe, str(tools / "bin" / "python"), str(build / "build.txt"))),
+        Unpack(
+            path=str(source),
+            folder=str(build / "horovod"),
+            patches=tuple(PatchFile(name=one.name, subject=one.subject, text=one.text) for one in recipe.patches),
+        ),
         Command(
             argv=(
                 *(*pip, "wheel", "--verbose", "--no-deps", "--no-build-isolation", "--no-cache-dir", "--no-index"),
-                *("--wheel-dir", str(build / "wheel"), str(source)),
+                *("--wheel-dir", str(build / "wheel"), str(build / "horovod")),
             ),
             path=(str(tools / "bin"), str(recipe.prefix / "bin")),
             environ=tuple(sorted(environ.items())),

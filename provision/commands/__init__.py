@@ -85,6 +85,7 @@ class Target:
             lock=shipped.load_lock(self.stack.name, minor),
             mpi_lock=shipped.load_lock(mpi, minor) if mpi else None,
             build_lock=shipped.load_lock("build", minor),
+            patches=shipped.load_patches(self.stack.horovod),
             smoke_folder=str(shipped.PACKAGE / "smoke"),
         )
 

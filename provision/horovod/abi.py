@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from provision.horovod.patches import Patch
 from provision.model.lock import Pin
 
 
@@ -18,6 +19,7 @@ def abi(
     mpi: str,
     environ: Mapping[str, str],
     toolchain: str,
+    patches: Sequence[Patch],
 ) -> dict[str, object]:
     """What decides a wheel's ABI, as data: kept beside the wheel, and hashed for its key.
 
@@ -31,6 +33,7 @@ def abi(
         "mpi": mpi,
         "environ": dict(sorted(environ.items())),
         "toolchain": toolchain,
+        "patches": [f"{patch.name} sha256:{patch.sha256}" for patch in patches],
     }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os.path
 
 
-def build_environ(*, cxx: str, arch_flags: str) -> dict[str, str]:
+def build_environ(*, cxx: str, arch_flags: str, patches: int = 0) -> dict[str, str]:
     """The environment variables that configure a CPU build with TensorFlow and MPI, and with nothing else.
 
     `cxx` is a path. Without `HOROVOD_WITH_MPI` and `HOROVOD_WITH_TENSORFLOW` a build that cannot find
@@ -25,7 +25,13 @@ def build_environ(*, cxx: str, arch_flags: str) -> dict[str, str]:
         "HOROVOD_CPU_OPERATIONS": "MPI",
         "HOROVOD_BUILD_ARCH_FLAGS": arch_flags,
         "CXX": cxx,
+        **({"HOROVOD_LOCAL_VERSION": f"provision.{patches}"} if patches else {}),
     }
+
+
+def local_version(version: str, patches: int) -> str:
+    """The wheel's version: a source that we changed says so, and by how many patches."""
+    return f"{version}+provision.{patches}" if patches else version
 
 
 def toolchain_file(mpicxx: str, runpath: tuple[str, ...]) -> str:

@@ -61,6 +61,24 @@ class FetchSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PatchFile:
+    """A patch to apply: its file's name, what it is for, and its whole text."""
+
+    name: str
+    subject: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unpack:
+    """Unpack the source package at `path` into `folder`, and apply these patches in order."""
+
+    path: str
+    folder: str
+    patches: tuple[PatchFile, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeepWheel:
     """Move the one wheel in `folder` to the cache of wheels, with what decides its ABI beside it."""
 
@@ -123,6 +141,7 @@ Operation = (
     | WriteFile
     | Remove
     | FetchSource
+    | Unpack
     | KeepWheel
     | InstallWheel
     | Inspect

@@ -6,11 +6,11 @@ if [ -n "${PROVISION_ENVIRONMENT+set}" ]; then _provision_old_PROVISION_ENVIRONM
 if [ -n "${PYTHONNOUSERSITE+set}" ]; then _provision_old_PYTHONNOUSERSITE="$PYTHONNOUSERSITE"; else unset _provision_old_PYTHONNOUSERSITE; fi
 if [ -n "${OMP_NUM_THREADS+set}" ]; then _provision_old_OMP_NUM_THREADS="$OMP_NUM_THREADS"; else unset _provision_old_OMP_NUM_THREADS; fi
 if [ -n "${PATH+set}" ]; then _provision_old_PATH="$PATH"; else unset _provision_old_PATH; fi
-export VIRTUAL_ENV=/site/root/envs/haswell/tensorflow/2.15.1-649ac2c01f
-export PROVISION_ENVIRONMENT=haswell/tensorflow/2.15.1-649ac2c01f
+export VIRTUAL_ENV=/site/root/envs/haswell/tensorflow/2.15.1-e9472483d6
+export PROVISION_ENVIRONMENT=haswell/tensorflow/2.15.1-e9472483d6
 export PYTHONNOUSERSITE=1
 export OMP_NUM_THREADS=32
-export PATH=/site/root/envs/haswell/tensorflow/2.15.1-649ac2c01f/bin"${PATH:+:$PATH}"
+export PATH=/site/root/envs/haswell/tensorflow/2.15.1-e9472483d6/bin"${PATH:+:$PATH}"
 provision_deactivate() {
   if [ -n "${_provision_old_VIRTUAL_ENV+set}" ]; then export VIRTUAL_ENV="$_provision_old_VIRTUAL_ENV"; else unset VIRTUAL_ENV; fi
   unset _provision_old_VIRTUAL_ENV

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Written by `provision job build --site cluster --arch haswell`. Submit it with `sbatch`.
-# It builds haswell/tensorflow/2.15.1-649ac2c01f on a node of the arch, against the plan at its end: where the node
+# It builds haswell/tensorflow/2.15.1-e9472483d6 on a node of the arch, against the plan at its end: where the node
 # differs from that plan, it stops and says how.
 #SBATCH --job-name=provision-haswell-tensorflow-2.15.1
 #SBATCH --output=/site/root/jobs/provision-haswell-tensorflow-2.15.1-%j.out
@@ -22,7 +22,7 @@ export SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt
 exec /site/provision/bin/python -m provision build --site /site/sites/cluster.toml --arch haswell --stack tensorflow-2.15.1 \
   --events /site/root/jobs/provision-haswell-tensorflow-2.15.1-"$SLURM_JOB_ID".events.jsonl --plan - <<'PROVISION_PLAN'
 {
- "environment": "haswell/tensorflow/2.15.1-649ac2c01f",
+ "environment": "haswell/tensorflow/2.15.1-e9472483d6",
  "identity": {
   "recipe": "1",
   "arch": "haswell",
@@ -34,6 +34,7 @@ exec /site/provision/bin/python -m provision build --site /site/sites/cluster.to
   "stack": "tensorflow-2.15.1",
   "framework": "tensorflow-cpu 2.15.1",
   "horovod": "0.28.1 sha256:055a93c632729a369e78d864f111656fb845ecc9fed4991b7d0f3efaabacec7c",
+  "patches": "0001-all.patch:ca98d53c0016",
   "lock": "bb3b8799b3fb89a06b71305563700c7f35613aa4430db26778ac1a9ddbded320",
   "mpi lock": "",
   "module": "tensorflow/2.15.1",

@@ -1,0 +1,77 @@
+"""Our patches to Horovod's source: read, and chosen by the framework's version. Pure.
+
+A patch is a unified diff with a head that says what breaks without it, for which TensorFlow, and how it was proved:
+
+    Subject: one line
+    Applies-To: tensorflow>=2.16
+    Breaks-Without: the error text, or the silent fault
+    Proved-By: how
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from provision.errors import ConfigError
+
+NEEDED = ("Subject", "Applies-To", "Breaks-Without", "Proved-By")
+FIELD = re.compile(r"^([A-Z][A-Za-z-]+): *(.*(?:\n[ \t]+.*)*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patch:
+    """One concern. `applies_to` is a PEP 440 specifier set over the TensorFlow version; `name` is the file's."""
+
+    name: str
+    subject: str
+    applies_to: str
+    breaks_without: str
+    text: str
+
+    @property
+    def sha256(self) -> str:
+        """Of the whole file."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+def parse_patch(name: str, text: str) -> Patch:
+    """The patch in a file.
+
+    Raises:
+        ConfigError: its head lacks a field, or its range is none; every fault is listed.
+    """
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    head = text.split("\n--- ", 1)[0]
+    fields = {key: " ".join(value.split()) for key, value in FIELD.findall(head)}
+    faults = [f"no `{key}:` in its head" for key in NEEDED if not fields.get(key)]
+    framework, _, versions = re.sub(r"\s", "", fields.get("Applies-To", "")).partition("tensorflow")
+    try:
+        SpecifierSet(versions)
+    except InvalidSpecifier as error:
+        faults.append(f"Applies-To: {error}")
+    if framework:
+        faults.append(f"Applies-To: `{fields['Applies-To']}` does not begin with `tensorflow`")
+    if faults:
+        raise ConfigError(f"`{name}` is not a patch of ours", evidence=faults)
+    return Patch(
+        name=name,
+        subject=fields["Subject"],
+        applies_to=versions,
+        breaks_without=fields["Breaks-Without"],
+        text=text,
+    )
+
+
+def select_patches(patches: Sequence[Patch], tensorflow: str) -> tuple[Patch, ...]:
+    """The patches that this version of TensorFlow needs, in the order in which they apply."""
+    from packaging.specifiers import SpecifierSet
+
+    return tuple(
+        patch
+        for patch in sorted(patches, key=lambda one: one.name)
+        if SpecifierSet(patch.applies_to).contains(tensorflow, prereleases=True)
+    )

@@ -1,0 +1,68 @@
+"""A source package on disk: unpacked, and patched."""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from provision.errors import CommandError
+from provision.model.plan import PatchFile
+from provision.store import told
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpack a source package into `folder`, without the one folder that everything in it stands in.
+
+    Raises:
+        CommandError: it is damaged, or would write outside of `folder`.
+        StoreError: the disk is full.
+    """
+    try:
+        folder.mkdir(parents=True)
+        with tarfile.open(archive) as tar:
+            for member in tar.getmembers():
+                _, _, name = member.name.partition("/")
+                if name and (member.isfile() or member.isdir()):
+                    member.name = name
+                    if sys.version_info >= (3, 12) or hasattr(tarfile, "data_filter"):
+                        tar.extract(member, folder, filter="data")
+                    elif ".." not in Path(name).parts and not Path(name).is_absolute():
+                        tar.extract(member, folder)
+    except tarfile.TarError as error:
+        raise CommandError(
+            f"`{archive}` cannot be unpacked", evidence=[str(error)], hint=f"`rm {archive}`, then build again"
+        ) from error
+    except OSError as error:
+        raise told(error, folder) from error
+
+
+def apply_patches(folder: Path, patches: Sequence[PatchFile], log: Path) -> None:
+    """Apply patches to an unpacked source, in order. What patch-ng says goes to the log.
+
+    Raises:
+        CommandError: one does not fit; it is named, with what it would change.
+    """
+    import patch_ng
+
+    words = io.StringIO()
+    handler = logging.StreamHandler(words)
+    patch_ng.logger.addHandler(handler)
+    try:
+        for patch in patches:
+            words.write(f"$ patch {patch.name}\n")
+            parsed = patch_ng.fromstring(patch.text.encode())
+            if not parsed or parsed.errors or not parsed.apply(strip=1, root=str(folder)):
+                raise CommandError(
+                    f"the source does not fit our patch `{patch.name}`",
+                    evidence=[patch.subject, *words.getvalue().splitlines()[-6:]],
+                    hint="the patch was made for another release of Horovod: see the head of the patch",
+                    log=str(log),
+                )
+    finally:
+        patch_ng.logger.removeHandler(handler)
+        with log.open("a", encoding="utf-8") as file:
+            file.write(words.getvalue())
