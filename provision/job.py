@@ -17,8 +17,8 @@ from provision.events import Event, Listener, parse_event
 from provision.knowledge.failures import explain, telling
 from provision.model.plan import Plan
 from provision.model.reader import VARIABLE
-from provision.planner import Request
 from provision.render import render
+from provision.request import Request
 from provision.run import capture
 from provision.schedulers import slurm
 from provision.store import Store, write

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal
 
@@ -16,11 +15,10 @@ from provision.backends import venv
 from provision.errors import PlanError
 from provision.horovod import abi as horovod_abi
 from provision.horovod import flags as horovod_flags
-from provision.horovod.patches import Patch, select_patches
-from provision.knowledge.targets import flags_for, is_foreign, missing_features
-from provision.model.facts import Existing, Facts, MpiFacts, Place, Problem
+from provision.horovod.patches import select_patches
+from provision.knowledge.targets import flags_for
+from provision.model.facts import Existing, Facts, MpiFacts
 from provision.model.layout import EnvironmentId, Layout
-from provision.model.lock import Lock
 from provision.model.modulefile import Modulefile
 from provision.model.plan import (
     Action,
@@ -35,114 +33,11 @@ from provision.model.plan import (
     WriteCandidate,
     fingerprint,
 )
-from provision.model.site import Arch, Site
-from provision.model.stack import Stack
+from provision.preflight import raise_problems
+from provision.request import Request
 
 # Raised when the steps change in a way that makes a different environment of the same inputs.
 RECIPE = "1"
-
-# A TensorFlow environment, its build folder and its wheel, with room to spare (measured: 1.4 GB and 23,000 files).
-NEEDED_BYTES = 3_000_000_000
-NEEDED_INODES = 40_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What somebody asked for, with the files it names already read."""
-
-    site: Site
-    arch: Arch
-    stack: Stack
-    lock: Lock
-    mpi_lock: Lock | None
-    build_lock: Lock
-    patches: tuple[Patch, ...]
-    """All that there are for the stack's Horovod; the plan chooses."""
-    smoke_folder: str
-    """Where the programs that run inside the environment stand."""
-
-
-def raise_problems(problems: tuple[Problem, ...]) -> None:
-    """Raise one `PlanError` for everything that stands in the way: the first is the message, the rest its evidence."""
-    if not problems:
-        return
-    first, rest = problems[0], problems[1:]
-    evidence = [*first.evidence]
-    for problem in rest:
-        evidence += [f"also: {problem.message}", *(f"  {line}" for line in problem.evidence)]
-        if problem.hint:
-            evidence.append(f"  hint: {problem.hint}")
-    raise PlanError(first.message, evidence=evidence, hint=first.hint)
-
-
-def cpu_problem(request: Request, facts: Facts) -> Problem | None:
-    """Why this machine's CPU cannot run what is built for the arch, if it cannot."""
-    target = facts.cpu.target if request.arch.target == "native" else request.arch.target
-    foreign, missing = is_foreign(target, facts.cpu.target), missing_features(target, facts.cpu.features)
-    if not foreign and not missing:
-        return None
-    hint = f"set `archs.{request.arch.name}.target` in `{request.site.origin}` to what the node has"
-    if request.site.scheduler.name != "none" and facts.job is None:
-        hint = f"build on a node of the arch: `{_submit(request)}`"
-    return Problem(
-        subject="cpu",
-        message=f"the CPU of `{facts.host}` cannot run what is built for `{target}`",
-        evidence=(*(() if foreign else (f"it lacks: {' '.join(missing)}",)), f"it is: {facts.cpu.target}"),
-        hint=hint,
-    )
-
-
-def _submit(request: Request) -> str:
-    return f"provision build --site {request.site.name} --arch {request.arch.name} --submit"
-
-
-def blockers(request: Request, facts: Facts) -> tuple[Problem, ...]:
-    """What stops this machine from building the environment itself, though it can plan it."""
-    problem = cpu_problem(request, facts)
-    found = [problem] if problem else []
-    if request.site.scheduler.name != "none" and facts.job is None:
-        name = request.site.scheduler.name
-        found.append(
-            Problem(
-                subject="job",
-                message=f"site `{request.site.name}` builds inside a {name} job, and this is none",
-                hint=f"`{_submit(request)}`",
-            )
-        )
-    return (*found, *place_problems(facts.place))
-
-
-def place_problems(place: Place) -> tuple[Problem, ...]:
-    """Whether the file system of the root can take an environment."""
-    elsewhere = "`export PROVISION_ROOT=…` to another file system"
-    if not place.writable:
-        return (
-            Problem(
-                subject="root",
-                message=f"`{place.path}` cannot be written",
-                hint="`export PROVISION_ROOT=…` to a folder of yours, or set `root` in the site's file",
-            ),
-        )
-    found = []
-    if place.free_bytes < NEEDED_BYTES:
-        left, need = f"{place.free_bytes / 1e9:.1f} GB", f"{NEEDED_BYTES / 1e9:.0f} GB"
-        found.append(
-            Problem(
-                subject="root",
-                message=f"the file system of `{place.path}` has {left} left; an environment needs {need}",
-                hint=f"`df -h {place.path}`; free some, or {elsewhere}",
-            )
-        )
-    if place.free_inodes is not None and place.free_inodes < NEEDED_INODES:
-        left, need = str(place.free_inodes), str(NEEDED_INODES)
-        found.append(
-            Problem(
-                subject="root",
-                message=f"the file system of `{place.path}` has {left} inodes left; an environment needs {need}",
-                hint=f"`df -i {place.path}`; free some, or {elsewhere}",
-            )
-        )
-    return tuple(found)
 
 
 def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:

@@ -17,7 +17,7 @@ from provision.model.facts import CompilerFacts, Cpu, Facts, Interpreter, MpiFac
 from provision.model.lock import Lock, lock_header, parse_lock
 from provision.model.site import Site, read_site
 from provision.model.stack import Stack, read_stack
-from provision.planner import Request
+from provision.request import Request
 
 FOLDER = Path(__file__).with_name("golden")
 Golden = Callable[[str, str], None]

@@ -15,7 +15,9 @@ from provision.horovod.flags import build_environ
 from provision.model.facts import Cpu, Existing, Facts, Interpreter, Place, Problem
 from provision.model.plan import Command, InstallWheel, Plan, Step, WriteFile, differences, fingerprint
 from provision.model.site import Site
-from provision.planner import NEEDED_BYTES, NEEDED_INODES, Request, blockers, make_plan, place_problems
+from provision.planner import make_plan
+from provision.preflight import NEEDED_BYTES, NEEDED_INODES, blockers, place_problems
+from provision.request import Request
 
 STEPS = ("create", "install", "compile", "horovod", "bytecode", "inspect", "candidate", "smoke", "publish")
 BEFORE_PUBLISH = frozenset(STEPS) - {"compile", "publish"}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from provision.model.layout import EnvironmentId
     from provision.model.site import Arch, Site
     from provision.model.stack import Stack
-    from provision.planner import Request
+    from provision.request import Request
     from provision.store import Store
 
 
@@ -72,7 +72,8 @@ class Target:
         """The request, with the locks for the Python that was found."""
         from provision import shipped
         from provision.knowledge.targets import known_target
-        from provision.planner import Request, raise_problems
+        from provision.preflight import raise_problems
+        from provision.request import Request
 
         raise_problems(facts.problems)
         assert facts.python is not None  # a problem says so otherwise

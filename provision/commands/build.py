@@ -38,7 +38,8 @@ def run(args: argparse.Namespace) -> Outcome:
     """Build, or have it built."""
     if args.submit:
         return _submit(args)
-    from provision.planner import blockers, make_plan, raise_problems
+    from provision.planner import make_plan
+    from provision.preflight import blockers, raise_problems
 
     expected = _expected(args.plan)
     target = read_target(args)
@@ -138,7 +139,8 @@ def _tool() -> str:
 
 def _submit(args: argparse.Namespace) -> Outcome:
     from provision.job import build_job, follow, submit
-    from provision.planner import make_plan, place_problems, raise_problems
+    from provision.planner import make_plan
+    from provision.preflight import place_problems, raise_problems
 
     if args.plan or args.events:
         raise ConfigError("`--submit` makes its own plan", hint="leave out `--plan` and `--events`")

@@ -108,7 +108,7 @@ def _scheduler(site: Site) -> list[Finding]:
 
 def _root(site: Site) -> list[Finding]:
     """Whether the root can take an environment."""
-    from provision.planner import place_problems
+    from provision.preflight import place_problems
 
     place = read_store(site).place()
     problems = place_problems(place)
@@ -126,7 +126,7 @@ def _arch(target: Target) -> list[Finding]:
     from pathlib import Path
 
     from provision.knowledge.data import choose_data
-    from provision.planner import cpu_problem
+    from provision.preflight import cpu_problem
 
     arch, facts = target.arch, target.observe()
     group = f"arch {arch.name}"

@@ -17,7 +17,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """Plan and show."""
     from provision.model.plan import Plan
-    from provision.planner import blockers, make_plan
+    from provision.planner import make_plan
+    from provision.preflight import blockers
 
     target = read_target(args)
     facts = target.observe()

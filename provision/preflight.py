@@ -1,0 +1,95 @@
+"""What stands in the way of a build, all of it at once, each with its fix. Pure: it judges facts."""
+
+from __future__ import annotations
+
+from provision.errors import PlanError
+from provision.knowledge.targets import is_foreign, missing_features
+from provision.model.facts import Facts, Place, Problem
+from provision.request import Request
+
+# A TensorFlow environment, its build folder and its wheel, with room to spare (measured: 1.4 GB and 23,000 files).
+NEEDED_BYTES = 3_000_000_000
+NEEDED_INODES = 40_000
+
+
+def raise_problems(problems: tuple[Problem, ...]) -> None:
+    """Raise one `PlanError` for everything that stands in the way: the first is the message, the rest its evidence."""
+    if not problems:
+        return
+    first, rest = problems[0], problems[1:]
+    evidence = [*first.evidence]
+    for problem in rest:
+        evidence += [f"also: {problem.message}", *(f"  {line}" for line in problem.evidence)]
+        if problem.hint:
+            evidence.append(f"  hint: {problem.hint}")
+    raise PlanError(first.message, evidence=evidence, hint=first.hint)
+
+
+def cpu_problem(request: Request, facts: Facts) -> Problem | None:
+    """Why this machine's CPU cannot run what is built for the arch, if it cannot."""
+    target = facts.cpu.target if request.arch.target == "native" else request.arch.target
+    foreign, missing = is_foreign(target, facts.cpu.target), missing_features(target, facts.cpu.features)
+    if not foreign and not missing:
+        return None
+    hint = f"set `archs.{request.arch.name}.target` in `{request.site.origin}` to what the node has"
+    if request.site.scheduler.name != "none" and facts.job is None:
+        hint = f"build on a node of the arch: `{_submit(request)}`"
+    return Problem(
+        subject="cpu",
+        message=f"the CPU of `{facts.host}` cannot run what is built for `{target}`",
+        evidence=(*(() if foreign else (f"it lacks: {' '.join(missing)}",)), f"it is: {facts.cpu.target}"),
+        hint=hint,
+    )
+
+
+def _submit(request: Request) -> str:
+    return f"provision build --site {request.site.name} --arch {request.arch.name} --submit"
+
+
+def blockers(request: Request, facts: Facts) -> tuple[Problem, ...]:
+    """What stops this machine from building the environment itself, though it can plan it."""
+    problem = cpu_problem(request, facts)
+    found = [problem] if problem else []
+    if request.site.scheduler.name != "none" and facts.job is None:
+        name = request.site.scheduler.name
+        found.append(
+            Problem(
+                subject="job",
+                message=f"site `{request.site.name}` builds inside a {name} job, and this is none",
+                hint=f"`{_submit(request)}`",
+            )
+        )
+    return (*found, *place_problems(facts.place))
+
+
+def place_problems(place: Place) -> tuple[Problem, ...]:
+    """Whether the file system of the root can take an environment."""
+    elsewhere = "`export PROVISION_ROOT=…` to another file system"
+    if not place.writable:
+        return (
+            Problem(
+                subject="root",
+                message=f"`{place.path}` cannot be written",
+                hint="`export PROVISION_ROOT=…` to a folder of yours, or set `root` in the site's file",
+            ),
+        )
+    found = []
+    if place.free_bytes < NEEDED_BYTES:
+        left, need = f"{place.free_bytes / 1e9:.1f} GB", f"{NEEDED_BYTES / 1e9:.0f} GB"
+        found.append(
+            Problem(
+                subject="root",
+                message=f"the file system of `{place.path}` has {left} left; an environment needs {need}",
+                hint=f"`df -h {place.path}`; free some, or {elsewhere}",
+            )
+        )
+    if place.free_inodes is not None and place.free_inodes < NEEDED_INODES:
+        left, need = str(place.free_inodes), str(NEEDED_INODES)
+        found.append(
+            Problem(
+                subject="root",
+                message=f"the file system of `{place.path}` has {left} inodes left; an environment needs {need}",
+                hint=f"`df -i {place.path}`; free some, or {elsewhere}",
+            )
+        )
+    return tuple(found)
