@@ -27,6 +27,7 @@ VERBS = (
     ("lock", "compile requirements/*.in to locks with hashes (needs the network)"),
     ("plan", "every step of a build, why, and what it would reuse; touches nothing"),
     ("build", "build an environment, prove it, publish its module"),
+    ("test", "prove a published environment again"),
     ("job", "write a build job's script, or follow a job"),
     ("list", "the environments of a site"),
     ("show", "the story of one environment"),

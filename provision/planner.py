@@ -33,6 +33,8 @@ from provision.model.plan import (
     WriteCandidate,
     fingerprint,
 )
+from provision.model.site import Arch
+from provision.model.stack import Stack
 from provision.preflight import raise_problems
 from provision.request import Request
 
@@ -152,15 +154,7 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         mpi_libraries=libraries or (f"{prefix}/lib/libmpi.so",),
         allowed=(prefix, *_roots(facts)),
     )
-    smoke = SmokeTest(
-        program=f"{request.smoke_folder}/{stack.smoke_program}.py",
-        launcher=arch.launcher,
-        mpiexec=f"{prefix}/bin/mpiexec" if in_prefix else "mpiexec",
-        nodes=arch.smoke.nodes,
-        ranks_per_node=arch.smoke.ranks_per_node,
-        timeout_s=arch.smoke.timeout_s,
-        training=stack.training,
-    )
+    smoke = smoke_test(arch, stack, request.smoke_folder, prefix)
     inspect = Inspect(
         command=Command(argv=(recipe.prefix_python, f"{request.smoke_folder}/inspect_env.py")), expectation=expectation
     )
@@ -175,6 +169,19 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         steps=_steps(
             recipe, inspect, smoke, existing, json.dumps(identity, indent=1) + "\n", f"{arch_name}/{stack.module}"
         ),
+    )
+
+
+def smoke_test(arch: Arch, stack: Stack, smoke_folder: str, prefix: str) -> SmokeTest:
+    """The proof of an environment at `prefix`: the stack's program, in the shape and by the launcher of the arch."""
+    return SmokeTest(
+        program=f"{smoke_folder}/{stack.smoke_program}.py",
+        launcher=arch.launcher,
+        mpiexec=f"{prefix}/bin/mpiexec" if arch.mpi.provider == "pypi" else "mpiexec",
+        nodes=arch.smoke.nodes,
+        ranks_per_node=arch.smoke.ranks_per_node,
+        timeout_s=arch.smoke.timeout_s,
+        training=stack.training,
     )
 
 

@@ -89,15 +89,17 @@ def prove(
     log: Path,
     listen: Listener,
     keep_open: tuple[int, ...] = (),
+    into: Path | None = None,
 ) -> Proof:
-    """Train, and judge. The verdict is written to the environment's `.provision/verdict.json`, whatever it is.
+    """Train, and judge. The verdict is written to `into` (default: the environment's `.provision`), whatever it is.
 
     Raises:
         SmokeTestError: the launcher failed and no rank reported.
     """
     data = choose_data(Path(store.layout.data), smoke.program)
     training = next(one for one in smoke.training if one.data == data.name)
-    out = Path(store.layout.story(env)) / "smoke"
+    into = into or Path(store.layout.story(env))
+    out = into / "smoke"
     store.remove(str(out))
     out.mkdir(parents=True)
     program = (
@@ -140,7 +142,7 @@ def prove(
     verdict = judge(reports, ranks=ranks, min_accuracy=training.min_accuracy, nodes=smoke.nodes)
     modules = tuple(filter(None, environ.get("LOADEDMODULES", "").split(":")))
     proof = Proof(verdict=verdict, data=data.name, argv=argv, modules=modules, seconds=time.monotonic() - began)
-    write(Path(store.layout.story(env)) / "verdict.json", json.dumps(proof.to_dict(), indent=1) + "\n")
+    write(into / "verdict.json", json.dumps(proof.to_dict(), indent=1) + "\n")
     if not verdict.passed or result.code:
         raise failed(verdict, result.code, result.timed_out, smoke, telling(result.tail), str(log))
     return proof

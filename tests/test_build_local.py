@@ -79,6 +79,14 @@ def test_the_same_plan_again_does_nothing_and_says_so(tool: Tool) -> None:
     assert {step["action"] for step in steps} == {"keep"}
 
 
+def test_a_published_environment_is_proved_again(tool: Tool, environment: str) -> None:
+    """Through its published activation; the verdict is kept beside the first one."""
+    result = tool.json("test", environment)["result"]
+    assert result["verdict"]["passed"] is True
+    assert (Path(result["folder"]) / "verdict.json").is_file()
+    assert json.loads(tool.good("show", environment, "--json"))["result"]["verdict"]["date"]
+
+
 def test_an_activated_shell_trains_under_mpiexec_and_deactivation_leaves_nothing(tool: Tool, environment: str) -> None:
     """What a user of a machine without modules types."""
     script = f"""
