@@ -37,7 +37,7 @@ VERBS = (
 
 
 class Terminated(KeyboardInterrupt):
-    """The scheduler or somebody else asked us to end (SIGTERM)."""
+    """The scheduler or somebody else asked us to end (SIGTERM), or the terminal is gone (SIGHUP)."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -89,7 +89,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     command = importlib.import_module(f"provision.commands.{verb}")
     one = verb_parser(verb, verbs[verb])
     command.add_arguments(one)
-    signal.signal(signal.SIGTERM, _terminated)
+    # What we make is for others to read, whatever the caller's umask (PBS starts jobs with 0077); a group's stays.
+    os.umask(os.umask(0o022) & 0o022)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+            signal.signal(number, _terminated)
     as_json = "--json" in words
 
     def wrong(message: str) -> NoReturn:
@@ -118,7 +122,7 @@ def _run(verb: str, run: object, args: argparse.Namespace) -> int:
     except ProvisionError as error:
         return _tell(verb, error, args.json)
     except KeyboardInterrupt as stop:
-        word = "ended by SIGTERM" if isinstance(stop, Terminated) else "interrupted"
+        word = "ended by a signal" if isinstance(stop, Terminated) else "interrupted"
         told = Interruption(
             f"{word}; what was done is kept", hint="run the same command again: it goes on where it stopped"
         )

@@ -66,6 +66,10 @@ class JobError(ProvisionError):
         super().__init__(message, **rest)  # type: ignore[arg-type]
         self.state = state
 
+    def to_dict(self) -> dict[str, object]:
+        """The error with the scheduler's word."""
+        return {**super().to_dict(), "state": self.state}
+
 
 class Interruption(ProvisionError):
     """Somebody pressed Ctrl-C, or asked us to end."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import time
@@ -24,6 +25,7 @@ from provision.model.plan import (
     Inspect,
     InstallWheel,
     KeepWheel,
+    MakeReadable,
     Operation,
     Plan,
     Publish,
@@ -41,6 +43,7 @@ from provision.smoke_test import loaded_environment, prove, summary
 from provision.source import apply_patches, unpack
 from provision.store import Store, read_json, told, write
 
+COMPILER_ERROR = re.compile(r"^\s*\S+:\d+:\d+: (fatal )?error: ")
 UNPROVED = "none yet: this is a candidate"
 
 
@@ -64,7 +67,7 @@ class Executor:
         Raises:
             ProvisionError: the first step that failed; what is done is kept, and nothing is published.
         """
-        os.umask(0o022)  # PBS starts jobs with 0077, and then no colleague can read what was built
+        self.store.sweep(self.plan.prefix)
         for step in self.plan.steps:
             if step.action == "create":
                 self._step(step)
@@ -123,6 +126,8 @@ class Executor:
                 wheel = self.store.wheel(operation.key)
                 self.findings["wheel"] = {"key": operation.key, "file": wheel.name}
                 self._command(Command(argv=(*operation.command.argv, str(wheel))))
+            case MakeReadable():
+                self.store.make_readable(operation.path)
             case Inspect():
                 self._inspect(operation)
             case WriteCandidate():
@@ -141,7 +146,6 @@ class Executor:
             command.argv,
             environ=environ,
             log=self.log,
-            cwd=command.cwd,
             keep_open=(self.lock,),
             on_line=lambda line: self.listen(Event(kind="progress", step=name, text=line)),
         )
@@ -151,11 +155,12 @@ class Executor:
 
     def _command_error(self, result: Result) -> CommandError:
         known = explain(result.tail)
+        compiler = next((line.strip() for line in result.tail if COMPILER_ERROR.search(line)), None)
         what = f"`{Path(result.argv[0]).name}`" if result.argv[1:2] != ("-m",) else f"`{result.argv[2]}`"
         end = f"was ended by signal {-result.code}" if result.code < 0 else f"ended with code {result.code}"
         assert self.step is not None
         return CommandError(
-            f"step `{self.step.name}` failed: " + (known.cause if known else f"{what} {end}"),
+            f"step `{self.step.name}` failed: " + (known.cause if known else compiler or f"{what} {end}"),
             evidence=telling(result.tail),
             hint=known.hint if known else f"read `{self.log}`; run the same command again when it is mended",
             log=str(self.log),

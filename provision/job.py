@@ -15,12 +15,13 @@ from pathlib import Path
 from provision.errors import CommandError, ConfigError, JobError
 from provision.events import Event, Listener, parse_event
 from provision.knowledge.failures import explain, telling
-from provision.model.plan import Plan
+from provision.model.plan import Plan, held
 from provision.model.reader import VARIABLE
 from provision.render import render
 from provision.request import Request
 from provision.run import capture
 from provision.schedulers import slurm
+from provision.shipped import search_path, shipped_root
 from provision.store import Store, write
 
 # How to reach the package index: a mirror, a proxy, whom to trust.
@@ -59,22 +60,23 @@ def build_job(request: Request, plan: Plan, store: Store) -> BuildJob:
             f"site `{site.name}` has no scheduler, there is no job to write",
             hint=f"`provision build --site {site.name} --arch {arch.name}` builds here",
         )
-    name = f"provision-{plan.environment.arch}-{plan.environment.name}-{plan.environment.version}"
+    env = plan.environment
+    name = f"provision-{env.arch}-{env.name}-{env.version}-{env.fingerprint}"
     jobs = str(store.layout.jobs)
-    arguments = ("--site", site.origin, "--arch", arch.name, "--stack", request.stack.name)
+    arguments = ("--site", os.path.abspath(site.origin), "--arch", arch.name, "--stack", request.stack.name)
     text = render(
         "jobs/build.sh.j2",
-        command=f"provision job build --site {site.name} --arch {arch.name}",
+        command=f"provision job build --site {site.typed} --arch {arch.name}",
         submit="sbatch",
-        environment=str(plan.environment),
+        environment=str(env),
         directives=slurm.directives(name, f"{jobs}/{name}-%j.out", arch.job, arch.smoke, site.scheduler),
-        cwd=os.getcwd(),
+        cwd=config_here(),
         environ=_carried(site.origin),
-        tool=shlex.join((sys.executable, "-m", "provision")),
+        tool=shlex.join((sys.executable, "-I", "-m", "provision")),
         arguments=shlex.join(arguments),
         jobs=jobs,
         name=name,
-        plan=json.dumps({"environment": str(plan.environment), "identity": dict(plan.identity)}, indent=1),
+        plan=json.dumps({"environment": str(env), "held": held(plan)}, indent=1),
     )
     return BuildJob(name=name, text=text)
 
@@ -83,7 +85,21 @@ def _carried(origin: str) -> tuple[tuple[str, str], ...]:
     """The variables that a job needs to read the same files: sites may start jobs with an empty environment."""
     used = VARIABLE.findall(Path(origin).read_text(encoding="utf-8"))
     names = dict.fromkeys(("PROVISION_ROOT", "PROVISION_CONFIG", "PROVISION_INSTALLER", *used, *CARRIED))
-    return tuple((name, os.environ[name]) for name in names if os.environ.get(name))
+    values = {name: os.environ[name] for name in names if os.environ.get(name)}
+    # A password in an address stays out of a file that others may read: the job gets it from the environment of sbatch.
+    return tuple((name, value) for name, value in values.items() if not re.search(r"://[^/\s]*@", value))
+
+
+def config_here() -> str | None:
+    """The working directory, where it is one of the folders that hold sites, stacks and locks."""
+    here = Path.cwd()
+    return str(here) if here in search_path() and here != shipped_root() else None
+
+
+def queued(job: BuildJob) -> str | None:
+    """The id of a job of this name that waits or runs, if the scheduler has one."""
+    done = capture(slurm.queued_argv(job.name), os.environ)
+    return next(iter(done.stdout.split()), None) if done.returncode == 0 else None
 
 
 def submit(job: BuildJob, store: Store) -> str:
@@ -93,7 +109,7 @@ def submit(job: BuildJob, store: Store) -> str:
         JobError: the scheduler did not take it.
     """
     script = Path(store.layout.jobs) / f"{job.name}.sh"
-    write(script, job.text, executable=True)
+    write(script, job.text, executable=True, private=True)
     argv = slurm.submit_argv(str(script))
     done = capture(argv, os.environ)
     number = slurm.parse_job_id(done.stdout)
@@ -145,12 +161,15 @@ def follow(job: str, store: Store, listen: Listener, pause: Callable[[float], No
     Raises:
         JobError: it failed, was cancelled, ran out of time, or is not known; told as exactly that.
     """
-    jobs, last = Path(store.layout.jobs), ""
+    jobs, last, published = Path(store.layout.jobs), "", False
+    first, waited = True, 0
     follower: Follower | None = None
     while True:
         try:
             now = status(job)
         except CommandError as error:
+            if first:
+                raise
             # A controller that restarts is no news of the job.
             if last != error.message:
                 listen(Event(kind="say", text=f"{error.message}, trying again: {' '.join(error.evidence)}"))
@@ -160,8 +179,12 @@ def follow(job: str, store: Store, listen: Listener, pause: Callable[[float], No
         found = next(iter(sorted(jobs.glob(f"*-{job}.events.jsonl"))), None)
         if follower is None and found:
             follower = Follower(found)
+        first = False
         for event in follower.events() if follower else ():
+            published = published or (event.kind == "finished" and event.step == "publish")
             listen(event)
+        if now is None and published:
+            return slurm.JobStatus(job=job, state="COMPLETED")
         if now is None:
             raise JobError(
                 f"Slurm does not know job {job} (any more)",
@@ -180,7 +203,8 @@ def follow(job: str, store: Store, listen: Listener, pause: Callable[[float], No
             for event in follower.events() if follower else ():
                 listen(event)
             return _ended(now)
-        pause(1.0)
+        waited += 1
+        pause(1.0 if waited < 60 else 5.0)  # the controller has others to serve
 
 
 def _ended(now: slurm.JobStatus) -> slurm.JobStatus:
@@ -194,16 +218,16 @@ def _ended(now: slurm.JobStatus) -> slurm.JobStatus:
     log = next((found[1] for line in told if (found := re.match(r"\s*log: (.*)", line))), now.output)
     known = explain(lines)
     own = {
-        "TIMEOUT": "raise `job.time` in the site's file, and run the same command again: it goes on where it stopped",
-        "CANCELLED": "run the same command again: it goes on where it stopped",
+        "TIMEOUT": "raise `job.time` in the site's file, and submit it again: what is done is kept",
+        "CANCELLED": "submit it again: what is done is kept",
         "OUT_OF_MEMORY": "ask for more in `job.options` of the site's file (`--mem=…`)",
     }.get(now.state)
     raise JobError(
         slurm.ending(now) + (f": {known.cause}" if known and not told and own is None else ""),
         state=now.state,
-        evidence=[*(told or telling(lines)), f"output: {now.output}"],
+        evidence=[*(told or telling(lines)), *([f"output: {now.output}"] if lines else [])],
         hint=own or next((line.removeprefix("hint: ") for line in lines if line.startswith("hint: ")), f"read `{log}`"),
-        log=log,
+        log=log if lines else None,
     )
 
 

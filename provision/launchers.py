@@ -8,7 +8,13 @@ from provision.model.site import Launcher
 
 
 def launch_argv(
-    launcher: Launcher, program: Sequence[str], *, nodes: int, ranks_per_node: int, mpiexec: str = "mpiexec"
+    launcher: Launcher,
+    program: Sequence[str],
+    *,
+    nodes: int,
+    ranks_per_node: int,
+    cpus: int = 0,
+    mpiexec: str = "mpiexec",
 ) -> tuple[str, ...]:
     """The command that runs `program` as `nodes * ranks_per_node` ranks.
 
@@ -18,12 +24,14 @@ def launch_argv(
     ranks = nodes * ranks_per_node
     match launcher.name:
         case "srun":
-            shape = (
+            shape: tuple[str, ...] = (
                 f"--nodes={nodes}",
                 f"--ntasks={ranks}",
                 f"--ntasks-per-node={ranks_per_node}",
                 "--kill-on-bad-exit=1",
             )
+            # Since Slurm 22.05 srun does not inherit the job's value.
+            shape += (f"--cpus-per-task={cpus}",) if cpus else ()
             return ("srun", *shape, *launcher.options, *program)
         case "mpiexec":
             return (mpiexec, "-n", str(ranks), *launcher.options, *program)

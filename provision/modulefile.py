@@ -21,5 +21,5 @@ def emit_modulefile(module: Modulefile, kind: Kind, verdict: str) -> str:
     facts = (*module.facts, ("proof", verdict))
     width = max(len(label) for label, _ in facts)
     lines = [module.summary, "", *(f"{label.ljust(width)}  {value}" for label, value in facts)]
-    names = tuple(dict.fromkeys(name for name, _ in (*module.environ, *module.prepend)))
-    return render(f"modulefiles/{TEMPLATES[kind]}", module=module, help_lines=lines, names=names)
+    owned = tuple(dict.fromkeys(name for name, _ in module.environ))
+    return render(f"modulefiles/{TEMPLATES[kind]}", module=module, help_lines=lines, owned=owned)

@@ -101,6 +101,15 @@ def activate_script(activate: str) -> str:
     return f"set -euo pipefail\n{QUIET}\n. {shlex.quote(activate)}\n{PRINT}\n"
 
 
+def purge_script(system: ModuleSystem) -> str:
+    """Bash that unloads what the caller has loaded, by the caller's own state, and prints the environment that is left.
+
+    Dropping that state would leave what the modules did: their PATH entries and variables.
+    """
+    lines = ("set -eo pipefail", QUIET, f"source {shlex.quote(system.init or '')}")
+    return "\n".join((*lines, "module --force purge || module purge", PRINT, ""))
+
+
 def load_script(system: ModuleSystem, modules: Sequence[str], extra_path: Sequence[str] = (), last: str = PRINT) -> str:
     """Bash that purges, loads exactly `modules` in order, and then does `last`: prints the environment.
 

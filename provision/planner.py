@@ -131,6 +131,7 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         name=name,
         version=version,
         summary=stack.summary,
+        environment=str(environment),
         prefix=prefix,
         modules=facts.modules,
         prepend=(("PATH", f"{prefix}/bin"),),
@@ -180,6 +181,7 @@ def smoke_test(arch: Arch, stack: Stack, smoke_folder: str, prefix: str) -> Smok
         mpiexec=f"{prefix}/bin/mpiexec" if arch.mpi.provider == "pypi" else "mpiexec",
         nodes=arch.smoke.nodes,
         ranks_per_node=arch.smoke.ranks_per_node,
+        cpus_per_task=arch.job.cpus_per_task,
         timeout_s=arch.smoke.timeout_s,
         training=stack.training,
     )

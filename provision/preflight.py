@@ -10,6 +10,7 @@ from provision.request import Request
 # A TensorFlow environment, its build folder and its wheel, with room to spare (measured: 1.4 GB and 23,000 files).
 NEEDED_BYTES = 3_000_000_000
 NEEDED_INODES = 40_000
+LEFT_WHEN_INSTALLED = 0.2
 
 
 def raise_problems(problems: tuple[Problem, ...]) -> None:
@@ -43,11 +44,14 @@ def cpu_problem(request: Request, facts: Facts) -> Problem | None:
 
 
 def _submit(request: Request) -> str:
-    return f"provision build --site {request.site.name} --arch {request.arch.name} --submit"
+    return f"provision build --site {request.site.typed} --arch {request.arch.name} --submit"
 
 
-def blockers(request: Request, facts: Facts) -> tuple[Problem, ...]:
-    """What stops this machine from building the environment itself, though it can plan it."""
+def blockers(request: Request, facts: Facts, *, installed: bool = False) -> tuple[Problem, ...]:
+    """What stops this machine from building the environment itself, though it can plan it.
+
+    `installed`: the large part of it is already there, from a run that did not come to its end.
+    """
     problem = cpu_problem(request, facts)
     found = [problem] if problem else []
     if request.site.scheduler.name != "none" and facts.job is None:
@@ -59,10 +63,10 @@ def blockers(request: Request, facts: Facts) -> tuple[Problem, ...]:
                 hint=f"`{_submit(request)}`",
             )
         )
-    return (*found, *place_problems(facts.place))
+    return (*found, *place_problems(facts.place, installed=installed))
 
 
-def place_problems(place: Place) -> tuple[Problem, ...]:
+def place_problems(place: Place, *, installed: bool = False) -> tuple[Problem, ...]:
     """Whether the file system of the root can take an environment."""
     elsewhere = "`export PROVISION_ROOT=…` to another file system"
     if not place.writable:
@@ -74,8 +78,9 @@ def place_problems(place: Place) -> tuple[Problem, ...]:
             ),
         )
     found = []
-    if place.free_bytes < NEEDED_BYTES:
-        left, need = f"{place.free_bytes / 1e9:.1f} GB", f"{NEEDED_BYTES / 1e9:.0f} GB"
+    share = LEFT_WHEN_INSTALLED if installed else 1
+    if place.free_bytes < NEEDED_BYTES * share:
+        left, need = f"{place.free_bytes / 1e9:.1f} GB", f"{NEEDED_BYTES * share / 1e9:.1g} GB"
         found.append(
             Problem(
                 subject="root",
@@ -83,8 +88,8 @@ def place_problems(place: Place) -> tuple[Problem, ...]:
                 hint=f"`df -h {place.path}`; free some, or {elsewhere}",
             )
         )
-    if place.free_inodes is not None and place.free_inodes < NEEDED_INODES:
-        left, need = str(place.free_inodes), str(NEEDED_INODES)
+    if place.free_inodes is not None and place.free_inodes < NEEDED_INODES * share:
+        left, need = str(place.free_inodes), f"{NEEDED_INODES * share:.0f}"
         found.append(
             Problem(
                 subject="root",

@@ -18,9 +18,16 @@ from pathlib import Path
 
 from provision.errors import CommandError
 from provision.model.facts import CompilerFacts, Cpu, Facts, Interpreter, MpiFacts, Problem
-from provision.model.site import Arch, Site
+from provision.model.site import Arch, ModuleSystem, Site
 from provision.model.stack import Stack
-from provision.modules import cleaned, load_script, parse_environment, resolve_loaded, without_loaded
+from provision.modules import (
+    cleaned,
+    load_script,
+    parse_environment,
+    purge_script,
+    resolve_loaded,
+    without_loaded,
+)
 from provision.run import capture
 from provision.store import Store
 
@@ -46,9 +53,8 @@ class Probes:
 
     def environment(self) -> dict[str, str]:
         """The cleaned environment with the arch's modules loaded; a module that cannot be loaded is a problem."""
-        clean = without_loaded(cleaned(os.environ)) if self.site.modules.name != "none" else cleaned(os.environ)
         if self.site.modules.name == "none":
-            return clean
+            return cleaned(os.environ)
         init = Path(self.site.modules.init or "")
         if not init.is_file():
             self.problem(
@@ -56,7 +62,8 @@ class Probes:
                 f"the module system's init file `{init}` is not there",
                 f"set `modules.init` in `{self.site.origin}`; look for it: `ls /usr/share/*/init/bash /usr/share/*/*/init/bash`",
             )
-            return clean
+            return cleaned(os.environ)
+        clean = unloaded(self.site.modules)
         try:
             done = capture(
                 ("bash", "--noprofile", "--norc", "-c", load_script(self.site.modules, self.arch.modules)), clean
@@ -190,6 +197,16 @@ class Probes:
         return MpiFacts(family=family, version=version, cxx=path, show=show, libraries=mpi_libraries(show, family))
 
 
+def unloaded(system: ModuleSystem) -> dict[str, str]:
+    """The caller's environment, cleaned, without the modules that the caller has loaded and without what those did."""
+    environ: Mapping[str, str] = os.environ
+    if system.name != "none" and environ.get("LOADEDMODULES"):
+        done = capture(("bash", "--noprofile", "--norc", "-c", purge_script(system)), environ)
+        if done.returncode == 0:
+            environ = parse_environment(done.stdout)
+    return cleaned(without_loaded(environ) if system.name != "none" else environ)
+
+
 def interpreter_at(path: str, environ: Mapping[str, str]) -> Interpreter | None:
     """The interpreter behind `path`, or None where it is none."""
     try:
@@ -239,7 +256,8 @@ def observe(site: Site, arch: Arch, stack: Stack, store: Store) -> Facts:
     uv = shutil.which("uv", path=f"{own}{os.pathsep}{environ.get('PATH', '')}")
     return Facts(
         host=socket.gethostname(),
-        job=os.environ.get("SLURM_JOB_ID"),
+        # salloc gives a job id to a shell on the login node; the node's name is there on nodes only.
+        job=os.environ.get("SLURM_JOB_ID") if os.environ.get("SLURMD_NODENAME") else None,
         cpu=cpu(),
         # Without its modules an arch has no Python, compiler or MPI worth a message of its own.
         python=None if broken else probes.python(stack, environ),

@@ -60,7 +60,6 @@ def stream(
     *,
     environ: Mapping[str, str],
     log: Path,
-    cwd: str | None = None,
     on_line: Callable[[str], None] | None = None,
     timeout_s: float | None = None,
     keep_open: Sequence[int] = (),
@@ -80,7 +79,6 @@ def stream(
                 process = subprocess.Popen(
                     list(argv),
                     env=dict(environ),
-                    cwd=cwd,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,

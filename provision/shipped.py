@@ -91,7 +91,7 @@ def _load(kind: str, name: str) -> tuple[Mapping[str, Any], Path]:
 def load_site(name: str) -> Site:
     """The site called `name`, or described by the file `name`."""
     data, path = _load("site", name)
-    return read_site(data, str(path), environment())
+    return read_site(data, str(path), environment(), name)
 
 
 def load_stack(name: str) -> Stack:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +17,8 @@ from provision.launchers import launch_argv
 from provision.model.layout import EnvironmentId
 from provision.model.plan import SmokeTest
 from provision.model.site import ModuleSystem
-from provision.modules import activate_script, cleaned, load_script, parse_environment, without_loaded
+from provision.modules import activate_script, load_script, parse_environment
+from provision.probe import unloaded
 from provision.run import capture, stream
 from provision.store import Store, read_json, write
 from provision.verdict import Verdict, judge
@@ -64,12 +64,11 @@ def loaded_environment(
     Raises:
         SmokeTestError: it cannot be loaded; what the module system said is the evidence.
     """
-    clean = cleaned(os.environ)
     if system.name == "none":
         script = activate_script(str(activate))
     else:
-        clean, script = without_loaded(clean), load_script(system, (module,), extra_path=(str(modulepath),))
-    done = capture(("bash", "--noprofile", "--norc", "-c", script), clean)
+        script = load_script(system, (module,), extra_path=(str(modulepath),))
+    done = capture(("bash", "--noprofile", "--norc", "-c", script), unloaded(system))
     if done.returncode:
         by_hand = f". {activate}" if system.name == "none" else f"module use {modulepath}; module load {module}"
         raise SmokeTestError(
@@ -116,7 +115,12 @@ def prove(
         *("--learning-rate", str(training.learning_rate)),
     )
     argv = launch_argv(
-        smoke.launcher, program, nodes=smoke.nodes, ranks_per_node=smoke.ranks_per_node, mpiexec=smoke.mpiexec
+        smoke.launcher,
+        program,
+        nodes=smoke.nodes,
+        ranks_per_node=smoke.ranks_per_node,
+        cpus=smoke.cpus_per_task,
+        mpiexec=smoke.mpiexec,
     )
     began = time.monotonic()
     result = stream(

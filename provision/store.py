@@ -13,8 +13,10 @@ import fcntl
 import hashlib
 import json
 import os
+import pwd
 import shutil
 import socket
+import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -57,8 +59,8 @@ def sha256_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-def write(path: Path, text: str, *, executable: bool = False) -> None:
-    """Write a file so that others see the old one or the whole new one.
+def write(path: Path, text: str, *, executable: bool = False, private: bool = False) -> None:
+    """Write a file so that others see the old one or the whole new one; a `private` one only its owner reads.
 
     Raises:
         StoreError: the disk is full, or the place may not be written; nothing is left behind.
@@ -70,7 +72,7 @@ def write(path: Path, text: str, *, executable: bool = False) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        beside.chmod(0o755 if executable else 0o644)
+        beside.chmod((0o755 if executable else 0o644) & (0o700 if private else 0o777))
         beside.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):
@@ -172,6 +174,23 @@ class Store:
             Path(self.layout.jobs).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise told(error, self.root) from error
+
+    def sweep(self, prefix: str) -> None:
+        """Remove what a killed run was about to remove beside this prefix."""
+        for left in Path(prefix).parent.glob(".*.removed.*"):
+            shutil.rmtree(left, ignore_errors=True)
+
+    def make_readable(self, path: str) -> None:
+        """Give everybody the right to read below `path`, and to enter and run where the owner has it."""
+        try:
+            for folder, _, names in os.walk(path):
+                for file in (Path(folder), *(Path(folder) / name for name in names)):
+                    mode = file.lstat().st_mode
+                    wanted = mode | 0o444 | (0o111 if mode & 0o100 else 0)
+                    if wanted != mode and not stat.S_ISLNK(mode):
+                        file.chmod(stat.S_IMODE(wanted))
+        except OSError as error:
+            raise told(error, path) from error
 
     def receipt(self, env: EnvironmentId, step: str, content: JSON) -> None:
         """Write down that a step is done."""
@@ -329,7 +348,7 @@ class Store:
                         hint="mount it with locks between nodes (Lustre: `-o flock`), or move `root`",
                     ) from error
             who = {
-                "user": os.environ.get("USER") or str(os.getuid()),
+                "user": user_name(),
                 "host": socket.gethostname(),
                 "pid": os.getpid(),
                 "job": os.environ.get("SLURM_JOB_ID"),
@@ -346,8 +365,19 @@ class Store:
             os.close(descriptor)
 
 
+def user_name() -> str:
+    """Who we are, by name where the system knows one."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
 def describe_holder(holder: JSON) -> str:
-    """`alice on n1, process 123, job 45, since …`."""
+    """`alice on n1, process 123, job 45, since …`; a process that is gone left others behind, which still hold the lock."""
+    pid = holder.get("pid")
+    if holder.get("host") == socket.gethostname() and pid and not os.path.exists(f"/proc/{pid}"):  # noqa: PTH110
+        return f"what process {pid} of {holder.get('user', 'somebody')} left running when it was killed"
     job = f", job {holder['job']}" if holder.get("job") else ""
     who = f"{holder.get('user', 'somebody')} on {holder.get('host', 'a host')}, process {holder.get('pid', '?')}{job}"
     return f"{who}, since {holder.get('since', 'a while')}"

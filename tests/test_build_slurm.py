@@ -290,6 +290,20 @@ def test_an_arch_without_an_mpi_module_is_told(
     assert "archs.knl.modules" in done.stderr
 
 
+def test_what_the_caller_has_loaded_does_not_reach_the_plan(cluster: Cluster) -> None:
+    """An admin with MPICH loaded, and a site that forgot to name it: the plan is that of a clean shell."""
+    assert LMOD is not None
+    site = cluster.site("forgot", (f', "{cluster.tree.mpich}"', ""))
+    tool = " ".join(cluster.tool.argv("plan", "--site", site, "--arch", "knl", "--json"))
+    told = []
+    for load_first in ("true", f"module load {cluster.tree.mpich}"):
+        environ = {name: value for name, value in cluster.tool.env().items() if name != "MODULEPATH"}
+        told.append(bash(f"{load_first}\n{tool}", LMOD, cluster.tree.modulepath, environ=environ).stdout)
+    assert json.loads(told[0])["ok"]
+    assert told[0] == told[1]
+    assert str(cluster.tree.modules[cluster.tree.mpich]) not in told[0]
+
+
 def sleeping(cluster: Cluster, *options: str) -> str:
     """A job that only sleeps."""
     return cluster.slurm.submit(
@@ -356,6 +370,9 @@ def test_no_wait_prints_the_job_id_and_leaves(cluster: Cluster, knl: str) -> Non
     assert done.returncode == 4
     job = done.stdout.strip()
     assert job.isdigit()
+    second = cluster.tool.run("build", "--site", site, "--arch", "knl", "--submit")
+    assert second.returncode == 1
+    assert f"provision job follow {job}" in second.stderr
     follow = json.loads(cluster.tool.run("job", "follow", job, "--site", site, "--json").stdout)
     assert follow["ok"], follow
     assert follow["result"]["state"] == "COMPLETED"

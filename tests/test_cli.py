@@ -189,6 +189,11 @@ def test_a_log_that_cannot_be_read_is_a_wrong_request(log: str, capsys: Captured
     assert f"`{log}` cannot be read" in envelope(capsys)["error"]["message"]
 
 
+def test_a_site_without_a_scheduler_has_no_job_to_follow(capsys: Captured) -> None:
+    assert call("job", "follow", "1", "--site", "local", "--json") == 2
+    assert "no scheduler" in envelope(capsys)["error"]["message"]
+
+
 def test_a_job_is_followed_by_its_number(capsys: Captured) -> None:
     for words in (("job", "follow"), ("job", "follow", "7; reboot"), ("job", "build", "7")):
         assert call(*words, "--json") == 2
@@ -340,6 +345,6 @@ def test_a_plan_that_plan_wrote_is_taken_by_build(
 ) -> None:
     from provision.commands import build
 
-    body = {"identity": {"a": "1"}, "environment": "knl/t/1-0123456789"}
+    body = {"held": {"a": "1", "prefix": "/site/root/envs/x"}, "environment": "knl/t/1-0123456789"}
     (tmp_path / "plan.json").write_text(json.dumps({"schema": 1, "verb": "plan", "ok": True, "result": body}))
-    assert build._expected(str(tmp_path / "plan.json")) == body
+    assert build._expected(str(tmp_path / "plan.json")) == body["held"]

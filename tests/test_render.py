@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -19,6 +20,7 @@ from provision.job import BuildJob, build_job
 from provision.model.facts import Existing
 from provision.model.layout import Layout
 from provision.model.modulefile import Modulefile
+from provision.model.plan import held
 from provision.model.site import Job
 from provision.modulefile import emit_modulefile
 from provision.planner import make_plan
@@ -75,6 +77,7 @@ def module(**changes: object) -> Modulefile:
     plain = Modulefile(
         name="tensorflow",
         version="2.15.1",
+        environment="knl/tensorflow/2.15.1-0123456789",
         summary='a "summary" with $HOME [exit 3]; and {braces',
         prefix="/site/root/envs/x",
         modules=("gcc/12.2.0", "cray-mpich@8.1"),
@@ -160,7 +163,7 @@ def test_both_kinds_say_the_same_and_who_wrote_them() -> None:
     lua_text, tcl_text = emit_modulefile(module(), "lua", "p"), emit_modulefile(module(), "tcl", "p")
     assert tcl_text.startswith("#%Module1.0\n")
     for text in (lua_text, tcl_text):
-        assert "Written by provision for tensorflow/2.15.1; `provision show tensorflow/2.15.1`" in text
+        assert "Written by provision for tensorflow/2.15.1; `provision show knl/tensorflow/2.15.1-0123456789`" in text
     assert lua_text.count("setenv") == tcl_text.count("setenv") == len(HOSTILE)
 
 
@@ -302,7 +305,7 @@ def test_the_job_script_carries_the_plan_and_every_variable_of_the_site(
     script = job_script(tmp_path, monkeypatch).text
     text = script.split("<<'PROVISION_PLAN'\n")[1].split("\nPROVISION_PLAN\n")[0]
     plan = make_plan(request_for(slurm_site()), facts_of(slurm_site()), Existing())
-    assert json.loads(text) == {"environment": str(plan.environment), "identity": dict(plan.identity)}
+    assert json.loads(text) == {"environment": str(plan.environment), "held": held(plan)}
     assert f"export EXAMPLE_SITE={shlex.quote(chr(47) + 'site/it' + chr(39) + 's')}\n" in script
     assert "export PROVISION_ROOT=/site/root\n" in script
 
@@ -316,12 +319,12 @@ def test_bash_hands_the_plan_and_the_arguments_on_as_they_are(tmp_path: Path, mo
     path = tmp_path / "job.sh"
     path.write_text(script)
     lines = run(["bash", str(path)], environ={"PATH": os.environ["PATH"], "SLURM_JOB_ID": "42"}).splitlines()
-    assert lines[:3] == ["-m", "provision", "build"]
+    assert lines[:4] == ["-I", "-m", "provision", "build"]
     assert lines[lines.index("--plan") + 1] == "-"
     events = lines[lines.index("--events") + 1]
-    assert events == "/site/root/jobs/provision-haswell-tensorflow-2.15.1-42.events.jsonl"
+    assert re.fullmatch(r"/site/root/jobs/provision-haswell-tensorflow-2\.15\.1-[0-9a-f]{10}-42\.events\.jsonl", events)
     assert "root=/site/root site=/site/it's" in lines
-    assert json.loads("\n".join(lines[lines.index("{") :]))["identity"]
+    assert json.loads("\n".join(lines[lines.index("{") :]))["held"]
 
 
 def test_the_directives_stand_before_the_first_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -329,7 +332,7 @@ def test_the_directives_stand_before_the_first_command(tmp_path: Path, monkeypat
     assert lines[0] == "#!/usr/bin/env bash"
     first_command = next(index for index, line in enumerate(lines) if line and not line.startswith("#"))
     directives = [index for index, line in enumerate(lines) if line.startswith("#SBATCH ")]
-    assert len(directives) == 8
+    assert len(directives) == 9
     assert max(directives) < first_command
 
 
@@ -342,7 +345,16 @@ def test_a_site_without_a_scheduler_has_no_job_to_write() -> None:
 
 
 def test_bash_and_shellcheck_find_no_fault_in_the_job_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    job = Job(time="01:00:00", partition="p", constraint="a&b", account=None, qos=None, options=("--comment=it's $x",))
+    job = Job(
+        time="01:00:00",
+        partition="p",
+        constraint="a&b",
+        account=None,
+        qos=None,
+        exclusive=True,
+        cpus_per_task=4,
+        options=("--comment=it's $x",),
+    )
     checked(tmp_path / "job.sh", job_script(tmp_path, monkeypatch, job).text, "bash")
 
 

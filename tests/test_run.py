@@ -84,10 +84,6 @@ def test_a_program_gets_this_environment_and_no_other_and_nothing_to_read(log: P
     assert result.tail == ("1",)
 
 
-def test_a_program_starts_where_it_is_told(log: Path, tmp_path: Path) -> None:
-    assert bash("pwd", log, cwd=str(tmp_path)).tail == (str(tmp_path),)
-
-
 def test_a_program_that_is_not_there_is_told(log: Path) -> None:
     with pytest.raises(CommandError, match="`nosuch-program` cannot be run") as caught:
         stream(("nosuch-program", "x"), environ=dict(os.environ), log=log)

@@ -32,8 +32,8 @@ ENDINGS = {
     "failed-by-signal": ("FAILED", "job 4 was ended by signal 11 after 00:00:00"),
     "timeout": ("TIMEOUT", "job 1 hit its time limit of 00:01:00"),
     "cancelled": ("CANCELLED", "job 5 was cancelled after 00:00:00"),
-    "cancelled-while-pending": ("CANCELLED", "job 12 was cancelled after 00:00:00"),
-    "cancelled-by-dependency": ("CANCELLED", "job 7 was cancelled after"),
+    "cancelled-while-pending": ("CANCELLED", "job 12 was cancelled before it began"),
+    "cancelled-by-dependency": ("CANCELLED", "job 7 was cancelled before it began"),
 }
 
 
@@ -127,13 +127,22 @@ def test_the_commands_ask_for_what_the_parsers_read() -> None:
     assert slurm.status_argv("7") == ("scontrol", "show", "job", "--oneliner", "7")
 
 
-JOB = Job(time="01:00:00", partition="knl", constraint="knl&quad", account="a1", qos=None, options=("--mem=4G",))
+JOB = Job(
+    time="01:00:00",
+    partition="knl",
+    constraint="knl&quad",
+    account="a1",
+    qos=None,
+    exclusive=True,
+    cpus_per_task=0,
+    options=("--mem=4G",),
+)
 SMOKE = Smoke(nodes=2, ranks_per_node=4, timeout_s=60)
 
 
 def test_the_directives_ask_for_the_shape_of_the_proof() -> None:
     lines = slurm.directives(
-        "build", "/site/build-%j.out", JOB, SMOKE, Scheduler(name="slurm", options=("--exclusive",))
+        "build", "/site/build-%j.out", JOB, SMOKE, Scheduler(name="slurm", options=("--signal=B:TERM@60",))
     )
     assert lines == (
         "#SBATCH --job-name=build",
@@ -141,10 +150,11 @@ def test_the_directives_ask_for_the_shape_of_the_proof() -> None:
         "#SBATCH --nodes=2",
         "#SBATCH --ntasks-per-node=4",
         "#SBATCH --time=01:00:00",
+        "#SBATCH --exclusive",
         "#SBATCH --partition=knl",
         "#SBATCH --constraint=knl&quad",
         "#SBATCH --account=a1",
-        "#SBATCH --exclusive",
+        "#SBATCH --signal=B:TERM@60",
         "#SBATCH --mem=4G",
     )
 

@@ -18,6 +18,7 @@ from provision.model.plan import (
     FetchSource,
     InstallWheel,
     KeepWheel,
+    MakeReadable,
     Operation,
     PatchFile,
     Remove,
@@ -76,7 +77,8 @@ def install_argv(recipe: Recipe, python: str, requirements: str) -> tuple[str, .
     """
     exactly = ("--require-hashes", "--no-deps", "-r", requirements)
     if recipe.uv:
-        return (recipe.uv, "pip", "install", "--python", python, *exactly)
+        # Copies: by default uv links to its cache, and whoever edits a package there would edit the published one.
+        return (recipe.uv, "pip", "install", "--link-mode", "copy", "--python", python, *exactly)
     # No bytecode here: the step `bytecode` compiles it once, with all cores, whoever installed.
     return (recipe.tool_python, "-m", "pip", "--python", python, "install", "--no-compile", "--no-input", *exactly)
 
@@ -178,4 +180,5 @@ def compile_bytecode(recipe: Recipe) -> tuple[Operation, ...]:
     """All modules' bytecode: without it every rank compiles on every start, and cannot keep what it compiled."""
     return (
         Command(argv=(recipe.prefix_python, "-m", "compileall", "-q", "-j", str(recipe.cores), recipe.site_packages)),
+        MakeReadable(path=str(recipe.prefix)),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from provision.errors import EXIT_JOB_LEFT, ConfigError, DriftError, Interruptio
 
 if TYPE_CHECKING:
     from provision.events import Listener
+    from provision.job import BuildJob
     from provision.model.facts import Facts
     from provision.model.plan import Plan
 
@@ -50,7 +52,7 @@ def run(args: argparse.Namespace) -> Outcome:
         _hold_against(expected, plan, facts)
     if plan.done:
         return _outcome(target, plan, "nothing to do: built, proved and published")
-    raise_problems(blockers(request, facts))
+    raise_problems(blockers(request, facts, installed=is_installed(plan)))
     with listener() as listen:
         events = listen
         if args.events:
@@ -58,7 +60,8 @@ def run(args: argparse.Namespace) -> Outcome:
 
             events = to_all(listen, to_file(Path(args.events)))
         plan = _build(args, target, facts, plan, events)
-    return _outcome(target, plan, "published")
+        did = "nothing to do: somebody else built it meanwhile" if plan.done else "published"
+    return _outcome(target, plan, did)
 
 
 def _build(args: argparse.Namespace, target: Target, facts: Facts, plan: Plan, listen: Listener) -> Plan:
@@ -85,14 +88,14 @@ def _build(args: argparse.Namespace, target: Target, facts: Facts, plan: Plan, l
     return plan
 
 
-def _expected(source: str | None) -> dict[str, object] | None:
+def _expected(source: str | None) -> dict[str, str] | None:
     if source is None:
         return None
     try:
         text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
         data = json.loads(text)
         data = data.get("result", data)  # the envelope of `plan --json`, or the plan in a job script
-        return {"identity": dict(data["identity"]), "environment": data["environment"]}
+        return {str(name): str(value) for name, value in data["held"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(
             f"`{source}` is not a plan",
@@ -101,11 +104,13 @@ def _expected(source: str | None) -> dict[str, object] | None:
         ) from error
 
 
-def _hold_against(expected: dict[str, object], plan: Plan, facts: Facts) -> None:
+def _hold_against(expected: dict[str, str], plan: Plan, facts: Facts) -> None:
     """Stop where the plan that travelled here is not the plan that would be made here."""
-    from provision.model.plan import differences
+    from provision.model.plan import differences, held
 
-    lines = differences(expected["identity"], plan.identity)  # type: ignore[arg-type]
+    here = held(plan)
+    # Where the proof is done already, no step of this plan says how it would be.
+    lines = differences(expected, here if here["proof"] else {**here, "proof": expected.get("proof", "")})
     if lines:
         raise DriftError(
             f"`{facts.host}` is not what was planned for, nothing was built",
@@ -118,10 +123,11 @@ def _outcome(target: Target, plan: Plan, what: str) -> Outcome:
     record = target.store.record(plan.environment) or {}
     module, arch = f"{plan.modulefile.name}/{plan.modulefile.version}", plan.environment.arch
     if target.site.modules.name == "none":
-        use = f'eval "$({_tool()} activate --site {target.site.name} {plan.environment})"'
+        use = f'eval "$({_tool()} activate --site {shlex.quote(target.site.typed)} {plan.environment})"'
     else:
         kind = "lua" if target.site.modules.name == "lmod" else "tcl"
-        use = f"module use {target.store.layout.modules(arch)}/{kind}; module load {module}"
+        paths = (*target.site.modules.path, f"{target.store.layout.modules(arch)}/{kind}")
+        use = "; ".join((*(f"module use {shlex.quote(path)}" for path in paths), f"module load {module}"))
     say(f"{what}: {plan.environment}")
     if record.get("proof"):
         say(f"  proof: {record['proof']}")
@@ -150,9 +156,10 @@ def _submit(args: argparse.Namespace) -> Outcome:
     plan = make_plan(request, facts, target.store.existing())
     if plan.done:
         return _outcome(target, plan, "nothing to do: built, proved and published")
-    raise_problems(place_problems(facts.place))
+    raise_problems(place_problems(facts.place, installed=is_installed(plan)))
     _refuse_second(target, plan, args.site)
     job = build_job(request, plan, target.store)
+    _refuse_queued(job, plan, args.site)
     show_plan(plan)
     number = submit(job, target.store)
     again = f"provision job follow {number} --site {args.site}"
@@ -181,6 +188,22 @@ def _refuse_second(target: Target, plan: Plan, site: str) -> None:
             f"{plan.environment} is being built by {describe_holder(holder)}",
             hint=f"`provision job follow {job} --site {site}`" if job else "wait for it, or end that process",
         )
+
+
+def _refuse_queued(job: BuildJob, plan: Plan, site: str) -> None:
+    """Do not submit what waits in the queue already; the job's name holds the environment's fingerprint."""
+    from provision.job import queued
+
+    number = queued(job)
+    if number is not None:
+        raise StoreError(
+            f"job {number} is queued to build {plan.environment}", hint=f"`provision job follow {number} --site {site}`"
+        )
+
+
+def is_installed(plan: Plan) -> bool:
+    """Whether the large part of the environment is there already."""
+    return any(step.name == "install" and step.action == "keep" for step in plan.steps)
 
 
 def show_plan(plan: Plan) -> None:

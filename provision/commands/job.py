@@ -44,7 +44,10 @@ def _follow(args: argparse.Namespace) -> Outcome:
 
     if not args.job or not args.job.isdigit():
         raise ConfigError("`job follow` needs the id of a job", hint="`squeue --me`, then `provision job follow ID`")
-    store = read_store(shipped.load_site(args.site))
+    site = shipped.load_site(args.site)
+    if site.scheduler.name == "none":
+        raise ConfigError(f"site `{site.name}` has no scheduler, there is no job to follow", hint="add `--site SITE`")
+    store = read_store(site)
     try:
         with listener() as listen:
             status = follow(args.job, store, listen)

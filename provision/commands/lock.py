@@ -59,6 +59,8 @@ def run(args: argparse.Namespace) -> Outcome:
             skipped.append(f"Python {minor}: there is no `python{minor}` on PATH")
         elif chosen:
             written += _compile(interpreter, minor, chosen, upgrade=args.upgrade)
+    if args.python and not written:
+        raise ConfigError("no lock was written", evidence=skipped, hint="have that Python on PATH, or name another")
     for line in skipped:
         say(f"skipped: {line}")
     return Outcome(text="\n".join(written), result={"written": written, "skipped": skipped})

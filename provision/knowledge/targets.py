@@ -6,6 +6,7 @@ functions: it reads its database when it is imported.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -29,7 +30,7 @@ def known_target(name: str) -> None:
     if name != "native" and name not in archspec.cpu.TARGETS:
         raise ConfigError(
             f"archspec knows no target `{name}`{nearest(name, list(archspec.cpu.TARGETS))}",
-            hint="list them: `python3 -c 'import archspec.cpu; print(*sorted(archspec.cpu.TARGETS))'`",
+            hint=f"list them: `{sys.executable} -c 'import archspec.cpu; print(*sorted(archspec.cpu.TARGETS))'`",
         )
 
 

@@ -87,6 +87,6 @@ def check_lock(lock: Lock, input_text: str, input_path: str) -> None:
     if lock_header(input_text) != f"# input sha256: {lock.input_sha256}":
         raise ConfigError(
             f"the lock `{lock.path}` was not compiled from `{input_path}` as it is",
-            evidence=["the input was edited after the lock was compiled, or the lock was edited by hand"],
+            evidence=["the input was edited after the lock was compiled"],
             hint="compile it again: `provision lock`",
         )

@@ -12,6 +12,7 @@ class Modulefile:
     name: str
     version: str
     summary: str
+    environment: str
     prefix: str
     modules: tuple[str, ...]
     prepend: tuple[tuple[str, str], ...]

@@ -28,7 +28,6 @@ class Command:
     argv: tuple[str, ...]
     path: tuple[str, ...] = ()
     environ: tuple[tuple[str, str], ...] = ()
-    cwd: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +95,13 @@ class InstallWheel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MakeReadable:
+    """Let everybody read what stands below `path`: installers take over the modes of their caches."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
     """What the inspection of a built environment must find."""
 
@@ -127,6 +133,7 @@ class SmokeTest:
     mpiexec: str
     nodes: int
     ranks_per_node: int
+    cpus_per_task: int
     timeout_s: int
     training: tuple[Training, ...]
 
@@ -144,6 +151,7 @@ Operation = (
     | Unpack
     | KeepWheel
     | InstallWheel
+    | MakeReadable
     | Inspect
     | WriteCandidate
     | SmokeTest
@@ -183,12 +191,23 @@ class Plan:
     def to_dict(self) -> dict[str, Any]:
         """The whole plan as JSON-able data, each operation with its kind."""
         data = dataclasses.asdict(self)
-        data["environment"] = str(self.environment)
+        data["environment"], data["held"] = str(self.environment), held(self)
         for step, described in zip(self.steps, data["steps"], strict=True):
             described["operations"] = [
                 {"kind": type(operation).__name__, **dataclasses.asdict(operation)} for operation in step.operations
             ]
         return data
+
+
+def held(plan: Plan) -> dict[str, str]:
+    """What a plan from elsewhere is held against, as text: what decides the environment, where it goes, how it is proved."""
+    smoke = next((one for step in plan.steps for one in step.operations if isinstance(one, SmokeTest)), None)
+    shape = f"{smoke.nodes} nodes, {smoke.ranks_per_node} ranks each, {smoke.launcher.name}" if smoke else ""
+    return {
+        **plan.identity,
+        "prefix": plan.prefix,
+        "proof": " ".join((shape, *(smoke.launcher.options if smoke else ()))),
+    }
 
 
 def fingerprint(identity: Mapping[str, str]) -> str:

@@ -140,6 +140,11 @@ class Reader:
             return least
         return int(value)
 
+    def flag(self, key: str, default: bool) -> bool:
+        """True or false."""
+        value = self._value(key, bool, "true or false", False)
+        return default if value is None else bool(value)
+
     def number(self, key: str, default: float) -> float:
         """A number."""
         self._seen.append(key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -48,9 +49,8 @@ class Launcher:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compiler:
-    """The names of the compilers once the arch's modules are loaded."""
+    """The name of the C++ compiler once the arch's modules are loaded."""
 
-    cc: str
     cxx: str
 
 
@@ -70,13 +70,18 @@ class Mpi:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What a batch job on this arch asks the scheduler for. `time` as the scheduler spells it."""
+    """What a batch job on this arch asks the scheduler for. `time` as the scheduler spells it.
+
+    `exclusive`: whole nodes. `cpus_per_task` (0: unsaid) goes to the launcher too, which does not inherit it.
+    """
 
     time: str
     partition: str | None
     constraint: str | None
     account: str | None
     qos: str | None
+    exclusive: bool
+    cpus_per_task: int
     options: tuple[str, ...]
 
 
@@ -112,11 +117,13 @@ class Arch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """One cluster. `root` is where everything is built; `origin` is the file that says all this."""
+    """One cluster. `root` is where everything is built; `origin` is the file that says all this, `typed` what
+    names it on a command line."""
 
     name: str
     title: str
     origin: str
+    typed: str
     root: str
     stack: str
     modules: ModuleSystem
@@ -141,7 +148,7 @@ class Site:
         raise ConfigError(
             f"site `{self.name}` has no arch `{name}`{nearest(name, known)}",
             evidence=[f"known archs: {listing}", f"described in: {self.origin}"],
-            hint=f"add `--arch {known[0]}`, or describe `[archs.{name}]` in `{self.origin}`",
+            hint=f"`--arch {next(iter(difflib.get_close_matches(name, known)), known[0])}`, or describe it in `{self.origin}`",
         )
 
 
@@ -155,7 +162,7 @@ def _arch(name: str, archs: Reader, launchers: tuple[str, ...]) -> Arch:
         target=table.text("target", pattern=NAME),
         modules=table.texts("modules", pattern=MODULE),
         python=table.optional("python", expand=True),
-        compiler=Compiler(cc=compiler.text("cc", "gcc"), cxx=compiler.text("cxx", "g++")),
+        compiler=Compiler(cxx=compiler.text("cxx", "g++")),
         mpi=Mpi(
             provider=provider,  # type: ignore[arg-type]
             family=mpi.text("family", "mpich", choices=("mpich", "openmpi")),  # type: ignore[arg-type]
@@ -172,6 +179,8 @@ def _arch(name: str, archs: Reader, launchers: tuple[str, ...]) -> Arch:
             constraint=job.optional("constraint", pattern=re.compile(r"[A-Za-z0-9_&|*()\[\],.:-]+")),
             account=job.optional("account", pattern=NAME),
             qos=job.optional("qos", pattern=NAME),
+            exclusive=job.flag("exclusive", True),
+            cpus_per_task=job.integer("cpus_per_task", 0),
             options=job.texts("options", pattern=OPTION),
         ),
         smoke=Smoke(
@@ -196,7 +205,7 @@ def _archs(table: Reader, launchers: tuple[str, ...]) -> tuple[Arch, ...]:
     return tuple(_arch(name, table, launchers) for name in table.names())
 
 
-def read_site(data: Mapping[str, Any], origin: str, environ: Mapping[str, str]) -> Site:
+def read_site(data: Mapping[str, Any], origin: str, environ: Mapping[str, str], typed: str | None = None) -> Site:
     """The site that a parsed `sites/<site>.toml` describes; `environ` fills its `${VARIABLES}`.
 
     Raises:
@@ -212,6 +221,7 @@ def read_site(data: Mapping[str, Any], origin: str, environ: Mapping[str, str]) 
         name=top.text("name", pattern=NAME),
         title=top.text("title", ""),
         origin=origin,
+        typed=typed or str(data.get("name", origin)),
         root=top.text("root", expand=True),
         stack=top.text("stack", pattern=NAME),
         modules=ModuleSystem(

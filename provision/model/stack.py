@@ -52,10 +52,6 @@ class Stack:
     smoke_program: str
     training: tuple[Training, ...]
 
-    def train(self, data: str) -> Training:
-        """How to train on the data set called `data`."""
-        return next(training for training in self.training if training.data == data)
-
 
 def read_stack(data: Mapping[str, Any], origin: str) -> Stack:
     """The stack that a parsed `stacks/<stack>.toml` describes.

@@ -37,12 +37,12 @@ class JobStatus:
 
     job: str
     state: str
-    reason: str
-    exit_code: str
-    output: str
-    time_limit: str
-    run_time: str
-    nodes: str
+    reason: str = "None"
+    exit_code: str = "0:0"
+    output: str = ""
+    time_limit: str = ""
+    run_time: str = ""
+    nodes: str = ""
 
     @property
     def ended(self) -> bool:
@@ -51,13 +51,15 @@ class JobStatus:
 
 
 def directives(name: str, output: str, job: Job, smoke: Smoke, scheduler: Scheduler) -> tuple[str, ...]:
-    """The `#SBATCH` lines of a build job: as many nodes as the proof needs, each whole."""
+    """The `#SBATCH` lines of a build job: as many nodes as the proof needs, whole ones unless told otherwise."""
     lines = [
         f"--job-name={name}",
         f"--output={output}",
         f"--nodes={smoke.nodes}",
         f"--ntasks-per-node={smoke.ranks_per_node}",
         f"--time={job.time}",
+        *(["--exclusive"] if job.exclusive else []),
+        *([f"--cpus-per-task={job.cpus_per_task}"] if job.cpus_per_task else []),
         *(
             f"--{key}={value}"
             for key, value in (
@@ -121,6 +123,11 @@ def parse_status(text: str) -> JobStatus | None:
     )
 
 
+def queued_argv(name: str) -> tuple[str, ...]:
+    """The command that lists our jobs of this name, waiting or running."""
+    return ("squeue", "--me", "--noheader", "--format=%i", f"--name={name}")
+
+
 def partitions_argv() -> tuple[str, ...]:
     """The command that lists the partitions."""
     return ("sinfo", "--noheader", "--format=%R")
@@ -145,6 +152,8 @@ def ending(status: JobStatus) -> str:
             return f"job {status.job} finished after {status.run_time}"
         case "TIMEOUT":
             return f"job {status.job} hit its time limit of {status.time_limit}"
+        case "CANCELLED" if not status.nodes or status.nodes == "(null)":
+            return f"job {status.job} was cancelled before it began"
         case "CANCELLED":
             return f"job {status.job} was cancelled after {status.run_time}"
         case "OUT_OF_MEMORY":

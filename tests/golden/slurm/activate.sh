@@ -5,7 +5,6 @@ if [ -n "${VIRTUAL_ENV+set}" ]; then _provision_old_VIRTUAL_ENV="$VIRTUAL_ENV"; 
 if [ -n "${PROVISION_ENVIRONMENT+set}" ]; then _provision_old_PROVISION_ENVIRONMENT="$PROVISION_ENVIRONMENT"; else unset _provision_old_PROVISION_ENVIRONMENT; fi
 if [ -n "${PYTHONNOUSERSITE+set}" ]; then _provision_old_PYTHONNOUSERSITE="$PYTHONNOUSERSITE"; else unset _provision_old_PYTHONNOUSERSITE; fi
 if [ -n "${OMP_NUM_THREADS+set}" ]; then _provision_old_OMP_NUM_THREADS="$OMP_NUM_THREADS"; else unset _provision_old_OMP_NUM_THREADS; fi
-if [ -n "${PATH+set}" ]; then _provision_old_PATH="$PATH"; else unset _provision_old_PATH; fi
 export VIRTUAL_ENV=/site/root/envs/haswell/tensorflow/2.15.1-e9472483d6
 export PROVISION_ENVIRONMENT=haswell/tensorflow/2.15.1-e9472483d6
 export PYTHONNOUSERSITE=1
@@ -20,7 +19,15 @@ provision_deactivate() {
   unset _provision_old_PYTHONNOUSERSITE
   if [ -n "${_provision_old_OMP_NUM_THREADS+set}" ]; then export OMP_NUM_THREADS="$_provision_old_OMP_NUM_THREADS"; else unset OMP_NUM_THREADS; fi
   unset _provision_old_OMP_NUM_THREADS
-  if [ -n "${_provision_old_PATH+set}" ]; then export PATH="$_provision_old_PATH"; else unset PATH; fi
-  unset _provision_old_PATH
+  # Only our own entry: what came to the variable since then stays.
+  _provision_entry=/site/root/envs/haswell/tensorflow/2.15.1-e9472483d6/bin
+  _provision_list=":$PATH:"
+  case "$_provision_list" in *":$_provision_entry:"*)
+    _provision_list="${_provision_list%%":$_provision_entry:"*}:${_provision_list#*":$_provision_entry:"}" ;;
+  esac
+  _provision_list="${_provision_list#:}"
+  PATH="${_provision_list%:}"
+  if [ -z "$PATH" ]; then unset PATH; fi
+  unset _provision_entry _provision_list
   unset -f provision_deactivate
 }

@@ -2,28 +2,28 @@
 # Written by `provision job build --site cluster --arch haswell`. Submit it with `sbatch`.
 # It builds haswell/tensorflow/2.15.1-e9472483d6 on a node of the arch, against the plan at its end: where the node
 # differs from that plan, it stops and says how.
-#SBATCH --job-name=provision-haswell-tensorflow-2.15.1
-#SBATCH --output=/site/root/jobs/provision-haswell-tensorflow-2.15.1-%j.out
+#SBATCH --job-name=provision-haswell-tensorflow-2.15.1-e9472483d6
+#SBATCH --output=/site/root/jobs/provision-haswell-tensorflow-2.15.1-e9472483d6-%j.out
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=1
 #SBATCH --time=00:30:00
+#SBATCH --exclusive
 #SBATCH --partition=haswell
 #SBATCH --constraint=haswell
 #SBATCH --account=staff
 
 set -euo pipefail
 umask 022
-cd /site/work
 export PROVISION_ROOT=/site/root
 export EXAMPLE_SITE='/site/it'"'"'s'
 export PIP_CERT=/etc/ssl/certs/ca-certificates.crt
 export SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt
 
-exec /site/provision/bin/python -m provision build --site /site/sites/cluster.toml --arch haswell --stack tensorflow-2.15.1 \
-  --events /site/root/jobs/provision-haswell-tensorflow-2.15.1-"$SLURM_JOB_ID".events.jsonl --plan - <<'PROVISION_PLAN'
+exec /site/provision/bin/python -I -m provision build --site /site/sites/cluster.toml --arch haswell --stack tensorflow-2.15.1 --no-wait \
+  --events /site/root/jobs/provision-haswell-tensorflow-2.15.1-e9472483d6-"$SLURM_JOB_ID".events.jsonl --plan - <<'PROVISION_PLAN'
 {
  "environment": "haswell/tensorflow/2.15.1-e9472483d6",
- "identity": {
+ "held": {
   "recipe": "1",
   "arch": "haswell",
   "target": "haswell (-march=haswell -mtune=haswell)",
@@ -38,7 +38,9 @@ exec /site/provision/bin/python -m provision build --site /site/sites/cluster.to
   "lock": "bb3b8799b3fb89a06b71305563700c7f35613aa4430db26778ac1a9ddbded320",
   "mpi lock": "",
   "module": "tensorflow/2.15.1",
-  "module environment": "PYTHONNOUSERSITE=1 OMP_NUM_THREADS=32"
+  "module environment": "PYTHONNOUSERSITE=1 OMP_NUM_THREADS=32",
+  "prefix": "/site/root/envs/haswell/tensorflow/2.15.1-e9472483d6",
+  "proof": "2 nodes, 1 ranks each, srun --mpi=pmi2"
  }
 }
 PROVISION_PLAN

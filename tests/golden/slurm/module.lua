@@ -1,4 +1,4 @@
--- Written by provision for tensorflow/2.15.1; `provision show tensorflow/2.15.1` tells its story.
+-- Written by provision for tensorflow/2.15.1; `provision show haswell/tensorflow/2.15.1-e9472483d6` tells its story.
 whatis("Name: tensorflow")
 whatis("Version: 2.15.1")
 whatis("Description: TensorFlow 2.15.1 with Horovod 0.28.1 over MPI")

@@ -1,5 +1,5 @@
 #%Module1.0
-# Written by provision for tensorflow/2.15.1; `provision show tensorflow/2.15.1` tells its story.
+# Written by provision for tensorflow/2.15.1; `provision show haswell/tensorflow/2.15.1-e9472483d6` tells its story.
 module-whatis "Name: tensorflow"
 module-whatis "Version: 2.15.1"
 module-whatis "Description: TensorFlow 2.15.1 with Horovod 0.28.1 over MPI"
@@ -18,9 +18,10 @@ proc ModulesHelp { } {
 }
 
 conflict "tensorflow"
-depends-on "gcc/12.2.0"
-depends-on "mpich/4.0.2"
-depends-on "python/3.11"
+# depends-on came with Environment Modules 5.1; before, a load in a modulefile is taken back when it is unloaded.
+if {[llength [info commands depends-on]]} { depends-on "gcc/12.2.0" } else { module load "gcc/12.2.0" }
+if {[llength [info commands depends-on]]} { depends-on "mpich/4.0.2" } else { module load "mpich/4.0.2" }
+if {[llength [info commands depends-on]]} { depends-on "python/3.11" } else { module load "python/3.11" }
 
 setenv "VIRTUAL_ENV" "/site/root/envs/haswell/tensorflow/2.15.1-e9472483d6"
 setenv "PROVISION_ENVIRONMENT" "haswell/tensorflow/2.15.1-e9472483d6"
