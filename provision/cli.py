@@ -128,8 +128,7 @@ def _run(verb: str, run: object, args: argparse.Namespace) -> int:
         )
         return _tell(verb, told, args.json)
     except BrokenPipeError:
-        # Whoever read our output has seen enough (`provision list | head -1`).
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_stdout()
         return EXIT_OK
     except Exception as error:
         return _bug(verb, error, args.json)
@@ -140,8 +139,9 @@ def _run(verb: str, run: object, args: argparse.Namespace) -> int:
         elif outcome.text:
             print(outcome.text, end="" if outcome.text.endswith("\n") else "\n", flush=True)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_stdout()
     except OSError as error:
+        discard_stdout()
         return _tell(verb, ProvisionError(f"stdout cannot be written: {error.strerror}"), False)
     return outcome.exit_code
 
@@ -151,12 +151,23 @@ def _tell(verb: str, error: ProvisionError, as_json: bool) -> int:
     from provision.commands import envelope
     from provision.console import show_error
 
-    with contextlib.suppress(BrokenPipeError):
+    try:
         if as_json:
             envelope(verb, error=error)
         else:
             show_error(error)
+    except BrokenPipeError:
+        discard_stdout()
     return error.exit_code
+
+
+def discard_stdout() -> None:
+    """Whoever read our output has seen enough (`provision list | head -1`): what is left in the buffer goes nowhere.
+
+    Without this the interpreter tries again at its end, and turns our exit code into 120.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _bug(verb: str, error: Exception, as_json: bool) -> int:

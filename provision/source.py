@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import logging
-import sys
 import tarfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from provision.errors import CommandError
 from provision.model.plan import PatchFile
@@ -21,6 +21,7 @@ def unpack(archive: Path, folder: Path) -> None:
         CommandError: it is damaged, or would write outside of `folder`.
         StoreError: the disk is full.
     """
+    safely: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
     try:
         folder.mkdir(parents=True)
         with tarfile.open(archive) as tar:
@@ -28,10 +29,10 @@ def unpack(archive: Path, folder: Path) -> None:
                 _, _, name = member.name.partition("/")
                 if name and (member.isfile() or member.isdir()):
                     member.name = name
-                    if sys.version_info >= (3, 12) or hasattr(tarfile, "data_filter"):
-                        tar.extract(member, folder, filter="data")
-                    elif ".." not in Path(name).parts and not Path(name).is_absolute():
-                        tar.extract(member, folder)
+                    # Not left to tarfile's filters: a Python 3.11 may be older than they are.
+                    if ".." in Path(name).parts or Path(name).is_absolute():
+                        raise tarfile.TarError(f"`{name}` is outside")
+                    tar.extract(member, folder, **safely)
     except tarfile.TarError as error:
         raise CommandError(
             f"`{archive}` cannot be unpacked", evidence=[str(error)], hint=f"`rm {archive}`, then build again"
