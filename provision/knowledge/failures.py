@@ -11,7 +11,8 @@ from pathlib import Path
 # The first lines that say what went wrong; pip and make print useless summaries at the end.
 TELLING = re.compile(
     r"\b[Ee]rror\b|ERROR|[Ff]atal|FAILED|undefined reference|[Nn]ot found|No such file|Traceback|Exception|Killed|"
-    r"==\S+ from |Expected sha256|\bGot  +[0-9a-f]{64}|CANCELLED|TIMEOUT|DUE TO TIME LIMIT|Illegal instruction|[Pp]ermission denied|No space left|signal \d+"
+    r"==\S+ from |Expected sha256|\bGot  +[0-9a-f]{64}|"
+    r"CANCELLED|TIMEOUT|DUE TO TIME LIMIT|Illegal instruction|[Pp]ermission denied|No space left|signal \d+"
 )
 NOISE = re.compile(
     r"subprocess-exited-with-error|This error originates from|Failed building wheel|Failed to build|note:|-Werror|"
