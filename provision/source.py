@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import re
 import tarfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -55,8 +56,10 @@ def apply_patches(folder: Path, patches: Sequence[PatchFile], log: Path) -> None
     try:
         for patch in patches:
             words.write(f"$ patch {patch.name}\n")
-            parsed = patch_ng.fromstring(patch.text.encode())
-            if not parsed or parsed.errors or not parsed.apply(strip=1, root=str(folder)):
+            # Without a/ and b/ to strip: patch-ng 1.19 strips a folder too many from a file that a patch makes.
+            text = re.sub(r"^(---|\+\+\+) [ab]/", r"\1 ", patch.text, flags=re.MULTILINE)
+            parsed = patch_ng.fromstring(text.encode())
+            if not parsed or parsed.errors or not parsed.apply(root=str(folder)):
                 raise CommandError(
                     f"the source does not fit our patch `{patch.name}`",
                     evidence=[patch.subject, *words.getvalue().splitlines()[-6:]],

@@ -47,6 +47,13 @@ def test_a_patch_is_applied_and_the_log_says_which(tmp_path: Path) -> None:
     assert "0001-all.patch" in (tmp_path / "log").read_text()
 
 
+def test_a_patch_can_make_a_file_in_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    text = "--- /dev/null\n+++ b/deep/er/new.py\n@@ -0,0 +1,1 @@\n+made = True\n"
+    apply_patches(tmp_path, [PatchFile(name="0001-new.patch", subject="a file", text=text)], tmp_path / "log")
+    assert (tmp_path / "deep" / "er" / "new.py").read_text() == "made = True\n"
+
+
 def test_a_source_that_no_longer_fits_is_told_with_the_patch(tmp_path: Path) -> None:
     (tmp_path / "file.txt").write_text("something else\n")
     with pytest.raises(CommandError, match=r"does not fit our patch `0001-all\.patch`"):
