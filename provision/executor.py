@@ -39,7 +39,7 @@ from provision.model.plan import (
 from provision.model.site import Site
 from provision.modulefile import emit_modulefile
 from provision.run import Result, stream
-from provision.smoke_test import loaded_environment, prove, summary
+from provision.smoke_test import Ranks, loaded_environment, summary
 from provision.source import apply_patches, unpack
 from provision.store import Store, read_json, told, write
 
@@ -210,7 +210,17 @@ class Executor:
             Path(self.store.layout.story(env)) / "activate.sh",
             self.log,
         )
-        proof = prove(self.store, env, smoke, environ, self.log, self.listen, (self.lock,))
+        ranks = Ranks(
+            store=self.store,
+            env=env,
+            smoke=smoke,
+            environ=environ,
+            log=self.log,
+            listen=self.listen,
+            into=Path(self.store.layout.story(env)),
+            keep_open=(self.lock,),
+        )
+        proof = ranks.prove()
         loaded = [name for name in proof.modules if not name.startswith(f"{module.name}/")]
         if self.site.modules.name != "none" and not set(module.modules) <= set(loaded):
             missing = ", ".join(sorted(set(module.modules) - set(loaded)))

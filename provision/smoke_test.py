@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,9 @@ from provision.model.layout import EnvironmentId
 from provision.model.plan import SmokeTest
 from provision.model.site import ModuleSystem
 from provision.modules import activate_script, load_script, parse_environment
+from provision.numerical_verdict import judge_numbers
 from provision.probe import unloaded
-from provision.run import capture, stream
+from provision.run import Result, capture, stream
 from provision.store import Store, read_json, write
 from provision.verdict import Verdict, judge
 
@@ -80,76 +82,110 @@ def loaded_environment(
     return parse_environment(done.stdout)
 
 
-def prove(
-    store: Store,
-    env: EnvironmentId,
-    smoke: SmokeTest,
-    environ: Mapping[str, str],
-    log: Path,
-    listen: Listener,
-    keep_open: tuple[int, ...] = (),
-    into: Path | None = None,
-) -> Proof:
-    """Train, and judge. The verdict is written to `into` (default: the environment's `.provision`), whatever it is.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranks:
+    """How ranks are run: in which environment, with which launcher and shape, and where their reports and log go."""
 
-    Raises:
-        SmokeTestError: the launcher failed and no rank reported.
-    """
-    data = choose_data(Path(store.layout.data), smoke.program)
-    training = next(one for one in smoke.training if one.data == data.name)
-    into = into or Path(store.layout.story(env))
-    out = into / "smoke"
-    store.remove(str(out))
-    out.mkdir(parents=True)
-    program = (
-        *(
-            str(store.layout.prefix(env) / "bin" / "python"),
-            "-u",
-            smoke.program,
-            "--data",
-            str(data.path),
-            "--out",
-            str(out),
-        ),
-        *("--epochs", str(training.epochs), "--batch-size", str(training.batch_size)),
-        *("--learning-rate", str(training.learning_rate)),
-    )
-    argv = launch_argv(
-        smoke.launcher,
-        program,
-        nodes=smoke.nodes,
-        ranks_per_node=smoke.ranks_per_node,
-        cpus=smoke.cpus_per_task,
-        mpiexec=smoke.mpiexec,
-    )
-    began = time.monotonic()
-    result = stream(
-        argv,
-        environ=environ,
-        log=log,
-        timeout_s=smoke.timeout_s,
-        keep_open=keep_open,
-        on_line=lambda line: listen(Event(kind="progress", step="smoke", text=line)),
-    )
-    reports = [report for report in map(read_json, sorted(out.glob("report-*.json"))) if report is not None]
-    known = explain(result.tail)
-    if not reports:
-        late = f" in {smoke.timeout_s} s" if result.timed_out else ""
-        raise SmokeTestError(
-            f"no rank reported{late}: `{argv[0]}` ended with code {result.code}"
-            + (f": {known.cause}" if known else ""),
-            evidence=telling(result.tail),
-            hint=known.hint if known else f"run it by hand: `{' '.join(argv)}`",
-            log=str(log),
+    store: Store
+    env: EnvironmentId
+    smoke: SmokeTest
+    environ: Mapping[str, str]
+    log: Path
+    listen: Listener
+    into: Path
+    keep_open: tuple[int, ...] = ()
+
+    def prove(self) -> Proof:
+        """Train, and judge. The verdict is written to `into`, whatever it is.
+
+        Raises:
+            SmokeTestError: no rank reported, or the verdict is that it failed.
+        """
+        data = choose_data(Path(self.store.layout.data), self.smoke.program)
+        training = next(one for one in self.smoke.training if one.data == data.name)
+        arguments = (
+            *("--data", str(data.path), "--epochs", str(training.epochs), "--batch-size", str(training.batch_size)),
+            *("--learning-rate", str(training.learning_rate)),
         )
-    ranks = smoke.nodes * smoke.ranks_per_node
-    verdict = judge(reports, ranks=ranks, min_accuracy=training.min_accuracy, nodes=smoke.nodes)
-    modules = tuple(filter(None, environ.get("LOADEDMODULES", "").split(":")))
-    proof = Proof(verdict=verdict, data=data.name, argv=argv, modules=modules, seconds=time.monotonic() - began)
-    write(into / "verdict.json", json.dumps(proof.to_dict(), indent=1) + "\n")
-    if not verdict.passed or result.code:
-        raise failed(verdict, result.code, result.timed_out, smoke, telling(result.tail), str(log))
-    return proof
+        return self._run(
+            self.smoke.program,
+            arguments,
+            data.name,
+            lambda reports: judge(
+                reports, ranks=self.ranks, min_accuracy=training.min_accuracy, nodes=self.smoke.nodes
+            ),
+        )
+
+    def prove_numbers(self) -> Proof:
+        """The numerical proof: gradients, weights, optimizers and callbacks against one process on the whole batch.
+
+        Raises:
+            SmokeTestError: no rank reported, or the verdict is that it failed.
+        """
+        program = str(Path(self.smoke.program).with_name("thorough.py"))
+        return self._run(
+            program,
+            (),
+            "made numbers",
+            lambda reports: judge_numbers(reports, ranks=self.ranks, nodes=self.smoke.nodes),
+        )
+
+    @property
+    def ranks(self) -> int:
+        """How many are started."""
+        return self.smoke.nodes * self.smoke.ranks_per_node
+
+    def _run(
+        self,
+        program: str,
+        arguments: tuple[str, ...],
+        data: str,
+        to_verdict: Callable[[list[dict[str, Any]]], Verdict],
+    ) -> Proof:
+        smoke, out = self.smoke, self.into / "smoke"
+        self.store.remove(str(out))
+        out.mkdir(parents=True)
+        python = str(self.store.layout.prefix(self.env) / "bin" / "python")
+        argv = launch_argv(
+            smoke.launcher,
+            (python, "-u", program, "--out", str(out), *arguments),
+            nodes=smoke.nodes,
+            ranks_per_node=smoke.ranks_per_node,
+            cpus=smoke.cpus_per_task,
+            mpiexec=smoke.mpiexec,
+        )
+        began = time.monotonic()
+        result = stream(
+            argv,
+            environ=self.environ,
+            log=self.log,
+            timeout_s=smoke.timeout_s,
+            keep_open=self.keep_open,
+            on_line=lambda line: self.listen(Event(kind="progress", step="smoke", text=line)),
+        )
+        reports = [report for report in map(read_json, sorted(out.glob("report-*.json"))) if report is not None]
+        if not reports:
+            raise silent(result, smoke, str(self.log))
+        verdict = to_verdict(reports)
+        modules = tuple(filter(None, self.environ.get("LOADEDMODULES", "").split(":")))
+        proof = Proof(verdict=verdict, data=data, argv=argv, modules=modules, seconds=time.monotonic() - began)
+        write(self.into / "verdict.json", json.dumps(proof.to_dict(), indent=1) + "\n")
+        if not verdict.passed or result.code:
+            raise failed(verdict, result.code, result.timed_out, smoke, telling(result.tail), str(self.log))
+        return proof
+
+
+def silent(result: Result, smoke: SmokeTest, log: str) -> SmokeTestError:
+    """The error that tells why no rank reported anything."""
+    known = explain(result.tail)
+    late = f" in {smoke.timeout_s} s" if result.timed_out else ""
+    return SmokeTestError(
+        f"no rank reported{late}: `{result.argv[0]}` ended with code {result.code}"
+        + (f": {known.cause}" if known else ""),
+        evidence=telling(result.tail),
+        hint=known.hint if known else f"run it by hand: `{shlex.join(result.argv)}`",
+        log=log,
+    )
 
 
 def failed(
@@ -165,7 +201,7 @@ def failed(
     elif code:
         evidence += list(tail)
     return SmokeTestError(
-        f"the smoke test failed, nothing is published: {failures[0].name if failures else 'launcher'}",
+        f"the ranks did not prove the environment, nothing is published: {failures[0].name if failures else 'launcher'}",
         evidence=evidence,
         hint=next((check.hint for check in failures if check.hint), None) or f"read `{log}`",
         log=log,

@@ -19,7 +19,18 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-__all__ = ["Check", "Figures", "Verdict", "judge"]
+__all__ = [
+    "Check",
+    "Figures",
+    "Verdict",
+    "check_nodes",
+    "check_ranks",
+    "check_reports",
+    "check_versions",
+    "figures_of",
+    "is_finished",
+    "judge",
+]
 
 SCHEMA = 1
 
@@ -170,32 +181,32 @@ def judge(reports: Sequence[Report], *, ranks: int, min_accuracy: float, nodes: 
             where all nodes share a host name, as on an emulated cluster.
     """
     finished = sorted(
-        (report for report in reports if _is_finished(report)),
+        (report for report in reports if is_finished(report)),
         key=lambda report: (_whole(report, "rank", -1), str(report.get("host")), _whole(report, "pid", -1)),
     )
-    checks = [_check_reports(reports, ranks)]
+    checks = [check_reports(reports, ranks)]
     # Without a single finished report there is no evidence to weigh, and ten more failures would only hide the cause.
     if finished:
-        checks.append(_check_ranks(finished, ranks))
+        checks.append(check_ranks(finished, ranks))
         if nodes is not None:
-            checks.append(_check_nodes(finished, nodes))
-        checks.append(_check_versions(finished))
+            checks.append(check_nodes(finished, nodes))
+        checks.append(check_versions(finished))
         if any(_gpu(report).get("used") for report in finished):
             checks.append(_check_gpus(finished))
         checks += [_check_allreduce(finished), _check_peers(finished), _check_shards(finished)]
         if len(finished) > 1:
             checks.append(_check_initial_weights(finished))
         checks += [_check_weights(finished), _check_loss(finished), _check_accuracy(finished, min_accuracy)]
-    return Verdict(checks=tuple(checks), figures=_figures(finished))
+    return Verdict(checks=tuple(checks), figures=figures_of(finished))
 
 
 # --- the checks, one function each ------------------------------------------------------------------------------------
 
 
-def _check_reports(reports: Sequence[Report], ranks: int) -> Check:
+def check_reports(reports: Sequence[Report], ranks: int) -> Check:
     """As many reports as ranks, each of a process that came to its end."""
     name = "reports"
-    failed = [report for report in reports if not _is_finished(report)]
+    failed = [report for report in reports if not is_finished(report)]
     errors = [report for report in failed if report.get("error")]
     if errors:
         # When one rank dies, Horovod ends the others with an error that says no more than that; the cause is elsewhere.
@@ -245,7 +256,7 @@ _STAGE_HINTS: Mapping[str, str] = {
 }
 
 
-def _check_ranks(finished: Sequence[Report], ranks: int) -> Check:
+def check_ranks(finished: Sequence[Report], ranks: int) -> Check:
     """The processes are ranks 0..N-1 of one world of N."""
     name = "ranks"
     claims = [(_whole(report, "rank", -1), _whole(report, "size", -1)) for report in finished]
@@ -289,7 +300,7 @@ def _check_ranks(finished: Sequence[Report], ranks: int) -> Check:
     return Check(name=name, passed=True, message=f"{span} of {ranks}, once each")
 
 
-def _check_nodes(finished: Sequence[Report], nodes: int) -> Check:
+def check_nodes(finished: Sequence[Report], nodes: int) -> Check:
     """The ranks ran on as many hosts as the caller demands."""
     hosts = _hosts(finished)
     passed = len(hosts) == nodes
@@ -304,7 +315,7 @@ def _check_nodes(finished: Sequence[Report], nodes: int) -> Check:
     )
 
 
-def _check_versions(finished: Sequence[Report]) -> Check:
+def check_versions(finished: Sequence[Report]) -> Check:
     """All ranks ran the same software."""
     name = "versions"
     for package in sorted({package for report in finished for package in _mapping(report, "versions")}):
@@ -523,7 +534,7 @@ def _check_accuracy(finished: Sequence[Report], min_accuracy: float) -> Check:
     )
 
 
-def _figures(finished: Sequence[Report]) -> Figures:
+def figures_of(finished: Sequence[Report]) -> Figures:
     """Gather the figures, at their worst where ranks differ."""
     digests = {_text(report, "weights_sha256") for report in finished}
     digest = next(iter(digests)) if len(digests) == 1 else None
@@ -544,7 +555,8 @@ def _figures(finished: Sequence[Report]) -> Figures:
 # --- reading testimony: a field that is missing or odd becomes a value that no check mistakes for a good one ----------
 
 
-def _is_finished(report: Report) -> bool:
+def is_finished(report: Report) -> bool:
+    """Whether a process came to its end without an error."""
     return not report.get("error") and report.get("stage") == "done"
 
 

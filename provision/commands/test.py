@@ -17,6 +17,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "environment", help="its name, the beginning of its fingerprint, or the module that points to it"
     )
+    parser.add_argument(
+        "--thorough",
+        action="store_true",
+        help="the numerical proof: gradients, weights, callbacks, checkpoints (minutes)",
+    )
     add_site(parser)
 
 
@@ -24,7 +29,7 @@ def run(args: argparse.Namespace) -> Outcome:
     """Load the module, train, judge; the verdict is kept in the environment's `.provision/tests/`."""
     from provision import shipped
     from provision.planner import smoke_test
-    from provision.smoke_test import loaded_environment, prove, summary
+    from provision.smoke_test import Ranks, loaded_environment, summary
 
     site = shipped.load_site(args.site)
     store = read_store(site)
@@ -47,7 +52,14 @@ def run(args: argparse.Namespace) -> Outcome:
     modulepath = Path(store.layout.modules(env.arch)) / kind
     environ = loaded_environment(site.modules, modulepath, record["module"], story / "activate.sh", log)
     with listener() as listen:
-        proof = prove(store, env, smoke, environ, log, listen, into=into)
-    told = summary(proof.to_dict())
+        ranks = Ranks(store=store, env=env, smoke=smoke, environ=environ, log=log, listen=listen, into=into)
+        proof = ranks.prove_numbers() if args.thorough else ranks.prove()
+    if args.thorough:
+        checks = proof.verdict.checks
+        skipped = sum(check.message.startswith("skipped") for check in checks)
+        told = f"{len(checks) - skipped} checks on {ranks.ranks} ranks, {skipped} skipped, in {proof.seconds:.0f} s\n"
+        told += "\n".join(f"  {check.name}: {check.message}" for check in checks)
+    else:
+        told = summary(proof.to_dict())
     result = {"environment": str(env), "verdict": proof.to_dict(), "folder": str(into)}
     return Outcome(text=f"passed: {told}", result=result)

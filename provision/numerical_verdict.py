@@ -1,0 +1,58 @@
+"""The judge of the numerical proof: what N processes of `smoke/thorough.py` report, to a verdict. Pure.
+
+Each process holds its own figures against what one process would have computed on the concatenated batches. Here it is
+decided whether they all did, and whether they all say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from provision.verdict import (
+    Check,
+    Verdict,
+    check_nodes,
+    check_ranks,
+    check_reports,
+    check_versions,
+    figures_of,
+    is_finished,
+)
+
+
+def judge_numbers(reports: Sequence[Mapping[str, Any]], *, ranks: int, nodes: int) -> Verdict:
+    """Hold the reports of one numerical proof against each other: a check for each of the program's."""
+    finished = [report for report in reports if is_finished(report)]
+    checks = [check_reports(reports, ranks)]
+    if finished:
+        checks += [check_ranks(finished, ranks), check_nodes(finished, nodes), check_versions(finished)]
+        names = dict.fromkeys(name for report in finished for name in report.get("checks") or ())
+        checks += [_agreed(name, finished) for name in names]
+        if not names:
+            checks.append(Check(name="checks", passed=False, message="expected named checks, no process reports any"))
+    return Verdict(checks=tuple(checks), figures=figures_of(finished))
+
+
+def _agreed(name: str, finished: Sequence[Mapping[str, Any]]) -> Check:
+    """One check of the program, on all ranks: passed everywhere, or skipped everywhere for the same reason."""
+    records = [(report.get("checks") or {}).get(name) or {} for report in finished]
+    states = {str(record.get("status")) for record in records}
+    reasons = [str(record["reason"]) for record in records if record.get("reason")]
+    if states == {"skipped"}:
+        return Check(name=name, passed=True, message=f"skipped: {reasons[0] if reasons else 'no reason given'}")
+    if states != {"passed"}:
+        told = f": {reasons[0]}" if reasons else ""
+        return Check(
+            name=name,
+            passed=False,
+            message=f"expected it to pass on every rank, seen {', '.join(sorted(states))}{told}",
+        )
+    measured = [
+        figure["difference"]
+        for record in records
+        for figure in record.get("figures") or ()
+        if isinstance(figure.get("difference"), (int, float))
+    ]
+    worst = f"worst difference {max(measured):.1e} of {len(measured)}" if measured else "no figure to compare"
+    return Check(name=name, passed=True, message=f"passed on {len(records)} ranks, {worst}")

@@ -1,0 +1,60 @@
+"""The judge of the numerical proof, on reports made by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from provision.numerical_verdict import judge_numbers
+
+
+def report(rank: int, size: int = 2, **checks: dict[str, Any]) -> dict[str, Any]:
+    """What a rank reports that came to its end."""
+    tape = {"status": "passed", "reason": None, "figures": [{"what": "gradient", "difference": 1e-8 * (rank + 1)}]}
+    return {
+        "stage": "done",
+        "error": None,
+        "rank": rank,
+        "size": size,
+        "host": "n1",
+        "pid": 100 + rank,
+        "versions": {"tensorflow": "2.21.0", "horovod": "0.28.1"},
+        "checks": {"tape": tape, **checks},
+    }
+
+
+def test_a_check_that_passed_on_all_ranks_tells_its_worst_figure() -> None:
+    verdict = judge_numbers([report(0), report(1)], ranks=2, nodes=1)
+    assert verdict.passed
+    tape = next(check for check in verdict.checks if check.name == "tape")
+    assert tape.message == "passed on 2 ranks, worst difference 2.0e-08 of 2"
+
+
+def test_one_rank_that_failed_fails_the_proof_with_its_reason() -> None:
+    wrong = {"tape": {"status": "failed", "reason": "wrong: gradient", "figures": []}}
+    verdict = judge_numbers([report(0), report(1, **wrong)], ranks=2, nodes=1)
+    assert not verdict.passed
+    assert verdict.failures[0].message == "expected it to pass on every rank, seen failed, passed: wrong: gradient"
+
+
+def test_what_this_tensorflow_does_not_have_is_skipped_with_the_reason() -> None:
+    absent = {"elastic": {"status": "skipped", "reason": "no elastic here", "figures": []}}
+    verdict = judge_numbers([report(0, **absent), report(1, **absent)], ranks=2, nodes=1)
+    assert verdict.passed
+    assert "skipped: no elastic here" in [check.message for check in verdict.checks]
+
+
+@pytest.mark.parametrize(
+    "reports",
+    [
+        [report(0)],
+        [report(0, 1), report(0, 1)],
+        [{**report(0), "stage": "check tape"}, report(1)],
+        [{**report(0), "checks": {}}, {**report(1), "checks": {}}],
+        [],
+    ],
+    ids=["one missing", "alone", "stopped in the middle", "no checks", "none"],
+)
+def test_what_is_no_proof_does_not_pass(reports: list[dict[str, Any]]) -> None:
+    assert not judge_numbers(reports, ranks=2, nodes=1).passed
