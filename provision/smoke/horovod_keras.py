@@ -14,7 +14,8 @@ How the measurements are made to mean something:
 - the report is rewritten at each stage, so a process that hangs or dies of an illegal instruction leaves behind
   the name of the stage it was in.
 
-Works with TensorFlow 2.2 to 2.15 (Keras 2) and Horovod 0.19 or later.
+Works with TensorFlow 2.2 to 2.15 (Keras 2) and Horovod 0.19 or later, and with TensorFlow 2.16 to 2.21 (Keras 3, or tf-keras
+by TF_USE_LEGACY_KERAS=1) and the Horovod 0.28.1 of `patches/`.
 """
 
 import argparse
@@ -237,7 +238,8 @@ def build_model(tf, classes):
     layers = tf.keras.layers
     return tf.keras.Sequential(
         [
-            layers.Conv2D(16, 5, strides=2, activation="relu", input_shape=(28, 28, 1)),
+            tf.keras.Input((28, 28, 1)),
+            layers.Conv2D(16, 5, strides=2, activation="relu"),
             layers.Conv2D(32, 3, strides=2, activation="relu"),
             layers.Flatten(),
             layers.Dense(64, activation="relu"),
