@@ -272,3 +272,16 @@ def wait_for(events: Path, text: str, seconds: float = 300) -> None:
     while not (events.is_file() and text in events.read_text()):
         assert time.monotonic() < end, f"{text} did not come in {seconds} s"
         time.sleep(0.05)
+
+
+def test_the_newest_stack_is_built_from_a_patched_source_and_proved_by_numbers(tool: Tool) -> None:
+    """TensorFlow 2.21 with Keras 3, where Horovod as released does not compile, and would not average a gradient."""
+    done = tool.run("build", "--stack", "tensorflow-2.21.0")
+    assert done.returncode == 0, done.stderr
+    assert "Horovod 0.28.1+provision." in done.stderr
+    proof = tool.json("test", "tensorflow/2.21.0", "--thorough")
+    assert proof["ok"], proof
+    checks = {check["name"]: check for check in proof["result"]["verdict"]["checks"]}
+    assert {"tape", "fit", "loop", "training", "broadcast", "metrics", "warmup", "load_model", "resume"} <= set(checks)
+    for name in ("tape", "fit", "training"):
+        assert checks[name]["message"].startswith("passed on 2 ranks, worst difference")
