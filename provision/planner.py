@@ -239,7 +239,7 @@ def _steps(
         (
             "compile",
             f"Horovod {horovod_flags.local_version(recipe.horovod.version, len(recipe.patches))} from source",
-            f"no wheel {recipe.abi_key} yet" + "".join(f"; {patch.name}: {patch.subject}" for patch in recipe.patches),
+            f"no wheel {recipe.abi_key} yet",
             (),
         ),
         ("horovod", "Horovod into the environment", wheel, venv.install_wheel(recipe)),

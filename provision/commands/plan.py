@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> Outcome:
 
 def plan_lines(plan: object, *, commands: bool) -> list[str]:
     """A plan as people read it."""
-    from provision.model.plan import Command, FetchSource, Inspect, Plan
+    from provision.model.plan import Command, FetchSource, Inspect, Plan, Unpack
 
     assert isinstance(plan, Plan)
     lines = [
@@ -51,7 +51,11 @@ def plan_lines(plan: object, *, commands: bool) -> list[str]:
     ]
     for step in plan.steps:
         lines.append(f"{step.action:<7} {step.name:<10} {step.title}  ({step.reason})")
-        for operation in step.operations if commands else ():
+        for operation in step.operations:
+            if isinstance(operation, Unpack):
+                lines += [f"          patch {patch.name}: {patch.subject}" for patch in operation.patches]
+            if not commands:
+                continue
             match operation:
                 case Command():
                     command = operation
