@@ -213,3 +213,8 @@ def test_a_comment_does_not_decide_the_state_of_a_job() -> None:
     found = slurm.parse_status(text)
     assert found is not None
     assert found.state == "FAILED"
+
+
+def test_the_ways_to_start_mpi_are_read_with_the_versions_of_pmix_and_without_none() -> None:
+    text = (Path(__file__).parent / "recorded" / "slurm-22.05" / "srun-mpi-list.txt").read_text()
+    assert slurm.parse_mpi_types(text) == ("pmix", "cray_shasta", "pmi2", "pmix_v4")

@@ -103,7 +103,39 @@ def _scheduler(site: Site) -> list[Finding]:
                     hint=f"set `archs.{arch.name}.job.partition` in `{site.origin}` to one of {', '.join(there)}",
                 )
             )
+    findings += _launchers(site)
     return findings
+
+
+def _launchers(site: Site) -> list[Finding]:
+    """Whether srun knows the way to start MPI that the archs ask for: without it every rank is rank 0 of 1."""
+    import os
+
+    from provision.errors import CommandError
+    from provision.run import capture
+    from provision.schedulers import slurm
+
+    asked = {
+        option.partition("=")[2]: arch.name
+        for arch in site.archs
+        for option in arch.launcher.options
+        if arch.launcher.name == "srun" and option.startswith("--mpi=")
+    }
+    try:
+        done = capture(slurm.mpi_types_argv(), os.environ, timeout_s=30)
+    except CommandError as error:
+        return [Finding(group="scheduler", state="bad", message=error.message, hint="log in where Slurm is")]
+    there = slurm.parse_mpi_types(done.stdout + done.stderr)
+    return [
+        Finding(
+            group="scheduler",
+            state="bad",
+            message=f"arch `{name}` starts ranks with `srun --mpi={kind}`, by which they do not see each other here",
+            hint=f"set `archs.{name}.launcher.options` in `{site.origin}` to one of {', '.join(there)}",
+        )
+        for kind, name in asked.items()
+        if kind not in there
+    ]
 
 
 def _root(site: Site) -> list[Finding]:

@@ -123,6 +123,19 @@ def parse_status(text: str) -> JobStatus | None:
     )
 
 
+def mpi_types_argv() -> tuple[str, ...]:
+    """The command that lists the ways in which srun starts MPI."""
+    return ("srun", "--mpi=list")
+
+
+def parse_mpi_types(text: str) -> tuple[str, ...]:
+    """What may stand behind `--mpi=` so that ranks see each other: one word a line, and versions of pmix on a line of theirs."""
+    kinds = [words[0] for words in map(str.split, text.splitlines()) if len(words) == 1]
+    for versions in re.findall(r"versions available: (.*)", text):
+        kinds += versions.replace(",", " ").split()
+    return tuple(kind for kind in kinds if kind != "none")
+
+
 def queued_argv(name: str) -> tuple[str, ...]:
     """The command that lists our jobs of this name, waiting or running."""
     return ("squeue", "--me", "--noheader", "--format=%i", f"--name={name}")
