@@ -176,8 +176,9 @@ class Store:
             raise told(error, self.root) from error
 
     def sweep(self, prefix: str) -> None:
-        """Remove what a killed run was about to remove beside this prefix."""
-        for left in Path(prefix).parent.glob(".*.removed.*"):
+        """Remove what a killed run was about to remove of this prefix; only its own: others may be at theirs right now."""
+        folder = Path(prefix)
+        for left in folder.parent.glob(f".{folder.name}.removed.*"):
             shutil.rmtree(left, ignore_errors=True)
 
     def make_readable(self, path: str) -> None:

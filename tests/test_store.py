@@ -586,3 +586,13 @@ def test_a_root_below_somebody_elses_private_folder_is_told(tmp_path: Path) -> N
 def test_a_record_is_what_was_written(store: Store) -> None:
     write(Path(store.layout.story(ENV)) / "record.json", json.dumps({"schema": 1}))
     assert store.record(ENV) == {"schema": 1}
+
+
+def test_what_a_killed_run_was_removing_is_swept_and_what_another_is_removing_is_not(store: Store) -> None:
+    parent = store.root / "envs" / "knl" / "tensorflow"
+    own, others = parent / ".2.15.1-aaaaaaaaaa.removed.1.ab", parent / ".2.15.1-bbbbbbbbbb.removed.2.cd"
+    for folder in (own, others):
+        folder.mkdir(parents=True)
+    store.sweep(str(parent / "2.15.1-aaaaaaaaaa"))
+    assert not own.exists()
+    assert others.is_dir()
