@@ -114,6 +114,7 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         environment=environment,
         python=facts.python.executable,
         minor=facts.python.minor,
+        own_venv=facts.python.own_venv,
         tool_python=facts.tool_python,
         uv=facts.uv,
         cores=facts.cores,

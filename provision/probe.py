@@ -110,13 +110,16 @@ class Probes:
         """The interpreter the environment is made with: the arch's, else the best one that the stack serves."""
         named = [self.arch.python] if self.arch.python else []
         own = f"{sys.version_info[0]}.{sys.version_info[1]}"
-        found = []
-        for name in named or [
-            *(f"python{minor}" for minor in stack.pythons),
-            *([sys.executable] if own in stack.pythons else []),
-            "python3",
-        ]:
-            path = shutil.which(name, path=environ.get("PATH"))
+        path_variable, found = environ.get("PATH"), []
+        for path in (
+            [shutil.which(named[0], path=path_variable)]
+            if named
+            else [
+                *(place for minor in stack.pythons for place in pythons(minor, environ)),
+                *([sys.executable] if own in stack.pythons else []),
+                shutil.which("python3", path=path_variable),
+            ]
+        ):
             interpreter = interpreter_at(path, environ) if path else None
             if interpreter is None:
                 continue
@@ -214,11 +217,29 @@ def interpreter_at(path: str, environ: Mapping[str, str]) -> Interpreter | None:
     except CommandError:
         return None
     lines = done.stdout.splitlines()
-    return (
-        Interpreter(executable=lines[0], version=lines[1], tag=lines[2])
-        if done.returncode == 0 and len(lines) == 3
-        else None
-    )
+    if done.returncode or len(lines) != 3:
+        return None
+    return Interpreter(executable=lines[0], version=lines[1], tag=lines[2], own_venv=outlived(lines[1]))
+
+
+def pythons(minor: str, environ: Mapping[str, str]) -> list[str]:
+    """Where a Python of this minor version may be: on PATH, else among pyenv's, whose shims serve only chosen ones."""
+    on_path = shutil.which(f"python{minor}", path=environ.get("PATH"))
+    root = Path(environ.get("PYENV_ROOT") or Path(environ.get("HOME") or "/") / ".pyenv")
+    kept = sorted(root.glob(f"versions/{minor}.*/bin/python{minor}"), key=lambda path: release(path.parts[-3]))
+    return [*([on_path] if on_path else []), *map(str, reversed(kept))]
+
+
+def release(version: str) -> tuple[int, ...]:
+    """The numbers of a version, to compare."""
+    return tuple(int(part) for part in re.findall(r"\d+", version))
+
+
+def outlived(version: str) -> bool:
+    """Whether this Python is older than the oldest that virtualenv has a pip for."""
+    from virtualenv.seed.wheels.embed import BUNDLE_SUPPORT
+
+    return release(version)[:2] < min(map(release, BUNDLE_SUPPORT))
 
 
 def parse_mpi_macros(text: str) -> tuple[str | None, str]:

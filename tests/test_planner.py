@@ -474,6 +474,27 @@ def test_a_python_of_another_minor_version_has_other_paths() -> None:
     assert bytecode.argv[-1].endswith("/lib/python3.10/site-packages")
 
 
+OLD = Interpreter(executable="/site/python/bin/python3.7", version="3.7.16", tag="cpython-37m linux", own_venv=True)
+
+
+@pytest.mark.parametrize("uv", [None, "/site/provision/bin/uv"])
+def test_a_python_that_virtualenv_has_outlived_makes_its_own_environments(uv: str | None) -> None:
+    plan = plan_for(local_site(), python=OLD, uv=uv)
+    assert commands(step(plan, "create"))[0].argv == (OLD.executable, "-m", "venv", plan.prefix)
+    tools = next(one.argv for one in commands(step(plan, "compile")) if "venv" in one.argv)
+    # The folder of build tools needs a pip of its own only where pip has to install into it.
+    assert ("--without-pip" in tools) is (uv is not None)
+    assert not [one for every in plan.steps for one in commands(every) if "virtualenv" in one.argv]
+
+
+def test_the_tools_own_pip_is_not_run_by_a_python_that_it_does_not_support() -> None:
+    plan = plan_for(local_site(), python=OLD, uv=None)
+    installs = [one.argv for every in plan.steps for one in commands(every) if "install" in one.argv]
+    assert len(installs) == 4
+    assert not [argv for argv in installs if "--python" in argv]
+    assert [argv[0] for argv in installs].count(f"{plan.prefix}/bin/python") == 3
+
+
 # What is wrong
 
 

@@ -35,6 +35,7 @@ class Recipe:
     environment: EnvironmentId
     python: str
     minor: str
+    own_venv: bool
     tool_python: str
     uv: str | None
     cores: int
@@ -70,6 +71,27 @@ class Recipe:
         return self.layout.build(self.environment)
 
 
+def environment_argv(recipe: Recipe, folder: str, *, pip: bool) -> tuple[str, ...]:
+    """The command that makes a virtual environment, by virtualenv as long as it serves this Python."""
+    if recipe.own_venv:
+        # Without uv, the old Python's own pip has to install: ours does not run there.
+        return (recipe.python, "-m", "venv", *(() if pip or not recipe.uv else ("--without-pip",)), folder)
+    return (
+        *(recipe.tool_python, "-m", "virtualenv", "--no-download", "--no-periodic-update"),
+        *(() if pip else ("--no-seed",)),
+        *("--python", recipe.python, folder),
+    )
+
+
+def pip_argv(recipe: Recipe, python: str) -> tuple[str, ...]:
+    """`pip install` into the environment of `python`: by the tool's own pip, which is new, as long as that runs there.
+
+    No bytecode here: the step `bytecode` compiles it once, with all cores, whoever installed.
+    """
+    pip = (python, "-m", "pip") if recipe.own_venv else (recipe.tool_python, "-m", "pip", "--python", python)
+    return (*pip, "install", "--no-compile", "--no-input")
+
+
 def install_argv(recipe: Recipe, python: str, requirements: str) -> tuple[str, ...]:
     """The command that installs a lock into the environment of `python`: by uv where it is present, by pip else.
 
@@ -79,20 +101,14 @@ def install_argv(recipe: Recipe, python: str, requirements: str) -> tuple[str, .
     if recipe.uv:
         # Copies: by default uv links to its cache, and whoever edits a package there would edit the published one.
         return (recipe.uv, "pip", "install", "--link-mode", "copy", "--python", python, *exactly)
-    # No bytecode here: the step `bytecode` compiles it once, with all cores, whoever installed.
-    return (recipe.tool_python, "-m", "pip", "--python", python, "install", "--no-compile", "--no-input", *exactly)
+    return (*pip_argv(recipe, python), *exactly)
 
 
 def create(recipe: Recipe, plan_text: str) -> tuple[Operation, ...]:
     """An empty environment at its final place: virtual environments do not move."""
     return (
         Remove(path=str(recipe.prefix)),
-        Command(
-            argv=(
-                *(recipe.tool_python, "-m", "virtualenv", "--no-download", "--no-periodic-update"),
-                *("--python", recipe.python, str(recipe.prefix)),
-            )
-        ),
+        Command(argv=environment_argv(recipe, str(recipe.prefix), pip=True)),
         WriteFile(path=str(recipe.layout.story(recipe.environment) / "plan.json"), text=plan_text),
     )
 
@@ -141,12 +157,7 @@ def compile_wheel(recipe: Recipe) -> tuple[Operation, ...]:
                 ),
             ),
         ),
-        Command(
-            argv=(
-                *(recipe.tool_python, "-m", "virtualenv", "--no-download", "--no-periodic-update", "--no-seed"),
-                *("--python", recipe.python, str(tools)),
-            )
-        ),
+        Command(argv=environment_argv(recipe, str(tools), pip=False)),
         Command(argv=install_argv(recipe, str(tools / "bin" / "python"), str(build / "build.txt"))),
         Unpack(
             path=str(source),
@@ -171,8 +182,7 @@ def install_wheel(recipe: Recipe) -> tuple[Operation, ...]:
     if recipe.uv:
         argv: tuple[str, ...] = (recipe.uv, "pip", "install", "--python", recipe.prefix_python, "--reinstall")
     else:
-        argv = (recipe.tool_python, "-m", "pip", "--python", recipe.prefix_python, "install", "--force-reinstall")
-        argv += ("--no-compile", "--no-input", "--no-index")
+        argv = (*pip_argv(recipe, recipe.prefix_python), "--force-reinstall", "--no-index")
     return (InstallWheel(key=recipe.abi_key, command=Command(argv=(*argv, "--no-deps"))),)
 
 

@@ -11,10 +11,14 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from provision.commands import Outcome
 from provision.console import say
 from provision.errors import CommandError, ConfigError
+
+if TYPE_CHECKING:
+    from provision.model.facts import Interpreter
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """Compile."""
     from provision import shipped
+    from provision.probe import interpreter_at, pythons
 
     folder = next(
         (place / "requirements" for place in shipped.search_path() if (place / "requirements").is_dir()), None
@@ -46,19 +51,20 @@ def run(args: argparse.Namespace) -> Outcome:
         )
     stacks = [shipped.load_stack(name) for name in shipped.known("stacks")]
     every = tuple(dict.fromkeys(minor for stack in stacks for minor in stack.pythons))
-    pythons = {stack.name: stack.pythons for stack in stacks}
+    served = {stack.name: stack.pythons for stack in stacks}
     written, skipped = [], []
     for minor in args.python or every:
         chosen = [
             path
             for path in inputs
-            if (not args.names or path.stem in args.names) and minor in pythons.get(path.stem, every)
+            if (not args.names or path.stem in args.names) and minor in served.get(path.stem, every)
         ]
-        interpreter = shutil.which(f"python{minor}")
+        found = (interpreter_at(path, os.environ) for path in pythons(minor, os.environ))
+        interpreter = next((one for one in found if one is not None), None)
         if interpreter is None:
-            skipped.append(f"Python {minor}: there is no `python{minor}` on PATH")
+            skipped.append(f"Python {minor}: there is no `python{minor}` on PATH, and none of pyenv's")
         elif chosen:
-            written += _compile(interpreter, minor, chosen, upgrade=args.upgrade)
+            written += _compile(interpreter, chosen, upgrade=args.upgrade)
     if args.python and not written:
         raise ConfigError("no lock was written", evidence=skipped, hint="have that Python on PATH, or name another")
     for line in skipped:
@@ -66,7 +72,7 @@ def run(args: argparse.Namespace) -> Outcome:
     return Outcome(text="\n".join(written), result={"written": written, "skipped": skipped})
 
 
-def _compile(interpreter: str, minor: str, inputs: list[Path], *, upgrade: bool) -> list[str]:
+def _compile(interpreter: Interpreter, inputs: list[Path], *, upgrade: bool) -> list[str]:
     """Compile these inputs in one throw-away environment with pip-tools; returns the locks written."""
     import sys
 
@@ -93,10 +99,16 @@ def _compile(interpreter: str, minor: str, inputs: list[Path], *, upgrade: bool)
                     hint=known.hint if known else "mend the input, then `provision lock`",
                 )
 
-        must(sys.executable, "-m", "virtualenv", "--no-periodic-update", "--python", interpreter, tools)
-        must(f"{tools}/bin/python", "-m", "pip", "install", "--no-input", "pip-tools")
+        if interpreter.own_venv:
+            must(interpreter.executable, "-m", "venv", tools)
+        else:
+            made = (sys.executable, "-m", "virtualenv", "--no-periodic-update", "--python", interpreter.executable)
+            must(*made, tools)
+        # The last pip-tools for an old Python does not know the last pip for it: `cannot import name 'DEV_PKGS'`.
+        pip = ("pip<23.2",) if interpreter.own_venv else ()
+        must(f"{tools}/bin/python", "-m", "pip", "install", "--no-input", "pip-tools", *pip)
         for source in inputs:
-            target = source.parent / Path(shipped.lock_name(source.stem, minor)).name
+            target = source.parent / Path(shipped.lock_name(source.stem, interpreter.minor)).name
             out = Path(scratch) / target.name
             if target.is_file() and not upgrade:
                 shutil.copy(target, out)
@@ -104,12 +116,14 @@ def _compile(interpreter: str, minor: str, inputs: list[Path], *, upgrade: bool)
             must(
                 *(f"{tools}/bin/python", "-m", "piptools", "compile", "--quiet", "--generate-hashes", "--allow-unsafe"),
                 *("--strip-extras", "--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-trusted-host"),
+                # The default of today's pip-tools, and not of those for old Pythons.
+                "--resolver=backtracking",
                 *("--no-emit-find-links", "--no-emit-options", "--output-file", str(out), str(source)),
                 *(["--upgrade"] if upgrade else []),
             )
             text = source.read_text(encoding="utf-8")
             body = "\n".join(line for line in out.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
-            head = f"# Written by `provision lock` for Python {minor} from {source.name}; edit that, not this.\n"
+            head = f"# Written by `provision lock` for Python {interpreter.minor} from {source.name}; edit that, not this.\n"
             head += f"{lock_header(text)}\n"
             parse_lock(head + body + "\n", str(target))
             write(target, f"{head}{body}\n")

@@ -12,6 +12,7 @@ from pathlib import Path
 TELLING = re.compile(
     r"\b[Ee]rror\b|ERROR|[Ff]atal|FAILED|undefined reference|[Nn]ot found|No such file|Traceback|Exception|Killed|"
     r"==\S+ from |Expected sha256|\bGot  +[0-9a-f]{64}|"
+    r"^\w+Error: |^(\w+\.)+\w+: |"  # the last line of a Python traceback
     r"CANCELLED|TIMEOUT|DUE TO TIME LIMIT|Illegal instruction|[Pp]ermission denied|No space left|signal \d+"
 )
 NOISE = re.compile(

@@ -26,11 +26,15 @@ class Cpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interpreter:
-    """A Python. `executable` is the real file, no shim and no virtual environment."""
+    """A Python. `executable` is the real file, no shim and no virtual environment.
+
+    `own_venv`: virtualenv has no pip for it any more, so its own `venv` makes the environments, with the pip of its time.
+    """
 
     executable: str
     version: str
     tag: str
+    own_venv: bool = False
 
     @property
     def minor(self) -> str:

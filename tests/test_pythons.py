@@ -1,0 +1,40 @@
+"""Where Pythons are looked for, and which of them virtualenv serves no more."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from provision.probe import interpreter_at, outlived, pythons
+
+
+def a_python(path: Path) -> str:
+    """A link to this interpreter at `path`."""
+    path.parent.mkdir(parents=True)
+    path.symlink_to(sys.executable)
+    return str(path)
+
+
+def test_path_comes_first_then_pyenv_newest_first(tmp_path: Path) -> None:
+    shim = a_python(tmp_path / "shims" / "python3.7")
+    older = a_python(tmp_path / "pyenv" / "versions" / "3.7.9" / "bin" / "python3.7")
+    newer = a_python(tmp_path / "pyenv" / "versions" / "3.7.16" / "bin" / "python3.7")
+    a_python(tmp_path / "pyenv" / "versions" / "3.8.1" / "bin" / "python3.8")
+    environ = {"PATH": str(tmp_path / "shims"), "PYENV_ROOT": str(tmp_path / "pyenv")}
+    assert pythons("3.7", environ) == [shim, newer, older]
+    assert pythons("3.7", {"PATH": "", "HOME": str(tmp_path)}) == []
+
+
+def test_a_shim_that_serves_nothing_is_no_interpreter(tmp_path: Path) -> None:
+    shim = tmp_path / "python3.7"
+    shim.write_text("#!/bin/sh\necho 'pyenv: python3.7: command not found' >&2\nexit 127\n")
+    shim.chmod(0o755)
+    assert interpreter_at(str(shim), {"PATH": "/usr/bin:/bin"}) is None
+
+
+def test_only_what_virtualenv_ships_no_pip_for_is_outlived() -> None:
+    assert outlived("3.6.15")
+    assert not outlived("3.13.0")
+    assert not outlived("3.99.0")
+    here = interpreter_at(sys.executable, {})
+    assert here is not None and not here.own_venv
