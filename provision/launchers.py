@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from provision.model.site import Launcher
+from provision.model.launcher import Launcher
 
 
 def launch_argv(

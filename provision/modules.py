@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 
-from provision.model.site import ModuleSystem
+from provision.model.module_system import ModuleSystem
 
 # What a user's or an admin's shell may carry that changes what a build does. Index settings of pip and uv stay: a site
 # without a direct way to the package index has nothing else.

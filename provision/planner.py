@@ -17,6 +17,7 @@ from provision.horovod import abi as horovod_abi
 from provision.horovod import flags as horovod_flags
 from provision.horovod.patches import select_patches
 from provision.knowledge.targets import flags_for
+from provision.model.arch import Arch
 from provision.model.facts import Existing, Facts, MpiFacts
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.modulefile import Modulefile
@@ -33,7 +34,6 @@ from provision.model.plan import (
     WriteCandidate,
     fingerprint,
 )
-from provision.model.site import Arch
 from provision.model.stack import Stack
 from provision.preflight import raise_problems
 from provision.request import Request

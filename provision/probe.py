@@ -17,8 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from provision.errors import CommandError
+from provision.model.arch import Arch
 from provision.model.facts import CompilerFacts, Cpu, Facts, Interpreter, MpiFacts, Problem
-from provision.model.site import Arch, ModuleSystem, Site
+from provision.model.module_system import ModuleSystem
+from provision.model.site import Site
 from provision.model.stack import Stack
 from provision.modules import (
     cleaned,

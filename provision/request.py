@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from provision.horovod.patches import Patch
+from provision.model.arch import Arch
 from provision.model.lock import Lock
-from provision.model.site import Arch, Site
+from provision.model.site import Site
 from provision.model.stack import Stack
 
 

@@ -16,8 +16,8 @@ from provision.knowledge.data import choose_data
 from provision.knowledge.failures import explain, telling
 from provision.launchers import launch_argv
 from provision.model.layout import EnvironmentId
+from provision.model.module_system import ModuleSystem
 from provision.model.plan import SmokeTest
-from provision.model.site import ModuleSystem
 from provision.modules import activate_script, load_script, parse_environment
 from provision.numerical_verdict import judge_numbers
 from provision.probe import unloaded

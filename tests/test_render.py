@@ -18,10 +18,10 @@ from golden_files import Golden, facts_of, local_site, request_for, slurm_site
 from provision.errors import ConfigError
 from provision.job import BuildJob, build_job
 from provision.model.facts import Existing
+from provision.model.job import Job
 from provision.model.layout import Layout
 from provision.model.modulefile import Modulefile
 from provision.model.plan import held
-from provision.model.site import Job
 from provision.modulefile import emit_modulefile
 from provision.planner import make_plan
 from provision.render import quote_lua, quote_tcl, render

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from provision.model.site import Job, Scheduler, Smoke
+from provision.model.job import Job
+from provision.model.scheduler import Scheduler
+from provision.model.smoke import Smoke
 from provision.schedulers import slurm
 
 RECORDED = Path(__file__).with_name("recorded") / "slurm-22.05"

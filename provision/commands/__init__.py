@@ -13,9 +13,10 @@ from provision.errors import EXIT_OK, ConfigError, ProvisionError
 if TYPE_CHECKING:
     import argparse
 
+    from provision.model.arch import Arch
     from provision.model.facts import Facts
     from provision.model.layout import EnvironmentId
-    from provision.model.site import Arch, Site
+    from provision.model.site import Site
     from provision.model.stack import Stack
     from provision.request import Request
     from provision.store import Store

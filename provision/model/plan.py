@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from provision.model.launcher import Launcher
 from provision.model.layout import EnvironmentId
 from provision.model.modulefile import Modulefile
-from provision.model.site import Launcher
 from provision.model.stack import Training
 
 Action = Literal["create", "reuse", "keep"]

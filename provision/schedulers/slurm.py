@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from provision.model.site import Job, Scheduler, Smoke
+from provision.model.job import Job
+from provision.model.scheduler import Scheduler
+from provision.model.smoke import Smoke
 
 # https://slurm.schedmd.com/squeue.html, JOB STATE CODES: states from which a job does not come back.
 ENDED = (

@@ -1,0 +1,33 @@
+"""The program that starts ranks on an arch, as `[archs.<arch>.launcher]` describes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from provision.model.patterns import OPTION
+from provision.model.reader import Reader
+from provision.model.scheduler import SchedulerName
+
+LauncherName = Literal["mpiexec", "srun"]
+# The ones that a site with this scheduler may name; the first is what it has where nothing is said.
+LAUNCHERS: dict[SchedulerName, tuple[LauncherName, ...]] = {"none": ("mpiexec",), "slurm": ("srun", "mpiexec")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launcher:
+    """The program that starts ranks, with the site's options for it (`--mpi=pmi2`)."""
+
+    name: LauncherName
+    options: tuple[str, ...]
+
+
+def read_launcher(table: Reader, scheduler: SchedulerName) -> Launcher:
+    """The launcher of `[archs.<arch>.launcher]` at a site with this scheduler."""
+    known = LAUNCHERS[scheduler]
+    launcher = Launcher(
+        name=table.text("name", known[0], choices=known),  # type: ignore[arg-type]
+        options=table.texts("options", pattern=OPTION),
+    )
+    table.done()
+    return launcher

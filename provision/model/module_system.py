@@ -1,0 +1,33 @@
+"""A site's module system, as `[modules]` describes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from provision.model.reader import Reader
+
+ModuleSystemName = Literal["none", "lmod", "environment-modules"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModuleSystem:
+    """How `module` comes to be: the file that bash sources for it, and the folders of modulefiles to use."""
+
+    name: ModuleSystemName
+    init: str | None
+    path: tuple[str, ...]
+
+
+def read_module_system(table: Reader) -> ModuleSystem:
+    """The module system of `[modules]`; a site without that table has none."""
+    name = table.text("system", "none", choices=("none", "lmod", "environment-modules"))
+    system = ModuleSystem(
+        name=name,  # type: ignore[arg-type]
+        init=table.optional("init", expand=True),
+        path=table.texts("path", expand=True),
+    )
+    if name != "none" and system.init is None:
+        table.fault("init", f"missing; the file that bash sources so that `module` of {name} is there")
+    table.done()
+    return system
