@@ -22,7 +22,7 @@ SITE: Table = {
     "root": "/site/root",
     "stack": "tensorflow-2.15.1",
     "modules": {"system": "lmod", "init": "/site/lmod/init/bash", "path": ["/site/modulefiles"]},
-    "scheduler": {"system": "slurm"},
+    "scheduler": {"system": "slurm", "required": ["time"]},
     "archs": {
         "knl": {"target": "mic_knl", "modules": ["gcc/12.2.0"], "mpi": {"provider": "site"}},
         "haswell": {"target": "haswell", "mpi": {"provider": "site"}},
@@ -130,12 +130,60 @@ def test_every_fault_of_a_file_is_told_at_once_with_its_key_path() -> None:
         ("archs/knl/job", {"constraint": "knl\n#SBATCH"}, "archs.knl.job.constraint: "),
         ("archs/knl/job", {"options": ["--x=1\n--y"]}, "archs.knl.job.options[0]: "),
         ("archs/knl/job", {"options": ["x"]}, "archs.knl.job.options[0]: 'x' does not have the form"),
-        ("archs/knl/launcher", {"name": "aprun"}, "archs.knl.launcher.name: must be one of srun, mpiexec, is 'aprun'"),
+        (
+            "archs/knl/launcher",
+            {"name": "aprun"},
+            "archs.knl.launcher.name: must be one of srun, mpiexec, is 'aprun'",
+        ),
         ("modules/system", "lmodd", "modules.system: must be one of none, lmod, environment-modules, is 'lmodd'"),
         ("modules/init", None, "modules.init: missing; the file that bash sources"),
         ("modules/system", "none", 'archs.knl.modules: names modules, but `modules.system` is "none"'),
-        ("scheduler/system", "slrm", "scheduler.system: must be one of none, slurm, is 'slrm' (did you mean `slurm`?)"),
+        (
+            "scheduler/system",
+            "slrm",
+            "scheduler.system: must be one of none, slurm, is 'slrm' (did you mean `slurm`?)",
+        ),
         ("arch", {}, "arch: is not a known key (did you mean `archs`?)"),
+        ("modules/reset", "purged", "modules.reset: must be one of purge, reset, none, is 'purged'"),
+        ("scheduler/required", ["acount"], "scheduler.required[0]: must be one of account, partition"),
+        ("scheduler/forbidden", ["time"], "scheduler.forbidden: names `time`, which `required` names too"),
+        ("archs/knl/unload", ["atp; reboot"], "archs.knl.unload[0]: 'atp; reboot' does not have the form"),
+        ("archs/knl/node", {"sockets": 1}, "archs.knl.node.cores: missing; a whole number is needed"),
+        ("archs/knl/node", {"cores": 68, "sockets": 3}, "archs.knl.node.cores: is of the whole node, and 68 does not"),
+        ("archs/knl/node", {"cores": 68, "threads": 4}, "archs.knl.node.threads: is of the whole node, and 4 is no"),
+        ("archs/knl/gpu", {"model": "a100"}, "archs.knl.gpu.per_node: missing; a whole number is needed"),
+        ("archs/knl/gpu", {"per_node": 4, "capabilities": ["8.0"]}, "archs.knl.gpu.capabilities[0]: '8.0' does not"),
+        ("archs/knl/threads", {"owner": "me"}, "archs.knl.threads.owner: must be one of module, job, is 'me'"),
+        ("archs/knl/job", {"memory": "lots"}, "archs.knl.job.memory: 'lots' does not have the form"),
+        ("archs/knl/job", {"filesystems": ["a b"]}, "archs.knl.job.filesystems[0]: 'a b' does not have the form"),
+        ("archs/knl/queues", {"debug": {"time": "long"}}, "archs.knl.queues.debug.time: 'long' does not have the form"),
+        (
+            "archs/knl/queues",
+            {"debug": {"least_nodes": 4, "most_nodes": 2}},
+            "archs.knl.queues.debug.most_nodes: is less than `least_nodes`, 4",
+        ),
+        ("network", {"compute": "proxy"}, "network.proxy: missing; the address of the proxy"),
+        ("network", {"compute": "proxy", "proxy": "http://x y"}, "network.proxy: 'http://x y' does not have the form"),
+        ("files", {"umask": "888"}, "files.umask: '888' does not have the form"),
+        ("files", {"scratch": "/scratch/$(id)"}, "files.scratch: '/scratch/$(id)' does not have the form"),
+        ("files", {"scratch": "/scratch/`id`"}, "files.scratch: '/scratch/`id`' does not have the form"),
+        ("container", {"image": "/x.sif"}, "container.command: missing; text is needed"),
+        ("container", {"command": "docker", "image": "x"}, "container.command: must be one of apptainer, singularity"),
+        ("container", {"command": "shifter", "image": "x", "overlay": "/o"}, "container.overlay: is for apptainer and"),
+        ("strategies", {"horovd": {}}, "strategies.horovd: is no strategy; there are single, mirrored, multiworker"),
+        ("strategies", {"horovod": {"status": "good"}}, "strategies.horovod.status: must be one of recommended"),
+        ("retired", "long ago", "retired: 'long ago' does not have the form"),
+        ("sources", {"page": {"date": "2018", "values": ["name"]}}, "sources.page.text: missing; text is needed"),
+        (
+            "sources",
+            {"page": {"text": "a page", "date": "lately", "values": ["name"]}},
+            "sources.page.date: 'lately' does not have the form",
+        ),
+        (
+            "sources",
+            {"page": {"text": "a page", "date": "2018-09", "values": ["archs.*.nod"]}},
+            "sources.page.values[0]: 'archs.*.nod' is not in this file",
+        ),
     ],
 )
 def test_a_fault_in_a_site_is_told_under_its_key_path(path: str, value: object, fault: str) -> None:
@@ -256,6 +304,64 @@ def test_every_shipped_site_is_without_fault(name: str, monkeypatch: pytest.Monk
     assert shipped.load_stack(read.stack).name == read.stack
     for arch in read.archs:
         known_target(arch.target)
+
+
+# What a profile may say besides.
+
+
+def test_what_a_profile_leaves_out_is_as_it_was() -> None:
+    read = site(SITE)
+    knl = read.arch("knl")
+    assert (knl.node, knl.gpu, knl.queues, knl.unload, knl.provided, knl.build_environ) == (None, None, (), (), (), ())
+    assert (knl.threads.owner, knl.threads.omp, knl.compiler.cc) == ("job", 0, "gcc")
+    assert (read.modules.reset, read.scheduler.memory, read.scheduler.gpus) == ("purge", "none", "none")
+    assert (read.network.login, read.network.compute, read.network.environ) == ("yes", "yes", ())
+    assert (read.files.root_writable, read.files.scratch, read.container, read.sources) == (
+        "everywhere",
+        None,
+        None,
+        (),
+    )
+    assert read.strategy("horovod").status == "supported"
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("archs/knl/modules", ["gcc/12.2.0", "?"]),
+        ("archs/knl/job", {"account": "?"}),
+        ("archs/knl/node", {"cores": "?"}),
+        ("root", "?"),
+    ],
+)
+def test_a_blank_is_refused_by_name(path: str, value: object) -> None:
+    with pytest.raises(ConfigError) as caught:
+        site(put(SITE, path, value))
+    assert caught.value.message == "`sites/cluster.toml` leaves 1 value to be filled in"
+    assert caught.value.evidence[0].startswith(path.replace("/", "."))
+    assert caught.value.exit_code == EXIT_USAGE
+
+
+def test_all_blanks_are_told_at_once() -> None:
+    table = put(put(SITE, "root", "?"), "archs/haswell/target", "?")
+    assert faults(site, table) == ('root: is "?"', 'archs.haswell.target: is "?"')
+
+
+def test_a_value_knows_the_page_it_came_from() -> None:
+    page = {"text": "the pages of Cori", "date": "2018-09", "values": ["archs.*.target", "modules"]}
+    guess = {"text": "general knowledge", "date": "2026", "sure": False, "values": ["scheduler.system"]}
+    read = site(put(SITE, "sources", {"page": page, "guess": guess}))
+    assert str(read.source("archs.knl.target")) == "the pages of Cori, 2018-09"
+    assert str(read.source("modules.init")) == "the pages of Cori, 2018-09"
+    assert str(read.source("scheduler.system")) == "general knowledge, 2026, unverified"
+    assert read.source("archs.knl.mpi.provider") is None
+    assert read.source("root") is None
+
+
+def test_a_proxy_is_told_in_both_spellings() -> None:
+    network = {"compute": "proxy", "proxy": "http://proxy.example:3128"}
+    named = dict(site(put(SITE, "network", network)).network.environ)
+    assert set(named) == {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"}
 
 
 # Faults that are not found, or are told badly.

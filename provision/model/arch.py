@@ -4,25 +4,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from provision.model.gpu import Gpu, read_gpu
 from provision.model.job import Job, read_job
 from provision.model.launcher import Launcher, read_launcher
 from provision.model.mpi import Mpi, read_mpi
+from provision.model.node import Node, read_node
 from provision.model.patterns import MODULE, NAME
+from provision.model.queue import Queue, read_queues
 from provision.model.reader import Reader
 from provision.model.scheduler import SchedulerName
 from provision.model.smoke import Smoke, read_smoke
+from provision.model.threads import Threads, read_threads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compiler:
-    """The name of the C++ compiler once the arch's modules are loaded."""
+    """The names of the C++ and C compilers once the arch's modules are loaded (`CC` and `cc` on a Cray)."""
 
     cxx: str
+    cc: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arch:
-    """A kind of node. `target` is archspec's name for its CPU, or `native`: whatever this machine has."""
+    """A kind of node. `target` is archspec's name for its CPU, or `native`: whatever this machine has.
+
+    `unload` are modules to take away before `modules` are loaded; `provided` are those by which the site itself brings
+    TensorFlow and Horovod. `environ` is set by our modulefile, `build_environ` only while something is compiled.
+    """
 
     name: str
     target: str
@@ -34,6 +43,13 @@ class Arch:
     job: Job
     smoke: Smoke
     environ: tuple[tuple[str, str], ...]
+    unload: tuple[str, ...]
+    provided: tuple[str, ...]
+    build_environ: tuple[tuple[str, str], ...]
+    node: Node | None
+    threads: Threads
+    gpu: Gpu | None
+    queues: tuple[Queue, ...]
 
 
 def read_arch(name: str, archs: Reader, scheduler: SchedulerName) -> Arch:
@@ -45,12 +61,19 @@ def read_arch(name: str, archs: Reader, scheduler: SchedulerName) -> Arch:
         target=table.text("target", pattern=NAME),
         modules=table.texts("modules", pattern=MODULE),
         python=table.optional("python", expand=True),
-        compiler=Compiler(cxx=compiler.text("cxx", "g++")),
+        compiler=Compiler(cxx=compiler.text("cxx", "g++"), cc=compiler.text("cc", "gcc")),
         mpi=read_mpi(table.table("mpi")),
         launcher=read_launcher(table.table("launcher"), scheduler),
         job=read_job(table.table("job")),
         smoke=read_smoke(table.table("smoke")),
         environ=table.environment("environ"),
+        unload=table.texts("unload", pattern=MODULE),
+        provided=table.texts("provided", pattern=MODULE),
+        build_environ=table.environment("build_environ"),
+        node=read_node(table.table("node")),
+        threads=read_threads(table.table("threads")),
+        gpu=read_gpu(table.table("gpu")),
+        queues=read_queues(table.table("queues")),
     )
     if not NAME.fullmatch(name):
         archs.fault(name, "cannot be the name of an arch: use letters, digits and `_.+-`")

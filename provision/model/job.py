@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from provision.model.patterns import NAME, OPTION, TIME
+from provision.model.patterns import MEMORY, NAME, OPTION, TIME
 from provision.model.reader import Reader
 
-CONSTRAINT = re.compile(r"[A-Za-z0-9_&|*()\[\],.:-]+")
+CONSTRAINT = re.compile(r"[A-Za-z0-9_&|*()\[\],.:=-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +16,8 @@ class Job:
     """What a batch job on this arch asks the scheduler for. `time` as the scheduler spells it.
 
     `exclusive`: whole nodes. `cpus_per_task` (0: unsaid) goes to the launcher too, which does not inherit it.
+    `constraint` is the scheduler's word for a kind of node: `--constraint` of Slurm, what stands in `select` of PBS,
+    `--attrs` of Cobalt. `memory` is what the site wants said (`8G`), per CPU or per node as its scheduler has it.
     """
 
     time: str
@@ -26,6 +28,8 @@ class Job:
     exclusive: bool
     cpus_per_task: int
     options: tuple[str, ...]
+    filesystems: tuple[str, ...] = ()
+    memory: str | None = None
 
 
 def read_job(table: Reader) -> Job:
@@ -39,6 +43,8 @@ def read_job(table: Reader) -> Job:
         exclusive=table.flag("exclusive", True),
         cpus_per_task=table.integer("cpus_per_task", 0),
         options=table.texts("options", pattern=OPTION),
+        filesystems=table.texts("filesystems", pattern=NAME),
+        memory=table.optional("memory", pattern=MEMORY),
     )
     table.done()
     return job

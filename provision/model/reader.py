@@ -115,7 +115,13 @@ class Reader:
         return VARIABLE.sub(lambda match: self._environ.get(match[1], ""), value)
 
     def texts(
-        self, key: str, *, required: bool = False, pattern: re.Pattern[str] | None = None, expand: bool = False
+        self,
+        key: str,
+        *,
+        required: bool = False,
+        choices: Sequence[str] = (),
+        pattern: re.Pattern[str] | None = None,
+        expand: bool = False,
     ) -> tuple[str, ...]:
         """A list of texts."""
         values = self._value(key, list, "a list of texts", required)
@@ -127,7 +133,7 @@ class Reader:
             if not isinstance(value, str):
                 self.fault(place, f"must be text, is {value!r}")
             else:
-                found.append(self._checked(place, value, (), pattern, expand))
+                found.append(self._checked(place, value, choices, pattern, expand))
         return tuple(found)
 
     def integer(self, key: str, default: int | None = None, *, least: int = 0) -> int:

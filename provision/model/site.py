@@ -9,16 +9,21 @@ from typing import Any
 
 from provision.errors import ConfigError
 from provision.model.arch import Arch, read_arch
+from provision.model.container import Container, read_container
+from provision.model.files import Files, read_files
 from provision.model.module_system import ModuleSystem, read_module_system
+from provision.model.network import Network, read_network
 from provision.model.patterns import NAME
 from provision.model.reader import Faults, Reader, nearest
 from provision.model.scheduler import Scheduler, read_scheduler
+from provision.model.source import DATE, Source, read_sources, walk
+from provision.model.strategy import Strategy, StrategyName, read_strategies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
     """One cluster. `root` is where everything is built; `origin` is the file that says all this, `typed` what
-    names it on a command line."""
+    names it on a command line. `retired` is the date since which there is no such cluster."""
 
     name: str
     title: str
@@ -29,6 +34,21 @@ class Site:
     modules: ModuleSystem
     scheduler: Scheduler
     archs: tuple[Arch, ...]
+    retired: str | None
+    network: Network
+    files: Files
+    container: Container | None
+    strategies: tuple[Strategy, ...]
+    sources: tuple[Source, ...]
+
+    def strategy(self, name: StrategyName) -> Strategy:
+        """What the site says of a strategy; one that it says nothing of is supported."""
+        silent = Strategy(name=name, status="supported", note=None, communication="AUTO")
+        return next((one for one in self.strategies if one.name == name), silent)
+
+    def source(self, path: str) -> Source | None:
+        """Where the value at this key path came from, if the file says it."""
+        return next((source for source in self.sources if source.covers(path)), None)
 
     def arch(self, name: str | None) -> Arch:
         """The arch called `name`, or the only one there is.
@@ -52,12 +72,32 @@ class Site:
         )
 
 
+BLANK = "?"
+
+
+def refuse_blanks(data: Mapping[str, Any], origin: str) -> None:
+    """Raise for a profile that is still to be filled in: a value `"?"` is a question to the person who knows the site.
+
+    Raises:
+        ConfigError: every blank, under its key path.
+    """
+    blank = [path for path, value in walk(data) if value == BLANK or (isinstance(value, list) and BLANK in value)]
+    if blank:
+        count = "1 value" if len(blank) == 1 else f"{len(blank)} values"
+        raise ConfigError(
+            f"`{origin}` leaves {count} to be filled in",
+            evidence=[f'{path}: is "{BLANK}"' for path in blank],
+            hint=f"copy `{origin}` to `sites/SITE.toml`, put what your site has for each, then `--site SITE`",
+        )
+
+
 def read_site(data: Mapping[str, Any], origin: str, environ: Mapping[str, str], typed: str | None = None) -> Site:
     """The site that a parsed `sites/<site>.toml` describes; `environ` fills its `${VARIABLES}`.
 
     Raises:
         ConfigError: with every fault of the file, each under its key path.
     """
+    refuse_blanks(data, origin)
     faults = Faults(origin)
     top = Reader(data, faults, environ=environ)
     name, title = top.text("name", pattern=NAME), top.text("title", "")
@@ -74,6 +114,12 @@ def read_site(data: Mapping[str, Any], origin: str, environ: Mapping[str, str], 
         modules=modules,
         scheduler=scheduler,
         archs=tuple(read_arch(name, archs, scheduler.name) for name in archs.names()),
+        retired=top.optional("retired", pattern=DATE),
+        network=read_network(top.table("network")),
+        files=read_files(top.table("files")),
+        container=read_container(top.table("container")),
+        strategies=read_strategies(top.table("strategies")),
+        sources=read_sources(top.table("sources"), data),
     )
     if data.get("archs") == {}:
         top.fault("archs", "describes no arch")

@@ -1,0 +1,39 @@
+"""A site's file systems, as `[files]` describes them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from provision.model.patterns import SHELL_PATH
+from provision.model.reader import Reader
+
+UMASK = re.compile(r"0?[0-7]{3}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """Where files go. `root_writable`: which nodes may write below the site's root, where software is.
+
+    `scratch` (data and output of jobs) and `temporary` (`TMPDIR`) are paths with `$VARIABLES` that the node expands.
+    """
+
+    root_writable: Literal["everywhere", "login", "compute"]
+    scratch: str | None
+    temporary: str | None
+    umask: str
+
+
+def read_files(table: Reader) -> Files:
+    """The file systems of `[files]`."""
+    files = Files(
+        root_writable=table.text(  # type: ignore[arg-type]
+            "root_writable", "everywhere", choices=("everywhere", "login", "compute")
+        ),
+        scratch=table.optional("scratch", pattern=SHELL_PATH),
+        temporary=table.optional("temporary", pattern=SHELL_PATH),
+        umask=table.text("umask", "022", pattern=UMASK),
+    )
+    table.done()
+    return files

@@ -1,0 +1,42 @@
+"""From where a site's nodes reach the internet, as `[network]` describes it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from provision.model.reader import Reader
+
+Reach = Literal["yes", "no", "proxy"]
+PROXY = re.compile(r"https?://[A-Za-z0-9._-]+(:\d+)?/?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """What the login nodes and the compute nodes reach: everything, nothing, or through `proxy`, an address."""
+
+    login: Reach
+    compute: Reach
+    proxy: str | None
+
+    @property
+    def environ(self) -> tuple[tuple[str, str], ...]:
+        """The variables by which programs find the proxy: curl and Python read the lower case, some only the upper."""
+        if self.proxy is None:
+            return ()
+        return tuple((name, self.proxy) for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"))
+
+
+def read_network(table: Reader) -> Network:
+    """The network of `[network]`; where nothing is said, every node reaches what it needs."""
+    reach = ("yes", "no", "proxy")
+    network = Network(
+        login=table.text("login", "yes", choices=reach),  # type: ignore[arg-type]
+        compute=table.text("compute", "yes", choices=reach),  # type: ignore[arg-type]
+        proxy=table.optional("proxy", pattern=PROXY),
+    )
+    if "proxy" in (network.login, network.compute) and network.proxy is None:
+        table.fault("proxy", "missing; the address of the proxy that nodes reach the network by")
+    table.done()
+    return network
