@@ -132,8 +132,8 @@ def test_every_fault_of_a_file_is_told_at_once_with_its_key_path() -> None:
         ("archs/knl/job", {"options": ["x"]}, "archs.knl.job.options[0]: 'x' does not have the form"),
         (
             "archs/knl/launcher",
-            {"name": "aprun"},
-            "archs.knl.launcher.name: must be one of srun, mpiexec, is 'aprun'",
+            {"name": "arun"},
+            "archs.knl.launcher.name: must be one of srun, mpiexec, mpirun, mpiexec-pals, aprun, none",
         ),
         ("modules/system", "lmodd", "modules.system: must be one of none, lmod, environment-modules, is 'lmodd'"),
         ("modules/init", None, "modules.init: missing; the file that bash sources"),

@@ -9,14 +9,20 @@ from provision.model.patterns import OPTION
 from provision.model.reader import Reader
 from provision.model.scheduler import SchedulerName
 
-LauncherName = Literal["mpiexec", "srun"]
+LauncherName = Literal["mpiexec", "srun", "mpirun", "mpiexec-pals", "aprun", "none"]
 # The ones that a site with this scheduler may name; the first is what it has where nothing is said.
-LAUNCHERS: dict[SchedulerName, tuple[LauncherName, ...]] = {"none": ("mpiexec",), "slurm": ("srun", "mpiexec")}
+LAUNCHERS: dict[SchedulerName, tuple[LauncherName, ...]] = {
+    "none": ("mpiexec", "mpirun", "none"),
+    "slurm": ("srun", "mpiexec", "mpirun", "mpiexec-pals", "aprun", "none"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launcher:
-    """The program that starts ranks, with the site's options for it (`--mpi=pmi2`)."""
+    """The program that starts ranks, with the site's options for it (`--mpi=pmi2`).
+
+    `mpiexec` is Hydra's, of MPICH; `mpirun` is Open MPI's; `mpiexec-pals` is HPE's; `none` starts one process.
+    """
 
     name: LauncherName
     options: tuple[str, ...]
