@@ -7,16 +7,23 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import json
 import math
 import re
 import struct
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 SMOKE = Path(__file__).parent.parent / "provision" / "smoke"
-PROGRAMS = ("horovod_keras.py", "inspect_env.py")
+PROGRAMS = ("horovod_keras.py", "inspect_env.py", "thorough.py")
+SHARED = ("rank.py",)
+FILES = tuple(sorted(path.name for path in SMOKE.glob("*.py") if path.name != "__init__.py"))
+SIBLINGS = {name[: -len(".py")] for name in SHARED}
 
 # What the judge reads from a report; `provision/verdict.py` and the program share no code, only these words.
 REPORT_FIELDS = {
@@ -65,35 +72,74 @@ def imported_roots(tree: ast.Module) -> set[str]:
     return roots
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+def test_each_file_is_a_program_or_what_programs_share() -> None:
+    assert sorted(PROGRAMS + SHARED) == list(FILES)
+
+
+@pytest.mark.parametrize("name", FILES)
 def test_program_parses_as_python_3_7(name: str) -> None:
     parse(name)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_program_does_not_import_provision(name: str) -> None:
-    roots = imported_roots(parse(name))
+@pytest.mark.parametrize("name", FILES)
+def test_program_imports_its_siblings_and_what_the_environment_has(name: str) -> None:
+    # `provision` is not there, and a relative import has no package to start from.
+    known = {"tensorflow", "horovod", "numpy", "keras", "tf_keras"} | SIBLINGS | sys.stdlib_module_names
 
-    assert "provision" not in roots
-    assert {"tensorflow", "horovod"} <= roots
+    assert imported_roots(parse(name)) <= known
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", FILES)
 def test_heavy_imports_stand_inside_functions(name: str) -> None:
     # A report must exist before TensorFlow is imported, which is where an illegal instruction strikes.
     top = ast.Module(body=[n for n in parse(name).body if isinstance(n, (ast.Import, ast.ImportFrom))], type_ignores=[])
 
-    assert not imported_roots(top) & {"tensorflow", "horovod", "numpy", "keras"}
+    assert not imported_roots(top) & {"tensorflow", "horovod", "numpy", "keras", "tf_keras"}
+
+
+def test_no_function_stands_in_two_files() -> None:
+    seen: dict[str, str] = {}
+    for name in FILES:
+        for node in parse(name).body:
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and len(ast.unparse(node).splitlines()) > 3:
+                assert seen.setdefault(ast.dump(node), name) == name, f"{node.name} is in {name} too"
+
+
+def run_work(work: str, out: Path) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
+    """Run `work(report)` as a program would, in a process of its own; how it ended, and the report it left behind."""
+    program = f"import rank, sys\ndef work(report):\n    {work}\nsys.exit(rank.run('the trial', sys.argv[1], work))"
+    argv = [sys.executable, "-c", program, str(out)]
+    done = subprocess.run(argv, cwd=SMOKE, capture_output=True, text=True, check=False)
+    (path,) = out.iterdir()
+    return done, json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_a_report_is_left_behind_by_a_program_that_fails(tmp_path: Path) -> None:
+    work = "report.fields['loss'] = [float('nan'), 2.5]; report.stage('training'); raise MemoryError('too large')"
+    done, told = run_work(work, tmp_path / "out")
+
+    assert done.returncode == 1
+    assert (told["stage"], told["error"], told["loss"]) == ("training", "MemoryError: too large", [None, 2.5])
+    assert "in work" in told["traceback"]
+    assert "error: the trial stopped in stage `training`" in done.stderr
+
+
+@pytest.mark.parametrize(("returned", "code"), [("None", 0), ("0", 0), ("3", 1)])
+def test_the_exit_code_tells_what_the_work_returned(tmp_path: Path, returned: str, code: int) -> None:
+    done, told = run_work(f"return {returned}", tmp_path / "out")
+
+    assert (done.returncode, told["error"]) == (code, None)
+
+
+def words_of(*names: str) -> set[str]:
+    """All strings and keyword names in programs."""
+    nodes = [node for name in names for node in ast.walk(parse(name))]
+    words = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    return words | {one.arg for node in nodes if isinstance(node, ast.Call) for one in node.keywords if one.arg}
 
 
 def test_report_has_the_fields_that_the_judge_reads() -> None:
-    tree = parse("horovod_keras.py")
-    words = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-    words |= {
-        keyword.arg for node in ast.walk(tree) if isinstance(node, ast.Call) for keyword in node.keywords if keyword.arg
-    }
-
-    assert words >= REPORT_FIELDS
+    assert words_of("horovod_keras.py", *SHARED) >= REPORT_FIELDS
 
 
 def read_npy(archive: zipfile.ZipFile, name: str) -> tuple[str, tuple[int, ...], bytes]:

@@ -21,6 +21,8 @@ import platform
 import site
 import sys
 
+from rank import keras_version
+
 SCHEMA = 1
 
 # Asked of `horovod.tensorflow`; those of an older or newer Horovod may be absent.
@@ -46,12 +48,6 @@ def mapped_objects():
             if len(fields) == 6 and fields[5].startswith("/") and ".so" in os.path.basename(fields[5]):
                 paths.add(fields[5])
     return sorted(paths)
-
-
-def keras_version(tf):
-    """Version of the Keras behind `tf.keras`, which from TensorFlow 2.6 on is a package of its own."""
-    root = sys.modules[tf.keras.Model.__module__.split(".")[0]]
-    return str(getattr(tf.keras, "__version__", root.__version__))
 
 
 def tensorflow_facts(tf):

@@ -1,8 +1,8 @@
 """The numerical proof that Horovod trains correctly in a candidate environment, as named checks with figures.
 
 This file runs *inside* the environment that is on trial, as N ranks started by the site's launcher, like the smoke
-test beside it (`horovod_keras.py`): it imports TensorFlow and Horovod, never `provision`, stays one file that parses on
-Python 3.7, and leaves one JSON report per process, rewritten at each stage. It needs no data: every rank can make every
+test beside it (`horovod_keras.py`): it imports TensorFlow and Horovod, never `provision`, parses on Python 3.7, and
+leaves one JSON report per process, rewritten at each stage. It needs no data: every rank can make every
 rank's numbers from the seed, and so knows by itself what the others' gradients must amount to.
 
 The yardstick is always the same training done by one process alone on the concatenated batches. A check passes when
@@ -16,20 +16,14 @@ Works with TensorFlow 2.15 to 2.21 with Keras 2, tf-keras and Keras 3; on Tensor
 """
 
 import argparse
-import ctypes
-import faulthandler
-import json
 import os
-import platform
-import re
 import shutil
-import socket
 import sys
 import tempfile
 import time
 import traceback
 
-SCHEMA = 1
+from rank import import_libraries, join, keras_version, run
 
 FEATURES = 6
 IMAGES = 16  # per rank and step
@@ -59,140 +53,6 @@ def parse_args(argv=None):
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", action="append", metavar="CHECK", help="run this check alone; may be given again")
     return parser.parse_args(argv)
-
-
-class Report:
-    """The report of this process, on disk from the first moment and rewritten whole at each stage.
-
-    The file's name is made of host and process id, never of the rank: the classic failure is that every process
-    believes it is rank 0 of 1, and reports named by rank would then overwrite each other and hide it.
-    """
-
-    def __init__(self, directory):
-        self.host = socket.gethostname()
-        self.path = os.path.join(directory, f"report-{self.host}-{os.getpid()}.json")
-        self.started = time.time()
-        self.stage_started = self.started
-        self.fields = {
-            "schema": SCHEMA,
-            "host": self.host,
-            # Slurm's own name of the node: with several slurmd on one machine the hosts are all the same.
-            "node": os.environ.get("SLURMD_NODENAME"),
-            "pid": os.getpid(),
-            "stage": "start",
-            "error": None,
-            "seconds_by_stage": {},
-            "loaded_modules": [name for name in os.environ.get("LOADEDMODULES", "").split(":") if name],
-        }
-        os.makedirs(directory, exist_ok=True)
-        self.write()
-
-    def stage(self, name):
-        """Close the present stage, noting its seconds, and enter the next one."""
-        now = time.time()
-        self.fields["seconds_by_stage"][self.fields["stage"]] = round(now - self.stage_started, 3)
-        self.fields["stage"] = name
-        self.fields["seconds"] = round(now - self.started, 3)
-        self.stage_started = now
-        self.write()
-
-    def write(self):
-        """Replace the file in one step, so that a reader never sees half a report."""
-        temporary = f"{self.path}.part"
-        with open(temporary, "w") as stream:
-            json.dump(plain(self.fields), stream, indent=1, sort_keys=True, allow_nan=False)
-            stream.write("\n")
-        os.replace(temporary, self.path)
-
-
-def plain(value):
-    """Make a value fit for strict JSON: numbers that are not finite become null, NumPy scalars become Python's."""
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-        return None
-    return value
-
-
-def keras_version(tf):
-    """Version of the Keras behind `tf.keras`, which from TensorFlow 2.6 on is a package of its own."""
-    root = sys.modules[tf.keras.Model.__module__.split(".")[0]]
-    return str(getattr(tf.keras, "__version__", root.__version__))
-
-
-def mpi_library_version():
-    """Ask the MPI library that Horovod really pulled into this process what it is; None when that is not known.
-
-    MPI allows `MPI_Get_library_version` at any time. Horovod loads its library privately, so the library is looked
-    up by the path under which it is mapped; opening it again returns the copy already in use.
-    """
-    try:
-        with open("/proc/self/maps") as stream:
-            paths = {line.split(None, 5)[5].strip() for line in stream if "/" in line}
-        for path in sorted(paths):
-            if not re.match(r"libmpi[^/]*\.so", os.path.basename(path)):
-                continue
-            library = ctypes.CDLL(path)
-            if not hasattr(library, "MPI_Get_library_version"):
-                continue
-            text = ctypes.create_string_buffer(65536)  # MPICH and Open MPI ask for 8192 and 256 at most
-            length = ctypes.c_int(0)
-            if library.MPI_Get_library_version(text, ctypes.byref(length)) == 0:
-                lines = text.value.decode("utf-8", "replace").splitlines()
-                return "; ".join(" ".join(line.split()) for line in lines[:2])
-    except Exception:
-        return None  # a nicety for the reader of the report: never a reason to fail the environment
-    return None
-
-
-def gpu_bus_id(index):
-    """PCI bus id of CUDA device `index` as this process counts, or None: tells two ranks on one GPU from two GPUs."""
-    try:
-        cuda = ctypes.CDLL("libcuda.so.1")
-        device = ctypes.c_int(0)
-        text = ctypes.create_string_buffer(64)
-        if cuda.cuInit(0) or cuda.cuDeviceGet(ctypes.byref(device), index):
-            return None
-        if cuda.cuDeviceGetPCIBusId(text, len(text), device):
-            return None
-        return text.value.decode("ascii", "replace")
-    except Exception:
-        return None
-
-
-def set_threads(tf):
-    """Apply NUM_INTER_THREADS and NUM_INTRA_THREADS, by which a site shares a node among ranks; 0 is automatic."""
-    inter = os.environ.get("NUM_INTER_THREADS")
-    intra = os.environ.get("NUM_INTRA_THREADS")
-    if inter:
-        tf.config.threading.set_inter_op_parallelism_threads(int(inter))
-    if intra:
-        tf.config.threading.set_intra_op_parallelism_threads(int(intra))
-    return {
-        "inter": tf.config.threading.get_inter_op_parallelism_threads(),
-        "intra": tf.config.threading.get_intra_op_parallelism_threads(),
-    }
-
-
-def pin_gpu(tf, local_rank):
-    """Give this rank one GPU: the one at its local rank, or the only one that the launcher lets it see."""
-    gpus = tf.config.list_physical_devices("GPU")
-    if not gpus:
-        return {"visible": 0, "used": None, "bus_id": None}
-    if len(gpus) > 1 and local_rank >= len(gpus):
-        raise RuntimeError(
-            f"local rank {local_rank} has no GPU of its own: {len(gpus)} GPUs are visible; "
-            f"start at most {len(gpus)} ranks per node"
-        )
-    index = local_rank if len(gpus) > 1 else 0
-    for gpu in gpus:
-        tf.config.experimental.set_memory_growth(gpu, True)
-    tf.config.set_visible_devices(gpus[index], "GPU")
-    return {"visible": len(gpus), "used": gpus[index].name, "bus_id": gpu_bus_id(index)}
 
 
 class Bench:
@@ -958,36 +818,12 @@ def run_check(bench, function):
 def prove(args, report):
     """The whole proof, from the imports to the finished report; the number of failed checks is returned."""
     fields = report.fields
-    fields["versions"] = {"python": platform.python_version()}
     fields["checks"] = {}
-
-    report.stage("import tensorflow")
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ.setdefault("HOROVOD_DYNAMIC_PROCESS_SETS", "1")
-    import numpy as np
-    import tensorflow as tf
-
-    tf.get_logger().setLevel("ERROR")
-    fields["versions"].update(numpy=np.__version__, tensorflow=tf.__version__)
-    fields["versions"]["keras"] = keras_version(tf)
-
-    report.stage("import horovod")
-    import horovod
-    import horovod.tensorflow as hvd
+    np, tf, hvd = import_libraries(report)
     import horovod.tensorflow.keras as hvd_keras
 
-    fields["versions"]["horovod"] = horovod.__version__
-
-    report.stage("hvd.init")
-    hvd.init()
-    fields.update(rank=hvd.rank(), size=hvd.size(), local_rank=hvd.local_rank(), local_size=hvd.local_size())
-    mpi = mpi_library_version()
-    if mpi:
-        fields["versions"]["mpi"] = mpi
-
-    report.stage("devices")
-    fields["threads"] = set_threads(tf)
-    fields["gpu"] = pin_gpu(tf, hvd.local_rank())
+    join(report, tf, hvd)
 
     bench = Bench(np, tf, hvd, hvd_keras, args.seed)
     try:
@@ -1011,24 +847,9 @@ def prove(args, report):
 
 
 def main(argv=None):
-    """Run the proof and see that a report is left behind whatever happens; the exit code is 0 or 1."""
+    """Run the proof; the exit code is 0 or 1."""
     args = parse_args(argv)
-    faulthandler.enable()
-    report = Report(args.out)
-    try:
-        return 1 if prove(args, report) else 0
-    except BaseException as error:
-        report.fields["error"] = "{}: {}".format(type(error).__name__, error)
-        report.fields["traceback"] = traceback.format_exc()
-        report.write()
-        print(
-            "error: the proof stopped in stage `{}` on {}\n  report: {}\n{}".format(
-                report.fields["stage"], report.host, report.path, report.fields["traceback"]
-            ),
-            file=sys.stderr,
-        )
-        sys.stderr.flush()
-        return 1
+    return run("the proof", args.out, lambda report: prove(args, report))
 
 
 if __name__ == "__main__":
