@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from provision.backends import venv
+from provision.backends.installer import Installer
 from provision.errors import PlanError
 from provision.horovod import abi as horovod_abi
 from provision.horovod import flags as horovod_flags
@@ -109,14 +110,18 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         toolchain=horovod_flags.toolchain_file(f"{arch.mpi.cxx}" if in_prefix else mpicxx, runpath),
         patches=patches,
     )
-    recipe = venv.Recipe(
-        layout=layout,
-        environment=environment,
+    installer = Installer(
         python=facts.python.executable,
-        minor=facts.python.minor,
         own_venv=facts.python.own_venv,
         tool_python=facts.tool_python,
         uv=facts.uv,
+        wheelhouse=None,
+    )
+    recipe = venv.Recipe(
+        layout=layout,
+        environment=environment,
+        installer=installer,
+        minor=facts.python.minor,
         cores=facts.cores,
         locks=(request.lock, *([request.mpi_lock] if request.mpi_lock else [])),
         build_lock=request.build_lock,
@@ -222,18 +227,17 @@ def _steps(
     if "install" not in receipts:
         receipts = frozenset()
     has_wheel = recipe.abi_key in existing.wheels
-    installer = "uv" if recipe.uv else "pip"
     wheel = f"wheels/{recipe.abi_key}"
     table: list[tuple[StepName, str, str, tuple[Operation, ...]]] = [
         (
             "create",
             f"virtual environment with Python {recipe.minor}",
-            recipe.python,
+            recipe.installer.python,
             venv.create(recipe, identity_text),
         ),
         (
             "install",
-            f"{sum(len(lock.pins) for lock in recipe.locks) - 1} locked packages by {installer}",
+            f"{sum(len(lock.pins) for lock in recipe.locks) - 1} locked packages by {recipe.installer.name}",
             "the framework before Horovod, which is compiled against it",
             venv.install(recipe),
         ),

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from provision.backends.installer import Installer
 from provision.horovod.flags import CMAKE_WRAPPER, toolchain_file
 from provision.horovod.patches import Patch
 from provision.model.layout import EnvironmentId, Layout
@@ -33,11 +34,8 @@ class Recipe:
 
     layout: Layout
     environment: EnvironmentId
-    python: str
+    installer: Installer
     minor: str
-    own_venv: bool
-    tool_python: str
-    uv: str | None
     cores: int
     locks: tuple[Lock, ...]
     """The framework's first; what each installs does not overlap."""
@@ -71,44 +69,11 @@ class Recipe:
         return self.layout.build(self.environment)
 
 
-def environment_argv(recipe: Recipe, folder: str, *, pip: bool) -> tuple[str, ...]:
-    """The command that makes a virtual environment, by virtualenv as long as it serves this Python."""
-    if recipe.own_venv:
-        # Without uv, the old Python's own pip has to install: ours does not run there.
-        return (recipe.python, "-m", "venv", *(() if pip or not recipe.uv else ("--without-pip",)), folder)
-    return (
-        *(recipe.tool_python, "-m", "virtualenv", "--no-download", "--no-periodic-update"),
-        *(() if pip else ("--no-seed",)),
-        *("--python", recipe.python, folder),
-    )
-
-
-def pip_argv(recipe: Recipe, python: str) -> tuple[str, ...]:
-    """`pip install` into the environment of `python`: by the tool's own pip, which is new, as long as that runs there.
-
-    No bytecode here: the step `bytecode` compiles it once, with all cores, whoever installed.
-    """
-    pip = (python, "-m", "pip") if recipe.own_venv else (recipe.tool_python, "-m", "pip", "--python", python)
-    return (*pip, "install", "--no-compile", "--no-input")
-
-
-def install_argv(recipe: Recipe, python: str, requirements: str) -> tuple[str, ...]:
-    """The command that installs a lock into the environment of `python`: by uv where it is present, by pip else.
-
-    Both refuse a package whose hash is not in the lock. Neither resolves: the lock is complete.
-    """
-    exactly = ("--require-hashes", "--no-deps", "-r", requirements)
-    if recipe.uv:
-        # Copies: by default uv links to its cache, and whoever edits a package there would edit the published one.
-        return (recipe.uv, "pip", "install", "--link-mode", "copy", "--python", python, *exactly)
-    return (*pip_argv(recipe, python), *exactly)
-
-
 def create(recipe: Recipe, plan_text: str) -> tuple[Operation, ...]:
     """An empty environment at its final place: virtual environments do not move."""
     return (
         Remove(path=str(recipe.prefix)),
-        Command(argv=environment_argv(recipe, str(recipe.prefix), pip=True)),
+        Command(argv=recipe.installer.environment_argv(str(recipe.prefix), pip=True)),
         WriteFile(path=str(recipe.layout.story(recipe.environment) / "plan.json"), text=plan_text),
     )
 
@@ -120,7 +85,7 @@ def install(recipe: Recipe) -> tuple[Operation, ...]:
     for lock in recipe.locks:
         name = str(story / PurePosixPath(lock.path).name)
         operations.append(WriteFile(path=name, text=lock.without("horovod")))
-        operations.append(Command(argv=install_argv(recipe, recipe.prefix_python, name)))
+        operations.append(Command(argv=recipe.installer.lock_argv(recipe.prefix_python, name)))
     return tuple(operations)
 
 
@@ -157,8 +122,8 @@ def compile_wheel(recipe: Recipe) -> tuple[Operation, ...]:
                 ),
             ),
         ),
-        Command(argv=environment_argv(recipe, str(tools), pip=False)),
-        Command(argv=install_argv(recipe, str(tools / "bin" / "python"), str(build / "build.txt"))),
+        Command(argv=recipe.installer.environment_argv(str(tools), pip=False)),
+        Command(argv=recipe.installer.lock_argv(str(tools / "bin" / "python"), str(build / "build.txt"))),
         Unpack(
             path=str(source),
             folder=str(build / "horovod"),
@@ -179,11 +144,7 @@ def compile_wheel(recipe: Recipe) -> tuple[Operation, ...]:
 
 def install_wheel(recipe: Recipe) -> tuple[Operation, ...]:
     """The compiled Horovod into the environment; again is harmless."""
-    if recipe.uv:
-        argv: tuple[str, ...] = (recipe.uv, "pip", "install", "--python", recipe.prefix_python, "--reinstall")
-    else:
-        argv = (*pip_argv(recipe, recipe.prefix_python), "--force-reinstall", "--no-index")
-    return (InstallWheel(key=recipe.abi_key, command=Command(argv=(*argv, "--no-deps"))),)
+    return (InstallWheel(key=recipe.abi_key, command=Command(argv=recipe.installer.wheel_argv(recipe.prefix_python))),)
 
 
 def compile_bytecode(recipe: Recipe) -> tuple[Operation, ...]:
