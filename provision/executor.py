@@ -16,6 +16,7 @@ from typing import Any
 from provision import __version__
 from provision.errors import CommandError, ProvisionError, SmokeTestError, StoreError
 from provision.events import Event, Listener
+from provision.files import read_json, told, write
 from provision.inspection import judge_inspection
 from provision.knowledge.failures import explain, telling
 from provision.model.layout import KINDS, modulefile_path
@@ -41,7 +42,7 @@ from provision.modulefile import emit_modulefile
 from provision.run import Result, stream
 from provision.smoke_test import Ranks, loaded_environment, summary
 from provision.source import apply_patches, unpack
-from provision.store import Store, read_json, told, write
+from provision.store import Store
 
 COMPILER_ERROR = re.compile(r"^\s*\S+:\d+:\d+: (fatal )?error: ")
 UNPROVED = "none yet: this is a candidate"

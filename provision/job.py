@@ -14,6 +14,7 @@ from pathlib import Path
 
 from provision.errors import CommandError, ConfigError, JobError
 from provision.events import Event, Listener, parse_event
+from provision.files import write
 from provision.knowledge.failures import explain, telling
 from provision.model.plan import Plan, held
 from provision.model.reader import VARIABLE
@@ -22,7 +23,7 @@ from provision.request import Request
 from provision.run import capture
 from provision.schedulers import slurm
 from provision.shipped import search_path, shipped_root
-from provision.store import Store, write
+from provision.store import Store
 
 # How to reach the package index: a mirror, a proxy, whom to trust.
 CARRIED = (

@@ -12,6 +12,7 @@ from typing import Any
 
 from provision.errors import SmokeTestError
 from provision.events import Event, Listener
+from provision.files import read_json, write
 from provision.knowledge.data import choose_data
 from provision.knowledge.failures import explain, telling
 from provision.launchers import launch_argv
@@ -22,7 +23,7 @@ from provision.modules import activate_script, load_script, parse_environment
 from provision.numerical_verdict import judge_numbers
 from provision.probe import unloaded
 from provision.run import Result, capture, stream
-from provision.store import Store, read_json, write
+from provision.store import Store
 from provision.verdict import Verdict, judge
 
 

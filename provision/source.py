@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from provision.errors import CommandError
+from provision.files import told
 from provision.model.plan import PatchFile
-from provision.store import told
 
 
 def unpack(archive: Path, folder: Path) -> None:

@@ -8,9 +8,7 @@ shared file system they need locks between nodes (Lustre: mounted with `flock`).
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
-import hashlib
 import json
 import os
 import pwd
@@ -21,72 +19,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from provision.errors import StoreError
+from provision.files import JSON, read_json, sha256_of, told, write
 from provision.model.facts import Existing, Place
 from provision.model.layout import KINDS, EnvironmentId, Layout
-
-JSON = dict[str, Any]
-
-
-def told(error: OSError, path: object) -> StoreError:
-    """An error of the file system, told with what to do about it."""
-    where = str(getattr(error, "filename", None) or path)
-    if isinstance(error, shutil.Error):  # a list of copies that failed, each with its reason as text
-        full = f"[Errno {errno.ENOSPC}]" in str(error)
-        error = OSError(errno.ENOSPC if full else errno.EIO, str(error), where)
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        word = "disk is full" if error.errno == errno.ENOSPC else "quota is used up"
-        return StoreError(
-            f"the {word}: `{where}` could not be written",
-            hint=f"`df -h {path}`; free some space and run the same command again, it goes on where it stopped",
-        )
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return StoreError(
-            f"`{where}` may not be written: {error.strerror}",
-            hint="`export PROVISION_ROOT=…` to a folder of yours, or set `root` in the site's file",
-        )
-    return StoreError(f"`{where}`: {error.strerror}", evidence=[repr(error)])
-
-
-def sha256_of(path: Path) -> str:
-    """The file's sha256, in hexadecimal."""
-    with path.open("rb") as file:
-        digest = hashlib.sha256()
-        for block in iter(lambda: file.read(1 << 20), b""):
-            digest.update(block)
-    return digest.hexdigest()
-
-
-def write(path: Path, text: str, *, executable: bool = False, private: bool = False) -> None:
-    """Write a file so that others see the old one or the whole new one; a `private` one only its owner reads.
-
-    Raises:
-        StoreError: the disk is full, or the place may not be written; nothing is left behind.
-    """
-    beside = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(3).hex()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with beside.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.chmod((0o755 if executable else 0o644) & (0o700 if private else 0o777))
-        beside.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            beside.unlink()
-        raise told(error, path.parent) from error
-
-
-def read_json(path: Path) -> JSON | None:
-    """The JSON object in a file; None where there is none, or it is damaged."""
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ FILES = {str(path.relative_to(HOUSE)): path for path in sorted(HOUSE.rglob("*.py
 SMOKE = {name: path for name, path in FILES.items() if name.startswith("smoke/")}
 OURS = {name: path for name, path in FILES.items() if name not in SMOKE}
 
-TOUCHING = {"run", "store", "probe", "executor", "console", "commands", "cli", "smoke_test", "job"}
+TOUCHING = {"run", "files", "store", "probe", "executor", "console", "commands", "cli", "smoke_test", "job"}
 PURE_FOLDERS = ("model/", "knowledge/", "backends/", "horovod/", "schedulers/")
 PURE_FILES = (
     "planner.py",

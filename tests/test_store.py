@@ -17,8 +17,9 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from provision.errors import StoreError
+from provision.files import read_json, sha256_of, told, write
 from provision.model.layout import EnvironmentId, Layout
-from provision.store import Store, describe_holder, read_json, sha256_of, told, write
+from provision.store import Store, describe_holder
 
 ENV = EnvironmentId("knl", "tensorflow", "2.15.1", "0123456789")
 OTHER = EnvironmentId("knl", "tensorflow", "2.14.0", "abcdefabcd")

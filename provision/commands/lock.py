@@ -77,11 +77,11 @@ def _compile(interpreter: Interpreter, inputs: list[Path], *, upgrade: bool) -> 
     import sys
 
     from provision import shipped
+    from provision.files import write
     from provision.knowledge.failures import explain, telling
     from provision.model.lock import lock_header, parse_lock
     from provision.modules import cleaned
     from provision.run import stream
-    from provision.store import write
 
     written = []
     environ = cleaned(os.environ)
