@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 VERBS = (
     ("doctor", "what is here, what would stop a build, each with its fix"),
     ("lock", "compile requirements/*.in to locks with hashes (needs the network)"),
+    ("fetch", "download all that a build installs, for nodes without network"),
     ("plan", "every step of a build, why, and what it would reuse; touches nothing"),
     ("build", "build an environment, prove it, publish its module"),
     ("test", "prove a published environment again"),

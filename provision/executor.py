@@ -168,10 +168,10 @@ class Executor:
         )
 
     def _fetch(self, source: FetchSource) -> None:
-        if self.store.has_source(source.path, source.hashes):
+        if self.store.downloads.has_source(source.path, source.hashes):
             return
         self._command(source.download)
-        self.store.keep_source(source.folder, source.path, source.hashes)
+        self.store.downloads.keep_source(source.folder, source.path, source.hashes)
 
     def _inspect(self, inspect: Inspect) -> None:
         result = self._command_or_report(inspect.command)

@@ -66,6 +66,14 @@ def write(path: Path, text: str, *, executable: bool = False, private: bool = Fa
         raise told(error, path.parent) from error
 
 
+def size_of(path: Path) -> int | None:
+    """The bytes of a file, or None where there is none."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None
+
+
 def read_json(path: Path) -> JSON | None:
     """The JSON object in a file; None where there is none, or it is damaged."""
     try:

@@ -38,6 +38,7 @@ from provision.model.plan import (
 from provision.model.stack import Stack
 from provision.preflight import raise_problems
 from provision.request import Request
+from provision.wheelhouse import not_fetched
 
 # Raised when the steps change in a way that makes a different environment of the same inputs.
 RECIPE = "1"
@@ -110,12 +111,13 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         toolchain=horovod_flags.toolchain_file(f"{arch.mpi.cxx}" if in_prefix else mpicxx, runpath),
         patches=patches,
     )
+    missing = not_fetched(request.locks, horovod, fetched=existing.fetched, sources=existing.sources)
     installer = Installer(
         python=facts.python.executable,
         own_venv=facts.python.own_venv,
         tool_python=facts.tool_python,
         uv=facts.uv,
-        wheelhouse=None,
+        wheelhouse=None if missing else str(layout.wheelhouse),
     )
     recipe = venv.Recipe(
         layout=layout,
@@ -173,6 +175,7 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         identity=identity,
         modulefile=modulefile,
         abi_key=recipe.abi_key,
+        not_fetched=tuple(missing),
         steps=_steps(
             recipe, inspect, smoke, existing, json.dumps(identity, indent=1) + "\n", f"{arch_name}/{stack.module}"
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from provision.errors import PlanError
 from provision.knowledge.targets import is_foreign, missing_features
 from provision.model.facts import Facts, Place, Problem
+from provision.model.plan import Plan
 from provision.request import Request
 
 # A TensorFlow environment, its build folder and its wheel, with room to spare (measured: 1.4 GB and 23,000 files).
@@ -64,6 +65,23 @@ def blockers(request: Request, facts: Facts, *, installed: bool = False) -> tupl
             )
         )
     return (*found, *place_problems(facts.place, installed=installed))
+
+
+def network_problems(request: Request, plan: Plan) -> tuple[Problem, ...]:
+    """Why the nodes that build cannot have what they need, if they cannot: no network, and not fetched before."""
+    network = request.site.network
+    reach = network.login if request.site.scheduler.name == "none" else network.compute
+    if reach != "no" or not plan.asks_network:
+        return ()
+    return (
+        Problem(
+            subject="network",
+            message=f"the nodes of site `{request.site.name}` have no network, and not everything is fetched",
+            evidence=tuple(f"not fetched: {name}" for name in plan.not_fetched),
+            hint=f"where there is network: `provision fetch --site {request.site.typed} --arch {request.arch.name} "
+            f"--stack {request.stack.name}`",
+        ),
+    )
 
 
 def place_problems(place: Place, *, installed: bool = False) -> tuple[Problem, ...]:

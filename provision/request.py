@@ -25,3 +25,10 @@ class Request:
     """All that there are for the stack's Horovod; the plan chooses."""
     smoke_folder: str
     """Where the programs that run inside the environment stand."""
+    minor: str
+    """The Python minor version that the locks are for."""
+
+    @property
+    def locks(self) -> tuple[Lock, ...]:
+        """All locks of the build: the environment's, and what compiles Horovod."""
+        return (self.lock, *([self.mpi_lock] if self.mpi_lock else []), self.build_lock)

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from provision.downloads import Downloads
 from provision.errors import StoreError
 from provision.files import JSON, read_json, sha256_of, told, write
 from provision.model.facts import Existing, Place
@@ -36,6 +37,11 @@ class Store:
     def root(self) -> Path:
         """The root as a path on this machine."""
         return Path(self.layout.root)
+
+    @property
+    def downloads(self) -> Downloads:
+        """What was downloaded below this root."""
+        return Downloads(self.layout)
 
     # What is there
 
@@ -80,6 +86,8 @@ class Store:
             receipts={str(env): self.receipts(env) for env in self.environments()},
             wheels=frozenset(path.parent.name for path in (self.root / "wheels").glob("*/wheel.json")),
             pointers=self.pointers(),
+            fetched=self.downloads.fetched(),
+            sources=self.downloads.sources(),
         )
 
     def record(self, env: EnvironmentId) -> JSON | None:
@@ -175,28 +183,6 @@ class Store:
                 f"the cached wheel in `{folder}` is missing or damaged", hint=f"`rm -r {folder}`, then build again"
             )
         return path
-
-    def keep_source(self, folder: str, path: str, hashes: tuple[str, ...]) -> None:
-        """Move a downloaded source package to its place, its content held against the lock's hashes."""
-        found = [file for file in Path(folder).glob("*") if f"sha256:{sha256_of(file)}" in hashes]
-        if not found:
-            raise StoreError(
-                f"what was downloaded to `{folder}` has none of the hashes of the lock",
-                evidence=[*(f"{file.name} sha256:{sha256_of(file)}" for file in Path(folder).glob("*")), *hashes],
-                hint="the package index does not serve what was locked: check it, then `provision lock`",
-            )
-        target = Path(path)
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            beside = target.with_name(f".{target.name}.{os.getpid()}")
-            shutil.copy2(found[0], beside)
-            beside.replace(target)
-        except OSError as error:
-            raise told(error, target) from error
-
-    def has_source(self, path: str, hashes: tuple[str, ...]) -> bool:
-        """Whether the source package is there and is what was locked."""
-        return Path(path).is_file() and f"sha256:{sha256_of(Path(path))}" in hashes
 
     def publish(self, env: EnvironmentId, files: Mapping[str, str]) -> None:
         """Make these files (relative path to text) part of what users of the arch see, by one rename.

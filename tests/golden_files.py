@@ -138,6 +138,7 @@ def request_for(site: Site) -> Request:
         build_lock=lock_of("build", "cmake==3.31.10", "ninja==1.13.0"),
         patches=(PATCH_OF_THE_NEWEST, PATCH_OF_ALL),
         smoke_folder="/site/provision/smoke",
+        minor="3.11",
     )
 
 

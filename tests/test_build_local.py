@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from parts.disks import mounted
+from parts.network import why_not, without_network
 from parts.provision import REPOSITORY, Tool, site_file
 
 pytestmark = pytest.mark.real
@@ -20,9 +22,13 @@ pytestmark = pytest.mark.real
 
 @pytest.fixture(scope="session")
 def tool(tmp_path_factory: pytest.TempPathFactory) -> Tool:
-    """A root in which `provision build` was run once, from nothing."""
+    """A root for which everything was fetched, and in which `provision build` was run once, from nothing, cut off."""
     tool = Tool(tmp_path_factory.mktemp("local"))
-    done = tool.run("build")
+    tool.good("fetch")
+    argv = tool.argv("build") if why_not() else without_network(*tool.argv("build"))
+    # An empty cache: what an earlier build left in the installer's would hide that something was not fetched.
+    environ = tool.env(UV_CACHE_DIR=str(tmp_path_factory.mktemp("cache")))
+    done = subprocess.run(argv, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return tool
 
@@ -68,6 +74,17 @@ def test_what_is_linked_is_the_mpi_of_the_plan_and_points_to_no_build_folder(too
     assert "[$ORIGIN/../../tensorflow:$ORIGIN/../../../..]" in dynamic
     assert "libmpi.so.12" in dynamic
     assert str(tool.root) not in dynamic
+
+
+def test_what_was_fetched_is_all_that_a_node_without_network_needs(tool: Tool, environment: str) -> None:
+    """The build of this session's root was cut off from every network; fetching again finds all of it here."""
+    if reason := why_not():
+        pytest.skip(f"no process can be cut off from the network here: {reason}")
+    logs = Path(json.loads(tool.good("show", environment, "--json"))["result"]["prefix"]) / ".provision" / "logs"
+    assert "--no-index --find-links" in (logs / "install.log").read_text(encoding="utf-8")
+    again = tool.json("fetch")["result"]
+    assert again["fetched"] == []
+    assert len(again["here"]) == 4
 
 
 def test_the_same_plan_again_does_nothing_and_says_so(tool: Tool) -> None:
@@ -217,13 +234,7 @@ def test_a_compile_error_shows_the_telling_lines_and_the_log(tool: Tool, tmp_pat
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 300 MB."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300m", "tmpfs", disk], capture_output=True, check=False)
-    if made.returncode:
-        pytest.skip(f"a small file system cannot be mounted here: {made.stderr.decode().strip()}")
-    yield disk
-    subprocess.run(["umount", "-l", disk], check=True)
+    yield from mounted(tmp_path / "disk", "size=300m")
 
 
 def test_a_disk_that_is_too_small_is_told_before_anything_happens(small_disk: Path) -> None:

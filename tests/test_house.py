@@ -17,13 +17,26 @@ FILES = {str(path.relative_to(HOUSE)): path for path in sorted(HOUSE.rglob("*.py
 SMOKE = {name: path for name, path in FILES.items() if name.startswith("smoke/")}
 OURS = {name: path for name, path in FILES.items() if name not in SMOKE}
 
-TOUCHING = {"run", "files", "store", "probe", "executor", "console", "commands", "cli", "smoke_test", "job"}
+TOUCHING = {
+    "run",
+    "files",
+    "downloads",
+    "store",
+    "probe",
+    "executor",
+    "console",
+    "commands",
+    "cli",
+    "smoke_test",
+    "job",
+}
 PURE_FOLDERS = ("model/", "knowledge/", "backends/", "horovod/", "schedulers/")
 PURE_FILES = (
     "planner.py",
     "preflight.py",
     "request.py",
     "verdict.py",
+    "wheelhouse.py",
     "numerical_verdict.py",
     "inspection.py",
     "launchers.py",
@@ -31,7 +44,7 @@ PURE_FILES = (
 )
 PURE = {name: path for name, path in OURS.items() if name.startswith(PURE_FOLDERS) or name in PURE_FILES}
 # Rooms of knowledge that read their own files: the table of failures, and data sets where they may be.
-READERS = {"knowledge/failures.py", "knowledge/data.py"}
+READERS = {"knowledge/failures.py", "knowledge/data.py", "knowledge/compatibility.py"}
 
 ONLY_IMPORTER = {"subprocess": "run.py", "jinja2": "render.py", "rich": "console.py"}
 MOST_LINES = 400

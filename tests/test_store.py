@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from parts.disks import mounted
 from provision.errors import StoreError
 from provision.files import read_json, sha256_of, told, write
 from provision.model.layout import EnvironmentId, Layout
@@ -315,13 +316,13 @@ def test_a_source_is_kept_by_its_hash_alone(store: Store, tmp_path: Path) -> Non
     (tmp_path / "download" / "horovod.tar.gz").write_bytes(b"source")
     right, path = f"sha256:{hashlib.sha256(b'source').hexdigest()}", str(store.root / "cache" / "horovod.tar.gz")
     with pytest.raises(StoreError, match="none of the hashes of the lock") as caught:
-        store.keep_source(str(tmp_path / "download"), path, ("sha256:0",))
+        store.downloads.keep_source(str(tmp_path / "download"), path, ("sha256:0",))
     assert f"horovod.tar.gz {right}" in caught.value.evidence
-    assert not store.has_source(path, (right,))
-    store.keep_source(str(tmp_path / "download"), path, ("sha256:0", right))
-    assert store.has_source(path, (right,))
+    assert not store.downloads.has_source(path, (right,))
+    store.downloads.keep_source(str(tmp_path / "download"), path, ("sha256:0", right))
+    assert store.downloads.has_source(path, (right,))
     Path(path).write_bytes(b"changed")
-    assert not store.has_source(path, (right,))
+    assert not store.downloads.has_source(path, (right,))
 
 
 # Locks
@@ -452,20 +453,6 @@ def test_a_holder_is_described_also_by_what_little_is_known() -> None:
 # A disk that is full, and one that is read-only
 
 
-def mounted(folder: Path, options: str) -> Iterator[Path]:
-    """A file system in memory, where this machine lets us."""
-    folder.mkdir()
-    if os.geteuid() != 0:
-        pytest.skip("mounting a tmpfs needs root")
-    done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        pytest.skip(f"cannot mount a tmpfs: {done.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-
-
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of 1 MB."""
@@ -505,7 +492,7 @@ def test_a_full_disk_stops_a_receipt_a_wheel_and_a_source(small_disk: Path, tmp_
     with pytest.raises(StoreError, match="the disk is full"):
         store.keep_wheel(str(tmp_path / "built"), "k", {})
     with pytest.raises(StoreError, match="the disk is full"):
-        store.keep_source(str(tmp_path / "built"), str(small_disk / "a.whl"), hashes)
+        store.downloads.keep_source(str(tmp_path / "built"), str(small_disk / "a.whl"), hashes)
     assert store.existing().wheels == frozenset()
     assert store.receipts(ENV) == frozenset()
 

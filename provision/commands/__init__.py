@@ -71,15 +71,20 @@ class Target:
 
     def request(self, facts: Facts) -> Request:
         """The request, with the locks for the Python that was found."""
-        from provision import shipped
-        from provision.knowledge.targets import known_target
         from provision.preflight import raise_problems
-        from provision.request import Request
 
         raise_problems(facts.problems)
         assert facts.python is not None  # a problem says so otherwise
+        return self.request_for(facts.python.minor)
+
+    def request_for(self, minor: str) -> Request:
+        """The request, with the locks for this Python minor version."""
+        from provision import shipped
+        from provision.knowledge.targets import known_target
+        from provision.request import Request
+
         known_target(self.arch.target)
-        minor, mpi = facts.python.minor, self.arch.mpi.requirements
+        mpi = self.arch.mpi.requirements
         return Request(
             site=self.site,
             arch=self.arch,
@@ -89,6 +94,7 @@ class Target:
             build_lock=shipped.load_lock("build", minor),
             patches=shipped.load_patches(self.stack.horovod),
             smoke_folder=str(shipped.PACKAGE / "smoke"),
+            minor=minor,
         )
 
 

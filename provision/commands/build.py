@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> Outcome:
     if args.submit:
         return _submit(args)
     from provision.planner import make_plan
-    from provision.preflight import blockers, raise_problems
+    from provision.preflight import blockers, network_problems, raise_problems
 
     expected = _expected(args.plan)
     target = read_target(args)
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> Outcome:
         _hold_against(expected, plan, facts)
     if plan.done:
         return _outcome(target, plan, "nothing to do: built, proved and published")
-    raise_problems(blockers(request, facts, installed=is_installed(plan)))
+    raise_problems((*blockers(request, facts, installed=is_installed(plan)), *network_problems(request, plan)))
     with listener() as listen:
         events = listen
         if args.events:
@@ -146,7 +146,7 @@ def _tool() -> str:
 def _submit(args: argparse.Namespace) -> Outcome:
     from provision.job import build_job, follow, submit
     from provision.planner import make_plan
-    from provision.preflight import place_problems, raise_problems
+    from provision.preflight import network_problems, place_problems, raise_problems
 
     if args.plan or args.events:
         raise ConfigError("`--submit` makes its own plan", hint="leave out `--plan` and `--events`")
@@ -156,7 +156,7 @@ def _submit(args: argparse.Namespace) -> Outcome:
     plan = make_plan(request, facts, target.store.existing())
     if plan.done:
         return _outcome(target, plan, "nothing to do: built, proved and published")
-    raise_problems(place_problems(facts.place, installed=is_installed(plan)))
+    raise_problems((*place_problems(facts.place, installed=is_installed(plan)), *network_problems(request, plan)))
     _refuse_second(target, plan, args.site)
     job = build_job(request, plan, target.store)
     _refuse_queued(job, plan, args.site)

@@ -18,13 +18,13 @@ def run(args: argparse.Namespace) -> Outcome:
     """Plan and show."""
     from provision.model.plan import Plan
     from provision.planner import make_plan
-    from provision.preflight import blockers
+    from provision.preflight import blockers, network_problems
 
     target = read_target(args)
     facts = target.observe()
     request = target.request(facts)
     plan: Plan = make_plan(request, facts, target.store.existing())
-    notes = blockers(request, facts)
+    notes = (*blockers(request, facts), *network_problems(request, plan))
     lines = plan_lines(plan, commands=args.commands)
     for problem in notes:
         lines += [f"not here: {problem.message}", *(f"  {line}" for line in problem.evidence)]

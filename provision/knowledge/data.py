@@ -9,6 +9,8 @@ from pathlib import Path
 
 # The file that Keras' own download puts into ~/.keras/datasets.
 MNIST_SHA256 = "731c5ac602752760c8e48fbffcf8c3b850d9dc2a2aedcf2cc48468fc17b673d1"
+# Where Keras downloads it from (keras/src/datasets/mnist.py).
+MNIST_URL = "https://storage.googleapis.com/tensorflow/tf-keras-datasets/mnist.npz"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

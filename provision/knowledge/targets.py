@@ -60,6 +60,14 @@ def is_foreign(target: str, cpu: str) -> bool:
     return bool(archspec.cpu.TARGETS[target].family != archspec.cpu.TARGETS[cpu].family)
 
 
+def foreign_family(target: str) -> str | None:
+    """The family of `target` (`aarch64`), where it is not that of this machine's CPU."""
+    import archspec.cpu
+
+    family, here = archspec.cpu.TARGETS[target].family, archspec.cpu.host().family
+    return None if family == here else str(family.name)
+
+
 def missing_features(target: str, features: Collection[str]) -> tuple[str, ...]:
     """The instruction sets that `target` may use and a CPU with these `features` lacks.
 

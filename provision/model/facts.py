@@ -99,5 +99,9 @@ class Existing:
     receipts: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """The steps that each unfinished or finished environment has a receipt for."""
     wheels: frozenset[str] = frozenset()
+    fetched: frozenset[str] = frozenset()
+    """The sha256 of each lock whose packages are all in the wheelhouse."""
+    sources: frozenset[str] = frozenset()
+    """The files of the source packages that are here."""
     pointers: Mapping[str, str] = field(default_factory=dict)
     """`<arch>/<module name>/<version>` to the environment that users get by loading it."""

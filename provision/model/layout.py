@@ -5,7 +5,7 @@ modules/<arch>/{lua,tcl}/                     what users load: one symbolic link
 modules/.generations/<arch>/<number>/         every state that was ever published; rollback points back to one
 candidates/<arch>/<fingerprint>/{lua,tcl}/    modulefiles for the smoke test only
 wheels/<abi key>/                             compiled Horovod wheels
-cache/                                        source packages and data sets
+cache/                                        source packages, fetched packages (wheelhouse/) and data sets
 build/, logs/, locks/, jobs/                  work in progress, its logs, who does it, generated job scripts
 """
 
@@ -87,6 +87,11 @@ class Layout:
     def sources(self) -> PurePosixPath:
         """Downloaded source packages."""
         return self.root / "cache" / "sources"
+
+    @property
+    def wheelhouse(self) -> PurePosixPath:
+        """Packages that were fetched for builds without network; a receipt for each lock that is whole."""
+        return self.root / "cache" / "wheelhouse"
 
     @property
     def data(self) -> PurePosixPath:

@@ -172,7 +172,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What will be done for one environment. `identity` is everything that decides it, and what its fingerprint hashes."""
+    """What will be done for one environment. `identity` is everything that decides it, and what its fingerprint hashes.
+
+    `not_fetched` names what the package index would be asked for; nothing, where all comes from the wheelhouse.
+    """
 
     site: str
     stack: str
@@ -181,12 +184,19 @@ class Plan:
     identity: Mapping[str, str]
     modulefile: Modulefile
     abi_key: str
+    not_fetched: tuple[str, ...]
     steps: tuple[Step, ...]
 
     @property
     def done(self) -> bool:
         """Whether nothing is left to do."""
         return all(step.action == "keep" for step in self.steps)
+
+    @property
+    def asks_network(self) -> bool:
+        """Whether a step that is to be done downloads."""
+        downloads = [step for step in self.steps if step.name in ("install", "compile") and step.action == "create"]
+        return bool(self.not_fetched and downloads)
 
     def to_dict(self) -> dict[str, Any]:
         """The whole plan as JSON-able data, each operation with its kind."""

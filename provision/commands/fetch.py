@@ -1,0 +1,149 @@
+"""`provision fetch`: everything that a build installs, downloaded where there is network: packages, source, data set.
+
+A build on a node without any network then needs nothing else. What is here already is not downloaded again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from provision.commands import Outcome, Target, add_target, read_target
+from provision.console import say
+from provision.errors import CommandError, ConfigError, ProvisionError
+
+if TYPE_CHECKING:
+    from provision.model.lock import Lock
+    from provision.request import Request
+    from provision.store import Store
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """For which build."""
+    add_target(parser)
+    parser.add_argument(
+        "--python", help="the minor version (3.11) of the nodes' Python, where this machine does not have it"
+    )
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Download what is not here."""
+    from provision.preflight import place_problems, raise_problems
+
+    target = read_target(args)
+    request = _request(target, args.python)
+    raise_problems(place_problems(target.store.place(), installed=False))
+    fetched, here = [], []
+    for lock in request.locks:
+        name = Path(lock.path).name
+        if lock.sha256 in target.store.downloads.fetched():
+            here.append(name)
+            continue
+        say(f"fetching {name}: {len(lock.pins)} packages")
+        _fetch_lock(target, lock, request)
+        fetched.append(name)
+    (fetched if _fetch_source(target, request) else here).append(f"Horovod {request.stack.horovod}")
+    data = fetch_data(target.store)
+    text = f"fetched: {', '.join(fetched) or 'nothing'}; here already: {', '.join(here) or 'nothing'}; data: {data}"
+    return Outcome(
+        text=text,
+        result={"fetched": fetched, "here": here, "data": data, "wheelhouse": str(target.store.layout.wheelhouse)},
+    )
+
+
+def _request(target: Target, python: str | None) -> Request:
+    if python is None:
+        return target.request(target.observe())
+    if python not in target.stack.pythons:
+        raise ConfigError(
+            f"the stack `{target.stack.name}` has no lock for Python {python}",
+            evidence=[f"it has: {', '.join(target.stack.pythons)}"],
+            hint=f"`--python {target.stack.pythons[0]}`",
+        )
+    return target.request_for(python)
+
+
+def _fetch_lock(target: Target, lock: Lock, request: Request) -> None:
+    """Download into a folder of its own; what is whole is moved to the wheelhouse, and the receipt comes last."""
+    from provision.knowledge.targets import foreign_family
+    from provision.wheelhouse import download_argv
+
+    target.store.downloads.make_wheelhouse()
+    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=str(target.store.layout.wheelhouse)) as scratch:
+        requirements = Path(scratch) / "requirements.txt"
+        # Horovod is fetched as source: a wheel of it, if the index had one, would be for some other MPI.
+        requirements.write_text(lock.without("horovod"), encoding="utf-8")
+        files = Path(scratch) / "files"
+        family = None if request.arch.target == "native" else foreign_family(request.arch.target)
+        _pip(
+            download_argv(sys.executable, str(requirements), str(files), minor=request.minor, foreign=family),
+            Path(scratch) / "log",
+        )
+        target.store.downloads.keep_fetched(files, lock.sha256, lock.path)
+
+
+def _fetch_source(target: Target, request: Request) -> bool:
+    from provision.wheelhouse import source_argv, source_name
+
+    pin = request.lock.pin("horovod")
+    if pin is None:
+        raise ConfigError(f"`{request.lock.path}` does not pin horovod", hint="`provision lock`")
+    path = str(target.store.layout.sources / source_name(pin))
+    if target.store.downloads.has_source(path, pin.hashes):
+        return False
+    say(f"fetching {source_name(pin)}")
+    with tempfile.TemporaryDirectory(prefix="provision-fetch-") as scratch:
+        requirements = Path(scratch) / "horovod.txt"
+        requirements.write_text(pin.text, encoding="utf-8")
+        files = Path(scratch) / "files"
+        _pip(source_argv(sys.executable, str(requirements), str(files), pin.name), Path(scratch) / "log")
+        target.store.downloads.keep_source(str(files), path, pin.hashes)
+    return True
+
+
+def _pip(argv: tuple[str, ...], log: Path) -> None:
+    """Run pip; a failure is told with what pip said."""
+    from provision.knowledge.failures import explain, telling
+    from provision.modules import cleaned
+    from provision.run import stream
+
+    result = stream(argv, environ=cleaned(os.environ), log=log)
+    if result.code:
+        known = explain(result.tail)
+        raise CommandError(
+            "the download failed" + (f": {known.cause}" if known else ""),
+            evidence=telling(result.tail),
+            hint=known.hint if known else "run this where there is network; behind a proxy set `https_proxy`",
+        )
+
+
+def fetch_data(store: Store) -> str:
+    """MNIST for the proof; without it the proof trains on the digits that come with the tool, so its lack is only told."""
+    from provision.knowledge import data
+
+    places = data.mnist_places(Path(store.layout.data))
+    if any(place.is_file() for place in places):
+        return "mnist"
+    say("fetching MNIST")
+    try:
+        with tempfile.TemporaryDirectory(prefix="provision-fetch-") as scratch:
+            file = Path(scratch) / "mnist.npz"
+            _download(data.MNIST_URL, file)
+            store.downloads.keep_source(scratch, str(places[0]), (f"sha256:{data.MNIST_SHA256}",))
+    except (OSError, ProvisionError) as error:
+        told = error.message if isinstance(error, ProvisionError) else str(error)
+        say(f"  not had ({told}); the proof will train on the digits, or put `mnist.npz` to `{places[0]}`")
+        return "digits"
+    return "mnist"
+
+
+def _download(url: str, file: Path) -> None:
+    from urllib.request import urlopen
+
+    with urlopen(url, timeout=30) as answer, file.open("wb") as out:
+        shutil.copyfileobj(answer, out)

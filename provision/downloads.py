@@ -1,0 +1,83 @@
+"""What was downloaded, kept below the root: source packages, and the wheelhouse of packages for nodes without network.
+
+A receipt beside the packages names a lock that was fetched whole; it is written last, so a killed `fetch` counts for nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from provision.errors import StoreError
+from provision.files import read_json, sha256_of, size_of, told, write
+from provision.model.layout import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Downloads:
+    """The downloads below one root."""
+
+    layout: Layout
+
+    @property
+    def wheelhouse(self) -> Path:
+        """The folder of fetched packages."""
+        return Path(self.layout.wheelhouse)
+
+    def fetched(self) -> frozenset[str]:
+        """The locks, by their sha256, whose packages are all in the wheelhouse with their whole size."""
+        found = set()
+        for path in self.wheelhouse.glob("*.json"):
+            files = (read_json(path) or {}).get("files")
+            if isinstance(files, dict) and all(size_of(self.wheelhouse / name) == size for name, size in files.items()):
+                found.add(path.stem)
+        return frozenset(found)
+
+    def sources(self) -> frozenset[str]:
+        """The files of the source packages that are here."""
+        return frozenset(path.name for path in Path(self.layout.sources).glob("[!.]*"))
+
+    def make_wheelhouse(self) -> None:
+        """Make the folder of fetched packages."""
+        try:
+            self.wheelhouse.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise told(error, self.layout.root) from error
+
+    def keep_fetched(self, folder: Path, sha256: str, lock: str) -> None:
+        """Move the downloaded packages of a lock to the wheelhouse, then write its receipt."""
+        sizes = {}
+        try:
+            for file in sorted(folder.iterdir()):
+                sizes[file.name] = file.stat().st_size
+                file.chmod(0o644)
+                file.replace(self.wheelhouse / file.name)
+        except OSError as error:
+            raise told(error, self.wheelhouse) from error
+        receipt = {"lock": Path(lock).name, "files": sizes}
+        write(self.wheelhouse / f"{sha256}.json", json.dumps(receipt, indent=1) + "\n")
+
+    def keep_source(self, folder: str, path: str, hashes: tuple[str, ...]) -> None:
+        """Move a downloaded source package to its place, its content held against the lock's hashes."""
+        found = [file for file in Path(folder).glob("*") if f"sha256:{sha256_of(file)}" in hashes]
+        if not found:
+            raise StoreError(
+                f"what was downloaded to `{folder}` has none of the hashes of the lock",
+                evidence=[*(f"{file.name} sha256:{sha256_of(file)}" for file in Path(folder).glob("*")), *hashes],
+                hint="the package index does not serve what was locked: check it, then `provision lock`",
+            )
+        target = Path(path)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            beside = target.with_name(f".{target.name}.{os.getpid()}")
+            shutil.copy2(found[0], beside)
+            beside.replace(target)
+        except OSError as error:
+            raise told(error, target) from error
+
+    def has_source(self, path: str, hashes: tuple[str, ...]) -> bool:
+        """Whether the source package is there and is what was locked."""
+        return Path(path).is_file() and f"sha256:{sha256_of(Path(path))}" in hashes

@@ -1,0 +1,53 @@
+"""The wheelhouse: packages that `provision fetch` downloaded where there is network, for builds where there is none. Pure.
+
+A build takes its packages from the wheelhouse when every lock it installs was fetched whole; it never mixes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from provision.model.lock import Lock, Pin
+
+# The platform tags that wheels for Linux carry (PEP 513, 571, 599, 600), of the glibc versions that sites run.
+GLIBC = range(5, 40)
+
+
+def platform_tags(family: str) -> tuple[str, ...]:
+    """The tags of wheels that run on Linux with a CPU of this family (`x86_64`, `aarch64`), the newest first."""
+    old = ("manylinux2014", "manylinux2010", "manylinux1") if family == "x86_64" else ("manylinux2014",)
+    return (*(f"manylinux_2_{minor}_{family}" for minor in reversed(GLIBC)), *(f"{name}_{family}" for name in old))
+
+
+def download_argv(
+    tool_python: str, requirements: str, folder: str, *, minor: str, foreign: str | None
+) -> tuple[str, ...]:
+    """The command that downloads a lock's packages for Python `minor`, whichever Python runs it.
+
+    `foreign`: the CPU family of nodes that is not this machine's. Every file is held against the lock's hashes.
+    """
+    tags = (word for tag in platform_tags(foreign) for word in ("--platform", tag)) if foreign else ()
+    return (
+        *(tool_python, "-m", "pip", "download", "--no-input", "--require-hashes", "--no-deps"),
+        *("--python-version", minor, "--implementation", "cp", *tags),
+        *("--dest", folder, "-r", requirements),
+    )
+
+
+def source_argv(tool_python: str, requirements: str, folder: str, name: str) -> tuple[str, ...]:
+    """The command that downloads one source package."""
+    return (
+        *(tool_python, "-m", "pip", "download", "--no-input", "--require-hashes", "--no-deps", "--no-binary", name),
+        *("--dest", folder, "-r", requirements),
+    )
+
+
+def source_name(pin: Pin) -> str:
+    """The file of a source package among the sources."""
+    return f"{pin.name}-{pin.version}.tar.gz"
+
+
+def not_fetched(locks: Sequence[Lock], source: Pin, *, fetched: Collection[str], sources: Collection[str]) -> list[str]:
+    """What a build would have to ask the network for, as names for people."""
+    missing = [lock.path for lock in locks if lock.sha256 not in fetched]
+    return missing if source_name(source) in sources else [*missing, source_name(source)]

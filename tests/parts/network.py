@@ -1,0 +1,33 @@
+"""A process without any network: a network namespace of its own, in which only the loopback interface is up.
+
+Real: the kernel's. MPI needs the loopback, a node without it is none.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+# SIOCSIFFLAGS with IFF_UP on `lo`, then become the program.
+_UP = """
+import fcntl, os, socket, struct, sys
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+    fcntl.ioctl(one, 0x8914, struct.pack("16sh14x", b"lo", 1))
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+def without_network(*argv: str) -> list[str]:
+    """The command that runs `argv` where there is no network."""
+    user = [] if os.geteuid() == 0 else ["--map-root-user"]
+    return ["unshare", *user, "--net", sys.executable, "-c", _UP, *argv]
+
+
+def why_not() -> str | None:
+    """Why no process can be cut off here, or None."""
+    try:
+        done = subprocess.run(without_network("true"), capture_output=True, text=True, check=False)
+    except OSError as error:
+        return str(error)
+    return done.stderr.strip() or "unshare failed" if done.returncode else None

@@ -1,0 +1,181 @@
+"""What is fetched for nodes without network: which plans then ask nobody, and which are refused for want of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import http.server
+import threading
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from golden_files import facts_of, local_site, request_for, slurm_site
+from parts.disks import mounted
+from provision.commands import fetch
+from provision.downloads import Downloads
+from provision.errors import StoreError
+from provision.knowledge import data
+from provision.model.facts import Existing
+from provision.model.layout import Layout
+from provision.model.network import Network
+from provision.model.plan import Command, Plan
+from provision.model.site import Site
+from provision.planner import make_plan
+from provision.preflight import network_problems
+from provision.store import Store
+from provision.wheelhouse import download_argv, platform_tags
+
+SOURCE = "horovod-0.28.1.tar.gz"
+
+
+def plan_with(site: Site, **existing: frozenset[str]) -> Plan:
+    """The plan at this site where this is here already."""
+    return make_plan(request_for(site), facts_of(site), Existing(**existing))
+
+
+def installs(plan: Plan) -> list[Command]:
+    """The commands that install a lock."""
+    found = [one for step in plan.steps for one in step.operations if isinstance(one, Command)]
+    return [one for one in found if "--require-hashes" in one.argv]
+
+
+def offline(site: Site) -> Site:
+    """The same site, whose nodes reach nothing."""
+    return dataclasses.replace(site, network=Network(login="no", compute="no", proxy=None))
+
+
+@pytest.mark.parametrize("site", [local_site(), slurm_site()], ids=["local", "slurm"])
+def test_a_plan_asks_nobody_when_everything_was_fetched_and_the_index_else(site: Site) -> None:
+    locks = frozenset(lock.sha256 for lock in request_for(site).locks)
+    whole = plan_with(site, fetched=locks, sources=frozenset({SOURCE}))
+    house = whole.prefix.split("/envs/")[0] + "/cache/wheelhouse"
+    assert whole.not_fetched == ()
+    assert not whole.asks_network
+    assert len(installs(whole)) == len(locks)
+    for command in installs(whole):
+        assert command.argv[command.argv.index("--no-index") + 1 :][:2] == ("--find-links", house)
+    nothing: frozenset[str] = frozenset()
+    for fetched, sources, missing in (
+        (frozenset(sorted(locks)[1:]), frozenset({SOURCE}), 1),
+        (locks, nothing, 1),
+        (nothing, nothing, len(locks) + 1),
+    ):
+        partly = plan_with(site, fetched=fetched, sources=sources)
+        assert partly.asks_network
+        assert len(partly.not_fetched) == missing
+        assert not [one for one in installs(partly) if "--no-index" in one.argv]
+
+
+def test_where_packages_come_from_does_not_decide_the_environment() -> None:
+    site = local_site()
+    locks = frozenset(lock.sha256 for lock in request_for(site).locks)
+    assert plan_with(site).environment == plan_with(site, fetched=locks, sources=frozenset({SOURCE})).environment
+
+
+def test_nodes_without_network_are_refused_with_what_is_missing_and_the_command() -> None:
+    for site in (local_site(), slurm_site()):
+        request = dataclasses.replace(request_for(site), site=offline(site))
+        plan = make_plan(request, facts_of(site), Existing())
+        (problem,) = network_problems(request, plan)
+        assert problem.evidence[-1] == f"not fetched: {SOURCE}"
+        assert "provision fetch --site" in str(problem.hint)
+        assert network_problems(request_for(site), plan) == ()
+
+
+def test_what_is_built_already_needs_no_network() -> None:
+    site = offline(local_site())
+    request = dataclasses.replace(request_for(local_site()), site=site)
+    first = make_plan(request, facts_of(local_site()), Existing())
+    receipts = frozenset(step.name for step in first.steps) - {"compile", "publish"}
+    existing = Existing(receipts={str(first.environment): receipts}, wheels=frozenset({first.abi_key}))
+    assert network_problems(request, make_plan(request, facts_of(local_site()), existing)) == ()
+
+
+def test_the_download_is_for_the_nodes_python_and_their_cpu_not_for_ours() -> None:
+    here = download_argv("/t/python", "r.txt", "d", minor="3.7", foreign=None)
+    assert here[here.index("--python-version") :][:2] == ("--python-version", "3.7")
+    assert "--platform" not in here
+    there = download_argv("/t/python", "r.txt", "d", minor="3.11", foreign="aarch64")
+    tags = [word for at, word in enumerate(there) if there[at - 1] == "--platform"]
+    assert tags == list(platform_tags("aarch64"))
+    assert {"manylinux_2_17_aarch64", "manylinux2014_aarch64"} <= set(tags)
+    assert "manylinux2010_aarch64" not in tags
+    assert "manylinux2010_x86_64" in platform_tags("x86_64")
+    assert "--require-hashes" in there
+
+
+def downloads(root: Path) -> Downloads:
+    """The downloads below this root, with a wheelhouse."""
+    found = Downloads(Layout(PurePosixPath(root)))
+    found.make_wheelhouse()
+    return found
+
+
+def test_a_lock_counts_as_fetched_only_while_each_of_its_files_is_there_whole(tmp_path: Path) -> None:
+    kept = downloads(tmp_path / "root")
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "a-1-py3-none-any.whl").write_bytes(b"12345")
+    (tmp_path / "files" / "a-1-py3-none-any.whl").chmod(0o600)
+    kept.keep_fetched(tmp_path / "files", "abc", "/somewhere/a-py311.txt")
+    wheel = kept.wheelhouse / "a-1-py3-none-any.whl"
+    assert kept.fetched() == {"abc"}
+    assert wheel.stat().st_mode & 0o777 == 0o644
+    wheel.write_bytes(b"123")
+    assert kept.fetched() == frozenset()
+    wheel.unlink()
+    assert kept.fetched() == frozenset()
+    (kept.wheelhouse / "abc.json").write_text("{")
+    assert kept.fetched() == frozenset()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 1 MB."""
+    yield from mounted(tmp_path / "disk", "size=1m")
+
+
+def test_a_full_disk_leaves_no_receipt(small_disk: Path, tmp_path: Path) -> None:
+    kept = downloads(small_disk / "root")
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "a-1-py3-none-any.whl").write_bytes(bytes(8_000_000))
+    with pytest.raises(StoreError):
+        kept.keep_fetched(tmp_path / "files", "abc", "a-py311.txt")
+    assert kept.fetched() == frozenset()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[str]:
+    """A real HTTP server on this machine with one file that is called mnist.npz."""
+    folder = tmp_path / "served"
+    folder.mkdir()
+    (folder / "mnist.npz").write_bytes(b"seventy thousand digits")
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *args: object, **kwargs: object) -> None:
+            super().__init__(*args, directory=str(folder), **kwargs)  # type: ignore[arg-type]
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as one:
+        threading.Thread(target=one.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{one.server_address[1]}/mnist.npz"
+        one.shutdown()
+
+
+def test_mnist_is_kept_when_it_is_the_real_one_and_never_else(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KERAS_HOME", str(tmp_path / "keras"))
+    monkeypatch.setattr(data, "MNIST_URL", server)
+    store = Store(Layout(PurePosixPath(tmp_path / "root")))
+    assert fetch.fetch_data(store) == "digits"
+    assert "the proof will train on the digits" in capsys.readouterr().err
+    assert not (tmp_path / "root" / "cache" / "data" / "mnist.npz").exists()
+    monkeypatch.setattr(data, "MNIST_SHA256", hashlib.sha256(b"seventy thousand digits").hexdigest())
+    assert fetch.fetch_data(store) == "mnist"
+    assert (tmp_path / "root" / "cache" / "data" / "mnist.npz").read_bytes() == b"seventy thousand digits"
+    monkeypatch.setattr(data, "MNIST_URL", "http://127.0.0.1:9/gone")
+    assert fetch.fetch_data(store) == "mnist"
