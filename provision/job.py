@@ -16,12 +16,18 @@ from provision.errors import CommandError, ConfigError, JobError
 from provision.events import Event, Listener, parse_event
 from provision.files import write
 from provision.knowledge.failures import explain, telling
+from provision.limits import refuse
+from provision.model.arch import Arch
+from provision.model.batch import Batch
 from provision.model.plan import Plan, held
 from provision.model.reader import VARIABLE
+from provision.model.scheduler import SchedulerName
+from provision.model.site import Site
 from provision.render import render
 from provision.request import Request
 from provision.run import capture
-from provision.schedulers import slurm
+from provision.schedulers import TITLES, dialect
+from provision.schedulers.status import JobStatus, ending
 from provision.shipped import search_path, shipped_root
 from provision.store import Store
 
@@ -43,10 +49,11 @@ CARRIED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildJob:
-    """A job script, and the name under which its output and events stand in `jobs/`."""
+    """A job script, its scheduler, and the name under which its output and events stand in `jobs/`."""
 
     name: str
     text: str
+    scheduler: SchedulerName
 
 
 def build_job(request: Request, plan: Plan, store: Store) -> BuildJob:
@@ -63,23 +70,65 @@ def build_job(request: Request, plan: Plan, store: Store) -> BuildJob:
         )
     env = plan.environment
     name = f"provision-{env.arch}-{env.name}-{env.version}-{env.fingerprint}"
-    jobs = str(store.layout.jobs)
+    jobs, spoken = str(store.layout.jobs), dialect(site.scheduler.name)
     arguments = ("--site", os.path.abspath(site.origin), "--arch", arch.name, "--stack", request.stack.name)
     text = render(
         "jobs/build.sh.j2",
         command=f"provision job build --site {site.typed} --arch {arch.name}",
-        submit="sbatch",
+        submit=spoken.SUBMIT,
         environment=str(env),
-        directives=slurm.directives(name, f"{jobs}/{name}-%j.out", arch.job, arch.smoke, site.scheduler),
+        directives=spoken.directives(build_batch(site, arch, name, spoken.output_path(jobs, name))),
+        umask=site.files.umask,
         cwd=config_here(),
-        environ=_carried(site.origin),
+        environ=(*_carried(site.origin), *_reach(site)),
+        job_id=spoken.JOB_ID,
+        submit_folder=None if spoken.STARTS_IN_SUBMIT_FOLDER else spoken.SUBMIT_FOLDER,
+        temporary=site.files.temporary,
         tool=shlex.join((sys.executable, "-I", "-m", "provision")),
         arguments=shlex.join(arguments),
         jobs=jobs,
         name=name,
         plan=json.dumps({"environment": str(env), "held": held(plan)}, indent=1),
     )
-    return BuildJob(name=name, text=text)
+    return BuildJob(name=name, text=text, scheduler=site.scheduler.name)
+
+
+def build_batch(site: Site, arch: Arch, name: str, output: str) -> Batch:
+    """What a build asks for: as many nodes, ranks and GPUs as its proof needs.
+
+    Raises:
+        ConfigError: the site would not take such a job; every reason is told.
+    """
+    job, smoke = arch.job, arch.smoke
+    batch = Batch(
+        scheduler=site.scheduler,
+        name=name,
+        output=output,
+        nodes=smoke.nodes,
+        ranks_per_node=smoke.ranks_per_node,
+        time=job.time,
+        partition=job.partition,
+        constraint=job.constraint,
+        account=job.account,
+        qos=job.qos,
+        exclusive=job.exclusive,
+        cpus_per_rank=job.cpus_per_task,
+        gpus_per_node=smoke.ranks_per_node if arch.gpu else 0,
+        gpu_model=arch.gpu.model if arch.gpu else None,
+        memory=job.memory,
+        filesystems=job.filesystems,
+        umask=site.files.umask,
+        options=job.options,
+    )
+    refuse(site, arch, batch)
+    return batch
+
+
+def _reach(site: Site) -> tuple[tuple[str, str], ...]:
+    """How the nodes of a build reach the network, and where they put what is temporary."""
+    proxies = site.network.environ if site.network.compute == "proxy" else ()
+    carried = {name for name, _ in _carried(site.origin)}
+    return tuple(pair for pair in proxies if pair[0] not in carried)
 
 
 def _carried(origin: str) -> tuple[tuple[str, str], ...]:
@@ -99,8 +148,9 @@ def config_here() -> str | None:
 
 def queued(job: BuildJob) -> str | None:
     """The id of a job of this name that waits or runs, if the scheduler has one."""
-    done = capture(slurm.queued_argv(job.name), os.environ)
-    return next(iter(done.stdout.split()), None) if done.returncode == 0 else None
+    spoken = dialect(job.scheduler)
+    done = capture(spoken.queued_argv(job.name), os.environ)
+    return next(iter(spoken.parse_queued(done.stdout, job.name)), None) if done.returncode == 0 else None
 
 
 def submit(job: BuildJob, store: Store) -> str:
@@ -111,12 +161,13 @@ def submit(job: BuildJob, store: Store) -> str:
     """
     script = Path(store.layout.jobs) / f"{job.name}.sh"
     write(script, job.text, executable=True, private=True)
-    argv = slurm.submit_argv(str(script))
+    spoken = dialect(job.scheduler)
+    argv = spoken.submit_argv(str(script))
     done = capture(argv, os.environ)
-    number = slurm.parse_job_id(done.stdout)
+    number = spoken.parse_job_id(done.stdout)
     if done.returncode or number is None:
         raise JobError(
-            "Slurm did not take the job",
+            f"{TITLES[job.scheduler]} did not take the job",
             state="SUBMIT_FAILED",
             evidence=(done.stderr or done.stdout).strip().splitlines()[:6],
             hint=f"`{shlex.join(argv)}`; the job's options stand in the site's file under `job`",
@@ -124,16 +175,17 @@ def submit(job: BuildJob, store: Store) -> str:
     return number
 
 
-def status(job: str) -> slurm.JobStatus | None:
+def status(job: str, scheduler: SchedulerName) -> JobStatus | None:
     """What the scheduler says of a job; None where it does not know it (any more).
 
     Raises:
         CommandError: the scheduler does not answer.
     """
-    done = capture(slurm.status_argv(job), os.environ)
-    if done.returncode and "Invalid job id" not in done.stderr:
-        raise CommandError("Slurm does not answer", evidence=done.stderr.splitlines()[:3])
-    return slurm.parse_status(done.stdout) if done.returncode == 0 else None
+    spoken = dialect(scheduler)
+    done = capture(spoken.status_argv(job), os.environ)
+    if done.returncode and not spoken.is_unknown(done.stderr):
+        raise CommandError(f"{TITLES[scheduler]} does not answer", evidence=done.stderr.splitlines()[:3])
+    return spoken.parse_status(done.stdout) if done.returncode == 0 else None
 
 
 @dataclass(slots=True)
@@ -156,7 +208,13 @@ class Follower:
         return [event for event in map(parse_event, whole.decode(errors="replace").splitlines()) if event]
 
 
-def follow(job: str, store: Store, listen: Listener, pause: Callable[[float], None] = time.sleep) -> slurm.JobStatus:
+def follow(
+    job: str,
+    scheduler: SchedulerName,
+    store: Store,
+    listen: Listener,
+    pause: Callable[[float], None] = time.sleep,
+) -> JobStatus:
     """Follow a job to its end: every change of its state, every step of its build.
 
     Raises:
@@ -167,7 +225,7 @@ def follow(job: str, store: Store, listen: Listener, pause: Callable[[float], No
     follower: Follower | None = None
     while True:
         try:
-            now = status(job)
+            now = status(job, scheduler)
         except CommandError as error:
             if first:
                 raise
@@ -185,15 +243,15 @@ def follow(job: str, store: Store, listen: Listener, pause: Callable[[float], No
             published = published or (event.kind == "finished" and event.step == "publish")
             listen(event)
         if now is None and published:
-            return slurm.JobStatus(job=job, state="COMPLETED")
+            return JobStatus(job=job, state="COMPLETED")
         if now is None:
             raise JobError(
-                f"Slurm does not know job {job} (any more)",
+                f"{TITLES[scheduler]} does not know job {job} (any more)",
                 state="UNKNOWN",
                 evidence=[f"its output: {path}" for path in sorted(jobs.glob(f"*-{job}.out"))],
                 hint="`provision list` shows whether it published",
             )
-        why = slurm.waiting(now) if now.state == "PENDING" else ""
+        why = dialect(scheduler).waiting(now) if now.state == "PENDING" else ""
         word = f"job {job} is {now.state.lower()}" + (f" ({why})" if why else "")
         if now.state == "RUNNING":
             word += f" on {now.nodes}"
@@ -208,7 +266,7 @@ def follow(job: str, store: Store, listen: Listener, pause: Callable[[float], No
         pause(1.0 if waited < 60 else 5.0)  # the controller has others to serve
 
 
-def _ended(now: slurm.JobStatus) -> slurm.JobStatus:
+def _ended(now: JobStatus) -> JobStatus:
     if now.state == "COMPLETED":
         return now
     try:
@@ -224,7 +282,7 @@ def _ended(now: slurm.JobStatus) -> slurm.JobStatus:
         "OUT_OF_MEMORY": "ask for more in `job.options` of the site's file (`--mem=…`)",
     }.get(now.state)
     raise JobError(
-        slurm.ending(now) + (f": {known.cause}" if known and not told and own is None else ""),
+        ending(now) + (f": {known.cause}" if known and not told and own is None else ""),
         state=now.state,
         evidence=[*(told or telling(lines)), *([f"output: {now.output}"] if lines else [])],
         hint=own or next((line.removeprefix("hint: ") for line in lines if line.startswith("hint: ")), f"read `{log}`"),

@@ -40,6 +40,7 @@ PURE_FILES = (
     "numerical_verdict.py",
     "inspection.py",
     "launchers.py",
+    "limits.py",
     "modules.py",
 )
 PURE = {name: path for name, path in OURS.items() if name.startswith(PURE_FOLDERS) or name in PURE_FILES}

@@ -133,7 +133,7 @@ def test_every_fault_of_a_file_is_told_at_once_with_its_key_path() -> None:
         (
             "archs/knl/launcher",
             {"name": "arun"},
-            "archs.knl.launcher.name: must be one of srun, mpiexec, mpirun, mpiexec-pals, aprun, none",
+            "archs.knl.launcher.name: must be one of srun, mpiexec, mpirun, none, is 'arun'",
         ),
         ("modules/system", "lmodd", "modules.system: must be one of none, lmod, environment-modules, is 'lmodd'"),
         ("modules/init", None, "modules.init: missing; the file that bash sources"),
@@ -141,7 +141,7 @@ def test_every_fault_of_a_file_is_told_at_once_with_its_key_path() -> None:
         (
             "scheduler/system",
             "slrm",
-            "scheduler.system: must be one of none, slurm, is 'slrm' (did you mean `slurm`?)",
+            "scheduler.system: must be one of none, slurm, pbs, cobalt, is 'slrm' (did you mean `slurm`?)",
         ),
         ("arch", {}, "arch: is not a known key (did you mean `archs`?)"),
         ("modules/reset", "purged", "modules.reset: must be one of purge, reset, none, is 'purged'"),

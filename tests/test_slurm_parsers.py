@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from provision.model.job import Job
-from provision.model.scheduler import Scheduler
-from provision.model.smoke import Smoke
+from provision.model.batch import Batch
+from provision.model.scheduler import GpuSpelling, Scheduler
 from provision.schedulers import slurm
+from provision.schedulers.status import ENDED, JobStatus, ending
 
 RECORDED = Path(__file__).with_name("recorded") / "slurm-22.05"
 
@@ -21,7 +21,7 @@ def recorded(name: str) -> str:
     return (RECORDED / name).read_text(encoding="utf-8")
 
 
-def status(name: str) -> slurm.JobStatus:
+def status(name: str) -> JobStatus:
     """The status in `scontrol-show-job-<name>.txt`."""
     found = slurm.parse_status(recorded(f"scontrol-show-job-{name}.txt"))
     assert found is not None
@@ -45,13 +45,13 @@ def test_how_a_job_ended_is_told_as_exactly_that(name: str) -> None:
     found = status(name)
     assert found.ended
     assert found.state == state
-    assert slurm.ending(found).startswith(words)
+    assert ending(found).startswith(words)
 
 
 def test_no_two_ways_to_end_are_told_alike() -> None:
     ended = dataclasses.replace(status("failed"), job="1", run_time="00:10:00", time_limit="01:00:00")
-    told = {state: slurm.ending(dataclasses.replace(ended, state=state)) for state in slurm.ENDED}
-    assert len(set(told.values())) == len(slurm.ENDED)
+    told = {state: ending(dataclasses.replace(ended, state=state)) for state in ENDED}
+    assert len(set(told.values())) == len(ENDED)
     assert told["OUT_OF_MEMORY"] == "job 1 used more memory than it asked for"
     assert "NODE_FAIL" in told["NODE_FAIL"]
     assert "PREEMPTED" in told["PREEMPTED"]
@@ -63,7 +63,7 @@ def test_a_job_that_may_go_on_has_not_ended(state: str) -> None:
 
 
 def test_a_running_job_is_read_whole() -> None:
-    assert status("running") == slurm.JobStatus(
+    assert status("running") == JobStatus(
         job="1",
         state="RUNNING",
         reason="None",
@@ -129,42 +129,83 @@ def test_the_commands_ask_for_what_the_parsers_read() -> None:
     assert slurm.status_argv("7") == ("scontrol", "show", "job", "--oneliner", "7")
 
 
-JOB = Job(
+BATCH = Batch(
+    scheduler=Scheduler(name="slurm", options=("--signal=B:TERM@60",)),
+    name="build",
+    output="/site/build-%j.out",
+    nodes=2,
+    ranks_per_node=4,
     time="01:00:00",
     partition="knl",
     constraint="knl&quad",
     account="a1",
-    qos=None,
-    exclusive=True,
-    cpus_per_task=0,
     options=("--mem=4G",),
 )
-SMOKE = Smoke(nodes=2, ranks_per_node=4, timeout_s=60)
+
+
+def options(batch: Batch) -> list[str]:
+    """What the directives of a job ask for."""
+    lines = [str(one) for one in slurm.directives(batch)]
+    assert all(line.startswith("#SBATCH ") for line in lines)
+    return [line.removeprefix("#SBATCH ") for line in lines]
 
 
 def test_the_directives_ask_for_the_shape_of_the_proof() -> None:
-    lines = slurm.directives(
-        "build", "/site/build-%j.out", JOB, SMOKE, Scheduler(name="slurm", options=("--signal=B:TERM@60",))
-    )
-    assert lines == (
-        "#SBATCH --job-name=build",
-        "#SBATCH --output=/site/build-%j.out",
-        "#SBATCH --nodes=2",
-        "#SBATCH --ntasks-per-node=4",
-        "#SBATCH --time=01:00:00",
-        "#SBATCH --exclusive",
-        "#SBATCH --partition=knl",
-        "#SBATCH --constraint=knl&quad",
-        "#SBATCH --account=a1",
-        "#SBATCH --signal=B:TERM@60",
-        "#SBATCH --mem=4G",
-    )
+    assert options(BATCH) == [
+        "--job-name=build",
+        "--output=/site/build-%j.out",
+        "--nodes=2",
+        "--ntasks-per-node=4",
+        "--time=01:00:00",
+        "--exclusive",
+        "--partition=knl",
+        "--constraint=knl&quad",
+        "--account=a1",
+        "--signal=B:TERM@60",
+        "--mem=4G",
+    ]
 
 
 def test_the_options_of_the_arch_come_after_those_of_the_site_so_that_they_win() -> None:
-    job = dataclasses.replace(JOB, options=("--account=mine",))
-    lines = slurm.directives("b", "/o", job, SMOKE, Scheduler(name="slurm", options=("--account=staff",)))
-    assert lines.index("#SBATCH --account=staff") < lines.index("#SBATCH --account=mine")
+    site = Scheduler(name="slurm", options=("--account=staff",))
+    lines = options(dataclasses.replace(BATCH, scheduler=site, options=("--account=mine",)))
+    assert lines.index("--account=staff") < lines.index("--account=mine")
+
+
+def test_every_directive_says_what_it_means() -> None:
+    assert all(one.meaning for one in slurm.directives(BATCH))
+
+
+@pytest.mark.parametrize(
+    ("spelling", "nodes", "ranks", "gpus", "written"),
+    [
+        ("gres", 1, 1, 2, "--gres=gpu:a100:2"),
+        ("gpus-per-node", 2, 4, 4, "--gpus-per-node=a100:4"),
+        ("gpus-per-task", 2, 4, 4, "--gpus-per-task=a100:1"),
+        ("gpus-per-task", 1, 1, 2, "--gpus=a100:2"),
+        ("gpus", 2, 4, 4, "--gpus=a100:8"),
+    ],
+)
+def test_gpus_are_asked_for_as_the_site_spells_it(
+    spelling: GpuSpelling, nodes: int, ranks: int, gpus: int, written: str
+) -> None:
+    scheduler = Scheduler(name="slurm", options=(), gpus=spelling)
+    batch = dataclasses.replace(
+        BATCH, scheduler=scheduler, nodes=nodes, ranks_per_node=ranks, gpus_per_node=gpus, gpu_model="a100"
+    )
+    assert [option for option in options(batch) if "a100" in option] == [written]
+    assert not [one for one in options(dataclasses.replace(batch, gpus_per_node=0)) if "gp" in one]
+
+
+def test_memory_is_asked_for_by_cpu_or_by_node_as_the_site_has_it() -> None:
+    for spelling, written in (("per-cpu", ["--mem-per-cpu=8G"]), ("per-node", ["--mem=8G"]), ("none", [])):
+        scheduler = Scheduler(name="slurm", options=(), memory=spelling)  # type: ignore[arg-type]
+        batch = dataclasses.replace(BATCH, scheduler=scheduler, memory="8G", options=())
+        assert [one for one in options(batch) if "--mem" in one] == written
+
+
+def test_file_systems_are_licenses() -> None:
+    assert "--licenses=SCRATCH,cfs" in options(dataclasses.replace(BATCH, filesystems=("SCRATCH", "cfs")))
 
 
 @pytest.mark.parametrize(

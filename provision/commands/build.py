@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from provision.job import BuildJob
     from provision.model.facts import Facts
     from provision.model.plan import Plan
+    from provision.model.site import Site
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -171,9 +172,9 @@ def _submit(args: argparse.Namespace) -> Outcome:
     say(f"submitted job {number} for {plan.environment}")
     try:
         with listener() as listen:
-            follow(number, target.store, listen)
+            follow(number, target.site.scheduler.name, target.store, listen)
     except KeyboardInterrupt:
-        raise left(number, again) from None
+        raise left(number, again, target.site) from None
     return _outcome(target, plan, f"published by job {number}")
 
 
@@ -214,6 +215,9 @@ def show_plan(plan: Plan) -> None:
         say(line)
 
 
-def left(number: str, again: str) -> Interruption:
+def left(number: str, again: str, site: Site) -> Interruption:
     """What to say when somebody stops looking at a job that goes on."""
-    return Interruption(f"job {number} goes on without you", hint=f"look again: `{again}`; end it: `scancel {number}`")
+    from provision.schedulers import dialect
+
+    end = f"{dialect(site.scheduler.name).CANCEL} {number}"
+    return Interruption(f"job {number} goes on without you", hint=f"look again: `{again}`; end it: `{end}`")

@@ -72,10 +72,13 @@ def _scheduler(site: Site) -> list[Finding]:
 
     from provision.errors import CommandError
     from provision.run import capture
-    from provision.schedulers import slurm
+    from provision.schedulers import TITLES, slurm
 
     if site.scheduler.name == "none":
         return [Finding(group="scheduler", state="good", message="none: builds run here")]
+    if site.scheduler.name != "slurm":
+        title = TITLES[site.scheduler.name]
+        return [Finding(group="scheduler", state="note", message=f"{title}: the doctor looks at Slurm only, as yet")]
     try:
         done = capture(slurm.partitions_argv(), os.environ, timeout_s=30)
     except CommandError as error:

@@ -13,7 +13,9 @@ LauncherName = Literal["mpiexec", "srun", "mpirun", "mpiexec-pals", "aprun", "no
 # The ones that a site with this scheduler may name; the first is what it has where nothing is said.
 LAUNCHERS: dict[SchedulerName, tuple[LauncherName, ...]] = {
     "none": ("mpiexec", "mpirun", "none"),
-    "slurm": ("srun", "mpiexec", "mpirun", "mpiexec-pals", "aprun", "none"),
+    "slurm": ("srun", "mpiexec", "mpirun", "none"),
+    "pbs": ("mpiexec-pals", "mpiexec", "mpirun", "none"),
+    "cobalt": ("aprun", "mpirun", "none"),
 }
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 from provision.model.patterns import OPTION
 from provision.model.reader import Reader
 
-SchedulerName = Literal["none", "slurm"]
+SchedulerName = Literal["none", "slurm", "pbs", "cobalt"]
 GpuSpelling = Literal["gres", "gpus", "gpus-per-node", "gpus-per-task", "none"]
 # What a site may require of every job, or forbid: the words of `[archs.<arch>.job]` for it.
 ASKED = ("account", "partition", "qos", "constraint", "filesystems", "memory", "time")
@@ -36,7 +36,7 @@ class Scheduler:
 def read_scheduler(table: Reader) -> Scheduler:
     """The scheduler of `[scheduler]`; a site without that table has none."""
     scheduler = Scheduler(
-        name=table.text("system", "none", choices=("none", "slurm")),  # type: ignore[arg-type]
+        name=table.text("system", "none", choices=("none", "slurm", "pbs", "cobalt")),  # type: ignore[arg-type]
         options=table.texts("options", pattern=OPTION),
         memory=table.text("memory", "none", choices=("none", "per-cpu", "per-node")),  # type: ignore[arg-type]
         gpus=table.text(  # type: ignore[arg-type]

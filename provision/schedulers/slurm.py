@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
-from provision.model.job import Job
-from provision.model.scheduler import Scheduler
-from provision.model.smoke import Smoke
+from provision.model.batch import Batch, Directive
+from provision.schedulers.status import JobStatus
 
-# https://slurm.schedmd.com/squeue.html, JOB STATE CODES: states from which a job does not come back.
-ENDED = (
-    *("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL"),
-    *("BOOT_FAIL", "DEADLINE", "PREEMPTED", "REVOKED"),
-)
+SUBMIT = "sbatch"
+CANCEL = "scancel"
+QUEUE = "squeue --me"
+JOB_ID = "SLURM_JOB_ID"
+SUBMIT_FOLDER = "SLURM_SUBMIT_DIR"
+STARTS_IN_SUBMIT_FOLDER = True
 
 # Why a job waits, in words, where Slurm's own is not one that everybody knows.
 REASONS = {
@@ -33,49 +32,58 @@ REASONS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobStatus:
-    """What Slurm says of a job. `state` and `reason` are its own words; `exit_code` is `code:signal`."""
-
-    job: str
-    state: str
-    reason: str = "None"
-    exit_code: str = "0:0"
-    output: str = ""
-    time_limit: str = ""
-    run_time: str = ""
-    nodes: str = ""
-
-    @property
-    def ended(self) -> bool:
-        """Whether the job is over."""
-        return self.state in ENDED
+def output_path(jobs: str, name: str) -> str:
+    """Where a job's output goes: sbatch puts the job's id in place of `%j`."""
+    return f"{jobs}/{name}-%j.out"
 
 
-def directives(name: str, output: str, job: Job, smoke: Smoke, scheduler: Scheduler) -> tuple[str, ...]:
-    """The `#SBATCH` lines of a build job: as many nodes as the proof needs, whole ones unless told otherwise."""
-    lines = [
-        f"--job-name={name}",
-        f"--output={output}",
-        f"--nodes={smoke.nodes}",
-        f"--ntasks-per-node={smoke.ranks_per_node}",
-        f"--time={job.time}",
-        *(["--exclusive"] if job.exclusive else []),
-        *([f"--cpus-per-task={job.cpus_per_task}"] if job.cpus_per_task else []),
-        *(
-            f"--{key}={value}"
-            for key, value in (
-                ("partition", job.partition),
-                ("constraint", job.constraint),
-                ("account", job.account),
-                ("qos", job.qos),
-            )
-            if value
-        ),
-        *scheduler.options,
-        *job.options,
+def directives(batch: Batch) -> tuple[Directive, ...]:
+    """The `#SBATCH` lines of a job."""
+    asked: list[tuple[str, str]] = [
+        (f"--job-name={batch.name}", "its name in the queue"),
+        (f"--output={batch.output}", "what it prints (%j: the job's id)"),
+        (f"--nodes={batch.nodes}", "nodes"),
+        (f"--ntasks-per-node={batch.ranks_per_node}", "processes (ranks) on each node"),
+        (f"--time={batch.time}", "time limit: after it the job is ended"),
     ]
-    return tuple(f"#SBATCH {quoted(line)}" for line in lines)
+    if batch.exclusive:
+        asked.append(("--exclusive", "whole nodes"))
+    if batch.cpus_per_rank:
+        asked.append((f"--cpus-per-task={batch.cpus_per_rank}", "CPUs of each process"))
+    for key, value, meaning in (
+        ("partition", batch.partition, "the queue"),
+        ("constraint", batch.constraint, "the kind of node"),
+        ("account", batch.account, "who pays"),
+        ("qos", batch.qos, "the quality of service: its limits and its priority"),
+        ("licenses", ",".join(batch.filesystems), "the file systems that it needs"),
+    ):
+        if value:
+            asked.append((f"--{key}={value}", meaning))
+    asked += _gpus(batch)
+    if batch.memory and batch.scheduler.memory == "per-cpu":
+        asked.append((f"--mem-per-cpu={batch.memory}", "memory for each CPU"))
+    elif batch.memory and batch.scheduler.memory == "per-node":
+        asked.append((f"--mem={batch.memory}", "memory on each node"))
+    asked += [(option, "as the site's file says") for option in (*batch.scheduler.options, *batch.options)]
+    return tuple(Directive(line=f"#SBATCH {quoted(option)}", meaning=meaning) for option, meaning in asked)
+
+
+def _gpus(batch: Batch) -> list[tuple[str, str]]:
+    """GPUs as the site spells them."""
+    count, model = batch.gpus_per_node, f"{batch.gpu_model}:" if batch.gpu_model else ""
+    match batch.scheduler.gpus if count else "none":
+        case "none":
+            return []
+        case "gres":
+            return [(f"--gres=gpu:{model}{count}", "GPUs on each node")]
+        case "gpus-per-node":
+            return [(f"--gpus-per-node={model}{count}", "GPUs on each node")]
+        case "gpus-per-task" if batch.nodes * batch.ranks_per_node > 1:
+            return [
+                (f"--gpus-per-task={model}{count // batch.ranks_per_node}", "GPUs of each process: it sees no other")
+            ]
+        case "gpus" | "gpus-per-task":
+            return [(f"--gpus={model}{count * batch.nodes}", "GPUs in all")]
 
 
 def quoted(option: str) -> str:
@@ -98,6 +106,11 @@ def parse_job_id(text: str) -> str | None:
     """The job id of `sbatch --parsable`: `123`, or `123;cluster`."""
     found = re.search(r"^(\d+)(;\S+)?$", text.strip(), re.MULTILINE)
     return found[1] if found else None
+
+
+def is_job_id(text: str) -> bool:
+    """Whether a job may have this id."""
+    return text.isdigit()
 
 
 def status_argv(job: str) -> tuple[str, ...]:
@@ -125,6 +138,11 @@ def parse_status(text: str) -> JobStatus | None:
     )
 
 
+def is_unknown(said: str) -> bool:
+    """Whether the scheduler's complaint says that it does not know the job (any more)."""
+    return "Invalid job id" in said
+
+
 def mpi_types_argv() -> tuple[str, ...]:
     """The command that lists the ways in which srun starts MPI."""
     return ("srun", "--mpi=list")
@@ -143,6 +161,11 @@ def queued_argv(name: str) -> tuple[str, ...]:
     return ("squeue", "--me", "--noheader", "--format=%i", f"--name={name}")
 
 
+def parse_queued(text: str, name: str) -> tuple[str, ...]:
+    """The ids of the jobs of this name."""
+    return tuple(text.split())
+
+
 def partitions_argv() -> tuple[str, ...]:
     """The command that lists the partitions."""
     return ("sinfo", "--noheader", "--format=%R")
@@ -157,25 +180,3 @@ def waiting(status: JobStatus) -> str:
     """Why a job has not started, in words."""
     meaning = REASONS.get(status.reason.split(",")[0])
     return f"{status.reason}: {meaning}" if meaning else "" if status.reason == "None" else status.reason
-
-
-def ending(status: JobStatus) -> str:
-    """How a job ended, exactly: failed, cancelled and out of time are different things."""
-    code, _, signal = status.exit_code.partition(":")
-    match status.state:
-        case "COMPLETED":
-            return f"job {status.job} finished after {status.run_time}"
-        case "TIMEOUT":
-            return f"job {status.job} hit its time limit of {status.time_limit}"
-        case "CANCELLED" if not status.nodes or status.nodes == "(null)":
-            return f"job {status.job} was cancelled before it began"
-        case "CANCELLED":
-            return f"job {status.job} was cancelled after {status.run_time}"
-        case "OUT_OF_MEMORY":
-            return f"job {status.job} used more memory than it asked for"
-        case "FAILED" if signal not in ("", "0"):
-            return f"job {status.job} was ended by signal {signal} after {status.run_time}"
-        case "FAILED":
-            return f"job {status.job} failed with exit code {code} after {status.run_time}"
-        case _:
-            return f"job {status.job} ended as {status.state} ({status.reason}) after {status.run_time}"

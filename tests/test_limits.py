@@ -1,0 +1,131 @@
+"""What a site takes of jobs: each refusal names the value that stands against it, its page, and the fix."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from provision.errors import EXIT_USAGE, ConfigError
+from provision.limits import memory_gb, refusals, refuse
+from provision.model.batch import Batch
+from provision.model.site import Site, read_site
+
+
+def site(scheduler: dict[str, Any] | None = None) -> Site:
+    """A site with GPU nodes of 24 cores and CPU nodes, and a debug queue of 30 minutes."""
+    return read_site(
+        {
+            "name": "cluster",
+            "root": "/site/root",
+            "stack": "tensorflow-2.15.1",
+            "scheduler": {"system": "slurm", "memory": "per-cpu", "gpus": "gpus-per-task", **(scheduler or {})},
+            "archs": {
+                "accel": {
+                    "target": "zen2",
+                    "mpi": {"provider": "site"},
+                    "node": {"sockets": 2, "cores": 24, "memory_gb": 384},
+                    "gpu": {"per_node": 4},
+                    "queues": {"debug": {"least_nodes": 2, "most_nodes": 4, "time": "00:30:00"}},
+                },
+                "normal": {"target": "zen2", "mpi": {"provider": "site"}},
+            },
+            "sources": {"page": {"text": "the site's page", "date": "2020-11", "values": ["archs.accel.queues"]}},
+        },
+        "/site/sites/cluster.toml",
+        {},
+    )
+
+
+def batch(at: Site, **changes: Any) -> Batch:
+    """A job that is taken."""
+    good = Batch(
+        scheduler=at.scheduler,
+        name="x",
+        output="/o",
+        nodes=2,
+        ranks_per_node=4,
+        time="30",
+        partition="debug",
+        account="a",
+        cpus_per_rank=6,
+        gpus_per_node=4,
+        memory="8G",
+    )
+    return dataclasses.replace(good, **changes)
+
+
+def test_a_job_within_the_limits_is_taken() -> None:
+    at = site({"required": ["account"], "forbidden": ["qos"]})
+    assert refusals(at, at.arch("accel"), batch(at)) == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message", "hint"),
+    [
+        ({"nodes": 5}, "5 nodes, and queue `debug` takes 4 at most", "`--nodes 4`"),
+        ({"nodes": 1}, "1 nodes, and queue `debug` takes 2 at least", "`--nodes 2`"),
+        ({"time": "31"}, "a time of 00:31:00, and queue `debug` gives 00:30:00 at most", "`--time 00:30:00`"),
+        ({"qos": "debug", "partition": None, "nodes": 5}, "5 nodes, and queue `debug` takes 4 at most", "`--nodes 4`"),
+        ({"gpus_per_node": 8}, "8 GPUs on each node, and arch `accel` has 4", "`--gpus 4`"),
+        ({"cpus_per_rank": 7}, "4 ranks of 7 CPUs on each node, and it has 24", "`--cpus 6`"),
+        ({"memory": "17G"}, "408 GB of memory on each node, and it has 384", "archs.accel.job.memory"),
+    ],
+)
+def test_a_job_beyond_a_limit_is_told_which_and_what_fits(changes: dict[str, Any], message: str, hint: str) -> None:
+    at = site()
+    (problem,) = refusals(at, at.arch("accel"), batch(at, **changes))
+    assert problem.message == message
+    assert hint in str(problem.hint)
+    assert "`archs.accel." in problem.evidence[0]
+
+
+def test_a_limit_names_the_page_that_it_came_from() -> None:
+    at = site()
+    (problem,) = refusals(at, at.arch("accel"), batch(at, nodes=5))
+    assert problem.evidence == (
+        "`archs.accel.queues.debug.most_nodes` in `/site/sites/cluster.toml` (the site's page, 2020-11)",
+    )
+
+
+def test_a_queue_without_limits_takes_anything() -> None:
+    at = site()
+    assert refusals(at, at.arch("accel"), batch(at, partition="accel", nodes=99, time="7-0")) == ()
+
+
+def test_gpus_on_an_arch_without_any_are_refused_with_the_archs_that_have_some() -> None:
+    at = site()
+    (problem,) = refusals(at, at.arch("normal"), batch(at))
+    assert problem.message == "4 GPUs on each node, and arch `normal` has none"
+    assert "`--arch accel`" in str(problem.hint)
+
+
+def test_what_the_site_wants_may_stand_in_its_options() -> None:
+    at = site({"required": ["account"], "options": ["--account=staff"]})
+    assert refusals(at, at.arch("accel"), batch(at, account=None)) == ()
+    at = site({"required": ["account"]})
+    (problem,) = refusals(at, at.arch("accel"), batch(at, account=None))
+    assert "`--account ACCOUNT`" in str(problem.hint)
+
+
+def test_what_the_site_forbids_is_refused() -> None:
+    at = site({"forbidden": ["partition"]})
+    (problem,) = refusals(at, at.arch("accel"), batch(at))
+    assert problem.message == "site `cluster` wants no `partition` of a job, and this one says `debug`"
+
+
+def test_all_refusals_are_told_in_one_error() -> None:
+    at = site({"required": ["account"]})
+    with pytest.raises(ConfigError, match="wants `account`") as caught:
+        refuse(at, at.arch("accel"), batch(at, account=None, nodes=9))
+    assert caught.value.exit_code == EXIT_USAGE
+    assert "also: 9 nodes, and queue `debug` takes 4 at most" in caught.value.evidence
+
+
+@pytest.mark.parametrize(("spelling", "asked"), [("per-cpu", 192), ("per-node", 8)])
+def test_memory_is_of_a_cpu_or_of_a_node(spelling: str, asked: float) -> None:
+    at = site({"memory": spelling})
+    assert memory_gb(at, batch(at)) == asked
+    assert memory_gb(at, batch(at, memory="512M", cpus_per_rank=1, ranks_per_node=1)) == 0.5
+    assert memory_gb(at, batch(at, memory=None)) == 0

@@ -1,0 +1,291 @@
+"""The schedulers' common shape, and what PBS and Cobalt are told and say, by their manuals: neither can be run here."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import subprocess
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from golden_files import facts_of, request_for
+from provision.errors import EXIT_USAGE, ConfigError
+from provision.job import build_job
+from provision.model.batch import Batch
+from provision.model.facts import Existing
+from provision.model.layout import Layout
+from provision.model.scheduler import Scheduler, SchedulerName
+from provision.model.site import Site, read_site
+from provision.model.walltime import to_clock, to_seconds
+from provision.planner import make_plan
+from provision.schedulers import TITLES, Dialect, cobalt, dialect, pbs
+from provision.schedulers.status import JobStatus, ending
+from provision.store import Store
+
+NAMES: tuple[SchedulerName, ...] = ("slurm", "pbs", "cobalt")
+
+BATCH = Batch(
+    scheduler=Scheduler(name="pbs", options=("-k doe",), gpus="gres", memory="per-node"),
+    name="mnist",
+    output="/site/jobs/",
+    nodes=2,
+    ranks_per_node=4,
+    time="90",
+    partition="debug",
+    constraint="system=polaris",
+    account="tests",
+    filesystems=("home", "eagle"),
+    gpus_per_node=4,
+    memory="64G",
+)
+
+
+def test_every_scheduler_that_a_site_may_name_has_a_room_of_the_same_shape() -> None:
+    assert set(get_args(SchedulerName)) == {*NAMES, "none"} == {*TITLES, "none"}
+    wanted = {name for name in vars(Dialect) if not name.startswith("_")} | set(Dialect.__annotations__)
+    for name in NAMES:
+        spoken = dialect(name)
+        for attribute in wanted:
+            assert hasattr(spoken, attribute), f"{name} lacks {attribute}"
+            shape = getattr(Dialect, attribute, None)
+            if callable(shape):
+                theirs = list(inspect.signature(getattr(spoken, attribute)).parameters)
+                assert theirs == list(inspect.signature(shape).parameters)[1:], f"{name}.{attribute}"
+
+
+def test_without_a_scheduler_there_is_nothing_to_speak() -> None:
+    with pytest.raises(ConfigError, match="the site has no scheduler"):
+        dialect("none")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("30", 1800),
+        ("30:15", 1815),
+        ("01:30:00", 5400),
+        ("48:00:00", 172800),
+        ("1-12", 129600),
+        ("1-12:30", 131400),
+        ("2-00:00:01", 172801),
+    ],
+)
+def test_a_time_is_read_as_slurm_reads_it(text: str, seconds: int) -> None:
+    assert to_seconds(text) == seconds
+    assert to_seconds(to_clock(seconds)) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "soon", "1:2:3", "-1", "1.5"])
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is no time"):
+        to_seconds(text)
+
+
+# PBS
+
+
+def test_pbs_is_told_chunks_places_file_systems_and_a_umask() -> None:
+    assert [str(one) for one in pbs.directives(BATCH)] == [
+        "#PBS -N mnist",
+        "#PBS -o /site/jobs/",
+        "#PBS -j oe",
+        "#PBS -l select=2:system=polaris:ngpus=4:mem=64gb",
+        "#PBS -l place=scatter:excl",
+        "#PBS -l walltime=01:30:00",
+        "#PBS -W umask=022",
+        "#PBS -q debug",
+        "#PBS -A tests",
+        "#PBS -l filesystems=home:eagle",
+        "#PBS -k doe",
+    ]
+
+
+QSTAT = """\
+Job Id: 123.polaris-pbs-01
+    Job_Name = mnist
+    job_state = {state}
+    exec_host = x3001/0*64+x3002/0*64
+    Output_Path = polaris-login-01:/site/jobs/123.polaris-pbs-01.OU
+    Resource_List.walltime = 01:30:00
+    resources_used.walltime = 00:10:00
+    Variable_List = PBS_O_HOME=/home/ada,PBS_O_WORKDIR=/home/ada,
+\tjob_state=X
+"""
+
+
+def status(state: str, more: str = "") -> JobStatus:
+    """What `qstat -xf` says of a job in this state."""
+    found = pbs.parse_status(QSTAT.format(state=state) + more)
+    assert found is not None
+    return found
+
+
+def test_a_running_pbs_job_is_read_whole() -> None:
+    assert status("R") == JobStatus(
+        job="123.polaris-pbs-01",
+        state="RUNNING",
+        output="/site/jobs/123.polaris-pbs-01.OU",
+        time_limit="01:30:00",
+        run_time="00:10:00",
+        nodes="x3001+x3002",
+        native="R",
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "state", "words"),
+    [
+        ("    Exit_status = 0\n", "COMPLETED", "finished after 00:10:00"),
+        ("    Exit_status = 3\n", "FAILED", "failed with exit code 3"),
+        ("    Exit_status = 265\n", "FAILED", "was ended by signal 9"),
+        ("    Exit_status = -29\n", "TIMEOUT", "hit its time limit of 01:30:00"),
+        ("    Exit_status = -27\n", "OUT_OF_MEMORY", "used more memory"),
+        ("", "CANCELLED", "was cancelled"),
+    ],
+)
+def test_how_a_pbs_job_ended_is_told_as_exactly_that(more: str, state: str, words: str) -> None:
+    found = status("F", more)
+    assert found.ended
+    assert found.state == state
+    assert words in ending(found)
+    assert found.native.startswith("F")
+
+
+def test_why_a_pbs_job_waits_is_told_in_its_own_words() -> None:
+    found = status("Q", "    comment = Not Running: No available resources on nodes\n")
+    assert found.state == "PENDING"
+    assert not found.ended
+    assert pbs.waiting(found) == "Not Running: No available resources on nodes"
+    assert pbs.waiting(status("Q")) == ""
+
+
+def test_a_pbs_id_is_a_number_and_a_server() -> None:
+    assert pbs.parse_job_id("123.polaris-pbs-01.hsn.cm.polaris\n") == "123.polaris-pbs-01.hsn.cm.polaris"
+    assert pbs.parse_job_id("qsub: Job rejected by all possible destinations\n") is None
+    assert pbs.is_job_id("123")
+    assert pbs.is_job_id("123.server")
+    assert not pbs.is_job_id("--all")
+    assert pbs.parse_status("qstat: Unknown Job Id 1.server") is None
+    assert pbs.is_unknown("qstat: Unknown Job Id 1.server")
+    assert not pbs.is_unknown("qstat: cannot connect to server")
+
+
+# Cobalt
+
+
+def test_cobalt_is_told_attributes_in_one_option() -> None:
+    batch = dataclasses.replace(BATCH, constraint="mcdram=cache:numa=quad", output="/site/jobs/mnist")
+    batch = dataclasses.replace(batch, scheduler=Scheduler(name="cobalt", options=()))
+    assert [str(one) for one in cobalt.directives(batch)] == [
+        "#COBALT --jobname mnist",
+        "#COBALT -O /site/jobs/mnist",
+        "#COBALT -n 2",
+        "#COBALT -t 01:30:00",
+        "#COBALT -q debug",
+        "#COBALT -A tests",
+        "#COBALT --attrs mcdram=cache:numa=quad:filesystems=home,eagle",
+    ]
+
+
+def test_a_cobalt_job_is_read() -> None:
+    text = "JobID: 77\n    JobName       : mnist\n    WallTime      : 01:30:00\n    RunTime       : 00:10:00\n"
+    found = cobalt.parse_status(f"{text}    State         : running\n    Location      : 1-2\n")
+    assert found == JobStatus(
+        job="77", state="RUNNING", time_limit="01:30:00", run_time="00:10:00", nodes="1-2", native="running"
+    )
+    held = cobalt.parse_status(f"{text}    State         : admin_hold\n    Location      : None\n")
+    assert held is not None
+    assert (held.state, held.nodes, held.ended) == ("PENDING", "", False)
+    assert "filesystems" in cobalt.waiting(held)
+    assert cobalt.parse_status("") is None
+
+
+def test_a_cobalt_id_stands_behind_talk() -> None:
+    assert cobalt.parse_job_id('Job routed to queue "debug-cache-quad".\nMemory mode set to cache\n77\n') == "77"
+    assert cobalt.parse_job_id("No project specified\n") is None
+
+
+def test_queued_jobs_are_found_by_their_name() -> None:
+    table = "JobID  JobName\n=====\n77     mnist\n78     other\n"
+    assert cobalt.parse_queued(table, "mnist") == ("77",)
+    assert pbs.parse_queued("1.server\n2.server\n", "mnist") == ("1.server", "2.server")
+    assert dialect("slurm").parse_queued("5\n", "mnist") == ("5",)
+
+
+# Build jobs
+
+
+def site_of(scheduler: SchedulerName, **job: object) -> Site:
+    """A site with this scheduler, which wants an account and file systems of every job."""
+    return read_site(
+        {
+            "name": "cluster",
+            "root": "/site/root",
+            "stack": "tensorflow-2.15.1",
+            "modules": {"system": "lmod", "init": "/site/lmod/init/bash"},
+            "scheduler": {"system": scheduler, "required": ["account", "filesystems"]},
+            "network": {"compute": "proxy", "proxy": "http://proxy.example:3128"},
+            "files": {"temporary": "/local/$USER"},
+            "archs": {
+                "knl": {
+                    "target": "haswell",
+                    "mpi": {"provider": "site"},
+                    "job": {"filesystems": ["home"], **job},
+                    "smoke": {"nodes": 2, "ranks_per_node": 1},
+                }
+            },
+        },
+        "/site/sites/cluster.toml",
+        {},
+    )
+
+
+@pytest.fixture
+def script(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    """The build job of a site with the scheduler of this parameter."""
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    origin = tmp_path / "cluster.toml"
+    origin.write_text("")
+    site = dataclasses.replace(site_of(request.param, account="tests"), origin=str(origin))
+    asked = request_for(site)
+    plan = make_plan(asked, facts_of(site), Existing())
+    text = build_job(asked, plan, Store(Layout(Path(site.root)))).text  # type: ignore[arg-type]
+    (tmp_path / "job.sh").write_text(text)
+    subprocess.run(["bash", "-n", str(tmp_path / "job.sh")], check=True)
+    return text
+
+
+@pytest.mark.parametrize("script", NAMES, indirect=True)
+def test_every_build_job_goes_by_the_proxy_and_names_its_own_umask(script: str) -> None:
+    assert "export https_proxy=http://proxy.example:3128\n" in script
+    assert 'export TMPDIR="/local/$USER"\n' in script
+    assert "umask 022\n" in script
+
+
+@pytest.mark.parametrize("script", ["pbs"], indirect=True)
+def test_a_pbs_build_goes_to_the_folder_it_was_submitted_from(script: str) -> None:
+    assert '\ncd "$PBS_O_WORKDIR"\n' in script
+    assert '"$PBS_JOBID".events.jsonl' in script
+    assert "Submit it with `qsub`" in script
+    assert "#PBS -l filesystems=home\n" in script
+
+
+@pytest.mark.parametrize("script", ["cobalt"], indirect=True)
+def test_a_cobalt_build_has_its_own_words(script: str) -> None:
+    assert '"$COBALT_JOBID".events.jsonl' in script
+    assert "#COBALT --attrs filesystems=home\n" in script
+    assert "\ncd " not in script
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_build_without_the_account_that_the_site_wants_is_no_job(name: SchedulerName) -> None:
+    site = site_of(name)
+    asked = request_for(site)
+    plan = make_plan(asked, facts_of(site), Existing())
+    with pytest.raises(ConfigError, match="wants `account` of every job") as caught:
+        build_job(asked, plan, Store(Layout(Path(site.root))))  # type: ignore[arg-type]
+    assert caught.value.exit_code == EXIT_USAGE
