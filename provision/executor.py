@@ -40,6 +40,7 @@ from provision.model.plan import (
 from provision.model.site import Site
 from provision.modulefile import emit_modulefile
 from provision.run import Result, stream
+from provision.schedulers import job_here
 from provision.smoke_test import Ranks, loaded_environment, summary
 from provision.source import apply_patches, unpack
 from provision.store import Store
@@ -260,7 +261,7 @@ class Executor:
             "proof": proof,
             "built": time.strftime("%Y-%m-%d %H:%M:%S"),
             "host": socket.gethostname(),
-            "job": os.environ.get("SLURM_JOB_ID"),
+            "job": job_here(os.environ),
             "provision": __version__,
         }
         logs = Path(self.store.layout.log(env, "any")).parent

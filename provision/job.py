@@ -30,6 +30,7 @@ from provision.schedulers import TITLES, dialect
 from provision.schedulers.status import JobStatus, ending
 from provision.shipped import search_path, shipped_root
 from provision.store import Store
+from provision.threads import job_environ
 
 # How to reach the package index: a mirror, a proxy, whom to trust.
 CARRIED = (
@@ -80,7 +81,7 @@ def build_job(request: Request, plan: Plan, store: Store) -> BuildJob:
         directives=spoken.directives(build_batch(site, arch, name, spoken.output_path(jobs, name))),
         umask=site.files.umask,
         cwd=config_here(),
-        environ=(*_carried(site.origin), *_reach(site)),
+        environ=(*_carried(site.origin), *_reach(site), *job_environ(arch, arch.smoke.ranks_per_node)),
         job_id=spoken.JOB_ID,
         submit_folder=None if spoken.STARTS_IN_SUBMIT_FOLDER else spoken.SUBMIT_FOLDER,
         temporary=site.files.temporary,

@@ -6,7 +6,7 @@ Polaris; mpirun(1) of Open MPI 4; mpiexec of MPICH (Hydra).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from provision.errors import ConfigError
 from provision.model.launcher import Launcher, LauncherName
@@ -20,6 +20,23 @@ RANK_VARIABLES: dict[LauncherName, tuple[str, str | None] | None] = {
     "mpiexec": ("PMI_RANK", "MPI_LOCALRANKID"),
     "none": None,
 }
+
+
+# What ranks need of their caller's environment, where the launcher does not hand it on by itself.
+NEEDED = ("PATH", "LD_LIBRARY_PATH", "HOME", "USER", "TMPDIR", "VIRTUAL_ENV", "PROVISION_ENVIRONMENT", "LOADEDMODULES")
+NEEDED_PREFIXES = (
+    *("OMP_", "KMP_", "NUM_INT", "HOROVOD_", "TF_", "XLA_", "CUDA_", "NCCL_", "FI_", "MPICH_", "OMPI_MCA_"),
+    *("PYTHON", "KERAS_", "PROVISION_"),
+)
+
+
+def needed_by_ranks(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The `NAME=value` of an environment that ranks need, in order of their names."""
+    return tuple(
+        f"{name}={value}"
+        for name, value in sorted(environ.items())
+        if name in NEEDED or name.startswith(NEEDED_PREFIXES)
+    )
 
 
 def launch_argv(

@@ -111,8 +111,22 @@ def purge_script(system: ModuleSystem) -> str:
     return "\n".join((*lines, "module --force purge || module purge", PRINT, ""))
 
 
-def load_script(system: ModuleSystem, modules: Sequence[str], extra_path: Sequence[str] = (), last: str = PRINT) -> str:
-    """Bash that purges, loads exactly `modules` in order, and then does `last`: prints the environment.
+RESET = {
+    "purge": ("module purge >/dev/null 2>&1 || true",),
+    "reset": ("module reset >/dev/null 2>&1 || true",),
+    "none": (),
+}
+
+
+def load_script(
+    system: ModuleSystem,
+    modules: Sequence[str],
+    extra_path: Sequence[str] = (),
+    last: str = PRINT,
+    unload: Sequence[str] = (),
+) -> str:
+    """Bash that starts from nothing as the site does, loads exactly `modules` in order, and then does `last`: prints the
+    environment. `unload` are taken away first; one that is not loaded is no fault.
 
     `extra_path` are modulepaths in front of the site's. Both module systems tell a failed load by their exit code; that
     is followed by a look at what is really loaded.
@@ -123,9 +137,10 @@ def load_script(system: ModuleSystem, modules: Sequence[str], extra_path: Sequen
         "set -eo pipefail",  # init files of both systems use unset variables
         QUIET,
         f"source {shlex.quote(system.init or '')}",
-        "module purge >/dev/null 2>&1 || true",
+        *RESET[system.reset],
         *(f"module use {shlex.quote(path)}" for path in reversed((*extra_path, *system.path))),
     ]
+    lines += [f"module unload {shlex.quote(module)} >/dev/null 2>&1 || true" for module in unload]
     for module in modules:
         name, failed = shlex.quote(module), f"echo {shlex.quote(f'provision: cannot load {module}')} >&2; exit 3"
         lines.append(f"module load {name} || {{ {failed}; }}")

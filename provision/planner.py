@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Literal
 
@@ -38,6 +39,7 @@ from provision.model.plan import (
 from provision.model.stack import Stack
 from provision.preflight import raise_problems
 from provision.request import Request
+from provision.threads import module_environ
 from provision.wheelhouse import not_fetched
 
 # Raised when the steps change in a way that makes a different environment of the same inputs.
@@ -72,12 +74,13 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
 
     patches = select_patches(request.patches, stack.framework.version)
     mpi_name = _mpi_name(request, facts.mpi)
-    environ = (*stack.environ, *arch.environ)
+    environ = (*stack.environ, *module_environ(arch), *arch.environ)
+    build_environ = (*([("CC", arch.compiler.cc)] if arch.compiler.cc != "gcc" else []), *arch.build_environ)
     identity = {
         "recipe": RECIPE,
         "arch": arch_name,
         "target": f"{target} ({flags.flags})",
-        "modules": " ".join(facts.modules),
+        "modules": " ".join((*(f"-{one}" for one in arch.unload), *facts.modules)),
         "python": f"{facts.python.version} {facts.python.executable}",
         "compiler": f"{facts.compiler.family} {facts.compiler.version} {facts.compiler.cxx}",
         "mpi": mpi_name,
@@ -88,7 +91,8 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         "lock": request.lock.sha256,
         "mpi lock": request.mpi_lock.sha256 if request.mpi_lock else "",
         "module": stack.module,
-        "module environment": " ".join(f"{name}={shlex.quote(value)}" for name, value in environ),
+        "module environment": _assignments(environ),
+        **({"build environment": _assignments(build_environ)} if build_environ else {}),
     }
     name, version = stack.module.split("/")
     layout = Layout(PurePosixPath(site.root))
@@ -100,6 +104,7 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
     libraries = () if in_prefix else facts.mpi.libraries if facts.mpi else ()
     runpath = horovod_flags.runpath(libraries)
     flag_environ = horovod_flags.build_environ(cxx=facts.compiler.cxx, arch_flags=flags.flags, patches=len(patches))
+    flag_environ |= dict(build_environ)
     abi = horovod_abi.abi(
         source=horovod,
         framework=framework,
@@ -134,6 +139,8 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         patches=patches,
         abi_key=horovod_abi.key(abi),
         abi=abi,
+        launcher=arch.launcher if site.scheduler.script_on == "service-node" else None,
+        node_environ=facts.environ,
     )
     modulefile = Modulefile(
         name=name,
@@ -142,6 +149,7 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         environment=str(environment),
         prefix=prefix,
         modules=facts.modules,
+        unload=arch.unload,
         prepend=(("PATH", f"{prefix}/bin"),),
         environ=(("VIRTUAL_ENV", prefix), ("PROVISION_ENVIRONMENT", str(environment)), *environ),
         facts=(
@@ -165,7 +173,8 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
     )
     smoke = smoke_test(arch, stack, request.smoke_folder, prefix)
     inspect = Inspect(
-        command=Command(argv=(recipe.prefix_python, f"{request.smoke_folder}/inspect_env.py")), expectation=expectation
+        command=recipe.on_node(Command(argv=(recipe.prefix_python, f"{request.smoke_folder}/inspect_env.py"))),
+        expectation=expectation,
     )
     return Plan(
         site=site.name,
@@ -194,6 +203,11 @@ def smoke_test(arch: Arch, stack: Stack, smoke_folder: str, prefix: str) -> Smok
         timeout_s=arch.smoke.timeout_s,
         training=stack.training,
     )
+
+
+def _assignments(environ: Sequence[tuple[str, str]]) -> str:
+    """Variables as text."""
+    return " ".join(f"{name}={shlex.quote(value)}" for name, value in environ)
 
 
 def _mpi_name(request: Request, mpi: MpiFacts | None) -> str:

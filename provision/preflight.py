@@ -30,6 +30,8 @@ def raise_problems(problems: tuple[Problem, ...]) -> None:
 def cpu_problem(request: Request, facts: Facts) -> Problem | None:
     """Why this machine's CPU cannot run what is built for the arch, if it cannot."""
     target = facts.cpu.target if request.arch.target == "native" else request.arch.target
+    if request.site.scheduler.script_on == "service-node" and facts.job is not None:
+        return None  # the script's node is of another kind by design; what needs the arch's CPU goes by the launcher
     foreign, missing = is_foreign(target, facts.cpu.target), missing_features(target, facts.cpu.features)
     if not foreign and not missing:
         return None

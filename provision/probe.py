@@ -31,6 +31,7 @@ from provision.modules import (
     without_loaded,
 )
 from provision.run import capture
+from provision.schedulers import job_here
 from provision.store import Store
 
 PYTHON_PROGRAM = (
@@ -68,7 +69,11 @@ class Probes:
         clean = unloaded(self.site.modules)
         try:
             done = capture(
-                ("bash", "--noprofile", "--norc", "-c", load_script(self.site.modules, self.arch.modules)), clean
+                (
+                    *("bash", "--noprofile", "--norc", "-c"),
+                    load_script(self.site.modules, self.arch.modules, unload=self.arch.unload),
+                ),
+                clean,
             )
         except CommandError as error:
             self.problem("modules", error.message, f"`source {init}` by hand and see", error.evidence)
@@ -203,8 +208,13 @@ class Probes:
 
 
 def unloaded(system: ModuleSystem) -> dict[str, str]:
-    """The caller's environment, cleaned, without the modules that the caller has loaded and without what those did."""
+    """The caller's environment, cleaned, without the modules that the caller has loaded and without what those did.
+
+    Where a site's modules are not to be purged, what a login shell has loaded stays: nothing works without it.
+    """
     environ: Mapping[str, str] = os.environ
+    if system.reset == "none":
+        return cleaned(environ)
     if system.name != "none" and environ.get("LOADEDMODULES"):
         done = capture(("bash", "--noprofile", "--norc", "-c", purge_script(system)), environ)
         if done.returncode == 0:
@@ -279,8 +289,7 @@ def observe(site: Site, arch: Arch, stack: Stack, store: Store) -> Facts:
     uv = shutil.which("uv", path=f"{own}{os.pathsep}{environ.get('PATH', '')}")
     return Facts(
         host=socket.gethostname(),
-        # salloc gives a job id to a shell on the login node; the node's name is there on nodes only.
-        job=os.environ.get("SLURM_JOB_ID") if os.environ.get("SLURMD_NODENAME") else None,
+        job=job_here(os.environ),
         cpu=cpu(),
         # Without its modules an arch has no Python, compiler or MPI worth a message of its own.
         python=None if broken else probes.python(stack, environ),

@@ -15,7 +15,7 @@ from provision.events import Event, Listener
 from provision.files import read_json, write
 from provision.knowledge.data import choose_data
 from provision.knowledge.failures import explain, telling
-from provision.launchers import launch_argv
+from provision.launchers import launch_argv, needed_by_ranks
 from provision.model.layout import EnvironmentId
 from provision.model.module_system import ModuleSystem
 from provision.model.plan import SmokeTest
@@ -153,6 +153,7 @@ class Ranks:
             nodes=smoke.nodes,
             ranks_per_node=smoke.ranks_per_node,
             cpus=smoke.cpus_per_task,
+            environ=needed_by_ranks(self.environ),
             mpiexec=smoke.mpiexec,
         )
         began = time.monotonic()

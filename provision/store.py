@@ -25,6 +25,7 @@ from provision.errors import StoreError
 from provision.files import JSON, read_json, sha256_of, told, write
 from provision.model.facts import Existing, Place
 from provision.model.layout import KINDS, EnvironmentId, Layout
+from provision.schedulers import job_here
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +276,7 @@ class Store:
                 "user": user_name(),
                 "host": socket.gethostname(),
                 "pid": os.getpid(),
-                "job": os.environ.get("SLURM_JOB_ID"),
+                "job": job_here(os.environ),
                 "since": time.strftime("%Y-%m-%d %H:%M:%S"),
                 **holder,
             }

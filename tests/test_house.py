@@ -42,6 +42,7 @@ PURE_FILES = (
     "launchers.py",
     "limits.py",
     "modules.py",
+    "threads.py",
 )
 PURE = {name: path for name, path in OURS.items() if name.startswith(PURE_FOLDERS) or name in PURE_FILES}
 # Rooms of knowledge that read their own files: the table of failures, and data sets where they may be.

@@ -13,8 +13,11 @@ from golden_files import Golden, facts_of, local_site, lock_of, place, request_f
 from provision.errors import PlanError
 from provision.horovod.flags import build_environ
 from provision.model.facts import Cpu, Existing, Facts, Interpreter, Place, Problem
+from provision.model.module_system import ModuleSystem
 from provision.model.plan import Command, InstallWheel, Plan, Step, WriteFile, differences, fingerprint
-from provision.model.site import Site
+from provision.model.site import Site, read_site
+from provision.modulefile import emit_modulefile
+from provision.modules import load_script
 from provision.planner import make_plan
 from provision.preflight import NEEDED_BYTES, NEEDED_INODES, blockers, place_problems
 from provision.request import Request
@@ -513,3 +516,87 @@ def test_two_environments_of_the_module_are_told_apart() -> None:
         plan = make_plan(dataclasses.replace(request, arch=arch), facts, Existing())
         prints.add(plan.environment.fingerprint)
     assert len(prints) == 2
+
+
+# What a profile says besides.
+
+
+def cray(**scheduler: object) -> Site:
+    """A Cray's arch: wrappers that compile, a default environment to take away, threads that the module owns."""
+    site = slurm_site()
+    data = {
+        "target": "haswell",
+        "modules": ["PrgEnv-gnu"],
+        "unload": ["PrgEnv-intel", "atp"],
+        "compiler": {"cxx": "CC", "cc": "cc"},
+        "build_environ": {"CRAYPE_LINK_TYPE": "dynamic"},
+        "mpi": {"provider": "site"},
+        "launcher": {"name": "aprun"},
+        "threads": {"owner": "module", "omp": 32},
+    }
+    whole = {
+        "name": "cray",
+        "root": site.root,
+        "stack": site.stack,
+        "modules": {"system": "environment-modules", "init": "/i", "reset": "none"},
+        "scheduler": {"system": "cobalt", **scheduler},
+        "archs": {"haswell": data},
+    }
+    return read_site(whole, site.origin, {})
+
+
+def test_wrappers_and_switches_of_a_cray_reach_the_compiler_and_the_fingerprint() -> None:
+    plan = plan_for(cray())
+    (wheel,) = [one for one in commands(step(plan, "compile")) if "wheel" in one.argv]
+    assert dict(wheel.environ)["CC"] == "cc"
+    assert dict(wheel.environ)["CRAYPE_LINK_TYPE"] == "dynamic"
+    assert plan.identity["build environment"] == "CC=cc CRAYPE_LINK_TYPE=dynamic"
+    assert plan.identity["modules"] == "-PrgEnv-intel -atp PrgEnv-gnu"
+    assert "build environment" not in plan_for(slurm_site()).identity
+
+
+def test_the_modulefile_takes_away_what_the_build_took_away_and_sets_the_threads_it_owns() -> None:
+    plan = plan_for(cray())
+    assert plan.modulefile.unload == ("PrgEnv-intel", "atp")
+    assert dict(plan.modulefile.environ)["OMP_NUM_THREADS"] == "32"
+    lua, tcl = (emit_modulefile(plan.modulefile, kind, "p") for kind in ("lua", "tcl"))
+    assert lua.index('unload("PrgEnv-intel")') < lua.index('depends_on("PrgEnv-gnu")')
+    assert tcl.index('module unload "atp"') < tcl.index('depends-on "PrgEnv-gnu"')
+
+
+def test_from_a_service_node_what_needs_the_archs_cpu_goes_by_the_launcher() -> None:
+    environ = {"PATH": "/site/bin", "LD_LIBRARY_PATH": "/site/lib", "SECRET": "x"}
+    plan = plan_for(cray(script_on="service-node"), environ=environ)
+    (wheel,) = [one for one in commands(step(plan, "compile")) if "wheel" in one.argv]
+    text = " ".join(wheel.argv)
+    assert text.startswith("aprun -n 1 -N 1 -cc none -e LD_LIBRARY_PATH=/site/lib -e PATH=")
+    assert ":/site/bin -e " in text
+    assert "-e CRAYPE_LINK_TYPE=dynamic" in text
+    assert "SECRET" not in text
+    (inspect,) = commands(step(plan, "inspect"))
+    assert inspect.argv[0] == "aprun"
+    # What fetches and installs runs where the script runs: there is no network beyond.
+    for name in ("create", "install", "horovod"):
+        assert all(one.argv[0] != "aprun" for one in commands(step(plan, name)))
+    (here,) = [one for one in commands(step(plan_for(cray()), "compile")) if "wheel" in one.argv]
+    assert here.argv[0] != "aprun"
+
+
+def test_the_cpu_of_a_service_node_is_no_reason_against_a_build() -> None:
+    site, weak = cray(script_on="service-node"), Cpu(target="x86_64", features=frozenset({"sse2"}))
+    facts = facts_of(site, cpu=weak)
+    assert blockers(request_for(site), facts) == ()
+    assert blockers(request_for(cray()), facts_of(cray(), cpu=weak)) != ()
+
+
+@pytest.mark.parametrize(
+    ("reset", "first"), [("purge", "module purge"), ("reset", "module reset"), ("none", "module unload")]
+)
+def test_loading_begins_as_the_site_has_it(reset: str, first: str) -> None:
+    system = ModuleSystem(name="lmod", init="/i", path=(), reset=reset)  # type: ignore[arg-type]
+    script = load_script(system, ("gcc/12",), unload=("atp", "it's"))
+    steps = [line for line in script.splitlines() if line.startswith("module ")]
+    assert steps[0].startswith(first)
+    assert "module unload 'it'\"'\"'s'" in script
+    assert script.index("module unload atp") < script.index("module load gcc/12")
+    assert ("module purge" in script) is (reset == "purge")

@@ -6,12 +6,14 @@ Steps have a strict order: Horovod is compiled against the framework that is rea
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from provision.backends.installer import Installer
 from provision.horovod.flags import CMAKE_WRAPPER, toolchain_file
 from provision.horovod.patches import Patch
+from provision.launchers import needed_by_ranks, node_argv
+from provision.model.launcher import Launcher
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.lock import Lock, Pin
 from provision.model.plan import (
@@ -47,6 +49,21 @@ class Recipe:
     patches: tuple[Patch, ...]
     abi_key: str
     abi: Mapping[str, object]
+    launcher: Launcher | None = None
+    """What starts a program on the arch's CPU, where the job's script runs on another; None: it is the arch's."""
+    node_environ: Mapping[str, str] = field(default_factory=dict)
+    """The environment that the modules made, of which such a command gets what it needs."""
+
+    def on_node(self, command: Command) -> Command:
+        """A command that imports the framework or compiles for the arch, made to run on a node of it.
+
+        A launcher that does not hand on its own environment gets every variable by name.
+        """
+        if self.launcher is None:
+            return command
+        environ = {**self.node_environ, "PATH": ":".join((*command.path, self.node_environ.get("PATH", "")))}
+        words = (*needed_by_ranks(environ), *(f"{name}={value}" for name, value in command.environ))
+        return Command(argv=node_argv(self.launcher, command.argv, words))
 
     @property
     def prefix(self) -> PurePosixPath:
@@ -129,13 +146,15 @@ def compile_wheel(recipe: Recipe) -> tuple[Operation, ...]:
             folder=str(build / "horovod"),
             patches=tuple(PatchFile(name=one.name, subject=one.subject, text=one.text) for one in recipe.patches),
         ),
-        Command(
-            argv=(
-                *(*pip, "wheel", "--verbose", "--no-deps", "--no-build-isolation", "--no-cache-dir", "--no-index"),
-                *("--wheel-dir", str(build / "wheel"), str(build / "horovod")),
-            ),
-            path=(str(tools / "bin"), str(recipe.prefix / "bin")),
-            environ=tuple(sorted(environ.items())),
+        recipe.on_node(
+            Command(
+                argv=(
+                    *(*pip, "wheel", "--verbose", "--no-deps", "--no-build-isolation", "--no-cache-dir", "--no-index"),
+                    *("--wheel-dir", str(build / "wheel"), str(build / "horovod")),
+                ),
+                path=(str(tools / "bin"), str(recipe.prefix / "bin")),
+                environ=tuple(sorted(environ.items())),
+            )
         ),
         KeepWheel(folder=str(build / "wheel"), key=recipe.abi_key, abi=recipe.abi),
         Remove(path=str(build)),

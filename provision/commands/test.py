@@ -29,6 +29,7 @@ def run(args: argparse.Namespace) -> Outcome:
     """Load the module, train, judge; the verdict is kept in the environment's `.provision/tests/`."""
     from provision import shipped
     from provision.planner import smoke_test
+    from provision.schedulers import dialect
     from provision.smoke_test import Ranks, loaded_environment, summary
 
     site = shipped.load_site(args.site)
@@ -37,7 +38,7 @@ def run(args: argparse.Namespace) -> Outcome:
     record = store.record(env)
     if record is None or store.pointers().get(f"{env.arch}/{env.name}/{env.version}") != str(env):
         raise PlanError(f"{env} is not published, no module loads it", hint="`provision build` proves and publishes")
-    if site.scheduler.name != "none" and not os.environ.get("SLURM_JOB_ID"):
+    if site.scheduler.name != "none" and not os.environ.get(dialect(site.scheduler.name).JOB_ID):
         raise PlanError("ranks are started inside a job, and this is none", hint="`salloc`, then the same command")
     arch = next((one for one in site.archs if one.name == env.arch or one.target == "native"), None)
     if arch is None:

@@ -19,3 +19,5 @@ class Modulefile:
     environ: tuple[tuple[str, str], ...]
     facts: tuple[tuple[str, str], ...]
     """What `module help` tells: label and value, the proof among them."""
+    unload: tuple[str, ...] = ()
+    """Modules that must not stay loaded beside it: a site's default programming environment."""

@@ -202,6 +202,8 @@ class Plan:
         """The whole plan as JSON-able data, each operation with its kind."""
         data = dataclasses.asdict(self)
         data["environment"], data["held"] = str(self.environment), held(self)
+        if not self.modulefile.unload:  # most sites have nothing to take away
+            del data["modulefile"]["unload"]
         for step, described in zip(self.steps, data["steps"], strict=True):
             described["operations"] = [
                 {"kind": type(operation).__name__, **dataclasses.asdict(operation)} for operation in step.operations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from typing import Protocol, cast
 
 from provision.errors import ConfigError
@@ -60,6 +61,15 @@ class Dialect(Protocol):
 
     def waiting(self, status: JobStatus) -> str:
         """Why a job has not started, in words."""
+
+
+def job_here(environ: Mapping[str, str]) -> str | None:
+    """The id of the job that a process with this environment runs in, None where it runs in none.
+
+    salloc gives a job id to a shell on the login node; the node's name is there on nodes only.
+    """
+    slurm = environ.get("SLURM_JOB_ID") if environ.get("SLURMD_NODENAME") else None
+    return slurm or environ.get("PBS_JOBID") or environ.get("COBALT_JOBID")
 
 
 def dialect(name: SchedulerName) -> Dialect:

@@ -1,0 +1,69 @@
+"""How many threads a rank gets, and who says so. Pure.
+
+The rule of the site pages: the ranks of a node together start no more threads than it has, inter times intra each (NERSC,
+page of 2018-09; 64 on Haswell, 272 on Cori's KNL, 256 on Theta's). TensorFlow's operations run on `intra` threads, which is what
+OpenMP has (ALCF, page of 2018), and `inter` of them at once, one a socket.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from provision.model.arch import Arch
+from provision.model.node import Node
+
+INTER, INTRA, OMP = "NUM_INTER_THREADS", "NUM_INTRA_THREADS", "OMP_NUM_THREADS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankThreads:
+    """The threads of one rank: OpenMP's, and TensorFlow's two pools."""
+
+    omp: int
+    inter: int
+    intra: int
+
+
+def rank_threads(arch: Arch, ranks_per_node: int) -> RankThreads | None:
+    """The threads of each of `ranks_per_node` ranks; None where the site's file says nothing to tell them from.
+
+    What the file says is for one rank that has the whole node; several share it.
+    """
+    said, node = arch.threads, arch.node
+    if node is None and not said.omp and not said.intra:
+        return None
+    omp = said.omp or said.intra or (node.cores if node else 0)
+    intra, inter = said.intra or omp, said.inter or (node.sockets if node else 1)
+    return RankThreads(
+        omp=max(1, omp // ranks_per_node),
+        inter=max(1, inter // ranks_per_node),
+        intra=max(1, intra // ranks_per_node),
+    )
+
+
+def too_many(node: Node, ranks_per_node: int, inter: int, intra: int) -> str | None:
+    """Why these threads are more than the node has, if they are."""
+    asked = ranks_per_node * inter * intra
+    if asked <= node.threads:
+        return None
+    return (
+        f"{ranks_per_node} ranks × {inter} inter × {intra} intra are {asked} threads, and the node has {node.threads}"
+    )
+
+
+def job_environ(arch: Arch, ranks_per_node: int) -> tuple[tuple[str, str], ...]:
+    """What a job sets: TensorFlow's pools, which nobody else does, and OpenMP's where the site leaves them to the job."""
+    threads = rank_threads(arch, ranks_per_node)
+    if threads is None:
+        return ()
+    pools = ((INTER, str(threads.inter)), (INTRA, str(threads.intra)))
+    if arch.threads.owner == "module":
+        return pools
+    return ((OMP, str(threads.omp)), *arch.threads.environ, *pools)
+
+
+def module_environ(arch: Arch) -> tuple[tuple[str, str], ...]:
+    """What our modulefile sets: OpenMP's, where the site has modules own them and says how many."""
+    if arch.threads.owner != "module":
+        return ()
+    return (*(((OMP, str(arch.threads.omp)),) if arch.threads.omp else ()), *arch.threads.environ)

@@ -1,0 +1,92 @@
+"""Threads: what a rank gets, who sets it, and the rule that the ranks of a node do not start more than it has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from provision.model.arch import Arch
+from provision.model.node import Node
+from provision.model.site import read_site
+from provision.threads import RankThreads, job_environ, module_environ, rank_threads, too_many
+
+HASWELL = {"sockets": 2, "cores": 32, "threads": 64}
+CORI_KNL = {"sockets": 1, "cores": 68, "threads": 272}
+THETA_KNL = {"sockets": 1, "cores": 64, "threads": 256}
+
+
+def arch(**tables: Any) -> Arch:
+    """An arch with these tables."""
+    table = {"target": "haswell", "mpi": {"provider": "site"}, **tables}
+    data = {"name": "x", "root": "/r", "stack": "s", "scheduler": {"system": "slurm"}, "archs": {"a": table}}
+    return read_site(data, "x.toml", {}).arch("a")
+
+
+def node(table: dict[str, int]) -> Node:
+    """The node of this table."""
+    found = arch(node=table).node
+    assert found is not None
+    return found
+
+
+def test_where_nothing_is_said_nothing_is_set() -> None:
+    assert rank_threads(arch(), 2) is None
+    assert job_environ(arch(), 2) == ()
+    assert module_environ(arch()) == ()
+
+
+@pytest.mark.parametrize(
+    ("shape", "ranks", "expected"),
+    [
+        (HASWELL, 1, RankThreads(omp=32, inter=2, intra=32)),
+        (HASWELL, 2, RankThreads(omp=16, inter=1, intra=16)),
+        (CORI_KNL, 1, RankThreads(omp=68, inter=1, intra=68)),
+        (CORI_KNL, 4, RankThreads(omp=17, inter=1, intra=17)),
+        (HASWELL, 64, RankThreads(omp=1, inter=1, intra=1)),
+    ],
+)
+def test_threads_follow_the_shape_of_the_node(shape: dict[str, int], ranks: int, expected: RankThreads) -> None:
+    found = rank_threads(arch(node=shape), ranks)
+    assert found == expected
+    assert too_many(node(shape), ranks, expected.inter, expected.intra) is None
+
+
+def test_theta_gives_62_to_a_rank_and_its_job_says_so() -> None:
+    theta = arch(node=THETA_KNL, threads={"owner": "job", "omp": 62, "environ": {"KMP_BLOCKTIME": 0}})
+    assert job_environ(theta, 1) == (
+        ("OMP_NUM_THREADS", "62"),
+        ("KMP_BLOCKTIME", "0"),
+        ("NUM_INTER_THREADS", "1"),
+        ("NUM_INTRA_THREADS", "62"),
+    )
+    assert dict(job_environ(theta, 2))["OMP_NUM_THREADS"] == "31"
+    assert module_environ(theta) == ()
+
+
+def test_where_the_module_owns_them_jobs_leave_openmp_alone() -> None:
+    cori = arch(node=CORI_KNL, threads={"owner": "module", "omp": 66, "inter": 2, "intra": 32})
+    assert job_environ(cori, 1) == (("NUM_INTER_THREADS", "2"), ("NUM_INTRA_THREADS", "32"))
+    assert module_environ(cori) == (("OMP_NUM_THREADS", "66"),)
+    assert module_environ(arch(threads={"owner": "module"})) == ()
+
+
+@pytest.mark.parametrize(
+    ("shape", "ranks", "inter", "intra", "fits"),
+    [
+        (HASWELL, 1, 2, 32, True),
+        (HASWELL, 1, 2, 33, False),
+        (CORI_KNL, 1, 2, 136, True),
+        (CORI_KNL, 1, 2, 137, False),
+        (THETA_KNL, 1, 4, 68, False),
+        (THETA_KNL, 4, 2, 32, True),
+        (THETA_KNL, 5, 2, 32, False),
+    ],
+)
+def test_ranks_times_inter_times_intra_is_within_the_nodes_threads(
+    shape: dict[str, int], ranks: int, inter: int, intra: int, fits: bool
+) -> None:
+    told = too_many(node(shape), ranks, inter, intra)
+    assert (told is None) is fits
+    if told:
+        assert f"{ranks * inter * intra} threads, and the node has {shape['threads']}" in told
