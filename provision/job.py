@@ -94,8 +94,8 @@ def build_job(request: Request, plan: Plan, store: Store) -> BuildJob:
     return BuildJob(name=name, text=text, scheduler=site.scheduler.name)
 
 
-def build_batch(site: Site, arch: Arch, name: str, output: str) -> Batch:
-    """What a build asks for: as many nodes, ranks and GPUs as its proof needs.
+def build_batch(site: Site, arch: Arch, name: str, output: str, account: str | None = None) -> Batch:
+    """What a build asks for: as many nodes, ranks and GPUs as its proof needs. `account` comes before the file's.
 
     Raises:
         ConfigError: the site would not take such a job; every reason is told.
@@ -110,7 +110,7 @@ def build_batch(site: Site, arch: Arch, name: str, output: str) -> Batch:
         time=job.time,
         partition=job.partition,
         constraint=job.constraint,
-        account=job.account,
+        account=account or job.account,
         qos=job.qos,
         exclusive=job.exclusive,
         cpus_per_rank=job.cpus_per_task,

@@ -127,7 +127,7 @@ def _node(site: Site, arch: Arch, batch: Batch) -> list[Problem]:
                 hint=f"`--cpus {cpus // batch.ranks_per_node}`",
             )
         )
-    asked = memory_gb(site, batch)
+    asked = memory_gb(batch)
     if node.memory_gb and asked > node.memory_gb:
         found.append(
             Problem(
@@ -140,12 +140,11 @@ def _node(site: Site, arch: Arch, batch: Batch) -> list[Problem]:
     return found
 
 
-def memory_gb(site: Site, batch: Batch) -> float:
+def memory_gb(batch: Batch) -> float:
     """The memory that a job asks for on each node, in GB; 0 where it says none."""
-    if not batch.memory:
+    if batch.node_memory is None or batch.scheduler.memory == "none":
         return 0
-    amount = int(batch.memory[:-1]) * {"M": 1 / 1024, "G": 1, "T": 1024}[batch.memory[-1]]
-    return amount * (batch.cpus_per_rank or 1) * batch.ranks_per_node if site.scheduler.memory == "per-cpu" else amount
+    return int(batch.node_memory[:-1]) * {"M": 1 / 1024, "G": 1, "T": 1024}[batch.node_memory[-1]]
 
 
 def refuse(site: Site, arch: Arch, batch: Batch) -> None:

@@ -118,6 +118,12 @@ RESET = {
 }
 
 
+def unload_lines(system: ModuleSystem, modules: Sequence[str]) -> list[str]:
+    """Bash that takes modules away, sticky ones too; one that is not loaded is no fault."""
+    force = " --force" if system.name == "lmod" else ""
+    return [f"module{force} unload {shlex.quote(module)} >/dev/null 2>&1 || true" for module in modules]
+
+
 def load_script(
     system: ModuleSystem,
     modules: Sequence[str],
@@ -140,7 +146,7 @@ def load_script(
         *RESET[system.reset],
         *(f"module use {shlex.quote(path)}" for path in reversed((*extra_path, *system.path))),
     ]
-    lines += [f"module unload {shlex.quote(module)} >/dev/null 2>&1 || true" for module in unload]
+    lines += unload_lines(system, unload)
     for module in modules:
         name, failed = shlex.quote(module), f"echo {shlex.quote(f'provision: cannot load {module}')} >&2; exit 3"
         lines.append(f"module load {name} || {{ {failed}; }}")

@@ -24,21 +24,19 @@ class RankThreads:
     intra: int
 
 
-def rank_threads(arch: Arch, ranks_per_node: int) -> RankThreads | None:
-    """The threads of each of `ranks_per_node` ranks; None where the site's file says nothing to tell them from.
+def rank_threads(arch: Arch, parts: int) -> RankThreads | None:
+    """The threads of a rank that has one of `parts` equal parts of a node; None where the site's file says nothing.
 
-    What the file says is for one rank that has the whole node; several share it.
+    What the file says is for one rank that has the whole node. Where it leaves `inter` out, that is one a socket, as far
+    as the node's threads go.
     """
     said, node = arch.threads, arch.node
     if node is None and not said.omp and not said.intra:
         return None
     omp = said.omp or said.intra or (node.cores if node else 0)
-    intra, inter = said.intra or omp, said.inter or (node.sockets if node else 1)
-    return RankThreads(
-        omp=max(1, omp // ranks_per_node),
-        inter=max(1, inter // ranks_per_node),
-        intra=max(1, intra // ranks_per_node),
-    )
+    intra = said.intra or omp
+    inter = said.inter or (min(node.sockets, node.threads // intra) if node else 1)
+    return RankThreads(omp=max(1, omp // parts), inter=max(1, inter // parts), intra=max(1, intra // parts))
 
 
 def too_many(node: Node, ranks_per_node: int, inter: int, intra: int) -> str | None:
@@ -51,9 +49,10 @@ def too_many(node: Node, ranks_per_node: int, inter: int, intra: int) -> str | N
     )
 
 
-def job_environ(arch: Arch, ranks_per_node: int) -> tuple[tuple[str, str], ...]:
-    """What a job sets: TensorFlow's pools, which nobody else does, and OpenMP's where the site leaves them to the job."""
-    threads = rank_threads(arch, ranks_per_node)
+def job_environ(arch: Arch, parts: int) -> tuple[tuple[str, str], ...]:
+    """What a job sets for ranks with one of `parts` parts of a node each: TensorFlow's pools, which nobody else does, and
+    OpenMP's where the site leaves them to the job."""
+    threads = rank_threads(arch, parts)
     if threads is None:
         return ()
     pools = ((INTER, str(threads.inter)), (INTRA, str(threads.intra)))

@@ -123,9 +123,11 @@ def test_all_refusals_are_told_in_one_error() -> None:
     assert "also: 9 nodes, and queue `debug` takes 4 at most" in caught.value.evidence
 
 
-@pytest.mark.parametrize(("spelling", "asked"), [("per-cpu", 192), ("per-node", 8)])
-def test_memory_is_of_a_cpu_or_of_a_node(spelling: str, asked: float) -> None:
-    at = site({"memory": spelling})
-    assert memory_gb(at, batch(at)) == asked
-    assert memory_gb(at, batch(at, memory="512M", cpus_per_rank=1, ranks_per_node=1)) == 0.5
-    assert memory_gb(at, batch(at, memory=None)) == 0
+def test_memory_is_that_of_a_cpu_times_the_cpus_of_a_node() -> None:
+    at = site({"memory": "per-node"})
+    assert memory_gb(batch(at)) == 192
+    assert memory_gb(batch(at, memory="512M", cpus_per_rank=1, ranks_per_node=1)) == 0.5
+    assert memory_gb(batch(at, memory=None)) == 0
+    assert memory_gb(batch(at, cpus_per_rank=0)) == 0
+    none = site({"memory": "none"})
+    assert memory_gb(batch(none)) == 0

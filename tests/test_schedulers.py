@@ -38,7 +38,8 @@ BATCH = Batch(
     account="tests",
     filesystems=("home", "eagle"),
     gpus_per_node=4,
-    memory="64G",
+    memory="2G",
+    cpus_per_rank=8,
 )
 
 

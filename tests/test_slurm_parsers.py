@@ -198,9 +198,9 @@ def test_gpus_are_asked_for_as_the_site_spells_it(
 
 
 def test_memory_is_asked_for_by_cpu_or_by_node_as_the_site_has_it() -> None:
-    for spelling, written in (("per-cpu", ["--mem-per-cpu=8G"]), ("per-node", ["--mem=8G"]), ("none", [])):
+    for spelling, written in (("per-cpu", ["--mem-per-cpu=8G"]), ("per-node", ["--mem=128G"]), ("none", [])):
         scheduler = Scheduler(name="slurm", options=(), memory=spelling)  # type: ignore[arg-type]
-        batch = dataclasses.replace(BATCH, scheduler=scheduler, memory="8G", options=())
+        batch = dataclasses.replace(BATCH, scheduler=scheduler, memory="8G", cpus_per_rank=4, options=())
         assert [one for one in options(batch) if "--mem" in one] == written
 
 

@@ -41,6 +41,7 @@ def test_where_nothing_is_said_nothing_is_set() -> None:
     [
         (HASWELL, 1, RankThreads(omp=32, inter=2, intra=32)),
         (HASWELL, 2, RankThreads(omp=16, inter=1, intra=16)),
+        ({"sockets": 2, "cores": 40}, 1, RankThreads(omp=40, inter=1, intra=40)),
         (CORI_KNL, 1, RankThreads(omp=68, inter=1, intra=68)),
         (CORI_KNL, 4, RankThreads(omp=17, inter=1, intra=17)),
         (HASWELL, 64, RankThreads(omp=1, inter=1, intra=1)),

@@ -31,6 +31,7 @@ class Arch:
 
     `unload` are modules to take away before `modules` are loaded; `provided` are those by which the site itself brings
     TensorFlow and Horovod. `environ` is set by our modulefile, `build_environ` only while something is compiled.
+    `gpus_reversed`: the last GPU is next to the first cores, and each rank is to take its own from the end.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Arch:
     threads: Threads
     gpu: Gpu | None
     queues: tuple[Queue, ...]
+    gpus_reversed: bool
 
 
 def read_arch(name: str, archs: Reader, scheduler: SchedulerName) -> Arch:
@@ -74,6 +76,7 @@ def read_arch(name: str, archs: Reader, scheduler: SchedulerName) -> Arch:
         threads=read_threads(table.table("threads")),
         gpu=read_gpu(table.table("gpu")),
         queues=read_queues(table.table("queues")),
+        gpus_reversed=table.flag("gpus_reversed", False),
     )
     if not NAME.fullmatch(name):
         archs.fault(name, "cannot be the name of an arch: use letters, digits and `_.+-`")

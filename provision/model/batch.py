@@ -22,8 +22,8 @@ class Directive:
 class Batch:
     """One job. `output` is a path as the scheduler wants it (see `output_path` of its room).
 
-    `cpus_per_rank` and `gpus_per_node` are 0 where the job says nothing of them; `memory` is of one CPU or of one node, as
-    `scheduler.memory` says. `options` come last, so that they win.
+    `cpus_per_rank` and `gpus_per_node` are 0 where the job says nothing of them; `memory` is of one CPU. `options` come
+    last, so that they win.
     """
 
     scheduler: Scheduler
@@ -44,3 +44,10 @@ class Batch:
     filesystems: tuple[str, ...] = ()
     umask: str = "022"
     options: tuple[str, ...] = ()
+
+    @property
+    def node_memory(self) -> str | None:
+        """The memory that it needs on each node (`64G`); None where the CPUs or their memory are not said."""
+        if self.memory is None or not self.cpus_per_rank:
+            return None
+        return f"{int(self.memory[:-1]) * self.cpus_per_rank * self.ranks_per_node}{self.memory[-1]}"

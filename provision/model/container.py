@@ -9,6 +9,8 @@ from typing import Literal
 from provision.model.patterns import OPTION, SHELL_PATH
 from provision.model.reader import Reader
 
+Runtime = Literal["venv", "modules", "container"]
+RUNTIMES: tuple[Runtime, ...] = ("venv", "modules", "container")
 IMAGE = re.compile(r"(?:docker://)?" + SHELL_PATH.pattern)
 
 

@@ -17,7 +17,7 @@ class Job:
 
     `exclusive`: whole nodes. `cpus_per_task` (0: unsaid) goes to the launcher too, which does not inherit it.
     `constraint` is the scheduler's word for a kind of node: `--constraint` of Slurm, what stands in `select` of PBS,
-    `--attrs` of Cobalt. `memory` is what the site wants said (`8G`), per CPU or per node as its scheduler has it.
+    `--attrs` of Cobalt. `memory` is that of one CPU (`8G`), however the site's jobs spell it.
     """
 
     time: str

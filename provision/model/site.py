@@ -9,7 +9,7 @@ from typing import Any
 
 from provision.errors import ConfigError
 from provision.model.arch import Arch, read_arch
-from provision.model.container import Container, read_container
+from provision.model.container import RUNTIMES, Container, Runtime, read_container
 from provision.model.files import Files, read_files
 from provision.model.module_system import ModuleSystem, read_module_system
 from provision.model.network import Network, read_network
@@ -23,7 +23,9 @@ from provision.model.strategy import Strategy, StrategyName, read_strategies
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
     """One cluster. `root` is where everything is built; `origin` is the file that says all this, `typed` what
-    names it on a command line. `retired` is the date since which there is no such cluster."""
+    names it on a command line. `retired` is the date since which there is no such cluster. `runtimes` are the ways to run TensorFlow
+    there, the usual one first: our environment, the site's own modules, a container.
+    """
 
     name: str
     title: str
@@ -37,6 +39,7 @@ class Site:
     retired: str | None
     network: Network
     files: Files
+    runtimes: tuple[Runtime, ...]
     container: Container | None
     strategies: tuple[Strategy, ...]
     sources: tuple[Source, ...]
@@ -47,8 +50,9 @@ class Site:
         return next((one for one in self.strategies if one.name == name), silent)
 
     def source(self, path: str) -> Source | None:
-        """Where the value at this key path came from, if the file says it."""
-        return next((source for source in self.sources if source.covers(path)), None)
+        """Where the value at this key path came from, if the file says it: the source that names it most exactly."""
+        covering = [source for source in self.sources if source.covers(path)]
+        return max(covering, key=lambda source: source.nearness(path), default=None)
 
     def arch(self, name: str | None) -> Arch:
         """The arch called `name`, or the only one there is.
@@ -117,10 +121,13 @@ def read_site(data: Mapping[str, Any], origin: str, environ: Mapping[str, str], 
         retired=top.optional("retired", pattern=DATE),
         network=read_network(top.table("network")),
         files=read_files(top.table("files")),
+        runtimes=top.texts("runtimes", choices=RUNTIMES) or ("venv",),  # type: ignore[arg-type]
         container=read_container(top.table("container")),
         strategies=read_strategies(top.table("strategies")),
         sources=read_sources(top.table("sources"), data),
     )
+    if "container" in site.runtimes and site.container is None:
+        top.fault("container", "missing; `runtimes` names `container`, and this table says which and how")
     if data.get("archs") == {}:
         top.fault("archs", "describes no arch")
     for arch in site.archs:

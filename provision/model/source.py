@@ -14,7 +14,7 @@ PATH = re.compile(r"[A-Za-z0-9_.*+-]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A page or file, the date of what it says, and the values it stands behind.
+    """A page or file, the date of what it says (or on which it was read), and the values it stands behind.
 
     `values` are key paths as faults name them; `*` is any one key, and a table's path means all below it. `sure` is
     false where no text says it: general knowledge, or a guess that a probe of the site has to confirm.
@@ -28,7 +28,11 @@ class Source:
 
     def covers(self, path: str) -> bool:
         """Whether the value at this key path came from here."""
-        return any(_below(pattern, path) for pattern in self.values)
+        return self.nearness(path) > 0
+
+    def nearness(self, path: str) -> int:
+        """How many keys of this path the source names; 0: it does not cover it."""
+        return max((pattern.count(".") + 1 for pattern in self.values if _below(pattern, path)), default=0)
 
     def __str__(self) -> str:
         return f"{self.text}, {self.date}" + ("" if self.sure else ", unverified")

@@ -49,8 +49,8 @@ def directives(batch: Batch) -> tuple[Directive, ...]:
         chunk.append(batch.constraint)
     if batch.gpus_per_node and batch.scheduler.gpus != "none":
         chunk.append(f"ngpus={batch.gpus_per_node}")
-    if batch.memory and batch.scheduler.memory == "per-node":
-        chunk.append(f"mem={batch.memory.lower()}b")
+    if batch.node_memory and batch.scheduler.memory == "per-node":
+        chunk.append(f"mem={batch.node_memory.lower()}b")
     asked: list[tuple[str, str]] = [
         (f"-N {batch.name}", "its name in the queue"),
         (f"-o {batch.output}", "what it prints: a file of this folder, named by the job's id"),

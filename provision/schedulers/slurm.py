@@ -62,8 +62,8 @@ def directives(batch: Batch) -> tuple[Directive, ...]:
     asked += _gpus(batch)
     if batch.memory and batch.scheduler.memory == "per-cpu":
         asked.append((f"--mem-per-cpu={batch.memory}", "memory for each CPU"))
-    elif batch.memory and batch.scheduler.memory == "per-node":
-        asked.append((f"--mem={batch.memory}", "memory on each node"))
+    elif batch.node_memory and batch.scheduler.memory == "per-node":
+        asked.append((f"--mem={batch.node_memory}", f"memory on each node: {batch.memory} for each CPU"))
     asked += [(option, "as the site's file says") for option in (*batch.scheduler.options, *batch.options)]
     return tuple(Directive(line=f"#SBATCH {quoted(option)}", meaning=meaning) for option, meaning in asked)
 

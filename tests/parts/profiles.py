@@ -1,0 +1,55 @@
+"""The shipped profiles of real sites, with the blanks of the generic one filled in as a reader of it would."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import tomllib
+
+from provision.model.site import Site, read_site
+
+SITES = Path(__file__).resolve().parents[2] / "sites"
+OURS = ("local", "example-slurm")
+PROFILES = tuple(sorted(path.stem for path in SITES.glob("*.toml") if path.stem not in OURS))
+
+# What a site's admin would put for each blank of `generic-slurm`.
+FILLED: dict[str, Any] = {
+    "root": "/shared/provision",
+    "modules.init": "/usr/share/lmod/lmod/init/bash",
+    "network.proxy": "http://proxy.example:3128",
+    "files.scratch": "/scratch/$USER",
+    "archs.gpu.target": "zen3",
+    "archs.gpu.modules": ["gcc/12.2.0", "openmpi/4.1.6", "cuda/12.2.2", "nccl/2.18.3", "python/3.11.2", "cmake/3.27.4"],
+    "archs.gpu.node.cores": 64,
+    "archs.gpu.node.threads": 64,
+    "archs.gpu.node.memory_gb": 512,
+    "archs.gpu.gpu.per_node": 4,
+    "archs.gpu.gpu.capabilities": ["80"],
+    "archs.gpu.gpu.nccl_home": "${NCCL_ROOT}",
+    "archs.gpu.job.partition": "gpu",
+    "archs.gpu.job.constraint": "a100",
+    "archs.gpu.smoke.ranks_per_node": 4,
+}
+
+
+def parsed(name: str) -> dict[str, Any]:
+    """The file of a profile as TOML."""
+    return tomllib.loads((SITES / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def profile(name: str) -> Site:
+    """The site of a profile, whole, below a root that no machine has."""
+    data = parsed(name)
+    if name == "generic-slurm":
+        for path, value in FILLED.items():
+            table: Any = data
+            *folders, last = path.split(".")
+            for folder in folders:
+                table = table[folder]
+            assert table[last] in ("?", ["?"]), f"{path} is no blank any more"
+            table[last] = value
+    return read_site(data, f"sites/{name}.toml", {"PROVISION_ROOT": "/site/root"}, name)
+
+
+ARCHS = tuple((name, arch) for name in PROFILES for arch in parsed(name)["archs"])
