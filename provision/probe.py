@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from provision.errors import CommandError
+from provision.gpu_probe import Gpus
 from provision.model.arch import Arch
-from provision.model.facts import CompilerFacts, Cpu, Facts, Interpreter, MpiFacts, Problem
+from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, Interpreter, MpiFacts, Problem
 from provision.model.module_system import ModuleSystem
 from provision.model.site import Site
 from provision.model.stack import Stack
@@ -206,6 +207,13 @@ class Probes:
         show = " ".join(shown.stdout.split())
         return MpiFacts(family=family, version=version, cxx=path, show=show, libraries=mpi_libraries(show, family))
 
+    def gpu(self, environ: Mapping[str, str], compiler: CompilerFacts | None) -> GpuFacts | None:
+        """CUDA and NCCL; nothing on a CPU arch."""
+        if self.arch.gpu is None:
+            return None
+        probes = Gpus(arch=self.arch, gpu=self.arch.gpu, origin=self.site.origin, environ=environ, report=self.problem)
+        return probes.facts(compiler)
+
 
 def unloaded(system: ModuleSystem) -> dict[str, str]:
     """The caller's environment, cleaned, without the modules that the caller has loaded and without what those did.
@@ -286,15 +294,18 @@ def observe(site: Site, arch: Arch, stack: Stack, store: Store) -> Facts:
     environ = probes.environment()
     broken = bool(probes.problems)
     own = Path(sys.executable).parent
+    # Without its modules an arch has no Python, compiler or MPI worth a message of its own.
+    python = None if broken else probes.python(stack, environ)
+    compiler = None if broken else probes.compiler(environ)
     uv = shutil.which("uv", path=f"{own}{os.pathsep}{environ.get('PATH', '')}")
     return Facts(
         host=socket.gethostname(),
         job=job_here(os.environ),
         cpu=cpu(),
-        # Without its modules an arch has no Python, compiler or MPI worth a message of its own.
-        python=None if broken else probes.python(stack, environ),
-        compiler=None if broken else probes.compiler(environ),
+        python=python,
+        compiler=compiler,
         mpi=None if broken else probes.mpi(environ),
+        gpu=None if broken else probes.gpu(environ, compiler),
         modules=resolve_loaded(arch.modules, environ),
         tool_python=sys.executable,
         uv=None if os.environ.get("PROVISION_INSTALLER") == "pip" else uv,

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from provision.horovod.patches import Patch, parse_patch
-from provision.model.facts import CompilerFacts, Cpu, Facts, Interpreter, MpiFacts, Place
+from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, Interpreter, MpiFacts, Place
 from provision.model.lock import Lock, lock_header, parse_lock
 from provision.model.site import Site, read_site
 from provision.model.stack import Stack, read_stack
@@ -43,16 +43,18 @@ def golden(request: pytest.FixtureRequest) -> Golden:
     return hold
 
 
-def patch(name: str, versions: str) -> Patch:
+def patch(name: str, versions: str, more: str = "") -> Patch:
     """A patch of one line."""
     head = (
-        f"Subject: what {name} is for\nApplies-To: tensorflow{versions}\nBreaks-Without: error: no\nProved-By: a test\n"
+        f"Subject: what {name} is for\nApplies-To: tensorflow{versions}\n{more}Breaks-Without: error: no\n"
+        "Proved-By: a test\n"
     )
     return parse_patch(name, f"{head}\n--- a/file.txt\n+++ b/file.txt\n@@ -1,1 +1,1 @@\n-old\n+new\n")
 
 
 PATCH_OF_ALL = patch("0001-all.patch", ">=1.15")
 PATCH_OF_THE_NEWEST = patch("0002-newest.patch", ">=2.19")
+PATCH_FOR_GPUS = patch("0003-gpus.patch", ">=2.15", "Needs: gpu\n")
 
 
 def lock_of(name: str, *pins: str) -> Lock:
@@ -123,6 +125,45 @@ def slurm_site() -> Site:
         },
         "/site/sites/cluster.toml",
         {},
+    )
+
+
+def gpu_site(**gpu: object) -> Site:
+    """A machine with GPUs and without scheduler and modules."""
+    table = {"per_node": 4, "model": "a100", "capabilities": ["90", "80"], "cuda_home": "${CUDA_HOME}", **gpu}
+    given = {key: value for key, value in table.items() if value is not None}
+    mpi = {"provider": "pypi", "family": "mpich", "requirements": "mpich-5.0.2"}
+    return read_site(
+        {
+            "name": "machine",
+            "root": "/site/root",
+            "stack": "tensorflow-2.15.1",
+            "archs": {"a100": {"target": "haswell", "mpi": mpi, "gpu": given}},
+        },
+        "/site/sites/machine.toml",
+        {},
+    )
+
+
+GPU_FACTS = GpuFacts(
+    cuda_home="/site/cuda",
+    cuda_version="12.4.131",
+    cuobjdump="/site/cuda/bin/cuobjdump",
+    nccl_home="/site/nccl",
+    nccl_version="2.22.3",
+    nccl_library="/site/nccl/lib/libnccl.so.2",
+)
+
+
+def gpu_request(site: Site) -> Request:
+    """What is planned for GPUs: the framework is the package that uses them."""
+    request = request_for(site)
+    framework = dataclasses.replace(request.stack.framework, package="tensorflow")
+    return dataclasses.replace(
+        request,
+        stack=dataclasses.replace(request.stack, framework=framework),
+        lock=lock_of("tensorflow-2.15.1-gpu", "horovod==0.28.1", "numpy==1.26.4", "tensorflow==2.15.1"),
+        patches=(*request.patches, PATCH_FOR_GPUS),
     )
 
 

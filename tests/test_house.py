@@ -23,6 +23,7 @@ TOUCHING = {
     "downloads",
     "store",
     "probe",
+    "gpu_probe",
     "executor",
     "console",
     "commands",

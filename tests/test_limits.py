@@ -26,7 +26,7 @@ def site(scheduler: dict[str, Any] | None = None) -> Site:
                     "target": "zen2",
                     "mpi": {"provider": "site"},
                     "node": {"sockets": 2, "cores": 24, "memory_gb": 384},
-                    "gpu": {"per_node": 4},
+                    "gpu": {"per_node": 4, "capabilities": ["60"]},
                     "queues": {"debug": {"least_nodes": 2, "most_nodes": 4, "time": "00:30:00"}},
                 },
                 "normal": {"target": "zen2", "mpi": {"provider": "site"}},

@@ -80,6 +80,11 @@ def read_arch(name: str, archs: Reader, scheduler: SchedulerName) -> Arch:
     )
     if not NAME.fullmatch(name):
         archs.fault(name, "cannot be the name of an arch: use letters, digits and `_.+-`")
+    if arch.gpu and arch.smoke.ranks_per_node > arch.gpu.per_node:
+        table.fault(
+            "smoke.ranks_per_node",
+            f"is {arch.smoke.ranks_per_node}, and a node has {arch.gpu.per_node} GPUs: every rank needs one of its own",
+        )
     for part in (compiler, table):
         part.done()
     return arch

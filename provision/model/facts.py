@@ -63,6 +63,23 @@ class MpiFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GpuFacts:
+    """CUDA and NCCL: their folders and versions, the NCCL library to link, and the toolkit's `cuobjdump` if it has one."""
+
+    cuda_home: str
+    cuda_version: str
+    cuobjdump: str | None
+    nccl_home: str
+    nccl_version: str
+    nccl_library: str
+
+    @property
+    def nccl_shared(self) -> bool:
+        """Whether the library is loaded at run time, and not linked in."""
+        return not self.nccl_library.endswith(".a")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """The file system of the root: whether we may write there, free bytes and inodes (None: the file system has no count)."""
 
@@ -87,6 +104,8 @@ class Facts:
     uv: str | None
     cores: int
     place: Place
+    gpu: GpuFacts | None = None
+    """None on CPU archs too."""
     problems: tuple[Problem, ...] = ()
     environ: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """The environment that building happens in: cleaned, with the arch's modules loaded. Not part of any comparison."""

@@ -1,0 +1,191 @@
+"""Where CUDA and NCCL are, and which: asked of nvcc and of `nccl.h`, with the arch's modules loaded.
+
+A GPU and its driver are not asked for: a node without either can compile for one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from provision.errors import CommandError
+from provision.model.arch import Arch
+from provision.model.facts import CompilerFacts, GpuFacts
+from provision.model.gpu import Gpu
+from provision.run import capture
+
+# What sites' modules call the folder (the NVIDIA SDK, Cray PE, EasyBuild, Spack).
+CUDA_VARIABLES = ("CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDATOOLKIT_HOME", "EBROOTCUDA")
+NCCL_VARIABLES = ("NCCL_HOME", "NCCL_ROOT", "NCCL_PATH", "NCCL_DIR", "EBROOTNCCL")
+LIBRARY_FOLDERS = ("lib", "lib64", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu")
+# The first is what programs load; a wheel from the package index has it alone, and no link for the linker.
+NCCL_LIBRARIES = {"SHARED": ("libnccl.so.2", "libnccl.so"), "STATIC": ("libnccl_static.a",)}
+VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+Report = Callable[[str, str, str, Sequence[str]], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpus:
+    """The probes of one arch's CUDA and NCCL. `report` takes a problem: subject, message, hint, evidence."""
+
+    arch: Arch
+    gpu: Gpu
+    origin: str
+    environ: Mapping[str, str]
+    report: Report
+
+    def facts(self, compiler: CompilerFacts | None) -> GpuFacts | None:
+        """What is there, or None where a part is missing; each missing part is one problem."""
+        cuda, nccl = self._cuda(compiler), None
+        home = self._home("nccl_home", NCCL_VARIABLES, "include/nccl.h", "nccl", (cuda[0],) if cuda else ())
+        if home:
+            nccl = self._nccl(home)
+        if cuda is None or home is None or nccl is None:
+            return None
+        tool = Path(cuda[0]) / "bin" / "cuobjdump"
+        return GpuFacts(
+            cuda_home=cuda[0],
+            cuda_version=cuda[1],
+            cuobjdump=str(tool) if os.access(tool, os.X_OK) else None,
+            nccl_home=home,
+            nccl_version=nccl[0],
+            nccl_library=nccl[1],
+        )
+
+    def _key(self, key: str) -> str:
+        return f"`archs.{self.arch.name}.gpu.{key}` in `{self.origin}`"
+
+    def _home(
+        self, key: str, variables: Sequence[str], mark: str, subject: str, elsewhere: Sequence[str]
+    ) -> str | None:
+        """The folder that the site's file names, or the first of the usual ones that holds `mark`."""
+        named: str | None = getattr(self.gpu, key)
+        if named is not None:
+            unset = [name for name in VARIABLE.findall(named) if not self.environ.get(name)]
+            if unset:
+                self.report(
+                    subject,
+                    f"`{named}` cannot be expanded: the modules of arch `{self.arch.name}` do not set `{unset[0]}`",
+                    f"`module show` tells what they set; change {self._key(key)} or `archs.{self.arch.name}.modules`",
+                    [f"modules: {' '.join(self.arch.modules) or 'none'}"],
+                )
+                return None
+            home: str = VARIABLE.sub(lambda match: self.environ[match[1]], named).rstrip("/") or "/"
+            if not (Path(home) / mark).is_file():
+                self.report(
+                    subject, f"there is no `{mark}` in `{home}`", f"change {self._key(key)}", [f"from: {named}"]
+                )
+                return None
+            return home
+        known = [self.environ[name].rstrip("/") for name in variables if self.environ.get(name, "").startswith("/")]
+        searched = list(dict.fromkeys((*known, *elsewhere, *(("/usr",) if subject == "nccl" else ()))))
+        for home in searched:
+            if (Path(home) / mark).is_file():
+                return home
+        self.report(
+            subject,
+            f"there is no {subject.upper()} for arch `{self.arch.name}`: no `{mark}` where it usually is",
+            f"load a module that brings it (`archs.{self.arch.name}.modules`), or set {self._key(key)}",
+            [f"looked in: {', '.join(searched) or 'nowhere'}", f"variables that would name it: {' '.join(variables)}"],
+        )
+        return None
+
+    def _cuda(self, compiler: CompilerFacts | None) -> tuple[str, str] | None:
+        """The toolkit's folder and version, its nvcc tried with the C++ compiler and for each capability."""
+        on_path = shutil.which("nvcc", path=self.environ.get("PATH"))
+        home = self._home(
+            "cuda_home", CUDA_VARIABLES, "bin/nvcc", "cuda", (toolkit_of(on_path, self.environ),) if on_path else ()
+        )
+        if home is None:
+            return None
+        nvcc, hint = f"{home}/bin/nvcc", f"`{home}/bin/nvcc --version`"
+        try:
+            told = capture((nvcc, "--version"), self.environ)
+            codes = capture((nvcc, "--list-gpu-code"), self.environ)
+            host = ("-ccbin", compiler.cxx) if compiler else ()
+            tried = capture((nvcc, *host, "-x", "cu", "-E", os.devnull), self.environ)
+        except CommandError as error:
+            self.report("cuda", error.message, hint, error.evidence)
+            return None
+        version = parse_nvcc_version(told.stdout)
+        if told.returncode or version is None:
+            said = (told.stderr or told.stdout).splitlines()[:4]
+            self.report("cuda", f"`{nvcc}` does not work: it does not tell its version", hint, said)
+            return None
+        known = re.findall(r"^sm_(\d+)$", codes.stdout, re.MULTILINE)
+        strange = [one for one in self.gpu.capabilities if known and one not in known]
+        if strange:
+            self.report(
+                "cuda",
+                f"nvcc {version} builds no code for compute capability {', '.join(strange)}",
+                f"load another CUDA, or change {self._key('capabilities')}",
+                [f"it builds for: {' '.join(known)}"],
+            )
+            return None
+        if tried.returncode:
+            said = [line for line in tried.stderr.splitlines() if line.strip()][:4]
+            self.report(
+                "cuda",
+                f"nvcc {version} does not compile with `{compiler.cxx if compiler else 'the C++ compiler'}`",
+                f"load a compiler that this CUDA knows, or a newer CUDA (`archs.{self.arch.name}.modules`)",
+                said,
+            )
+            return None
+        return home, version
+
+    def _nccl(self, home: str) -> tuple[str, str] | None:
+        """NCCL's version and the library to link."""
+        header = Path(home) / "include" / "nccl.h"
+        version = parse_nccl_header(header.read_text(encoding="utf-8", errors="replace"))
+        if version is None:
+            self.report("nccl", f"`{header}` tells no version", f"change {self._key('nccl_home')}", [])
+            return None
+        places = [Path(home) / folder for folder in LIBRARY_FOLDERS]
+        found = {
+            kind: next((str(place / name) for name in names for place in places if (place / name).is_file()), None)
+            for kind, names in NCCL_LIBRARIES.items()
+        }
+        library = found[self.gpu.nccl_link]
+        if library is None:
+            other = {"SHARED": "STATIC", "STATIC": "SHARED"}[self.gpu.nccl_link]
+            change = f'`nccl_link = "{other}"`' if found[other] else self._key("nccl_home")
+            self.report(
+                "nccl",
+                f"NCCL {version} in `{home}` has no `{NCCL_LIBRARIES[self.gpu.nccl_link][0]}`",
+                f"set {change}" if found[other] else f"change {change}",
+                [f"looked in: {', '.join(map(str, places))}", *([f"there is: {found[other]}"] if found[other] else [])],
+            )
+            return None
+        return version, library
+
+
+def toolkit_of(nvcc: str, environ: Mapping[str, str]) -> str:
+    """The folder of the toolkit that an nvcc on PATH belongs to: nvcc's own word, for it may be a script or a link."""
+    try:
+        told = capture((nvcc, "--dryrun", "-x", "cu", "-c", os.devnull, "-o", os.devnull), environ)
+    except CommandError:
+        return str(Path(nvcc).resolve().parent.parent)
+    return parse_toolkit(told.stderr) or str(Path(nvcc).resolve().parent.parent)
+
+
+def parse_toolkit(text: str) -> str | None:
+    """The toolkit's folder in what `nvcc --dryrun` prints, None where it says nothing of it."""
+    here = re.search(r"^#\$ _HERE_=(/.+)$", text, re.MULTILINE)
+    return os.path.dirname(os.path.normpath(here[1])) if here else None
+
+
+def parse_nvcc_version(text: str) -> str | None:
+    """`12.4.131` of what `nvcc --version` prints."""
+    found = re.search(r"\brelease \d+\.\d+, V(\d+(?:\.\d+)+)", text)
+    return found[1] if found else None
+
+
+def parse_nccl_header(text: str) -> str | None:
+    """`2.22.3` of the text of `nccl.h`, None where it defines no version."""
+    found = dict(re.findall(r"^[ \t]*#[ \t]*define[ \t]+NCCL_(MAJOR|MINOR|PATCH)[ \t]+(\d+)", text, re.MULTILINE))
+    return ".".join(found[part] for part in ("MAJOR", "MINOR", "PATCH")) if len(found) == 3 else None

@@ -1,0 +1,205 @@
+"""GPUs in a site's file, and the probes of CUDA and NCCL. What a real nvcc does stands in test_build_gpu.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from golden_files import gpu_site, local_site
+from provision.errors import ConfigError
+from provision.gpu_probe import Gpus, parse_nccl_header, parse_nvcc_version, parse_toolkit
+from provision.model.facts import CompilerFacts, GpuFacts, Problem
+
+# The site's file
+
+
+def test_a_gpu_table_is_read_and_its_capabilities_are_in_order() -> None:
+    gpu = gpu_site().archs[0].gpu
+    assert gpu is not None
+    assert (gpu.per_node, gpu.model, gpu.capabilities) == (4, "a100", ("80", "90"))
+    assert (gpu.cuda_home, gpu.nccl_home, gpu.nccl_link) == ("${CUDA_HOME}", None, "SHARED")
+    assert local_site().archs[0].gpu is None
+
+
+@pytest.mark.parametrize(
+    ("gpu", "fault"),
+    [
+        ({"per_node": 0}, "archs.a100.gpu.per_node: must be at least 1, is 0"),
+        ({"per_node": 1}, "archs.a100.smoke.ranks_per_node: is 2, and a node has 1 GPUs: every rank needs one of its own"),
+        ({"capabilities": []}, "archs.a100.gpu.capabilities: is empty; at least one is needed"),
+        ({"capabilities": ["8.0"]}, "archs.a100.gpu.capabilities[0]: '8.0' does not have the form"),
+        ({"capabilities": [80]}, "archs.a100.gpu.capabilities[0]: must be text, is 80"),
+        ({"nccl_link": "shared"}, "archs.a100.gpu.nccl_link: must be one of SHARED, STATIC"),
+        ({"cuda_home": "cuda"}, "archs.a100.gpu.cuda_home: 'cuda' does not have the form"),
+        ({"nccl": "/opt/nccl"}, "archs.a100.gpu.nccl: is not a known key"),
+    ],
+)
+def test_a_fault_of_a_gpu_table_is_told_under_its_key(gpu: dict[str, object], fault: str) -> None:
+    with pytest.raises(ConfigError) as told:
+        gpu_site(**gpu)
+    assert any(line.startswith(fault) for line in told.value.evidence), told.value.evidence
+
+
+# The probes, on folders made by hand
+
+
+NVCC = r"""#!/bin/bash
+case "$*" in
+  *--version*) echo 'Cuda compilation tools, release 12.4, V12.4.131' ;;
+  *--list-gpu-code*) printf 'sm_80\nsm_90\n' ;;
+  *--dryrun*) echo "#\$ _HERE_=@HOME@/bin" >&2 ;;
+  *-E*) @TRY@ ;;
+esac
+"""
+
+
+def toolkit(home: Path, trial: str = "exit 0") -> Path:
+    """A folder with a stand-in for nvcc, which says what nvcc 12.4 says."""
+    nvcc = home / "bin" / "nvcc"
+    nvcc.parent.mkdir(parents=True)
+    nvcc.write_text(NVCC.replace("@HOME@", str(home)).replace("@TRY@", trial))
+    nvcc.chmod(0o755)
+    return home
+
+
+def nccl(home: Path, *libraries: str) -> Path:
+    """A folder with NCCL's header and empty files for its libraries."""
+    (home / "include").mkdir(parents=True)
+    (home / "lib").mkdir()
+    text = '#define NCCL_MAJOR 2\n#define NCCL_MINOR 22\n#define NCCL_PATCH 3\n#define NCCL_SUFFIX ""\n'
+    (home / "include" / "nccl.h").write_text(text)
+    for name in libraries:
+        (home / "lib" / name).touch()
+    return home
+
+
+def probe(environ: dict[str, str], **gpu: object) -> tuple[GpuFacts | None, list[Problem]]:
+    """What the probes find with these environment variables, and what they say is missing."""
+    site = gpu_site(**gpu)
+    arch = site.archs[0]
+    problems: list[Problem] = []
+
+    def report(subject: str, message: str, hint: str, evidence: object) -> None:
+        problems.append(Problem(subject=subject, message=message, hint=hint, evidence=tuple(evidence)))  # type: ignore[arg-type]
+
+    assert arch.gpu is not None
+    compiler = CompilerFacts(family="gcc", version="12.2.0", cxx="/usr/bin/g++")
+    gpus = Gpus(
+        arch=arch, gpu=arch.gpu, origin=site.origin, environ={"PATH": "/usr/bin:/bin", **environ}, report=report
+    )
+    return gpus.facts(compiler), problems
+
+
+def test_what_the_modules_name_is_found(tmp_path: Path) -> None:
+    home, other = toolkit(tmp_path / "cuda"), nccl(tmp_path / "nccl", "libnccl.so.2")
+    facts, problems = probe({"CUDA_HOME": str(home), "EBROOTNCCL": str(other)}, nccl_home="${EBROOTNCCL}")
+    assert problems == []
+    assert facts == GpuFacts(
+        cuda_home=str(home),
+        cuda_version="12.4.131",
+        cuobjdump=None,
+        nccl_home=str(other),
+        nccl_version="2.22.3",
+        nccl_library=str(other / "lib" / "libnccl.so.2"),
+    )
+
+
+def test_what_nobody_names_is_looked_for_by_variables_and_by_nvcc_on_path(tmp_path: Path) -> None:
+    home = toolkit(tmp_path / "cuda")
+    nccl(home / "x", "libnccl.so.2")
+    for part in ("include", "lib"):
+        (home / "x" / part).rename(home / part)
+    # A script before the real one, as a site puts it into /usr/local/bin.
+    script = tmp_path / "bin" / "nvcc"
+    script.parent.mkdir()
+    script.write_text(f'#!/bin/sh\nexec {home}/bin/nvcc "$@"\n')
+    script.chmod(0o755)
+    facts, problems = probe({"PATH": f"{script.parent}:/usr/bin:/bin"}, cuda_home=None)
+    assert problems == []
+    assert facts is not None and (facts.cuda_home, facts.nccl_home) == (str(home), str(home))
+    named, _ = probe({"CUDA_PATH": str(home)}, cuda_home=None)
+    assert named == facts
+
+
+def test_cuobjdump_is_named_where_the_toolkit_has_it(tmp_path: Path) -> None:
+    home, other = toolkit(tmp_path / "cuda"), nccl(tmp_path / "nccl", "libnccl.so.2")
+    (home / "bin" / "cuobjdump").write_text("")
+    (home / "bin" / "cuobjdump").chmod(0o755)
+    facts, _ = probe({"CUDA_HOME": str(home)}, nccl_home=str(other))
+    assert facts is not None and facts.cuobjdump == f"{home}/bin/cuobjdump"
+
+
+def only(problems: list[Problem]) -> Problem:
+    """The one problem."""
+    assert len(problems) == 1, problems
+    return problems[0]
+
+
+def test_a_variable_that_no_module_sets_is_one_problem(tmp_path: Path) -> None:
+    facts, problems = probe({}, nccl_home=str(nccl(tmp_path / "nccl", "libnccl.so.2")))
+    assert facts is None
+    assert (
+        "`${CUDA_HOME}` cannot be expanded: the modules of arch `a100` do not set `CUDA_HOME`" in only(problems).message
+    )
+
+
+def test_a_folder_without_nvcc_is_one_problem(tmp_path: Path) -> None:
+    facts, problems = probe({"CUDA_HOME": str(tmp_path)}, nccl_home=str(nccl(tmp_path / "nccl", "libnccl.so.2")))
+    assert facts is None
+    assert only(problems).message == f"there is no `bin/nvcc` in `{tmp_path}`"
+    assert only(problems).evidence == ("from: ${CUDA_HOME}",)
+
+
+def test_no_cuda_at_all_says_where_it_was_looked_for(tmp_path: Path) -> None:
+    facts, problems = probe(
+        {"PATH": str(tmp_path)}, cuda_home=None, nccl_home=str(nccl(tmp_path / "nccl", "libnccl.so.2"))
+    )
+    assert facts is None
+    assert only(problems).subject == "cuda"
+    assert "CUDA_HOME" in only(problems).evidence[1]
+
+
+def test_everything_that_is_missing_is_told_at_once(tmp_path: Path) -> None:
+    _, problems = probe({"PATH": str(tmp_path)}, cuda_home=None, nccl_home="/nowhere")
+    assert [problem.subject for problem in problems] == ["cuda", "nccl"]
+    assert all(problem.hint for problem in problems)
+
+
+def test_a_capability_that_nvcc_does_not_know_is_one_problem(tmp_path: Path) -> None:
+    home, other = toolkit(tmp_path / "cuda"), nccl(tmp_path / "nccl", "libnccl.so.2")
+    facts, problems = probe({"CUDA_HOME": str(home)}, nccl_home=str(other), capabilities=["60", "80"])
+    assert facts is None
+    assert only(problems).message == "nvcc 12.4.131 builds no code for compute capability 60"
+    assert only(problems).evidence == ("it builds for: 80 90",)
+
+
+def test_a_compiler_that_cuda_refuses_is_one_problem(tmp_path: Path) -> None:
+    said = "echo 'host_config.h:143:2: error: #error -- unsupported GNU version! gcc later than 13' >&2; exit 1"
+    home, other = toolkit(tmp_path / "cuda", said), nccl(tmp_path / "nccl", "libnccl.so.2")
+    facts, problems = probe({"CUDA_HOME": str(home)}, nccl_home=str(other))
+    assert facts is None
+    assert only(problems).message == "nvcc 12.4.131 does not compile with `/usr/bin/g++`"
+    assert "unsupported GNU version" in only(problems).evidence[0]
+
+
+@pytest.mark.parametrize(
+    ("libraries", "link", "hint"),
+    [((), "SHARED", "change `archs"), (("libnccl_static.a",), "SHARED", '`nccl_link = "STATIC"`')],
+)
+def test_an_nccl_without_its_library_is_one_problem(
+    tmp_path: Path, libraries: tuple[str, ...], link: str, hint: str
+) -> None:
+    home, other = toolkit(tmp_path / "cuda"), nccl(tmp_path / "nccl", *libraries)
+    facts, problems = probe({"CUDA_HOME": str(home)}, nccl_home=str(other), nccl_link=link)
+    assert facts is None
+    assert only(problems).message == f"NCCL 2.22.3 in `{other}` has no `libnccl.so.2`"
+    assert hint in str(only(problems).hint)
+
+
+def test_what_nvcc_and_nccl_say_is_read() -> None:
+    assert parse_nvcc_version("Cuda compilation tools, release 13.0, V13.0.88\n") == "13.0.88"
+    assert parse_nvcc_version("gcc (Debian 12.2.0-14) 12.2.0") is None
+    assert parse_toolkit("#$ _SPACE_= \n#$ _HERE_=/opt/cuda/bin\n#$ TOP=/opt/cuda/bin/..\n") == "/opt/cuda"
+    assert parse_toolkit("nvcc fatal   : Unknown option") is None
+    assert parse_nccl_header("#define NCCL_MAJOR 2\n#define NCCL_MINOR 5\n") is None
