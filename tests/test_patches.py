@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from golden_files import PATCH_OF_ALL, PATCH_OF_THE_NEWEST, patch
+from golden_files import PATCH_FOR_GPUS, PATCH_OF_ALL, PATCH_OF_THE_NEWEST, patch
 from provision import shipped
 from provision.errors import CommandError, ConfigError
 from provision.horovod.patches import parse_patch, select_patches
@@ -26,6 +26,16 @@ def test_only_the_patches_that_a_version_needs_are_chosen_in_the_order_of_their_
     every = (PATCH_OF_THE_NEWEST, PATCH_OF_ALL)
     assert select_patches(every, "2.15.1") == (PATCH_OF_ALL,)
     assert select_patches(every, "2.21.0") == (PATCH_OF_ALL, PATCH_OF_THE_NEWEST)
+
+
+def test_a_patch_for_gpus_is_chosen_for_gpus_only() -> None:
+    every = (PATCH_FOR_GPUS, PATCH_OF_ALL)
+    assert select_patches(every, "2.15.1") == (PATCH_OF_ALL,)
+    assert select_patches(every, "2.15.1", gpu=True) == (PATCH_OF_ALL, PATCH_FOR_GPUS)
+    assert select_patches(every, "2.14.1", gpu=True) == (PATCH_OF_ALL,)
+    with pytest.raises(ConfigError) as told:
+        patch("0004-odd.patch", ">=2.15", "Needs: tpu\n")
+    assert told.value.evidence == ("Needs: `tpu` is not `gpu`, the only thing that a patch may need",)
 
 
 def test_a_patch_without_its_reasons_is_refused_with_all_that_is_missing() -> None:

@@ -4,6 +4,7 @@ A patch is a unified diff with a head that says what breaks without it, for whic
 
     Subject: one line
     Applies-To: tensorflow>=2.16
+    Needs: gpu (only of a patch that builds for GPUs need, and no other)
     Breaks-Without: the error text, or the silent fault
     Proved-By: how
 """
@@ -28,6 +29,7 @@ class Patch:
     name: str
     subject: str
     applies_to: str
+    gpu_only: bool
     breaks_without: str
     text: str
 
@@ -53,6 +55,9 @@ def parse_patch(name: str, text: str) -> Patch:
         SpecifierSet(versions)
     except InvalidSpecifier as error:
         faults.append(f"Applies-To: {error}")
+    needs = fields.get("Needs", "")
+    if needs not in ("", "gpu"):
+        faults.append(f"Needs: `{needs}` is not `gpu`, the only thing that a patch may need")
     if framework:
         faults.append(f"Applies-To: `{fields['Applies-To']}` does not begin with `tensorflow`")
     if faults:
@@ -61,17 +66,21 @@ def parse_patch(name: str, text: str) -> Patch:
         name=name,
         subject=fields["Subject"],
         applies_to=versions,
+        gpu_only=needs == "gpu",
         breaks_without=fields["Breaks-Without"],
         text=text,
     )
 
 
-def select_patches(patches: Sequence[Patch], tensorflow: str) -> tuple[Patch, ...]:
-    """The patches that this version of TensorFlow needs, in the order in which they apply."""
+def select_patches(patches: Sequence[Patch], tensorflow: str, *, gpu: bool = False) -> tuple[Patch, ...]:
+    """The patches that a build against this version of TensorFlow needs, in the order in which they apply.
+
+    `gpu`: the build is for GPUs. A CPU build does without the patches for GPUs, so that one of those changes no CPU plan.
+    """
     from packaging.specifiers import SpecifierSet
 
     return tuple(
         patch
         for patch in sorted(patches, key=lambda one: one.name)
-        if SpecifierSet(patch.applies_to).contains(tensorflow, prereleases=True)
+        if SpecifierSet(patch.applies_to).contains(tensorflow, prereleases=True) and (gpu or not patch.gpu_only)
     )
