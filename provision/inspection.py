@@ -6,7 +6,8 @@ import os.path
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from provision.model.plan import Expectation
+from provision.knowledge.cuda import same_major
+from provision.model.plan import Expectation, ExpectedGpu
 from provision.verdict import Check
 
 # Where an operating system keeps its libraries.
@@ -72,7 +73,78 @@ def judge_inspection(
             message=f"site.ENABLE_USER_SITE is {report.get('enable_user_site')}",
         ),
     ]
+    if expectation.gpu:
+        checks += _gpu(report, expectation.gpu, mapped, resolve)
     return tuple(checks)
+
+
+def _gpu(
+    report: Mapping[str, Any], planned: ExpectedGpu, mapped: tuple[str, ...], resolve: Callable[[str], str]
+) -> list[Check]:
+    """What a build for GPUs must be: whether it runs on one is for the ranks to prove."""
+    horovod, tensorflow = report.get("horovod") or {}, report.get("tensorflow") or {}
+    flags: Mapping[str, Any] = horovod.get("flags") or {}
+    errors: Mapping[str, str] = report.get("errors") or {}
+    cuda = str((tensorflow.get("build_info") or {}).get("cuda_version"))
+    nccl = nccl_version(flags.get("nccl_built"))
+    seen = [path for path in mapped if os.path.basename(path).startswith("libnccl.so")]
+    wanted = resolve(planned.nccl_library) if planned.nccl_library else None
+    code = horovod.get("device_code")
+    without = [one for one in planned.capabilities if one not in (code or ())]
+    driver: Mapping[str, Any] = report.get("cuda_driver") or {}
+    if code is not None or "device_code" in errors:
+        kernels = Check(
+            name="device code",
+            passed=not without,
+            message=f"planned for {' '.join(planned.capabilities)}, in the library: "
+            + (" ".join(code or ()) or errors.get("device_code", "none")),
+            hint="the build did not obey HOROVOD_BUILD_CUDA_CC_LIST; read the log of the step `compile`"
+            if without
+            else None,
+        )
+    else:
+        kernels = Check(name="device code", passed=True, message="not looked at: this CUDA toolkit has no `cuobjdump`")
+    return [
+        Check(
+            name="TensorFlow with CUDA",
+            passed=bool(tensorflow.get("built_with_cuda")) and same_major(cuda, planned.cuda_version),
+            message=f"TensorFlow is built with CUDA {cuda if tensorflow.get('built_with_cuda') else 'left out'}, "
+            f"Horovod with {planned.cuda_version}",
+        ),
+        Check(
+            name="NCCL built in",
+            passed=bool(flags.get("cuda_built")) and nccl == planned.nccl_version,
+            message=f"planned NCCL {planned.nccl_version}, nccl_built says {nccl or 'no'}, "
+            f"cuda_built says {flags.get('cuda_built')}",
+        ),
+        Check(
+            name="linked NCCL",
+            passed=seen == [wanted] if wanted else not seen,
+            message=f"planned {wanted or 'a static one'}, loaded {', '.join(seen) or 'none'}",
+            hint="another NCCL comes before the plan's: a wheel of it in the environment, or LD_LIBRARY_PATH"
+            if wanted and seen and seen != [wanted]
+            else None,
+        ),
+        kernels,
+        Check(
+            name="driver",
+            passed=True,
+            message=f"the driver here serves CUDA {driver['serves']}"
+            if driver.get("serves")
+            else f"none here, which a build does not need: {driver.get('reason')}",
+        ),
+    ]
+
+
+def nccl_version(code: object) -> str | None:
+    """`2.22.3` of the number that `hvd.nccl_built()` returns (NCCL's version code), None where it is 0 or none.
+
+    NCCL's header: major * 10000 + minor * 100 + patch from 2.9 on, major * 1000 + minor * 100 + patch before.
+    """
+    if not isinstance(code, int) or code <= 0:
+        return None
+    scale = 10000 if code >= 10000 else 1000
+    return f"{code // scale}.{code % scale // 100}.{code % 100}"
 
 
 def _mpi(mapped: tuple[str, ...], expectation: Expectation, resolve: Callable[[str], str]) -> Check:

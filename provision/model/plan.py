@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from provision.model.gpu import Gpu
 from provision.model.launcher import Launcher
 from provision.model.layout import EnvironmentId
 from provision.model.modulefile import Modulefile
@@ -102,6 +103,16 @@ class MakeReadable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedGpu:
+    """What the inspection of a GPU build must find besides. `nccl_library`: None where NCCL is linked in."""
+
+    capabilities: tuple[str, ...]
+    cuda_version: str
+    nccl_version: str
+    nccl_library: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
     """What the inspection of a built environment must find."""
 
@@ -109,6 +120,7 @@ class Expectation:
     mpi_libraries: tuple[str, ...]
     allowed: tuple[str, ...]
     """Folders that libraries may be mapped from, besides the system's."""
+    gpu: ExpectedGpu | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +148,8 @@ class SmokeTest:
     cpus_per_task: int
     timeout_s: int
     training: tuple[Training, ...]
+    gpu: Gpu | None = None
+    """Where these are, every rank must use one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,15 +214,21 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """The whole plan as JSON-able data, each operation with its kind."""
-        data = dataclasses.asdict(self)
+        data = dataclasses.asdict(self, dict_factory=_without_gpu)
         data["environment"], data["held"] = str(self.environment), held(self)
         if not self.modulefile.unload:  # most sites have nothing to take away
             del data["modulefile"]["unload"]
         for step, described in zip(self.steps, data["steps"], strict=True):
             described["operations"] = [
-                {"kind": type(operation).__name__, **dataclasses.asdict(operation)} for operation in step.operations
+                {"kind": type(operation).__name__, **dataclasses.asdict(operation, dict_factory=_without_gpu)}
+                for operation in step.operations
             ]
         return data
+
+
+def _without_gpu(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A value as a dictionary, in which a plan for CPUs says nothing of GPUs."""
+    return {name: value for name, value in pairs if name != "gpu" or value is not None}
 
 
 def held(plan: Plan) -> dict[str, str]:

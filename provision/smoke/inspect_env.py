@@ -11,14 +11,18 @@ The list of mapped objects is the kernel's, taken after the imports: a library's
 RUNPATH) is a guess about the loader, `/proc/self/maps` is what the loader did.
 """
 
+import argparse
 import contextlib
+import ctypes
 import faulthandler
 import glob
 import io
 import json
 import os
 import platform
+import re
 import site
+import subprocess
 import sys
 
 from rank import keras_version
@@ -82,6 +86,29 @@ def build_flags(hvd):
     return {name: int(getattr(hvd, name)()) for name in BUILD_FLAGS if hasattr(hvd, name)}
 
 
+def cuda_driver():
+    """The CUDA version that this machine's driver serves (`12.8`), or why that is not known: a build needs no driver."""
+    version = ctypes.c_int(0)
+    try:
+        code = ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
+    except OSError as error:
+        return {"serves": None, "reason": str(error)}
+    if code:
+        return {"serves": None, "reason": "cuDriverGetVersion says {}".format(code)}
+    return {"serves": "{}.{}".format(version.value // 1000, version.value % 1000 // 10), "reason": None}
+
+
+def device_code(cuobjdump, libraries):
+    """The compute capabilities that the libraries hold device code for (`80`), by the toolkit's own word."""
+    found = set()
+    for library in libraries:
+        text = subprocess.run(
+            [cuobjdump, "--list-elf", library], check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        ).stdout.decode("utf-8", "replace")
+        found |= set(re.findall(r"\.sm_(\d+)[a-z]?\.cubin", text))
+    return sorted(found, key=int)
+
+
 def check_build_text():
     """What `horovodrun --check-build` prints, without a second import of TensorFlow.
 
@@ -98,7 +125,7 @@ def check_build_text():
     return captured.getvalue()
 
 
-def inspect():
+def inspect(gpu=False, cuobjdump=None):
     """Gather everything; a question that fails leaves null and its reason, and the next one is asked."""
     facts = {
         "schema": SCHEMA,
@@ -109,7 +136,8 @@ def inspect():
         "path": sys.path,
         "enable_user_site": site.ENABLE_USER_SITE,
         "tensorflow": None,
-        "horovod": {"metadata": None, "extensions": None, "flags": None, "check_build": None},
+        "horovod": {"metadata": None, "extensions": None, "flags": None, "check_build": None, "device_code": None},
+        "cuda_driver": None,
         "mapped_objects": None,
         "errors": {},
     }
@@ -133,8 +161,12 @@ def inspect():
         facts["versions"]["horovod"] = horovod.__version__
         facts["horovod"]["metadata"] = ask("metadata", horovod_metadata, horovod)
         facts["horovod"]["extensions"] = ask("extensions", horovod_extensions, horovod)
+        if cuobjdump:
+            facts["horovod"]["device_code"] = ask("device_code", device_code, cuobjdump, facts["horovod"]["extensions"])
     hvd = ask("import horovod.tensorflow", import_horovod_tensorflow) if tf is not None else None
     facts["mapped_objects"] = ask("mapped_objects", mapped_objects)
+    if gpu:  # after the mapping was read: the driver's library would be in it
+        facts["cuda_driver"] = ask("cuda_driver", cuda_driver)
     if hvd is not None:
         facts["horovod"]["flags"] = ask("flags", build_flags, hvd)
         facts["horovod"]["check_build"] = ask("check_build", check_build_text)
@@ -156,10 +188,14 @@ def import_horovod_tensorflow():
     return horovod.tensorflow
 
 
-def main():
+def main(argv=None):
     """Print the findings as the last line and tell by the exit code whether the imports worked."""
+    parser = argparse.ArgumentParser(description="Print what this environment is, as JSON.", allow_abbrev=False)
+    parser.add_argument("--gpu", action="store_true", help="the build is for GPUs: say what driver is here")
+    parser.add_argument("--cuobjdump", metavar="FILE", help="the CUDA toolkit's program that lists device code")
+    args = parser.parse_args(argv)
     faulthandler.enable()
-    facts, imported = inspect()
+    facts, imported = inspect(args.gpu, args.cuobjdump)
     sys.stdout.flush()
     print("\n" + json.dumps(facts, sort_keys=True), flush=True)
     return 0 if imported else 1

@@ -1,0 +1,34 @@
+"""Which CUDA the GPU wheels of TensorFlow are built with, and which packages are such wheels.
+
+Source: `cuda_version` in the wheels' own `tf.sysconfig.get_build_info()` for 2.15.1 (12.2), 2.18.1 and 2.21.0 (12.5.1),
+read on 2026-11-21; for the others the table "Tested build configurations, GPU, Linux" of TensorFlow's installation page
+(`site/en/install/source.md`, 2026-03-11). A version that is not here is not known, and nothing is refused for it.
+"""
+
+from __future__ import annotations
+
+CUDA_OF_TENSORFLOW = {
+    "1.15": "10.0",
+    "2.0": "10.0",
+    **dict.fromkeys(("2.1", "2.2", "2.3"), "10.1"),
+    "2.4": "11.0",
+    **dict.fromkeys(("2.5", "2.6", "2.7", "2.8", "2.9", "2.10", "2.11"), "11.2"),
+    **dict.fromkeys(("2.12", "2.13", "2.14"), "11.8"),
+    "2.15": "12.2",
+    **dict.fromkeys(("2.16", "2.17"), "12.3"),
+    **dict.fromkeys(("2.18", "2.19", "2.20", "2.21"), "12.5"),
+}
+
+# Wheels without a kernel for GPUs: they never use one, and a Horovod built for GPUs cannot be loaded beside them
+# (`undefined symbol: …DenseUpdate<Eigen::GpuDevice, …>`).
+CPU_PACKAGES = frozenset({"tensorflow-cpu"})
+
+
+def cuda_of(tensorflow: str) -> str | None:
+    """The CUDA that this version's GPU wheel is built with, None where that is not known."""
+    return CUDA_OF_TENSORFLOW.get(".".join(tensorflow.split(".")[:2]))
+
+
+def same_major(one: str, other: str) -> bool:
+    """Whether two versions of CUDA have the major version in common: within it, one's libraries serve the other."""
+    return one.split(".")[0] == other.split(".")[0]

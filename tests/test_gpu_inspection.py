@@ -1,0 +1,116 @@
+"""The inspection of a build for GPUs: what it is held against, and how each fault is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from provision.inspection import judge_inspection, nccl_version
+from provision.model.plan import Expectation, ExpectedGpu
+
+EXPECTED = Expectation(
+    versions=(("tensorflow", "2.15.1"), ("horovod", "0.28.1"), ("python", "3.11.7")),
+    mpi_libraries=("/site/mpich/lib/libmpi.so",),
+    allowed=("/site",),
+    gpu=ExpectedGpu(
+        capabilities=("80", "90"),
+        cuda_version="12.4.131",
+        nccl_version="2.22.3",
+        nccl_library="/site/nccl/lib/libnccl.so.2",
+    ),
+)
+
+
+@pytest.mark.parametrize(("code", "version"), [(23203, "2.32.3"), (20800, "2.8.0"), (2708, "2.7.8"), (0, None)])
+def test_nccls_version_code_is_read(code: int, version: str | None) -> None:
+    assert nccl_version(code) == version
+
+
+def gpu_report(**horovod: object) -> dict[str, Any]:
+    """What `smoke/inspect_env.py` reports of a good GPU build, on a machine without a driver."""
+    return {
+        "versions": {"tensorflow": "2.15.1", "horovod": "0.28.1", "python": "3.11.7"},
+        "tensorflow": {"built_with_cuda": True, "build_info": {"cuda_version": "12.2"}},
+        "horovod": {
+            "metadata": {"tensorflow": "2.15.1"},
+            "extensions": ["/x/mpi_lib.so"],
+            "flags": {"mpi_built": 1, "gloo_built": 0, "nccl_built": 22203, "cuda_built": 1},
+            "check_build": "[X] MPI",
+            "device_code": ["80", "90"],
+            **horovod,
+        },
+        "cuda_driver": {"serves": None, "reason": "libcuda.so.1: cannot open shared object file"},
+        "mapped_objects": ["/site/nccl/lib/libnccl.so.2"],
+        "errors": {},
+    }
+
+
+def gpu_checks(report: dict[str, Any]) -> dict[str, tuple[bool, str]]:
+    """The checks that a GPU build has besides, by name."""
+    checks = judge_inspection(report, EXPECTED, resolve=lambda path: path)
+    names = {"TensorFlow with CUDA", "NCCL built in", "linked NCCL", "device code", "driver"}
+    return {check.name: (check.passed, check.message) for check in checks if check.name in names}
+
+
+def test_a_good_gpu_build_passes_without_a_driver_and_says_what_was_seen() -> None:
+    checks = gpu_checks(gpu_report())
+    assert len(checks) == 5
+    assert all(passed for passed, _ in checks.values()), checks
+    assert checks["NCCL built in"][1] == "planned NCCL 2.22.3, nccl_built says 2.22.3, cuda_built says 1"
+    assert checks["device code"][1] == "planned for 80 90, in the library: 80 90"
+    assert "libcuda.so.1" in checks["driver"][1]
+
+
+def break_flags(report: dict[str, Any]) -> None:
+    report["horovod"]["flags"]["nccl_built"] = 0
+
+
+def break_version(report: dict[str, Any]) -> None:
+    report["horovod"]["flags"]["nccl_built"] = 21805
+
+
+def break_library(report: dict[str, Any]) -> None:
+    report["mapped_objects"] = ["/site/root/envs/x/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2"]
+
+
+def break_code(report: dict[str, Any]) -> None:
+    report["horovod"]["device_code"] = ["80"]
+
+
+def break_tensorflow(report: dict[str, Any]) -> None:
+    report["tensorflow"]["built_with_cuda"] = False
+
+
+def break_cuda(report: dict[str, Any]) -> None:
+    report["tensorflow"]["build_info"]["cuda_version"] = "11.8"
+
+
+@pytest.mark.parametrize(
+    ("fault", "name"),
+    [
+        (break_flags, "NCCL built in"),
+        (break_version, "NCCL built in"),
+        (break_library, "linked NCCL"),
+        (break_code, "device code"),
+        (break_tensorflow, "TensorFlow with CUDA"),
+        (break_cuda, "TensorFlow with CUDA"),
+    ],
+)
+def test_a_fault_of_a_gpu_build_fails_at_the_check_that_names_it(
+    fault: Callable[[dict[str, Any]], None], name: str
+) -> None:
+    report = gpu_report()
+    fault(report)
+    assert [one for one, (passed, _) in gpu_checks(report).items() if not passed] == [name]
+
+
+def test_device_code_that_nothing_could_look_at_is_told_as_that() -> None:
+    assert gpu_checks(gpu_report(device_code=None))["device code"] == (
+        True,
+        "not looked at: this CUDA toolkit has no `cuobjdump`",
+    )
+    report = gpu_report(device_code=None)
+    report["errors"]["device_code"] = "CalledProcessError: no"
+    assert not gpu_checks(report)["device code"][0]
