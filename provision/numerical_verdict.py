@@ -16,6 +16,7 @@ from provision.verdict import (
     check_ranks,
     check_reports,
     check_versions,
+    check_wanted_gpus,
     figures_of,
     is_finished,
 )
@@ -24,7 +25,7 @@ from provision.verdict import (
 def judge_numbers(reports: Sequence[Mapping[str, Any]], *, ranks: int, nodes: int) -> Verdict:
     """Hold the reports of one numerical proof against each other: a check for each of the program's."""
     finished = [report for report in reports if is_finished(report)]
-    checks = [check_reports(reports, ranks)]
+    checks = [*check_wanted_gpus(reports), check_reports(reports, ranks)]
     if finished:
         checks += [check_ranks(finished, ranks), check_nodes(finished, nodes), check_versions(finished)]
         names = dict.fromkeys(name for report in finished for name in report.get("checks") or ())

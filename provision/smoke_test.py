@@ -53,8 +53,9 @@ def summary(verdict: Mapping[str, Any]) -> str:
     """The line that `module help` and `list` show of a verdict."""
     figures = verdict["figures"]
     nodes, speed = len(figures["hosts"]), figures["images_per_second"]
+    ranks = f"{figures['ranks']} ranks{' with a GPU each' if figures['gpus'] else ''}"
     return (
-        f"{figures['ranks']} ranks on {nodes} node{'s' * (nodes != 1)} trained {verdict['data']} to "
+        f"{ranks} on {nodes} node{'s' * (nodes != 1)} trained {verdict['data']} to "
         f"{figures['accuracy']:.1%}{f' at {speed:.0f} images/s' if speed else ''}, weights identical ({verdict['date']})"
     )
 
@@ -113,7 +114,11 @@ class Ranks:
             arguments,
             data.name,
             lambda reports: judge(
-                reports, ranks=self.ranks, min_accuracy=training.min_accuracy, nodes=self.smoke.nodes
+                reports,
+                ranks=self.ranks,
+                min_accuracy=training.min_accuracy,
+                nodes=self.smoke.nodes,
+                gpus=self.smoke.gpu is not None,
             ),
         )
 
@@ -149,7 +154,7 @@ class Ranks:
         python = str(self.store.layout.prefix(self.env) / "bin" / "python")
         argv = launch_argv(
             smoke.launcher,
-            (python, "-u", program, "--out", str(out), *arguments),
+            (python, "-u", program, "--out", str(out), *(("--gpu",) if smoke.gpu else ()), *arguments),
             nodes=smoke.nodes,
             ranks_per_node=smoke.ranks_per_node,
             cpus=smoke.cpus_per_task,

@@ -27,6 +27,7 @@ __all__ = [
     "check_ranks",
     "check_reports",
     "check_versions",
+    "check_wanted_gpus",
     "figures_of",
     "is_finished",
     "judge",
@@ -170,7 +171,9 @@ class Verdict:
 Report = Mapping[str, Any]
 
 
-def judge(reports: Sequence[Report], *, ranks: int, min_accuracy: float, nodes: int | None = None) -> Verdict:
+def judge(
+    reports: Sequence[Report], *, ranks: int, min_accuracy: float, nodes: int | None = None, gpus: bool = False
+) -> Verdict:
     """Hold the reports of one smoke test against each other.
 
     Args:
@@ -179,19 +182,20 @@ def judge(reports: Sequence[Report], *, ranks: int, min_accuracy: float, nodes: 
         min_accuracy: share of test images, 0..1, that every rank must recognise.
         nodes: how many distinct hosts the ranks must run on, or None to leave the hosts a mere figure. Leave it None
             where all nodes share a host name, as on an emulated cluster.
+        gpus: whether every rank must use a GPU.
     """
     finished = sorted(
         (report for report in reports if is_finished(report)),
         key=lambda report: (_whole(report, "rank", -1), str(report.get("host")), _whole(report, "pid", -1)),
     )
-    checks = [check_reports(reports, ranks)]
+    checks = [*check_wanted_gpus(reports), check_reports(reports, ranks)]
     # Without a single finished report there is no evidence to weigh, and ten more failures would only hide the cause.
     if finished:
         checks.append(check_ranks(finished, ranks))
         if nodes is not None:
             checks.append(check_nodes(finished, nodes))
         checks.append(check_versions(finished))
-        if any(_gpu(report).get("used") for report in finished):
+        if gpus or any(_gpu(report).get("used") for report in finished):
             checks.append(_check_gpus(finished))
         checks += [_check_allreduce(finished), _check_peers(finished), _check_shards(finished)]
         if len(finished) > 1:
@@ -339,6 +343,25 @@ def check_versions(finished: Sequence[Report]) -> Check:
     return Check(name=name, passed=True, message=f"all ranks ran {' and '.join(names)}")
 
 
+def check_wanted_gpus(reports: Sequence[Report]) -> list[Check]:
+    """A failed check where a process that had to use a GPU found none; it comes first, for the others die of it too."""
+    without = [report for report in reports if _gpu(report).get("missing")]
+    if not without:
+        return []
+    lacks = _gpu(without[0])["missing"]
+    return [
+        Check(
+            name="gpus",
+            passed=False,
+            message=f"for want of a GPU, nothing is proved and nothing published: {len(without)} of {len(reports)} "
+            f"processes found none; first of them {_who(without[0])}: "
+            + (_listed(lacks) if isinstance(lacks, list) else _quote(lacks)),
+            hint="run the same command on a node of this arch, in a job that asks for its GPUs (`nvidia-smi -L` lists "
+            "them there); what is built is kept, and the proof is made there",
+        )
+    ]
+
+
 def _check_gpus(finished: Sequence[Report]) -> Check:
     """Where GPUs are used, every rank has one, and no two ranks share one."""
     name = "gpus"
@@ -362,6 +385,19 @@ def _check_gpus(finished: Sequence[Report]) -> Check:
             passed=False,
             message=f"expected one GPU per rank, but {taken[shared[0]]} ranks used the GPU {bus_id} on {host}",
             hint="start at most one rank per GPU, and let each rank see either all GPUs of its node or its own one",
+        )
+    elsewhere = [
+        report
+        for report in finished
+        if "GPU" not in str(_mapping(report, "allreduce").get("device") or "GPU")  # not every program says it
+    ]
+    if elsewhere:
+        return Check(
+            name=name,
+            passed=False,
+            message=f"expected the allreduce to run on the GPU, on {len(elsewhere)} ranks it ran on "
+            f"{_mapping(elsewhere[0], 'allreduce')['device']}; first of them {_who(elsewhere[0])}",
+            hint="Horovod has no kernel for GPUs: see the check `NCCL built in` of the inspection",
         )
     known = "" if sum(taken.values()) == len(finished) else " (which GPU, is not known for all of them)"
     return Check(name=name, passed=True, message=f"{len(finished)} ranks used a GPU each{known}")

@@ -56,6 +56,53 @@ def good_reports(ranks: int) -> Reports:
     ]
 
 
+def with_gpus(reports: Reports) -> Reports:
+    """The same run on GPUs: one each, and the allreduce on them."""
+    for rank, report in enumerate(reports):
+        report["gpu"] = {"visible": 4, "used": f"/physical_device:GPU:{rank}", "bus_id": f"0000:0{rank}:00.0"}
+        report["allreduce"]["device"] = f"/job:localhost/replica:0/task:0/device:GPU:{rank}"
+    return reports
+
+
+def without_gpu(reports: Reports) -> Reports:
+    """Ranks that had to use a GPU on a machine without one, as `smoke/rank.py` reports them."""
+    missing = ["no driver (libcuda.so.1: cannot open shared object file)", "no device files /dev/nvidia0 and so on"]
+    for report in reports:
+        report["gpu"] = {"visible": 0, "used": None, "bus_id": None, "missing": missing}
+        report.update(stage="devices", error=f"RuntimeError: for want of a GPU: {'; '.join(missing)}")
+    return reports
+
+
+def test_a_run_on_gpus_passes_where_they_are_asked_for() -> None:
+    verdict = judge(with_gpus(good_reports(2)), ranks=2, min_accuracy=BAR, gpus=True)
+    assert verdict.passed
+    assert verdict.figures.gpus == 2
+
+
+def test_where_gpus_are_asked_for_and_missing_nothing_is_proved_and_the_evidence_is_told() -> None:
+    verdict = judge(without_gpu(good_reports(2)), ranks=2, min_accuracy=BAR, gpus=True)
+    assert not verdict.passed
+    first = verdict.failures[0]
+    assert first.name == "gpus"
+    assert "for want of a GPU" in first.message
+    assert "no driver (libcuda.so.1" in first.message and "no device files" in first.message
+    assert first.hint and "nvidia-smi -L" in first.hint
+
+
+def test_a_run_on_the_cpu_is_no_proof_where_gpus_are_asked_for() -> None:
+    # A program that was started without `--gpu`, or a rank that lies.
+    assert failed_names(judge(good_reports(2), ranks=2, min_accuracy=BAR, gpus=True)) == ["gpus"]
+    assert judge(good_reports(2), ranks=2, min_accuracy=BAR).passed
+
+
+def test_an_allreduce_on_the_cpu_is_no_proof_of_gpus() -> None:
+    reports = with_gpus(good_reports(2))
+    reports[1]["allreduce"]["device"] = "/job:localhost/replica:0/task:0/device:CPU:0"
+    verdict = judge(reports, ranks=2, min_accuracy=BAR, gpus=True)
+    assert failed_names(verdict) == ["gpus"]
+    assert "device:CPU:0" in verdict.failures[0].message
+
+
 def alone(ranks: int) -> Reports:
     """Reports of processes that did not see each other: each a flawless run of one rank."""
     reports = []

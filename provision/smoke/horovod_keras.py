@@ -25,7 +25,7 @@ import random
 import sys
 import time
 
-from rank import import_libraries, join, run
+from rank import add_gpu_argument, import_libraries, join, run
 
 # Long enough that MPI and NCCL leave their eager paths for rendezvous and segmented ones (4 MiB of float32), which is
 # where a broken fabric set-up shows; the short vector alone would travel inside the first packet.
@@ -51,6 +51,7 @@ def parse_args(argv=None):
     )
     parser.add_argument("--seed", type=int, default=1, help="decides the shards, and with the rank the weights")
     parser.add_argument("--samples", type=int, default=0, help="use only so many training images; 0 means all")
+    add_gpu_argument(parser)
     return parser.parse_args(argv)
 
 
@@ -133,7 +134,8 @@ def known_allreduce(np, hvd, tf, rank, size):
     pattern = np.arange(1, VECTOR_LENGTH + 1, dtype=np.float32)
     mine = (rank + 1) * pattern
     expected = size * (size + 1) // 2 * pattern
-    summed = hvd.allreduce(tf.constant(mine), op=hvd.Sum, name="smoke.sum").numpy()
+    reduced = hvd.allreduce(tf.constant(mine), op=hvd.Sum, name="smoke.sum")
+    summed = reduced.numpy()
     average = hvd.allreduce(tf.constant(mine), op=hvd.Average, name="smoke.average").numpy()
     repeats = LARGE_ELEMENTS // VECTOR_LENGTH
     large = hvd.allreduce(tf.constant(np.tile(mine, repeats)), op=hvd.Sum, name="smoke.large").numpy()
@@ -141,6 +143,7 @@ def known_allreduce(np, hvd, tf, rank, size):
     return {
         "input": mine.tolist(),
         "expected": expected.tolist(),
+        "device": reduced.device,
         "sum": summed.tolist(),
         "expected_average": (expected / size).tolist(),
         "average": average.tolist(),
@@ -181,7 +184,7 @@ def train(args, report):
     np, tf, hvd = import_libraries(report)
     import horovod.tensorflow.keras as hvd_keras
 
-    join(report, tf, hvd)
+    join(report, tf, hvd, args.gpu)
     rank, size = hvd.rank(), hvd.size()
 
     report.stage("allreduce")

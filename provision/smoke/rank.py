@@ -7,6 +7,7 @@ as a whole can be copied to any node and started by hand.
 
 import ctypes
 import faulthandler
+import glob
 import json
 import os
 import platform
@@ -121,8 +122,13 @@ def import_libraries(report):
     return np, tf, hvd
 
 
-def join(report, tf, hvd):
-    """Meet the other ranks, then take the threads and the GPU that are this rank's."""
+def add_gpu_argument(parser):
+    """The option by which the caller says that the proof is one of GPUs."""
+    parser.add_argument("--gpu", action="store_true", help="every rank must use a GPU; without one the proof ends")
+
+
+def join(report, tf, hvd, gpu=False):
+    """Meet the other ranks, then take the threads and the GPU that are this rank's; with `gpu`, it must have one."""
     fields = report.fields
     report.stage("hvd.init")
     hvd.init()
@@ -134,6 +140,9 @@ def join(report, tf, hvd):
     report.stage("devices")
     fields["threads"] = set_threads(tf)
     fields["gpu"] = pin_gpu(tf, hvd.local_rank())
+    if gpu and not fields["gpu"]["used"]:
+        fields["gpu"]["missing"] = why_no_gpu(tf)
+        raise RuntimeError("for want of a GPU: {}".format("; ".join(fields["gpu"]["missing"])))
 
 
 def keras_version(tf):
@@ -194,6 +203,26 @@ def set_threads(tf):
         "inter": tf.config.threading.get_inter_op_parallelism_threads(),
         "intra": tf.config.threading.get_intra_op_parallelism_threads(),
     }
+
+
+def why_no_gpu(tf):
+    """What a machine without a GPU for TensorFlow lacks, a line each: what was looked for, and what was found."""
+    found = []
+    if not tf.test.is_built_with_cuda():
+        found.append("this TensorFlow is built without CUDA")
+    try:
+        code = ctypes.CDLL("libcuda.so.1").cuInit(0)
+        found.append(
+            "the driver is there, and cuInit says {}".format(code) if code else "the driver is there and starts"
+        )
+    except OSError as error:
+        found.append("no driver ({})".format(error))
+    devices = sorted(glob.glob("/dev/nvidia[0-9]*"))
+    found.append("device files: {}".format(" ".join(devices)) if devices else "no device files /dev/nvidia0 and so on")
+    for name in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"):
+        if name in os.environ:
+            found.append("{}={!r}".format(name, os.environ[name]))
+    return found
 
 
 def pin_gpu(tf, local_rank):

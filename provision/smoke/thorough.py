@@ -23,7 +23,7 @@ import tempfile
 import time
 import traceback
 
-from rank import import_libraries, join, keras_version, run
+from rank import add_gpu_argument, import_libraries, join, keras_version, run
 
 FEATURES = 6
 IMAGES = 16  # per rank and step
@@ -51,6 +51,7 @@ def parse_args(argv=None):
     )
     parser.add_argument("--out", required=True, metavar="DIR", help="directory for the reports; best empty")
     parser.add_argument("--seed", type=int, default=1)
+    add_gpu_argument(parser)
     parser.add_argument("--only", action="append", metavar="CHECK", help="run this check alone; may be given again")
     return parser.parse_args(argv)
 
@@ -823,7 +824,7 @@ def prove(args, report):
     np, tf, hvd = import_libraries(report)
     import horovod.tensorflow.keras as hvd_keras
 
-    join(report, tf, hvd)
+    join(report, tf, hvd, args.gpu)
 
     bench = Bench(np, tf, hvd, hvd_keras, args.seed)
     try:
