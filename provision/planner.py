@@ -20,13 +20,14 @@ from provision.horovod import flags as horovod_flags
 from provision.horovod.patches import select_patches
 from provision.knowledge.targets import flags_for
 from provision.model.arch import Arch
-from provision.model.facts import Existing, Facts, MpiFacts
+from provision.model.facts import Existing, Facts, GpuFacts, MpiFacts
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.modulefile import Modulefile
 from provision.model.plan import (
     Action,
     Command,
     Expectation,
+    ExpectedGpu,
     Inspect,
     Operation,
     Plan,
@@ -37,7 +38,7 @@ from provision.model.plan import (
     fingerprint,
 )
 from provision.model.stack import Stack
-from provision.preflight import raise_problems
+from provision.preflight import gpu_problems, raise_problems
 from provision.request import Request
 from provision.threads import module_environ
 from provision.wheelhouse import not_fetched
@@ -56,6 +57,8 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
     raise_problems(facts.problems)
     if facts.python is None or facts.compiler is None or (facts.mpi is None and arch.mpi.provider == "site"):
         raise PlanError("the probes did not find Python, a compiler and MPI, and said no reason")
+    if facts.gpu is None and arch.gpu is not None:
+        raise PlanError("the probes did not find CUDA and NCCL, and said no reason")
     target = facts.cpu.target if arch.target == "native" else arch.target
     arch_name = target if arch.target == "native" else arch.name
     flags = flags_for(target, facts.compiler.family, facts.compiler.version)
@@ -72,9 +75,11 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
             )
     assert horovod is not None and framework is not None  # the loop above raised otherwise
 
-    patches = select_patches(request.patches, stack.framework.version)
+    raise_problems(gpu_problems(request, facts))
+    gpu = facts.gpu if arch.gpu else None
+    patches = select_patches(request.patches, stack.framework.version, gpu=gpu is not None)
     mpi_name = _mpi_name(request, facts.mpi)
-    environ = (*stack.environ, *module_environ(arch), *arch.environ)
+    environ = (*stack.environ, *module_environ(arch), *_gpu_environ(gpu, arch), *arch.environ)
     build_environ = (*([("CC", arch.compiler.cc)] if arch.compiler.cc != "gcc" else []), *arch.build_environ)
     identity = {
         "recipe": RECIPE,
@@ -93,6 +98,7 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         "module": stack.module,
         "module environment": _assignments(environ),
         **({"build environment": _assignments(build_environ)} if build_environ else {}),
+        **_gpu_identity(gpu, arch),
     }
     name, version = stack.module.split("/")
     layout = Layout(PurePosixPath(site.root))
@@ -102,8 +108,10 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
     in_prefix = arch.mpi.provider == "pypi"
     mpicxx = f"{prefix}/bin/{arch.mpi.cxx}" if in_prefix else facts.mpi.cxx if facts.mpi else ""
     libraries = () if in_prefix else facts.mpi.libraries if facts.mpi else ()
-    runpath = horovod_flags.runpath(libraries)
+    runpath = horovod_flags.runpath(libraries, gpu.nccl_library if gpu and gpu.nccl_shared else None)
     flag_environ = horovod_flags.build_environ(cxx=facts.compiler.cxx, arch_flags=flags.flags, patches=len(patches))
+    if gpu and arch.gpu:
+        flag_environ |= horovod_flags.gpu_environ(arch.gpu, gpu)
     flag_environ |= dict(build_environ)
     abi = horovod_abi.abi(
         source=horovod,
@@ -113,8 +121,11 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         mpi=mpi_name,
         environ=flag_environ,
         # The wrapper inside the prefix is the same wheel's in every prefix: its path does not decide the ABI.
-        toolchain=horovod_flags.toolchain_file(f"{arch.mpi.cxx}" if in_prefix else mpicxx, runpath),
+        toolchain=horovod_flags.toolchain_file(
+            f"{arch.mpi.cxx}" if in_prefix else mpicxx, runpath, gpu=gpu is not None
+        ),
         patches=patches,
+        gpu=gpu,
     )
     missing = not_fetched(request.locks, horovod, fetched=existing.fetched, sources=existing.sources)
     installer = Installer(
@@ -141,6 +152,7 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         abi=abi,
         launcher=arch.launcher if site.scheduler.script_on == "service-node" else None,
         node_environ=facts.environ,
+        gpu=gpu,
     )
     modulefile = Modulefile(
         name=name,
@@ -159,6 +171,7 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
             ("mpi", mpi_name.split(";")[0]),
             ("compiler", f"{facts.compiler.family} {facts.compiler.version}"),
             ("built for", f"{arch_name}: {identity['target']}"),
+            *((("gpu", f"{identity['gpu']}, CUDA {gpu.cuda_version}, NCCL {gpu.nccl_version}"),) if gpu else ()),
             ("environment", str(environment)),
         ),
     )
@@ -170,10 +183,26 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         ),
         mpi_libraries=libraries or (f"{prefix}/lib/libmpi.so",),
         allowed=(prefix, *_roots(facts)),
+        gpu=ExpectedGpu(
+            capabilities=arch.gpu.capabilities,
+            cuda_version=gpu.cuda_version,
+            nccl_version=gpu.nccl_version,
+            nccl_library=gpu.nccl_library if gpu.nccl_shared else None,
+        )
+        if gpu and arch.gpu
+        else None,
     )
     smoke = smoke_test(arch, stack, request.smoke_folder, prefix)
     inspect = Inspect(
-        command=recipe.on_node(Command(argv=(recipe.prefix_python, f"{request.smoke_folder}/inspect_env.py"))),
+        command=recipe.on_node(
+            Command(
+                argv=(
+                    *(recipe.prefix_python, f"{request.smoke_folder}/inspect_env.py"),
+                    *(("--gpu",) if gpu else ()),
+                    *(("--cuobjdump", gpu.cuobjdump) if gpu and gpu.cuobjdump else ()),
+                )
+            )
+        ),
         expectation=expectation,
     )
     return Plan(
@@ -202,12 +231,31 @@ def smoke_test(arch: Arch, stack: Stack, smoke_folder: str, prefix: str) -> Smok
         cpus_per_task=arch.job.cpus_per_task,
         timeout_s=arch.smoke.timeout_s,
         training=stack.training,
+        gpu=arch.gpu,
     )
 
 
 def _assignments(environ: Sequence[tuple[str, str]]) -> str:
     """Variables as text."""
     return " ".join(f"{name}={shlex.quote(value)}" for name, value in environ)
+
+
+def _gpu_identity(gpu: GpuFacts | None, arch: Arch) -> dict[str, str]:
+    """What decides a GPU build besides all else; nothing on a CPU arch."""
+    if gpu is None or arch.gpu is None:
+        return {}
+    return {
+        "gpu": f"compute capability {' '.join(arch.gpu.capabilities)}",
+        "cuda": f"{gpu.cuda_version} {gpu.cuda_home}",
+        "nccl": f"{gpu.nccl_version} {gpu.nccl_library}",
+    }
+
+
+def _gpu_environ(gpu: GpuFacts | None, arch: Arch) -> tuple[tuple[str, str], ...]:
+    """Where XLA finds CUDA's device library: it knows /usr/local/cuda alone. What the site's file says goes before."""
+    if gpu is None or "XLA_FLAGS" in dict(arch.environ):
+        return ()
+    return (("XLA_FLAGS", f"--xla_gpu_cuda_data_dir={gpu.cuda_home}"),)
 
 
 def _mpi_name(request: Request, mpi: MpiFacts | None) -> str:
@@ -224,6 +272,8 @@ def _roots(facts: Facts) -> tuple[str, ...]:
         roots += [folder for folder in facts.environ.get(variable, "").split(":") if folder.startswith("/")]
     if facts.mpi:
         roots += [str(PurePosixPath(library).parent) for library in facts.mpi.libraries]
+    if facts.gpu:
+        roots += [facts.gpu.cuda_home, str(PurePosixPath(facts.gpu.nccl_library).parent)]
     return tuple(dict.fromkeys(roots))
 
 
@@ -244,6 +294,7 @@ def _steps(
     if "install" not in receipts:
         receipts = frozenset()
     has_wheel = recipe.abi_key in existing.wheels
+    what_else = "NCCL and its code for each GPU, " if recipe.gpu else ""
     wheel = f"wheels/{recipe.abi_key}"
     table: list[tuple[StepName, str, str, tuple[Operation, ...]]] = [
         (
@@ -269,7 +320,7 @@ def _steps(
         (
             "inspect",
             "what is really in it",
-            "framework and MPI built in, the plan's libmpi, nothing from outside",
+            f"framework and MPI built in, {what_else}the plan's libmpi, nothing from outside",
             (inspect,),
         ),
         ("candidate", "candidate modulefile", "the proof loads what users will load", (WriteCandidate(),)),

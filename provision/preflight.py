@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from provision.errors import PlanError
+from provision.knowledge.cuda import CPU_PACKAGES, cuda_of, same_major
 from provision.knowledge.targets import is_foreign, missing_features
 from provision.model.facts import Facts, Place, Problem
 from provision.model.plan import Plan
@@ -43,6 +44,36 @@ def cpu_problem(request: Request, facts: Facts) -> Problem | None:
         message=f"the CPU of `{facts.host}` cannot run what is built for `{target}`",
         evidence=(*(() if foreign else (f"it lacks: {' '.join(missing)}",)), f"it is: {facts.cpu.target}"),
         hint=hint,
+    )
+
+
+def gpu_problems(request: Request, facts: Facts) -> tuple[Problem, ...]:
+    """Why this framework cannot use the GPUs of the arch with the CUDA that is here; none on a CPU arch."""
+    framework, arch, stack = request.stack.framework, request.arch, request.stack
+    if arch.gpu is None or facts.gpu is None:
+        return ()
+    if framework.package in CPU_PACKAGES:
+        return (
+            Problem(
+                subject="framework",
+                message=f"arch `{arch.name}` has GPUs, and the stack `{stack.name}` installs `{framework.package}`, "
+                "which never uses one",
+                evidence=("a Horovod built for GPUs cannot even be loaded beside it: undefined symbols",),
+                hint=f"`--stack {stack.name}-gpu`, or another stack whose `framework.package` is `tensorflow`",
+            ),
+        )
+    built_with = cuda_of(framework.version)
+    if built_with is None or same_major(built_with, facts.gpu.cuda_version):
+        return ()
+    return (
+        Problem(
+            subject="cuda",
+            message=f"`{framework.package}` {framework.version} is built with CUDA {built_with}, and CUDA here is "
+            f"{facts.gpu.cuda_version}: the major versions must be the same",
+            evidence=(f"CUDA: {facts.gpu.cuda_home}",),
+            hint=f"load a CUDA {built_with.split('.')[0]} module: change `archs.{arch.name}.modules` in "
+            f"`{request.site.origin}`",
+        ),
     )
 
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from provision.backends.installer import Installer
-from provision.horovod.flags import CMAKE_WRAPPER, toolchain_file
+from provision.horovod.flags import CMAKE_WRAPPER, nccl_for_the_linker, toolchain_file
 from provision.horovod.patches import Patch
 from provision.launchers import needed_by_ranks, node_argv
+from provision.model.facts import GpuFacts
 from provision.model.launcher import Launcher
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.lock import Lock, Pin
@@ -49,6 +50,7 @@ class Recipe:
     patches: tuple[Patch, ...]
     abi_key: str
     abi: Mapping[str, object]
+    gpu: GpuFacts | None = None
     launcher: Launcher | None = None
     """What starts a program on the arch's CPU, where the job's script runs on another; None: it is the arch's."""
     node_environ: Mapping[str, str] = field(default_factory=dict)
@@ -121,11 +123,21 @@ def compile_wheel(recipe: Recipe) -> tuple[Operation, ...]:
         "CMAKE_BUILD_PARALLEL_LEVEL": str(recipe.cores),
         "TMPDIR": str(build / "tmp"),
     }
+    nccl: tuple[Operation, ...] = ()
+    if recipe.gpu and recipe.gpu.nccl_shared:
+        environ["HOROVOD_NCCL_LIB"] = str(build / "nccl")
+        nccl = (WriteFile(path=str(build / "nccl" / "libnccl.so"), text=nccl_for_the_linker(recipe.gpu)),)
+    elif recipe.gpu:
+        environ["HOROVOD_NCCL_LIB"] = str(PurePosixPath(recipe.gpu.nccl_library).parent)
     return (
         Remove(path=str(build)),
         WriteFile(path=str(requirements), text=recipe.horovod.text),
         WriteFile(path=str(build / "build.txt"), text=recipe.build_lock.without("horovod")),
-        WriteFile(path=str(build / "toolchain.cmake"), text=toolchain_file(recipe.mpicxx, recipe.runpath)),
+        WriteFile(
+            path=str(build / "toolchain.cmake"),
+            text=toolchain_file(recipe.mpicxx, recipe.runpath, gpu=recipe.gpu is not None),
+        ),
+        *nccl,
         WriteFile(path=str(build / "cmake"), text=CMAKE_WRAPPER, executable=True),
         WriteFile(path=str(build / "tmp" / "README"), text="where pip and the compilers put what is temporary\n"),
         FetchSource(

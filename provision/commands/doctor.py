@@ -161,7 +161,7 @@ def _arch(target: Target) -> list[Finding]:
     from pathlib import Path
 
     from provision.knowledge.data import choose_data
-    from provision.preflight import cpu_problem
+    from provision.preflight import cpu_problem, gpu_problems
 
     arch, facts = target.arch, target.observe()
     group = f"arch {arch.name}"
@@ -170,6 +170,7 @@ def _arch(target: Target) -> list[Finding]:
     try:
         request = target.request(facts)
         findings.append(Finding(group=group, state="good", message=f"lock `{request.lock.path}` fits its input"))
+        findings += [_of(group, one) for one in gpu_problems(request, facts)]
         problem = cpu_problem(request, facts)
         if problem:
             # On a login node of another kind this is as it should be; on the node it stops the build.
@@ -198,6 +199,9 @@ def _found(facts: Facts) -> list[str]:
         lines.append(f"{facts.compiler.family} {facts.compiler.version} (`{facts.compiler.cxx}`)")
     if facts.mpi:
         lines.append(f"{facts.mpi.family} {facts.mpi.version} (`{facts.mpi.cxx}`)")
+    if facts.gpu:
+        lines.append(f"CUDA {facts.gpu.cuda_version} (`{facts.gpu.cuda_home}`)")
+        lines.append(f"NCCL {facts.gpu.nccl_version} (`{facts.gpu.nccl_library}`)")
     lines.append(
         f"packages are installed by uv (`{facts.uv}`)" if facts.uv else "packages are installed by pip: no uv here"
     )

@@ -44,8 +44,8 @@ def plan_lines(plan: object, *, commands: bool) -> list[str]:
         f"module       {plan.modulefile.name}/{plan.modulefile.version}",
         *(
             f"{name:<12} {plan.identity[name]}"
-            for name in ("target", "modules", "python", "compiler", "mpi")
-            if plan.identity[name]
+            for name in ("target", "modules", "python", "compiler", "mpi", "gpu", "cuda", "nccl")
+            if plan.identity.get(name)
         ),
         "",
     ]

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from provision.horovod.patches import Patch
+from provision.model.facts import GpuFacts
 from provision.model.lock import Pin
 
 
@@ -20,6 +21,7 @@ def abi(
     environ: Mapping[str, str],
     toolchain: str,
     patches: Sequence[Patch],
+    gpu: GpuFacts | None = None,
 ) -> dict[str, object]:
     """What decides a wheel's ABI, as data: kept beside the wheel, and hashed for its key.
 
@@ -34,6 +36,8 @@ def abi(
         "environ": dict(sorted(environ.items())),
         "toolchain": toolchain,
         "patches": [f"{patch.name} sha256:{patch.sha256}" for patch in patches],
+        # The capabilities and how NCCL is linked are in `environ`.
+        **({"cuda": gpu.cuda_version, "nccl": f"{gpu.nccl_version} {gpu.nccl_library}"} if gpu else {}),
     }
 
 

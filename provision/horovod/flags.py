@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import os.path
 
+from provision.model.facts import GpuFacts
+from provision.model.gpu import Gpu
+
 
 def build_environ(*, cxx: str, arch_flags: str, patches: int = 0) -> dict[str, str]:
-    """The environment variables that configure a CPU build with TensorFlow and MPI, and with nothing else.
+    """The environment variables that configure a build with TensorFlow and MPI, and with nothing else.
 
     `cxx` is a path. Without `HOROVOD_WITH_MPI` and `HOROVOD_WITH_TENSORFLOW` a build that cannot find
     them succeeds without them. Gloo stays out: it brings the launcher's unauthenticated network service
@@ -29,12 +32,35 @@ def build_environ(*, cxx: str, arch_flags: str, patches: int = 0) -> dict[str, s
     }
 
 
+def gpu_environ(gpu: Gpu, facts: GpuFacts) -> dict[str, str]:
+    """The variables of a build whose GPU operations go through NCCL; what is on the CPU still goes through MPI.
+
+    Horovod links a static NCCL where nothing is said, and builds device code for all that nvcc knows.
+    """
+    return {
+        "HOROVOD_GPU": "CUDA",
+        "HOROVOD_GPU_OPERATIONS": "NCCL",
+        "HOROVOD_CUDA_HOME": facts.cuda_home,
+        "HOROVOD_NCCL_HOME": facts.nccl_home,
+        "HOROVOD_NCCL_LINK": gpu.nccl_link,
+        "HOROVOD_BUILD_CUDA_CC_LIST": ",".join(gpu.capabilities),
+    }
+
+
+def nccl_for_the_linker(facts: GpuFacts) -> str:
+    """The text of a `libnccl.so` (a linker script) that stands for the library which programs load.
+
+    A wheel of NCCL has `libnccl.so.2` alone, and CMake looks for `libnccl.so`; the site's folder is not ours to add to.
+    """
+    return f'INPUT("{facts.nccl_library}")\n'
+
+
 def local_version(version: str, patches: int) -> str:
     """The wheel's version: a source that we changed says so, and by how many patches."""
     return f"{version}+provision.{patches}" if patches else version
 
 
-def toolchain_file(mpicxx: str, runpath: tuple[str, ...]) -> str:
+def toolchain_file(mpicxx: str, runpath: tuple[str, ...], *, gpu: bool = False) -> str:
     """A CMake toolchain file (CMake reads it from `CMAKE_TOOLCHAIN_FILE`).
 
     It leaves out debug information (the library is 1.4 MB instead of 40, and links in a second), names the MPI wrapper,
@@ -47,8 +73,14 @@ def toolchain_file(mpicxx: str, runpath: tuple[str, ...]) -> str:
             f'set(MPI_CXX_COMPILER "{mpicxx}" CACHE FILEPATH "" FORCE)\n',
             "set(MPI_CXX_SKIP_MPICXX ON)\n",
             # A CPU build, also where a CUDA toolkit lies about: Horovod looks for one and would compile with it.
-            'set(CMAKE_CUDA_COMPILER "" CACHE FILEPATH "" FORCE)\n',
-            "set(CMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit ON)\n",
+            *(
+                ()
+                if gpu
+                else (
+                    'set(CMAKE_CUDA_COMPILER "" CACHE FILEPATH "" FORCE)\n',
+                    "set(CMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit ON)\n",
+                )
+            ),
             "set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)\n",
             f'set(CMAKE_INSTALL_RPATH "{";".join(runpath)}")\n',
         )
@@ -71,7 +103,9 @@ RUNPATH_TENSORFLOW = ("$ORIGIN/../../tensorflow",)
 RUNPATH_PREFIX = ("$ORIGIN/../../../..",)
 
 
-def runpath(mpi_libraries: tuple[str, ...]) -> tuple[str, ...]:
-    """Where the built library looks for others: TensorFlow beside it, then MPI in the prefix or where the site has it."""
+def runpath(mpi_libraries: tuple[str, ...], nccl_library: str | None = None) -> tuple[str, ...]:
+    """Where the built library looks for others: TensorFlow beside it, then MPI in the prefix or where the site has it,
+    then the site's NCCL where a shared one is linked."""
     folders = dict.fromkeys(os.path.dirname(library) for library in mpi_libraries)
-    return RUNPATH_TENSORFLOW + (tuple(folders) or RUNPATH_PREFIX)
+    nccl = (os.path.dirname(nccl_library),) if nccl_library else ()
+    return RUNPATH_TENSORFLOW + (tuple(folders) or RUNPATH_PREFIX) + nccl

@@ -1,0 +1,144 @@
+"""Plans for archs with GPUs: flags, what decides them, and what is refused before anything is built."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+
+from golden_files import GPU_FACTS, Golden, facts_of, gpu_request, gpu_site, local_site, request_for
+from provision.errors import PlanError
+from provision.knowledge.cuda import cuda_of
+from provision.model.facts import Existing, GpuFacts
+from provision.model.plan import Command, Inspect, Plan, SmokeTest, Unpack, WriteFile, differences
+from provision.planner import make_plan
+from provision.preflight import gpu_problems
+from provision.request import Request
+
+
+def gpu_plan(gpu: GpuFacts = GPU_FACTS, request: Request | None = None) -> Plan:
+    """The plan of the machine with GPUs."""
+    request = request or gpu_request(gpu_site())
+    return make_plan(request, facts_of(request.site, gpu=gpu), Existing())
+
+
+def operations(plan: Plan, name: str) -> tuple[Any, ...]:
+    """The operations of the step called `name`."""
+    return next(step.operations for step in plan.steps if step.name == name)
+
+
+def compile_environ(plan: Plan) -> dict[str, str]:
+    """The variables that Horovod is compiled with."""
+    commands = [one for one in operations(plan, "compile") if isinstance(one, Command) and one.environ]
+    return dict(commands[-1].environ)
+
+
+# The plan
+
+
+def test_the_plan_of_a_machine_with_gpus_is_the_golden_one(golden: Golden) -> None:
+    golden("gpu/plan.json", json.dumps(gpu_plan().to_dict(), indent=1) + "\n")
+
+
+def test_horovod_is_built_with_nccl_on_gpus_and_mpi_on_cpus() -> None:
+    environ = compile_environ(gpu_plan())
+    assert environ["HOROVOD_GPU_OPERATIONS"] == "NCCL"
+    assert environ["HOROVOD_CPU_OPERATIONS"] == "MPI"
+    assert environ["HOROVOD_CUDA_HOME"] == "/site/cuda"
+    assert environ["HOROVOD_NCCL_HOME"] == "/site/nccl"
+    assert environ["HOROVOD_NCCL_LINK"] == "SHARED"
+    assert environ["HOROVOD_BUILD_CUDA_CC_LIST"] == "80,90"
+
+
+def test_the_linker_finds_nccl_in_the_build_folder_and_programs_find_the_sites() -> None:
+    plan = gpu_plan()
+    written = {one.path.rsplit("/", 1)[1]: one for one in operations(plan, "compile") if isinstance(one, WriteFile)}
+    assert written["libnccl.so"].text == 'INPUT("/site/nccl/lib/libnccl.so.2")\n'
+    assert compile_environ(plan)["HOROVOD_NCCL_LIB"] == written["libnccl.so"].path.rsplit("/", 1)[0]
+    assert written["libnccl.so"].path.startswith("/site/root/build/")
+    toolchain = written["toolchain.cmake"].text
+    assert ';/site/nccl/lib")' in toolchain
+    assert "CMAKE_CUDA_COMPILER" not in toolchain and "DISABLE_FIND_PACKAGE_CUDAToolkit" not in toolchain
+
+
+def test_a_static_nccl_is_linked_from_the_sites_folder_and_is_not_looked_for_at_run_time() -> None:
+    static = dataclasses.replace(GPU_FACTS, nccl_library="/site/nccl/lib/libnccl_static.a")
+    plan = gpu_plan(static, gpu_request(gpu_site(nccl_link="STATIC")))
+    assert compile_environ(plan)["HOROVOD_NCCL_LIB"] == "/site/nccl/lib"
+    assert compile_environ(plan)["HOROVOD_NCCL_LINK"] == "STATIC"
+    written = {
+        one.path.rsplit("/", 1)[1]: one.text for one in operations(plan, "compile") if isinstance(one, WriteFile)
+    }
+    assert "libnccl.so" not in written
+    assert "/site/nccl" not in written["toolchain.cmake"]
+    (inspect,) = [one for one in operations(plan, "inspect") if isinstance(one, Inspect)]
+    assert inspect.expectation.gpu is not None and inspect.expectation.gpu.nccl_library is None
+
+
+def test_a_patch_for_gpus_is_in_the_plan_for_gpus_alone() -> None:
+    (unpack,) = [one for one in operations(gpu_plan(), "compile") if isinstance(one, Unpack)]
+    assert [one.name for one in unpack.patches] == ["0001-all.patch", "0003-gpus.patch"]
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ({"cuda_version": "12.5.40"}, "cuda"),
+        ({"cuda_home": "/opt/cuda"}, "cuda"),
+        ({"nccl_version": "2.23.4"}, "nccl"),
+        ({"nccl_library": "/opt/nccl/lib/libnccl.so.2"}, "nccl"),
+    ],
+)
+def test_cuda_and_nccl_decide_the_environment_and_its_wheel(change: dict[str, str], key: str) -> None:
+    one, two = gpu_plan(), gpu_plan(dataclasses.replace(GPU_FACTS, **change))
+    assert one.environment != two.environment
+    assert one.abi_key != two.abi_key
+    assert any(line.startswith(f"{key}: planned ") for line in differences(one.identity, two.identity))
+
+
+def test_capabilities_decide_the_environment_and_its_wheel_and_the_number_of_gpus_does_not() -> None:
+    plan = gpu_plan()
+    other = gpu_plan(request=gpu_request(gpu_site(capabilities=["80"])))
+    assert (plan.environment, plan.abi_key) != (other.environment, other.abi_key)
+    assert plan.environment == gpu_plan(request=gpu_request(gpu_site(per_node=8, model="a100-80"))).environment
+
+
+def test_the_module_tells_xla_where_cuda_is_unless_the_site_does() -> None:
+    assert ("XLA_FLAGS", "--xla_gpu_cuda_data_dir=/site/cuda") in gpu_plan().modulefile.environ
+    request = gpu_request(gpu_site())
+    arch = dataclasses.replace(request.arch, environ=(("XLA_FLAGS", "--own"),))
+    own = gpu_plan(request=dataclasses.replace(request, arch=arch)).modulefile.environ
+    assert [value for name, value in own if name == "XLA_FLAGS"] == ["--own"]
+
+
+def test_the_proof_of_an_arch_with_gpus_asks_for_them() -> None:
+    (smoke,) = [one for one in operations(gpu_plan(), "smoke") if isinstance(one, SmokeTest)]
+    assert smoke.gpu is not None
+    cpu = make_plan(request_for(local_site()), facts_of(local_site()), Existing())
+    (smoke,) = [one for one in operations(cpu, "smoke") if isinstance(one, SmokeTest)]
+    assert smoke.gpu is None
+
+
+def test_a_framework_without_gpus_is_refused_on_an_arch_with_them() -> None:
+    with pytest.raises(PlanError, match="installs `tensorflow-cpu`, which never uses one") as told:
+        gpu_plan(request=request_for(gpu_site()))
+    assert told.value.hint and "`tensorflow`" in told.value.hint
+
+
+def test_a_cuda_of_another_major_version_is_refused_and_one_of_the_same_is_not() -> None:
+    thirteen = dataclasses.replace(GPU_FACTS, cuda_version="13.0.88")
+    with pytest.raises(PlanError, match=r"2\.15\.1 is built with CUDA 12\.2, and CUDA here is 13\.0\.88") as told:
+        gpu_plan(thirteen)
+    assert told.value.hint and "CUDA 12 module" in told.value.hint
+    assert gpu_plan(dataclasses.replace(GPU_FACTS, cuda_version="12.9.86")).steps
+
+
+def test_a_version_of_tensorflow_that_nobody_knows_is_not_refused() -> None:
+    assert cuda_of("2.99.0") is None
+    request = gpu_request(gpu_site())
+    framework = dataclasses.replace(request.stack.framework, version="2.99.0")
+    request = dataclasses.replace(request, stack=dataclasses.replace(request.stack, framework=framework))
+    facts = facts_of(request.site, gpu=dataclasses.replace(GPU_FACTS, cuda_version="99.0"))
+    assert gpu_problems(request, facts) == ()
