@@ -29,6 +29,7 @@ VERBS = (
     ("plan", "every step of a build, why, and what it would reuse; touches nothing"),
     ("build", "build an environment, prove it, publish its module"),
     ("test", "prove a published environment again"),
+    ("verify", "whether what this shell has loaded is what was proved"),
     ("job", "write a build job's script, or follow a job"),
     ("list", "the environments of a site"),
     ("show", "the story of one environment"),

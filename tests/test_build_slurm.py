@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -142,6 +143,8 @@ def test_load_help_and_unload_in_both_module_systems(
         echo "loaded: $LOADEDMODULES"
         echo "python: $(command -v python)"
         echo "environ: $OMP_NUM_THREADS $PYTHONNOUSERSITE $PROVISION_ENVIRONMENT"
+        {sys.executable} -m provision verify --loaded && echo verified
+        OMP_NUM_THREADS=7 {sys.executable} -m provision verify --loaded || echo "differs: $?"
         module help {MODULE} 2>&1
         module unload {MODULE}
         echo "left: ${{LOADEDMODULES:-}}"
@@ -153,6 +156,8 @@ def test_load_help_and_unload_in_both_module_systems(
     assert set(done.stdout.split("loaded: ")[1].splitlines()[0].split(":")) == {*cluster_modules(cluster), MODULE}
     assert f"python: {cluster.tool.root}/envs/{arch}/tensorflow/2.15.1-" in done.stdout
     assert f"environ: {threads} 1 {arch}/tensorflow/2.15.1-" in done.stdout
+    assert "4 modules as in the proof" in done.stdout and "verified" in done.stdout
+    assert f"OMP_NUM_THREADS is '7', was '{threads}'" in done.stdout and "differs: 1" in done.stdout
     assert "2 ranks on 2 nodes trained digits" in done.stdout
     assert "left: \n" in done.stdout
     assert "nothing-left" in done.stdout

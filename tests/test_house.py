@@ -38,6 +38,7 @@ PURE_FILES = (
     "request.py",
     "verdict.py",
     "wheelhouse.py",
+    "loaded.py",
     "numerical_verdict.py",
     "inspection.py",
     "launchers.py",

@@ -1,0 +1,55 @@
+"""`provision verify --loaded`: whether this shell is what the loaded environment was proved in. For users and job scripts."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+from pathlib import Path
+
+from provision.commands import Outcome
+from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to verify."""
+    parser.add_argument(
+        "--loaded",
+        action="store_true",
+        required=True,
+        help="the module that this shell has loaded, against the record of its build and proof",
+    )
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Compare; exit 1 where something differs."""
+    from provision.files import read_json
+    from provision.loaded import judge_loaded
+
+    name, prefix = os.environ.get("PROVISION_ENVIRONMENT"), os.environ.get("VIRTUAL_ENV")
+    if not name or not prefix:
+        raise ConfigError(
+            "no module of provision is loaded in this shell",
+            evidence=[f"LOADEDMODULES: {os.environ.get('LOADEDMODULES') or 'nothing'}"],
+            hint="`module load tensorflow/VERSION`, then this command; `provision list` names them",
+        )
+    path = Path(prefix) / ".provision" / "record.json"
+    record = read_json(path)
+    if record is None or record.get("environment") != name:
+        raise ConfigError(
+            f"`{path}` is not the record of {name}",
+            evidence=["the environment is gone, or another one was activated over it"],
+            hint="load the module in a new shell",
+        )
+    checks = judge_loaded(record, os.environ, shutil.which("python"))
+    wrong = [check for check in checks if not check.passed]
+    lines = [f"environment  {name}"]
+    for check in checks:
+        lines.append(f"{'✓' if check.passed else '✗'} {check.name}: {check.message}")
+        if check.hint and not check.passed:
+            lines.append(f"    hint: {check.hint}")
+    return Outcome(
+        text="\n".join(lines),
+        result={"environment": name, "checks": [check.to_dict() for check in checks]},
+        exit_code=EXIT_FAILED if wrong else EXIT_OK,
+    )

@@ -1,0 +1,79 @@
+"""What a shell has loaded, held against what an environment was built and proved with. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from provision.verdict import Check
+
+
+def judge_loaded(record: Mapping[str, Any], environ: Mapping[str, str], python: str | None) -> tuple[Check, ...]:
+    """Whether this shell is the one that the proof ran in, as far as it decides what runs.
+
+    `record` is the environment's, `environ` the shell's, `python` the interpreter that it would start. The modules are
+    those of the proof (LOADEDMODULES then and now); where the site has no module system there are none to compare.
+    """
+    checks = [_modules(record, environ), _python(record, python), _variables(record, environ), _shadows(environ)]
+    return tuple(checks)
+
+
+def _modules(record: Mapping[str, Any], environ: Mapping[str, str]) -> Check:
+    proved = [str(name) for name in record["verdict"].get("modules") or record["modules"]]
+    loaded = [name for name in environ.get("LOADEDMODULES", "").split(":") if name]
+    by_name = {name.rsplit("/", 1)[0]: name for name in loaded}
+    differing = []
+    for name in proved:
+        if name not in loaded:
+            other = by_name.get(name.rsplit("/", 1)[0])
+            differing.append(f"{name} (loaded: {other})" if other else f"{name} (not loaded)")
+    if differing:
+        return Check(
+            name="modules",
+            passed=False,
+            message=f"not the modules of the proof: {', '.join(differing)}",
+            hint=f"`module purge; module load {record['module']}`",
+        )
+    more = [name for name in loaded if name not in proved]
+    besides = f"; besides them: {', '.join(more)}" if more else ""
+    return Check(name="modules", passed=True, message=f"{len(proved)} modules as in the proof{besides}")
+
+
+def _python(record: Mapping[str, Any], python: str | None) -> Check:
+    wanted = f"{record['prefix']}/bin/python"
+    return Check(
+        name="python",
+        passed=python == wanted,
+        message=f"`python` is {python or 'not on PATH'}"
+        + ("" if python == wanted else f", and the proof's is {wanted}"),
+        hint=None if python == wanted else "`hash -r`; leave conda and other environments, then load the module again",
+    )
+
+
+def _variables(record: Mapping[str, Any], environ: Mapping[str, str]) -> Check:
+    """The module's own variables: a changed OMP_NUM_THREADS is why TensorFlow starts too many threads, or one."""
+    words = shlex.split(record["identity"].get("module environment", ""))
+    wanted = dict(word.split("=", 1) for word in words)
+    changed = [
+        f"{name} is {environ.get(name)!r}, was {value!r}"
+        for name, value in wanted.items()
+        if environ.get(name) != value
+    ]
+    return Check(
+        name="variables",
+        passed=not changed,
+        message="; ".join(changed) if changed else f"{len(wanted)} variables as the module sets them",
+        hint=f"`module load {record['module']}` again, and do not set them after it" if changed else None,
+    )
+
+
+def _shadows(environ: Mapping[str, str]) -> Check:
+    """What comes before the environment's own packages and libraries."""
+    found = [f"{name}={environ[name]}" for name in ("PYTHONPATH", "PYTHONHOME", "LD_PRELOAD") if environ.get(name)]
+    return Check(
+        name="nothing before it",
+        passed=not found,
+        message=f"set, and the proof ran without: {'; '.join(found)}" if found else "nothing comes before its packages",
+        hint=f"`unset {' '.join(word.split('=')[0] for word in found)}`" if found else None,
+    )

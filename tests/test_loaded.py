@@ -1,0 +1,93 @@
+"""A shell against the record of the environment that it loaded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from provision.cli import main
+from provision.loaded import judge_loaded
+
+PREFIX = "/site/root/envs/knl/tensorflow/2.15.1-0123456789"
+MODULES = ["gcc/12.2.0", "mpich/4.0.2", "tensorflow/2.15.1"]
+RECORD: dict[str, Any] = {
+    "environment": "knl/tensorflow/2.15.1-0123456789",
+    "module": "tensorflow/2.15.1",
+    "prefix": PREFIX,
+    "modules": MODULES[:2],
+    "identity": {"module environment": "OMP_NUM_THREADS=68 KMP_AFFINITY='granularity=fine,compact,1,0' NOTE='a b'"},
+    "verdict": {"modules": MODULES},
+}
+SHELL = {
+    "LOADEDMODULES": ":".join(MODULES),
+    "OMP_NUM_THREADS": "68",
+    "KMP_AFFINITY": "granularity=fine,compact,1,0",
+    "NOTE": "a b",
+}
+
+
+def failed(environ: dict[str, str], python: str | None = f"{PREFIX}/bin/python") -> dict[str, str]:
+    """What does not hold, by name; each has its hint."""
+    wrong = [check for check in judge_loaded(RECORD, environ, python) if not check.passed]
+    assert all(check.hint for check in wrong)
+    return {check.name: check.message for check in wrong}
+
+
+def test_the_shell_of_the_proof_passes() -> None:
+    assert failed(SHELL) == {}
+    more = {**SHELL, "LOADEDMODULES": SHELL["LOADEDMODULES"] + ":git/2.4"}
+    assert failed(more) == {}
+    assert "besides them: git/2.4" in judge_loaded(RECORD, more, f"{PREFIX}/bin/python")[0].message
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "told"),
+    [
+        ({"LOADEDMODULES": "gcc/12.2.0:mpich/4.1.0:tensorflow/2.15.1"}, "modules", "mpich/4.0.2 (loaded: mpich/4.1.0)"),
+        ({"LOADEDMODULES": "gcc/12.2.0:tensorflow/2.15.1"}, "modules", "mpich/4.0.2 (not loaded)"),
+        ({"LOADEDMODULES": ""}, "modules", "gcc/12.2.0 (not loaded), mpich/4.0.2 (not loaded)"),
+        ({"OMP_NUM_THREADS": "272"}, "variables", "OMP_NUM_THREADS is '272', was '68'"),
+        ({"PYTHONPATH": "/home/ada/lib"}, "nothing before it", "PYTHONPATH=/home/ada/lib"),
+    ],
+)
+def test_what_differs_is_told_by_name(change: dict[str, str], name: str, told: str) -> None:
+    wrong = failed({**SHELL, **change})
+    assert list(wrong) == [name]
+    assert told in wrong[name]
+
+
+@pytest.mark.parametrize("python", [None, "/home/ada/conda/bin/python"])
+def test_another_python_first_on_path_is_told(python: str | None) -> None:
+    assert list(failed(SHELL, python)) == ["python"]
+
+
+def test_a_variable_that_was_unset_is_told() -> None:
+    assert "NOTE is None, was 'a b'" in failed({k: v for k, v in SHELL.items() if k != "NOTE"})["variables"]
+
+
+def test_a_shell_without_our_module_is_told_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", "--loaded"]) == 2
+    assert "no module of provision is loaded in this shell" in capsys.readouterr().err
+
+
+def test_an_environment_whose_record_is_another_ones_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path))
+    monkeypatch.setenv("PROVISION_ENVIRONMENT", RECORD["environment"])
+    assert main(["verify", "--loaded"]) == 2
+    (tmp_path / ".provision").mkdir()
+    (tmp_path / ".provision" / "record.json").write_text(json.dumps({**RECORD, "environment": "other"}))
+    assert main(["verify", "--loaded"]) == 2
+    assert capsys.readouterr().err.count("is not the record of knl/tensorflow/2.15.1-0123456789") == 2
+    (tmp_path / ".provision" / "record.json").write_text(json.dumps(RECORD))
+    assert main(["verify", "--loaded"]) == 1
+    assert "✗ modules" in capsys.readouterr().out
+
+
+def test_what_to_verify_has_to_be_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify"]) == 2
+    assert "--loaded" in capsys.readouterr().err
