@@ -57,7 +57,7 @@ class BuildJob:
     scheduler: SchedulerName
 
 
-def build_job(request: Request, plan: Plan, store: Store) -> BuildJob:
+def build_job(request: Request, plan: Plan, store: Store, account: str | None = None) -> BuildJob:
     """The script that builds `plan` inside a job of the site's scheduler.
 
     Raises:
@@ -78,7 +78,7 @@ def build_job(request: Request, plan: Plan, store: Store) -> BuildJob:
         command=f"provision job build --site {site.typed} --arch {arch.name}",
         submit=spoken.SUBMIT,
         environment=str(env),
-        directives=spoken.directives(build_batch(site, arch, name, spoken.output_path(jobs, name))),
+        directives=spoken.directives(build_batch(site, arch, name, spoken.output_path(jobs, name), account)),
         umask=site.files.umask,
         cwd=config_here(),
         environ=(*_carried(site.origin), *_reach(site), *job_environ(arch, arch.smoke.ranks_per_node)),

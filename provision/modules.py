@@ -125,6 +125,11 @@ RESET = {
 }
 
 
+def reset_lines(system: ModuleSystem) -> list[str]:
+    """Bash that starts from nothing, as the site has it."""
+    return [*RESET[system.reset]]
+
+
 def unload_lines(system: ModuleSystem, modules: Sequence[str]) -> list[str]:
     """Bash that takes modules away, sticky ones too; one that is not loaded is no fault."""
     force = " --force" if system.name == "lmod" else ""
@@ -150,7 +155,7 @@ def load_script(
         "set -eo pipefail",  # init files of both systems use unset variables
         QUIET,
         f"source {shlex.quote(system.init or '')}",
-        *RESET[system.reset],
+        *reset_lines(system),
         *(f"module use {shlex.quote(path)}" for path in reversed((*extra_path, *system.path))),
     ]
     lines += unload_lines(system, unload)

@@ -32,6 +32,7 @@ def render(template: str, **values: object) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
         autoescape=False,
+        loader=jinja2.FunctionLoader(shipped.read),  # for what templates extend
     )
     environment.filters.update(lua=quote_lua, tcl=quote_tcl, sh=shlex.quote)
     return environment.from_string(shipped.read(template)).render(**values)

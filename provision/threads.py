@@ -24,7 +24,7 @@ class RankThreads:
     intra: int
 
 
-def rank_threads(arch: Arch, parts: int) -> RankThreads | None:
+def rank_threads(arch: Arch, parts: float) -> RankThreads | None:
     """The threads of a rank that has one of `parts` equal parts of a node; None where the site's file says nothing.
 
     What the file says is for one rank that has the whole node. Where it leaves `inter` out, that is one a socket, as far
@@ -36,7 +36,11 @@ def rank_threads(arch: Arch, parts: int) -> RankThreads | None:
     omp = said.omp or said.intra or (node.cores if node else 0)
     intra = said.intra or omp
     inter = said.inter or (min(node.sockets, node.threads // intra) if node else 1)
-    return RankThreads(omp=max(1, omp // parts), inter=max(1, inter // parts), intra=max(1, intra // parts))
+    return RankThreads(omp=_share(omp, parts), inter=_share(inter, parts), intra=_share(intra, parts))
+
+
+def _share(threads: int, parts: float) -> int:
+    return max(1, int(threads / parts))
 
 
 def too_many(node: Node, ranks_per_node: int, inter: int, intra: int) -> str | None:
@@ -49,7 +53,7 @@ def too_many(node: Node, ranks_per_node: int, inter: int, intra: int) -> str | N
     )
 
 
-def job_environ(arch: Arch, parts: int) -> tuple[tuple[str, str], ...]:
+def job_environ(arch: Arch, parts: float) -> tuple[tuple[str, str], ...]:
     """What a job sets for ranks with one of `parts` parts of a node each: TensorFlow's pools, which nobody else does, and
     OpenMP's where the site leaves them to the job."""
     threads = rank_threads(arch, parts)

@@ -45,6 +45,8 @@ PURE_FILES = (
     "limits.py",
     "modules.py",
     "threads.py",
+    "user_job.py",
+    "user_script.py",
 )
 PURE = {name: path for name, path in OURS.items() if name.startswith(PURE_FOLDERS) or name in PURE_FILES}
 # Rooms of knowledge that read their own files: the table of failures, and data sets where they may be.

@@ -53,6 +53,11 @@ def test_threads_follow_the_shape_of_the_node(shape: dict[str, int], ranks: int,
     assert too_many(node(shape), ranks, expected.inter, expected.intra) is None
 
 
+def test_a_rank_that_has_two_thirds_of_a_node_has_two_thirds_of_its_threads() -> None:
+    found = rank_threads(arch(node={"sockets": 2, "cores": 48}), 48 / 32)
+    assert found == RankThreads(omp=32, inter=1, intra=32)
+
+
 def test_theta_gives_62_to_a_rank_and_its_job_says_so() -> None:
     theta = arch(node=THETA_KNL, threads={"owner": "job", "omp": 62, "environ": {"KMP_BLOCKTIME": 0}})
     assert job_environ(theta, 1) == (

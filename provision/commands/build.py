@@ -31,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with --submit: print the job id and leave; else: fail where another builds the same",
     )
+    parser.add_argument("--account", help="with --submit: who pays, where the site's file does not say")
     parser.add_argument(
         "--plan", metavar="FILE", help="hold this plan (`-`: stdin) against what is here, and stop where it differs"
     )
@@ -159,7 +160,7 @@ def _submit(args: argparse.Namespace) -> Outcome:
         return _outcome(target, plan, "nothing to do: built, proved and published")
     raise_problems((*place_problems(facts.place, installed=is_installed(plan)), *network_problems(request, plan)))
     _refuse_second(target, plan, args.site)
-    job = build_job(request, plan, target.store)
+    job = build_job(request, plan, target.store, account=args.account)
     _refuse_queued(job, plan, args.site)
     show_plan(plan)
     number = submit(job, target.store)

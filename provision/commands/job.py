@@ -1,40 +1,136 @@
-"""`provision job`: a build job's script on stdout (`build`), or a job followed to its end (`follow`)."""
+"""`provision job`: a job's script on stdout (a build's, or a user's), a job followed to its end, or a script checked.
+
+A user's job is one of `single`, `mirrored`, `multiworker` and `horovod`; `build` and `follow` are the admin's.
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
+import shlex
+from pathlib import Path
 
-from provision.commands import Outcome, add_target, read_store, read_target
-from provision.console import listener
+from provision.commands import Outcome, add_target, make_target, read_store, read_target
+from provision.console import listener, say
 from provision.errors import ConfigError
+
+ADMIN = ("build", "follow")
+KINDS = ("single", "mirrored", "multiworker", "horovod")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The kind of job, and what it is about."""
-    parser.add_argument("kind", choices=("build", "follow"))
+    parser.add_argument("kind", choices=(*ADMIN, *KINDS), help="a build's job, following one, or a user's")
     parser.add_argument("job", nargs="?", help="with follow: the job's id")
     add_target(parser)
+    parser.add_argument("--account", help="who pays, where the site's file does not say")
+    user = parser.add_argument_group("a user's job", "what is left out is by the site's file")
+    user.add_argument("--script", metavar="FILE", help="the training script (default: train.py where it is submitted)")
+    user.add_argument("--arguments", metavar="TEXT", default="", help="the script's own arguments, quoted as one word")
+    user.add_argument("--nodes", type=int)
+    user.add_argument("--gpus", type=int, help="GPUs on each node")
+    user.add_argument("--no-gpu", action="store_true", help="CPUs only, for a quick start in the queue")
+    user.add_argument("--ranks-per-node", type=int)
+    user.add_argument("--cpus", type=int, help="CPUs of each rank")
+    user.add_argument("--runtime", choices=("venv", "modules", "container"), help="how TensorFlow is run")
+    user.add_argument("--module", help="the module of our environment (default: the stack's)")
+    user.add_argument("--venv", metavar="DIR", help="a virtual environment of yours, on top of the modules")
+    user.add_argument("--image", help="with --runtime container: another image")
+    user.add_argument("--time", help="HH:MM:SS")
+    user.add_argument("--queue", help="the partition, queue or QOS")
+    user.add_argument("--data", metavar="PATH", help="the data; the job stops where they are not there")
+    user.add_argument("--resume-from", metavar="JOBID", help="go on from the checkpoints of this job")
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Write the script, or follow."""
-    return _follow(args) if args.kind == "follow" else _build(args)
+    if args.kind == "follow":
+        return _follow(args)
+    if args.job:
+        raise ConfigError(f"`job {args.kind}` takes no job id, and was given `{args.job}`")
+    return _build(args) if args.kind == "build" else _user(args)
 
 
 def _build(args: argparse.Namespace) -> Outcome:
     from provision.job import build_job
     from provision.planner import make_plan
 
-    if args.job:
-        raise ConfigError(f"`job build` takes no job id, and was given `{args.job}`")
     target = read_target(args)
     facts = target.observe()
     request = target.request(facts)
     plan = make_plan(request, facts, target.store.existing())
-    job = build_job(request, plan, target.store)
+    job = build_job(request, plan, target.store, account=args.account)
     # sbatch does not make the folder of a job's output, and a job without one vanishes without a word.
     target.store.make_jobs()
     return Outcome(text=job.text, result={"name": job.name, "script": job.text, "environment": str(plan.environment)})
+
+
+def _user(args: argparse.Namespace) -> Outcome:
+    from provision import shipped
+    from provision.render_job import render_user_job
+    from provision.user_job import UserJob
+
+    for option, number in (("nodes", args.nodes), ("gpus", args.gpus), ("cpus", args.cpus)):
+        if number is not None and number < 1:
+            raise ConfigError(f"`--{option} {number}` must be at least 1", hint=f"`--{option} 1`, or leave it out")
+    if args.ranks_per_node is not None and args.ranks_per_node < 1:
+        raise ConfigError(f"`--ranks-per-node {args.ranks_per_node}` must be at least 1", hint="`--ranks-per-node 1`")
+    if args.script is not None and not Path(args.script).is_file():
+        raise ConfigError(
+            f"there is no training script `{args.script}`",
+            evidence=[f"looked for: {os.path.abspath(args.script)}"],
+            hint=f"`ls {shlex.quote(os.path.dirname(args.script) or '.')}`, then `--script FILE`",
+        )
+    try:
+        arguments = tuple(shlex.split(args.arguments))
+    except ValueError as error:
+        raise ConfigError(
+            f"`--arguments` cannot be split into words: {error}", hint="`--arguments '--epochs 3'`"
+        ) from error
+    target = make_target(shipped.load_site(args.site), args.arch, args.stack)
+    module = args.module or target.stack.module
+    kind = "lua" if target.site.modules.name == "lmod" else "tcl"
+    modules = target.store.layout.modules(target.arch.name)
+    job = UserJob(
+        kind=args.kind,
+        site=target.site,
+        arch=target.arch,
+        command=_command(args),
+        module=module,
+        modulepath=str(modules / kind),
+        script=os.path.abspath(args.script) if args.script else "train.py",
+        arguments=arguments,
+        nodes=args.nodes,
+        gpus=args.gpus,
+        ranks_per_node=args.ranks_per_node,
+        cpus=args.cpus,
+        use_gpu=not args.no_gpu,
+        runtime=args.runtime,
+        image=args.image,
+        venv=os.path.abspath(args.venv) if args.venv else None,
+        time=args.time,
+        account=args.account,
+        queue=args.queue,
+        data=os.path.abspath(args.data) if args.data else None,
+        resume=args.resume_from,
+    )
+    text = render_user_job(job)
+    if f"module load {module}" in text and f"{target.arch.name}/{module}" not in target.store.pointers():
+        say(f"note: `{module}` is not published below `{modules}` yet; `provision build` does that")
+    return Outcome(
+        text=text, result={"kind": args.kind, "site": target.site.name, "arch": target.arch.name, "script": text}
+    )
+
+
+def _command(args: argparse.Namespace) -> str:
+    """The command line again, for the script to say how it was made."""
+    words = ["provision", "job", args.kind, "--site", args.site]
+    for name, value in vars(args).items():
+        if name in ("kind", "job", "site", "json") or value is None or value is False or value == "":
+            continue
+        option = f"--{name.replace('_', '-')}"
+        words += [option] if value is True else [option, str(value)]
+    return shlex.join(words)
 
 
 def _follow(args: argparse.Namespace) -> Outcome:

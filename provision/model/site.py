@@ -23,8 +23,8 @@ from provision.model.strategy import Strategy, StrategyName, read_strategies
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
     """One cluster. `root` is where everything is built; `origin` is the file that says all this, `typed` what
-    names it on a command line. `retired` is the date since which there is no such cluster. `runtimes` are the ways to run
-    TensorFlow there, the usual one first: our environment, the site's own modules, a container.
+    names it on a command line. `retired` is the date since which there is no such cluster. `runtimes` are the ways to
+    run TensorFlow there, the usual one first: our environment, the site's own modules, a container.
     """
 
     name: str

@@ -27,6 +27,8 @@ class Dialect(Protocol):
     """The variable of a job that holds its id."""
     SUBMIT_FOLDER: str
     """The variable of a job that holds the folder it was submitted from."""
+    COMMENTS_BEHIND: bool
+    """Whether a comment may stand behind a directive."""
     STARTS_IN_SUBMIT_FOLDER: bool
 
     def output_path(self, jobs: str, name: str) -> str:

@@ -17,6 +17,7 @@ CANCEL = "qdel"
 QUEUE = 'qstat -u "$USER"'
 JOB_ID = "PBS_JOBID"
 SUBMIT_FOLDER = "PBS_O_WORKDIR"
+COMMENTS_BEHIND = False
 STARTS_IN_SUBMIT_FOLDER = False
 
 # job_state of qstat(1B): the letter, and Slurm's word for it.

@@ -12,6 +12,7 @@ CANCEL = "scancel"
 QUEUE = "squeue --me"
 JOB_ID = "SLURM_JOB_ID"
 SUBMIT_FOLDER = "SLURM_SUBMIT_DIR"
+COMMENTS_BEHIND = True
 STARTS_IN_SUBMIT_FOLDER = True
 
 # Why a job waits, in words, where Slurm's own is not one that everybody knows.

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import sys
 from pathlib import Path
 from typing import Any
 
-import tomllib
-
 from provision.model.site import Site, read_site
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 SITES = Path(__file__).resolve().parents[2] / "sites"
 OURS = ("local", "example-slurm")
@@ -38,6 +43,7 @@ def parsed(name: str) -> dict[str, Any]:
     return tomllib.loads((SITES / f"{name}.toml").read_text(encoding="utf-8"))
 
 
+@functools.cache
 def profile(name: str) -> Site:
     """The site of a profile, whole, below a root that no machine has."""
     data = parsed(name)

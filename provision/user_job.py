@@ -1,0 +1,240 @@
+"""A user's job: what was asked for, to its shape and to what its scheduler is asked for. Pure.
+
+What cannot work is refused here, before anything is printed: two tasks for MirroredStrategy, GPUs where there are none,
+more nodes than a queue takes, an image that sees no GPU.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from provision.errors import ConfigError
+from provision.limits import refuse
+from provision.model.arch import Arch
+from provision.model.batch import Batch
+from provision.model.container import Runtime
+from provision.model.patterns import MODULE, SHELL_PATH, TIME
+from provision.model.site import Site
+from provision.model.strategy import STRATEGIES, StrategyName
+from provision.schedulers import dialect
+
+# The image without a tag, or with one that does not say so, sees no GPU (hub.docker.com/r/tensorflow/tensorflow).
+CPU_IMAGE = re.compile(r"(?:docker://)?(?:docker\.io/)?tensorflow/tensorflow(?::(?P<tag>[^@]*))?(?:@.*)?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserJob:
+    """What somebody asked for. What is None is by the site: nodes, GPUs and ranks of each, time, runtime, module.
+
+    `script` is absolute, or stands in the folder that the job is submitted from; `command` is how the file was made.
+    """
+
+    kind: StrategyName
+    site: Site
+    arch: Arch
+    command: str
+    module: str
+    modulepath: str
+    script: str = "train.py"
+    arguments: tuple[str, ...] = ()
+    nodes: int | None = None
+    gpus: int | None = None
+    ranks_per_node: int | None = None
+    cpus: int | None = None
+    use_gpu: bool = True
+    runtime: Runtime | None = None
+    image: str | None = None
+    venv: str | None = None
+    time: str | None = None
+    account: str | None = None
+    queue: str | None = None
+    data: str | None = None
+    resume: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """Nodes, ranks on each, CPUs of each rank as the scheduler counts them, GPUs on each node."""
+
+    nodes: int
+    ranks_per_node: int
+    cpus_per_rank: int
+    gpus_per_node: int
+    parts: float
+    """Into how many parts like a rank's a node divides: what threads are computed from."""
+
+    @property
+    def ranks(self) -> int:
+        """Ranks in all."""
+        return self.nodes * self.ranks_per_node
+
+
+def shape_of(job: UserJob) -> Shape:
+    """The shape of a job.
+
+    Raises:
+        ConfigError: this kind of job does not have such a shape.
+    """
+    arch, gpu = job.arch, job.arch.gpu if job.use_gpu else None
+    alone = job.kind in ("single", "mirrored")
+    nodes = job.nodes or (1 if alone else arch.smoke.nodes)
+    if job.gpus and not job.use_gpu:
+        raise ConfigError("`--gpus` and `--no-gpu` contradict each other", hint="leave one of them out")
+    if alone and nodes > 1:
+        raise ConfigError(
+            f"a `{job.kind}` job has one node, and `--nodes` is {nodes}",
+            evidence=["MirroredStrategy sees the GPUs of its own node only"] if job.kind == "mirrored" else [],
+            hint="leave `--nodes` out, or `provision job horovod` or `multiworker`",
+        )
+    if alone and (job.ranks_per_node or 1) > 1:
+        raise ConfigError(
+            f"a `{job.kind}` job has one task, and `--ranks-per-node` is {job.ranks_per_node}",
+            evidence=["one process uses all GPUs; a second one would take them too"] if job.kind == "mirrored" else [],
+            hint="leave `--ranks-per-node` out, or `provision job horovod`: one task a GPU",
+        )
+    gpus = job.gpus or (0 if gpu is None else 1 if job.kind == "single" else gpu.per_node)
+    if alone:
+        ranks = 1
+    elif gpus:
+        ranks = job.ranks_per_node or gpus
+        if ranks != gpus:
+            raise ConfigError(
+                f"{ranks} ranks and {gpus} GPUs on each node: `{job.kind}` has one rank for each GPU",
+                hint=f"`--gpus {ranks}`, or leave `--ranks-per-node` out",
+            )
+    else:
+        ranks = job.ranks_per_node or (arch.node.sockets if arch.node else arch.smoke.ranks_per_node)
+    cpus = job.cpus or _cpus(job, ranks, gpus)
+    whole = _cpus_of_node(job)
+    return Shape(
+        nodes=nodes,
+        ranks_per_node=ranks,
+        cpus_per_rank=cpus,
+        gpus_per_node=gpus,
+        parts=max(ranks, whole / cpus) if whole and cpus else ranks,
+    )
+
+
+def _cpus_of_node(job: UserJob) -> int:
+    node = job.arch.node
+    return 0 if node is None else node.threads if job.site.scheduler.cpu == "thread" else node.cores
+
+
+def _cpus(job: UserJob, ranks: int, gpus: int) -> int:
+    """CPUs of a rank: those that belong to its GPUs, or its share of the node."""
+    per_gpu, whole = job.arch.job.cpus_per_task, _cpus_of_node(job)
+    if job.arch.gpu is not None:
+        per_gpu = per_gpu or whole // job.arch.gpu.per_node
+        return per_gpu * max(1, gpus // ranks)
+    return per_gpu or whole // ranks
+
+
+def runtime_of(job: UserJob) -> Runtime:
+    """How TensorFlow is run.
+
+    Raises:
+        ConfigError: the site does not have it so.
+    """
+    site = job.site
+    usable = [one for one in site.runtimes if one != "modules" or job.arch.provided]
+    runtime = job.runtime or (usable or site.runtimes)[0]
+    if runtime not in site.runtimes:
+        raise ConfigError(
+            f"site `{site.name}` does not run TensorFlow by `{runtime}`",
+            evidence=[f"`runtimes` in `{site.origin}`: {', '.join(site.runtimes)}"],
+            hint=f"`--runtime {site.runtimes[0]}`, or describe it in `{site.origin}`",
+        )
+    if runtime == "modules" and not job.arch.provided:
+        raise ConfigError(
+            f"arch `{job.arch.name}` names no modules of the site's own that bring TensorFlow",
+            evidence=[f"`archs.{job.arch.name}.provided` in `{site.origin}` is empty"],
+            hint="`--runtime venv` runs our environment",
+        )
+    if runtime != "container" and job.image:
+        raise ConfigError("`--image` is for `--runtime container`", hint="add `--runtime container`")
+    return runtime
+
+
+def check(job: UserJob) -> None:
+    """Refuse what the site does not have.
+
+    Raises:
+        ConfigError: a strategy that is absent, a wrong time, module or path, or an image that sees no GPU.
+    """
+    site, strategy = job.site, job.site.strategy(job.kind)
+    if strategy.status == "absent":
+        source = site.source(f"strategies.{job.kind}.status")
+        raise ConfigError(
+            f"`{job.kind}` does not work at site `{site.name}`: {strategy.note or 'its file says so'}",
+            evidence=[f"`strategies.{job.kind}` in `{site.origin}`" + (f" ({source})" if source else "")],
+            hint=f"one of: {', '.join(one for one in STRATEGIES if site.strategy(one).status != 'absent')}",
+        )
+    if site.scheduler.name == "none":
+        raise ConfigError(
+            f"site `{site.name}` has no scheduler, there is no job to write",
+            hint=f"`provision activate`, then `{job.arch.launcher.name} -n 2 python {job.script}`",
+        )
+    if job.kind == "multiworker" and (site.scheduler.name != "slurm" or job.arch.launcher.name != "srun"):
+        raise ConfigError(
+            f"`multiworker` needs srun, and arch `{job.arch.name}` starts ranks by `{job.arch.launcher.name}`",
+            evidence=["SlurmClusterResolver reads SLURM_STEP_NUM_TASKS and others that srun alone sets"],
+            hint="`provision job horovod`",
+        )
+    if job.time is not None and not TIME.fullmatch(job.time):
+        raise ConfigError(f"`--time {job.time}` is no time", hint="`--time 00:30:00`")
+    if not MODULE.fullmatch(job.module):
+        raise ConfigError(f"`--module {job.module!r}` is no name of a module", hint="`--module tensorflow/2.15.1`")
+    for option, value in (("--image", job.image), ("--venv", job.venv), ("--data", job.data)):
+        if value is not None and not SHELL_PATH.fullmatch(value.removeprefix("docker://")):
+            raise ConfigError(
+                f"`{option} {value!r}` is no path: letters, digits, `_./@%+:=-` and `$NAME`",
+                hint=f"`{option} /a/path`",
+            )
+    if job.resume is not None and not dialect(site.scheduler.name).is_job_id(job.resume):
+        raise ConfigError(f"`--resume-from {job.resume}` is no id of a job", hint="`--resume-from 123`")
+    if any(ord(letter) < 32 for text in (job.script, *job.arguments) for letter in text):
+        raise ConfigError("a path or argument of the script holds a line break", hint="`--script train.py`")
+    if runtime_of(job) == "container" and job.arch.gpu and job.use_gpu:
+        image = job.image or (site.container.image if site.container else "")
+        found = CPU_IMAGE.fullmatch(image)
+        if found and "gpu" not in (found["tag"] or ""):
+            raise ConfigError(
+                f"the image `{image}` has no GPU support, and arch `{job.arch.name}` has GPUs",
+                evidence=["tags of tensorflow/tensorflow that do not end in `-gpu` are for CPUs"],
+                hint=f"`--image docker://tensorflow/tensorflow:{(found['tag'] or '2.15.0').replace('latest', '2.15.0')}-gpu`"
+                ", or `--no-gpu`",
+            )
+
+
+def batch_of(job: UserJob, shape: Shape) -> Batch:
+    """What the job asks its scheduler for.
+
+    Raises:
+        ConfigError: the site would not take it.
+    """
+    site, said, gpu = job.site, job.arch.job, job.arch.gpu
+    by_qos = said.qos is not None and said.partition is None
+    name = f"{job.kind}-{job.arch.name}"
+    batch = Batch(
+        scheduler=site.scheduler,
+        name=name,
+        output=dialect(site.scheduler.name).output_path(".", name),
+        nodes=shape.nodes,
+        ranks_per_node=shape.ranks_per_node,
+        time=job.time or said.time,
+        partition=said.partition if by_qos else job.queue or said.partition,
+        constraint=said.constraint,
+        account=job.account or said.account,
+        qos=job.queue or said.qos if by_qos else said.qos,
+        exclusive=said.exclusive,
+        cpus_per_rank=shape.cpus_per_rank,
+        gpus_per_node=shape.gpus_per_node,
+        gpu_model=gpu.model if gpu else None,
+        memory=said.memory,
+        filesystems=said.filesystems,
+        umask=site.files.umask,
+        options=said.options,
+    )
+    refuse(site, job.arch, batch)
+    return batch

@@ -1,0 +1,204 @@
+"""A user's job, to the words of its script: directives, modules, variables, and the command that starts the training. Pure.
+
+The templates `jobs/{single,mirrored,multiworker,horovod}.sh.j2` hold the text around them.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+
+from provision.errors import ConfigError
+from provision.launchers import RANK_VARIABLES, launch_argv
+from provision.model.arch import Arch
+from provision.model.batch import Directive
+from provision.model.container import Container, Runtime
+from provision.model.patterns import SHELL_PATH
+from provision.modules import reset_lines, unload_lines
+from provision.schedulers import dialect
+from provision.threads import OMP, job_environ, module_environ
+from provision.user_job import Shape, UserJob, batch_of, check, runtime_of, shape_of
+
+PROXIES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "grpc_proxy")
+
+
+class Bash(str):
+    """A word that is bash already, not to be quoted."""
+
+    __slots__ = ()
+
+
+def word(text: str) -> str:
+    """A word as bash reads it."""
+    return str(text) if isinstance(text, Bash) else shlex.quote(text)
+
+
+def header(directives: tuple[Directive, ...], behind: bool) -> tuple[str, ...]:
+    """Directives with what they mean: behind them where the scheduler takes comments there, else above."""
+    if not behind:
+        return tuple(line for one in directives for line in (f"# {one.meaning}:", one.line))
+    width = max(len(one.line) for one in directives)
+    return tuple(f"{one.line:<{width}}  # {one.meaning}" for one in directives)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """The values of a job's template; `words` are all its launcher's and its program's, quoted for bash."""
+
+    job: UserJob
+    shape: Shape
+    runtime: Runtime
+    header: tuple[str, ...]
+    exports: tuple[tuple[str, str], ...]
+    modules: tuple[str, ...]
+    launch: str
+    container: Container | None = None
+    image: str | None = None
+    cuda_home: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+def make_script(job: UserJob) -> Script:
+    """Everything that the template of this job needs.
+
+    Raises:
+        ConfigError: such a job cannot work at this site; why, and what can.
+    """
+    check(job)
+    runtime, shape = runtime_of(job), shape_of(job)
+    batch = batch_of(job, shape)
+    spoken = dialect(job.site.scheduler.name)
+    threads = job_environ(job.arch, shape.parts)
+    # Our modulefile sets the arch's variables; where it is not loaded, the job does.
+    own = () if runtime == "venv" else (*module_environ(job.arch), *job.arch.environ)
+    exports = tuple(dict((*own, *threads)).items())
+    container = job.site.container if runtime == "container" else None
+    image = job.image or (container.image if container else None)
+    cuda = job.arch.gpu.cuda_home if job.arch.gpu and shape.gpus_per_node and runtime != "container" else None
+    if cuda is not None and not SHELL_PATH.fullmatch(cuda):
+        raise ConfigError(
+            f"`archs.{job.arch.name}.gpu.cuda_home` is no path: {cuda!r}", hint=f"edit `{job.site.origin}`"
+        )
+    return Script(
+        job=job,
+        shape=shape,
+        runtime=runtime,
+        header=header(spoken.directives(batch), spoken.COMMENTS_BEHIND),
+        exports=exports,
+        modules=_modules(job, runtime),
+        launch=_launch(job, shape, runtime, exports, cuda is not None),
+        container=container,
+        image=image,
+        cuda_home=re.sub(r"\$\{(\w+)\}", r"${\1:-}", cuda) if cuda else None,
+        notes=_notes(job),
+    )
+
+
+def _notes(job: UserJob) -> tuple[str, ...]:
+    strategy, site = job.site.strategy(job.kind), job.site
+    told = [f"{job.site.title}: retired in {site.retired}."] if site.retired else []
+    if strategy.note:
+        told.append(f"{strategy.status} here: {strategy.note}.")
+    return tuple(told)
+
+
+def _modules(job: UserJob, runtime: Runtime) -> tuple[str, ...]:
+    """The lines that load modules: from nothing as the site has it, then exactly those of the build."""
+    site, arch = job.site, job.arch
+    if site.modules.name == "none":
+        return ()
+    lines = [*reset_lines(site.modules), *unload_lines(site.modules, arch.unload)]
+    lines += [f"module use {shlex.quote(path)}" for path in reversed(site.modules.path)]
+    if runtime == "venv":
+        lines += [f"module use {shlex.quote(job.modulepath)}", f"module load {shlex.quote(job.module)}"]
+    else:
+        names = arch.provided if runtime == "modules" else arch.modules
+        lines += [f"module load {shlex.quote(name)}" for name in names]
+    return tuple(lines)
+
+
+def _launch(job: UserJob, shape: Shape, runtime: Runtime, exports: tuple[tuple[str, str], ...], cuda: bool) -> str:
+    """The command that runs the training, as bash."""
+    arch, site = job.arch, job.site
+    program: list[str] = ["python", "-u", Bash('"$script"'), *job.arguments]
+    if job.resume is not None:
+        program += ["--resume-from", Bash('"$PROVISION_RESUME"')]
+    if runtime == "container" and site.container is not None:
+        program = _contained(job, site.container, program)
+    names = [name for name, _ in exports]
+    if runtime == "venv":
+        names += [name for name, _ in (*module_environ(arch), *arch.environ)]
+        names += ["VIRTUAL_ENV", "PYTHONNOUSERSITE"]
+    names += ["PATH", "LD_LIBRARY_PATH", "PROVISION_OUTPUT", "PROVISION_DATA", "HDF5_USE_FILE_LOCKING"]
+    names += ["XLA_FLAGS"] if cuda else []
+    names += ["KERAS_HOME"] if site.files.scratch else []
+    names += ["TMPDIR"] if site.files.temporary else []
+    names += ["PROVISION_REPLICAS"] if job.kind == "mirrored" else []
+    environ = [Bash(f'"{name}=${{{name}:-}}"') for name in dict.fromkeys(names)]
+    # The one process of a job runs where its script runs; from a service node even that needs the launcher.
+    alone = shape.ranks == 1 and site.scheduler.script_on == "node" and job.kind in ("single", "mirrored")
+    if alone and runtime != "container":
+        return " ".join(map(word, program))
+    if arch.gpus_reversed and shape.ranks_per_node > 1:
+        program = [*_reversed(arch), *program]
+    if alone:
+        return " \\\n  ".join(_lines(program))
+    argv = launch_argv(
+        arch.launcher,
+        (),
+        nodes=shape.nodes,
+        ranks_per_node=shape.ranks_per_node,
+        cpus=shape.cpus_per_rank,
+        environ=environ,
+    )
+    return " \\\n  ".join((*_lines(argv), *_lines(program)))
+
+
+def _lines(words: tuple[str, ...] | list[str]) -> list[str]:
+    """Words as lines of a readable width; an option stays with its value."""
+    units: list[str] = []
+    for one in map(word, words):
+        if units and units[-1] in ("-e", "-x", "--env"):
+            units[-1] += f" {one}"
+        else:
+            units.append(one)
+    lines: list[str] = []
+    for unit in units:
+        if lines and len(lines[-1]) + len(unit) < 110:
+            lines[-1] += f" {unit}"
+        else:
+            lines.append(unit)
+    return lines
+
+
+def _reversed(arch: Arch) -> list[str]:
+    """What gives each rank its GPU from the end: the last one is next to the first cores."""
+    variables, gpu = RANK_VARIABLES[arch.launcher.name], arch.gpu
+    local = variables[1] if variables else None
+    if local is None or gpu is None:
+        raise ConfigError(
+            f"`archs.{arch.name}.gpus_reversed` needs GPUs, and a launcher that tells a rank its number on the node",
+            hint=f"`{arch.launcher.name}` does not: set `launcher` or take `gpus_reversed` out",
+        )
+    last = gpu.per_node - 1
+    text = f'export CUDA_VISIBLE_DEVICES=$(({last} - {local} % {gpu.per_node})); exec "$@"'
+    return ["bash", "-c", text, "rank"]
+
+
+def _contained(job: UserJob, container: Container, program: list[str]) -> list[str]:
+    """A program within the container: each rank starts its own."""
+    if container.command == "shifter":
+        return ["shifter", Bash('--image="$image"'), *program]
+    argv = [container.command, "exec", *(["--nv"] if job.arch.gpu and job.use_gpu else []), *container.options]
+    if container.overlay:
+        argv += ["--overlay", Bash('"$overlay:ro"')]
+    argv += ["--bind", Bash('"$bind"'), Bash('"$image"')]
+    if container.setup:
+        return [*argv, "/bin/bash", "-c", f'source {container.setup} && exec "$@"', "bash", *program]
+    return [*argv, *program]
+
+
+def omp_note(job: UserJob) -> bool:
+    """Whether `OMP_NUM_THREADS` is the module's, and jobs leave it alone."""
+    return job.arch.threads.owner == "module" and OMP not in dict(job.arch.environ)

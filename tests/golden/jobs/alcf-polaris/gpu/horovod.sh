@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Horovod: 8 ranks on 2 nodes, one for each GPU, by mpiexec-pals.
+# Written by `provision job horovod --site alcf-polaris --arch gpu --account tests`. Submit it with `qsub FILE`.
+# deprecated here: not in the site's base environment since conda/2025-09-25; ours brings it.
+# its name in the queue:
+#PBS -N horovod-gpu
+# what it prints: a file of this folder, named by the job's id:
+#PBS -o ./
+# errors there too:
+#PBS -j oe
+# nodes, and their kind:
+#PBS -l select=2:system=polaris
+# each on a node of its own:
+#PBS -l place=scatter
+# time limit: after it the job is ended:
+#PBS -l walltime=00:30:00
+# others may read what it prints: PBS starts jobs with 0077:
+#PBS -W umask=022
+# the queue:
+#PBS -q debug
+# who pays:
+#PBS -A tests
+# the file systems that it needs:
+#PBS -l filesystems=home:eagle
+# as the site's file says:
+#PBS -k doe
+
+set -euo pipefail
+umask 022
+
+# Where this was submitted from, the training script, and a folder of this job's own for what it writes.
+submit_folder=${PBS_O_WORKDIR:-$PWD}
+job_id=${PBS_JOBID:-by-hand}
+cd "$submit_folder"
+script="$submit_folder"/train.py
+runs="$submit_folder/runs"
+export PROVISION_OUTPUT="$runs/$job_id"
+export PROVISION_DATA="${PROVISION_DATA:-$submit_folder/data}"
+
+stop() {
+  printf 'error: %s\n' "$1" >&2
+  exit 2
+}
+[ -f "$script" ] || stop "there is no training script $script"
+mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks
+
+# The modules, by exact names and from nothing: others than those of the build are a known source of errors.
+set +u # module systems use unset variables
+if ! command -v module >/dev/null 2>&1; then
+  # shellcheck source=/dev/null
+  source /usr/share/lmod/lmod/init/bash
+fi
+module reset >/dev/null 2>&1 || true
+module use /soft/modulefiles
+module use /site/root/modules/gpu/lua
+module load tensorflow/2.15.1
+module list # for the record
+set -u
+
+# What TensorFlow and its libraries read.
+export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
+export TMPDIR="/tmp"
+export OMP_NUM_THREADS=8
+export NUM_INTER_THREADS=1
+export NUM_INTRA_THREADS=8
+# XLA looks for CUDA in /usr/local; here it is a module's.
+cuda_home="${CUDA_HOME:-}"
+[ -n "$cuda_home" ] || stop "the modules do not say where CUDA is"
+export XLA_FLAGS="--xla_gpu_cuda_data_dir=$cuda_home"
+
+# Ranks ask Horovod who they are (hvd.rank(), hvd.local_rank()), no variable of the scheduler's.
+# The last GPU is next to the first cores: each rank takes its own from the end.
+# shellcheck disable=SC2016 # the ranks expand it
+mpiexec -n 8 --ppn 4 --depth 16 --cpu-bind depth --env "OMP_NUM_THREADS=${OMP_NUM_THREADS:-}" \
+  --env "NUM_INTER_THREADS=${NUM_INTER_THREADS:-}" --env "NUM_INTRA_THREADS=${NUM_INTRA_THREADS:-}" \
+  --env "NCCL_NET_GDR_LEVEL=${NCCL_NET_GDR_LEVEL:-}" --env "NCCL_CROSS_NIC=${NCCL_CROSS_NIC:-}" \
+  --env "NCCL_COLLNET_ENABLE=${NCCL_COLLNET_ENABLE:-}" --env "NCCL_NET=${NCCL_NET:-}" \
+  --env "FI_CXI_DISABLE_HOST_REGISTER=${FI_CXI_DISABLE_HOST_REGISTER:-}" \
+  --env "FI_MR_CACHE_MONITOR=${FI_MR_CACHE_MONITOR:-}" \
+  --env "FI_CXI_DEFAULT_CQ_SIZE=${FI_CXI_DEFAULT_CQ_SIZE:-}" --env "VIRTUAL_ENV=${VIRTUAL_ENV:-}" \
+  --env "PYTHONNOUSERSITE=${PYTHONNOUSERSITE:-}" --env "PATH=${PATH:-}" \
+  --env "LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}" --env "PROVISION_OUTPUT=${PROVISION_OUTPUT:-}" \
+  --env "PROVISION_DATA=${PROVISION_DATA:-}" --env "HDF5_USE_FILE_LOCKING=${HDF5_USE_FILE_LOCKING:-}" \
+  --env "XLA_FLAGS=${XLA_FLAGS:-}" --env "TMPDIR=${TMPDIR:-}" \
+  bash -c 'export CUDA_VISIBLE_DEVICES=$((3 - PALS_LOCAL_RANKID % 4)); exec "$@"' rank python -u "$script"

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# One process on the CPUs of one node.
+# Written by `provision job single --site alcf-theta --arch knl --account tests`. Submit it with `qsub FILE`.
+# ALCF Theta (Cray XC40, KNL): retired in 2023-12-31.
+# its name in the queue:
+#COBALT --jobname single-knl
+# what its .output, .error and .cobaltlog begin with:
+#COBALT -O ./single-knl
+# nodes:
+#COBALT -n 1
+# time limit: after it the job is ended:
+#COBALT -t 00:30:00
+# the queue:
+#COBALT -q debug-cache-quad
+# who pays:
+#COBALT -A tests
+# the kind of node, and the file systems that it needs:
+#COBALT --attrs mcdram=cache:numa=quad:filesystems=home,theta-fs0
+
+set -euo pipefail
+umask 022
+
+# Where this was submitted from, the training script, and a folder of this job's own for what it writes.
+submit_folder=$PWD
+job_id=${COBALT_JOBID:-by-hand}
+script="$submit_folder"/train.py
+runs="$submit_folder/runs"
+export PROVISION_OUTPUT="$runs/$job_id"
+export PROVISION_DATA="${PROVISION_DATA:-$submit_folder/data}"
+
+stop() {
+  printf 'error: %s\n' "$1" >&2
+  exit 2
+}
+[ -f "$script" ] || stop "there is no training script $script"
+mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks
+
+# The modules, by exact names and from nothing: others than those of the build are a known source of errors.
+set +u # module systems use unset variables
+if ! command -v module >/dev/null 2>&1; then
+  # shellcheck source=/dev/null
+  source /opt/modules/default/init/bash
+fi
+module unload PrgEnv-intel >/dev/null 2>&1 || true
+module load miniconda-3.6/conda-4.5.12
+module list # for the record
+set -u
+
+# What TensorFlow and its libraries read.
+export PYTHONNOUSERSITE=1 # packages in ~/.local must not shadow those of the modules
+export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
+export OMP_NUM_THREADS=62
+export KMP_BLOCKTIME=0
+export KMP_AFFINITY=granularity=fine,compact,1,0
+export NUM_INTER_THREADS=1
+export NUM_INTRA_THREADS=62
+
+aprun -n 1 -N 1 -d 64 -cc depth -e "OMP_NUM_THREADS=${OMP_NUM_THREADS:-}" \
+  -e "KMP_BLOCKTIME=${KMP_BLOCKTIME:-}" -e "KMP_AFFINITY=${KMP_AFFINITY:-}" \
+  -e "NUM_INTER_THREADS=${NUM_INTER_THREADS:-}" -e "NUM_INTRA_THREADS=${NUM_INTRA_THREADS:-}" \
+  -e "PATH=${PATH:-}" -e "LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}" -e "PROVISION_OUTPUT=${PROVISION_OUTPUT:-}" \
+  -e "PROVISION_DATA=${PROVISION_DATA:-}" -e "HDF5_USE_FILE_LOCKING=${HDF5_USE_FILE_LOCKING:-}" \
+  python -u "$script"

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# MultiWorkerMirroredStrategy: 8 workers on 2 nodes, by srun.
+# Written by `provision job multiworker --site generic-slurm --arch gpu --account tests`. Submit it with `sbatch FILE`.
+# supported here: NCCL stalled on the system that this was written on.
+#SBATCH --job-name=multiworker-gpu         # its name in the queue
+#SBATCH --output=./multiworker-gpu-%j.out  # what it prints (%j: the job's id)
+#SBATCH --nodes=2                          # nodes
+#SBATCH --ntasks-per-node=4                # processes (ranks) on each node
+#SBATCH --time=00:30:00                    # time limit: after it the job is ended
+#SBATCH --exclusive                        # whole nodes
+#SBATCH --cpus-per-task=16                 # CPUs of each process
+#SBATCH --partition=gpu                    # the queue
+#SBATCH --constraint=a100                  # the kind of node
+#SBATCH --account=tests                    # who pays
+#SBATCH --gres=gpu:4                       # GPUs on each node
+
+set -euo pipefail
+umask 022
+
+# Where this was submitted from, the training script, and a folder of this job's own for what it writes.
+submit_folder=${SLURM_SUBMIT_DIR:-$PWD}
+job_id=${SLURM_JOB_ID:-by-hand}
+script="$submit_folder"/train.py
+runs="/scratch/$USER/runs"
+export PROVISION_OUTPUT="$runs/$job_id"
+export PROVISION_DATA="${PROVISION_DATA:-$submit_folder/data}"
+
+stop() {
+  printf 'error: %s\n' "$1" >&2
+  exit 2
+}
+[ -f "$script" ] || stop "there is no training script $script"
+mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks
+
+# The modules, by exact names and from nothing: others than those of the build are a known source of errors.
+set +u # module systems use unset variables
+if ! command -v module >/dev/null 2>&1; then
+  # shellcheck source=/dev/null
+  source /usr/share/lmod/lmod/init/bash
+fi
+module purge >/dev/null 2>&1 || true
+module use /site/root/modules/gpu/lua
+module load tensorflow/2.15.1
+module list # for the record
+set -u
+
+# What TensorFlow and its libraries read.
+export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
+export KERAS_HOME="${KERAS_HOME:-/scratch/$USER/keras}" # data sets and weights, off the home folder
+export OMP_NUM_THREADS=16
+export NUM_INTER_THREADS=1
+export NUM_INTRA_THREADS=16
+# XLA looks for CUDA in /usr/local; here it is a module's.
+cuda_home="${CUDA_PATH:-}"
+[ -n "$cuda_home" ] || stop "the modules do not say where CUDA is"
+export XLA_FLAGS="--xla_gpu_cuda_data_dir=$cuda_home"
+# How gradients are reduced: tf.distribute.experimental.CommunicationImplementation. If workers stall with NCCL, try RING.
+export PROVISION_COMMUNICATION=RING
+# Workers speak gRPC to each other, which a proxy would swallow. From here on there is no network but the cluster's.
+unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY grpc_proxy
+
+# srun and no other: SlurmClusterResolver reads the variables of its step. Keras divides a batch among the workers.
+srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --kill-on-bad-exit=1 --cpus-per-task=16 \
+  python -u "$script"

