@@ -30,7 +30,7 @@ VERBS = (
     ("build", "build an environment, prove it, publish its module"),
     ("test", "prove a published environment again"),
     ("verify", "whether what this shell has loaded is what was proved"),
-    ("job", "write the script of a build's or a user's job, or follow a job"),
+    ("job", "write the script of a build's or a user's job, check one, or follow a job"),
     ("list", "the environments of a site"),
     ("show", "the story of one environment"),
     ("activate", "print the modulefile's effect, for shells without a module system"),

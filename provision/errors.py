@@ -47,6 +47,18 @@ class ConfigError(ProvisionError):
     exit_code = EXIT_USAGE
 
 
+class LintError(ConfigError):
+    """What somebody wrote has faults; `findings` are they as data."""
+
+    def __init__(self, message: str, *, findings: Sequence[dict[str, object]], **rest: object) -> None:
+        super().__init__(message, **rest)  # type: ignore[arg-type]
+        self.findings = tuple(findings)
+
+    def to_dict(self) -> dict[str, object]:
+        """The error with every finding."""
+        return {**super().to_dict(), "findings": list(self.findings)}
+
+
 class PlanError(ProvisionError):
     """The wish is well formed and cannot be fulfilled here: something is missing or does not fit."""
 

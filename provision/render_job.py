@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from provision.render import render
 from provision.schedulers import dialect
 from provision.user_job import UserJob
-from provision.user_script import PROXIES, Script, make_script, omp_note
+from provision.user_script import PROXIES, Script, leaves_omp, make_script
 
 
 def render_user_job(job: UserJob) -> str:
@@ -25,7 +25,7 @@ def render_user_job(job: UserJob) -> str:
         spoken=spoken,
         submit=spoken.SUBMIT,
         proxies=PROXIES,
-        omp_is_the_modules=omp_note(job),
+        omp_is_the_modules=leaves_omp(one),
         sif=_sif(one),
         pull=_pull(one),
     )

@@ -6,10 +6,10 @@ more nodes than a queue takes, an image that sees no GPU.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from provision.errors import ConfigError
+from provision.knowledge.images import sees_no_gpu
 from provision.limits import refuse
 from provision.model.arch import Arch
 from provision.model.batch import Batch
@@ -18,9 +18,6 @@ from provision.model.patterns import MODULE, SHELL_PATH, TIME
 from provision.model.site import Site
 from provision.model.strategy import STRATEGIES, StrategyName
 from provision.schedulers import dialect
-
-# The image without a tag, or with one that does not say so, sees no GPU (hub.docker.com/r/tensorflow/tensorflow).
-CPU_IMAGE = re.compile(r"(?:docker://)?(?:docker\.io/)?tensorflow/tensorflow(?::(?P<tag>[^@]*))?(?:@.*)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,13 +194,11 @@ def check(job: UserJob) -> None:
         raise ConfigError("a path or argument of the script holds a line break", hint="`--script train.py`")
     if runtime_of(job) == "container" and job.arch.gpu and job.use_gpu:
         image = job.image or (site.container.image if site.container else "")
-        found = CPU_IMAGE.fullmatch(image)
-        if found and "gpu" not in (found["tag"] or ""):
+        if sees_no_gpu(image):
             raise ConfigError(
                 f"the image `{image}` has no GPU support, and arch `{job.arch.name}` has GPUs",
                 evidence=["tags of tensorflow/tensorflow that do not end in `-gpu` are for CPUs"],
-                hint=f"`--image docker://tensorflow/tensorflow:{(found['tag'] or '2.15.0').replace('latest', '2.15.0')}-gpu`"
-                ", or `--no-gpu`",
+                hint="`--image docker://tensorflow/tensorflow:2.15.0-gpu` or another tag with `-gpu`, or `--no-gpu`",
             )
 
 

@@ -70,8 +70,10 @@ def make_script(job: UserJob) -> Script:
     batch = batch_of(job, shape)
     spoken = dialect(job.site.scheduler.name)
     threads = job_environ(job.arch, shape.parts)
-    # Our modulefile sets the arch's variables; where it is not loaded, the job does.
-    own = () if runtime == "venv" else (*module_environ(job.arch), *job.arch.environ)
+    # Our modulefile sets the arch's variables; where it is not loaded, the job does. A site's own module sets OpenMP's
+    # where modules own them; in a container there is none.
+    own = () if runtime == "venv" else job.arch.environ
+    own = (*module_environ(job.arch), *own) if runtime == "container" else own
     exports = tuple(dict((*own, *threads)).items())
     container = job.site.container if runtime == "container" else None
     image = job.image or (container.image if container else None)
@@ -199,6 +201,6 @@ def _contained(job: UserJob, container: Container, program: list[str]) -> list[s
     return [*argv, *program]
 
 
-def omp_note(job: UserJob) -> bool:
-    """Whether `OMP_NUM_THREADS` is the module's, and jobs leave it alone."""
-    return job.arch.threads.owner == "module" and OMP not in dict(job.arch.environ)
+def leaves_omp(script: Script) -> bool:
+    """Whether `OMP_NUM_THREADS` is the module's, and the job leaves it alone."""
+    return script.job.arch.threads.owner == "module" and OMP not in dict(script.exports)

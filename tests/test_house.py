@@ -31,7 +31,7 @@ TOUCHING = {
     "smoke_test",
     "job",
 }
-PURE_FOLDERS = ("model/", "knowledge/", "backends/", "horovod/", "schedulers/")
+PURE_FOLDERS = ("model/", "knowledge/", "backends/", "horovod/", "schedulers/", "lint/")
 PURE_FILES = (
     "planner.py",
     "preflight.py",

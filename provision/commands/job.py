@@ -9,10 +9,16 @@ import argparse
 import os
 import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from provision.commands import Outcome, add_target, make_target, read_store, read_target
 from provision.console import listener, say
 from provision.errors import ConfigError
+
+if TYPE_CHECKING:
+    from provision.lint.script import JobScript
+    from provision.model.arch import Arch
+    from provision.model.site import Site
 
 ADMIN = ("build", "follow")
 KINDS = ("single", "mirrored", "multiworker", "horovod")
@@ -20,9 +26,10 @@ KINDS = ("single", "mirrored", "multiworker", "horovod")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The kind of job, and what it is about."""
-    parser.add_argument("kind", choices=(*ADMIN, *KINDS), help="a build's job, following one, or a user's")
+    parser.add_argument("kind", nargs="?", choices=(*ADMIN, *KINDS), help="a build's job, following one, or a user's")
     parser.add_argument("job", nargs="?", help="with follow: the job's id")
     add_target(parser)
+    parser.add_argument("--lint", metavar="FILE", help="check a script that somebody wrote; exit 2 where it has faults")
     parser.add_argument("--account", help="who pays, where the site's file does not say")
     user = parser.add_argument_group("a user's job", "what is left out is by the site's file")
     user.add_argument("--script", metavar="FILE", help="the training script (default: train.py where it is submitted)")
@@ -43,7 +50,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Outcome:
-    """Write the script, or follow."""
+    """Write the script, check one, or follow a job."""
+    if args.lint is not None:
+        return _lint(args)
+    if args.kind is None:
+        raise ConfigError(
+            "which job? none is named", hint=f"`provision job {'|'.join((*ADMIN, *KINDS))}`, or `--lint FILE`"
+        )
     if args.kind == "follow":
         return _follow(args)
     if args.job:
@@ -120,6 +133,64 @@ def _user(args: argparse.Namespace) -> Outcome:
     return Outcome(
         text=text, result={"kind": args.kind, "site": target.site.name, "arch": target.arch.name, "script": text}
     )
+
+
+def _lint(args: argparse.Namespace) -> Outcome:
+    from dataclasses import asdict
+
+    from provision import shipped
+    from provision.errors import LintError
+    from provision.lint.rules import lint_job
+    from provision.lint.script import read_script
+    from provision.lint.training import read_training
+
+    if args.kind is not None:
+        raise ConfigError(f"`--lint` checks a script and writes none; `{args.kind}` is too much", hint="leave it out")
+    script = read_script(_text(args.lint, "job script"), args.lint)
+    site = shipped.load_site(args.site)
+    known = None if site.scheduler.name == "none" else site
+    arch = _arch_of(script, known, args.arch)
+    program = args.script or script.program()
+    if program is not None and args.script is None:
+        path = Path(args.lint).parent / program
+        program = str(path) if "$" not in program and path.is_file() else None
+    training = None if program is None else read_training(_text(program, "training script"), program)
+    findings = [*lint_job(script, training, known, arch), *(training.findings if training else ())]
+    if findings:
+        count = f"{len(findings)} fault{'s' * (len(findings) != 1)}"
+        raise LintError(
+            f"{count} in `{args.lint}`",
+            findings=[asdict(one) for one in findings],
+            evidence=[str(one) for one in findings],
+            hint="`provision job KIND --site SITE` writes one without",
+        )
+    read = [f"`{args.lint}`", *([f"`{program}`"] if program else [])]
+    against = f", against site `{known.name}`" if known else "; with `--site SITE` its limits are checked too"
+    text = f"no fault in {' and '.join(read)}{against}"
+    return Outcome(text=text, result={"findings": [], "script": args.lint, "training": program})
+
+
+def _arch_of(script: JobScript, site: Site | None, name: str | None) -> Arch | None:
+    """The arch that a script is for: the named one, the only one, or the one whose partition or constraint it asks for."""
+    if site is None or name is not None or len(site.archs) == 1:
+        return None if site is None else site.arch(name)
+    for key in ("constraint", "partition"):
+        option = script.options.get(key)
+        for arch in site.archs:
+            if option is not None and getattr(arch.job, key) == option.value:
+                return arch
+    known = ", ".join(f"`{arch.name}`" for arch in site.archs)
+    say(f"note: it does not tell for which arch of `{site.name}` it is ({known}); `--arch ARCH` checks more")
+    return None
+
+
+def _text(name: str, what: str) -> str:
+    try:
+        return Path(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"the {what} `{name}` cannot be read", evidence=[str(error)], hint=f"`ls -l {shlex.quote(name)}`"
+        ) from error
 
 
 def _command(args: argparse.Namespace) -> str:

@@ -50,7 +50,6 @@ export PYTHONNOUSERSITE=1 # packages in ~/.local must not shadow those of the mo
 export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
 export KERAS_HOME="${KERAS_HOME:-$SCRATCH/keras}" # data sets and weights, off the home folder
 # OMP_NUM_THREADS is set by the module: leave it as it is.
-export OMP_NUM_THREADS=32
 export NUM_INTER_THREADS=2
 export NUM_INTRA_THREADS=32
 

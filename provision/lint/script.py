@@ -1,0 +1,278 @@
+"""A job's script as what it asks for and does: directives, modules, variables, and the commands that start something.
+
+Read as text, not run: variables that the script itself sets to plain text are filled in, all others stay as they are.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from provision.lint import Finding
+from provision.model.scheduler import SchedulerName
+
+PREFIXES: dict[str, SchedulerName] = {"#SBATCH": "slurm", "#PBS": "pbs", "#COBALT": "cobalt"}
+LAUNCHERS = ("srun", "mpirun", "mpiexec", "aprun", "horovodrun")
+# Options by a letter, as each scheduler has them; what is not in here is no part of a check.
+SHORT: dict[SchedulerName, dict[str, str]] = {
+    "slurm": {
+        "-N": "nodes",
+        "-n": "ntasks",
+        "-A": "account",
+        "-p": "partition",
+        "-q": "qos",
+        "-C": "constraint",
+        "-t": "time",
+        "-c": "cpus-per-task",
+        "-G": "gpus",
+        "-L": "licenses",
+        "-J": "job-name",
+        "-o": "output",
+    },
+    "pbs": {"-A": "account", "-q": "partition", "-N": "job-name", "-o": "output", "-W": "attributes"},
+    "cobalt": {"-n": "nodes", "-t": "time", "-q": "partition", "-A": "account", "-O": "output"},
+    "none": {},
+}
+ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A logical line: continuations joined, comments taken off, split into words (empty where bash alone can)."""
+
+    number: int
+    text: str
+    words: tuple[str, ...]
+    glued: bool
+    """Whether a backslash at a line's end touches the word before it, which then runs on into the next line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """What a directive asks for."""
+
+    value: str
+    line: int
+    text: str
+
+
+@dataclass(slots=True, kw_only=True)
+class JobScript:
+    """A script, read."""
+
+    name: str
+    text: str
+    scheduler: SchedulerName = "none"
+    options: dict[str, Option] = field(default_factory=dict)
+    late: list[Line] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
+    variables: dict[str, tuple[str, int, bool]] = field(default_factory=dict)
+    """Name to value, line, and whether it is exported."""
+
+    def number(self, key: str) -> int | None:
+        """The whole number that a directive says, None where it says none."""
+        option = self.options.get(key)
+        return int(option.value) if option and option.value.isdigit() else None
+
+    def line_of(self, *keys: str) -> tuple[int, str]:
+        """The line of the first of these directives that is there, else that of the script's beginning."""
+        for key in keys:
+            if key in self.options:
+                return self.options[key].line, self.options[key].text
+        return 1, ""
+
+    def started(self) -> Iterator[tuple[Line, str, tuple[str, ...]]]:
+        """The lines that start ranks: the launcher and all words behind it."""
+        for line in self.lines:
+            for index, one in enumerate(line.words):
+                before = line.words[index - 1] if index else ""
+                if one.rsplit("/", 1)[-1] in LAUNCHERS and before in ("", "time", "exec", "&&", ";", "then", "!"):
+                    yield line, one.rsplit("/", 1)[-1], line.words[index + 1 :]
+                    break
+
+    def modules(self) -> Iterator[tuple[Line, str]]:
+        """Every module that is loaded."""
+        for line in self.lines:
+            for command in _commands(line.words):
+                words = [one for one in command if not one.startswith("-")]
+                if words[:2] in (["module", "load"], ["module", "add"]):
+                    yield from ((line, name) for name in words[2:])
+                elif words[:1] == ["ml"] and words[1:2] not in (["purge"], ["reset"], ["list"]):
+                    yield from ((line, name) for name in words[1:])
+
+    def does(self, *words: str) -> int | None:
+        """The line of the first command that begins with these words, options between them aside."""
+        for line in self.lines:
+            for command in _commands(line.words):
+                plain = [one for one in command if not one.startswith("-")]
+                if tuple(plain[: len(words)]) == words:
+                    return line.number
+        return None
+
+    def program(self) -> str | None:
+        """The Python program that it starts, with the script's own variables filled in."""
+        for line in self.lines:
+            for index, one in enumerate(line.words):
+                if re.fullmatch(r"(.*/)?python[0-9.]*", one):
+                    after = [word for word in line.words[index + 1 :] if not word.startswith("-")]
+                    if after:
+                        return self.filled(after[0])
+        return None
+
+    def filled(self, text: str) -> str:
+        """A text with the variables that the script sets filled in."""
+        for _ in range(5):
+            before = text
+            text = re.sub(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?", lambda found: self._value(found[1], found[0]), text)
+            if text == before:
+                break
+        return text
+
+    def _value(self, name: str, otherwise: str) -> str:
+        return self.variables[name][0] if name in self.variables else otherwise
+
+
+def _commands(words: tuple[str, ...]) -> Iterator[list[str]]:
+    command: list[str] = []
+    for one in words:
+        if one in ("&&", "||", ";", "|", "then", "do", "{", "("):
+            yield command
+            command = []
+        else:
+            command.append(one)
+    yield command
+
+
+def fault(script: JobScript, rule: str, line: Line | tuple[int, str], message: str, fix: str) -> Finding:
+    """A finding at a line of a script."""
+    number, text = (line.number, line.text) if isinstance(line, Line) else line
+    return Finding(rule=rule, file=script.name, line=number, message=message, evidence=text, fix=fix)
+
+
+def tasks_of(script: JobScript) -> int | None:
+    """The tasks that a script asks for in all, None where it does not say."""
+    each, nodes = script.number("ntasks-per-node") or script.number("tasks-per-node"), script.number("nodes")
+    if each is not None:
+        return each * (nodes or 1)
+    return script.number("ntasks")
+
+
+def gpus_of(script: JobScript) -> int:
+    """The GPUs that a script asks for on each node, as far as it says; 0: none."""
+    nodes = script.number("nodes") or 1
+    for key, share in (("gres", 1), ("gpus-per-node", 1), ("gpus", nodes), ("gpus-per-task", 0)):
+        option = script.options.get(key)
+        found = re.search(r"(\d+)$", option.value) if option else None
+        if found and (key != "gres" or (option is not None and option.value.startswith("gpu"))):
+            if share:
+                return max(1, int(found[1]) // share)
+            return int(found[1]) * max(1, (tasks_of(script) or 1) // nodes)
+        if option is not None and key == "gres" and option.value == "gpu":
+            return 1
+    return 0
+
+
+def read_script(text: str, name: str) -> JobScript:
+    """The script of this text; nothing in it is a fault of reading, all is told by the rules."""
+    script = JobScript(name=name, text=text)
+    begun = False
+    for line in _lines(text):
+        prefix = next((one for one in PREFIXES if line.text.startswith(f"{one} ")), None)
+        if prefix is None:
+            if line.text and not line.text.startswith("#"):
+                begun = True
+                script.lines.append(line)
+                _assign(script, line)
+            continue
+        script.scheduler = PREFIXES[prefix]
+        if begun:
+            script.late.append(line)
+            continue
+        for key, value in _options(line.text.removeprefix(prefix), script.scheduler):
+            script.options[key] = Option(value=value, line=line.number, text=line.text)
+    return script
+
+
+def _lines(text: str) -> Iterator[Line]:
+    whole, first, glued = "", 0, False
+    for number, raw in enumerate(text.splitlines(), 1):
+        first = first or number
+        if raw.endswith("\\") and not raw.lstrip().startswith("#"):
+            glued = glued or bool(re.search(r"[^\s\\]\\$", raw))
+            whole += raw[:-1] + " "
+            continue
+        yield _line(first, (whole + raw).strip(), glued)
+        whole, first, glued = "", 0, False
+    if whole:
+        yield _line(first, whole.strip(), glued)
+
+
+def _line(number: int, text: str, glued: bool) -> Line:
+    if text.startswith("#"):
+        return Line(number=number, text=text, words=(), glued=False)
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=";&|()")
+    lexer.whitespace_split = True
+    try:
+        words = tuple(lexer)
+    except ValueError:  # a quote that goes on in the next line: bash reads it, we do not
+        words = tuple(text.split())
+    return Line(number=number, text=text, words=words, glued=glued)
+
+
+def _assign(script: JobScript, line: Line) -> None:
+    exported = line.words[:1] == ("export",)
+    for one in line.words[1:] if exported else line.words[:1]:
+        found = ASSIGNMENT.fullmatch(one)
+        if found:
+            script.variables[found[1]] = (found[2], line.number, exported)
+        elif exported and one in script.variables:
+            script.variables[one] = (*script.variables[one][:2], True)
+
+
+def _options(text: str, scheduler: SchedulerName) -> Iterator[tuple[str, str]]:
+    """The options of a directive, by their long names."""
+    try:
+        words = shlex.split(text, comments=True)
+    except ValueError:
+        words = text.split()
+    index = 0
+    while index < len(words):
+        one, index = words[index], index + 1
+        following = words[index] if index < len(words) and not words[index].startswith("-") else ""
+        if one.startswith("--"):
+            key, separator, value = one[2:].partition("=")
+            if not separator and following:
+                value, index = following, index + 1
+            yield key, value
+            if key == "attrs":
+                yield from _attributes(value)
+        elif scheduler == "pbs" and one == "-l":
+            index += 1
+            yield from _resources(following)
+        elif one[:2] in SHORT[scheduler]:
+            value = one[2:] or following
+            index += 0 if one[2:] else 1
+            yield SHORT[scheduler][one[:2]], value
+
+
+def _resources(text: str) -> Iterator[tuple[str, str]]:
+    """What stands behind `-l` of PBS: `select=2:system=x:ngpus=4`, `walltime=…`, `filesystems=home:eagle`."""
+    key, _, value = text.partition("=")
+    if key != "select":
+        yield {"walltime": "time"}.get(key, key), value
+        return
+    nodes, *chunk = value.split(":")
+    yield "nodes", nodes
+    for part in chunk:
+        name, _, amount = part.partition("=")
+        yield {"ngpus": "gpus-per-node", "mem": "mem"}.get(name, name), amount
+
+
+def _attributes(text: str) -> Iterator[tuple[str, str]]:
+    """What stands behind `--attrs` of Cobalt: `mcdram=cache:filesystems=home,theta-fs0`."""
+    for part in text.split(":"):
+        name, _, value = part.partition("=")
+        if name == "filesystems":
+            yield name, value

@@ -1,0 +1,150 @@
+"""The rules that need a site: its scheduler, what it requires of jobs, its queues, and the threads of its nodes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from provision.limits import SPELT, refusals
+from provision.lint import Finding
+from provision.lint.script import JobScript, fault, gpus_of, tasks_of
+from provision.model.arch import Arch
+from provision.model.batch import Batch
+from provision.model.patterns import MEMORY, TIME
+from provision.model.site import Site
+from provision.schedulers import TITLES
+from provision.threads import INTER, INTRA, OMP, too_many
+
+FORWARDED = ("OMP_", "KMP_", "NUM_INT")
+
+
+def at_site(script: JobScript, site: Site, arch: Arch | None) -> Iterator[Finding]:
+    """A script against the site's scheduler and, where it is known, the arch's nodes and queues."""
+    if script.scheduler != "none" and script.scheduler != site.scheduler.name:
+        yield fault(
+            script,
+            "scheduler",
+            script.line_of(*script.options),
+            f"these directives are {TITLES[script.scheduler]}'s, and site `{site.name}` has "
+            f"{TITLES.get(site.scheduler.name, 'none')}",
+            f"`provision job KIND --site {site.typed}` writes its own",
+        )
+        return
+    if site.scheduler.name == "pbs":
+        if "umask" not in "".join(one.text for one in script.lines):
+            yield fault(
+                script,
+                "umask",
+                (1, ""),
+                "PBS starts jobs with umask 0077: nobody else reads what they write",
+                "`umask 022`",
+            )
+        if not re.search(r"cd \"?\$\{?(PBS_O_WORKDIR|submit_folder)", script.text):
+            yield fault(script, "folder", (1, ""), "PBS starts jobs in the home folder", '`cd "$PBS_O_WORKDIR"`')
+    if arch is None:
+        return
+    yield from _refused(script, site, arch)
+    yield from _threads(script, site, arch)
+
+
+def _refused(script: JobScript, site: Site, arch: Arch) -> Iterator[Finding]:
+    """The directives against what the site takes."""
+
+    def said(*keys: str) -> str | None:
+        return next((script.options[key].value for key in keys if key in script.options), None)
+
+    time = said("time") or "0"
+    tasks, nodes = tasks_of(script) or 1, script.number("nodes") or 1
+    cpus, memory = script.number("cpus-per-task") or 0, said("mem-per-cpu") or ""
+    batch = Batch(
+        scheduler=site.scheduler,
+        name="",
+        output="",
+        nodes=nodes,
+        ranks_per_node=max(1, tasks // nodes),
+        time=time if TIME.fullmatch(time) else "0",
+        partition=said("partition"),
+        constraint=said("constraint", "attrs", "system"),
+        account=said("account"),
+        qos=said("qos"),
+        cpus_per_rank=cpus,
+        gpus_per_node=gpus_of(script),
+        memory=memory if MEMORY.fullmatch(memory) else None,
+        filesystems=tuple((said("filesystems", "licenses") or "").replace(":", ",").split(","))
+        if said("filesystems", "licenses")
+        else (),
+    )
+    stated = {
+        "memory": ("mem", "mem-per-cpu"),
+        "filesystems": ("filesystems", "licenses"),
+        "gpus": ("gres", "gpus", "gpus-per-node", "gpus-per-task"),
+        "cpus": ("cpus-per-task",),
+        "time": ("time",),
+    }
+    for problem in refusals(site, arch, batch):
+        keys = stated.get(problem.subject, (problem.subject,))
+        if problem.subject in SPELT and "wants" in problem.message and any(key in script.options for key in keys):
+            continue  # said in a spelling that the Batch does not hold (`--mem`)
+        yield fault(script, problem.subject, script.line_of(*keys), problem.message, str(problem.hint))
+    node, whole = arch.node, said("mem") or ""
+    if node is not None and node.memory_gb and re.fullmatch(r"\d+[GT]B?", whole, re.IGNORECASE):
+        amount = int(re.sub(r"\D", "", whole)) * (1024 if "T" in whole.upper() else 1)
+        if amount > node.memory_gb:
+            yield fault(
+                script,
+                "memory",
+                script.line_of("mem"),
+                f"{amount} GB of memory, and a node has {node.memory_gb}",
+                "less",
+            )
+
+
+def _threads(script: JobScript, site: Site, arch: Arch) -> Iterator[Finding]:
+    """Threads against the node's, and against who sets them."""
+    values = {
+        name: (int(script.variables[name][0]), script.variables[name][1])
+        for name in (OMP, INTER, INTRA)
+        if name in script.variables and script.variables[name][0].isdigit()
+    }
+    ranks = max(1, (tasks_of(script) or 1) // (script.number("nodes") or 1))
+    for _, launcher, words in script.started():
+        each = re.search(r"(?:^|\s)(?:-N|--ppn)[ =](\d+)", " ".join(words)) if launcher != "srun" else None
+        ranks = int(each[1]) if each else ranks
+    if OMP in values and arch.threads.owner == "module":
+        yield fault(
+            script,
+            "omp-owner",
+            (values[OMP][1], f"{OMP}={values[OMP][0]}"),
+            f"the modules of `{site.name}` set it: another value starves or overloads the node",
+            "take the line out",
+        )
+    if arch.node is None:
+        return
+    if OMP in values and values[OMP][0] * ranks > arch.node.threads:
+        yield fault(
+            script,
+            "threads",
+            (values[OMP][1], f"{OMP}={values[OMP][0]}"),
+            f"{ranks} ranks × {values[OMP][0]} threads, and a node has {arch.node.threads}",
+            f"`{OMP}={arch.node.threads // ranks}` at most",
+        )
+    if INTER in values and INTRA in values:
+        told = too_many(arch.node, ranks, values[INTER][0], values[INTRA][0])
+        if told:
+            yield fault(script, "threads", (values[INTRA][1], f"{INTRA}={values[INTRA][0]}"), told, "less of either")
+    if OMP in values and INTRA in values and values[OMP][0] != values[INTRA][0]:
+        yield fault(
+            script,
+            "intra-omp",
+            (values[INTRA][1], f"{INTRA}={values[INTRA][0]}"),
+            f"TensorFlow's intra pool is not what OpenMP has, {values[OMP][0]}",
+            f"`{INTRA}={values[OMP][0]}`",
+        )
+    if arch.launcher.name == "aprun":
+        for line, launcher, words in script.started():
+            text = " ".join(words)
+            for name, (_, _, exported) in script.variables.items():
+                if launcher == "aprun" and exported and name.startswith(FORWARDED) and f"{name}=" not in text:
+                    yield fault(
+                        script, "not-forwarded", line, f"`{name}` does not reach the ranks", f'`-e "{name}=${name}"`'
+                    )

@@ -1,0 +1,251 @@
+"""A training script, by its syntax tree: what makes Horovod train on its own, or every rank believe that it is the first.
+
+Each rule is an error that one of the site pages has, or that its readers made.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from provision.lint import Finding
+
+WRAPPERS = ("DistributedOptimizer", "DistributedGradientTape", "DistributedAdasumOptimizer")
+BROADCASTS = (
+    *("BroadcastGlobalVariablesHook", "BroadcastGlobalVariablesCallback", "broadcast_variables"),
+    *("broadcast_global_variables", "BroadcastGlobalVariables"),
+)
+FUNCTIONS = ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size", "init")
+SLURM_NUMBERS = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS")
+SAVERS = ("ModelCheckpoint", "save", "save_weights", "TensorBoard")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """A training script, read: what it is, and all its faults. `tree` is None where it is no Python."""
+
+    file: str
+    horovod: bool
+    mirrored: bool
+    multiworker: bool
+    reads_threads: bool
+    picks_gpu_by_local_rank: int | None
+    """The line that takes a GPU out of a list by `local_rank()` or SLURM_LOCALID."""
+    reads_slurm: int | None
+    """The first line that names one of Slurm's rank variables."""
+    findings: tuple[Finding, ...]
+
+
+def read_training(text: str, file: str) -> Training:
+    """The training script of this text."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None) or 1
+        finding = Finding(
+            rule="no-python",
+            file=file,
+            line=line,
+            message="Python 3 cannot read this script",
+            evidence=str(getattr(error, "msg", error)),
+            fix=f"`python3 -m py_compile {file}`; Python 2 is not supported",
+        )
+        return Training(
+            file=file,
+            horovod=False,
+            mirrored=False,
+            multiworker=False,
+            reads_threads=True,
+            picks_gpu_by_local_rank=None,
+            reads_slurm=None,
+            findings=(finding,),
+        )
+    return _Reader(tree, text, file).read()
+
+
+class _Reader:
+    """One pass over a tree, with the names that mean Horovod."""
+
+    def __init__(self, tree: ast.Module, text: str, file: str) -> None:
+        self.nodes = list(ast.walk(tree))
+        self.source, self.file = text.splitlines(), file
+        self.aliases, self.imported = self._horovod()
+        self.names = {node.attr for node in self.nodes if isinstance(node, ast.Attribute)}
+        self.names |= {node.id for node in self.nodes if isinstance(node, ast.Name)}
+        self.texts = {
+            node.value for node in self.nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        }
+
+    def _horovod(self) -> tuple[set[str], int | None]:
+        """The names under which Horovod is imported, and the line of the first."""
+        aliases: set[str] = set()
+        lines = []
+        for node in self.nodes:
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    if alias.name.split(".")[0] == "horovod":
+                        aliases.add(alias.asname or alias.name)
+                        lines.append(node.lineno)
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "horovod":
+                aliases |= {alias.asname or alias.name for alias in node.names}
+                lines.append(node.lineno)
+        return aliases, min(lines, default=None)
+
+    def read(self) -> Training:
+        """What the script is, and its faults."""
+        multiworker = "MultiWorkerMirroredStrategy" in self.names
+        slurm = [node.lineno for node in self.nodes if isinstance(node, ast.Constant) and node.value in SLURM_NUMBERS]
+        pick = [
+            node.lineno
+            for node in self.nodes
+            if isinstance(node, ast.Subscript)
+            and not self._is_environ(node.value)
+            and any(
+                (isinstance(one, ast.Attribute) and one.attr == "local_rank")
+                or (isinstance(one, ast.Constant) and one.value == "SLURM_LOCALID")
+                for one in ast.walk(node.slice)
+            )
+        ]
+        return Training(
+            file=self.file,
+            horovod=self.imported is not None,
+            mirrored="MirroredStrategy" in self.names and not multiworker,
+            multiworker=multiworker,
+            reads_threads=bool({"NUM_INTER_THREADS", "NUM_INTRA_THREADS"} & self.texts)
+            or any("intra_op_parallelism_threads" in name for name in self.names | self._keywords()),
+            picks_gpu_by_local_rank=min(pick, default=None),
+            reads_slurm=min(slurm, default=None),
+            findings=tuple(sorted(self._findings(), key=lambda one: one.line)),
+        )
+
+    def _keywords(self) -> set[str]:
+        return {node.arg for node in self.nodes if isinstance(node, ast.keyword) and node.arg}
+
+    @staticmethod
+    def _is_environ(node: ast.expr) -> bool:
+        return isinstance(node, ast.Attribute) and node.attr == "environ"
+
+    def _finding(self, rule: str, line: int, message: str, fix: str) -> Finding:
+        shown = self.source[line - 1].strip() if 0 < line <= len(self.source) else ""
+        return Finding(rule=rule, file=self.file, line=line, message=message, evidence=shown, fix=fix)
+
+    def _findings(self) -> Iterator[Finding]:
+        if self.imported is not None:
+            yield from self._of_horovod(self.imported)
+        for node in self.nodes:
+            if isinstance(node, ast.Compare):
+                yield from self._compared(node)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("/tmp/"):
+                yield self._finding(
+                    "node-local-output",
+                    node.lineno,
+                    f"`{node.value}` is on the node, and gone after the job",
+                    'write below `os.environ["PROVISION_OUTPUT"]`',
+                )
+        softmax = [
+            node
+            for node in self.nodes
+            if isinstance(node, ast.keyword)
+            and node.arg == "activation"
+            and isinstance(node.value, ast.Constant)
+            and node.value.value == "softmax"
+        ]
+        logits = [
+            node
+            for node in self.nodes
+            if isinstance(node, ast.keyword)
+            and node.arg == "from_logits"
+            and isinstance(node.value, ast.Constant)
+            and node.value.value is True
+        ]
+        if softmax and logits:
+            yield self._finding(
+                "softmax-twice",
+                logits[0].value.lineno,
+                "the model ends in softmax, and the loss applies it again",
+                "leave one out: `activation='softmax'` or `from_logits=True`",
+            )
+
+    def _of_horovod(self, line: int) -> Iterator[Finding]:
+        called = {
+            node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            for node in self.nodes
+            if isinstance(node, ast.Call)
+        }
+        if "init" not in called:
+            yield self._finding(
+                "horovod-not-initialised", line, "Horovod is imported and never started", "call `hvd.init()` first"
+            )
+        if not called & set(WRAPPERS):
+            yield self._finding(
+                "not-distributed",
+                line,
+                "Horovod is imported, and no optimizer or tape is wrapped: every rank trains on its own",
+                "`opt = hvd.DistributedOptimizer(opt)`, or `tape = hvd.DistributedGradientTape(tape)`",
+            )
+        if not called & set(BROADCASTS):
+            yield self._finding(
+                "no-broadcast",
+                line,
+                "nothing broadcasts the first weights: ranks start from different ones",
+                "`hvd.callbacks.BroadcastGlobalVariablesCallback(0)`, the hook of that name, or `broadcast_variables`",
+            )
+        if called & set(SAVERS) and "rank" not in called:
+            saver = next(
+                node
+                for node in self.nodes
+                if isinstance(node, ast.Call)
+                and (node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")) in SAVERS
+            )
+            yield self._finding(
+                "all-ranks-write", saver.lineno, "every rank writes the same files", "do it `if hvd.rank() == 0:` only"
+            )
+        functions = [node.func for node in self.nodes if isinstance(node, ast.Call)]
+        for node in self.nodes:
+            if (
+                isinstance(node, ast.Attribute)
+                and node.attr in FUNCTIONS
+                and isinstance(node.value, ast.Name)
+                and node.value.id in self.aliases
+                and node not in functions
+            ):
+                yield self._finding(
+                    "never-called",
+                    node.lineno,
+                    f"`{node.value.id}.{node.attr}` is the function itself, no number",
+                    f"`{node.value.id}.{node.attr}()`",
+                )
+        for node in self.nodes:
+            if isinstance(node, ast.Constant) and node.value in SLURM_NUMBERS:
+                ask = {"SLURM_PROCID": "rank", "SLURM_LOCALID": "local_rank", "SLURM_NTASKS": "size"}[str(node.value)]
+                yield self._finding(
+                    "slurm-number-in-horovod",
+                    node.lineno,
+                    f"`{node.value}` is wrong for Horovod wherever ranks are not started by srun (0 for all by mpirun)",
+                    f"`hvd.{ask}()`",
+                )
+
+    def _compared(self, node: ast.Compare) -> Iterator[Finding]:
+        """Text from the environment that is held against a number: never equal."""
+        sides = [node.left, *node.comparators]
+        texts = [side for side in sides if self._from_environ(side)]
+        numbers = [
+            side
+            for side in sides
+            if isinstance(side, ast.Constant) and isinstance(side.value, int) and not isinstance(side.value, bool)
+        ]
+        if texts and numbers:
+            yield self._finding(
+                "text-is-no-number",
+                node.lineno,
+                "a variable of the environment is text, and never equal to a number",
+                "`int(os.environ[…])`",
+            )
+
+    def _from_environ(self, node: ast.expr) -> bool:
+        if isinstance(node, ast.Subscript):
+            return self._is_environ(node.value)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            return node.func.attr == "getenv" or (node.func.attr == "get" and self._is_environ(node.func.value))
+        return False

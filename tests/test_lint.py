@@ -1,0 +1,429 @@
+"""`provision job --lint`: what we write has no fault; each fault of the pages and of their readers is found at its line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parts.profiles import profile
+from provision import cli
+from provision.errors import EXIT_USAGE
+from provision.lint.rules import lint_job
+from provision.lint.script import read_script
+from provision.lint.training import Training, read_training
+
+GOLDEN = Path(__file__).with_name("golden") / "jobs"
+SCRIPTS = sorted(GOLDEN.rglob("*.sh"))
+
+GOOD = """\
+#!/bin/bash
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=4
+#SBATCH --cpus-per-task=6
+#SBATCH --gpus-per-task=1
+#SBATCH --mem-per-cpu=8G
+#SBATCH --time=00:30:00
+#SBATCH --partition=accel
+#SBATCH --account=nn1234k
+
+set -euo pipefail
+module reset
+module load TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0
+module list
+export OMP_NUM_THREADS=6
+unset http_proxy https_proxy
+srun --cpus-per-task=6 python -u train.py
+"""
+
+HOROVOD = """\
+import os
+import tensorflow as tf
+import horovod.tensorflow.keras as hvd
+hvd.init()
+gpus = tf.config.list_physical_devices("GPU")
+tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")
+tf.config.threading.set_intra_op_parallelism_threads(int(os.environ["NUM_INTRA_THREADS"]))
+opt = hvd.DistributedOptimizer(tf.keras.optimizers.Adam(0.001 * hvd.size()))
+callbacks = [hvd.callbacks.BroadcastGlobalVariablesCallback(0)]
+if hvd.rank() == 0:
+    callbacks.append(tf.keras.callbacks.ModelCheckpoint("x"))
+"""
+MIRRORED = "import tensorflow as tf\nstrategy = tf.distribute.MirroredStrategy()\n"
+MULTIWORKER = "import tensorflow as tf\nstrategy = tf.distribute.MultiWorkerMirroredStrategy()\n"
+
+
+def put(text: str, old: str, new: str) -> str:
+    """The text with this piece, which it must have, replaced."""
+    assert old in text
+    return text.replace(old, new)
+
+
+def found(
+    text: str, *, training: str | None = None, site: str | None = "sigma2-saga", arch: str = "accel"
+) -> list[Any]:
+    """The rules and lines of what is found in a script."""
+    at = profile(site) if site else None
+    read: Training | None = read_training(training, "train.py") if training is not None else None
+    findings = lint_job(read_script(text, "job.sh"), read, at, at.arch(arch) if at else None)
+    for one in findings:
+        assert one.message
+        assert one.fix
+    return [(one.rule, one.line) for one in findings]
+
+
+def trained(text: str) -> list[tuple[str, int]]:
+    """The rules and lines of what is found in a training script."""
+    return [(one.rule, one.line) for one in read_training(text, "train.py").findings]
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: str(path.relative_to(GOLDEN)))
+def test_what_we_write_has_no_fault(path: Path) -> None:
+    name, arch = path.relative_to(GOLDEN).parts[:2]
+    text = path.read_text(encoding="utf-8")
+    assert found(text, site=name, arch=arch) == []
+    # A Cray XC's modules are not to be purged, which only its profile knows.
+    keeps = profile(name).modules.reset == "none"
+    assert {rule for rule, _ in found(text, site=None)} == ({"modules-on-top"} if keeps else set())
+    program = read_script(text, "job.sh").program()
+    assert program is not None
+    assert program.endswith("train.py")
+
+
+def test_there_are_scripts_to_check() -> None:
+    assert len(SCRIPTS) >= 60
+
+
+def test_a_good_script_of_somebody_elses_has_no_fault() -> None:
+    assert found(GOOD) == []
+    assert found(GOOD, site=None) == []
+    safe = put(HOROVOD, "gpus[hvd.local_rank()]", "gpus[0]")
+    assert found(GOOD, training=safe) == []
+    assert trained(HOROVOD) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule", "line"),
+    [
+        ("--account=nn1234k", "--account=nnXXXXk", "blank", 9),
+        ("--account=nn1234k", "--account=<project>", "blank", 9),
+        ("--account=nn1234k", "--account=?", "blank", 9),
+        ("train.py\n", "/scratch/NetID/train.py\n", "blank", 17),
+        ("TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0", "TensorFlow", "module-version", 13),
+        ("module reset\n", "", "modules-on-top", 12),
+        ("module list\n", "", "no-module-list", 13),
+        ("set -euo pipefail\n", "", "goes-on", 1),
+        ("set -euo pipefail\n", "set -euo pipefail\n#SBATCH --qos=devel\n", "late-directive", 12),
+        ("srun --cpus-per-task=6 ", "srun ", "srun-cpus", 17),
+        ("srun --cpus-per-task=6 ", "horovodrun -np 8 ", "horovodrun", 17),
+        ("srun --cpus-per-task=6 ", "mpirun -np 6 ", "ranks", 17),
+        ("srun --cpus-per-task=6 ", "srun --ntasks=4 --cpus-per-task=6 ", "ranks", 17),
+        ("python -u", "python -u \\\n  x.py\\\n  ", "glued-backslash", 17),
+        ("export OMP_NUM_THREADS=6", "wget --no-check-certificate https://x", "no-certificate", 15),
+        ("export OMP_NUM_THREADS=6", "APPTAINER_CACHEDIR=/scratch/x", "not-exported", 15),
+        ("export OMP_NUM_THREADS=6", "export PYTHONPATH=/ext3/bin:$PATH", "path-in-pythonpath", 15),
+        ("python -u train.py", 'bash -c "source /ext3/env.sh; python train.py"', "source-then", 17),
+    ],
+)
+def test_a_fault_is_found_in_any_script_at_its_line(old: str, new: str, rule: str, line: int) -> None:
+    text = put(GOOD, old, new)
+    assert (rule, line) in found(text, site=None)
+    assert {one for one, _ in found(text, site=None)} == {rule}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule", "line"),
+    [
+        ("#SBATCH --account=nn1234k\n", "", "account", 1),
+        ("--mem-per-cpu=8G", "--mem-per-cpu=20G", "memory", 6),
+        ("#SBATCH --mem-per-cpu=8G\n", "", "memory", 1),
+        ("#SBATCH --mem-per-cpu=8G", "#SBATCH --mem=500G", "memory", 6),
+        ("--time=00:30:00", "--time=15-00:00:00", "time", 7),
+        ("--nodes=2", "--nodes=8", "nodes", 2),
+        ("--cpus-per-task=6\n", "--cpus-per-task=12\n", "cpus", 4),
+        ("--gpus-per-task=1", "--gpus-per-task=2", "gpus", 5),
+        ("OMP_NUM_THREADS=6", "OMP_NUM_THREADS=24", "threads", 15),
+        ("OMP_NUM_THREADS=6", "NUM_INTER_THREADS=2\nexport NUM_INTRA_THREADS=6", "threads", 16),
+        ("OMP_NUM_THREADS=6", "OMP_NUM_THREADS=4\nexport NUM_INTRA_THREADS=6", "intra-omp", 16),
+    ],
+)
+def test_a_fault_against_the_site_is_found_at_its_line(old: str, new: str, rule: str, line: int) -> None:
+    text = put(GOOD, old, new)
+    assert (rule, line) in found(text)
+    assert found(text, site=None) == []
+
+
+def test_memory_of_a_node_is_memory_said() -> None:
+    assert found(put(GOOD, "--mem-per-cpu=8G", "--mem=192G")) == []
+
+
+def test_gpus_on_an_arch_that_has_none_are_found() -> None:
+    assert ("gpus", 5) in found(GOOD, arch="normal")
+
+
+def test_a_task_for_each_gpu_on_no_matter_which_nodes_is_found() -> None:
+    text = put(put(GOOD, "#SBATCH --nodes=2\n", ""), "--ntasks-per-node=4", "--ntasks=8")
+    assert ("tasks-anywhere", 2) in found(text, site=None)
+
+
+# Against the training script
+
+
+def test_mirrored_with_two_tasks_is_found() -> None:
+    assert ("mirrored-tasks", 3) in found(GOOD, training=MIRRORED)
+    one = put(put(GOOD, "--ntasks-per-node=4", "--ntasks-per-node=1"), "--gpus-per-task=1", "--gpus-per-task=4")
+    assert ("mirrored-tasks", 3) in found(one, training=MIRRORED), "one task on each of two nodes are two"
+    assert found(put(one, "--nodes=2", "--nodes=1"), training=MIRRORED) == []
+
+
+def test_one_task_for_many_gpus_is_found_for_horovod() -> None:
+    text = put(put(GOOD, "--nodes=2", "--nodes=1"), "--ntasks-per-node=4", "--ntasks=1")
+    text = put(text, "--gpus-per-task=1", "--gpus=4")
+    assert ("horovod-tasks", 3) in found(text, training=HOROVOD)
+    assert "horovod-tasks" not in dict(found(text, training=MIRRORED))
+
+
+def test_multiworker_by_mpirun_or_with_proxies_is_found() -> None:
+    assert found(GOOD, training=MULTIWORKER) == []
+    assert ("multiworker-launcher", 17) in found(
+        put(GOOD, "srun --cpus-per-task=6", "mpirun -np 8"), training=MULTIWORKER
+    )
+    assert ("proxies", 16) in found(put(GOOD, "unset http_proxy https_proxy\n", ""), training=MULTIWORKER)
+
+
+def test_slurms_rank_under_mpirun_is_found_in_the_job_and_in_the_training() -> None:
+    by_mpirun = put(GOOD, "srun --cpus-per-task=6", "mpirun -np 8")
+    text = put(by_mpirun, "export OMP_NUM_THREADS=6", 'export RANK="$SLURM_PROCID"')
+    assert ("slurm-number", 15) in found(text, site=None)
+    training = "import os\nrank = int(os.environ['SLURM_PROCID'])\n"
+    assert ("slurm-number", 2) in found(by_mpirun, training=training)
+    assert found(GOOD, training=training) == []
+
+
+def test_a_gpu_by_local_rank_where_each_task_sees_one_is_found() -> None:
+    assert found(GOOD, training=HOROVOD) == [("gpu-by-local-rank", 6)]
+    several = put(GOOD, "--gpus-per-task=1", "--gpus-per-node=4")
+    assert found(several, training=HOROVOD, site=None) == []
+
+
+def test_threads_that_nobody_reads_are_found() -> None:
+    text = put(GOOD, "OMP_NUM_THREADS=6", "NUM_INTRA_THREADS=6")
+    assert ("threads-unread", 15) in found(text, training=MULTIWORKER)
+    assert "threads-unread" not in dict(found(text, training=HOROVOD))
+
+
+ADAM = "tf.keras.optimizers.Adam(0.001 * hvd.size())"
+TRAINING_FAULTS = [
+    (
+        "hvd.DistributedOptimizer(tf.keras.optimizers.Adam(0.001 * hvd.size()))",
+        "tf.keras.optimizers.Adam()",
+        "not-distributed",
+        3,
+    ),
+    ("hvd.init()\n", "", "horovod-not-initialised", 3),
+    ("hvd.callbacks.BroadcastGlobalVariablesCallback(0)", "", "no-broadcast", 3),
+    ("if hvd.rank() == 0:", "if hvd.rank == 0 or hvd.rank():", "never-called", 10),
+    ("if hvd.rank() == 0:", "if True:", "all-ranks-write", 11),
+    ("hvd.size()", "int(os.environ['SLURM_NTASKS'])", "slurm-number-in-horovod", 8),
+    ('"x"', '"/tmp/train_logs"', "node-local-output", 11),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "rule", "line"), TRAINING_FAULTS)
+def test_a_fault_of_a_training_script_is_found_at_its_line(old: str, new: str, rule: str, line: int) -> None:
+    assert trained(put(HOROVOD, old, new)) == [(rule, line)]
+
+
+def test_a_rank_that_is_text_is_no_number() -> None:
+    assert trained("import os\nif os.environ['SLURM_PROCID'] == 0:\n    pass\n") == [("text-is-no-number", 2)]
+    assert trained("import os\nif os.environ.get('SLURM_PROCID') == 0:\n    pass\n") == [("text-is-no-number", 2)]
+    assert trained("import os\nif int(os.environ['SLURM_PROCID']) == 0:\n    pass\n") == []
+
+
+def test_softmax_twice_is_found() -> None:
+    twice = "a = Dense(10, activation='softmax')\nb = Loss(from_logits=True)\n"
+    assert trained(twice) == [("softmax-twice", 2)]
+    assert trained(put(twice, "True", "False")) == []
+
+
+def test_a_tape_of_horovods_is_distributed_too() -> None:
+    tape = put(HOROVOD, f"hvd.DistributedOptimizer({ADAM})", "1")
+    assert trained(f"{tape}tape = hvd.DistributedGradientTape(tape)\n") == []
+
+
+def test_names_that_are_imported_by_themselves_count() -> None:
+    text = "from horovod.tensorflow import init, DistributedOptimizer, broadcast_variables\n"
+    text += "init()\nDistributedOptimizer(1)\nbroadcast_variables([], 0)\n"
+    assert trained(text) == []
+
+
+def test_what_is_no_python_is_one_finding() -> None:
+    assert trained("import os\nprint 'rank'\n") == [("no-python", 2)]
+    assert trained("\0") == [("no-python", 1)]
+
+
+# Containers
+
+
+CONTAINER = """\
+#!/bin/bash
+#SBATCH --nodes=1
+#SBATCH --ntasks=1
+#SBATCH --gres=gpu:2
+set -e
+module purge
+overlay=/scratch/ada/overlay.ext3
+srun singularity exec --nv --overlay $overlay:ro /images/tf.sif python train.py
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule"),
+    [
+        (":ro", ":rw", "overlay-rw"),
+        (" --nv", "", "container-gpu"),
+        ("/images/tf.sif", "docker://tensorflow/tensorflow:latest", "image-gpu"),
+    ],
+)
+def test_a_fault_of_a_container_is_found(old: str, new: str, rule: str) -> None:
+    assert found(CONTAINER, site=None) == []
+    assert found(put(CONTAINER, old, new), site=None) == [(rule, 8)]
+
+
+# Other schedulers
+
+
+def written(site: str, arch: str, kind: str) -> str:
+    """What we write for a site."""
+    return (GOLDEN / site / arch / f"{kind}.sh").read_text(encoding="utf-8")
+
+
+def test_directives_of_another_scheduler_are_found() -> None:
+    assert ("scheduler", 2) in found(GOOD, site="alcf-polaris", arch="gpu")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule"),
+    [
+        ("umask 022\n", "", "umask"),
+        ('cd "$submit_folder"\n', "", "folder"),
+        ("#PBS -l filesystems=home:eagle\n", "", "filesystems"),
+        ("#PBS -A tests\n", "", "account"),
+        ("select=2:", "select=3:", "nodes"),
+        ("walltime=00:30:00", "walltime=02:00:00", "time"),
+    ],
+)
+def test_a_fault_under_pbs_is_found(old: str, new: str, rule: str) -> None:
+    text = put(written("alcf-polaris", "gpu", "horovod"), old, new)
+    assert rule in dict(found(text, site="alcf-polaris", arch="gpu"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule"),
+    [
+        (":filesystems=home,theta-fs0", "", "filesystems"),
+        ("#COBALT -n 2\n", "#COBALT -n 9\n", "nodes"),
+        ("aprun -n 2 ", "aprun -n 4 ", "ranks"),
+        ('-e "KMP_AFFINITY=${KMP_AFFINITY:-}"', "", "not-forwarded"),
+        ("OMP_NUM_THREADS=62\n", "OMP_NUM_THREADS=300\n", "threads"),
+        ("NUM_INTRA_THREADS=62\n", "NUM_INTRA_THREADS=64\n", "intra-omp"),
+    ],
+)
+def test_a_fault_under_cobalt_is_found(old: str, new: str, rule: str) -> None:
+    text = put(written("alcf-theta", "knl", "horovod"), old, new)
+    assert rule in dict(found(text, site="alcf-theta", arch="knl"))
+
+
+def test_tensorflow_on_a_service_node_is_found() -> None:
+    text = f"{written('alcf-theta', 'knl', 'single')}python -c 'import tensorflow'\n"
+    assert "on-service-node" in dict(found(text, site="alcf-theta", arch="knl"))
+
+
+def test_openmp_threads_that_the_sites_module_owns_are_left_alone() -> None:
+    text = put(
+        written("nersc-cori", "knl", "horovod"), "export NUM_INTER", "export OMP_NUM_THREADS=66\nexport NUM_INTER"
+    )
+    assert "omp-owner" in dict(found(text, site="nersc-cori", arch="knl"))
+
+
+# The verb
+
+
+def call(*words: str) -> int:
+    """The exit code of the command line."""
+    return cli.main(["job", *words])
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    """The good script on disk, with a training script beside it."""
+    path = tmp_path / "job.sh"
+    path.write_text(GOOD)
+    (tmp_path / "train.py").write_text(put(HOROVOD, "gpus[hvd.local_rank()]", "gpus[0]"))
+    return path
+
+
+def test_a_script_without_fault_is_told_with_what_was_read(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("--lint", str(job), "--site", "sigma2-saga") == 0
+    out, err = capsys.readouterr()
+    assert out == f"no fault in `{job}` and `{job.parent / 'train.py'}`, against site `sigma2-saga`\n"
+    assert err == ""
+
+
+def test_faults_are_told_with_file_line_evidence_and_fix_and_exit_2(
+    job: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job.write_text(put(GOOD, "module list\n", ""))
+    train = job.parent / "train.py"
+    train.write_text(put(train.read_text(), "hvd.rank() == 0", "hvd.rank == 0"))
+    assert call("--lint", str(job), "--site", "sigma2-saga") == EXIT_USAGE
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert f"error: 3 faults in `{job}`\n" in err
+    assert f"  {job}:13: no-module-list: nothing records what was loaded: module load TensorFlow" in err
+    assert (
+        f"  {train}:10: never-called: `hvd.rank` is the function itself, no number: if hvd.rank == 0:; `hvd.rank()`"
+        in err
+    )
+    assert call("--lint", str(job), "--site", "sigma2-saga", "--json") == EXIT_USAGE
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert error["findings"][0] == {
+        "rule": "no-module-list",
+        "file": str(job),
+        "line": 13,
+        "message": "nothing records what was loaded",
+        "evidence": "module load TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0",
+        "fix": "`module list` behind the last",
+    }
+
+
+def test_another_training_script_may_be_named(job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = tmp_path / "other.py"
+    other.write_text("import horovod.tensorflow as hvd\nhvd.init()\n")
+    assert call("--lint", str(job), "--script", str(other)) == EXIT_USAGE
+    assert "not-distributed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--lint", "nosuch.sh"), "the job script `nosuch.sh` cannot be read"),
+        (("--lint", "."), "the job script `.` cannot be read"),
+        (("single", "--lint", "job.sh"), "`--lint` checks a script and writes none"),
+        ((), "which job? none is named"),
+    ],
+)
+def test_a_wrong_request_is_told(words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(*words) == EXIT_USAGE
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["", "\n", "#!/bin/bash\n", "a 'b\n", "#SBATCH\n#SBATCH --\n#PBS -l\n", "x \\"])
+def test_any_text_is_read_without_a_bug(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "job.sh"
+    path.write_text(text)
+    for site in ("local", "sigma2-saga", "alcf-polaris", "alcf-theta"):
+        assert call("--lint", str(path), "--site", site) in (0, EXIT_USAGE)
+        assert "a bug in provision" not in capsys.readouterr().err
