@@ -23,6 +23,7 @@ from provision.model.plan import Plan, held
 from provision.model.reader import VARIABLE
 from provision.model.scheduler import SchedulerName
 from provision.model.site import Site
+from provision.model.stack import Stack
 from provision.render import render
 from provision.request import Request
 from provision.run import capture
@@ -58,30 +59,72 @@ class BuildJob:
 
 
 def build_job(request: Request, plan: Plan, store: Store, account: str | None = None) -> BuildJob:
-    """The script that builds `plan` inside a job of the site's scheduler.
+    """The script that builds `plan` inside a job of the site's scheduler; the node holds what it finds against the plan.
 
     Raises:
-        ConfigError: the site has no scheduler.
+        ConfigError: the site has no scheduler, or would not take such a job.
     """
-    site, arch = request.site, request.arch
+    env = plan.environment
+    return _script(
+        request.site,
+        request.arch,
+        request.stack,
+        store,
+        account=account,
+        environment=str(env),
+        name=f"provision-{env.arch}-{env.name}-{env.version}-{env.fingerprint}",
+        plan=json.dumps({"environment": str(env), "held": held(plan)}, indent=1),
+    )
+
+
+def profile_job(site: Site, arch: Arch, stack: Stack, store: Store, account: str | None = None) -> BuildJob:
+    """The script of a build by the site's profile alone: for reading on a machine that is not there. The node plans.
+
+    Raises:
+        ConfigError: the site has no scheduler, or would not take such a job.
+    """
+    name, version = stack.module.split("/")
+    return _script(
+        site,
+        arch,
+        stack,
+        store,
+        account=account,
+        environment=f"{arch.name}/{stack.module}",
+        name=f"provision-{arch.name}-{name}-{version}",
+        plan=None,
+    )
+
+
+def _script(
+    site: Site,
+    arch: Arch,
+    stack: Stack,
+    store: Store,
+    *,
+    account: str | None,
+    environment: str,
+    name: str,
+    plan: str | None,
+) -> BuildJob:
     if site.scheduler.name == "none":
         raise ConfigError(
             f"site `{site.name}` has no scheduler, there is no job to write",
             hint=f"`provision build --site {site.name} --arch {arch.name}` builds here",
         )
-    env = plan.environment
-    name = f"provision-{env.arch}-{env.name}-{env.version}-{env.fingerprint}"
+    refuse_runtime(site)
     jobs, spoken = str(store.layout.jobs), dialect(site.scheduler.name)
-    arguments = ("--site", os.path.abspath(site.origin), "--arch", arch.name, "--stack", request.stack.name)
+    arguments = ("--site", os.path.abspath(site.origin), "--arch", arch.name, "--stack", stack.name)
+    profile = "" if plan else " --profile"
     text = render(
         "jobs/build.sh.j2",
-        command=f"provision job build --site {site.typed} --arch {arch.name}",
+        command=f"provision job build --site {site.typed} --arch {arch.name}{profile}",
         submit=spoken.SUBMIT,
-        environment=str(env),
+        environment=environment,
         directives=spoken.directives(build_batch(site, arch, name, spoken.output_path(jobs, name), account)),
         umask=site.files.umask,
         cwd=config_here(),
-        environ=(*_carried(site.origin), *_reach(site), *job_environ(arch, arch.smoke.ranks_per_node)),
+        environ=(*_carried(site), *_reach(site), *job_environ(arch, arch.smoke.ranks_per_node)),
         job_id=spoken.JOB_ID,
         submit_folder=None if spoken.STARTS_IN_SUBMIT_FOLDER else spoken.SUBMIT_FOLDER,
         temporary=site.files.temporary,
@@ -89,9 +132,23 @@ def build_job(request: Request, plan: Plan, store: Store, account: str | None = 
         arguments=shlex.join(arguments),
         jobs=jobs,
         name=name,
-        plan=json.dumps({"environment": str(env), "held": held(plan)}, indent=1),
+        plan=plan,
     )
     return BuildJob(name=name, text=text, scheduler=site.scheduler.name)
+
+
+def refuse_runtime(site: Site) -> None:
+    """Raise for a site where our environments are not how TensorFlow is run.
+
+    Raises:
+        ConfigError: its profile says that containers are.
+    """
+    if "venv" not in site.runtimes:
+        raise ConfigError(
+            f"site `{site.name}` runs TensorFlow by {' or '.join(site.runtimes)}; provision builds virtual environments",
+            evidence=[f"`runtimes` in `{site.origin}`"],
+            hint="`provision job single --site SITE` writes jobs for the container; or add `venv` to `runtimes`",
+        )
 
 
 def build_batch(site: Site, arch: Arch, name: str, output: str, account: str | None = None) -> Batch:
@@ -128,13 +185,24 @@ def build_batch(site: Site, arch: Arch, name: str, output: str, account: str | N
 def _reach(site: Site) -> tuple[tuple[str, str], ...]:
     """How the nodes of a build reach the network, and where they put what is temporary."""
     proxies = site.network.environ if site.network.compute == "proxy" else ()
-    carried = {name for name, _ in _carried(site.origin)}
+    carried = {name for name, _ in _carried(site)}
     return tuple(pair for pair in proxies if pair[0] not in carried)
 
 
-def _carried(origin: str) -> tuple[tuple[str, str], ...]:
-    """The variables that a job needs to read the same files: sites may start jobs with an empty environment."""
-    used = VARIABLE.findall(Path(origin).read_text(encoding="utf-8"))
+def _carried(site: Site) -> tuple[tuple[str, str], ...]:
+    """The variables that a job needs to read the same files: sites may start jobs with an empty environment.
+
+    Those that the arch's modules set are left to them.
+    """
+    used = VARIABLE.findall(Path(site.origin).read_text(encoding="utf-8"))
+    set_there = {
+        name
+        for arch in site.archs
+        if arch.gpu
+        for home in (arch.gpu.cuda_home, arch.gpu.nccl_home)
+        for name in VARIABLE.findall(home or "")
+    }
+    used = [name for name in used if name not in set_there]
     names = dict.fromkeys(("PROVISION_ROOT", "PROVISION_CONFIG", "PROVISION_INSTALLER", *used, *CARRIED))
     values = {name: os.environ[name] for name in names if os.environ.get(name)}
     # A password in an address stays out of a file that others may read: the job gets it from the environment of sbatch.

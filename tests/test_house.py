@@ -44,6 +44,7 @@ PURE_FILES = (
     "launchers.py",
     "limits.py",
     "modules.py",
+    "outline.py",
     "threads.py",
     "user_job.py",
     "user_script.py",

@@ -63,6 +63,13 @@ class Target:
     stack: Stack
     store: Store
 
+    @property
+    def is_here(self) -> bool:
+        """Whether this machine may be one of the site's: its module system is here, if it has one."""
+        from pathlib import Path
+
+        return self.site.modules.name == "none" or Path(self.site.modules.init or "").is_file()
+
     def observe(self) -> Facts:
         """The facts of this machine."""
         from provision.probe import observe

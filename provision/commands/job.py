@@ -31,6 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_target(parser)
     parser.add_argument("--lint", metavar="FILE", help="check a script that somebody wrote; exit 2 where it has faults")
     parser.add_argument("--account", help="who pays, where the site's file does not say")
+    parser.add_argument(
+        "--profile", action="store_true", help="with build: by the site's file alone, without looking at this machine"
+    )
     user = parser.add_argument_group("a user's job", "what is left out is by the site's file")
     user.add_argument("--script", metavar="FILE", help="the training script (default: train.py where it is submitted)")
     user.add_argument("--arguments", metavar="TEXT", default="", help="the script's own arguments, quoted as one word")
@@ -65,10 +68,13 @@ def run(args: argparse.Namespace) -> Outcome:
 
 
 def _build(args: argparse.Namespace) -> Outcome:
-    from provision.job import build_job
+    from provision.job import build_job, profile_job
     from provision.planner import make_plan
 
     target = read_target(args)
+    if args.profile:
+        job = profile_job(target.site, target.arch, target.stack, target.store, account=args.account)
+        return Outcome(text=job.text, result={"name": job.name, "script": job.text, "environment": None})
     facts = target.observe()
     request = target.request(facts)
     plan = make_plan(request, facts, target.store.existing())

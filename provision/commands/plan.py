@@ -5,12 +5,17 @@ from __future__ import annotations
 import argparse
 import shlex
 
-from provision.commands import Outcome, add_target, read_target
+from provision.commands import Outcome, Target, add_target, read_target
+from provision.errors import ConfigError, PlanError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to plan, and how much to show."""
     add_target(parser)
+    parser.add_argument(
+        "--profile", action="store_true", help="by the site's file alone, as on a machine that is not the site's"
+    )
+    parser.add_argument("--account", help="with --profile: who pays, where the site's file does not say")
     parser.add_argument("--commands", action="store_true", help="show the commands of every step too")
 
 
@@ -21,8 +26,16 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.preflight import blockers, network_problems
 
     target = read_target(args)
+    if args.profile or not target.is_here:
+        return _outline(target, args.account, forced=args.profile)
     facts = target.observe()
-    request = target.request(facts)
+    try:
+        request = target.request(facts)
+    except PlanError as error:
+        alone = f"provision plan --site {args.site} --arch {target.arch.name} --profile"
+        raise PlanError(
+            error.message, evidence=[*error.evidence, f"what the profile alone says: `{alone}`"], hint=error.hint
+        ) from error
     plan: Plan = make_plan(request, facts, target.store.existing())
     notes = (*blockers(request, facts), *network_problems(request, plan))
     lines = plan_lines(plan, commands=args.commands)
@@ -31,6 +44,36 @@ def run(args: argparse.Namespace) -> Outcome:
         lines += [f"  hint: {problem.hint}"] if problem.hint else []
     result = {**plan.to_dict(), "not_here": [problem.message for problem in notes]}
     return Outcome(text="\n".join(lines), result=result)
+
+
+def _outline(target: Target, account: str | None, *, forced: bool) -> Outcome:
+    """What the site's file alone says of a build."""
+    from provision.job import build_batch
+    from provision.outline import outline
+    from provision.schedulers import dialect
+
+    site, arch, stack = target.site, target.arch, target.stack
+    directives: tuple[str, ...] = ()
+    refused = None
+    if site.scheduler.name != "none":
+        spoken, jobs = dialect(site.scheduler.name), str(target.store.layout.jobs)
+        try:
+            batch = build_batch(site, arch, f"provision-{arch.name}", spoken.output_path(jobs, "provision"), account)
+            directives = tuple(map(str, spoken.directives(batch)))
+        except ConfigError as error:
+            refused = error
+    told = outline(site, arch, stack, directives)
+    lines = [
+        f"from the profile `{site.origin}` alone"
+        + ("" if forced else f": `{site.modules.init}` is not on this machine")
+    ]
+    for title, values in told.items():
+        lines += [f"{title:<12} {value}" if index == 0 else f"{'':<12} {value}" for index, value in enumerate(values)]
+    if refused:
+        lines += ["", f"no job yet: {refused.message}", *(f"  {line}" for line in refused.evidence)]
+        lines += [f"  hint: {refused.hint}"] if refused.hint else []
+    result = {"profile": site.origin, "arch": arch.name, **{title: list(values) for title, values in told.items()}}
+    return Outcome(text="\n".join(lines), result={**result, "refused": refused.to_dict() if refused else None})
 
 
 def plan_lines(plan: object, *, commands: bool) -> list[str]:

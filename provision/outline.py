@@ -1,0 +1,125 @@
+"""What a site's profile alone says of a build: for a machine that is not there, where nothing can be probed. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+
+from provision.horovod.flags import build_environ
+from provision.launchers import launch_argv
+from provision.model.arch import Arch
+from provision.model.site import Site
+from provision.model.stack import Stack
+from provision.modules import reset_lines, unload_lines
+from provision.threads import job_environ, module_environ
+
+
+def outline(site: Site, arch: Arch, stack: Stack, directives: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
+    """Title to lines, in the order in which people read them."""
+    found: dict[str, tuple[str, ...]] = {
+        "site": (site.title or site.name, *((f"retired in {site.retired}",) if site.retired else ())),
+        "arch": (_arch(arch),),
+        "environment": (f"{arch.name}/{stack.module} (its fingerprint comes from what the node has)",),
+        "runs by": (", ".join(site.runtimes),),
+        "modules": _modules(site, arch),
+        "compiler": (f"{arch.compiler.cxx} and {arch.compiler.cc} for {arch.target}",),
+        "mpi": (f"{arch.mpi.family} ({arch.mpi.provider}, wrapper {arch.mpi.cxx})",),
+        "horovod": _horovod(arch),
+        "fetch": (_fetch(site),),
+        "compile": (_compile(site, arch),),
+        "install": (_install(site),),
+        "prove": (_prove(site, arch),),
+        "threads": _threads(arch),
+        "module sets": tuple(
+            f"{name}={value}" for name, value in (*stack.environ, *module_environ(arch), *arch.environ)
+        ),
+        "job": directives,
+        "strategies": tuple(
+            f"{one.name}: {one.status}" + (f", {one.note}" if one.note else "") for one in site.strategies
+        ),
+    }
+    return {title: lines for title, lines in found.items() if lines}
+
+
+def _arch(arch: Arch) -> str:
+    node, gpu = arch.node, arch.gpu
+    words = [f"{arch.name} ({arch.target})"]
+    if node:
+        words.append(f"{node.sockets} sockets, {node.cores} cores, {node.threads} threads, {node.memory_gb} GB")
+    if gpu:
+        words.append(
+            f"{gpu.per_node} GPUs" + (f" of capability {', '.join(gpu.capabilities)}" if gpu.capabilities else "")
+        )
+    return "; ".join(words)
+
+
+def _modules(site: Site, arch: Arch) -> tuple[str, ...]:
+    if site.modules.name == "none":
+        return ()
+    lines = [*reset_lines(site.modules), *unload_lines(site.modules, arch.unload)]
+    plain = [line.removesuffix(" >/dev/null 2>&1 || true") for line in lines]
+    return (
+        *plain,
+        *(f"module use {path}" for path in site.modules.path),
+        *(f"module load {one}" for one in arch.modules),
+    )
+
+
+def _horovod(arch: Arch) -> tuple[str, ...]:
+    """The switches that do not hang on what is found; `-march` is archspec's for the compiler that is."""
+    switches = build_environ(cxx=arch.compiler.cxx, arch_flags=f"(archspec: {arch.target})")
+    own = dict(arch.build_environ) | ({"CC": arch.compiler.cc} if arch.compiler.cc != "gcc" else {})
+    lines = [f"{name}={value}" for name, value in {**switches, **own}.items()]
+    gpu = arch.gpu
+    if gpu:
+        homes = [
+            f"{what} at {home}" for what, home in (("CUDA", gpu.cuda_home), ("NCCL", gpu.nccl_home)) if home is not None
+        ]
+        lines.append("; ".join((*homes, f"NCCL linked {gpu.nccl_link.lower()}")))
+    return tuple(lines)
+
+
+def _fetch(site: Site) -> str:
+    network = site.network
+    if network.compute == "yes":
+        return "in the job: compute nodes reach the network"
+    if network.compute == "proxy":
+        return f"in the job, by the proxy {network.proxy}"
+    where = "a login node" if network.login != "no" else "a machine with network"
+    return f"on {where} beforehand: compute nodes have no network"
+
+
+def _compile(site: Site, arch: Arch) -> str:
+    if site.scheduler.script_on == "service-node":
+        return f"on a node of the arch, by {arch.launcher.name} from the service node on which a job's script runs"
+    return "on a node of the arch, in the job" if site.scheduler.name != "none" else "here"
+
+
+def _install(site: Site) -> str:
+    match site.files.root_writable:
+        case "login":
+            return (
+                "in the job, below a root that compute nodes may write: the site's software file system is read-only "
+                "there, and virtual environments do not move"
+            )
+        case "compute":
+            return "in the job: login nodes may not write the root"
+        case "everywhere":
+            return "in the job"
+
+
+def _prove(site: Site, arch: Arch) -> str:
+    smoke = arch.smoke
+    argv = launch_argv(
+        arch.launcher,
+        ("python", "…"),
+        nodes=smoke.nodes,
+        ranks_per_node=smoke.ranks_per_node,
+        cpus=arch.job.cpus_per_task,
+    )
+    return shlex.join(argv).replace("'…'", "…")
+
+
+def _threads(arch: Arch) -> tuple[str, ...]:
+    set_by_job = tuple(f"{name}={value}" for name, value in job_environ(arch, arch.smoke.ranks_per_node))
+    return (f"OpenMP's are set by the {arch.threads.owner}", *set_by_job) if set_by_job else ()

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Written by `provision job build --site nersc-cori --arch haswell --profile`. Submit it with `sbatch`.
+# It builds haswell/tensorflow/2.15.1 on a node of the arch, which makes the plan: this was written from the site's profile alone.
+#SBATCH --job-name=provision-haswell-tensorflow-2.15.1
+#SBATCH --output=/site/root/jobs/provision-haswell-tensorflow-2.15.1-%j.out
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=2
+#SBATCH --time=00:30:00
+#SBATCH --exclusive
+#SBATCH --constraint=haswell
+#SBATCH --account=tests
+#SBATCH --qos=debug
+#SBATCH --licenses=SCRATCH
+
+set -euo pipefail
+umask 022
+export PROVISION_ROOT=/site/root
+export NUM_INTER_THREADS=1
+export NUM_INTRA_THREADS=16
+
+exec /site/provision/bin/python -I -m provision build --site /site/sites/nersc-cori.toml --arch haswell --stack tensorflow-2.15.1 --no-wait \
+  --events /site/root/jobs/provision-haswell-tensorflow-2.15.1-"$SLURM_JOB_ID".events.jsonl

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Written by `provision job build --site sigma2-saga --arch normal --profile`. Submit it with `sbatch`.
+# It builds normal/tensorflow/2.15.1 on a node of the arch, which makes the plan: this was written from the site's profile alone.
+#SBATCH --job-name=provision-normal-tensorflow-2.15.1
+#SBATCH --output=/site/root/jobs/provision-normal-tensorflow-2.15.1-%j.out
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=2
+#SBATCH --time=00:30:00
+#SBATCH --partition=normal
+#SBATCH --account=tests
+#SBATCH --mem-per-cpu=4G
+
+set -euo pipefail
+umask 022
+export PROVISION_ROOT=/site/root
+export OMP_NUM_THREADS=20
+export NUM_INTER_THREADS=1
+export NUM_INTRA_THREADS=20
+
+exec /site/provision/bin/python -I -m provision build --site /site/sites/sigma2-saga.toml --arch normal --stack tensorflow-2.15.1 --no-wait \
+  --events /site/root/jobs/provision-normal-tensorflow-2.15.1-"$SLURM_JOB_ID".events.jsonl

@@ -1,0 +1,172 @@
+"""What a profile alone says: the outline of a build and its job, for every profile and arch, without the site."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+
+from golden_files import Golden, stack
+from parts.profiles import ARCHS, SITES, profile
+from provision import cli
+from provision.errors import EXIT_USAGE, ConfigError
+from provision.job import profile_job
+from provision.model.layout import Layout
+from provision.outline import outline
+from provision.schedulers import dialect
+from provision.store import Store
+
+BUILT = tuple((name, arch) for name, arch in ARCHS if "venv" in profile(name).runtimes)
+CONTAINED = tuple((name, arch) for name, arch in ARCHS if "venv" not in profile(name).runtimes)
+STORE = Store(Layout(PurePosixPath("/site/root")))
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A machine that is none of the sites', with nothing of its own that a job would carry."""
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "no_proxy", "NO_PROXY", "CUDA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("PIP_INDEX_URL", "PIP_CERT", "SSL_CERT_FILE", "UV_DEFAULT_INDEX", "UV_INDEX", "PIP_CONFIG_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("PIP_EXTRA_INDEX_URL", "UV_CACHE_DIR", "PROVISION_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PROVISION_ROOT", "/site/root")
+    monkeypatch.setattr("sys.executable", "/site/provision/bin/python")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def build_of(name: str, arch: str, folder: Path) -> str:
+    """The build's job from the profile alone."""
+    site = profile(name)
+    origin = folder / f"{name}.toml"
+    origin.write_text('root = "${PROVISION_ROOT}" # ${CUDA_HOME}\n')
+    site = dataclasses.replace(site, origin=str(origin))
+    text = profile_job(site, site.arch(arch), stack(), STORE, account="tests").text
+    return text.replace(str(folder), "/site/sites")
+
+
+@pytest.mark.parametrize(("name", "arch"), BUILT)
+def test_the_build_job_of_every_profile_and_arch_is_the_golden_one(
+    name: str, arch: str, elsewhere: Path, golden: Golden
+) -> None:
+    text = build_of(name, arch, elsewhere)
+    golden(f"builds/{name}/{arch}/build.sh", text)
+    path = elsewhere / "build.sh"
+    path.write_text(text)
+    subprocess.run(["bash", "-n", str(path)], check=True)
+
+
+@pytest.mark.parametrize(("name", "arch"), ARCHS)
+def test_the_outline_of_every_profile_and_arch_is_the_golden_one(name: str, arch: str, golden: Golden) -> None:
+    site = profile(name)
+    told = outline(site, site.arch(arch), stack(), ("(the job's directives)",))
+    golden(
+        f"builds/{name}/{arch}/outline.txt",
+        "".join(f"{title}: {line}\n" for title, lines in told.items() for line in lines),
+    )
+
+
+def test_the_proxy_of_the_site_is_in_its_build_and_what_modules_set_is_not(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_HOME", "/usr/local/cuda")
+    text = build_of("alcf-polaris", "gpu", elsewhere)
+    assert "export https_proxy=http://proxy.alcf.anl.gov:3128\n" in text
+    assert "export PROVISION_ROOT=/site/root\n" in text
+    assert "CUDA_HOME" not in text
+    assert "umask 022\n" in text
+
+
+@pytest.mark.parametrize(("name", "arch"), CONTAINED)
+def test_a_site_of_containers_has_no_build(name: str, arch: str) -> None:
+    site = profile(name)
+    with pytest.raises(
+        ConfigError, match="runs TensorFlow by container; provision builds virtual environments"
+    ) as caught:
+        profile_job(site, site.arch(arch), stack(), STORE, account="tests")
+    assert caught.value.exit_code == EXIT_USAGE
+
+
+def test_the_place_of_each_phase_follows_from_the_profile() -> None:
+    def told(name: str, arch: str) -> Any:
+        site = profile(name)
+        return outline(site, site.arch(arch), stack(), ())
+
+    theta = told("alcf-theta", "knl")
+    assert theta["fetch"] == ("on a login node beforehand: compute nodes have no network",)
+    assert theta["compile"] == ("on a node of the arch, by aprun from the service node on which a job's script runs",)
+    assert "CRAYPE_LINK_TYPE=dynamic" in theta["horovod"]
+    assert "CC=cc" in theta["horovod"]
+    assert theta["modules"] == ("module unload PrgEnv-intel", "module load PrgEnv-gnu", "module load gcc/8.3.0")
+    polaris = told("alcf-polaris", "gpu")
+    assert polaris["fetch"] == ("in the job, by the proxy http://proxy.alcf.anl.gov:3128",)
+    assert "read-only" in told("nersc-perlmutter", "gpu")["install"][0]
+    assert told("sigma2-saga", "a100")["modules"][:2] == ("module reset", "module --force unload StdEnv")
+
+
+# The verbs
+
+
+def call(*words: str) -> int:
+    """The exit code of the command line."""
+    return cli.main(list(words))
+
+
+@pytest.mark.parametrize("name", ["nersc-cori", "alcf-theta", "alcf-polaris", "sigma2-saga"])
+def test_a_plan_for_a_site_that_is_not_here_says_what_its_profile_says(
+    name: str, elsewhere: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site = profile(name)
+    arch = site.archs[0].name
+    # A machine with Lmod where the site has it looks like one of the site's, until the modules are not there.
+    here = Path(site.modules.init or "").is_file()
+    assert call("plan", "--site", name, "--arch", arch, *(["--profile"] if here else [])) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert here or f"alone: `{site.modules.init}` is not on this machine\n" in out
+    assert f"environment  {arch}/tensorflow/2.15.1 (" in out
+    assert "no job yet: site" in out
+    assert "hint: `--account ACCOUNT`" in out
+    assert call("plan", "--site", name, "--arch", arch, "--account", "tests", "--profile", "--json") == 0
+    result = json.loads(capsys.readouterr().out)["result"]
+    assert result["refused"] is None
+    spoken = dialect(site.scheduler.name)
+    assert result["job"]
+    assert all(line.startswith("#") for line in result["job"])
+    assert spoken.SUBMIT in ("sbatch", "qsub")
+    assert not (elsewhere / "root").exists()
+
+
+def test_where_a_module_cannot_be_loaded_the_plan_says_how_to_see_the_profile(
+    elsewhere: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (elsewhere / "init").write_text('module() { [ "$1" != load ]; }\n')
+    text = (Path(profile("alcf-polaris").origin)).name
+    source = (SITES / text).read_text(encoding="utf-8")
+    (elsewhere / text).write_text(source.replace("/usr/share/lmod/lmod/init/bash", str(elsewhere / "init")))
+    assert call("plan", "--site", str(elsewhere / text)) == 1
+    err = capsys.readouterr().err
+    assert "module `PrgEnv-gnu` of arch `gpu` cannot be loaded" in err
+    assert f"what the profile alone says: `provision plan --site {elsewhere / text} --arch gpu --profile`" in err
+
+
+def test_a_plan_by_the_profile_may_be_asked_for_anywhere(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("plan", "--site", "local", "--profile") == 0
+    out = capsys.readouterr().out
+    assert out.startswith("from the profile `")
+    assert "mpich (pypi, wrapper mpicxx)" in out
+
+
+def test_a_builds_job_by_the_profile_is_printed(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("job", "build", "--site", "alcf-theta", "--profile")
+    assert call(*words) == EXIT_USAGE
+    assert "wants `account` of every job" in capsys.readouterr().err
+    assert call(*words, "--account", "tests") == 0
+    out = capsys.readouterr().out
+    assert "#COBALT -A tests\n" in out
+    assert "--plan" not in out
