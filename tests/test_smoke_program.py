@@ -21,7 +21,7 @@ import pytest
 
 SMOKE = Path(__file__).parent.parent / "provision" / "smoke"
 PROGRAMS = ("horovod_keras.py", "inspect_env.py", "thorough.py")
-SHARED = ("rank.py",)
+SHARED = ("rank.py", "trial.py")
 FILES = tuple(sorted(path.name for path in SMOKE.glob("*.py") if path.name != "__init__.py"))
 SIBLINGS = {name[: -len(".py")] for name in SHARED}
 
