@@ -21,6 +21,8 @@ from provision.verdict import (
     is_finished,
 )
 
+SKIPPED = "skipped"
+
 
 def judge_numbers(reports: Sequence[Mapping[str, Any]], *, ranks: int, nodes: int) -> Verdict:
     """Hold the reports of one numerical proof against each other: a check for each of the program's."""
@@ -29,9 +31,12 @@ def judge_numbers(reports: Sequence[Mapping[str, Any]], *, ranks: int, nodes: in
     if finished:
         checks += [check_ranks(finished, ranks), check_nodes(finished, nodes), check_versions(finished)]
         names = dict.fromkeys(name for report in finished for name in report.get("checks") or ())
-        checks += [_agreed(name, finished) for name in names]
-        if not names:
-            checks.append(Check(name="checks", passed=False, message="expected named checks, no process reports any"))
+        named = [_agreed(name, finished) for name in names]
+        checks += named
+        if all(check.message.startswith(SKIPPED) for check in named):
+            checks.append(
+                Check(name="checks", passed=False, message="expected checks with figures, no process has any")
+            )
     return Verdict(checks=tuple(checks), figures=figures_of(finished))
 
 
@@ -41,7 +46,7 @@ def _agreed(name: str, finished: Sequence[Mapping[str, Any]]) -> Check:
     states = {str(record.get("status")) for record in records}
     reasons = [str(record["reason"]) for record in records if record.get("reason")]
     if states == {"skipped"}:
-        return Check(name=name, passed=True, message=f"skipped: {reasons[0] if reasons else 'no reason given'}")
+        return Check(name=name, passed=True, message=f"{SKIPPED}: {reasons[0] if reasons else 'no reason given'}")
     if states != {"passed"}:
         told = f": {reasons[0]}" if reasons else ""
         return Check(

@@ -8,6 +8,8 @@ import pytest
 
 from provision.numerical_verdict import judge_numbers
 
+ABSENT = {"status": "skipped", "reason": "no elastic here", "figures": []}
+
 
 def report(rank: int, size: int = 2, **checks: dict[str, Any]) -> dict[str, Any]:
     """What a rank reports that came to its end."""
@@ -39,7 +41,7 @@ def test_one_rank_that_failed_fails_the_proof_with_its_reason() -> None:
 
 
 def test_what_this_tensorflow_does_not_have_is_skipped_with_the_reason() -> None:
-    absent = {"elastic": {"status": "skipped", "reason": "no elastic here", "figures": []}}
+    absent = {"elastic": ABSENT}
     verdict = judge_numbers([report(0, **absent), report(1, **absent)], ranks=2, nodes=1)
     assert verdict.passed
     assert "skipped: no elastic here" in [check.message for check in verdict.checks]
@@ -52,9 +54,10 @@ def test_what_this_tensorflow_does_not_have_is_skipped_with_the_reason() -> None
         [report(0, 1), report(0, 1)],
         [{**report(0), "stage": "check tape"}, report(1)],
         [{**report(0), "checks": {}}, {**report(1), "checks": {}}],
+        [{**report(0), "checks": {"tape": ABSENT}}, {**report(1), "checks": {"tape": ABSENT}}],
         [],
     ],
-    ids=["one missing", "alone", "stopped in the middle", "no checks", "none"],
+    ids=["one missing", "alone", "stopped in the middle", "no checks", "nothing but skips", "none"],
 )
 def test_what_is_no_proof_does_not_pass(reports: list[dict[str, Any]]) -> None:
     assert not judge_numbers(reports, ranks=2, nodes=1).passed

@@ -138,11 +138,15 @@ def join(report, tf, hvd, gpu=False):
         fields["versions"]["mpi"] = mpi
 
     report.stage("devices")
-    fields["threads"] = set_threads(tf)
-    fields["gpu"] = pin_gpu(tf, hvd.local_rank())
+    fields.update(take_devices(tf, hvd.local_rank()))
     if gpu and not fields["gpu"]["used"]:
         fields["gpu"]["missing"] = why_no_gpu(tf)
         raise RuntimeError("for want of a GPU: {}".format("; ".join(fields["gpu"]["missing"])))
+
+
+def take_devices(tf, local_rank):
+    """Take the threads and the GPU that are this rank's, and tell which."""
+    return {"threads": set_threads(tf), "gpu": pin_gpu(tf, local_rank)}
 
 
 def keras_version(tf):
@@ -227,7 +231,8 @@ def why_no_gpu(tf):
 
 def pin_gpu(tf, local_rank):
     """Give this rank one GPU: the one at its local rank, or the only one that the launcher lets it see."""
-    gpus = tf.config.list_physical_devices("GPU")
+    config = tf.config if hasattr(tf.config, "set_visible_devices") else tf.config.experimental  # before 2.1
+    gpus = config.list_physical_devices("GPU")
     if not gpus:
         return {"visible": 0, "used": None, "bus_id": None}
     if len(gpus) > 1 and local_rank >= len(gpus):
@@ -238,5 +243,16 @@ def pin_gpu(tf, local_rank):
     index = local_rank if len(gpus) > 1 else 0
     for gpu in gpus:
         tf.config.experimental.set_memory_growth(gpu, True)
-    tf.config.set_visible_devices(gpus[index], "GPU")
+    config.set_visible_devices(gpus[index], "GPU")
     return {"visible": len(gpus), "used": gpus[index].name, "bus_id": gpu_bus_id(index)}
+
+
+def session_config(tf, devices):
+    """The ConfigProto of a session with what `take_devices` took: a session of TensorFlow 1 does not know of it."""
+    config = tf.compat.v1.ConfigProto()
+    config.inter_op_parallelism_threads = devices["threads"]["inter"]
+    config.intra_op_parallelism_threads = devices["threads"]["intra"]
+    config.gpu_options.allow_growth = True
+    if devices["gpu"]["used"]:
+        config.gpu_options.visible_device_list = devices["gpu"]["used"].rsplit(":", 1)[-1]
+    return config

@@ -12,7 +12,8 @@ also measure what the figure would be without any communication (`alone`), and f
 What this TensorFlow or Horovod does not have is reported as skipped, with the reason. Every check runs on all ranks in
 the same order; a rank that stops in the middle of one leaves the others waiting, and the launcher's time limit ends it.
 
-Works with TensorFlow 2.15 to 2.21 with Keras 2, tf-keras and Keras 3; on TensorFlow 1.15 only the graph-style checks run.
+Works with TensorFlow 1.15 to 2.21, with Keras 2, tf-keras and Keras 3. On TensorFlow 1.15 the checks in graphs run as
+1.15 is, the others after `tf.compat.v1.enable_v2_behavior()`.
 """
 
 import argparse
@@ -23,7 +24,7 @@ import tempfile
 import time
 import traceback
 
-from rank import add_gpu_argument, import_libraries, join, keras_version, run
+from rank import add_gpu_argument, import_libraries, join, keras_version, run, session_config, take_devices
 
 FEATURES = 6
 IMAGES = 16  # per rank and step
@@ -59,13 +60,26 @@ def parse_args(argv=None):
 class Bench:
     """What the checks work with: the libraries, the ranks, everybody's data, and the list of figures."""
 
-    def __init__(self, np, tf, hvd, hvd_keras, seed):
+    def __init__(self, np, tf, hvd, hvd_keras, seed, devices):
         self.np, self.tf, self.hvd, self.hvd_keras, self.seed = np, tf, hvd, hvd_keras, seed
+        self.config = session_config(tf, devices)
         self.rank, self.size = hvd.rank(), hvd.size()
-        self.tf2 = tf.__version__.split(".")[0] >= "2"
-        self.keras3 = self.tf2 and int(keras_version(tf).split(".")[0]) >= 3
+        self.version = tuple(int(part) for part in tf.__version__.split(".")[:2])
+        self.keras3 = int(keras_version(tf).split(".")[0]) >= 3
         self.scratch = tempfile.mkdtemp(prefix="provision-thorough-")
         self.figures = []
+
+    def behave_as_2(self):
+        """Take up TensorFlow 2's ways on TensorFlow 1.15: eager execution, tf.function, tf.keras on top of them."""
+        if self.version >= (2, 0) or self.tf.executing_eagerly():
+            return
+        # Meant for a process's first line. What stands in the way later is the context that the graphs made: without
+        # this, variables land in a graph instead of in it. TensorFlow 1 has no public word for it, and will not change.
+        from tensorflow.python.eager import context
+
+        context._context = None
+        self.tf.compat.v1.enable_v2_behavior()
+        take_devices(self.tf, self.hvd.local_rank())
 
     def data(self, step=0, rank=None):
         """Inputs, words and targets of one rank (this one by default) in one step; the targets differ by rank."""
@@ -196,15 +210,8 @@ class Bench:
         model.fit([x, w] if words else x, y, batch_size=IMAGES * self.size, epochs=epochs, shuffle=False, verbose=0)
 
 
-def needs_keras(bench):
-    """The Keras of TensorFlow 2, run eagerly."""
-    if not bench.tf2:
-        raise Skip("TensorFlow {} is graph-style; see the check `graph`".format(bench.tf.__version__))
-
-
 def check_tape(bench):
     """DistributedGradientTape gives the gradient of the concatenated batch."""
-    needs_keras(bench)
     model = bench.model(words=True)
     variables = model.trainable_variables
     expected = bench.gradient(model, bench.everybody(), words=True)
@@ -231,7 +238,6 @@ def check_tape(bench):
 
 def check_fit(bench):
     """One step of SGD at rate 1 by `fit` moves the weights by the gradient of the concatenated batch."""
-    needs_keras(bench)
     for words in (False, True):
         model = bench.model(words=words)
         before = model.get_weights()
@@ -246,7 +252,6 @@ def check_fit(bench):
 
 def check_loop(bench):
     """DistributedOptimizer in a custom loop averages what it is handed, once."""
-    needs_keras(bench)
     hvd, tf = bench.hvd, bench.tf
     for what, wrap_tape, op in (
         ("plain tape", False, hvd.Average),
@@ -283,7 +288,6 @@ def check_loop(bench):
 
 def check_ranks(bench):
     """From different weights, on different data: weights and optimizer state end equal to the last bit."""
-    needs_keras(bench)
     callbacks = bench.hvd_keras.callbacks
     for kind, options in (("SGD", {"learning_rate": 0.05, "momentum": 0.9}), ("Adam", {"learning_rate": 0.01})):
         model = bench.model(same=False, words=True, dropout=True)
@@ -300,7 +304,6 @@ def check_ranks(bench):
 
 def check_training(bench):
     """Training on N ranks equals training by one process on the same global batches."""
-    needs_keras(bench)
     for kind, options in (
         ("SGD", {"learning_rate": 0.05, "momentum": 0.9}),
         # A tiny gradient makes Adam's step a matter of rounding, unless epsilon is larger than the rounding.
@@ -317,7 +320,6 @@ def check_training(bench):
 
 def check_broadcast(bench):
     """Variables and objects of rank 0 arrive on all ranks."""
-    needs_keras(bench)
     root = bench.np.random.RandomState(bench.seed + 1).normal(size=5).astype("float32")
     own = bench.np.random.RandomState(bench.seed + 1 + bench.rank).normal(size=5).astype("float32")
     variable = bench.tf.Variable(own)
@@ -332,7 +334,6 @@ def check_broadcast(bench):
 
 def check_metrics(bench):
     """MetricAverageCallback makes the metrics the mean over the ranks, for the callbacks after it."""
-    needs_keras(bench)
 
     class Note(bench.tf.keras.callbacks.Callback):
         def __init__(self):
@@ -366,7 +367,6 @@ def rates_of(bench, callback, optimizer, epochs, steps):
 
 def check_warmup(bench):
     """LearningRateWarmupCallback climbs from rate/size to rate, also for SGD with momentum."""
-    needs_keras(bench)
     rate, warmup, epochs, steps = 0.08, 2, 3, 4
     expected = []
     for batch in range(epochs * steps):
@@ -381,7 +381,6 @@ def check_warmup(bench):
 
 def check_schedule(bench):
     """LearningRateScheduleCallback multiplies the rate from its first epoch to its last."""
-    needs_keras(bench)
     rate, steps = 0.08, 2
     callback = bench.hvd_keras.callbacks.LearningRateScheduleCallback(
         initial_lr=rate, multiplier=lambda epoch: 0.5**epoch, start_epoch=1, end_epoch=3
@@ -394,7 +393,6 @@ def check_schedule(bench):
 
 def check_sync_batch_norm(bench):
     """SyncBatchNormalization normalises by mean and variance of all ranks' images."""
-    needs_keras(bench)
     np = bench.np
     layer = bench.hvd.SyncBatchNormalization(momentum=0.5, epsilon=1e-3)
     mine = bench.data()[0] + np.float32(bench.rank)
@@ -424,13 +422,11 @@ def check_sync_batch_norm(bench):
 
 def saved_name(bench, name):
     """A path for a saved model, in the newest format that this Keras has."""
-    minor = tuple(int(part) for part in bench.tf.__version__.split(".")[:2])
-    return os.path.join(bench.scratch, name + (".keras" if minor >= (2, 13) else ".h5"))
+    return os.path.join(bench.scratch, name + (".keras" if bench.version >= (2, 13) else ".h5"))
 
 
 def check_load_model(bench):
     """A saved model comes back with its state and with an optimizer that averages; and without Horovod, plain."""
-    needs_keras(bench)
     for kind, options in (("SGD", {"learning_rate": 1.0, "momentum": 0.5}), ("Adam", {"learning_rate": 0.01})):
         model = bench.model()
         model.compile(optimizer=bench.hvd_keras.DistributedOptimizer(bench.optimizer(kind, **options)), loss="mse")
@@ -461,7 +457,6 @@ def check_load_model(bench):
 
 def check_resume(bench):
     """Training that is saved, loaded and gone on with ends where uninterrupted training ends."""
-    needs_keras(bench)
 
     def fresh():
         model = bench.model()
@@ -483,7 +478,6 @@ def check_resume(bench):
 
 def check_checkpoint(bench):
     """A checkpoint that rank 0 writes brings weights and optimizer back, and the broadcast takes them to all."""
-    needs_keras(bench)
     model = bench.model()
     optimizer = bench.optimizer("Adam", learning_rate=0.01)
     model.compile(optimizer=bench.hvd_keras.DistributedOptimizer(optimizer), loss="mse")
@@ -495,7 +489,7 @@ def check_checkpoint(bench):
     for variable in list(model.trainable_variables) + list(bench.state(model.optimizer)):
         variable.assign(bench.tf.zeros_like(variable))
     if bench.rank == 0:
-        checkpoint.read(path)
+        getattr(checkpoint, "read", checkpoint.restore)(path)  # `read` came with 2.4
     bench.hvd.broadcast_variables(list(model.trainable_variables) + list(bench.state(model.optimizer)), root_rank=0)
     bench.compare("weights", weights, model.get_weights(), 0.0)
     bench.compare("optimizer state", state, bench.state(model.optimizer), 0.0)
@@ -503,7 +497,6 @@ def check_checkpoint(bench):
 
 def check_process_sets(bench):
     """The ranks but the last average among themselves, and the last is none of their business."""
-    needs_keras(bench)
     if not hasattr(bench.hvd, "add_process_set"):
         raise Skip("this Horovod has no process sets (they came with 0.23)")
     members = list(range(bench.size - 1)) if bench.size > 1 else [0]
@@ -527,7 +520,6 @@ def check_process_sets(bench):
 
 def check_fp16(bench):
     """Compressed to halves, the averaged gradient is right to the last of their 11 bits."""
-    needs_keras(bench)
     compression = bench.hvd.Compression.fp16
     model = bench.model()
     before = model.get_weights()
@@ -550,7 +542,6 @@ def check_fp16(bench):
 
 def check_grouped(bench):
     """Several tensors reduced as one group, directly and as gradients, come out each as by itself."""
-    needs_keras(bench)
     hvd = bench.hvd
     if not hasattr(hvd, "grouped_allreduce"):
         raise Skip("this Horovod has no grouped allreduce (it came with 0.21)")
@@ -581,7 +572,6 @@ def check_grouped(bench):
 
 def check_accumulation(bench):
     """Gradients of two batches gathered before a step give the step of both batches together."""
-    needs_keras(bench)
     model = bench.model()
     before = model.get_weights()
     parts = [bench.gradient(model, bench.everybody(step)) for step in range(2)]
@@ -598,6 +588,11 @@ def check_accumulation(bench):
         optimizer = bench.hvd_keras.DistributedOptimizer(
             bench.optimizer(learning_rate=1.0), backward_passes_per_step=2, average_aggregated_gradients=True
         )
+        if bench.version < (2, 2):
+            # `fit` computes the gradients itself there; only `minimize` would gather them.
+            model.compile(optimizer=optimizer, loss="mse")
+            bench.refuses("backward_passes_per_step in fit before TensorFlow 2.2", lambda: bench.fit(model))
+            return
     model.compile(optimizer=optimizer, loss="mse")
     bench.fit(model, steps=2)
     moved = [old - new for old, new in zip(before, model.get_weights())]
@@ -606,7 +601,10 @@ def check_accumulation(bench):
 
 def check_local_layers(bench):
     """PartialDistributedOptimizer leaves the gradients of chosen layers to each rank, divided by the size."""
-    needs_keras(bench)
+    try:
+        import keras  # noqa: F401
+    except ImportError as error:
+        raise Skip("horovod.keras is about the package `keras`, which TensorFlow has brought since 2.6") from error
     import horovod.keras as by_keras
 
     if not hasattr(by_keras, "PartialDistributedOptimizer"):
@@ -626,7 +624,6 @@ def check_local_layers(bench):
 
 def check_elastic(bench):
     """An elastic state takes rank 0's model to all ranks, and goes back to what was committed."""
-    needs_keras(bench)
     model = bench.model(same=False)
     optimizer = bench.hvd_keras.DistributedOptimizer(bench.optimizer("Adam", learning_rate=0.01))
     model.compile(optimizer=optimizer, loss="mse")
@@ -646,7 +643,6 @@ def check_elastic(bench):
 
 def check_loss_scale(bench):
     """Under a LossScaleOptimizer an overflow on one rank makes all ranks leave out the step."""
-    needs_keras(bench)
     if not bench.keras3:
         raise Skip("Keras 3's LossScaleOptimizer; that of Keras 2 averages inside it")
     keras, np = bench.tf.keras, bench.np
@@ -672,7 +668,6 @@ def check_loss_scale(bench):
 
 def check_refusals(bench):
     """What cannot average gradients is refused with a message, before any training."""
-    needs_keras(bench)
     wrap = bench.hvd_keras.DistributedOptimizer
     bench.refuses("a name instead of an optimizer", lambda: wrap("adam"))
 
@@ -737,6 +732,7 @@ def check_graph(bench):
             with v1.train.MonitoredTrainingSession(
                 scaffold=v1.train.Scaffold(init_fn=restore, saver=saver),
                 hooks=[hvd.BroadcastGlobalVariablesHook(0), v1.train.StopAtStepHook(last_step=steps), Save()],
+                config=bench.config,
             ) as session:
                 while not session.should_stop():
                     # The first step of all is `resume`: 0, or the one at which the checkpoint was written.
@@ -769,7 +765,42 @@ def check_graph(bench):
     bench.compare("gradient of the first step, fp16", [expected[0]], [gradients[0]], 10 * FP16_TOLERANCE, [own])
 
 
+def check_keras_graph(bench):
+    """tf.keras of TensorFlow 1 as it is, in a graph: `fit` averages, the callback broadcasts."""
+    np, tf, hvd = bench.np, bench.tf, bench.hvd
+    if bench.version >= (2, 0):
+        raise Skip("tf.keras of TensorFlow 2 runs eagerly; see the checks `fit` and `ranks`")
+    keras, draw = tf.keras, np.random.RandomState(bench.seed + bench.rank)
+    own = [draw.normal(size=(FEATURES, 1)), draw.normal(size=1)]
+    same = [0.1 * np.ones((FEATURES, 1)), np.zeros(1)]
+
+    def gradient(batch):
+        x, _, y = batch
+        apart = 2.0 / len(x) * (x.astype("float64").dot(same[0]) + same[1] - y)
+        return [x.T.dot(apart), apart.sum(axis=0)]
+
+    with tf.Graph().as_default(), tf.compat.v1.Session(config=bench.config) as session:
+        keras.backend.set_session(session)
+        model = keras.Sequential([keras.layers.Dense(1, input_shape=(FEATURES,))])
+        model.compile(optimizer=bench.hvd_keras.DistributedOptimizer(bench.optimizer(learning_rate=1.0)), loss="mse")
+        model.set_weights(same)
+        bench.fit(model)
+        moved = [old - new for old, new in zip(same, model.get_weights())]
+        bench.compare("gradient", gradient(bench.everybody()), moved, GRADIENT_TOLERANCE, gradient(bench.data()))
+        optimizer = bench.optimizer("Adam", learning_rate=0.05)
+        model.compile(optimizer=bench.hvd_keras.DistributedOptimizer(optimizer), loss="mse")
+        model.set_weights(own)
+        bench.fit(model, steps=4, callbacks=[bench.hvd_keras.callbacks.BroadcastGlobalVariablesCallback(0)])
+        weights = bench.flat(model.get_weights())
+        everyone = session.run(hvd.allgather(tf.constant(weights[np.newaxis])))
+        bench.compare("weights", everyone[0], weights, 0.0)
+    keras.backend.set_session(None)
+
+
+# Graphs first: once a process has taken up TensorFlow 2's ways it is no witness any more of how 1.15 works by itself.
 CHECKS = (
+    ("graph", check_graph),
+    ("keras_graph", check_keras_graph),
     ("tape", check_tape),
     ("fit", check_fit),
     ("loop", check_loop),
@@ -791,8 +822,9 @@ CHECKS = (
     ("elastic", check_elastic),
     ("loss_scale", check_loss_scale),
     ("refusals", check_refusals),
-    ("graph", check_graph),
 )
+
+IN_GRAPHS = (check_graph, check_keras_graph)
 
 
 def run_check(bench, function):
@@ -821,17 +853,22 @@ def prove(args, report):
     fields = report.fields
     fields["checks"] = {}
     os.environ.setdefault("HOROVOD_DYNAMIC_PROCESS_SETS", "1")
+    # A rank that stops in the middle of a check would leave the others waiting for ever.
+    os.environ.setdefault("HOROVOD_STALL_CHECK_TIME_SECONDS", "10")
+    os.environ.setdefault("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "30")
     np, tf, hvd = import_libraries(report)
     import horovod.tensorflow.keras as hvd_keras
 
     join(report, tf, hvd, args.gpu)
 
-    bench = Bench(np, tf, hvd, hvd_keras, args.seed)
+    bench = Bench(np, tf, hvd, hvd_keras, args.seed, fields)
     try:
         for name, function in CHECKS:
             if args.only and name not in args.only:
                 continue
             report.stage("check " + name)
+            if function not in IN_GRAPHS:
+                bench.behave_as_2()
             record = fields["checks"][name] = run_check(bench, function)
             if bench.rank == 0:
                 differences = [figure["difference"] for figure in bench.figures if "difference" in figure]
