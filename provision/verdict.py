@@ -2,7 +2,7 @@
 
 This room is pure: no file, no clock, no process. It owns the question "did N ranks train together and agree?" and
 nothing else; who started the ranks, where the reports lie and what happens to a candidate that fails is decided
-elsewhere. Reports are written by `provision/smoke/horovod_keras.py` inside the environment on trial, so they are
+elsewhere. Reports are written by a training program of `provision/smoke/` inside the environment on trial, so they are
 treated as testimony: any field may be missing or odd, and a report is never asked whether its own run was good. What
 one process says is held against what the others say.
 
@@ -200,6 +200,8 @@ def judge(
         checks += [_check_allreduce(finished), _check_peers(finished), _check_shards(finished)]
         if len(finished) > 1:
             checks.append(_check_initial_weights(finished))
+        if any(report.get("restart") for report in finished):
+            checks.append(_check_restart(finished))
         checks += [_check_weights(finished), _check_loss(finished), _check_accuracy(finished, min_accuracy)]
     return Verdict(checks=tuple(checks), figures=figures_of(finished))
 
@@ -413,7 +415,7 @@ def _check_allreduce(finished: Sequence[Report]) -> Check:
             name=name,
             passed=False,
             message="expected one vector of numbers of equal length from each rank, seen less",
-            hint="the reports are not of one program: do all ranks run the same copy of `horovod_keras.py`?",
+            hint="the reports are not of one program: do all ranks run the same copy of it?",
         )
     total = [math.fsum(column) for column in zip(*whole, strict=True)]
     average = [value / len(whole) for value in total]
@@ -513,6 +515,27 @@ def _check_initial_weights(finished: Sequence[Report]) -> Check:
         if passed
         else "equal weights at the end prove nothing then; the ranks seed by their number, so see the check `ranks`",
     )
+
+
+def _check_restart(finished: Sequence[Report]) -> Check:
+    """The second session went on on every rank at the step and with the weights that rank 0 had saved."""
+    root = min(finished, key=lambda report: _whole(report, "rank", -1))
+    saved = _mapping(root, "restart")
+    for report in finished:
+        began = _mapping(report, "restart")
+        for what, seen, wanted in (
+            ("at step", _whole(began, "began_at", -1), _whole(saved, "saved_at", -2)),
+            ("with the weights", str(began.get("began_sha256"))[:12], str(saved.get("saved_sha256"))[:12]),
+        ):
+            if seen != wanted:
+                return Check(
+                    name="restart",
+                    passed=False,
+                    message=f"expected to go on {what} {wanted} of rank 0's checkpoint, {_who(report)} began {what} {seen}",
+                    hint="rank 0 could not read its checkpoint, or the broadcast that follows did not reach all ranks",
+                )
+    message = f"went on at step {_whole(saved, 'saved_at', -1)} with the weights of rank 0's checkpoint"
+    return Check(name="restart", passed=True, message=message)
 
 
 def _check_weights(finished: Sequence[Report]) -> Check:

@@ -14,8 +14,9 @@ from provision.errors import PlanError
 from provision.horovod.flags import build_environ
 from provision.model.facts import Cpu, Existing, Facts, Interpreter, Place, Problem
 from provision.model.module_system import ModuleSystem
-from provision.model.plan import Command, InstallWheel, Plan, Step, WriteFile, differences, fingerprint
+from provision.model.plan import Command, InstallWheel, Plan, SmokeTest, Step, WriteFile, differences, fingerprint
 from provision.model.site import Site, read_site
+from provision.model.stack import PROGRAMS
 from provision.modulefile import emit_modulefile
 from provision.modules import load_script
 from provision.planner import make_plan
@@ -63,6 +64,16 @@ def actions(plan: Plan) -> dict[str, str]:
 
 
 SITES = pytest.mark.parametrize("make_site", [local_site, slurm_site])
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_proof_runs_the_program_that_the_stack_names(program: str) -> None:
+    request = request_for(local_site())
+    request = dataclasses.replace(request, stack=dataclasses.replace(request.stack, smoke_program=program))
+    (proof,) = step(make_plan(request, facts_of(local_site()), Existing()), "smoke").operations
+
+    assert isinstance(proof, SmokeTest)
+    assert proof.program == f"/site/provision/smoke/{program}.py"
 
 
 @SITES

@@ -205,7 +205,7 @@ def test_a_fault_in_a_site_is_told_under_its_key_path(path: str, value: object, 
         ("smoke/mnist/epochs", 0, "smoke.mnist.epochs: must be at least 1, is 0"),
         ("smoke/mnist/min_accuracy", "high", "smoke.mnist.min_accuracy: must be a number, is 'high'"),
         ("smoke/mnist/batchsize", 3, "smoke.mnist.batchsize: is not a known key (did you mean `batch_size`?)"),
-        ("smoke/program", "pytorch", "smoke.program: must be one of horovod_keras, is 'pytorch'"),
+        ("smoke/program", "pytorch", "smoke.program: must be one of horovod_keras, horovod_graph, is 'pytorch'"),
         ("sumary", "x", "sumary: is not a known key (did you mean `summary`?)"),
     ],
 )

@@ -392,3 +392,43 @@ def test_a_verdict_without_checks_is_no_proof() -> None:
     verdict = judge(good_reports(1), ranks=1, min_accuracy=BAR)
 
     assert not Verdict(checks=(), figures=verdict.figures).passed
+
+
+def restarted(ranks: int) -> Reports:
+    """Reports of `provision/smoke/horovod_graph.py`: half-way a second session went on from rank 0's checkpoint."""
+    reports = good_reports(ranks)
+    for report in reports:
+        report["restart"] = {"saved_at": 96, "saved_sha256": "half", "began_at": 96, "began_sha256": "half"}
+    return reports
+
+
+def test_a_restart_that_went_on_where_it_stopped_is_told() -> None:
+    verdict = judge(restarted(2), ranks=2, min_accuracy=BAR)
+
+    assert verdict.passed
+    told = {check.name: check.message for check in verdict.checks}
+    assert told["restart"] == "went on at step 96 with the weights of rank 0's checkpoint"
+
+
+@pytest.mark.parametrize(
+    ("rank", "changed", "told"),
+    [
+        (0, {"began_at": 0}, "at step 96 of rank 0's checkpoint, rank 0 of 2 (n1, pid 100) began at step 0"),
+        (1, {"began_sha256": "other"}, "with the weights half of rank 0's checkpoint, rank 1 of 2"),
+        (0, {"saved_at": None}, "began at step 96"),
+    ],
+)
+def test_a_restart_from_elsewhere_fails(rank: int, changed: dict[str, object], told: str) -> None:
+    reports = restarted(2)
+    reports[rank]["restart"].update(changed)
+    verdict = judge(reports, ranks=2, min_accuracy=BAR)
+
+    assert failed_names(verdict) == ["restart"]
+    assert told in verdict.failures[0].message
+
+
+def test_a_rank_without_a_word_on_the_restart_fails() -> None:
+    reports = restarted(2)
+    del reports[1]["restart"]
+
+    assert failed_names(judge(reports, ranks=2, min_accuracy=BAR)) == ["restart"]

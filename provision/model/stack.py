@@ -13,6 +13,8 @@ from provision.model.reader import Faults, Reader
 VERSION = re.compile(r"\d+(\.\d+)+")
 MODULE_NAME = re.compile(f"{NAME.pattern}/{NAME.pattern}")
 PYTHON = re.compile(r"3\.\d+")
+# The training programs in `provision/smoke/` that the judge of `verdict.py` reads: Keras, or TensorFlow 1's graphs.
+PROGRAMS = ("horovod_keras", "horovod_graph")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +95,7 @@ def read_stack(data: Mapping[str, Any], origin: str) -> Stack:
         ),
         horovod=horovod.text("version", pattern=VERSION),
         environ=top.environment("environ"),
-        smoke_program=smoke.text("program", choices=("horovod_keras",)),
+        smoke_program=smoke.text("program", choices=PROGRAMS),
         training=tuple(training),
     )
     framework.text("name", choices=("tensorflow",))
