@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from provision.testimony import is_finished
 from provision.verdict import (
     Check,
     Verdict,
@@ -18,7 +19,6 @@ from provision.verdict import (
     check_versions,
     check_wanted_gpus,
     figures_of,
-    is_finished,
 )
 
 SKIPPED = "skipped"

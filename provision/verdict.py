@@ -14,10 +14,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
+
+from provision import testimony as read
+from provision.testimony import Report
 
 __all__ = [
     "Check",
@@ -29,7 +32,6 @@ __all__ = [
     "check_versions",
     "check_wanted_gpus",
     "figures_of",
-    "is_finished",
     "judge",
 ]
 
@@ -40,9 +42,6 @@ AVERAGE_TOLERANCE = 1e-5
 
 SHUTDOWN_ECHO = "Horovod has been shut down"
 """Text of the error that Horovod raises on all other ranks when one has failed."""
-
-QUOTED_CHARS = 300
-"""Longest piece of a foreign error text in a message; the whole of it is in the report."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,9 +167,6 @@ class Verdict:
         return verdict
 
 
-Report = Mapping[str, Any]
-
-
 def judge(
     reports: Sequence[Report], *, ranks: int, min_accuracy: float, nodes: int | None = None, gpus: bool = False
 ) -> Verdict:
@@ -185,8 +181,8 @@ def judge(
         gpus: whether every rank must use a GPU.
     """
     finished = sorted(
-        (report for report in reports if is_finished(report)),
-        key=lambda report: (_whole(report, "rank", -1), str(report.get("host")), _whole(report, "pid", -1)),
+        (report for report in reports if read.is_finished(report)),
+        key=lambda report: (read.whole(report, "rank", -1), str(report.get("host")), read.whole(report, "pid", -1)),
     )
     checks = [*check_wanted_gpus(reports), check_reports(reports, ranks)]
     # Without a single finished report there is no evidence to weigh, and ten more failures would only hide the cause.
@@ -195,7 +191,7 @@ def judge(
         if nodes is not None:
             checks.append(check_nodes(finished, nodes))
         checks.append(check_versions(finished))
-        if gpus or any(_gpu(report).get("used") for report in finished):
+        if gpus or any(read.gpu(report).get("used") for report in finished):
             checks.append(_check_gpus(finished))
         checks += [_check_allreduce(finished), _check_peers(finished), _check_shards(finished)]
         if len(finished) > 1:
@@ -212,7 +208,7 @@ def judge(
 def check_reports(reports: Sequence[Report], ranks: int) -> Check:
     """As many reports as ranks, each of a process that came to its end."""
     name = "reports"
-    failed = [report for report in reports if not is_finished(report)]
+    failed = [report for report in reports if not read.is_finished(report)]
     errors = [report for report in failed if report.get("error")]
     if errors:
         # When one rank dies, Horovod ends the others with an error that says no more than that; the cause is elsewhere.
@@ -221,17 +217,17 @@ def check_reports(reports: Sequence[Report], ranks: int) -> Check:
         return Check(
             name=name,
             passed=False,
-            message=f"expected {ranks} processes to finish, but {_who(report)} failed in stage "
-            f"`{report.get('stage', 'unknown')}`{others}: {_quote(report['error'])}",
+            message=f"expected {ranks} processes to finish, but {read.who(report)} failed in stage "
+            f"`{report.get('stage', 'unknown')}`{others}: {read.quote(report['error'])}",
             hint="the traceback is in that process's report, field `traceback`",
         )
     if failed:
-        stages = _counted(f"`{report.get('stage', 'unknown')}`" for report in failed)
+        stages = read.counted(f"`{report.get('stage', 'unknown')}`" for report in failed)
         return Check(
             name=name,
             passed=False,
             message=f"expected {ranks} processes to finish, but {len(failed)} stopped without a word, last seen in "
-            f"stage: {stages}; first of them {_who(failed[0])}",
+            f"stage: {stages}; first of them {read.who(failed[0])}",
             hint=_STAGE_HINTS.get(
                 str(failed[0].get("stage")),
                 "the process was killed or cut off by the time limit; look at the end of the job's output for the "
@@ -265,7 +261,7 @@ _STAGE_HINTS: Mapping[str, str] = {
 def check_ranks(finished: Sequence[Report], ranks: int) -> Check:
     """The processes are ranks 0..N-1 of one world of N."""
     name = "ranks"
-    claims = [(_whole(report, "rank", -1), _whole(report, "size", -1)) for report in finished]
+    claims = [(read.whole(report, "rank", -1), read.whole(report, "size", -1)) for report in finished]
     if ranks > 1 and all(claim == (0, 1) for claim in claims):
         return Check(
             name=name,
@@ -277,7 +273,7 @@ def check_ranks(finished: Sequence[Report], ranks: int) -> Check:
             "another MPI, or a Horovod built without MPI (`horovodrun --check-build`)",
         )
     if any(size != ranks for _, size in claims):
-        sizes = _counted(str(size) for _, size in claims)
+        sizes = read.counted(str(size) for _, size in claims)
         return Check(
             name=name,
             passed=False,
@@ -291,7 +287,7 @@ def check_ranks(finished: Sequence[Report], ranks: int) -> Check:
     strange = sorted(rank for rank in seen if not 0 <= rank < ranks)
     if missing or repeated or strange:
         faults = [
-            f"{word} {_listed(values)}"
+            f"{word} {read.listed(values)}"
             for word, values in (("missing", missing), ("more than once", repeated), ("out of range", strange))
             if values
         ]
@@ -308,12 +304,12 @@ def check_ranks(finished: Sequence[Report], ranks: int) -> Check:
 
 def check_nodes(finished: Sequence[Report], nodes: int) -> Check:
     """The ranks ran on as many hosts as the caller demands."""
-    hosts = _hosts(finished)
+    hosts = read.hosts(finished)
     passed = len(hosts) == nodes
     return Check(
         name="nodes",
         passed=passed,
-        message=f"expected {nodes} distinct hosts, seen {len(hosts)}: {_listed(hosts)}",
+        message=f"expected {nodes} distinct hosts, seen {len(hosts)}: {read.listed(hosts)}",
         hint=None
         if passed
         else "compare the job's nodes and tasks per node with the launcher's arguments; a launcher that does not "
@@ -324,40 +320,40 @@ def check_nodes(finished: Sequence[Report], nodes: int) -> Check:
 def check_versions(finished: Sequence[Report]) -> Check:
     """All ranks ran the same software."""
     name = "versions"
-    for package in sorted({package for report in finished for package in _mapping(report, "versions")}):
-        seen = {str(_mapping(report, "versions").get(package)) for report in finished}
+    for package in sorted({package for report in finished for package in read.mapping(report, "versions")}):
+        seen = {str(read.mapping(report, "versions").get(package)) for report in finished}
         if len(seen) > 1:
             return Check(
                 name=name,
                 passed=False,
-                message=f"expected one version of {package} on all ranks, seen: {_listed(sorted(seen))}",
+                message=f"expected one version of {package} on all ranks, seen: {read.listed(sorted(seen))}",
                 hint="the nodes do not see the same environment; look for a `PYTHONPATH`, a user site or a module that "
                 "only some nodes have",
             )
-    versions = _mapping(finished[0], "versions")
+    versions = read.mapping(finished[0], "versions")
     names = [f"{package} {versions[package]}" for package in ("tensorflow", "horovod") if package in versions]
     if len(names) < 2:
         return Check(
             name=name,
             passed=False,
-            message=f"expected the versions of tensorflow and horovod, the reports hold: {_listed(sorted(versions))}",
+            message=f"expected the versions of tensorflow and horovod, the reports hold: {read.listed(sorted(versions))}",
         )
     return Check(name=name, passed=True, message=f"all ranks ran {' and '.join(names)}")
 
 
 def check_wanted_gpus(reports: Sequence[Report]) -> list[Check]:
     """A failed check where a process that had to use a GPU found none; it comes first, for the others die of it too."""
-    without = [report for report in reports if _gpu(report).get("missing")]
+    without = [report for report in reports if read.gpu(report).get("missing")]
     if not without:
         return []
-    lacks = _gpu(without[0])["missing"]
+    lacks = read.gpu(without[0])["missing"]
     return [
         Check(
             name="gpus",
             passed=False,
             message=f"for want of a GPU, nothing is proved and nothing published: {len(without)} of {len(reports)} "
-            f"processes found none; first of them {_who(without[0])}: "
-            + (_listed(lacks) if isinstance(lacks, list) else _quote(lacks)),
+            f"processes found none; first of them {read.who(without[0])}: "
+            + (read.listed(lacks) if isinstance(lacks, list) else read.quote(lacks)),
             hint="run the same command on a node of this arch, in a job that asks for its GPUs (`nvidia-smi -L` lists "
             "them there); what is built is kept, and the proof is made there",
         )
@@ -367,17 +363,19 @@ def check_wanted_gpus(reports: Sequence[Report]) -> list[Check]:
 def _check_gpus(finished: Sequence[Report]) -> Check:
     """Where GPUs are used, every rank has one, and no two ranks share one."""
     name = "gpus"
-    without = [report for report in finished if not _gpu(report).get("used")]
+    without = [report for report in finished if not read.gpu(report).get("used")]
     if without:
         return Check(
             name=name,
             passed=False,
             message=f"expected a GPU for each of {len(finished)} ranks, {len(without)} had none; first of them "
-            f"{_who(without[0])}",
+            f"{read.who(without[0])}",
             hint="compare the job's GPUs per node and per task with its tasks per node",
         )
     taken = Counter(
-        (str(report.get("host")), str(_gpu(report)["bus_id"])) for report in finished if _gpu(report).get("bus_id")
+        (str(report.get("host")), str(read.gpu(report)["bus_id"]))
+        for report in finished
+        if read.gpu(report).get("bus_id")
     )
     shared = sorted(place for place, ranks in taken.items() if ranks > 1)
     if shared:
@@ -391,14 +389,14 @@ def _check_gpus(finished: Sequence[Report]) -> Check:
     elsewhere = [
         report
         for report in finished
-        if "GPU" not in str(_mapping(report, "allreduce").get("device") or "GPU")  # not every program says it
+        if "GPU" not in str(read.mapping(report, "allreduce").get("device") or "GPU")  # not every program says it
     ]
     if elsewhere:
         return Check(
             name=name,
             passed=False,
             message=f"expected the allreduce to run on the GPU, on {len(elsewhere)} ranks it ran on "
-            f"{_mapping(elsewhere[0], 'allreduce')['device']}; first of them {_who(elsewhere[0])}",
+            f"{read.mapping(elsewhere[0], 'allreduce')['device']}; first of them {read.who(elsewhere[0])}",
             hint="Horovod has no kernel for GPUs: see the check `NCCL built in` of the inspection",
         )
     known = "" if sum(taken.values()) == len(finished) else " (which GPU, is not known for all of them)"
@@ -408,7 +406,7 @@ def _check_gpus(finished: Sequence[Report]) -> Check:
 def _check_allreduce(finished: Sequence[Report]) -> Check:
     """Sum and average of known vectors, against the vectors that the ranks say they put in."""
     name = "allreduce"
-    inputs = [_vector(_mapping(report, "allreduce").get("input")) for report in finished]
+    inputs = [read.vector(read.mapping(report, "allreduce").get("input")) for report in finished]
     whole = [values for values in inputs if values is not None]
     if len(whole) < len(finished) or len({len(values) for values in whole}) != 1:
         return Check(
@@ -420,19 +418,19 @@ def _check_allreduce(finished: Sequence[Report]) -> Check:
     total = [math.fsum(column) for column in zip(*whole, strict=True)]
     average = [value / len(whole) for value in total]
     for report in finished:
-        results = _mapping(report, "allreduce")
+        results = read.mapping(report, "allreduce")
         for word, key, wanted, tolerance in (
             ("sum", "sum", total, 0.0),
             ("average", "average", average, AVERAGE_TOLERANCE),
             ("sum, as the program foretold it,", "expected", total, 0.0),
         ):
-            seen = _vector(results.get(key))
-            if seen is None or not _agree(seen, wanted, tolerance):
+            seen = read.vector(results.get(key))
+            if seen is None or not read.agree(seen, wanted, tolerance):
                 return Check(
                     name=name,
                     passed=False,
-                    message=f"expected the {word} over {len(finished)} ranks to be {_numbers(wanted)}, {_who(report)} "
-                    f"got {'no vector' if seen is None else _numbers(seen)}",
+                    message=f"expected the {word} over {len(finished)} ranks to be {read.numbers(wanted)}, {read.who(report)} "
+                    f"got {'no vector' if seen is None else read.numbers(seen)}",
                     hint="the ranks exchanged wrong data, or not with all others; do not use this environment for "
                     "training, whatever its accuracy",
                 )
@@ -442,29 +440,29 @@ def _check_allreduce(finished: Sequence[Report]) -> Check:
                 name=name,
                 passed=False,
                 message=f"expected no wrong element in a sum of {results.get('large_elements')} numbers, "
-                f"{_who(report)} counted {wrong}",
+                f"{read.who(report)} counted {wrong}",
                 hint="small messages pass and large ones do not: look at the fabric's settings of MPI (rendezvous, "
                 "CMA, libfabric, UCX) or at `NCCL_PROTO`",
             )
     return Check(
         name=name,
         passed=True,
-        message=f"sum over {len(finished)} ranks is exactly {_numbers(total)}, average agrees; long vector too",
+        message=f"sum over {len(finished)} ranks is exactly {read.numbers(total)}, average agrees; long vector too",
     )
 
 
 def _check_peers(finished: Sequence[Report]) -> Check:
     """The gathered list of (rank, host, pid) is the same everywhere and names the very processes that reported."""
     name = "peers"
-    wanted = sorted((_whole(r, "rank", -1), str(r.get("host")), _whole(r, "pid", -1)) for r in finished)
+    wanted = sorted((read.whole(r, "rank", -1), str(r.get("host")), read.whole(r, "pid", -1)) for r in finished)
     for report in finished:
-        seen = _peers(report)
+        seen = read.peers(report)
         if seen != wanted:
             return Check(
                 name=name,
                 passed=False,
-                message=f"expected an allgather of {len(wanted)} processes, {_peer_words(wanted)}; {_who(report)} "
-                f"gathered {len(seen)}: {_peer_words(seen)}",
+                message=f"expected an allgather of {len(wanted)} processes, {read.peer_words(wanted)}; {read.who(report)} "
+                f"gathered {len(seen)}: {read.peer_words(seen)}",
                 hint="the ranks do not agree on who takes part; see the check `ranks`, and look for reports of "
                 "another run",
             )
@@ -476,22 +474,22 @@ def _check_shards(finished: Sequence[Report]) -> Check:
     name = "shards"
     slices: list[tuple[int, int, Report]] = []
     for report in finished:
-        shard = _mapping(report, "shard")
-        start, stop = _whole(shard, "start", -1), _whole(shard, "stop", -1)
+        shard = read.mapping(report, "shard")
+        start, stop = read.whole(shard, "start", -1), read.whole(shard, "stop", -1)
         if start < 0 or stop <= start or not shard.get("sha256"):
             return Check(
                 name=name,
                 passed=False,
-                message=f"expected a slice of the training images, {_who(report)} reports {dict(shard)!r}",
+                message=f"expected a slice of the training images, {read.who(report)} reports {dict(shard)!r}",
             )
         slices.append((start, stop, report))
     slices.sort(key=lambda item: item[:2])
     for (_, stop, left), (start, _, right) in pairwise(slices):
-        if start < stop or _mapping(left, "shard")["sha256"] == _mapping(right, "shard")["sha256"]:
+        if start < stop or read.mapping(left, "shard")["sha256"] == read.mapping(right, "shard")["sha256"]:
             return Check(
                 name=name,
                 passed=False,
-                message=f"expected disjoint shards of the training images, but {_who(left)} and {_who(right)} trained "
+                message=f"expected disjoint shards of the training images, but {read.who(left)} and {read.who(right)} trained "
                 "on the same ones",
                 hint="each of them took itself for the same rank; see the check `ranks`",
             )
@@ -505,7 +503,7 @@ def _check_shards(finished: Sequence[Report]) -> Check:
 
 def _check_initial_weights(finished: Sequence[Report]) -> Check:
     """The ranks started from different weights; otherwise equal weights at the end prove no broadcast."""
-    seen = {_text(report, "weights_sha256_initial") for report in finished}
+    seen = {read.text_of(report, "weights_sha256_initial") for report in finished}
     passed = len(seen) == len(finished) and None not in seen
     return Check(
         name="initial-weights",
@@ -519,39 +517,39 @@ def _check_initial_weights(finished: Sequence[Report]) -> Check:
 
 def _check_restart(finished: Sequence[Report]) -> Check:
     """The second session went on on every rank at the step and with the weights that rank 0 had saved."""
-    root = min(finished, key=lambda report: _whole(report, "rank", -1))
-    saved = _mapping(root, "restart")
+    root = min(finished, key=lambda report: read.whole(report, "rank", -1))
+    saved = read.mapping(root, "restart")
     for report in finished:
-        began = _mapping(report, "restart")
+        began = read.mapping(report, "restart")
         for what, seen, wanted in (
-            ("at step", _whole(began, "began_at", -1), _whole(saved, "saved_at", -2)),
+            ("at step", read.whole(began, "began_at", -1), read.whole(saved, "saved_at", -2)),
             ("with the weights", str(began.get("began_sha256"))[:12], str(saved.get("saved_sha256"))[:12]),
         ):
             if seen != wanted:
                 return Check(
                     name="restart",
                     passed=False,
-                    message=f"expected to go on {what} {wanted} of rank 0's checkpoint, {_who(report)} began {what} {seen}",
+                    message=f"expected to go on {what} {wanted} of rank 0's checkpoint, {read.who(report)} began {what} {seen}",
                     hint="rank 0 could not read its checkpoint, or the broadcast that follows did not reach all ranks",
                 )
-    message = f"went on at step {_whole(saved, 'saved_at', -1)} with the weights of rank 0's checkpoint"
+    message = f"went on at step {read.whole(saved, 'saved_at', -1)} with the weights of rank 0's checkpoint"
     return Check(name="restart", passed=True, message=message)
 
 
 def _check_weights(finished: Sequence[Report]) -> Check:
     """After training all ranks hold the same weights, to the last bit."""
     name = "weights"
-    seen = Counter(_text(report, "weights_sha256") or "none" for report in finished)
+    seen = Counter(read.text_of(report, "weights_sha256") or "none" for report in finished)
     if len(seen) == 1 and "none" not in seen:
         whose = "all ranks hold" if len(finished) > 1 else "the rank holds"
         return Check(name=name, passed=True, message=f"{whose} the weights {next(iter(seen))[:12]}")
-    apart = [d for d in (_number(report, "weights_max_difference") for report in finished) if d is not None]
+    apart = [d for d in (read.number(report, "weights_max_difference") for report in finished) if d is not None]
     far = f", up to {max(apart):.2g} away from rank 0's" if apart else ""
     return Check(
         name=name,
         passed=False,
         message=f"expected identical weights on {len(finished)} ranks after training, seen {len(seen)} different sets"
-        f"{far}: {_listed([digest[:12] for digest in sorted(seen)])}",
+        f"{far}: {read.listed([digest[:12] for digest in sorted(seen)])}",
         hint="differences near 1e-7 are rounding: ranks on unlike processors or with unlike builds; larger ones mean "
         "that the weights were not broadcast or the gradients not summed",
     )
@@ -561,31 +559,31 @@ def _check_loss(finished: Sequence[Report]) -> Check:
     """Training did something, everywhere: the last loss is a number and below the one before training."""
     name = "loss"
     for report in finished:
-        before, last = _number(report, "loss_before"), _last_loss(report)
+        before, last = read.number(report, "loss_before"), read.last_loss(report)
         if before is None or last is None or not last < before:
             return Check(
                 name=name,
                 passed=False,
-                message=f"expected the loss to fall, {_who(report)} has {_decimal(before)} before training and "
-                f"{_decimal(last)} at its end",
+                message=f"expected the loss to fall, {read.who(report)} has {read.decimal(before)} before training and "
+                f"{read.decimal(last)} at its end",
                 hint="not a number: the learning rate, which grows with the ranks, is too high, or the sums are wrong"
                 if last is None
                 else "training did not learn; see the checks `allreduce` and `weights`",
             )
-    before, last = _number(finished[0], "loss_before"), _last_loss(finished[0])
-    return Check(name=name, passed=True, message=f"loss fell from {_decimal(before)} to {_decimal(last)}")
+    before, last = read.number(finished[0], "loss_before"), read.last_loss(finished[0])
+    return Check(name=name, passed=True, message=f"loss fell from {read.decimal(before)} to {read.decimal(last)}")
 
 
 def _check_accuracy(finished: Sequence[Report], min_accuracy: float) -> Check:
     """Every rank's model recognises enough test images."""
-    worst = min(finished, key=lambda report: _number(report, "accuracy") or 0.0)
-    lowest = _number(worst, "accuracy")
+    worst = min(finished, key=lambda report: read.number(report, "accuracy") or 0.0)
+    lowest = read.number(worst, "accuracy")
     passed = lowest is not None and lowest >= min_accuracy
     return Check(
         name="accuracy",
         passed=passed,
-        message=f"expected a test accuracy of at least {min_accuracy:.4f}, seen {_decimal(lowest)}"
-        + ("" if passed else f" on {_who(worst)}"),
+        message=f"expected a test accuracy of at least {min_accuracy:.4f}, seen {read.decimal(lowest)}"
+        + ("" if passed else f" on {read.who(worst)}"),
         hint=None
         if passed
         else "if all other checks passed, the run was too short for its number of ranks: give it more epochs or a "
@@ -595,139 +593,20 @@ def _check_accuracy(finished: Sequence[Report], min_accuracy: float) -> Check:
 
 def figures_of(finished: Sequence[Report]) -> Figures:
     """Gather the figures, at their worst where ranks differ."""
-    digests = {_text(report, "weights_sha256") for report in finished}
+    digests = {read.text_of(report, "weights_sha256") for report in finished}
     digest = next(iter(digests)) if len(digests) == 1 else None
     return Figures(
         ranks=len(finished),
-        hosts=_hosts(finished),
-        gpus=sum(1 for report in finished if _gpu(report).get("used")),
-        accuracy=_worst(min, (_number(report, "accuracy") for report in finished)),
-        loss_before=_worst(max, (_number(report, "loss_before") for report in finished)),
-        loss_last=_worst(max, (_last_loss(report) for report in finished)),
-        images_per_second=_worst(min, (_number(report, "images_per_second") for report in finished)),
-        seconds=_worst(max, (_number(report, "seconds") for report in finished)),
-        versions={str(k): str(v) for k, v in _mapping(finished[0], "versions").items()} if finished else {},
+        hosts=read.hosts(finished),
+        gpus=sum(1 for report in finished if read.gpu(report).get("used")),
+        accuracy=read.worst(min, (read.number(report, "accuracy") for report in finished)),
+        loss_before=read.worst(max, (read.number(report, "loss_before") for report in finished)),
+        loss_last=read.worst(max, (read.last_loss(report) for report in finished)),
+        images_per_second=read.worst(min, (read.number(report, "images_per_second") for report in finished)),
+        seconds=read.worst(max, (read.number(report, "seconds") for report in finished)),
+        versions={str(k): str(v) for k, v in read.mapping(finished[0], "versions").items()} if finished else {},
         weights_sha256=digest,
     )
 
 
 # --- reading testimony: a field that is missing or odd becomes a value that no check mistakes for a good one ----------
-
-
-def is_finished(report: Report) -> bool:
-    """Whether a process came to its end without an error."""
-    return not report.get("error") and report.get("stage") == "done"
-
-
-def _mapping(report: Report, key: str) -> Mapping[str, Any]:
-    value = report.get(key)
-    return value if isinstance(value, Mapping) else {}
-
-
-def _gpu(report: Report) -> Mapping[str, Any]:
-    return _mapping(report, "gpu")
-
-
-def _whole(report: Report, key: str, default: int) -> int:
-    value = report.get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) else default
-
-
-def _text(report: Report, key: str) -> str | None:
-    """Return a non-empty string, and None for anything else."""
-    value = report.get(key)
-    return value if isinstance(value, str) and value else None
-
-
-def _finite(value: object) -> float | None:
-    """Return a number as float, and None for anything else, NaN and the infinities included."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
-        return float(value)
-    return None
-
-
-def _number(report: Report, key: str) -> float | None:
-    return _finite(report.get(key))
-
-
-def _last_loss(report: Report) -> float | None:
-    losses = report.get("loss")
-    return _finite(losses[-1]) if isinstance(losses, Sequence) and losses else None
-
-
-def _vector(value: object) -> list[float] | None:
-    """Return a non-empty list of finite numbers, or None."""
-    if not isinstance(value, Sequence) or isinstance(value, str) or not value:
-        return None
-    numbers = [number for number in map(_finite, value) if number is not None]
-    return numbers if len(numbers) == len(value) else None
-
-
-def _peers(report: Report) -> list[tuple[int, str, int]]:
-    peers = report.get("peers")
-    if not isinstance(peers, Sequence) or isinstance(peers, str):
-        return []
-    return sorted(
-        (peer[0], str(peer[1]), peer[2])
-        for peer in peers
-        if isinstance(peer, Sequence) and len(peer) == 3 and isinstance(peer[0], int) and isinstance(peer[2], int)
-    )
-
-
-def _hosts(reports: Sequence[Report]) -> tuple[str, ...]:
-    """The distinct hosts; where all have one name, the scheduler's names of the nodes, if it says several.
-
-    In this order: a launcher of MPI's own may hand the first node's `SLURMD_NODENAME` on to all ranks.
-    """
-    hosts, nodes = (sorted({str(r[key]) for r in reports if r.get(key)}) for key in ("host", "node"))
-    return tuple(nodes if len(nodes) > len(hosts) else hosts)
-
-
-def _agree(seen: Sequence[float], wanted: Sequence[float], tolerance: float) -> bool:
-    return len(seen) == len(wanted) and all(
-        math.isclose(a, b, rel_tol=tolerance, abs_tol=0.0) for a, b in zip(seen, wanted, strict=True)
-    )
-
-
-def _worst(choose: Callable[[Iterable[float]], float], values: Iterable[float | None]) -> float | None:
-    numbers = [value for value in values if value is not None]
-    return choose(numbers) if numbers else None
-
-
-# --- words ------------------------------------------------------------------------------------------------------------
-
-
-def _who(report: Report) -> str:
-    """Name a process the way an operator can find it."""
-    rank = f"rank {report['rank']} of {report.get('size', '?')}" if "rank" in report else "a process without a rank"
-    return f"{rank} ({report.get('host', 'unknown host')}, pid {report.get('pid', '?')})"
-
-
-def _quote(error: object) -> str:
-    """The error on one line, cut to a readable length."""
-    text = " ".join(str(error).split())
-    return text if len(text) <= QUOTED_CHARS else f"{text[: QUOTED_CHARS - 2]} …"
-
-
-def _listed(values: Sequence[object], most: int = 8) -> str:
-    """Join values by commas, with a count instead of a long tail: jobs have hundreds of ranks."""
-    words = [str(value) for value in values[:most]]
-    if len(values) > most:
-        words.append(f"… ({len(values)} in all)")
-    return ", ".join(words) or "none"
-
-
-def _counted(words: Iterable[str]) -> str:
-    return _listed([f"{word} ({times} times)" for word, times in sorted(Counter(words).items())])
-
-
-def _numbers(values: Sequence[float]) -> str:
-    return f"[{_listed([f'{value:g}' for value in values], most=4)}]"
-
-
-def _peer_words(peers: Sequence[tuple[int, str, int]]) -> str:
-    return _listed([f"rank {rank} ({host}, pid {pid})" for rank, host, pid in peers], most=4)
-
-
-def _decimal(value: float | None) -> str:
-    return "no finite number" if value is None else f"{value:.4f}"
