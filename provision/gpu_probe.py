@@ -24,6 +24,8 @@ NCCL_VARIABLES = ("NCCL_HOME", "NCCL_ROOT", "NCCL_PATH", "NCCL_DIR", "EBROOTNCCL
 LIBRARY_FOLDERS = ("lib", "lib64", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu")
 # The first is what programs load; a wheel from the package index has it alone, and no link for the linker.
 NCCL_LIBRARIES = {"SHARED": ("libnccl.so.2", "libnccl.so"), "STATIC": ("libnccl_static.a",)}
+# CMake refuses a toolkit without it; the one that wheels make up has libcudart.so.13 alone.
+CUDART = ("lib*/libcudart.so", "lib/*/libcudart.so", "targets/*/lib/libcudart.so")
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 Report = Callable[[str, str, str, Sequence[str]], None]
@@ -116,6 +118,14 @@ class Gpus:
         if told.returncode or version is None:
             said = (told.stderr or told.stdout).splitlines()[:4]
             self.report("cuda", f"`{nvcc}` does not work: it does not tell its version", hint, said)
+            return None
+        if not any(found for pattern in CUDART for found in Path(home).glob(pattern)):
+            self.report(
+                "cuda",
+                f"CUDA {version} in `{home}` has no `libcudart.so`, and CMake takes it for none",
+                f"load a whole CUDA toolkit (`archs.{self.arch.name}.modules`), or change {self._key('cuda_home')}",
+                [f"looked for: {' '.join(CUDART)}"],
+            )
             return None
         known = re.findall(r"^sm_(\d+)$", codes.stdout, re.MULTILINE)
         strange = [one for one in self.gpu.capabilities if known and one not in known]

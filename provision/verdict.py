@@ -351,7 +351,7 @@ def check_wanted_gpus(reports: Sequence[Report]) -> list[Check]:
         Check(
             name="gpus",
             passed=False,
-            message=f"for want of a GPU, nothing is proved and nothing published: {len(without)} of {len(reports)} "
+            message=f"for want of a GPU: {len(without)} of {len(reports)} "
             f"processes found none; first of them {read.who(without[0])}: "
             + (read.listed(lacks) if isinstance(lacks, list) else read.quote(lacks)),
             hint="run the same command on a node of this arch, in a job that asks for its GPUs (`nvidia-smi -L` lists "

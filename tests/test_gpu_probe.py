@@ -63,6 +63,8 @@ def toolkit(home: Path, trial: str = "exit 0") -> Path:
     nvcc.parent.mkdir(parents=True)
     nvcc.write_text(NVCC.replace("@HOME@", str(home)).replace("@TRY@", trial))
     nvcc.chmod(0o755)
+    (home / "lib64").mkdir()
+    (home / "lib64" / "libcudart.so").touch()
     return home
 
 
@@ -175,6 +177,14 @@ def test_a_capability_that_nvcc_does_not_know_is_one_problem(tmp_path: Path) -> 
     assert facts is None
     assert only(problems).message == "nvcc 12.4.131 builds no code for compute capability 60"
     assert only(problems).evidence == ("it builds for: 80 90",)
+
+
+def test_a_toolkit_that_cmake_would_refuse_is_one_problem(tmp_path: Path) -> None:
+    home, other = toolkit(tmp_path / "cuda"), nccl(tmp_path / "nccl", "libnccl.so.2")
+    (home / "lib64" / "libcudart.so").rename(home / "lib64" / "libcudart.so.12")
+    facts, problems = probe({"CUDA_HOME": str(home)}, nccl_home=str(other))
+    assert facts is None
+    assert only(problems).message == f"CUDA 12.4.131 in `{home}` has no `libcudart.so`, and CMake takes it for none"
 
 
 def test_a_compiler_that_cuda_refuses_is_one_problem(tmp_path: Path) -> None:

@@ -171,6 +171,16 @@ def _arch(target: Target) -> list[Finding]:
         request = target.request(facts)
         findings.append(Finding(group=group, state="good", message=f"lock `{request.lock.path}` fits its input"))
         findings += [_of(group, one) for one in gpu_problems(request, facts)]
+        if arch.gpu and not any(Path("/dev").glob("nvidia[0-9]*")):
+            findings.append(
+                Finding(
+                    group=group,
+                    state="note",
+                    message=f"`{facts.host}` has no GPU: it can build for arch `{arch.name}`, and not prove it",
+                    evidence=("no device files /dev/nvidia0 and so on",),
+                    hint="run the build where the arch's GPUs are",
+                )
+            )
         problem = cpu_problem(request, facts)
         if problem:
             # On a login node of another kind this is as it should be; on the node it stops the build.
