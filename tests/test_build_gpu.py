@@ -1,0 +1,127 @@
+"""A build for GPUs with a real nvcc, on a machine without a GPU: it goes as far as the proof, which refuses.
+
+The toolkit is the one in `PROVISION_TEST_CUDA`, else the one that the nvcc on PATH belongs to; NCCL is the folder in
+`PROVISION_TEST_NCCL`, else a wheel. What a GPU does is not proved here: these tests are skipped where there is one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from parts.provision import Tool, site_file
+from provision import shipped
+from provision.gpu_probe import parse_nvcc_version, toolkit_of
+from provision.knowledge.cuda import cuda_of, same_major
+
+pytestmark = pytest.mark.real
+
+# Of the environment, before `conftest.py` takes all settings of ours out of it.
+CUDA, NCCL = os.environ.get("PROVISION_TEST_CUDA"), os.environ.get("PROVISION_TEST_NCCL")
+STACKS = ("tensorflow-2.21.0-gpu", "tensorflow-2.18.1-gpu", "tensorflow-2.15.1-gpu")
+
+
+@pytest.fixture(scope="module")
+def cuda() -> tuple[str, str]:
+    """The toolkit's folder and version."""
+    on_path = shutil.which("nvcc")
+    home = CUDA or (toolkit_of(on_path, os.environ) if on_path else None)
+    if home is None:
+        pytest.skip("there is no nvcc: none on PATH, and PROVISION_TEST_CUDA names no CUDA toolkit")
+    if any(Path("/dev").glob("nvidia[0-9]*")):
+        pytest.skip("there is a GPU here, and this test is about a machine without one")
+    told = subprocess.run([f"{home}/bin/nvcc", "--version"], capture_output=True, text=True, check=True).stdout
+    version = parse_nvcc_version(told)
+    assert version is not None, told
+    return home, version
+
+
+@pytest.fixture(scope="module")
+def nccl(cuda: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A folder with NCCL for the toolkit's CUDA; a wheel's has no `libnccl.so` for the linker."""
+    if NCCL:
+        return NCCL
+    package, folder = f"nvidia-nccl-cu{cuda[1].split('.')[0]}", tmp_path_factory.mktemp("nccl")
+    argv = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-input", "--target", str(folder), package]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"{package} cannot be had: {done.stderr.splitlines()[-1]}")
+    return str(folder / "nvidia" / "nccl")
+
+
+def gpu_site_file(folder: Path, cuda_home: str, nccl_home: str) -> str:
+    """The site `local` with GPUs that are not there; a variable of the caller's names CUDA, as a module's would."""
+    gpu = (
+        '[archs.native.gpu]\nper_node = 2\ncapabilities = ["80", "90"]\n'
+        f'cuda_home = "{cuda_home}"\nnccl_home = "{nccl_home}"\n'
+    )
+    return site_file(folder, "local", ("timeout_s = 600 }", f"timeout_s = 600 }}\n\n{gpu}"))
+
+
+def test_a_build_without_a_gpu_goes_as_far_as_the_proof_which_refuses_for_want_of_one(
+    cuda: tuple[str, str], nccl: str, tmp_path: Path
+) -> None:
+    """NCCL and device code are built in, nothing is published, and the same command goes on at the proof."""
+    fitting = [one for one in STACKS if same_major(str(cuda_of(shipped.load_stack(one).framework.version)), cuda[1])]
+    if not fitting:
+        pytest.skip(f"nvcc here is {cuda[1]}, and no stack's TensorFlow is built with that major version of CUDA")
+    tool = Tool(tmp_path / "root", {"CUDA_HOME": cuda[0]})
+    site = gpu_site_file(tmp_path, "${CUDA_HOME}", nccl)
+    done = tool.run("build", "--site", site, "--stack", fitting[0], timeout_s=2400)
+    assert done.returncode == 1, done.stderr
+    assert "for want of a GPU" in done.stderr
+    assert "no driver (libcuda.so.1" in done.stderr and "no device files /dev/nvidia0" in done.stderr
+    assert "hint: run the same command on a node of this arch" in done.stderr
+    assert not (tool.root / "modules").exists()
+
+    (row,) = json.loads(tool.good("list", "--json", "--site", site))["result"]["environments"]
+    assert row["state"] != "published"
+    prefix = tool.root / "envs" / row["environment"]
+    receipt = json.loads((prefix / ".provision" / "receipts" / "inspect.json").read_text())
+    checks = {check["name"]: check for check in receipt["checks"]}
+    for name in ("TensorFlow with CUDA", "NCCL built in", "linked NCCL", "device code", "driver"):
+        assert checks[name]["passed"], checks[name]
+    assert f"{nccl}/lib/libnccl.so.2" in checks["linked NCCL"]["message"]
+    if os.access(f"{cuda[0]}/bin/cuobjdump", os.X_OK):
+        assert checks["device code"]["message"] == "planned for 80 90, in the library: 80 90"
+    verdict = json.loads((prefix / ".provision" / "verdict.json").read_text())
+    assert verdict["passed"] is False
+    assert verdict["checks"][0]["name"] == "gpus"
+
+    again = {
+        step["name"]: step["action"]
+        for step in tool.json("plan", "--site", site, "--stack", fitting[0])["result"]["steps"]
+    }
+    assert again["inspect"] == "keep"
+    assert again["smoke"] == again["publish"] == "create"
+
+
+def test_a_cuda_that_does_not_fit_the_framework_is_told_before_anything_is_built(
+    cuda: tuple[str, str], nccl: str, tmp_path: Path
+) -> None:
+    """With the nvcc that is here and a TensorFlow of another CUDA, if there is one among the stacks."""
+    misfit = [one for one in STACKS if not same_major(str(cuda_of(shipped.load_stack(one).framework.version)), cuda[1])]
+    if not misfit:
+        pytest.skip(f"nvcc here is {cuda[1]}, and every stack's TensorFlow is built with that major version of CUDA")
+    tool = Tool(tmp_path / "root")
+    done = tool.run("build", "--site", gpu_site_file(tmp_path, cuda[0], nccl), "--stack", misfit[0])
+    assert done.returncode == 1
+    assert f"CUDA here is {cuda[1]}: the major versions must be the same" in done.stderr
+    assert not (tool.root / "envs").exists()
+
+
+def test_a_framework_for_cpus_is_told_before_anything_is_built(
+    cuda: tuple[str, str], nccl: str, tmp_path: Path
+) -> None:
+    """The stack of the site `local`, as it stands."""
+    tool = Tool(tmp_path / "root")
+    done = tool.run("plan", "--site", gpu_site_file(tmp_path, cuda[0], nccl))
+    assert done.returncode == 1
+    assert "installs `tensorflow-cpu`, which never uses one" in done.stderr
+    assert "hint: `--stack tensorflow-2.15.1-gpu`" in done.stderr
