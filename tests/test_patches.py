@@ -107,3 +107,12 @@ def test_every_shipped_patch_is_well_formed_and_numbered() -> None:
         patches = shipped.load_patches(folder.name.removeprefix("horovod-"))
         assert [one.name for one in patches] == sorted(one.name for one in patches)
         assert all(one.name[:4].isdigit() for one in patches)
+        assert len({one.name[:4] for one in patches}) == len(patches)
+
+
+def test_a_word_in_a_patchs_head_changes_no_build_and_a_changed_line_does() -> None:
+    head = parse_patch(PATCH_OF_ALL.name, PATCH_OF_ALL.text.replace("Proved-By: ", "Proved-By: again, and "))
+    assert head.text != PATCH_OF_ALL.text
+    assert head.sha256 == PATCH_OF_ALL.sha256
+    line = parse_patch(PATCH_OF_ALL.name, PATCH_OF_ALL.text.replace("+new", "+newer"))
+    assert line.sha256 != PATCH_OF_ALL.sha256

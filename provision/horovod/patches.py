@@ -35,8 +35,9 @@ class Patch:
 
     @property
     def sha256(self) -> str:
-        """Of the whole file."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
+        """Of what it changes: words in the head, such as one more proof, change no build."""
+        _, separator, change = self.text.partition("\n--- ")
+        return hashlib.sha256((separator + change).encode()).hexdigest()
 
 
 def parse_patch(name: str, text: str) -> Patch:

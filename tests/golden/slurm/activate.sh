@@ -5,11 +5,11 @@ if [ -n "${VIRTUAL_ENV+set}" ]; then _provision_old_VIRTUAL_ENV="$VIRTUAL_ENV"; 
 if [ -n "${PROVISION_ENVIRONMENT+set}" ]; then _provision_old_PROVISION_ENVIRONMENT="$PROVISION_ENVIRONMENT"; else unset _provision_old_PROVISION_ENVIRONMENT; fi
 if [ -n "${PYTHONNOUSERSITE+set}" ]; then _provision_old_PYTHONNOUSERSITE="$PYTHONNOUSERSITE"; else unset _provision_old_PYTHONNOUSERSITE; fi
 if [ -n "${OMP_NUM_THREADS+set}" ]; then _provision_old_OMP_NUM_THREADS="$OMP_NUM_THREADS"; else unset _provision_old_OMP_NUM_THREADS; fi
-export VIRTUAL_ENV=/site/root/envs/haswell/tensorflow/2.15.1-e9472483d6
-export PROVISION_ENVIRONMENT=haswell/tensorflow/2.15.1-e9472483d6
+export VIRTUAL_ENV=/site/root/envs/haswell/tensorflow/2.15.1-db15519c04
+export PROVISION_ENVIRONMENT=haswell/tensorflow/2.15.1-db15519c04
 export PYTHONNOUSERSITE=1
 export OMP_NUM_THREADS=32
-export PATH=/site/root/envs/haswell/tensorflow/2.15.1-e9472483d6/bin"${PATH:+:$PATH}"
+export PATH=/site/root/envs/haswell/tensorflow/2.15.1-db15519c04/bin"${PATH:+:$PATH}"
 provision_deactivate() {
   if [ -n "${_provision_old_VIRTUAL_ENV+set}" ]; then export VIRTUAL_ENV="$_provision_old_VIRTUAL_ENV"; else unset VIRTUAL_ENV; fi
   unset _provision_old_VIRTUAL_ENV
@@ -20,7 +20,7 @@ provision_deactivate() {
   if [ -n "${_provision_old_OMP_NUM_THREADS+set}" ]; then export OMP_NUM_THREADS="$_provision_old_OMP_NUM_THREADS"; else unset OMP_NUM_THREADS; fi
   unset _provision_old_OMP_NUM_THREADS
   # Only our own entry: what came to the variable since then stays.
-  _provision_entry=/site/root/envs/haswell/tensorflow/2.15.1-e9472483d6/bin
+  _provision_entry=/site/root/envs/haswell/tensorflow/2.15.1-db15519c04/bin
   _provision_list=":$PATH:"
   case "$_provision_list" in *":$_provision_entry:"*)
     _provision_list="${_provision_list%%":$_provision_entry:"*}:${_provision_list#*":$_provision_entry:"}" ;;

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Written by `provision job build --site cluster --arch haswell`. Submit it with `sbatch`.
-# It builds haswell/tensorflow/2.15.1-e9472483d6 on a node of the arch, against the plan at its end: where the node
+# It builds haswell/tensorflow/2.15.1-db15519c04 on a node of the arch, against the plan at its end: where the node
 # differs from that plan, it stops and says how.
-#SBATCH --job-name=provision-haswell-tensorflow-2.15.1-e9472483d6
-#SBATCH --output=/site/root/jobs/provision-haswell-tensorflow-2.15.1-e9472483d6-%j.out
+#SBATCH --job-name=provision-haswell-tensorflow-2.15.1-db15519c04
+#SBATCH --output=/site/root/jobs/provision-haswell-tensorflow-2.15.1-db15519c04-%j.out
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=1
 #SBATCH --time=00:30:00
@@ -20,9 +20,9 @@ export PIP_CERT=/etc/ssl/certs/ca-certificates.crt
 export SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt
 
 exec /site/provision/bin/python -I -m provision build --site /site/sites/cluster.toml --arch haswell --stack tensorflow-2.15.1 --no-wait \
-  --events /site/root/jobs/provision-haswell-tensorflow-2.15.1-e9472483d6-"$SLURM_JOB_ID".events.jsonl --plan - <<'PROVISION_PLAN'
+  --events /site/root/jobs/provision-haswell-tensorflow-2.15.1-db15519c04-"$SLURM_JOB_ID".events.jsonl --plan - <<'PROVISION_PLAN'
 {
- "environment": "haswell/tensorflow/2.15.1-e9472483d6",
+ "environment": "haswell/tensorflow/2.15.1-db15519c04",
  "held": {
   "recipe": "1",
   "arch": "haswell",
@@ -34,12 +34,12 @@ exec /site/provision/bin/python -I -m provision build --site /site/sites/cluster
   "stack": "tensorflow-2.15.1",
   "framework": "tensorflow-cpu 2.15.1",
   "horovod": "0.28.1 sha256:055a93c632729a369e78d864f111656fb845ecc9fed4991b7d0f3efaabacec7c",
-  "patches": "0001-all.patch:ca98d53c0016",
+  "patches": "0001-all.patch:f3420aeb55ca",
   "lock": "bb3b8799b3fb89a06b71305563700c7f35613aa4430db26778ac1a9ddbded320",
   "mpi lock": "",
   "module": "tensorflow/2.15.1",
   "module environment": "PYTHONNOUSERSITE=1 OMP_NUM_THREADS=32",
-  "prefix": "/site/root/envs/haswell/tensorflow/2.15.1-e9472483d6",
+  "prefix": "/site/root/envs/haswell/tensorflow/2.15.1-db15519c04",
   "proof": "2 nodes, 1 ranks each, srun --mpi=pmi2"
  }
 }

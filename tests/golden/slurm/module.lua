@@ -1,9 +1,9 @@
--- Written by provision for tensorflow/2.15.1; `provision show haswell/tensorflow/2.15.1-e9472483d6` tells its story.
+-- Written by provision for tensorflow/2.15.1; `provision show haswell/tensorflow/2.15.1-db15519c04` tells its story.
 whatis("Name: tensorflow")
 whatis("Version: 2.15.1")
 whatis("Description: TensorFlow 2.15.1 with Horovod 0.28.1 over MPI")
 
-help("TensorFlow 2.15.1 with Horovod 0.28.1 over MPI\n\nframework    tensorflow-cpu 2.15.1\nhorovod      0.28.1+provision.1\npython       3.11.7\nmpi          mpich 4.0.2\ncompiler     gcc 12.2.0\nbuilt for    haswell: haswell (-march=haswell -mtune=haswell)\nenvironment  haswell/tensorflow/2.15.1-e9472483d6\nproof        2 ranks on 2 hosts trained mnist to 98.1%, weights identical (2026-11-21)")
+help("TensorFlow 2.15.1 with Horovod 0.28.1 over MPI\n\nframework    tensorflow-cpu 2.15.1\nhorovod      0.28.1+provision.1\npython       3.11.7\nmpi          mpich 4.0.2\ncompiler     gcc 12.2.0\nbuilt for    haswell: haswell (-march=haswell -mtune=haswell)\nenvironment  haswell/tensorflow/2.15.1-db15519c04\nproof        2 ranks on 2 hosts trained mnist to 98.1%, weights identical (2026-11-21)")
 
 -- Another version of the same name: Lmod swaps it for this one by itself.
 conflict("tensorflow")
@@ -11,8 +11,8 @@ depends_on("gcc/12.2.0")
 depends_on("mpich/4.0.2")
 depends_on("python/3.11")
 
-setenv("VIRTUAL_ENV", "/site/root/envs/haswell/tensorflow/2.15.1-e9472483d6")
-setenv("PROVISION_ENVIRONMENT", "haswell/tensorflow/2.15.1-e9472483d6")
+setenv("VIRTUAL_ENV", "/site/root/envs/haswell/tensorflow/2.15.1-db15519c04")
+setenv("PROVISION_ENVIRONMENT", "haswell/tensorflow/2.15.1-db15519c04")
 setenv("PYTHONNOUSERSITE", "1")
 setenv("OMP_NUM_THREADS", "32")
-prepend_path("PATH", "/site/root/envs/haswell/tensorflow/2.15.1-e9472483d6/bin")
+prepend_path("PATH", "/site/root/envs/haswell/tensorflow/2.15.1-db15519c04/bin")

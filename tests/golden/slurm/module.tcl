@@ -1,5 +1,5 @@
 #%Module1.0
-# Written by provision for tensorflow/2.15.1; `provision show haswell/tensorflow/2.15.1-e9472483d6` tells its story.
+# Written by provision for tensorflow/2.15.1; `provision show haswell/tensorflow/2.15.1-db15519c04` tells its story.
 module-whatis "Name: tensorflow"
 module-whatis "Version: 2.15.1"
 module-whatis "Description: TensorFlow 2.15.1 with Horovod 0.28.1 over MPI"
@@ -13,7 +13,7 @@ proc ModulesHelp { } {
     puts stderr "mpi          mpich 4.0.2"
     puts stderr "compiler     gcc 12.2.0"
     puts stderr "built for    haswell: haswell (-march=haswell -mtune=haswell)"
-    puts stderr "environment  haswell/tensorflow/2.15.1-e9472483d6"
+    puts stderr "environment  haswell/tensorflow/2.15.1-db15519c04"
     puts stderr "proof        2 ranks on 2 hosts trained mnist to 98.1%, weights identical (2026-11-21)"
 }
 
@@ -23,8 +23,8 @@ if {[llength [info commands depends-on]]} { depends-on "gcc/12.2.0" } else { mod
 if {[llength [info commands depends-on]]} { depends-on "mpich/4.0.2" } else { module load "mpich/4.0.2" }
 if {[llength [info commands depends-on]]} { depends-on "python/3.11" } else { module load "python/3.11" }
 
-setenv "VIRTUAL_ENV" "/site/root/envs/haswell/tensorflow/2.15.1-e9472483d6"
-setenv "PROVISION_ENVIRONMENT" "haswell/tensorflow/2.15.1-e9472483d6"
+setenv "VIRTUAL_ENV" "/site/root/envs/haswell/tensorflow/2.15.1-db15519c04"
+setenv "PROVISION_ENVIRONMENT" "haswell/tensorflow/2.15.1-db15519c04"
 setenv "PYTHONNOUSERSITE" "1"
 setenv "OMP_NUM_THREADS" "32"
-prepend-path "PATH" "/site/root/envs/haswell/tensorflow/2.15.1-e9472483d6/bin"
+prepend-path "PATH" "/site/root/envs/haswell/tensorflow/2.15.1-db15519c04/bin"
