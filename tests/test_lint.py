@@ -112,6 +112,7 @@ def test_a_good_script_of_somebody_elses_has_no_fault() -> None:
         ("--account=nn1234k", "--account=?", "blank", 9),
         ("train.py\n", "/scratch/NetID/train.py\n", "blank", 17),
         ("TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0", "TensorFlow", "module-version", 13),
+        ("module list\n", "module load Python/3.8.2-GCCcore-9.3.0\nmodule list\n", "toolchains", 13),
         ("module reset\n", "", "modules-on-top", 12),
         ("module list\n", "", "no-module-list", 13),
         ("set -euo pipefail\n", "", "goes-on", 1),

@@ -61,6 +61,14 @@ def test_the_build_job_of_every_profile_and_arch_is_the_golden_one(
     subprocess.run(["bash", "-n", str(path)], check=True)
 
 
+def test_shellcheck_finds_no_fault_in_any_build_job(elsewhere: Path, shellcheck: str) -> None:
+    paths = [elsewhere / f"{name}-{arch}.sh" for name, arch in BUILT]
+    for path, (name, arch) in zip(paths, BUILT, strict=True):
+        path.write_text(build_of(name, arch, elsewhere))
+    done = subprocess.run([shellcheck, "--shell=bash", *map(str, paths)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
 @pytest.mark.parametrize(("name", "arch"), ARCHS)
 def test_the_outline_of_every_profile_and_arch_is_the_golden_one(name: str, arch: str, golden: Golden) -> None:
     site = profile(name)

@@ -14,6 +14,7 @@ from provision.errors import EXIT_USAGE, ConfigError
 from provision.knowledge.targets import known_target
 from provision.model.site import Site, read_site
 from provision.model.stack import Stack, read_stack
+from provision.model.toolchain import generation
 
 Table = dict[str, Any]
 
@@ -144,6 +145,11 @@ def test_every_fault_of_a_file_is_told_at_once_with_its_key_path() -> None:
             "scheduler.system: must be one of none, slurm, pbs, cobalt, is 'slrm' (did you mean `slurm`?)",
         ),
         ("arch", {}, "arch: is not a known key (did you mean `archs`?)"),
+        (
+            "archs/knl/modules",
+            ["Python/3.8.2-GCCcore-9.3.0", "CUDA/10.1.243", "TensorFlow/2.2.0-fosscuda-2019b-Python-3.7.4"],
+            "archs.knl.modules: mixes toolchain generations: `Python/3.8.2-GCCcore-9.3.0` is of 2020a, `TensorFlow/",
+        ),
         ("modules/reset", "purged", "modules.reset: must be one of purge, reset, none, is 'purged'"),
         ("scheduler/required", ["acount"], "scheduler.required[0]: must be one of account, partition"),
         ("scheduler/forbidden", ["time"], "scheduler.forbidden: names `time`, which `required` names too"),
@@ -228,6 +234,14 @@ def test_module_names_and_options_that_sites_use_are_taken() -> None:
     assert site(put(SITE, "archs/knl/modules", names)).arch("knl").modules == tuple(names)
     options = ["--mem=4G", "--gres=gpu:4", "--comment=it's a test", "-C knl&quad"]
     assert site(put(SITE, "archs/knl/job", {"options": options})).arch("knl").job.options == tuple(options)
+
+
+def test_easybuild_modules_of_one_generation_go_together() -> None:
+    names = ["GCC/11.3.0", "Python/3.10.4-GCCcore-11.3.0", "Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0"]
+    assert site(put(SITE, "archs/knl/modules", names)).arch("knl").modules == tuple(names)
+    assert [generation(name) for name in (*names, "CUDA/11.7.0", "gcc/12.2.0", "x/1-foss-2031a")] == [
+        *("2022a", "2022a", "2022a", None, None, "2031a")
+    ]
 
 
 def test_an_unknown_arch_names_the_known_ones() -> None:

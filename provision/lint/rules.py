@@ -15,6 +15,7 @@ from provision.lint.site_rules import at_site
 from provision.lint.training import Training
 from provision.model.arch import Arch
 from provision.model.site import Site
+from provision.model.toolchain import mixture
 from provision.threads import INTER, INTRA
 
 BLANK = re.compile(
@@ -87,6 +88,9 @@ def _modules(script: JobScript, site: Site | None, arch: Arch | None) -> Iterato
     if not loaded:
         return
     first = loaded[0][0]
+    mixed = mixture(name for _, name in loaded)
+    if mixed:
+        yield fault(script, "toolchains", first, f"it {mixed}", "modules of one generation: `module avail NAME`")
     emptied = [n for n in (script.does("module", word) for word in ("purge", "reset")) if n] or [
         n for n in (script.does("ml", word) for word in ("purge", "reset")) if n
     ]

@@ -15,6 +15,7 @@ from provision.model.reader import Reader
 from provision.model.scheduler import SchedulerName
 from provision.model.smoke import Smoke, read_smoke
 from provision.model.threads import Threads, read_threads
+from provision.model.toolchain import mixture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +79,10 @@ def read_arch(name: str, archs: Reader, scheduler: SchedulerName) -> Arch:
         queues=read_queues(table.table("queues")),
         gpus_reversed=table.flag("gpus_reversed", False),
     )
+    for key, names in (("modules", arch.modules), ("provided", arch.provided)):
+        mixed = mixture(names)
+        if mixed:
+            table.fault(key, mixed)
     if not NAME.fullmatch(name):
         archs.fault(name, "cannot be the name of an arch: use letters, digits and `_.+-`")
     if arch.gpu and arch.smoke.ranks_per_node > arch.gpu.per_node:
