@@ -166,7 +166,8 @@ def test_gpus_on_an_arch_that_has_none_are_found() -> None:
 
 def test_a_task_for_each_gpu_on_no_matter_which_nodes_is_found() -> None:
     text = put(put(GOOD, "#SBATCH --nodes=2\n", ""), "--ntasks-per-node=4", "--ntasks=8")
-    assert ("tasks-anywhere", 2) in found(text, site=None)
+    assert found(text, site=None) == [("tasks-anywhere", 2)]
+    assert found(text) == [("tasks-anywhere", 2)], "on how many GPUs of a node nobody can tell"
 
 
 # Against the training script
@@ -385,7 +386,7 @@ def test_faults_are_told_with_file_line_evidence_and_fix_and_exit_2(
     assert f"error: 3 faults in `{job}`\n" in err
     assert f"  {job}:13: no-module-list: nothing records what was loaded: module load TensorFlow" in err
     assert (
-        f"  {train}:10: never-called: `hvd.rank` is the function itself, no number: if hvd.rank == 0:; `hvd.rank()`"
+        f"  {train}:10: never-called: `hvd.rank` is the function itself, no number: if hvd.rank == 0:\n    fix: `hvd.rank()`"
         in err
     )
     assert call("--lint", str(job), "--site", "sigma2-saga", "--json") == EXIT_USAGE

@@ -167,7 +167,7 @@ def _lint(args: argparse.Namespace) -> Outcome:
         raise LintError(
             f"{count} in `{args.lint}`",
             findings=[asdict(one) for one in findings],
-            evidence=[str(one) for one in findings],
+            evidence=[line for one in findings for line in (str(one), f"  fix: {one.fix}")],
             hint="`provision job KIND --site SITE` writes one without",
         )
     read = [f"`{args.lint}`", *([f"`{program}`"] if program else [])]

@@ -18,4 +18,4 @@ class Finding:
 
     def __str__(self) -> str:
         shown = f": {self.evidence}" if self.evidence else ""
-        return f"{self.file}:{self.line}: {self.rule}: {self.message}{shown}; {self.fix}"
+        return f"{self.file}:{self.line}: {self.rule}: {self.message}{shown}"

@@ -159,6 +159,15 @@ def tasks_of(script: JobScript) -> int | None:
     return script.number("ntasks")
 
 
+def ranks_per_node(script: JobScript) -> int:
+    """The tasks on each node, as far as a script says: 1 where the scheduler may put each on a node of its own."""
+    each = script.number("ntasks-per-node") or script.number("tasks-per-node")
+    if each is not None:
+        return each
+    nodes = script.number("nodes")
+    return 1 if nodes is None else max(1, (tasks_of(script) or 1) // nodes)
+
+
 def gpus_of(script: JobScript) -> int:
     """The GPUs that a script asks for on each node, as far as it says; 0: none."""
     nodes = script.number("nodes") or 1
@@ -168,7 +177,7 @@ def gpus_of(script: JobScript) -> int:
         if found and (key != "gres" or (option is not None and option.value.startswith("gpu"))):
             if share:
                 return max(1, int(found[1]) // share)
-            return int(found[1]) * max(1, (tasks_of(script) or 1) // nodes)
+            return int(found[1]) * ranks_per_node(script)
         if option is not None and key == "gres" and option.value == "gpu":
             return 1
     return 0

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from provision.limits import SPELT, refusals
 from provision.lint import Finding
-from provision.lint.script import JobScript, fault, gpus_of, tasks_of
+from provision.lint.script import JobScript, fault, gpus_of, ranks_per_node
 from provision.model.arch import Arch
 from provision.model.batch import Batch
 from provision.model.patterns import MEMORY, TIME
@@ -54,14 +54,13 @@ def _refused(script: JobScript, site: Site, arch: Arch) -> Iterator[Finding]:
         return next((script.options[key].value for key in keys if key in script.options), None)
 
     time = said("time") or "0"
-    tasks, nodes = tasks_of(script) or 1, script.number("nodes") or 1
     cpus, memory = script.number("cpus-per-task") or 0, said("mem-per-cpu") or ""
     batch = Batch(
         scheduler=site.scheduler,
         name="",
         output="",
-        nodes=nodes,
-        ranks_per_node=max(1, tasks // nodes),
+        nodes=script.number("nodes") or 1,
+        ranks_per_node=ranks_per_node(script),
         time=time if TIME.fullmatch(time) else "0",
         partition=said("partition"),
         constraint=said("constraint", "attrs", "system"),
@@ -106,7 +105,7 @@ def _threads(script: JobScript, site: Site, arch: Arch) -> Iterator[Finding]:
         for name in (OMP, INTER, INTRA)
         if name in script.variables and script.variables[name][0].isdigit()
     }
-    ranks = max(1, (tasks_of(script) or 1) // (script.number("nodes") or 1))
+    ranks = ranks_per_node(script)
     for _, launcher, words in script.started():
         each = re.search(r"(?:^|\s)(?:-N|--ppn)[ =](\d+)", " ".join(words)) if launcher != "srun" else None
         ranks = int(each[1]) if each else ranks
