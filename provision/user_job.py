@@ -48,6 +48,8 @@ class UserJob:
     queue: str | None = None
     data: str | None = None
     resume: str | None = None
+    stage_in: str | None = None
+    watch_gpus: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,11 +180,28 @@ def check(job: UserJob) -> None:
             evidence=["SlurmClusterResolver reads SLURM_STEP_NUM_TASKS and others that srun alone sets"],
             hint="`provision job horovod`",
         )
+    if job.stage_in is not None and (site.files.burst_buffer == "none" or job.data is not None):
+        raise ConfigError(
+            "`--stage-in` and `--data` name two places for the data"
+            if job.data is not None
+            else f"site `{site.name}` has no burst buffer to stage data to",
+            evidence=[f"`files.burst_buffer` in `{site.origin}` is `{site.files.burst_buffer}`"],
+            hint=f"`--data {job.stage_in}` reads them where they are",
+        )
+    if job.watch_gpus and not (job.arch.gpu and job.use_gpu):
+        raise ConfigError(
+            f"`--watch-gpus`, and the job on arch `{job.arch.name}` has none", hint="leave `--watch-gpus` out"
+        )
     if job.time is not None and not TIME.fullmatch(job.time):
         raise ConfigError(f"`--time {job.time}` is no time", hint="`--time 00:30:00`")
     if not MODULE.fullmatch(job.module):
         raise ConfigError(f"`--module {job.module!r}` is no name of a module", hint="`--module tensorflow/2.15.1`")
-    for option, value in (("--image", job.image), ("--venv", job.venv), ("--data", job.data)):
+    for option, value in (
+        ("--image", job.image),
+        ("--venv", job.venv),
+        ("--data", job.data),
+        ("--stage-in", job.stage_in),
+    ):
         if value is not None and not SHELL_PATH.fullmatch(value.removeprefix("docker://")):
             raise ConfigError(
                 f"`{option} {value!r}` is no path: letters, digits, `_./@%+:=-` and `$NAME`",

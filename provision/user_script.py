@@ -86,7 +86,7 @@ def make_script(job: UserJob) -> Script:
         job=job,
         shape=shape,
         runtime=runtime,
-        header=header(spoken.directives(batch), spoken.COMMENTS_BEHIND),
+        header=(*header(spoken.directives(batch), spoken.COMMENTS_BEHIND), *_staging(job)),
         exports=exports,
         modules=_modules(job, runtime),
         launch=_launch(job, shape, runtime, exports, cuda is not None),
@@ -94,6 +94,16 @@ def make_script(job: UserJob) -> Script:
         image=image,
         cuda_home=re.sub(r"\$\{(\w+)\}", r"${\1:-}", cuda) if cuda else None,
         notes=_notes(job),
+    )
+
+
+def _staging(job: UserJob) -> tuple[str, ...]:
+    """Directives of DataWarp: the data are on the burst buffer before the job begins (NERSC's pages of Cori, 2018)."""
+    if job.stage_in is None:
+        return ()
+    return (
+        "#DW jobdw capacity=10GB access_mode=striped type=scratch",
+        f"#DW stage_in source={job.stage_in} destination=$DW_JOB_STRIPED/data type=directory",
     )
 
 

@@ -87,6 +87,7 @@ def test_bash_and_shellcheck_find_no_fault_in_any_script(shellcheck: str, tmp_pa
     asked = [job(*one) for one in WRITTEN]
     asked += [job(name, arch, kind, runtime=runtime, **more) for name, arch, kind, runtime in OTHER_RUNTIMES]
     asked += [job(name, arch, "single", use_gpu=False, **more) for name, arch in ARCHS]
+    asked += [job("nyu-greene", "gpu", "mirrored", watch_gpus=True), job("nersc-cori", "knl", "single", stage_in="/x")]
     paths = []
     for number, one in enumerate(asked):
         path = tmp_path / f"{number}-{one.site.name}-{one.arch.name}-{one.kind}.sh"
@@ -259,6 +260,21 @@ def test_a_script_runs_to_its_launcher_on_this_machine(kind: StrategyName, tmp_p
     assert "there is no training script" in done.stderr
 
 
+def test_data_are_staged_to_the_burst_buffer_where_there_is_one(golden: Golden) -> None:
+    text = render_user_job(job("nersc-cori", "knl", "horovod", nodes=32, stage_in="/global/cscratch1/sd/ada/mnist"))
+    golden("jobs/nersc-cori/knl/horovod-staged.sh", text)
+    assert "#DW stage_in source=/global/cscratch1/sd/ada/mnist destination=$DW_JOB_STRIPED/data" in text
+    assert text.index("#DW ") < text.index("set -euo pipefail")
+    assert 'PROVISION_DATA="$DW_JOB_STRIPED/data"' in text
+
+
+def test_the_use_of_gpus_is_watched_beside_the_output(golden: Golden) -> None:
+    text = render_user_job(job("nyu-greene", "gpu", "mirrored", gpus=2, watch_gpus=True))
+    golden("jobs/nyu-greene/gpu/mirrored-watched.sh", text)
+    assert text.index("nvidia-smi") < text.index("singularity exec")
+    assert "trap 'kill -INT" in text
+
+
 # Bad input
 
 
@@ -307,6 +323,9 @@ def test_a_script_runs_to_its_launcher_on_this_machine(kind: StrategyName, tmp_p
         (("sigma2-saga", "accel", "single", {"module": "$(reboot)"}), "is no name of a module", "--module tensorflow"),
         (("sigma2-saga", "accel", "single", {"data": "/x/$(id)"}), "`--data '/x/$(id)'` is no path", "`--data"),
         (("sigma2-saga", "accel", "single", {"venv": "/x;id"}), "`--venv '/x;id'` is no path", "`--venv"),
+        (("sigma2-saga", "accel", "single", {"stage_in": "/x"}), "has no burst buffer", "`--data /x`"),
+        (("nersc-cori", "knl", "single", {"stage_in": "/x", "data": "/y"}), "two places for the data", "`--data /x`"),
+        (("nersc-cori", "knl", "single", {"watch_gpus": True}), "`--watch-gpus`, and the job", "leave `--watch-gpus`"),
         (("sigma2-saga", "accel", "single", {"resume": "../x"}), "`--resume-from ../x` is no id", "123"),
         (("sigma2-saga", "accel", "single", {"script": "a\nb.py"}), "holds a line break", "--script train.py"),
         (("alcf-theta", "knl", "horovod", {"nodes": 9}), "9 nodes, and queue `debug-cache-quad` takes 8", "--queue"),

@@ -49,6 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     user.add_argument("--time", help="HH:MM:SS")
     user.add_argument("--queue", help="the partition, queue or QOS")
     user.add_argument("--data", metavar="PATH", help="the data; the job stops where they are not there")
+    user.add_argument("--stage-in", metavar="PATH", help="copy the data to the burst buffer before the job")
+    user.add_argument("--watch-gpus", action="store_true", help="write the GPUs' use to gpu.csv beside the output")
     user.add_argument("--resume-from", metavar="JOBID", help="go on from the checkpoints of this job")
 
 
@@ -132,6 +134,8 @@ def _user(args: argparse.Namespace) -> Outcome:
         queue=args.queue,
         data=os.path.abspath(args.data) if args.data else None,
         resume=args.resume_from,
+        stage_in=os.path.abspath(args.stage_in) if args.stage_in else None,
+        watch_gpus=args.watch_gpus,
     )
     text = render_user_job(job)
     if f"module load {module}" in text and f"{target.arch.name}/{module}" not in target.store.pointers():

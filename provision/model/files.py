@@ -17,12 +17,14 @@ class Files:
     """Where files go. `root_writable`: which nodes may write below the site's root, where software is.
 
     `scratch` (data and output of jobs) and `temporary` (`TMPDIR`) are paths with `$VARIABLES` that the node expands.
+    `burst_buffer` is what data are staged to for jobs of many nodes.
     """
 
     root_writable: Literal["everywhere", "login", "compute"]
     scratch: str | None
     temporary: str | None
     umask: str
+    burst_buffer: Literal["none", "datawarp"]
 
 
 def read_files(table: Reader) -> Files:
@@ -34,6 +36,7 @@ def read_files(table: Reader) -> Files:
         scratch=table.optional("scratch", pattern=SHELL_PATH),
         temporary=table.optional("temporary", pattern=SHELL_PATH),
         umask=table.text("umask", "022", pattern=UMASK),
+        burst_buffer=table.text("burst_buffer", "none", choices=("none", "datawarp")),  # type: ignore[arg-type]
     )
     table.done()
     return files

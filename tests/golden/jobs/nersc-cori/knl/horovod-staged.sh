@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Horovod: 32 ranks on 32 nodes, by srun.
+# Written by `provision job horovod --site nersc-cori --arch knl --account tests`. Submit it with `sbatch FILE`.
+# NERSC Cori (Cray XC40): retired in 2023.
+# recommended here: TensorFlow's own gRPC is tedious, and slow on a tightly coupled system.
+#SBATCH --job-name=horovod-knl         # its name in the queue
+#SBATCH --output=./horovod-knl-%j.out  # what it prints (%j: the job's id)
+#SBATCH --nodes=32                     # nodes
+#SBATCH --ntasks-per-node=1            # processes (ranks) on each node
+#SBATCH --time=00:30:00                # time limit: after it the job is ended
+#SBATCH --exclusive                    # whole nodes
+#SBATCH --cpus-per-task=272            # CPUs of each process
+#SBATCH --constraint=knl               # the kind of node
+#SBATCH --account=tests                # who pays
+#SBATCH --qos=debug                    # the quality of service: its limits and its priority
+#SBATCH --licenses=SCRATCH             # the file systems that it needs
+#DW jobdw capacity=10GB access_mode=striped type=scratch
+#DW stage_in source=/global/cscratch1/sd/ada/mnist destination=$DW_JOB_STRIPED/data type=directory
+
+set -euo pipefail
+umask 022
+
+# Where this was submitted from, the training script, and a folder of this job's own for what it writes.
+submit_folder=${SLURM_SUBMIT_DIR:-$PWD}
+job_id=${SLURM_JOB_ID:-by-hand}
+script="$submit_folder"/train.py
+runs="$SCRATCH/runs"
+export PROVISION_OUTPUT="$runs/$job_id"
+export PROVISION_DATA="$DW_JOB_STRIPED/data" # on the burst buffer
+
+stop() {
+  printf 'error: %s\n' "$1" >&2
+  exit 2
+}
+[ -f "$script" ] || stop "there is no training script $script"
+mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks
+
+# The modules, by exact names and from nothing: others than those of the build are a known source of errors.
+set +u # module systems use unset variables
+if ! command -v module >/dev/null 2>&1; then
+  # shellcheck source=/dev/null
+  source /opt/modules/default/init/bash
+fi
+module unload PrgEnv-intel >/dev/null 2>&1 || true
+module unload craype-hugepages2M >/dev/null 2>&1 || true
+module unload atp >/dev/null 2>&1 || true
+module unload craype-haswell >/dev/null 2>&1 || true
+module load tensorflow/intel-1.15.0-py37
+module list # for the record
+set -u
+
+# What TensorFlow and its libraries read.
+export PYTHONNOUSERSITE=1 # packages in ~/.local must not shadow those of the modules
+export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
+export KERAS_HOME="${KERAS_HOME:-$SCRATCH/keras}" # data sets and weights, off the home folder
+# OMP_NUM_THREADS is set by the module: leave it as it is.
+export NUM_INTER_THREADS=2
+export NUM_INTRA_THREADS=32
+
+# Ranks ask Horovod who they are (hvd.rank(), hvd.local_rank()), no variable of the scheduler's.
+srun --nodes=32 --ntasks=32 --ntasks-per-node=1 --kill-on-bad-exit=1 --cpus-per-task=272 \
+  python -u "$script"
