@@ -1,0 +1,70 @@
+"""docs/sites.md tells where each requirement lives: every number is there once, and what it names exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import provision
+
+ROOT = Path(provision.__file__).resolve().parents[1]
+TEXT = (ROOT / "docs" / "sites.md").read_text(encoding="utf-8")
+ROWS = re.findall(r"^\| (S\d\.\d+) \| (.+?) \| (.+) \|$", TEXT, re.MULTILINE)
+# How many requirements each page has.
+NUMBERS = {"S0": 38, "S1": 48, "S2": 38, "S3": 22, "S4": 35}
+SOURCES = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "provision").rglob("*.py"))
+TESTS = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").glob("test_*.py"))
+
+
+def rules_in_source() -> set[str]:
+    """The names of the linter's rules."""
+    folder = ROOT / "provision" / "lint"
+    found = set()
+    for name in ("rules.py", "site_rules.py", "training.py"):
+        text = (folder / name).read_text(encoding="utf-8")
+        found |= set(re.findall(r'(?:fault\(\s*script,\s*|_finding\(\s*|rule=)"([a-z-]+)"', text))
+    return found
+
+
+def test_every_requirement_of_the_pages_is_told_once() -> None:
+    wanted = [f"{page}.{number}" for page, count in NUMBERS.items() for number in range(1, count + 1)]
+    assert [number for number, _, _ in ROWS] == wanted
+
+
+def test_every_rule_that_is_named_exists_and_every_rule_is_named() -> None:
+    named = set()
+    for _, _, where in ROWS:
+        for group in re.findall(r"lint ((?:`[a-z-]+`(?:, )?)+)", where):
+            named |= set(re.findall(r"`([a-z-]+)`", group))
+    known = rules_in_source()
+    assert len(known) > 30
+    assert not named - known
+    # Those that no page asks for by a number: they come with every scheduler, or with any script.
+    assert known - named == {
+        "goes-on",
+        "late-directive",
+        "scheduler",
+        "umask",
+        "folder",
+        "srun-cpus",
+        "on-service-node",
+        "memory",
+        "mirrored-nodes",
+    }
+
+
+def test_every_file_test_and_name_that_is_told_exists() -> None:
+    for number, _, where in ROWS:
+        for name in re.findall(r"`([^`]+)`", where):
+            if re.fullmatch(r"test_\w+", name):
+                assert f"def {name}(" in TESTS, f"{number}: {name}"
+            elif re.fullmatch(r"test_\w+\.py", name):
+                assert (ROOT / "tests" / name).is_file(), f"{number}: {name}"
+            elif re.fullmatch(r"jobs/[a-z0-9-]+/\S+\.sh", name):
+                assert (ROOT / "tests" / "golden" / name).is_file(), f"{number}: {name}"
+            elif re.fullmatch(r"(sites|jobs|modulefiles|tools)/[\w.-]+\.(toml|sh\.j2|py)", name):
+                assert (ROOT / name).is_file(), f"{number}: {name}"
+            elif re.fullmatch(r"[\w/]+\.py", name):
+                assert (ROOT / "provision" / name).is_file(), f"{number}: {name}"
+            elif re.fullmatch(r"[a-z_]+\.\w*_\w+", name):
+                assert name.rpartition(".")[2] in SOURCES + TEXT, f"{number}: {name}"
