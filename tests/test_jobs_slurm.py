@@ -1,0 +1,136 @@
+"""Users' jobs under a real Slurm with the nodes of real sites, emulated: what we write is what sbatch and srun take.
+
+`module` is a stand-in that says what it was asked for: the sites' own TensorFlow modules cannot be had. The training
+script is a stand-in too; it writes down what each rank was given.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parts.profiles import profile
+from parts.slurm import NodeGroup, Partition, SlurmCluster, missing_programs
+from provision.model.strategy import StrategyName
+from provision.render_job import render_user_job
+from provision.user_job import UserJob
+
+pytestmark = pytest.mark.slurm
+
+MODULE = {"BASH_FUNC_module%%": '() { echo "module $*"; }'}
+TRAIN = """\
+import json, os, sys
+keep = ("OMP", "NUM_", "CUDA", "SLURM", "OMPI", "XLA", "PROVISION", "http", "KERAS")
+seen = {name: value for name, value in os.environ.items() if name.startswith(keep)}
+seen["words"], seen["cpus"] = sys.argv[1:], len(os.sched_getaffinity(0))
+name = "rank-%s.json" % os.environ.get("SLURM_PROCID", "0")
+with open(os.path.join(os.environ["PROVISION_OUTPUT"], name), "w") as file:
+    json.dump(seen, file)
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[SlurmCluster]:
+    """Two nodes each of Saga's accel and of both kinds of Cori's, with their CPUs, memory, GPUs and features."""
+    if missing := missing_programs():
+        pytest.skip(f"Slurm is not installed here, missing: {', '.join(missing)} (`.ci/install` brings it)")
+    groups = (
+        NodeGroup(name="hsw", features=("haswell",), cpus=64, memory_mb=128 * 1024),
+        NodeGroup(name="knl", features=("knl",), cpus=272, memory_mb=96 * 1024),
+        NodeGroup(name="gpu", cpus=24, memory_mb=384 * 1024, gres={"gpu:4": "/dev/tty[1-4]"}),
+    )
+    partitions = (Partition(name="cori", groups=("hsw", "knl")), Partition(name="accel", groups=("gpu",)))
+    with SlurmCluster(node_groups=groups, partitions=partitions, settings={"Licenses": "SCRATCH:100"}) as one:
+        yield one
+
+
+def ran(
+    cluster: SlurmCluster, folder: Path, name: str, arch: str, kind: StrategyName, **more: Any
+) -> list[dict[str, Any]]:
+    """Submit the job of a site, see it end well, and return what its ranks wrote down, in their order."""
+    site = profile(name)
+    (folder / "train.py").write_text(TRAIN)
+    asked = UserJob(
+        kind=kind,
+        site=site,
+        arch=site.arch(arch),
+        command="a test",
+        module="tensorflow/2.15.1",
+        modulepath="/site/modules",
+        account="tests",
+        **more,
+    )
+    work = folder / "work"
+    environ = {
+        **MODULE,
+        "USERWORK": str(work),
+        "SCRATCH": str(work),
+        "EBROOTCUDA": "/site/cuda",
+        "http_proxy": "http://p",
+    }
+    (folder / "job.sh").write_text(render_user_job(asked))
+    number = cluster.run("sbatch", "--parsable", "job.sh", cwd=folder, environ=environ).stdout.strip()
+    state = cluster.wait(number, timeout_s=120)
+    said = (folder / f"{kind}-{arch}-{number}.out").read_text()
+    assert state == "COMPLETED", said
+    assert "module list" in said
+    out = work / "runs" / number
+    assert (out / "checkpoints").is_dir()
+    found = sorted(out.glob("rank-*.json"), key=lambda path: int(path.stem.partition("-")[2]))
+    return [json.loads(path.read_text()) for path in found]
+
+
+def test_horovod_on_saga_has_a_task_a_gpu_and_six_cpus_on_two_nodes(cluster: SlurmCluster, tmp_path: Path) -> None:
+    ranks = ran(cluster, tmp_path, "sigma2-saga", "accel", "horovod", arguments=("--say", "it's $x"))
+    assert [one["SLURM_PROCID"] for one in ranks] == [str(number) for number in range(8)]
+    assert {one["SLURM_NODEID"] for one in ranks} == {"0", "1"}
+    assert [one["SLURM_LOCALID"] for one in ranks] == ["0", "1", "2", "3"] * 2
+    for one in ranks:
+        assert len(one["CUDA_VISIBLE_DEVICES"].split(",")) == 1
+        assert (one["SLURM_CPUS_PER_TASK"], one["OMP_NUM_THREADS"]) == ("6", "6")
+        assert (one["OMPI_MCA_pml"], one["OMPI_MCA_btl"]) == ("ob1", "^openib")
+        assert one["XLA_FLAGS"] == "--xla_gpu_cuda_data_dir=/site/cuda"
+        assert one["words"] == ["--say", "it's $x"]
+        assert "http_proxy" in one
+
+
+def test_multiworker_on_saga_has_the_variables_of_a_step_and_no_proxy(cluster: SlurmCluster, tmp_path: Path) -> None:
+    ranks = ran(cluster, tmp_path, "sigma2-saga", "accel", "multiworker")
+    assert len(ranks) == 8
+    for one in ranks:
+        assert one["SLURM_STEP_NUM_TASKS"] == "8"
+        assert one["SLURM_STEP_NODELIST"]
+        assert "http_proxy" not in one
+        assert one["PROVISION_COMMUNICATION"] == "AUTO"
+
+
+def test_mirrored_on_saga_is_one_process_with_all_gpus_it_asked_for(cluster: SlurmCluster, tmp_path: Path) -> None:
+    (one,) = ran(cluster, tmp_path, "sigma2-saga", "accel", "mirrored", gpus=2)
+    assert len(one["CUDA_VISIBLE_DEVICES"].split(",")) == 2
+    assert one["PROVISION_REPLICAS"] == "2"
+    assert one["SLURM_CPUS_PER_TASK"] == "12"
+    assert one["KERAS_HOME"].endswith("/work/keras")
+
+
+def test_a_single_job_has_one_gpu_or_by_its_own_wish_none(cluster: SlurmCluster, tmp_path: Path) -> None:
+    (one,) = ran(cluster, tmp_path, "sigma2-saga", "accel", "single")
+    assert len(one["CUDA_VISIBLE_DEVICES"].split(",")) == 1
+    (one,) = ran(cluster, tmp_path, "sigma2-saga", "accel", "single", use_gpu=False)
+    assert one["CUDA_VISIBLE_DEVICES"] == ""
+
+
+@pytest.mark.parametrize(("arch", "ranks", "cpus"), [("haswell", 4, "32"), ("knl", 2, "272")])
+def test_horovod_on_cori_goes_to_the_nodes_of_the_arch(
+    cluster: SlurmCluster, tmp_path: Path, arch: str, ranks: int, cpus: str
+) -> None:
+    found = ran(cluster, tmp_path, "nersc-cori", arch, "horovod")
+    assert len(found) == ranks
+    for one in found:
+        assert one["SLURM_JOB_NODELIST"].startswith(arch[:3] if arch == "knl" else "hsw")
+        assert one["SLURM_CPUS_PER_TASK"] == cpus
+        assert "OMP_NUM_THREADS" not in one, "it is the module's, which this stand-in does not set"
+        assert one["NUM_INTRA_THREADS"]
