@@ -29,6 +29,8 @@ class Dialect(Protocol):
     """The variable of a job that holds the folder it was submitted from."""
     COMMENTS_BEHIND: bool
     """Whether a comment may stand behind a directive."""
+    BEFORE_SUBMITTING: str | None
+    """What a person must do with a script first."""
     STARTS_IN_SUBMIT_FOLDER: bool
 
     def output_path(self, jobs: str, name: str) -> str:

@@ -18,6 +18,7 @@ QUEUE = 'qstat -u "$USER"'
 JOB_ID = "COBALT_JOBID"
 SUBMIT_FOLDER = "PWD"
 COMMENTS_BEHIND = False
+BEFORE_SUBMITTING: str | None = "`chmod +x` it, and leave it where it is until it has run: Cobalt does not copy it."
 STARTS_IN_SUBMIT_FOLDER = True
 
 STATES = {

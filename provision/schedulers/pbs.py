@@ -18,6 +18,7 @@ QUEUE = 'qstat -u "$USER"'
 JOB_ID = "PBS_JOBID"
 SUBMIT_FOLDER = "PBS_O_WORKDIR"
 COMMENTS_BEHIND = False
+BEFORE_SUBMITTING: str | None = None
 STARTS_IN_SUBMIT_FOLDER = False
 
 # job_state of qstat(1B): the letter, and Slurm's word for it.

@@ -13,6 +13,7 @@ QUEUE = "squeue --me"
 JOB_ID = "SLURM_JOB_ID"
 SUBMIT_FOLDER = "SLURM_SUBMIT_DIR"
 COMMENTS_BEHIND = True
+BEFORE_SUBMITTING: str | None = None
 STARTS_IN_SUBMIT_FOLDER = True
 
 # Why a job waits, in words, where Slurm's own is not one that everybody knows.

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Horovod: 2 ranks on 2 nodes, by aprun.
 # Written by `provision job horovod --site alcf-theta --arch knl --account tests`. Submit it with `qsub FILE`.
+# `chmod +x` it, and leave it where it is until it has run: Cobalt does not copy it.
 # ALCF Theta (Cray XC40, KNL): retired in 2023-12-31.
 # its name in the queue:
 #COBALT --jobname horovod-knl

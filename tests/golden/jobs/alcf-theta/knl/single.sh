@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # One process on the CPUs of one node.
 # Written by `provision job single --site alcf-theta --arch knl --account tests`. Submit it with `qsub FILE`.
+# `chmod +x` it, and leave it where it is until it has run: Cobalt does not copy it.
 # ALCF Theta (Cray XC40, KNL): retired in 2023-12-31.
 # its name in the queue:
 #COBALT --jobname single-knl

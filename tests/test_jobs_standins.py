@@ -1,0 +1,192 @@
+"""Users' and build jobs under stand-ins of PBS, Cobalt, aprun and PALS, which cannot be had: see `parts/standins.py`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import stat
+import subprocess
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+
+from golden_files import stack
+from parts.profiles import profile
+from parts.standins import stand_ins
+from provision.errors import JobError
+from provision.job import BuildJob, follow, profile_job, submit
+from provision.model.layout import Layout
+from provision.model.strategy import StrategyName
+from provision.render_job import render_user_job
+from provision.store import Store
+from provision.user_job import UserJob
+
+TRAIN = """\
+import json, os, sys
+rank = os.environ.get("ALPS_APP_PE") or os.environ.get("PALS_RANKID") or "0"
+with open(os.path.join(os.environ["PROVISION_OUTPUT"], "rank-%s.json" % rank), "w") as file:
+    json.dump({"environ": dict(os.environ), "words": sys.argv[1:]}, file)
+"""
+# What a login shell of the site has, for want of its modules.
+MODULE = (
+    'module() { echo "module $*"; if [ "$1" = load ]; then export CUDA_HOME=/site/cuda VIRTUAL_ENV=/site/env; fi; }\n'
+)
+
+
+class Place:
+    """A folder to submit from, a home, and the stand-ins on PATH."""
+
+    def __init__(self, folder: Path, scheduler: str) -> None:
+        self.folder, self.home = folder / "work", folder / "home"
+        self.folder.mkdir()
+        self.home.mkdir()
+        path = stand_ins(scheduler, folder)
+        self.environ = {"PATH": f"{path}:/usr/bin:/bin", "HOME": str(self.home), "USER": "ada", "SECRET": "x"}
+        (self.folder / "train.py").write_text(TRAIN)
+
+    def write(self, name: str, arch: str, kind: StrategyName, **more: Any) -> Path:
+        """The job of a site on disk, with the stand-in for `module` behind its directives."""
+        site = profile(name)
+        asked = UserJob(
+            kind=kind,
+            site=site,
+            arch=site.arch(arch),
+            command="a test",
+            module="tensorflow/2.15.1",
+            modulepath="/site/modules",
+            account="tests",
+            **more,
+        )
+        text = render_user_job(asked)
+        text = text.replace("set -euo pipefail\n", f"set -euo pipefail\n{MODULE}", 1)
+        path = self.folder / "job.sh"
+        path.write_text(text)
+        return path
+
+    def submit(self, path: Path) -> subprocess.CompletedProcess[str]:
+        """Submit it, which runs it."""
+        return subprocess.run(
+            ["qsub", path.name], cwd=self.folder, env=self.environ, capture_output=True, text=True, check=False
+        )
+
+    def ranks(self, number: str) -> list[dict[str, Any]]:
+        """What the ranks wrote down."""
+        found = sorted((self.folder / "runs" / number).glob("rank-*.json"), key=lambda path: int(path.stem[5:]))
+        return [json.loads(path.read_text()) for path in found]
+
+
+def test_polaris_by_stand_ins_starts_in_its_folder_shares_its_files_and_gives_gpus_from_the_end(tmp_path: Path) -> None:
+    place = Place(tmp_path, "pbs")
+    path = place.write("alcf-polaris", "gpu", "horovod", arguments=("--say", "it's"))
+    done = place.submit(path)
+    assert (done.returncode, done.stdout) == (0, "123.server\n"), done.stderr
+    said = (place.folder / "123.server.OU").read_text()
+    ranks = place.ranks("123.server")
+    assert len(ranks) == 8, said
+    assert [one["environ"]["CUDA_VISIBLE_DEVICES"] for one in ranks] == ["3", "2", "1", "0"] * 2
+    for one in ranks:
+        environ = one["environ"]
+        assert (environ["OMP_NUM_THREADS"], environ["TMPDIR"]) == ("8", "/tmp")
+        assert environ["XLA_FLAGS"] == "--xla_gpu_cuda_data_dir=/site/cuda"
+        assert environ["VIRTUAL_ENV"] == "/site/env"
+        assert "SECRET" not in environ
+        assert one["words"] == ["--say", "it's"]
+    out = place.folder / "runs" / "123.server"
+    assert stat.S_IMODE(out.stat().st_mode) == 0o755, "PBS gives 0077"
+    assert stat.S_IMODE((out / "rank-0.json").stat().st_mode) == 0o644
+    assert not list(place.home.iterdir())
+
+
+def test_theta_by_stand_ins_hands_every_variable_to_its_ranks_by_name(tmp_path: Path) -> None:
+    place = Place(tmp_path, "cobalt")
+    path = place.write("alcf-theta", "knl", "horovod")
+    refused = place.submit(path)
+    assert refused.returncode != 0
+    assert "not executable" in refused.stderr
+    assert "chmod +x" in path.read_text(), "the script says what to do"
+    path.chmod(0o755)
+    done = place.submit(path)
+    assert (done.returncode, done.stdout) == (0, "77\n"), done.stderr
+    said = (place.folder / "horovod-knl.output").read_text()
+    ranks = place.ranks("77")
+    assert len(ranks) == 2, said
+    for one in ranks:
+        environ = one["environ"]
+        assert (environ["OMP_NUM_THREADS"], environ["NUM_INTRA_THREADS"], environ["KMP_BLOCKTIME"]) == ("62", "62", "0")
+        assert environ["KMP_AFFINITY"] == "granularity=fine,compact,1,0"
+        assert "SECRET" not in environ
+        assert "HOME" not in environ, "what is not named does not arrive"
+
+
+def test_one_process_on_theta_goes_by_aprun_too(tmp_path: Path) -> None:
+    place = Place(tmp_path, "cobalt")
+    path = place.write("alcf-theta", "knl", "single")
+    path.chmod(0o755)
+    assert place.submit(path).returncode == 0
+    (one,) = place.ranks("77")
+    assert one["environ"]["ALPS_APP_PE"] == "0"
+
+
+# Builds
+
+
+def build(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[BuildJob, Store]:
+    """The build's job of a site, with a program in place of provision that ends as it is told."""
+    site = profile(name)
+    place = Place(tmp_path, site.scheduler.name)
+    for key, value in place.environ.items():
+        monkeypatch.setenv(key, value)
+    monkeypatch.chdir(place.folder)
+    tool = tmp_path / "tool"
+    tool.write_text(
+        '#!/bin/sh\necho "$PWD" >"$(dirname "$0")/said"; umask >>"$(dirname "$0")/said"; exit "${CODE:-0}"\n'
+    )
+    tool.chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(tool))
+    origin = tmp_path / "site.toml"
+    origin.write_text("")
+    site = dataclasses.replace(site, origin=str(origin), root=str(tmp_path / "root"))
+    store = Store(Layout(PurePosixPath(site.root)))
+    return profile_job(site, site.archs[0], stack(), store, account="tests"), store
+
+
+def test_a_build_is_submitted_to_pbs_and_followed_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job, store = build("alcf-polaris", tmp_path, monkeypatch)
+    number = submit(job, store)
+    assert number == "123.server"
+    assert (tmp_path / "said").read_text().split() == [str(tmp_path / "work"), "0022"]
+    status = follow(number, "pbs", store, lambda event: None, pause=lambda seconds: None)
+    assert (status.state, status.native) == ("COMPLETED", "F (Exit_status 0)")
+    with pytest.raises(JobError, match="PBS does not know job 9"):
+        follow("9", "pbs", store, lambda event: None, pause=lambda seconds: None)
+
+
+def test_a_build_that_fails_under_pbs_is_told_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job, store = build("alcf-polaris", tmp_path, monkeypatch)
+    text = job.text.replace("\nexec ", "\nexport CODE=3\nexec ")
+    number = submit(dataclasses.replace(job, text=text), store)
+    with pytest.raises(JobError, match=r"job 123\.server failed with exit code 3"):
+        follow(number, "pbs", store, lambda event: None, pause=lambda seconds: None)
+
+
+def test_a_build_is_submitted_to_cobalt_by_an_executable_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, store = build("alcf-theta", tmp_path, monkeypatch)
+    assert submit(job, store) == "77"
+    script = Path(store.layout.jobs) / f"{job.name}.sh"
+    assert os.access(script, os.X_OK)
+    assert (tmp_path / "said").read_text().split() == [str(tmp_path / "work"), "0022"]
+
+
+@pytest.mark.parametrize("name", ["alcf-polaris", "alcf-theta"])
+def test_a_job_that_is_not_taken_is_told_in_the_schedulers_words(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, store = build(name, tmp_path, monkeypatch)
+    text = "\n".join(line for line in job.text.splitlines() if "filesystems" not in line)
+    with pytest.raises(JobError, match="did not take the job") as caught:
+        submit(dataclasses.replace(job, text=text), store)
+    assert "filesystems" in caught.value.evidence[0]
