@@ -218,10 +218,11 @@ class Probes:
 def unloaded(system: ModuleSystem) -> dict[str, str]:
     """The caller's environment, cleaned, without the modules that the caller has loaded and without what those did.
 
-    Where a site's modules are not to be purged, what a login shell has loaded stays: nothing works without it.
+    Where a site's modules are not to be purged, what a login shell has stays: `module reset` goes back to the site's
+    defaults by it, and a Cray XC does not work without what is loaded.
     """
     environ: Mapping[str, str] = os.environ
-    if system.reset == "none":
+    if system.reset != "purge":
         return cleaned(environ)
     if system.name != "none" and environ.get("LOADEDMODULES"):
         done = capture(("bash", "--noprofile", "--norc", "-c", purge_script(system)), environ)

@@ -21,6 +21,7 @@ from provision.modulefile import emit_modulefile
 from provision.modules import load_script
 from provision.planner import make_plan
 from provision.preflight import NEEDED_BYTES, NEEDED_INODES, blockers, place_problems
+from provision.probe import unloaded
 from provision.request import Request
 
 STEPS = ("create", "install", "compile", "horovod", "bytecode", "inspect", "candidate", "smoke", "publish")
@@ -598,6 +599,18 @@ def test_the_cpu_of_a_service_node_is_no_reason_against_a_build() -> None:
     facts = facts_of(site, cpu=weak)
     assert blockers(request_for(site), facts) == ()
     assert blockers(request_for(cray()), facts_of(cray(), cpu=weak)) != ()
+
+
+@pytest.mark.parametrize("reset", ["reset", "none"])
+def test_what_a_login_shell_has_is_kept_where_modules_are_not_purged(
+    reset: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LMOD_SYSTEM_DEFAULT_MODULES", "StdEnv")
+    monkeypatch.setenv("MODULEPATH", "/site/modules")
+    system = ModuleSystem(name="lmod", init="/i", path=(), reset=reset)  # type: ignore[arg-type]
+    environ = unloaded(system)
+    assert (environ["LMOD_SYSTEM_DEFAULT_MODULES"], environ["MODULEPATH"]) == ("StdEnv", "/site/modules")
+    assert "MODULEPATH" not in unloaded(dataclasses.replace(system, reset="purge"))
 
 
 @pytest.mark.parametrize(
