@@ -44,7 +44,7 @@ def header(directives: tuple[Directive, ...], behind: bool) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """The values of a job's template; `words` are all its launcher's and its program's, quoted for bash."""
+    """The values of a job's template; `launch` is the command that starts the training, quoted for bash."""
 
     job: UserJob
     shape: Shape
@@ -120,7 +120,8 @@ def _modules(job: UserJob, runtime: Runtime) -> tuple[str, ...]:
     site, arch = job.site, job.arch
     if site.modules.name == "none":
         return ()
-    lines = [*reset_lines(site.modules), *unload_lines(site.modules, arch.unload)]
+    away = arch.provided_unload if runtime == "modules" else arch.unload
+    lines = [*reset_lines(site.modules), *unload_lines(site.modules, away)]
     lines += [f"module use {shlex.quote(path)}" for path in reversed(site.modules.path)]
     if runtime == "venv":
         lines += [f"module use {shlex.quote(job.modulepath)}", f"module load {shlex.quote(job.module)}"]

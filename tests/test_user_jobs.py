@@ -14,7 +14,8 @@ from golden_files import Golden, local_site
 from parts.profiles import ARCHS, profile
 from provision import cli
 from provision.errors import EXIT_USAGE, ConfigError
-from provision.model.container import Runtime
+from provision.model.container import Runtime, read_container
+from provision.model.reader import Faults, Reader
 from provision.model.strategy import STRATEGIES, StrategyName
 from provision.render_job import render_user_job
 from provision.user_job import UserJob, shape_of
@@ -211,6 +212,26 @@ def test_an_image_of_a_registry_is_pulled_before_the_job_for_its_own_cpu() -> No
     text = render_user_job(job("sigma2-olivia", "accel", "mirrored"))
     assert "apptainer pull --arch arm64 $image docker://nvcr.io/" in text
     assert "docker://" not in launched(text)[0]
+
+
+def test_shifter_takes_an_image_by_its_name(shellcheck: str, tmp_path: Path) -> None:
+    site = profile("nersc-perlmutter")
+    table = {"command": "shifter", "image": "nersc/tensorflow:ngc-23.03-tf2-v0"}
+    reader = Reader({"container": table}, Faults("x"))
+    site = dataclasses.replace(site, runtimes=("container",), container=read_container(reader.table("container")))
+    text = render_user_job(job("nersc-perlmutter", "gpu", "horovod", site=site))
+    assert launched(text)[-1].strip() == 'shifter --image="$image" python -u "$script"'
+    (tmp_path / "job.sh").write_text(text)
+    subprocess.run([shellcheck, "--shell=bash", str(tmp_path / "job.sh")], check=True)
+
+
+def test_the_sites_own_modules_come_without_what_only_a_build_takes_away() -> None:
+    cori = render_user_job(job("nersc-cori", "knl", "horovod"))
+    assert "unload" not in cori
+    assert "module unload PrgEnv-intel" in render_user_job(job("nersc-cori", "knl", "horovod", runtime="venv"))
+    saga = render_user_job(job("sigma2-saga", "a100", "horovod")).splitlines()
+    swap = [line for line in saga if line.startswith(("module --force unload StdEnv", "module load Zen2Env"))]
+    assert len(swap) == 2
 
 
 def test_without_a_gpu_the_same_job_asks_for_none_and_says_what_to_leave_out() -> None:

@@ -31,7 +31,8 @@ class Arch:
     """A kind of node. `target` is archspec's name for its CPU, or `native`: whatever this machine has.
 
     `unload` are modules to take away before `modules` are loaded; `provided` are those by which the site itself brings
-    TensorFlow and Horovod. `environ` is set by our modulefile, `build_environ` only while something is compiled.
+    TensorFlow and Horovod, with `provided_unload` to take away. `environ` is set by our modulefile, `build_environ` only
+    while something is compiled.
     `gpus_reversed`: the last GPU is next to the first cores, and each rank is to take its own from the end.
     """
 
@@ -47,6 +48,7 @@ class Arch:
     environ: tuple[tuple[str, str], ...]
     unload: tuple[str, ...]
     provided: tuple[str, ...]
+    provided_unload: tuple[str, ...]
     build_environ: tuple[tuple[str, str], ...]
     node: Node | None
     threads: Threads
@@ -72,6 +74,7 @@ def read_arch(name: str, archs: Reader, scheduler: SchedulerName) -> Arch:
         environ=table.environment("environ"),
         unload=table.texts("unload", pattern=MODULE),
         provided=table.texts("provided", pattern=MODULE),
+        provided_unload=table.texts("provided_unload", pattern=MODULE),
         build_environ=table.environment("build_environ"),
         node=read_node(table.table("node")),
         threads=read_threads(table.table("threads")),

@@ -42,7 +42,6 @@ if ! command -v module >/dev/null 2>&1; then
   # shellcheck source=/dev/null
   source /opt/modules/default/init/bash
 fi
-module unload PrgEnv-intel >/dev/null 2>&1 || true
 module load miniconda-3.6/conda-4.5.12
 module list # for the record
 set -u

@@ -38,10 +38,6 @@ if ! command -v module >/dev/null 2>&1; then
   # shellcheck source=/dev/null
   source /opt/modules/default/init/bash
 fi
-module unload PrgEnv-intel >/dev/null 2>&1 || true
-module unload craype-hugepages2M >/dev/null 2>&1 || true
-module unload atp >/dev/null 2>&1 || true
-module unload craype-haswell >/dev/null 2>&1 || true
 module load tensorflow/intel-1.15.0-py37
 module list # for the record
 set -u

@@ -38,6 +38,7 @@ if ! command -v module >/dev/null 2>&1; then
 fi
 module reset >/dev/null 2>&1 || true
 module --force unload StdEnv >/dev/null 2>&1 || true
+module load Zen2Env
 module load TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0
 module load Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0
 module list # for the record
