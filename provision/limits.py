@@ -6,6 +6,7 @@ from provision.errors import ConfigError
 from provision.model.arch import Arch
 from provision.model.batch import Batch
 from provision.model.facts import Problem
+from provision.model.patterns import NAME
 from provision.model.site import Site
 from provision.model.walltime import to_clock, to_seconds
 
@@ -30,7 +31,22 @@ def says(batch: Batch, word: str) -> bool:
 def refusals(site: Site, arch: Arch, batch: Batch) -> tuple[Problem, ...]:
     """Why the site's scheduler would not take or never start this job, each with its fix."""
     where = f"archs.{arch.name}.job"
+    # What a person typed goes into a directive: a line break there would be a directive of its own.
     found = [
+        Problem(
+            subject=word,
+            message=f"{value!r} is no name of {thing}",
+            evidence=(f"names have the form {NAME.pattern}",),
+            hint=f"`{option} NAME`",
+        )
+        for word, value, thing, option in (
+            ("account", batch.account, "an account", "--account"),
+            ("partition", batch.partition, "a queue", "--queue"),
+            ("qos", batch.qos, "a queue", "--queue"),
+        )
+        if value is not None and not NAME.fullmatch(value)
+    ]
+    found += [
         Problem(
             subject=word,
             message=f"site `{site.name}` wants `{word}` of every job, and this one says none",

@@ -17,6 +17,7 @@ from provision.lint.training import Training, read_training
 
 GOLDEN = Path(__file__).with_name("golden") / "jobs"
 SCRIPTS = sorted(GOLDEN.rglob("*.sh"))
+BUILDS = sorted(GOLDEN.with_name("builds").rglob("*.sh"))
 
 GOOD = """\
 #!/bin/bash
@@ -94,8 +95,15 @@ def test_what_we_write_has_no_fault(path: Path) -> None:
     assert program.endswith("train.py")
 
 
+@pytest.mark.parametrize("path", BUILDS, ids=lambda path: str(path.relative_to(GOLDEN.with_name("builds"))))
+def test_the_builds_that_we_write_have_no_fault(path: Path) -> None:
+    name, arch = path.relative_to(GOLDEN.with_name("builds")).parts[:2]
+    assert found(path.read_text(encoding="utf-8"), site=name, arch=arch) == []
+
+
 def test_there_are_scripts_to_check() -> None:
     assert len(SCRIPTS) >= 60
+    assert len(BUILDS) >= 10
 
 
 def test_a_good_script_of_somebody_elses_has_no_fault() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -211,7 +212,7 @@ def _command(args: argparse.Namespace) -> str:
             continue
         option = f"--{name.replace('_', '-')}"
         words += [option] if value is True else [option, str(value)]
-    return shlex.join(words)
+    return re.sub(r"[\x00-\x1f]+", " ", shlex.join(words))  # it stands in a comment
 
 
 def _follow(args: argparse.Namespace) -> Outcome:
