@@ -64,14 +64,27 @@ def environment() -> dict[str, str]:
     return values
 
 
-def _load(kind: str, name: str) -> tuple[Mapping[str, Any], Path]:
-    """The parsed TOML of `<kind>s/<name>.toml`, or of a path to such a file."""
+def parse(text: str, origin: str) -> Mapping[str, Any]:
+    """A text of TOML, parsed.
+
+    Raises:
+        ConfigError: it is none.
+    """
     import sys
 
     if sys.version_info >= (3, 11):
         import tomllib
     else:
         import tomli as tomllib
+    try:
+        data: Mapping[str, Any] = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"`{origin}` is not TOML", evidence=[str(error)], hint=f"edit `{origin}`") from error
+    return data
+
+
+def _load(kind: str, name: str) -> tuple[Mapping[str, Any], Path]:
+    """The parsed TOML of `<kind>s/<name>.toml`, or of a path to such a file."""
     path = Path(name) if name.endswith(".toml") else find(f"{kind}s/{name}.toml")
     if path is None or not path.is_file():
         names = known(f"{kind}s")
@@ -81,11 +94,14 @@ def _load(kind: str, name: str) -> tuple[Mapping[str, Any], Path]:
             hint=f"`--{kind} {names[0]}`, or write `{kind}s/{name}.toml`" if names else None,
         )
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8")), path
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"`{path}` is not TOML", evidence=[str(error)], hint=f"edit `{path}`") from error
+        return parse(path.read_text(encoding="utf-8"), str(path)), path
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"`{path}` cannot be read", evidence=[str(error)]) from error
+
+
+def load_profile(name: str) -> tuple[Mapping[str, Any], Path]:
+    """The profile called `name`, as it stands: with its blanks, and its file."""
+    return _load("site", name)
 
 
 def load_site(name: str) -> Site:

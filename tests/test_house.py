@@ -33,6 +33,7 @@ TOUCHING = {
 }
 PURE_FOLDERS = ("model/", "knowledge/", "backends/", "horovod/", "schedulers/", "lint/")
 PURE_FILES = (
+    "blanks.py",
     "planner.py",
     "preflight.py",
     "request.py",

@@ -28,7 +28,7 @@ def read_node(table: Reader) -> Node | None:
         threads=table.integer("threads", cores, least=1),
         memory_gb=table.integer("memory_gb", 0),
     )
-    if node.cores % node.sockets:
+    if node.cores > 1 and node.cores % node.sockets:  # 1 stands for what is a fault already
         table.fault("cores", f"is of the whole node, and {node.cores} does not divide by {node.sockets} sockets")
     if node.threads % node.cores:
         table.fault("threads", f"is of the whole node, and {node.threads} is no multiple of its {node.cores} cores")

@@ -91,7 +91,7 @@ def refuse_blanks(data: Mapping[str, Any], origin: str) -> None:
         raise ConfigError(
             f"`{origin}` leaves {count} to be filled in",
             evidence=[f'{path}: is "{BLANK}"' for path in blank],
-            hint=f"copy `{origin}` to `sites/SITE.toml`, put what your site has for each, then `--site SITE`",
+            hint="`provision site new SITE` copies it, fills in what this machine tells and asks for the rest",
         )
 
 

@@ -1,0 +1,110 @@
+"""`provision site`: a profile of one's own from one with blanks: what this machine tells, what `--set` says, what is asked."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from provision.commands import Outcome
+from provision.console import is_terminal, say
+from provision.errors import ConfigError
+
+if TYPE_CHECKING:
+    from provision.blanks import Blank
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which profile, and what is known already."""
+    parser.add_argument("what", choices=("new",))
+    parser.add_argument("name", help="of the site; the file is sites/NAME.toml below $PROVISION_CONFIG or here")
+    parser.add_argument("--from", dest="source", default="generic-slurm", help="the profile to fill in")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="a blank's value; again for more"
+    )
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Fill in what is known, ask for the rest on a terminal, write the file, and say what is left."""
+    from provision import shipped
+    from provision.blanks import blanks, fill
+    from provision.model.patterns import NAME
+    from provision.model.site import read_site
+    from provision.files import write
+
+    if not NAME.fullmatch(args.name):
+        raise ConfigError(f"`{args.name}` cannot be the name of a site: use letters, digits and `_.+-`")
+    data, source = shipped.load_profile(args.source)
+    text = source.read_text(encoding="utf-8")
+    path = Path(os.environ.get("PROVISION_CONFIG") or Path.cwd()) / "sites" / f"{args.name}.toml"
+    if path.exists():
+        raise ConfigError(f"`{path}` is there already", hint=f"edit it, or `rm {path}`")
+    asked = blanks(text, data)
+    answers = dict(_typed(one) for one in args.set)
+    fill(text, args.name, asked, answers)  # a wrong key is told before anything is asked
+    told = {key: value for key, value in seen_here([one.path for one in asked]).items() if key not in answers}
+    if is_terminal(sys.stdin) and not args.json:
+        for one in asked:
+            if one.path not in answers:
+                answer = _ask(one, told.get(one.path))
+                if answer:
+                    answers[one.path] = answer
+    else:
+        answers |= told
+    left = [one for one in asked if one.path not in answers]
+    filled = fill(text, args.name, asked, answers)
+    if not left:
+        try:
+            read_site(shipped.parse(filled, str(path)), str(path), shipped.environment(), args.name)
+        except ConfigError as error:
+            again = "nothing is written; say it again, with `--set KEY=VALUE` for what is wrong"
+            raise ConfigError(error.message, evidence=error.evidence, hint=again) from error
+    write(path, filled)
+    lines = [
+        f"written: {path}",
+        *(f"  by this machine: {key} = {value}" for key, value in told.items() if key in answers),
+    ]
+    if left:
+        lines += [f"{len(left)} left to be filled in; nothing is built before:"]
+        lines += [f'  {one.path} = "?"' + (f"  # {one.question}" if one.question else "") for one in left]
+    else:
+        lines.append(f"next: `provision doctor --site {args.name}`")
+    return Outcome(
+        text="\n".join(lines), result={"file": str(path), "filled": answers, "left": [one.path for one in left]}
+    )
+
+
+def _typed(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator or not key or not value.strip():
+        raise ConfigError(f"`--set {text}` is not KEY=VALUE", hint="`--set archs.gpu.target=zen3`")
+    return key, value.strip()
+
+
+def _ask(blank: Blank, seen: str | None) -> str:
+    """What somebody at the terminal says; nothing leaves the blank, or takes what this machine told."""
+    if blank.question:
+        say(f"# {blank.question}")
+    print(f"{blank.path}{f' [{seen}]' if seen else ''}: ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip() or seen or ""
+
+
+def seen_here(paths: list[str]) -> dict[str, str]:
+    """What this machine tells of these values: on a login node, so nothing of the nodes themselves."""
+    environ = os.environ
+    found = {
+        "root": environ.get("PROVISION_ROOT", ""),
+        "files.scratch": "$SCRATCH" if environ.get("SCRATCH") else "",
+        "network.proxy": environ.get("https_proxy", ""),
+        "modules.init": next(
+            (
+                f"{environ[name]}/init/bash"
+                for name in ("LMOD_PKG", "MODULESHOME")
+                if environ.get(name) and Path(environ[name], "init", "bash").is_file()
+            ),
+            "",
+        ),
+    }
+    return {path: found[path] for path in paths if found.get(path)}

@@ -1,0 +1,157 @@
+"""`provision site new`: a profile with blanks becomes a site's own, by what is typed, asked and seen; never half-right."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from parts.profiles import FILLED, SITES, parsed
+from provision import cli, shipped
+from provision.blanks import blanks, fill
+from provision.errors import EXIT_USAGE, ConfigError
+
+TEXT = (SITES / "generic-slurm.toml").read_text(encoding="utf-8")
+ASKED = blanks(TEXT, parsed("generic-slurm"))
+SET = {path: " ".join(value) if isinstance(value, list) else str(value) for path, value in FILLED.items()}
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of one's own, on a machine that tells nothing."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("SCRATCH", "https_proxy", "LMOD_PKG", "MODULESHOME", "PROVISION_ROOT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    return tmp_path
+
+
+def call(*words: str) -> int:
+    """The exit code of the command line."""
+    return cli.main(["site", *words])
+
+
+def sets(answers: dict[str, str]) -> list[str]:
+    """The options that give these answers."""
+    return [word for path, value in answers.items() for word in ("--set", f"{path}={value}")]
+
+
+def test_every_blank_has_its_question_in_the_order_of_the_text() -> None:
+    assert [one.path for one in ASKED] == list(FILLED)
+    assert [one.path for one in ASKED if one.many] == ["archs.gpu.modules", "archs.gpu.gpu.capabilities"]
+    assert ASKED[0].question.startswith("a folder that compute nodes see")
+    assert "$LMOD_PKG/init/bash" in ASKED[1].question
+
+
+def test_answers_take_the_places_of_blanks_and_comments_stay() -> None:
+    text = fill(TEXT, "ours", ASKED, SET)
+    data = shipped.parse(text, "x")
+    assert data["name"] == "ours"
+    for path, value in FILLED.items():
+        found: object = data
+        for key in path.split("."):
+            assert isinstance(found, dict)
+            found = found[key]
+        assert found == value, path
+    assert text.count("#") == TEXT.count("#")
+    assert fill(TEXT, "generic-slurm", ASKED, {}) == TEXT
+
+
+def test_an_answer_may_hold_anything() -> None:
+    text = fill(TEXT, "ours", ASKED, {"root": 'a "b" \\ # c'})
+    assert shipped.parse(text, "x")["root"] == 'a "b" \\ # c'
+
+
+def test_a_blank_that_is_no_whole_value_is_told() -> None:
+    with pytest.raises(ConfigError, match="2 blanks in the text and 1 values"):
+        blanks('a = "?"\nb = ["x", "?"]\n', {"a": "?", "b": ["x", "?"]})
+
+
+def test_all_answers_make_a_site_that_plans(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("new", "ours", *sets(SET)) == 0
+    out = capsys.readouterr().out
+    assert f"written: {here}/sites/ours.toml" in out
+    assert "next: `provision doctor --site ours`" in out
+    assert shipped.load_site("ours").arch("gpu").target == "zen3"
+    assert cli.main(["plan", "--site", "ours", "--profile"]) == 0
+
+
+def test_what_is_left_is_told_and_refused_by_every_verb(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    some = {path: value for path, value in SET.items() if path not in ("root", "archs.gpu.job.partition")}
+    assert call("new", "ours", *sets(some)) == 0
+    out = capsys.readouterr().out
+    assert "2 left to be filled in; nothing is built before:\n  root = " in out
+    assert '  archs.gpu.job.partition = "?"' in out
+    assert cli.main(["build", "--site", "ours"]) == EXIT_USAGE
+    assert "leaves 2 values to be filled in" in capsys.readouterr().err
+
+
+def test_what_the_machine_tells_is_taken_and_said(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "lmod/init").mkdir(parents=True)
+    (here / "lmod/init/bash").write_text("")
+    for name, value in {"LMOD_PKG": f"{here}/lmod", "SCRATCH": "/s/ada", "https_proxy": "http://p:1"}.items():
+        monkeypatch.setenv(name, value)
+    assert call("new", "ours", "--json") == 0
+    result = json.loads(capsys.readouterr().out)["result"]
+    assert result["filled"] == {
+        "modules.init": f"{here}/lmod/init/bash",
+        "network.proxy": "http://p:1",
+        "files.scratch": "$SCRATCH",
+    }
+    assert len(result["left"]) == 12
+
+
+def test_on_a_terminal_each_blank_is_asked_for(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SCRATCH", "/s/ada")
+    answers = {**SET, "files.scratch": ""}
+    monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{answers[one.path]}\n" for one in ASKED)))
+    monkeypatch.setattr("provision.commands.site.is_terminal", lambda stream: True)
+    assert call("new", "ours") == 0
+    out, err = capsys.readouterr()
+    assert "archs.gpu.target: " in err
+    assert "files.scratch [$SCRATCH]: " in err
+    assert "by this machine: files.scratch = $SCRATCH" in out
+    assert shipped.load_site("ours").files.scratch == "$SCRATCH"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("new", "../x"), "cannot be the name of a site"),
+        (("new", "ours", "--from", "nosuch"), "there is no site `nosuch`"),
+        (("new", "ours", "--set", "root"), "`--set root` is not KEY=VALUE"),
+        (
+            ("new", "ours", "--set", "archs.gpu.targt=zen3"),
+            "is no blank of this profile (did you mean `archs.gpu.target`?)",
+        ),
+        (("new", "ours", *sets({**SET, "archs.gpu.target": "a b"})), "1 fault in `"),
+        (("new", "ours", *sets({**SET, "archs.gpu.node.cores": "many"})), "1 fault in `"),
+    ],
+)
+def test_a_wrong_answer_writes_nothing(
+    words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(*words) == EXIT_USAGE
+    assert message in capsys.readouterr().err
+    assert not Path("sites").exists()
+
+
+def test_a_profile_that_is_there_is_not_overwritten(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("new", "ours") == 0
+    before = (here / "sites/ours.toml").read_bytes()
+    assert call("new", "ours", *sets(SET)) == EXIT_USAGE
+    assert "is there already" in capsys.readouterr().err
+    assert (here / "sites/ours.toml").read_bytes() == before
+
+
+def test_the_file_goes_to_the_folder_of_ones_own_settings(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROVISION_CONFIG", str(here / "config"))
+    assert call("new", "ours") == 0
+    assert (here / "config/sites/ours.toml").is_file()
+    assert [path.name for path in here.iterdir()] == ["config"]
