@@ -1,12 +1,13 @@
 # make build   sets up the tool in .venv, then builds, proves and publishes an environment for this machine
 # make test    sets up what the tests need, then runs all of them
 # make bench   measures, as ratios within one run
+# make matrix  builds and proves every TensorFlow, Keras and Python that it can (hours; ONLY="--only 2.21" for some)
 # make lint    ruff and mypy
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 PYTHON ?= python3
 
-.PHONY: build test bench lint clean
+.PHONY: build test bench matrix lint clean
 
 build: .venv/ready
 	.venv/bin/provision build --site local
@@ -21,6 +22,9 @@ lint: .venv/ready-test
 
 bench: .venv/ready
 	.venv/bin/python tools/bench.py
+
+matrix: .venv/ready
+	.venv/bin/python tools/matrix.py $(ONLY)
 
 .venv/ready: pyproject.toml tools/setup
 	PYTHON=$(PYTHON) tools/setup fast

@@ -21,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Plan and show."""
+    from provision.knowledge.compatibility import keras_of, measured, told
     from provision.model.plan import Plan
     from provision.planner import make_plan
     from provision.preflight import blockers, network_problems
@@ -38,7 +39,9 @@ def run(args: argparse.Namespace) -> Outcome:
         ) from error
     plan: Plan = make_plan(request, facts, target.store.existing())
     notes = (*blockers(request, facts), *network_problems(request, plan))
-    lines = plan_lines(plan, commands=args.commands)
+    stack, minor = target.stack, request.minor
+    key = (stack.framework.version, keras_of(stack.framework.version, stack.environ), minor)
+    lines = [*plan_lines(plan, commands=args.commands), "", f"measured: {told(*key, measured(*key))}"]
     for problem in notes:
         lines += [f"not here: {problem.message}", *(f"  {line}" for line in problem.evidence)]
         lines += [f"  hint: {problem.hint}"] if problem.hint else []

@@ -30,9 +30,9 @@ def run(args: argparse.Namespace) -> Outcome:
     """Fill in what is known, ask for the rest on a terminal, write the file, and say what is left."""
     from provision import shipped
     from provision.blanks import blanks, fill
+    from provision.files import write
     from provision.model.patterns import NAME
     from provision.model.site import read_site
-    from provision.files import write
 
     if not NAME.fullmatch(args.name):
         raise ConfigError(f"`{args.name}` cannot be the name of a site: use letters, digits and `_.+-`")

@@ -1,0 +1,323 @@
+#!/usr/bin/env python3
+"""`make matrix`: build and prove every TensorFlow x Keras x Python that this machine can, and write down what happened.
+
+Each cell is one environment, built from nothing by `provision build` and proved by `provision test --thorough`; its
+outcome goes to provision/knowledge/compatibility.json and docs/compatibility.md at once, so that a run may be ended at
+any time and goes on with the next cell. Cells that are measured with the patches as they are now are left alone.
+
+    tools/matrix.py [--only 2.21 --only 1.15] [--python 3.11] [--ranks 2 --ranks 4] [--first] [--again] [--list]
+
+Needs the network (locks of the releases in matrix.toml are compiled, packages downloaded), some minutes and 3 GB a cell.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(REPOSITORY))
+
+from provision import shipped  # noqa: E402
+from provision.files import sha256_of, write  # noqa: E402
+from provision.horovod.patches import select_patches  # noqa: E402
+from provision.knowledge.compatibility import (  # noqa: E402
+    MEASURED,
+    Cell,
+    Proof,
+    dump_cells,
+    keras_of,
+    parse_cells,
+    release,
+)
+from provision.model.lock import lock_header, normalized  # noqa: E402
+from provision.probe import interpreter_at, pythons  # noqa: E402
+from provision.wheelhouse import download_argv  # noqa: E402
+
+PAGE = REPOSITORY / "docs" / "compatibility.md"
+TOOL = (sys.executable, "-m", "provision")
+HOROVOD = "0.28.1"
+WORST = re.compile(r"worst difference ([0-9.e+-]+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """A TensorFlow with one Keras: a shipped stack (`stack`), or one that is made from matrix.toml."""
+
+    stack: str
+    version: str
+    keras: str
+    pythons: tuple[str, ...]
+    package: str = "tensorflow-cpu"
+    pins: tuple[str, ...] = ()
+    shipped: bool = False
+
+
+def releases() -> list[Release]:
+    """Every release, the newest first."""
+    found = []
+    for name in shipped.known("stacks"):
+        stack = shipped.load_stack(name)
+        if stack.name.endswith("-gpu"):  # this machine proves on CPU
+            continue
+        version = stack.framework.version
+        keras = keras_of(version, stack.environ)
+        found.append(Release(stack=name, version=version, keras=keras, pythons=stack.pythons, shipped=True))
+    for row in tomllib.loads((REPOSITORY / "tools" / "matrix.toml").read_text(encoding="utf-8"))["release"]:
+        version, minors = row["version"], tuple(row["pythons"])
+        plain = Release(
+            stack=f"tensorflow-{version}",
+            version=version,
+            keras=keras_of(version, ()),
+            pythons=minors,
+            package=row.get("package", "tensorflow-cpu"),
+            pins=tuple(row["pins"]),
+        )
+        found.append(plain)
+        if "tf_keras" in row:
+            pins = (*plain.pins, f"tf-keras=={row['tf_keras']}")
+            found.append(
+                dataclasses.replace(plain, stack=f"tensorflow-{version}-tf-keras", keras="tf-keras", pins=pins)
+            )
+    return sorted(found, key=lambda one: (release(one.version), one.keras), reverse=True)
+
+
+def write_stack(one: Release, folder: Path) -> Path:
+    """The stack and its requirements in a configuration folder of the tool; returns the requirements."""
+    template = (REPOSITORY / "stacks" / "tensorflow-2.15.1.toml").read_text(encoding="utf-8")
+    text = template.replace("2.15.1", one.version).replace('"tensorflow-cpu"', f'"{one.package}"')
+    text = re.sub(r"^pythons = .*$", f"pythons = {json.dumps(one.pythons)}", text, flags=re.MULTILINE)
+    if one.keras == "tf-keras":
+        text = text.replace(f'"tensorflow-{one.version}"', f'"{one.stack}"', 1)
+        text = text.replace(f"tensorflow/{one.version}", f"tensorflow/{one.version}-tf-keras")
+        text = text.replace("PYTHONNOUSERSITE = 1", "PYTHONNOUSERSITE = 1\nTF_USE_LEGACY_KERAS = 1")
+    write(folder / "stacks" / f"{one.stack}.toml", text)
+    setuptools = [] if any(pin.startswith("setuptools") for pin in one.pins) else ["setuptools<70"]
+    wanted = [f"{one.package}=={one.version}", f"horovod=={HOROVOD}", *one.pins, *setuptools, "wheel", "packaging"]
+    source = folder / "requirements" / f"{one.stack}.in"
+    write(source, "\n".join(wanted) + "\n")
+    return source
+
+
+def write_lock(source: Path, minor: str) -> None:
+    """The lock of these requirements for one Python, beside them."""
+    folder = source.parent
+    target = folder / Path(shipped.lock_name(source.stem, minor)).name
+    # Not `provision lock`: its hashes are of every file of a release, and some indexes make it download them all.
+    command = (str(Path(sys.executable).parent / "uv"), "pip", "compile", "--quiet", "--no-header", "--no-annotate")
+    command += ("--no-emit-index-url", "--no-emit-find-links", "--python-version", minor, str(source))
+    pins = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    with tempfile.TemporaryDirectory(dir=folder) as files:
+        requirements = Path(files) / "pins.txt"
+        requirements.write_text(pins, encoding="utf-8")
+        wheels = Path(files) / "wheels"
+        argv = download_argv(sys.executable, str(requirements), str(wheels), minor=minor, foreign=None)
+        subprocess.run(
+            [word for word in argv if word != "--require-hashes"], check=True, capture_output=True, text=True
+        )
+        hashes = {normalized(name_of(file.name)): sha256_of(file) for file in wheels.iterdir()}
+    lines = [f"{pin} --hash=sha256:{hashes[normalized(pin.split('==')[0])]}" for pin in pins.split()]
+    write(target, "\n".join((lock_header(source.read_text(encoding="utf-8")), *lines)) + "\n")
+
+
+def name_of(file: str) -> str:
+    """The distribution that a wheel or a source package is of."""
+    return file.split("-")[0] if file.endswith(".whl") else file.rpartition("-")[0]
+
+
+def patch_set(version: str) -> tuple[str, int]:
+    """The hash of the patches that this TensorFlow gets, and how many they are."""
+    chosen = select_patches(shipped.load_patches(HOROVOD), version)
+    return hashlib.sha256("".join(patch.sha256 for patch in chosen).encode()).hexdigest()[:12], len(chosen)
+
+
+def interpreter(minor: str) -> str | None:
+    """An interpreter of this minor version, if there is one here."""
+    found = (interpreter_at(path, os.environ) for path in pythons(minor, os.environ))
+    return next((one.executable for one in found if one is not None and one.minor == minor), None)
+
+
+def tool(folder: Path, *words: str) -> tuple[dict[str, Any], int]:
+    """The JSON envelope of one command of the tool, and its wall seconds."""
+    environ = {**os.environ, "PROVISION_CONFIG": str(folder / "config"), "PROVISION_ROOT": str(folder / "root")}
+    environ["PYTHONPATH"] = str(REPOSITORY)
+    began = time.monotonic()
+    with (folder / "log").open("a", encoding="utf-8") as log:
+        done = subprocess.run((*TOOL, *words, "--json"), env=environ, stdout=subprocess.PIPE, stderr=log, check=False)
+    return json.loads(done.stdout), round(time.monotonic() - began)
+
+
+def why(envelope: dict[str, Any]) -> str:
+    """A failure as one line."""
+    error = envelope["error"]
+    return " | ".join((error["message"], *error.get("evidence", [])[:2]))[:400]
+
+
+def measure(one: Release, minor: str, python: str, ranks: Sequence[int], folder: Path) -> Cell:
+    """Build and prove one cell in an empty folder."""
+    if not one.shipped:
+        write_lock(write_stack(one, folder / "config"), minor)
+    site = (REPOSITORY / "sites" / "local.toml").read_text(encoding="utf-8")
+    site = site.replace('target = "native"', f'target = "native"\npython = "{python}"')
+    for count in ranks:
+        text = site.replace("ranks_per_node = 2", f"ranks_per_node = {count}").replace(
+            "timeout_s = 600", "timeout_s = 1200"
+        )
+        write(folder / f"ranks{count}.toml", text)
+    digest, patches = patch_set(one.version)
+    cell = Cell(
+        tensorflow=one.version,
+        keras=one.keras,
+        python=minor,
+        horovod=f"{HOROVOD}+provision.{patches}",
+        patch_set=digest,
+        mpi="",
+        compiler="",
+        date=time.strftime("%Y-%m-%d"),
+        build_seconds=0,
+        proofs=(),
+        failed="",
+    )
+    chosen = ("--site", str(folder / f"ranks{ranks[0]}.toml"), "--stack", one.stack)
+    planned, _ = tool(folder, "plan", *chosen)
+    if not planned["ok"]:
+        return dataclasses.replace(cell, failed=why(planned))
+    identity = planned["result"]["identity"]
+    cell = dataclasses.replace(
+        cell, mpi=identity["mpi"].split(";")[0], compiler=" ".join(identity["compiler"].split()[:2])
+    )
+    built, seconds = tool(folder, "build", *chosen)
+    cell = dataclasses.replace(cell, build_seconds=seconds)
+    if not built["ok"]:
+        return dataclasses.replace(cell, failed=why(built))
+    proofs = []
+    for count in ranks:
+        site_path = str(folder / f"ranks{count}.toml")
+        proved, seconds = tool(folder, "test", "--thorough", built["result"]["environment"], "--site", site_path)
+        if not proved["ok"]:
+            return dataclasses.replace(cell, proofs=tuple(proofs), failed=f"{count} ranks: {why(proved)}")
+        checks = proved["result"]["verdict"]["checks"]
+        skipped = tuple(check["name"] for check in checks if check["message"].startswith("skipped"))
+        # fp16 is lossy by intent and has a tolerance of its own; beside it no other difference would be seen.
+        exact = [check["message"] for check in checks if check["name"] != "fp16"]
+        worst = max((float(found[1]) for message in exact if (found := WORST.search(message))), default=0.0)
+        proofs.append(
+            Proof(ranks=count, passed=len(checks) - len(skipped), skipped=skipped, worst=worst, seconds=seconds)
+        )
+    return dataclasses.replace(cell, proofs=tuple(proofs))
+
+
+def page(cells: Sequence[Cell]) -> str:
+    """docs/compatibility.md: a table of verdicts, then what each cell was."""
+    minors = sorted({cell.python for cell in cells}, key=release)
+    rows = sorted(
+        {(cell.tensorflow, cell.keras) for cell in cells}, key=lambda row: (release(row[0]), row[1]), reverse=True
+    )
+    by_key = {cell.key: cell for cell in cells}
+
+    def verdict(cell: Cell | None) -> str:
+        if cell is None:
+            return ""
+        return "**failed**" if cell.failed else "passed"
+
+    lines = [
+        "# What was built and proved",
+        "",
+        "Written by `make matrix` from `provision/knowledge/compatibility.json`: each cell was built from nothing by",
+        f"`provision build` with Horovod {HOROVOD} and our patches, and proved by `provision test --thorough`. An empty cell",
+        "was not measured, which says nothing about it. Measured on CPU, one machine, ranks of one node.",
+        "",
+        f"| TensorFlow | Keras | {' | '.join(f'Python {minor}' for minor in minors)} |",
+        f"|---|---|{'---|' * len(minors)}",
+    ]
+    for version, keras in rows:
+        marks = " | ".join(verdict(by_key.get((version, keras, minor))) for minor in minors)
+        lines.append(f"| {version} | {keras} | {marks} |")
+    lines += [
+        "",
+        "| TensorFlow | Keras | Python | Horovod | MPI | compiler | date | build and first proof, s | numerical proof |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for cell in sorted(cells, key=lambda one: (release(one.tensorflow), one.keras, release(one.python)), reverse=True):
+        proofs = "; ".join(
+            f"{proof.ranks} ranks: {proof.passed} checks, worst difference {proof.worst:.1e}, {proof.seconds} s"
+            + (f", not there: {', '.join(proof.skipped)}" if proof.skipped else "")
+            for proof in cell.proofs
+        )
+        told = "; ".join(filter(None, (proofs, f"failed: {cell.failed}" if cell.failed else ""))).replace("|", "/")
+        lines.append(
+            f"| {cell.tensorflow} | {cell.keras} | {cell.python} | {cell.horovod} | {cell.mpi} | {cell.compiler} "
+            f"| {cell.date} | {cell.build_seconds} | {told} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def keep(cell: Cell) -> None:
+    """Put one cell into the knowledge and the page."""
+    others = [one for one in parse_cells(MEASURED.read_text(encoding="utf-8")) if one.key != cell.key]
+    write(MEASURED, dump_cells([*others, cell]))
+    write(PAGE, page([*others, cell]))
+
+
+def main() -> None:
+    """Measure what is asked for and not yet measured."""
+    parser = argparse.ArgumentParser(description="build and prove TensorFlow x Keras x Python, and write what happened")
+    parser.add_argument("--only", action="append", default=[], help="stacks whose TensorFlow or name begins so")
+    parser.add_argument("--python", action="append", default=[], help="only this minor version")
+    parser.add_argument(
+        "--ranks", action="append", type=int, default=[], help="ranks of the numerical proof (default: 2)"
+    )
+    parser.add_argument("--first", action="store_true", help="only the first Python of each")
+    parser.add_argument("--again", action="store_true", help="also what is measured")
+    parser.add_argument("--list", action="store_true", help="only say which cells are to do")
+    args = parser.parse_args()
+    done = {cell.key: cell for cell in parse_cells(MEASURED.read_text(encoding="utf-8"))}
+    todo: list[tuple[int, Release, str]] = []
+    for one in releases():
+        wanted = not args.only or any(
+            f"{one.version}.".startswith(f"{only}.") or one.stack == only for only in args.only
+        )
+        for rank, minor in enumerate(one.pythons[:1] if args.first else one.pythons):
+            known = done.get((one.version, one.keras, minor))
+            fresh = known is not None and not known.failed and known.patch_set == patch_set(one.version)[0]
+            if wanted and (not args.python or minor in args.python) and (args.again or not fresh):
+                todo.append((rank, one, minor))
+    todo.sort(key=lambda row: row[0])
+    for number, (_, one, minor) in enumerate(todo, 1):
+        told = f"[{number}/{len(todo)}] TensorFlow {one.version}, Keras {one.keras}, Python {minor}"
+        python = interpreter(minor)
+        if args.list or python is None:
+            print(told if python else f"{told}: no interpreter here", flush=True)
+            continue
+        folder = Path(tempfile.mkdtemp(prefix="provision-matrix-"))
+        try:
+            cell = measure(one, minor, python, args.ranks or [2], folder)
+        except subprocess.CalledProcessError as error:
+            print(f"{told}: {error}\n{error.stderr}", flush=True)
+            continue
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        keep(cell)
+        print(f"{told}: {cell.failed or 'passed'} ({cell.build_seconds} s)", flush=True)
+
+
+if __name__ == "__main__":
+    main()
