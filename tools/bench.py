@@ -5,7 +5,9 @@
     again         wall seconds of `provision build` of what is already built                           under 0.5 s
     from nothing  wall of `provision build` without the proof, over a plain script doing the same      at most 0.8
     cached wheel  the same with the compiled wheel in the cache                                        at most 0.2
+    compile       wall of the step that compiles Horovod, over plain `pip install horovod`             at most 0.75
 
+With the stack of TensorFlow 2.15.1: a plain `pip install horovod` does not compile on what is newer than 2.18.
 Packages are downloaded before anything is timed. The plain script is what people write by hand: venv, pip install
 tensorflow-cpu, pip install horovod with the same flags. Prints one table, and with `--json FILE` writes the figures.
 """
@@ -25,6 +27,8 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 TOOL = (sys.executable, "-m", "provision")
+STACK = ("--stack", "tensorflow-2.15.1")
+LIBRARY = "lib/python3.*/site-packages/horovod/tensorflow/mpi_lib*.so"
 INSTALLED = (str(Path(sys.executable).parent / "provision"),)
 
 PLAIN = r"""
@@ -36,7 +40,9 @@ env/bin/pip install --quiet 'setuptools<70' wheel 'cmake<4' packaging cloudpickl
 export PATH=$PWD/env/bin:$PATH
 export HOROVOD_WITH_TENSORFLOW=1 HOROVOD_WITHOUT_PYTORCH=1 HOROVOD_WITHOUT_MXNET=1 HOROVOD_WITH_MPI=1
 export HOROVOD_WITHOUT_GLOO=1 HOROVOD_CPU_OPERATIONS=MPI HOROVOD_BUILD_ARCH_FLAGS="$3"
+began=$EPOCHREALTIME
 env/bin/pip install --quiet --no-cache-dir --no-build-isolation --no-binary horovod horovod==0.28.1
+printf '%s %s\n' "$began" "$EPOCHREALTIME" >compile
 env/bin/python -c 'import horovod.tensorflow'
 """
 
@@ -61,11 +67,17 @@ def wall_seconds(argv: tuple[str, ...], **environ: str) -> float:
     return time.monotonic() - began
 
 
-def built(root: Path) -> float:
-    """Build below this root; wall seconds without the proof."""
-    whole = wall_seconds((*TOOL, "build"), PROVISION_ROOT=str(root))
-    record = json.loads(next(root.glob("envs/*/*/*/.provision/record.json")).read_text())
-    return float(whole - record["seconds"]["smoke"])
+def built(root: Path) -> tuple[float, float, float]:
+    """Build below this root; wall seconds without the proof, those of the compilation, and the library's megabytes."""
+    whole = wall_seconds((*TOOL, "build", *STACK), PROVISION_ROOT=str(root))
+    record_file = next(root.glob("envs/*/*/*/.provision/record.json"))
+    seconds = json.loads(record_file.read_text())["seconds"]
+    return float(whole - seconds["smoke"]), float(seconds.get("compile", 0)), megabytes(record_file.parents[1])
+
+
+def megabytes(prefix: Path) -> float:
+    """The size of Horovod's library in an environment."""
+    return next(prefix.glob(LIBRARY)).stat().st_size / 1e6
 
 
 def main() -> int:
@@ -103,7 +115,7 @@ def builds() -> list[tuple[str, float, float, str, float]]:
         built(root)
         plan = json.loads(
             subprocess.run(
-                (*TOOL, "plan", "--json"),
+                (*TOOL, "plan", *STACK, "--json"),
                 env={**os.environ, "PROVISION_ROOT": str(root)},
                 capture_output=True,
                 text=True,
@@ -112,26 +124,33 @@ def builds() -> list[tuple[str, float, float, str, float]]:
         )
         identity = plan["result"]["identity"]
         python, flags = identity["python"].split()[1], identity["target"].split("(")[1].rstrip(")")
-        again = min(wall_seconds((*TOOL, "build"), PROVISION_ROOT=str(root)) for _ in range(5))
+        again = min(wall_seconds((*TOOL, "build", *STACK), PROVISION_ROOT=str(root)) for _ in range(5))
         rows.append(("again", again, 1.0, "seconds", 0.5))
         script = Path(scratch) / "plain.sh"
         script.write_text(PLAIN)
 
-        def plain(name: str) -> float:
-            (Path(scratch) / name).mkdir()
-            seconds = wall_seconds(("bash", str(script), str(Path(scratch) / name), python, flags))
-            shutil.rmtree(Path(scratch) / name)
-            return seconds
+        def plain(name: str) -> tuple[float, float, float]:
+            folder = Path(scratch) / name
+            folder.mkdir()
+            seconds = wall_seconds(("bash", str(script), str(folder), python, flags))
+            began, ended = map(float, (folder / "compile").read_text().split())
+            size = megabytes(folder / "env")
+            shutil.rmtree(folder)
+            return seconds, ended - began, size
 
         print("the plain script, to fill pip's cache, then timed …", file=sys.stderr)
         plain("warm")
-        by_hand = plain("timed")
+        by_hand, compiled_by_hand, size_by_hand = plain("timed")
         print("ours, from nothing, then with the wheel …", file=sys.stderr)
         sources = Path(scratch) / "fresh" / "cache"
         shutil.copytree(root / "cache", sources)
-        rows.append(("from nothing", built(Path(scratch) / "fresh"), by_hand, "x the plain script", 0.8))
+        seconds, compiled, size = built(Path(scratch) / "fresh")
+        rows.append(("from nothing", seconds, by_hand, "x the plain script", 0.8))
         shutil.rmtree(Path(scratch) / "fresh" / "envs")
-        rows.append(("with the cached wheel", built(Path(scratch) / "fresh"), by_hand, "x the plain script", 0.2))
+        seconds = built(Path(scratch) / "fresh")[0]
+        rows.append(("with the cached wheel", seconds, by_hand, "x the plain script", 0.2))
+        rows.append(("compile", compiled, compiled_by_hand, "x plain `pip install horovod`", 0.75))
+        print(f"Horovod's library: {size:.1f} MB, and {size_by_hand:.1f} MB by the plain script", file=sys.stderr)
     return rows
 
 
