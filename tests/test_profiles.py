@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from parts.profiles import ARCHS, FILLED, PROFILES, parsed, profile
+from provision import shipped
 from provision.errors import ConfigError
 from provision.knowledge.targets import known_target
 from provision.limits import refusals
@@ -41,6 +42,8 @@ def test_a_profile_is_without_fault_and_has_a_scheduler(name: str) -> None:
     assert dialect(site.scheduler.name).SUBMIT in ("sbatch", "qsub")
     for arch in site.archs:
         known_target(arch.target)
+        stack = shipped.load_stack(arch.stack or site.stack)
+        assert stack.name.endswith("-gpu") is (arch.gpu is not None and "venv" in site.runtimes)
 
 
 @every_profile

@@ -331,6 +331,7 @@ def test_what_a_profile_leaves_out_is_as_it_was() -> None:
     read = site(SITE)
     knl = read.arch("knl")
     assert (knl.node, knl.gpu, knl.queues, knl.unload, knl.provided, knl.build_environ) == (None, None, (), (), (), ())
+    assert (knl.stack, site(put(SITE, "archs/knl/stack", "x-gpu")).arch("knl").stack) == (None, "x-gpu")
     assert (knl.threads.owner, knl.threads.omp, knl.compiler.cc) == ("job", 0, "gcc")
     assert (read.modules.reset, read.scheduler.memory, read.scheduler.gpus) == ("purge", "none", "none")
     assert (read.network.login, read.network.compute, read.network.environ) == ("yes", "yes", ())

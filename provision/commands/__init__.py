@@ -51,7 +51,7 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     """The options that name what to build: site, arch, stack."""
     add_site(parser)
     parser.add_argument("--arch", help="a kind of node that the site describes (needed where it has several)")
-    parser.add_argument("--stack", help="stacks/<stack>.toml (default: the site's)")
+    parser.add_argument("--stack", help="stacks/<stack>.toml (default: the arch's, or else the site's)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,14 +125,15 @@ def read_target(args: argparse.Namespace) -> Target:
 
 
 def make_target(site: Site, arch: str | None, stack: str | None) -> Target:
-    """The target of these names at a site; a stack that is not named is the site's."""
+    """The target of these names at a site; a stack that is not named is the arch's, or else the site's."""
     import dataclasses
 
     from provision import shipped
 
     store = read_store(site)
     site = dataclasses.replace(site, root=str(store.root))
-    return Target(site=site, arch=site.arch(arch), stack=shipped.load_stack(stack or site.stack), store=store)
+    found = site.arch(arch)
+    return Target(site=site, arch=found, stack=shipped.load_stack(stack or found.stack or site.stack), store=store)
 
 
 def find_environment(store: Store, text: str) -> EnvironmentId:

@@ -30,6 +30,7 @@ class Compiler:
 class Arch:
     """A kind of node. `target` is archspec's name for its CPU, or `native`: whatever this machine has.
 
+    `stack` is what is built for it where it is not the site's: GPUs need another TensorFlow.
     `unload` are modules to take away before `modules` are loaded; `provided` are those by which the site itself brings
     TensorFlow and Horovod, with `provided_unload` to take away. `environ` is set by our modulefile, `build_environ` only
     while something is compiled.
@@ -38,6 +39,7 @@ class Arch:
 
     name: str
     target: str
+    stack: str | None
     modules: tuple[str, ...]
     python: str | None
     compiler: Compiler
@@ -64,6 +66,7 @@ def read_arch(name: str, archs: Reader, scheduler: SchedulerName) -> Arch:
     arch = Arch(
         name=name,
         target=table.text("target", pattern=NAME),
+        stack=table.optional("stack", pattern=NAME),
         modules=table.texts("modules", pattern=MODULE),
         python=table.optional("python", expand=True),
         compiler=Compiler(cxx=compiler.text("cxx", "g++"), cc=compiler.text("cc", "gcc")),
