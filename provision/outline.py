@@ -5,13 +5,17 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
-from provision.horovod.flags import build_environ
+from provision.horovod.flags import build_environ, gpu_environ
 from provision.launchers import launch_argv
 from provision.model.arch import Arch
+from provision.model.facts import GpuFacts
 from provision.model.site import Site
 from provision.model.stack import Stack
 from provision.modules import reset_lines, unload_lines
 from provision.threads import job_environ, module_environ
+
+# What a site that builds nothing of ours has nothing of.
+OF_A_BUILD = ("environment", "compiler", "mpi", "horovod", "fetch", "compile", "install", "prove", "job")
 
 
 def outline(site: Site, arch: Arch, stack: Stack, directives: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
@@ -38,6 +42,11 @@ def outline(site: Site, arch: Arch, stack: Stack, directives: tuple[str, ...]) -
             f"{one.name}: {one.status}" + (f", {one.note}" if one.note else "") for one in site.strategies
         ),
     }
+    if "venv" not in site.runtimes:
+        found = {title: lines for title, lines in found.items() if title not in OF_A_BUILD}
+        found["build"] = (
+            f"none: TensorFlow runs by {' or '.join(site.runtimes)} there, and ours are virtual environments",
+        )
     return {title: lines for title, lines in found.items() if lines}
 
 
@@ -72,10 +81,16 @@ def _horovod(arch: Arch) -> tuple[str, ...]:
     lines = [f"{name}={value}" for name, value in {**switches, **own}.items()]
     gpu = arch.gpu
     if gpu:
-        homes = [
-            f"{what} at {home}" for what, home in (("CUDA", gpu.cuda_home), ("NCCL", gpu.nccl_home)) if home is not None
-        ]
-        lines.append("; ".join((*homes, f"NCCL linked {gpu.nccl_link.lower()}")))
+        looked_for = "(looked for on the node)"
+        facts = GpuFacts(
+            cuda_home=gpu.cuda_home or looked_for,
+            cuda_version="",
+            cuobjdump=None,
+            nccl_home=gpu.nccl_home or looked_for,
+            nccl_version="",
+            nccl_library="",
+        )
+        lines += [f"{name}={value}" for name, value in gpu_environ(gpu, facts).items()]
     return tuple(lines)
 
 
@@ -86,7 +101,7 @@ def _fetch(site: Site) -> str:
     if network.compute == "proxy":
         return f"in the job, by the proxy {network.proxy}"
     where = "a login node" if network.login != "no" else "a machine with network"
-    return f"on {where} beforehand: compute nodes have no network"
+    return f"on {where} beforehand, by `provision fetch`: compute nodes have no network"
 
 
 def _compile(site: Site, arch: Arch) -> str:

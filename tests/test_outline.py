@@ -106,13 +106,19 @@ def test_the_place_of_each_phase_follows_from_the_profile() -> None:
         return outline(site, site.arch(arch), stack(), ())
 
     theta = told("alcf-theta", "knl")
-    assert theta["fetch"] == ("on a login node beforehand: compute nodes have no network",)
+    assert theta["fetch"] == ("on a login node beforehand, by `provision fetch`: compute nodes have no network",)
     assert theta["compile"] == ("on a node of the arch, by aprun from the service node on which a job's script runs",)
     assert "CRAYPE_LINK_TYPE=dynamic" in theta["horovod"]
     assert "CC=cc" in theta["horovod"]
     assert theta["modules"] == ("module unload PrgEnv-intel", "module load PrgEnv-gnu", "module load gcc/8.3.0")
     polaris = told("alcf-polaris", "gpu")
     assert polaris["fetch"] == ("in the job, by the proxy http://proxy.alcf.anl.gov:3128",)
+    assert "HOROVOD_BUILD_CUDA_CC_LIST=80" in polaris["horovod"]
+    assert "HOROVOD_CUDA_HOME=${CUDA_HOME}" in polaris["horovod"]
+    assert not [line for line in theta["horovod"] if "GPU" in line or "NCCL" in line]
+    greene = told("nyu-greene", "gpu")
+    assert "horovod" not in greene
+    assert greene["build"][0].startswith("none: TensorFlow runs by container there")
     assert "read-only" in told("nersc-perlmutter", "gpu")["install"][0]
     assert told("sigma2-saga", "a100")["modules"][:2] == ("module reset", "module --force unload StdEnv")
 
