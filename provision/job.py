@@ -24,6 +24,7 @@ from provision.model.reader import VARIABLE
 from provision.model.scheduler import SchedulerName
 from provision.model.site import Site
 from provision.model.stack import Stack
+from provision.preflight import refuse_runtime
 from provision.render import render
 from provision.request import Request
 from provision.run import capture
@@ -135,20 +136,6 @@ def _script(
         plan=plan,
     )
     return BuildJob(name=name, text=text, scheduler=site.scheduler.name)
-
-
-def refuse_runtime(site: Site) -> None:
-    """Raise for a site where our environments are not how TensorFlow is run.
-
-    Raises:
-        ConfigError: its profile says that containers are.
-    """
-    if "venv" not in site.runtimes:
-        raise ConfigError(
-            f"site `{site.name}` runs TensorFlow by {' or '.join(site.runtimes)}; provision builds virtual environments",
-            evidence=[f"`runtimes` in `{site.origin}`"],
-            hint="`provision job single --site SITE` writes jobs for the container; or add `venv` to `runtimes`",
-        )
 
 
 def build_batch(site: Site, arch: Arch, name: str, output: str, account: str | None = None) -> Batch:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from provision.errors import PlanError
+from provision.errors import ConfigError, PlanError
 from provision.knowledge.cuda import CPU_PACKAGES, cuda_of, same_major
 from provision.knowledge.targets import is_foreign, missing_features
 from provision.model.facts import Facts, Place, Problem
 from provision.model.plan import Plan
+from provision.model.site import Site
 from provision.request import Request
 
 # A TensorFlow environment, its build folder and its wheel, with room to spare (measured: 1.4 GB and 23,000 files).
@@ -26,6 +27,20 @@ def raise_problems(problems: tuple[Problem, ...]) -> None:
         if problem.hint:
             evidence.append(f"  hint: {problem.hint}")
     raise PlanError(first.message, evidence=evidence, hint=first.hint)
+
+
+def refuse_runtime(site: Site) -> None:
+    """Raise for a site where our environments are not how TensorFlow is run.
+
+    Raises:
+        ConfigError: its profile says that containers are.
+    """
+    if "venv" not in site.runtimes:
+        raise ConfigError(
+            f"site `{site.name}` runs TensorFlow by {' or '.join(site.runtimes)}; provision builds virtual environments",
+            evidence=[f"`runtimes` in `{site.origin}`"],
+            hint=f"`provision job single --site {site.typed}` writes jobs for it; or add `venv` to `runtimes`",
+        )
 
 
 def cpu_problem(request: Request, facts: Facts) -> Problem | None:

@@ -100,6 +100,17 @@ def test_a_site_of_containers_has_no_build(name: str, arch: str) -> None:
     assert caught.value.exit_code == EXIT_USAGE
 
 
+@pytest.mark.parametrize("verb", [("build",), ("build", "--submit"), ("plan",), ("job", "build")])
+def test_no_verb_builds_at_a_site_of_containers(
+    verb: tuple[str, ...], elsewhere: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (elsewhere / "init").write_text("module() { :; }\n")
+    text = (SITES / "nyu-greene.toml").read_text(encoding="utf-8")
+    (elsewhere / "greene.toml").write_text(text.replace("/share/apps/lmod/lmod/init/bash", str(elsewhere / "init")))
+    assert call(*verb, "--site", str(elsewhere / "greene.toml"), "--arch", "gpu") == EXIT_USAGE
+    assert "runs TensorFlow by container; provision builds virtual environments" in capsys.readouterr().err
+
+
 def test_the_place_of_each_phase_follows_from_the_profile() -> None:
     def told(name: str, arch: str) -> Any:
         site = profile(name)

@@ -78,8 +78,9 @@ class Target:
 
     def request(self, facts: Facts) -> Request:
         """The request, with the locks for the Python that was found."""
-        from provision.preflight import raise_problems
+        from provision.preflight import raise_problems, refuse_runtime
 
+        refuse_runtime(self.site)
         raise_problems(facts.problems)
         assert facts.python is not None  # a problem says so otherwise
         return self.request_for(facts.python.minor)
