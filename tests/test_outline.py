@@ -12,7 +12,7 @@ import pytest
 
 from golden_files import Golden, stack
 from parts.profiles import ARCHS, SITES, profile
-from provision import cli
+from provision import cli, shipped
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.job import profile_job
 from provision.model.layout import Layout
@@ -154,7 +154,8 @@ def test_a_plan_for_a_site_that_is_not_here_says_what_its_profile_says(
     out, err = capsys.readouterr()
     assert err == ""
     assert here or f"alone: `{site.modules.init}` is not on this machine\n" in out
-    assert f"environment  {arch}/tensorflow/2.15.1 (" in out
+    module = shipped.load_stack(site.archs[0].stack or site.stack).module
+    assert f"environment  {arch}/{module} (" in out
     assert "no job yet: site" in out
     assert "hint: `--account ACCOUNT`" in out
     assert call("plan", "--site", name, "--arch", arch, "--account", "tests", "--profile", "--json") == 0
