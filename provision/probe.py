@@ -187,6 +187,8 @@ class Probes:
             return None
         try:
             shown = capture((path, "-show"), environ)
+            if shown.returncode:  # Cray's wrappers have a word of their own for it
+                shown = capture((path, "--cray-print-opts=all"), environ)
             macros = capture((path, "-dM", "-E", "-x", "c++", "-include", "mpi.h", os.devnull), environ)
         except CommandError as error:
             self.problem("mpi", error.message, f"`{path} -show`", error.evidence)
@@ -274,8 +276,12 @@ def parse_mpi_macros(text: str) -> tuple[str | None, str]:
 
 
 def mpi_libraries(show: str, family: str) -> tuple[str, ...]:
-    """The libmpi files that the wrapper links: the first `-L` folder that has one, links resolved."""
-    names = ("libmpi.so", "libmpich.so") if family == "mpich" else ("libmpi.so",)
+    """The libmpi files that the wrapper links, from its `-L` folders, links resolved.
+
+    Cray's is named by the compiler that it is for: `-lmpi_gnu_91`.
+    """
+    by_name = [f"lib{name}.so" for name in re.findall(r"(?:^|\s)-l\s*(mpi(?:ch)?_\w+)", show)]
+    names = [*by_name, *(("libmpi.so", "libmpich.so") if family == "mpich" else ("libmpi.so",))]
     folders = re.findall(r"-L\s*(\S+)", show)
     found = [Path(folder) / name for folder in folders for name in names if (Path(folder) / name).exists()]
     return tuple(dict.fromkeys(str(path.resolve()) for path in found))

@@ -1,0 +1,90 @@
+"""The site's MPI, as its compiler wrapper tells of it: MPICH's, Open MPI's, and Cray's, which does not know `-show`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from golden_files import slurm_site
+from provision.model.site import read_site
+from provision.probe import Probes, mpi_libraries, parse_mpi_macros
+
+MPI_H = '#define MPICH_VERSION "3.4a2"\n'
+
+
+def cray(folder: Path) -> Path:
+    """A stand-in of Cray's `CC`, over the real g++: it prints its options by its own word, and hands all else on.
+
+    Source: `CC --cray-print-opts=all`, as used on Cori, Titan, Polaris and LUMI; `-show` is an unknown option there.
+    """
+    (folder / "include").mkdir(parents=True)
+    (folder / "include" / "mpi.h").write_text(MPI_H)
+    (folder / "lib").mkdir()
+    (folder / "lib" / "libmpi_gnu_91.so.12").write_text("")
+    (folder / "lib" / "libmpi_gnu_91.so").symlink_to("libmpi_gnu_91.so.12")
+    wrapper = folder / "bin" / "CC"
+    wrapper.parent.mkdir()
+    wrapper.write_text(
+        "#!/usr/bin/env bash\nset -euo pipefail\n"
+        'case "${1:-}" in\n'
+        "-show) echo \"g++: error: unrecognized command-line option '-show'\" >&2; exit 1 ;;\n"
+        f'--cray-print-opts=all) echo "-I{folder}/include -L{folder}/lib -lsci_gnu -lmpi_gnu_91 -ldl" ;;\n'
+        f'*) exec g++ -I{folder}/include "$@" ;;\nesac\n'
+    )
+    wrapper.chmod(0o755)
+    return wrapper
+
+
+def test_crays_wrapper_is_asked_by_its_own_word(tmp_path: Path) -> None:
+    wrapper = cray(tmp_path / "pe")
+    arch = {
+        "target": "haswell",
+        "mpi": {"provider": "site", "family": "mpich", "cxx": "CC"},
+        "launcher": {"name": "srun"},
+    }
+    site = read_site(
+        {"name": "xc", "root": "/x", "stack": "s", "scheduler": {"system": "slurm"}, "archs": {"h": arch}}, "x.toml", {}
+    )
+    probes = Probes(site, site.archs[0])
+    found = probes.mpi({**os.environ, "PATH": f"{wrapper.parent}{os.pathsep}{os.environ['PATH']}"})
+    assert probes.problems == []
+    assert found is not None
+    assert (found.family, found.version, found.cxx) == ("mpich", "3.4a2", str(wrapper))
+    assert found.libraries == (str(tmp_path / "pe" / "lib" / "libmpi_gnu_91.so.12"),)
+
+
+def test_a_wrapper_that_answers_neither_question_is_told(tmp_path: Path) -> None:
+    wrapper = tmp_path / "mpicxx"
+    wrapper.write_text("#!/bin/sh\nexit 1\n")
+    wrapper.chmod(0o755)
+    site = slurm_site()
+    probes = Probes(site, site.archs[0])
+    assert probes.mpi({"PATH": str(tmp_path)}) is None
+    assert [problem.subject for problem in probes.problems] == ["mpi"]
+    assert str(wrapper) in probes.problems[0].message
+
+
+@pytest.mark.parametrize(
+    ("show", "family", "there", "found"),
+    [
+        ("g++ -I{0}/include -L{0} -lmpicxx -lmpi", "mpich", "libmpi.so", "libmpi.so"),
+        ("g++ -L {0} -lmpi_cxx -lmpi", "openmpi", "libmpi.so", "libmpi.so"),
+        ("-L{0} -lmpich_gnu_82", "mpich", "libmpich_gnu_82.so", "libmpich_gnu_82.so"),
+        ("-L{0} -lmpi", "mpich", "libother.so", None),
+    ],
+)
+def test_the_library_is_found_in_the_wrappers_folders(
+    tmp_path: Path, show: str, family: str, there: str, found: str | None
+) -> None:
+    (tmp_path / there).write_text("")
+    expected = (str(tmp_path / found),) if found else ()
+    assert mpi_libraries(show.format(tmp_path), family) == expected
+
+
+def test_the_family_is_what_the_header_defines() -> None:
+    assert parse_mpi_macros(MPI_H) == ("mpich", "3.4a2")
+    openmpi = "#define OMPI_MAJOR_VERSION 4\n#define OMPI_MINOR_VERSION 1\n#define OMPI_RELEASE_VERSION 6\n"
+    assert parse_mpi_macros(openmpi) == ("openmpi", "4.1.6")
+    assert parse_mpi_macros("") == (None, "")
