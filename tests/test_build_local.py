@@ -297,7 +297,8 @@ def test_the_newest_tensorflow_is_built_from_a_patched_source_and_proved_by_numb
 ) -> None:
     """TensorFlow 2.21 with Keras 3, where Horovod as released does not compile, and would not average a gradient."""
     assert "/tensorflow/2.21.0-" in environment
-    said = thorough(tool, environment)
+    # By the module: other tests built variants of it since, and the newest is the one that users load.
+    said = thorough(tool, "tensorflow/2.21.0")
     assert {"tape", "fit", "loop", "training", "broadcast", "metrics", "warmup", "load_model", "resume"} <= set(said)
     for name in ("tape", "fit", "training"):
         assert said[name].startswith("passed on 2 ranks, worst difference")
