@@ -19,8 +19,8 @@ MEASURED = Path(__file__).with_name("compatibility.json")
 class Proof:
     """The numerical proof (`provision test --thorough`) on so many ranks; `seconds` of wall time.
 
-    `worst` is the largest difference of any check that compares numbers, fp16 compression aside; `skipped` names what
-    this TensorFlow lacks.
+    `worst` is the largest difference of any check that compares numbers, fp16 compression (lossy by intent) included;
+    `skipped` names what this TensorFlow lacks.
     """
 
     ranks: int
