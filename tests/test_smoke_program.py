@@ -24,7 +24,7 @@ from provision.model.stack import PROGRAMS as PROGRAMS_OF_A_STACK
 SMOKE = Path(__file__).parent.parent / "provision" / "smoke"
 TRAINING = ("horovod_keras.py", "horovod_graph.py")
 PROGRAMS = (*TRAINING, "inspect_env.py", "thorough.py")
-SHARED = ("rank.py", "trial.py")
+SHARED = ("keras_model.py", "rank.py", "trial.py")
 FILES = tuple(sorted(path.name for path in SMOKE.glob("*.py") if path.name != "__init__.py"))
 SIBLINGS = {name[: -len(".py")] for name in SHARED}
 

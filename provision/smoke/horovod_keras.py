@@ -2,9 +2,9 @@
 
 This file runs *inside* the environment that is on trial, as N ranks started by the site's launcher. It imports
 TensorFlow and Horovod, never `provision`, and parses on Python 3.7. What it has in common with the programs beside it
-stands in `rank.py` and `trial.py`. It measures and reports; it does not judge. The judge (`provision/verdict.py`) reads the
-reports of all processes together, because the faults that matter cannot be seen from inside one process: a process
-that never found its peers is, by its own lights, a flawless rank 0 of 1.
+stands in `rank.py`, `trial.py` and `keras_model.py`. It measures and reports; it does not judge. The judge
+(`provision/verdict.py`) reads the reports of all processes together, because the faults that matter cannot be seen from
+inside one process: a process that never found its peers is, by its own lights, a flawless rank 0 of 1.
 
 How the measurements are made to mean something:
 
@@ -21,8 +21,8 @@ by TF_USE_LEGACY_KERAS=1) and the Horovod 0.28.1 of `patches/`.
 import os
 import random
 import sys
-import time
 
+from keras_model import build_model, make_epoch_callback
 from rank import import_libraries, join, run
 from trial import (
     BEFORE_IMAGES,
@@ -37,47 +37,6 @@ from trial import (
 def evaluate(tensor):
     """The value of a tensor, which is there already: this program runs eagerly."""
     return tensor.numpy()
-
-
-def build_model(tf, classes):
-    """A network of about 56,000 weights: strided convolutions, so that a rank needs seconds on one core."""
-    layers = tf.keras.layers
-    return tf.keras.Sequential(
-        [
-            tf.keras.Input((28, 28, 1)),
-            layers.Conv2D(16, 5, strides=2, activation="relu"),
-            layers.Conv2D(32, 3, strides=2, activation="relu"),
-            layers.Flatten(),
-            layers.Dense(64, activation="relu"),
-            layers.Dense(classes, activation="softmax"),
-        ]
-    )
-
-
-def make_epoch_callback(tf, rank, epochs):
-    """A Keras callback that keeps the averaged loss and the seconds of each epoch, and lets rank 0 say them."""
-
-    class Epochs(tf.keras.callbacks.Callback):
-        def __init__(self):
-            super().__init__()
-            self.losses = []
-            self.seconds = []
-            self.started = 0.0
-
-        def on_epoch_begin(self, epoch, logs=None):
-            self.started = time.time()
-
-        def on_epoch_end(self, epoch, logs=None):
-            self.seconds.append(time.time() - self.started)
-            self.losses.append(float(logs["loss"]))
-            if rank == 0:
-                print(
-                    f"epoch {epoch + 1}/{epochs}  loss {logs['loss']:.4f}  "
-                    f"train accuracy {logs['accuracy']:.3f}  {self.seconds[-1]:.2f} s",
-                    flush=True,
-                )
-
-    return Epochs()
 
 
 def train(args, report):

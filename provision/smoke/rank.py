@@ -99,8 +99,8 @@ def run(title, out, work):
         return 1
 
 
-def import_libraries(report):
-    """Import NumPy, TensorFlow and Horovod, in stages of their own: here an illegal instruction strikes."""
+def import_tensorflow(report):
+    """Import NumPy and TensorFlow, in a stage of its own: here an illegal instruction strikes."""
     fields = report.fields
     fields["versions"] = {"python": platform.python_version()}
 
@@ -113,12 +113,17 @@ def import_libraries(report):
     tf.get_logger().setLevel("ERROR")
     fields["versions"].update(numpy=np.__version__, tensorflow=tf.__version__)
     fields["versions"]["keras"] = keras_version(tf)
+    return np, tf
 
+
+def import_libraries(report):
+    """Import NumPy, TensorFlow and Horovod, in stages of their own."""
+    np, tf = import_tensorflow(report)
     report.stage("import horovod")
     import horovod
     import horovod.tensorflow as hvd
 
-    fields["versions"]["horovod"] = horovod.__version__
+    report.fields["versions"]["horovod"] = horovod.__version__
     return np, tf, hvd
 
 
@@ -139,7 +144,13 @@ def join(report, tf, hvd, gpu=False):
 
     report.stage("devices")
     fields.update(take_devices(tf, hvd.local_rank()))
-    if gpu and not fields["gpu"]["used"]:
+    if gpu:
+        need_gpu(tf, fields)
+
+
+def need_gpu(tf, fields):
+    """End a proof that is one of GPUs where this process took none; the report says what the machine lacks."""
+    if not fields["gpu"]["used"]:
         fields["gpu"]["missing"] = why_no_gpu(tf)
         raise RuntimeError("for want of a GPU: {}".format("; ".join(fields["gpu"]["missing"])))
 
