@@ -19,6 +19,14 @@ def is_finished(report: Report) -> bool:
     return not report.get("error") and report.get("stage") == "done"
 
 
+def finished(reports: Sequence[Report]) -> list[Report]:
+    """The processes that came to their end without an error, in the order of their ranks."""
+    return sorted(
+        filter(is_finished, reports),
+        key=lambda report: (whole(report, "rank", -1), str(report.get("host")), whole(report, "pid", -1)),
+    )
+
+
 def mapping(report: Report, key: str) -> Mapping[str, Any]:
     """A part of a report that is an object; nothing where it is none."""
     value = report.get(key)

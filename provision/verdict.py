@@ -26,11 +26,20 @@ __all__ = [
     "Check",
     "Figures",
     "Verdict",
+    "check_accuracy",
+    "check_allreduce",
+    "check_gpus",
+    "check_initial_weights",
+    "check_loss",
     "check_nodes",
+    "check_peers",
     "check_ranks",
     "check_reports",
+    "check_restart",
+    "check_shards",
     "check_versions",
     "check_wanted_gpus",
+    "check_weights",
     "figures_of",
     "judge",
 ]
@@ -180,10 +189,7 @@ def judge(
             where all nodes share a host name, as on an emulated cluster.
         gpus: whether every rank must use a GPU.
     """
-    finished = sorted(
-        (report for report in reports if read.is_finished(report)),
-        key=lambda report: (read.whole(report, "rank", -1), str(report.get("host")), read.whole(report, "pid", -1)),
-    )
+    finished = read.finished(reports)
     checks = [*check_wanted_gpus(reports), check_reports(reports, ranks)]
     # Without a single finished report there is no evidence to weigh, and ten more failures would only hide the cause.
     if finished:
@@ -192,13 +198,13 @@ def judge(
             checks.append(check_nodes(finished, nodes))
         checks.append(check_versions(finished))
         if gpus or any(read.gpu(report).get("used") for report in finished):
-            checks.append(_check_gpus(finished))
-        checks += [_check_allreduce(finished), _check_peers(finished), _check_shards(finished)]
+            checks.append(check_gpus(finished))
+        checks += [check_allreduce(finished), check_peers(finished), check_shards(finished)]
         if len(finished) > 1:
-            checks.append(_check_initial_weights(finished))
+            checks.append(check_initial_weights(finished))
         if any(report.get("restart") for report in finished):
-            checks.append(_check_restart(finished))
-        checks += [_check_weights(finished), _check_loss(finished), _check_accuracy(finished, min_accuracy)]
+            checks.append(check_restart(finished))
+        checks += [check_weights(finished), check_loss(finished), check_accuracy(finished, min_accuracy)]
     return Verdict(checks=tuple(checks), figures=figures_of(finished))
 
 
@@ -317,8 +323,8 @@ def check_nodes(finished: Sequence[Report], nodes: int) -> Check:
     )
 
 
-def check_versions(finished: Sequence[Report]) -> Check:
-    """All ranks ran the same software."""
+def check_versions(finished: Sequence[Report], packages: Sequence[str] = ("tensorflow", "horovod")) -> Check:
+    """All ranks ran the same software, and it is known which version of `packages`."""
     name = "versions"
     for package in sorted({package for report in finished for package in read.mapping(report, "versions")}):
         seen = {str(read.mapping(report, "versions").get(package)) for report in finished}
@@ -331,12 +337,12 @@ def check_versions(finished: Sequence[Report]) -> Check:
                 "only some nodes have",
             )
     versions = read.mapping(finished[0], "versions")
-    names = [f"{package} {versions[package]}" for package in ("tensorflow", "horovod") if package in versions]
-    if len(names) < 2:
+    names = [f"{package} {versions[package]}" for package in packages if package in versions]
+    if len(names) < len(packages):
         return Check(
             name=name,
             passed=False,
-            message=f"expected the versions of tensorflow and horovod, the reports hold: {read.listed(sorted(versions))}",
+            message=f"expected the versions of {' and '.join(packages)}, the reports hold: {read.listed(sorted(versions))}",
         )
     return Check(name=name, passed=True, message=f"all ranks ran {' and '.join(names)}")
 
@@ -360,7 +366,7 @@ def check_wanted_gpus(reports: Sequence[Report]) -> list[Check]:
     ]
 
 
-def _check_gpus(finished: Sequence[Report]) -> Check:
+def check_gpus(finished: Sequence[Report]) -> Check:
     """Where GPUs are used, every rank has one, and no two ranks share one."""
     name = "gpus"
     without = [report for report in finished if not read.gpu(report).get("used")]
@@ -403,7 +409,7 @@ def _check_gpus(finished: Sequence[Report]) -> Check:
     return Check(name=name, passed=True, message=f"{len(finished)} ranks used a GPU each{known}")
 
 
-def _check_allreduce(finished: Sequence[Report]) -> Check:
+def check_allreduce(finished: Sequence[Report]) -> Check:
     """Sum and average of known vectors, against the vectors that the ranks say they put in."""
     name = "allreduce"
     inputs = [read.vector(read.mapping(report, "allreduce").get("input")) for report in finished]
@@ -451,7 +457,7 @@ def _check_allreduce(finished: Sequence[Report]) -> Check:
     )
 
 
-def _check_peers(finished: Sequence[Report]) -> Check:
+def check_peers(finished: Sequence[Report]) -> Check:
     """The gathered list of (rank, host, pid) is the same everywhere and names the very processes that reported."""
     name = "peers"
     wanted = sorted((read.whole(r, "rank", -1), str(r.get("host")), read.whole(r, "pid", -1)) for r in finished)
@@ -469,7 +475,7 @@ def _check_peers(finished: Sequence[Report]) -> Check:
     return Check(name=name, passed=True, message=f"allgather named the same {len(wanted)} processes on every rank")
 
 
-def _check_shards(finished: Sequence[Report]) -> Check:
+def check_shards(finished: Sequence[Report]) -> Check:
     """No training image belongs to two ranks, and all ranks have equally many."""
     name = "shards"
     slices: list[tuple[int, int, Report]] = []
@@ -501,7 +507,7 @@ def _check_shards(finished: Sequence[Report]) -> Check:
     return Check(name=name, passed=True, message=f"{len(slices)} disjoint shards of {lengths[0]} images")
 
 
-def _check_initial_weights(finished: Sequence[Report]) -> Check:
+def check_initial_weights(finished: Sequence[Report]) -> Check:
     """The ranks started from different weights; otherwise equal weights at the end prove no broadcast."""
     seen = {read.text_of(report, "weights_sha256_initial") for report in finished}
     passed = len(seen) == len(finished) and None not in seen
@@ -515,7 +521,7 @@ def _check_initial_weights(finished: Sequence[Report]) -> Check:
     )
 
 
-def _check_restart(finished: Sequence[Report]) -> Check:
+def check_restart(finished: Sequence[Report]) -> Check:
     """The second session went on on every rank at the step and with the weights that rank 0 had saved."""
     root = min(finished, key=lambda report: read.whole(report, "rank", -1))
     saved = read.mapping(root, "restart")
@@ -536,7 +542,7 @@ def _check_restart(finished: Sequence[Report]) -> Check:
     return Check(name="restart", passed=True, message=message)
 
 
-def _check_weights(finished: Sequence[Report]) -> Check:
+def check_weights(finished: Sequence[Report]) -> Check:
     """After training all ranks hold the same weights, to the last bit."""
     name = "weights"
     seen = Counter(read.text_of(report, "weights_sha256") or "none" for report in finished)
@@ -555,7 +561,7 @@ def _check_weights(finished: Sequence[Report]) -> Check:
     )
 
 
-def _check_loss(finished: Sequence[Report]) -> Check:
+def check_loss(finished: Sequence[Report]) -> Check:
     """Training did something, everywhere: the last loss is a number and below the one before training."""
     name = "loss"
     for report in finished:
@@ -574,7 +580,7 @@ def _check_loss(finished: Sequence[Report]) -> Check:
     return Check(name=name, passed=True, message=f"loss fell from {read.decimal(before)} to {read.decimal(last)}")
 
 
-def _check_accuracy(finished: Sequence[Report], min_accuracy: float) -> Check:
+def check_accuracy(finished: Sequence[Report], min_accuracy: float) -> Check:
     """Every rank's model recognises enough test images."""
     worst = min(finished, key=lambda report: read.number(report, "accuracy") or 0.0)
     lowest = read.number(worst, "accuracy")
@@ -607,6 +613,3 @@ def figures_of(finished: Sequence[Report]) -> Figures:
         versions={str(k): str(v) for k, v in read.mapping(finished[0], "versions").items()} if finished else {},
         weights_sha256=digest,
     )
-
-
-# --- reading testimony: a field that is missing or odd becomes a value that no check mistakes for a good one ----------
