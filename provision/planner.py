@@ -37,7 +37,7 @@ from provision.model.plan import (
     WriteCandidate,
     fingerprint,
 )
-from provision.model.stack import Stack
+from provision.model.stack import ALONE, Stack
 from provision.preflight import gpu_problems, raise_problems
 from provision.request import Request
 from provision.threads import module_environ
@@ -221,13 +221,17 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
 
 
 def smoke_test(arch: Arch, stack: Stack, smoke_folder: str, prefix: str) -> SmokeTest:
-    """The proof of an environment at `prefix`: the stack's program, in the shape and by the launcher of the arch."""
+    """The proof of an environment at `prefix`: the stack's program, in the shape and by the launcher of the arch.
+
+    A program of one process has one node and one task there, whatever the arch has for ranks.
+    """
+    alone = stack.smoke_program in ALONE
     return SmokeTest(
         program=f"{smoke_folder}/{stack.smoke_program}.py",
         launcher=arch.launcher,
         mpiexec=f"{prefix}/bin/mpiexec" if arch.mpi.provider == "pypi" else "mpiexec",
-        nodes=arch.smoke.nodes,
-        ranks_per_node=arch.smoke.ranks_per_node,
+        nodes=1 if alone else arch.smoke.nodes,
+        ranks_per_node=1 if alone else arch.smoke.ranks_per_node,
         cpus_per_task=arch.job.cpus_per_task,
         timeout_s=arch.smoke.timeout_s,
         training=stack.training,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provision.errors import SmokeTestError
+from provision.errors import ConfigError, SmokeTestError
 from provision.events import Event, Listener
 from provision.files import read_json, write
 from provision.knowledge.data import choose_data
@@ -19,11 +19,13 @@ from provision.launchers import launch_argv, needed_by_ranks
 from provision.model.layout import EnvironmentId
 from provision.model.module_system import ModuleSystem
 from provision.model.plan import SmokeTest
+from provision.model.stack import ALONE
 from provision.modules import activate_script, load_script, parse_environment
 from provision.numerical_verdict import judge_numbers
 from provision.probe import unloaded
 from provision.run import Result, capture, stream
 from provision.store import Store
+from provision.strategy_verdict import judge_single
 from provision.verdict import Verdict, judge
 
 
@@ -33,6 +35,8 @@ class Proof:
 
     verdict: Verdict
     data: str
+    trained_by: str
+    """Who trained, in words."""
     argv: tuple[str, ...]
     modules: tuple[str, ...]
     seconds: float
@@ -42,6 +46,7 @@ class Proof:
         return {
             **self.verdict.to_dict(),
             "data": self.data,
+            "trained_by": self.trained_by,
             "command": list(self.argv),
             "modules": list(self.modules),
             "seconds": round(self.seconds, 1),
@@ -53,11 +58,19 @@ def summary(verdict: Mapping[str, Any]) -> str:
     """The line that `module help` and `list` show of a verdict."""
     figures = verdict["figures"]
     nodes, speed = len(figures["hosts"]), figures["images_per_second"]
-    ranks = f"{figures['ranks']} ranks{' with a GPU each' if figures['gpus'] else ''}"
+    agreed = ", weights identical" if figures["ranks"] > 1 else ""
+    who = verdict.get("trained_by", f"{figures['ranks']} ranks")  # a build that went on after an upgrade has none
     return (
-        f"{ranks} on {nodes} node{'s' * (nodes != 1)} trained {verdict['data']} to "
-        f"{figures['accuracy']:.1%}{f' at {speed:.0f} images/s' if speed else ''}, weights identical ({verdict['date']})"
+        f"{who} on {nodes} node{'s' * (nodes != 1)} trained {verdict['data']} to "
+        f"{figures['accuracy']:.1%}{f' at {speed:.0f} images/s' if speed else ''}{agreed} ({verdict['date']})"
     )
+
+
+def trained_by(smoke: SmokeTest, gpus: int) -> str:
+    """Who trained in this proof, in words; `gpus` is how many processes used one."""
+    if smoke.strategy == "single":
+        return "one process with a GPU" if gpus else "one process"
+    return f"{smoke.processes} ranks{' with a GPU each' if gpus else ''}"
 
 
 def loaded_environment(
@@ -113,33 +126,35 @@ class Ranks:
             self.smoke.program,
             arguments,
             data.name,
-            lambda reports: judge(
-                reports,
-                ranks=self.ranks,
-                min_accuracy=training.min_accuracy,
-                nodes=self.smoke.nodes,
-                gpus=self.smoke.gpu is not None,
-            ),
+            lambda reports: self._judge(reports, training.min_accuracy),
         )
+
+    def _judge(self, reports: list[dict[str, Any]], min_accuracy: float) -> Verdict:
+        """The verdict on a training, by the judge of its strategy."""
+        smoke, gpus = self.smoke, self.smoke.gpu is not None
+        if smoke.strategy == "single":
+            return judge_single(reports, min_accuracy=min_accuracy, gpus=gpus)
+        return judge(reports, ranks=smoke.processes, min_accuracy=min_accuracy, nodes=smoke.nodes, gpus=gpus)
 
     def prove_numbers(self) -> Proof:
         """The numerical proof: gradients, weights, optimizers and callbacks against one process on the whole batch.
 
         Raises:
+            ConfigError: the stack's program is one process: there are no ranks whose numbers could be compared.
             SmokeTestError: no rank reported, or the verdict is that it failed.
         """
+        if self.smoke.strategy in ALONE:
+            raise ConfigError(
+                f"the numerical proof is one of ranks under Horovod, and this stack is proved by `{self.smoke.strategy}`",
+                hint="leave `--thorough` out",
+            )
         program = str(Path(self.smoke.program).with_name("thorough.py"))
         return self._run(
             program,
             (),
             "made numbers",
-            lambda reports: judge_numbers(reports, ranks=self.ranks, nodes=self.smoke.nodes),
+            lambda reports: judge_numbers(reports, ranks=self.smoke.processes, nodes=self.smoke.nodes),
         )
-
-    @property
-    def ranks(self) -> int:
-        """How many are started."""
-        return self.smoke.nodes * self.smoke.ranks_per_node
 
     def _run(
         self,
@@ -175,7 +190,14 @@ class Ranks:
             raise silent(result, smoke, str(self.log))
         verdict = to_verdict(reports)
         modules = tuple(filter(None, self.environ.get("LOADEDMODULES", "").split(":")))
-        proof = Proof(verdict=verdict, data=data, argv=argv, modules=modules, seconds=time.monotonic() - began)
+        proof = Proof(
+            verdict=verdict,
+            data=data,
+            trained_by=trained_by(smoke, verdict.figures.gpus),
+            argv=argv,
+            modules=modules,
+            seconds=time.monotonic() - began,
+        )
         write(self.into / "verdict.json", json.dumps(proof.to_dict(), indent=1) + "\n")
         if not verdict.passed or result.code:
             raise failed(verdict, result.code, result.timed_out, smoke, telling(result.tail), str(self.log))

@@ -37,6 +37,7 @@ PURE_FILES = (
     "planner.py",
     "preflight.py",
     "request.py",
+    "strategy_verdict.py",
     "verdict.py",
     "testimony.py",
     "wheelhouse.py",

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from golden_files import Golden, facts_of, local_site, lock_of, place, request_for, slurm_site
-from provision.errors import PlanError
+from provision.errors import ConfigError, PlanError
 from provision.horovod.flags import build_environ
 from provision.model.facts import Cpu, Existing, Facts, Interpreter, Place, Problem
 from provision.model.module_system import ModuleSystem
-from provision.model.plan import Command, InstallWheel, Plan, SmokeTest, Step, WriteFile, differences, fingerprint
+from provision.model.plan import Command, InstallWheel, Plan, SmokeTest, Step, WriteFile, differences, fingerprint, held
 from provision.model.site import Site, read_site
-from provision.model.stack import PROGRAMS
+from provision.model.stack import ALONE, PROGRAMS
 from provision.modulefile import emit_modulefile
 from provision.modules import load_script
 from provision.planner import make_plan
@@ -75,6 +75,22 @@ def test_the_proof_runs_the_program_that_the_stack_names(program: str) -> None:
 
     assert isinstance(proof, SmokeTest)
     assert proof.program == f"/site/provision/smoke/{program}.py"
+
+
+@pytest.mark.parametrize("program", ALONE)
+def test_the_proof_of_one_process_is_one_task_on_one_node_whatever_the_arch_has_for_ranks(program: str) -> None:
+    request = request_for(slurm_site())
+    request = dataclasses.replace(request, stack=dataclasses.replace(request.stack, smoke_program=program))
+    plan = make_plan(request, facts_of(slurm_site()), Existing())
+    (proof,) = step(plan, "smoke").operations
+
+    assert isinstance(proof, SmokeTest)
+    assert (proof.strategy, proof.nodes, proof.ranks_per_node, proof.processes) == (program, 1, 1, 1)
+    assert held(plan)["proof"] == "1 nodes, 1 ranks each, srun --mpi=pmi2"
+    for shape in ({"ranks_per_node": 2}, {"nodes": 2}):
+        with pytest.raises(ConfigError, match=f"`{program}` is one process on one node") as told:
+            dataclasses.replace(proof, **shape)
+        assert told.value.exit_code == 2 and "smoke.program" in str(told.value.hint)
 
 
 @SITES

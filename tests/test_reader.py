@@ -13,7 +13,7 @@ from provision import shipped
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.knowledge.targets import known_target
 from provision.model.site import Site, read_site
-from provision.model.stack import Stack, read_stack
+from provision.model.stack import PROGRAMS, Stack, read_stack
 from provision.model.toolchain import generation
 
 Table = dict[str, Any]
@@ -211,7 +211,7 @@ def test_a_fault_in_a_site_is_told_under_its_key_path(path: str, value: object, 
         ("smoke/mnist/epochs", 0, "smoke.mnist.epochs: must be at least 1, is 0"),
         ("smoke/mnist/min_accuracy", "high", "smoke.mnist.min_accuracy: must be a number, is 'high'"),
         ("smoke/mnist/batchsize", 3, "smoke.mnist.batchsize: is not a known key (did you mean `batch_size`?)"),
-        ("smoke/program", "pytorch", "smoke.program: must be one of horovod_keras, horovod_graph, is 'pytorch'"),
+        ("smoke/program", "pytorch", f"smoke.program: must be one of {', '.join(PROGRAMS)}, is 'pytorch'"),
         ("sumary", "x", "sumary: is not a known key (did you mean `summary`?)"),
     ],
 )

@@ -58,7 +58,9 @@ def run(args: argparse.Namespace) -> Outcome:
     if args.thorough:
         checks = proof.verdict.checks
         skipped = sum(check.message.startswith("skipped") for check in checks)
-        told = f"{len(checks) - skipped} checks on {ranks.ranks} ranks, {skipped} skipped, in {proof.seconds:.0f} s\n"
+        told = (
+            f"{len(checks) - skipped} checks on {smoke.processes} ranks, {skipped} skipped, in {proof.seconds:.0f} s\n"
+        )
         told += "\n".join(f"  {check.name}: {check.message}" for check in checks)
     else:
         told = summary(proof.to_dict())

@@ -11,13 +11,15 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any, Literal
 
+from provision.errors import ConfigError
 from provision.model.gpu import Gpu
 from provision.model.launcher import Launcher
 from provision.model.layout import EnvironmentId
 from provision.model.modulefile import Modulefile
-from provision.model.stack import Training
+from provision.model.stack import ALONE, Training
 
 Action = Literal["create", "reuse", "keep"]
 
@@ -138,7 +140,11 @@ class WriteCandidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmokeTest:
-    """Train on several ranks through the candidate modulefile, and judge what the ranks report."""
+    """Train through the candidate modulefile, and judge what the processes report.
+
+    Raises:
+        ConfigError: several processes, and the program is one.
+    """
 
     program: str
     launcher: Launcher
@@ -150,6 +156,24 @@ class SmokeTest:
     training: tuple[Training, ...]
     gpu: Gpu | None = None
     """Where these are, every rank must use one."""
+
+    def __post_init__(self) -> None:
+        """Refuse a shape that the program does not have."""
+        if self.strategy in ALONE and self.processes != 1:
+            raise ConfigError(
+                f"the proof `{self.strategy}` is one process on one node, not {self.ranks_per_node} on each of {self.nodes}",
+                hint="`smoke.program` in the stack's file names a program of several ranks: `horovod_keras`",
+            )
+
+    @property
+    def strategy(self) -> str:
+        """The name of its program, as a stack's file has it."""
+        return PurePosixPath(self.program).stem
+
+    @property
+    def processes(self) -> int:
+        """How many are started."""
+        return self.nodes * self.ranks_per_node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,8 +13,11 @@ from provision.model.reader import Faults, Reader
 VERSION = re.compile(r"\d+(\.\d+)+")
 MODULE_NAME = re.compile(f"{NAME.pattern}/{NAME.pattern}")
 PYTHON = re.compile(r"3\.\d+")
-# The training programs in `provision/smoke/` that the judge of `verdict.py` reads: Keras, or TensorFlow 1's graphs.
-PROGRAMS = ("horovod_keras", "horovod_graph")
+# The training programs in `provision/smoke/`. Horovod's, in Keras or in TensorFlow 1's graphs, are judged in `verdict.py`,
+# those of other strategies in `strategy_verdict.py`.
+PROGRAMS = ("horovod_keras", "horovod_graph", "single")
+# The ones that are one process, however many devices it uses.
+ALONE = ("single",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,10 +19,9 @@ by TF_USE_LEGACY_KERAS=1) and the Horovod 0.28.1 of `patches/`.
 """
 
 import os
-import random
 import sys
 
-from keras_model import build_model, make_epoch_callback
+from keras_model import build_model, make_epoch_callback, seed
 from rank import import_libraries, join, run
 from trial import (
     BEFORE_IMAGES,
@@ -58,10 +57,7 @@ def train(args, report):
 
     report.stage("model")
     # Different on every rank, on purpose: were they alike, a missing broadcast would go unseen.
-    own_seed = args.seed * 100003 + rank
-    random.seed(own_seed)
-    np.random.seed(own_seed)
-    tf.random.set_seed(own_seed)
+    seed(np, tf, args.seed * 100003 + rank)
     model = build_model(tf, classes=10)
     # Horovod's own warm-up callback is left out: it fails in TensorFlow 2.15 for SGD with momentum, and Adam on a
     # network this small does not need it. The fall to zero steadies the end of a short run: with four ranks and

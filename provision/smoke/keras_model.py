@@ -3,7 +3,18 @@
 Beside `rank.py`, and by the same rules: imported by path, Python 3.7, nothing of TensorFlow at the top.
 """
 
+import os
+import random
 import time
+
+from trial import weights_sha256
+
+
+def seed(np, tf, number):
+    """Seed all that draws: a model built after this has the weights of this number."""
+    random.seed(number)
+    np.random.seed(number)
+    tf.random.set_seed(number)
 
 
 def build_model(tf, classes):
@@ -45,3 +56,59 @@ def make_epoch_callback(tf, rank, epochs):
                 )
 
     return Epochs()
+
+
+def compile_model(tf, model, learning_rate, steps):
+    """Compile for these steps; the rate falls to zero, which steadies the end of a short run (see `horovod_keras.py`)."""
+    schedule = tf.keras.optimizers.schedules.PolynomialDecay(learning_rate, steps, end_learning_rate=0.0)
+    model.compile(
+        optimizer=tf.keras.optimizers.Adam(schedule), loss="sparse_categorical_crossentropy", metrics=["accuracy"]
+    )
+    return model
+
+
+def checkpoint_path(tf, folder, name="model"):
+    """Where a whole model is saved, optimizer included: Keras' own format where this TensorFlow has it, else HDF5."""
+    version = tuple(int(part) for part in tf.__version__.split(".")[:2])
+    return os.path.join(folder, name + (".keras" if version >= (2, 13) else ".h5"))
+
+
+def train_and_restart(np, report, model, epochs, fit, save, load):
+    """Train half of the epochs by `fit(model, first, last)`, save, and train the rest with what `load()` returns.
+
+    The report tells the step and the weights that were saved, and those with which the second half began. Returns the
+    trained model.
+    """
+    half = first_half(epochs)
+    report.stage("training")
+    fit(model, 0, half)
+    report.stage("restart")
+    restart = {"saved_at": steps_done(model), "saved_sha256": weights_sha256(np, model.get_weights())}
+    save(model)
+    model = load()
+    restart.update(began_at=steps_done(model), began_sha256=weights_sha256(np, model.get_weights()))
+    report.fields["restart"] = restart
+    report.stage("second training")
+    fit(model, half, epochs)
+    return model
+
+
+def steps_done(model):
+    """Steps that the model's optimizer has made."""
+    return int(model.optimizer.iterations.numpy())
+
+
+def restart_failed(restart):
+    """Whether the second half began elsewhere than where the first one ended."""
+    return (restart["began_at"], restart["began_sha256"]) != (restart["saved_at"], restart["saved_sha256"])
+
+
+def images_per_second(images, seconds):
+    """Images of an epoch, over the seconds of all epochs but those that began with a new model; None if none is left."""
+    timed = [one for number, one in enumerate(seconds) if number not in (0, first_half(len(seconds)))]
+    return images * len(timed) / sum(timed) if timed else None
+
+
+def first_half(epochs):
+    """How many epochs come before the restart."""
+    return max(1, epochs // 2)
