@@ -25,7 +25,7 @@ from provision.numerical_verdict import judge_numbers
 from provision.probe import unloaded
 from provision.run import Result, capture, stream
 from provision.store import Store
-from provision.strategy_verdict import judge_single
+from provision.strategy_verdict import judge_mirrored, judge_single
 from provision.verdict import Verdict, judge
 
 
@@ -58,7 +58,7 @@ def summary(verdict: Mapping[str, Any]) -> str:
     """The line that `module help` and `list` show of a verdict."""
     figures = verdict["figures"]
     nodes, speed = len(figures["hosts"]), figures["images_per_second"]
-    agreed = ", weights identical" if figures["ranks"] > 1 else ""
+    agreed = ", weights identical" if any(check["name"] == "weights" for check in verdict["checks"]) else ""
     who = verdict.get("trained_by", f"{figures['ranks']} ranks")  # a build that went on after an upgrade has none
     return (
         f"{who} on {nodes} node{'s' * (nodes != 1)} trained {verdict['data']} to "
@@ -70,6 +70,8 @@ def trained_by(smoke: SmokeTest, gpus: int) -> str:
     """Who trained in this proof, in words; `gpus` is how many processes used one."""
     if smoke.strategy == "single":
         return "one process with a GPU" if gpus else "one process"
+    if smoke.strategy == "mirrored":
+        return f"{smoke.devices} {'GPUs' if gpus else 'replicas'} of one process"
     return f"{smoke.processes} ranks{' with a GPU each' if gpus else ''}"
 
 
@@ -121,6 +123,7 @@ class Ranks:
         arguments = (
             *("--data", str(data.path), "--epochs", str(training.epochs), "--batch-size", str(training.batch_size)),
             *("--learning-rate", str(training.learning_rate)),
+            *(("--devices", str(self.smoke.devices)) if self.smoke.strategy == "mirrored" else ()),
         )
         return self._run(
             self.smoke.program,
@@ -134,6 +137,8 @@ class Ranks:
         smoke, gpus = self.smoke, self.smoke.gpu is not None
         if smoke.strategy == "single":
             return judge_single(reports, min_accuracy=min_accuracy, gpus=gpus)
+        if smoke.strategy == "mirrored":
+            return judge_mirrored(reports, replicas=smoke.devices, min_accuracy=min_accuracy, gpus=gpus)
         return judge(reports, ranks=smoke.processes, min_accuracy=min_accuracy, nodes=smoke.nodes, gpus=gpus)
 
     def prove_numbers(self) -> Proof:

@@ -33,6 +33,12 @@ def mapping(report: Report, key: str) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
+def listing(report: Report, key: str) -> Sequence[Any]:
+    """A part of a report that is a list; an empty one where it is none."""
+    value = report.get(key)
+    return value if isinstance(value, Sequence) and not isinstance(value, str) else ()
+
+
 def gpu(report: Report) -> Mapping[str, Any]:
     """The GPU that a rank took, in its words."""
     return mapping(report, "gpu")

@@ -80,12 +80,20 @@ def test_the_proof_runs_the_program_that_the_stack_names(program: str) -> None:
 @pytest.mark.parametrize("program", ALONE)
 def test_the_proof_of_one_process_is_one_task_on_one_node_whatever_the_arch_has_for_ranks(program: str) -> None:
     request = request_for(slurm_site())
-    request = dataclasses.replace(request, stack=dataclasses.replace(request.stack, smoke_program=program))
+    arch = dataclasses.replace(
+        request.arch,
+        smoke=dataclasses.replace(request.arch.smoke, ranks_per_node=3),
+        job=dataclasses.replace(request.arch.job, cpus_per_task=4),
+    )
+    stack = dataclasses.replace(request.stack, smoke_program=program)
+    request = dataclasses.replace(request, arch=arch, stack=stack)
     plan = make_plan(request, facts_of(slurm_site()), Existing())
     (proof,) = step(plan, "smoke").operations
 
     assert isinstance(proof, SmokeTest)
     assert (proof.strategy, proof.nodes, proof.ranks_per_node, proof.processes) == (program, 1, 1, 1)
+    assert proof.devices == (arch.smoke.ranks_per_node if program == "mirrored" else 1)
+    assert proof.cpus_per_task == 4 * proof.devices
     assert held(plan)["proof"] == "1 nodes, 1 ranks each, srun --mpi=pmi2"
     for shape in ({"ranks_per_node": 2}, {"nodes": 2}):
         with pytest.raises(ConfigError, match=f"`{program}` is one process on one node") as told:

@@ -23,7 +23,7 @@ from provision.model.stack import PROGRAMS as PROGRAMS_OF_A_STACK
 
 SMOKE = Path(__file__).parent.parent / "provision" / "smoke"
 HOROVOD = ("horovod_keras.py", "horovod_graph.py")
-STRATEGIES = ("single.py",)
+STRATEGIES = ("single.py", "mirrored.py")
 TRAINING = (*HOROVOD, *STRATEGIES)
 PROGRAMS = (*TRAINING, "inspect_env.py", "thorough.py")
 SHARED = ("keras_model.py", "rank.py", "trial.py")
@@ -150,11 +150,12 @@ def test_report_has_the_fields_that_the_judge_reads(name: str) -> None:
     assert words_of(name, *SHARED) >= REPORT_FIELDS
 
 
-def test_one_process_reports_the_same_but_for_what_passes_between_ranks() -> None:
-    assert words_of("single.py", *SHARED) >= REPORT_FIELDS - OF_RANKS
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_one_process_reports_the_same_but_for_what_passes_between_ranks(name: str) -> None:
+    assert words_of(name, *SHARED) >= REPORT_FIELDS - OF_RANKS
 
 
-@pytest.mark.parametrize("name", ["horovod_graph.py", "single.py"])
+@pytest.mark.parametrize("name", ["horovod_graph.py", *STRATEGIES])
 def test_a_program_that_restarts_reports_it(name: str) -> None:
     assert words_of(name, *SHARED) >= RESTART
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from provision.strategy_verdict import judge_single
+from provision.strategy_verdict import judge_mirrored, judge_single
 from provision.verdict import Verdict
 
 BAR = 0.9
@@ -82,3 +82,64 @@ def test_a_gpu_that_is_asked_for_must_have_been_used() -> None:
     assert failed(judge_single([one_process()], min_accuracy=BAR, gpus=True)) == ["gpus"]
     with_gpu = {**one_process(), "gpu": {"visible": 1, "used": "/physical_device:GPU:0", "bus_id": "0000:01:00.0"}}
     assert judge_single([with_gpu], min_accuracy=BAR, gpus=True).passed
+
+
+def replicas() -> Report:
+    """The report of a run on two devices without fault, as `provision/smoke/mirrored.py` writes it."""
+    told = {
+        "asked": 2,
+        "in_sync": 2,
+        "devices": ["/job:localhost/replica:0/task:0/device:CPU:0", "/job:localhost/replica:0/task:0/device:CPU:1"],
+        "reduced": {"sum": [3.0, 6.0], "expected": [3.0, 6.0], "large_elements": 1048576, "large_wrong": 0},
+        "batch": {"global": 64, "per_replica": 32, "images": [32, 32], "sha256": ["one", "two"]},
+        "weights_sha256": ["after", "after"],
+    }
+    return {**one_process(), "replicas": told}
+
+
+def test_replicas_that_trained_together_pass() -> None:
+    verdict = judge_mirrored([replicas()], replicas=2, min_accuracy=BAR)
+    assert verdict.passed
+    assert {"replicas", "allreduce", "batch", "weights", "restart"} <= {check.name for check in verdict.checks}
+
+
+@pytest.mark.parametrize(
+    ("spoil", "name", "words"),
+    [
+        (lambda one: one.update(in_sync=1, devices=one["devices"][:1]), "replicas", "expected 2 replicas"),
+        (lambda one: one.update(devices=one["devices"][:1] * 2), "replicas", "seen 1"),
+        (lambda one: one["reduced"].update(sum=[1.0, 2.0]), "allreduce", "[3, 6]"),
+        (lambda one: one["reduced"].update(large_wrong=7), "allreduce", "seen 7"),
+        (lambda one: one.pop("reduced"), "allreduce", "no vector"),
+        (lambda one: one["batch"].update(images=[64, 0]), "batch", "64, 0 images"),
+        (lambda one: one["batch"].update(sha256=["one", "one"]), "batch", "1 different"),
+        (lambda one: one["batch"].update({"global": 32}), "batch", "a batch of 32"),
+        (lambda one: one.update(weights_sha256=["after", "apart"]), "weights", "2 different"),
+        (lambda one: one.update(weights_sha256=["after"]), "weights", "1 copies"),
+    ],
+)
+def test_a_fault_of_replicas_is_told_by_its_name(spoil: Callable[[Report], object], name: str, words: str) -> None:
+    report = replicas()
+    spoil(report["replicas"])
+    verdict = judge_mirrored([report], replicas=2, min_accuracy=BAR)
+    assert failed(verdict) == [name]
+    assert words in verdict.failures[0].message
+
+
+def test_another_number_of_devices_than_asked_for_is_told_first() -> None:
+    report = replicas()
+    report["replicas"].update(in_sync=1, devices=report["replicas"]["devices"][:1])
+    report.update(stage="devices", error="RuntimeError: expected 2 replicas in sync, there are 1")
+    verdict = judge_mirrored([report], replicas=2, min_accuracy=BAR)
+    assert failed(verdict) == ["replicas", "reports"]
+    assert "CUDA_VISIBLE_DEVICES" in str(verdict.failures[0].hint)
+
+
+def test_replicas_on_the_cpu_are_no_proof_of_gpus() -> None:
+    assert failed(judge_mirrored([replicas()], replicas=2, min_accuracy=BAR, gpus=True)) == ["gpus"]
+
+
+def test_a_report_without_replicas_is_none_of_this_strategy() -> None:
+    assert failed(judge_mirrored([one_process()], replicas=2, min_accuracy=BAR)) == [
+        *("replicas", "allreduce", "batch", "weights")
+    ]

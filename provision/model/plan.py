@@ -156,6 +156,8 @@ class SmokeTest:
     training: tuple[Training, ...]
     gpu: Gpu | None = None
     """Where these are, every rank must use one."""
+    devices: int = 1
+    """How many of a node's devices a process trains on at once."""
 
     def __post_init__(self) -> None:
         """Refuse a shape that the program does not have."""
