@@ -37,6 +37,7 @@ from provision.model.plan import (
     WriteCandidate,
     fingerprint,
 )
+from provision.model.site import Site
 from provision.model.stack import ALONE, Stack
 from provision.preflight import gpu_problems, raise_problems
 from provision.request import Request
@@ -192,7 +193,7 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         if gpu and arch.gpu
         else None,
     )
-    smoke = smoke_test(arch, stack, request.smoke_folder, prefix)
+    smoke = smoke_test(site, arch, stack, request.smoke_folder, prefix)
     inspect = Inspect(
         command=recipe.on_node(
             Command(
@@ -220,7 +221,7 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
     )
 
 
-def smoke_test(arch: Arch, stack: Stack, smoke_folder: str, prefix: str) -> SmokeTest:
+def smoke_test(site: Site, arch: Arch, stack: Stack, smoke_folder: str, prefix: str) -> SmokeTest:
     """The proof of an environment at `prefix`: the stack's program, in the shape and by the launcher of the arch.
 
     A program of one process has one node and one task there, whatever the arch has for ranks. `mirrored` trains on as
@@ -239,6 +240,7 @@ def smoke_test(arch: Arch, stack: Stack, smoke_folder: str, prefix: str) -> Smok
         training=stack.training,
         gpu=arch.gpu,
         devices=devices,
+        communication=site.strategy("multiworker").communication,
     )
 
 

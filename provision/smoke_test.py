@@ -25,8 +25,11 @@ from provision.numerical_verdict import judge_numbers
 from provision.probe import unloaded
 from provision.run import Result, capture, stream
 from provision.store import Store
-from provision.strategy_verdict import judge_mirrored, judge_single
+from provision.strategy_verdict import judge_mirrored, judge_single, judge_workers, stall_of
 from provision.verdict import Verdict, judge
+
+# Workers that do nothing for this part of the proof's time have stalled; what is left is for a second try.
+STALL_SHARE = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +69,15 @@ def summary(verdict: Mapping[str, Any]) -> str:
     )
 
 
-def trained_by(smoke: SmokeTest, gpus: int) -> str:
-    """Who trained in this proof, in words; `gpus` is how many processes used one."""
+def trained_by(smoke: SmokeTest, gpus: int, stalled: str | None = None) -> str:
+    """Who trained in this proof, in words; `gpus` is how many processes used one, `stalled` how a first try did."""
     if smoke.strategy == "single":
         return "one process with a GPU" if gpus else "one process"
     if smoke.strategy == "mirrored":
         return f"{smoke.devices} {'GPUs' if gpus else 'replicas'} of one process"
+    if smoke.strategy == "multiworker":
+        how = f" (by RING, for {smoke.communication} stalled)" if stalled else ""
+        return f"{smoke.processes} workers{' with a GPU each' if gpus else ''}{how}"
     return f"{smoke.processes} ranks{' with a GPU each' if gpus else ''}"
 
 
@@ -123,22 +129,40 @@ class Ranks:
         arguments = (
             *("--data", str(data.path), "--epochs", str(training.epochs), "--batch-size", str(training.batch_size)),
             *("--learning-rate", str(training.learning_rate)),
-            *(("--devices", str(self.smoke.devices)) if self.smoke.strategy == "mirrored" else ()),
+            *self._own_arguments(),
         )
         return self._run(
             self.smoke.program,
             arguments,
             data.name,
-            lambda reports: self._judge(reports, training.min_accuracy),
+            lambda reports, stalled: self._judge(reports, training.min_accuracy, stalled),
         )
 
-    def _judge(self, reports: list[dict[str, Any]], min_accuracy: float) -> Verdict:
+    def _own_arguments(self) -> tuple[str, ...]:
+        """What the program of this strategy alone is told."""
+        if self.smoke.strategy == "mirrored":
+            return ("--devices", str(self.smoke.devices))
+        if self.smoke.strategy == "multiworker":
+            stall = max(1, self.smoke.timeout_s // STALL_SHARE)
+            return ("--communication", self.smoke.communication, "--stall", str(stall))
+        return ()
+
+    def _judge(self, reports: list[dict[str, Any]], min_accuracy: float, stalled: str | None) -> Verdict:
         """The verdict on a training, by the judge of its strategy."""
         smoke, gpus = self.smoke, self.smoke.gpu is not None
         if smoke.strategy == "single":
             return judge_single(reports, min_accuracy=min_accuracy, gpus=gpus)
         if smoke.strategy == "mirrored":
             return judge_mirrored(reports, replicas=smoke.devices, min_accuracy=min_accuracy, gpus=gpus)
+        if smoke.strategy == "multiworker":
+            return judge_workers(
+                reports,
+                workers=smoke.processes,
+                nodes=smoke.nodes,
+                min_accuracy=min_accuracy,
+                gpus=gpus,
+                stalled=stalled,
+            )
         return judge(reports, ranks=smoke.processes, min_accuracy=min_accuracy, nodes=smoke.nodes, gpus=gpus)
 
     def prove_numbers(self) -> Proof:
@@ -158,7 +182,7 @@ class Ranks:
             program,
             (),
             "made numbers",
-            lambda reports: judge_numbers(reports, ranks=self.smoke.processes, nodes=self.smoke.nodes),
+            lambda reports, _: judge_numbers(reports, ranks=self.smoke.processes, nodes=self.smoke.nodes),
         )
 
     def _run(
@@ -166,8 +190,38 @@ class Ranks:
         program: str,
         arguments: tuple[str, ...],
         data: str,
-        to_verdict: Callable[[list[dict[str, Any]]], Verdict],
+        to_verdict: Callable[[list[dict[str, Any]], str | None], Verdict],
     ) -> Proof:
+        smoke, began = self.smoke, time.monotonic()
+        argv, result, reports = self._start(program, arguments, smoke.timeout_s)
+        stalled = stall_of(reports) if smoke.communication != "RING" else None
+        if stalled:
+            self.listen(Event(kind="progress", step="smoke", text=f"{stalled}; once more with RING"))
+            self.store.remove(str(self.into / "smoke-stalled"))
+            (self.into / "smoke").rename(self.into / "smoke-stalled")
+            left_s = max(1, smoke.timeout_s - int(time.monotonic() - began))
+            argv, result, reports = self._start(program, (*arguments, "--communication", "RING"), left_s)
+        if not reports:
+            raise silent(result, smoke, str(self.log))
+        verdict = to_verdict(reports, stalled)
+        modules = tuple(filter(None, self.environ.get("LOADEDMODULES", "").split(":")))
+        proof = Proof(
+            verdict=verdict,
+            data=data,
+            trained_by=trained_by(smoke, verdict.figures.gpus, stalled),
+            argv=argv,
+            modules=modules,
+            seconds=time.monotonic() - began,
+        )
+        write(self.into / "verdict.json", json.dumps(proof.to_dict(), indent=1) + "\n")
+        if not verdict.passed or result.code:
+            raise failed(verdict, result.code, result.timed_out, smoke, telling(result.tail), str(self.log))
+        return proof
+
+    def _start(
+        self, program: str, arguments: tuple[str, ...], timeout_s: int
+    ) -> tuple[tuple[str, ...], Result, list[dict[str, Any]]]:
+        """Run the program as the proof's processes; the command, how it ended, and their reports."""
         smoke, out = self.smoke, self.into / "smoke"
         self.store.remove(str(out))
         out.mkdir(parents=True)
@@ -181,32 +235,16 @@ class Ranks:
             environ=needed_by_ranks(self.environ),
             mpiexec=smoke.mpiexec,
         )
-        began = time.monotonic()
         result = stream(
             argv,
             environ=self.environ,
             log=self.log,
-            timeout_s=smoke.timeout_s,
+            timeout_s=timeout_s,
             keep_open=self.keep_open,
             on_line=lambda line: self.listen(Event(kind="progress", step="smoke", text=line)),
         )
         reports = [report for report in map(read_json, sorted(out.glob("report-*.json"))) if report is not None]
-        if not reports:
-            raise silent(result, smoke, str(self.log))
-        verdict = to_verdict(reports)
-        modules = tuple(filter(None, self.environ.get("LOADEDMODULES", "").split(":")))
-        proof = Proof(
-            verdict=verdict,
-            data=data,
-            trained_by=trained_by(smoke, verdict.figures.gpus),
-            argv=argv,
-            modules=modules,
-            seconds=time.monotonic() - began,
-        )
-        write(self.into / "verdict.json", json.dumps(proof.to_dict(), indent=1) + "\n")
-        if not verdict.passed or result.code:
-            raise failed(verdict, result.code, result.timed_out, smoke, telling(result.tail), str(self.log))
-        return proof
+        return argv, result, reports
 
 
 def silent(result: Result, smoke: SmokeTest, log: str) -> SmokeTestError:

@@ -1,4 +1,4 @@
-"""The judge of a proof without Horovod: what `smoke/{single,mirrored}.py` report, to a verdict. Pure.
+"""The judge of a proof without Horovod: what `smoke/{single,mirrored,multiworker}.py` report, to a verdict. Pure.
 
 The questions are those of `verdict.py`, as far as the strategy has them. One process exchanges nothing with others; what
 its replicas exchange is asked here.
@@ -14,14 +14,19 @@ from provision.verdict import (
     Check,
     Verdict,
     check_accuracy,
+    check_allreduce,
     check_gpus,
+    check_initial_weights,
     check_loss,
     check_nodes,
+    check_peers,
     check_ranks,
     check_reports,
     check_restart,
+    check_shards,
     check_versions,
     check_wanted_gpus,
+    check_weights,
     figures_of,
 )
 
@@ -66,6 +71,51 @@ def judge_mirrored(reports: Sequence[Report], *, replicas: int, min_accuracy: fl
     return Verdict(checks=tuple(checks), figures=figures_of(finished))
 
 
+def judge_workers(
+    reports: Sequence[Report],
+    *,
+    workers: int,
+    nodes: int,
+    min_accuracy: float,
+    gpus: bool = False,
+    stalled: str | None = None,
+) -> Verdict:
+    """Hold the reports of workers under MultiWorkerMirroredStrategy against each other.
+
+    Args:
+        reports: one per process, in any order, including those of processes that failed.
+        workers: how many were started.
+        nodes: how many distinct hosts they must run on.
+        min_accuracy: share of test images, 0..1, that every worker must recognise.
+        gpus: whether every worker must use a GPU.
+        stalled: how the first try stalled, where these reports are of a second one.
+    """
+    finished = read.finished(reports)
+    checks = [*check_wanted_gpus(reports), check_reports(reports, workers)]
+    if finished:
+        checks += [_hinted(check_ranks(finished, workers), CLUSTER_HINT), check_nodes(finished, nodes)]
+        checks.append(check_versions(finished, ("tensorflow",)))
+        if gpus or any(read.gpu(report).get("used") for report in finished):
+            checks.append(check_gpus(finished))
+        checks.append(_check_communication(finished, stalled))
+        for check in (check_allreduce, check_peers, check_shards):
+            checks.append(_hinted(check(finished), REDUCTION_HINT))
+        if len(finished) > 1:
+            checks += [check_initial_weights(finished), _check_broadcast(finished)]
+        checks += [check_weights(finished), *_trained(finished, min_accuracy)]
+    return Verdict(checks=tuple(checks), figures=figures_of(finished))
+
+
+def stall_of(reports: Sequence[Report]) -> str | None:
+    """How the workers stalled, in words; None where none says so."""
+    for report in reports:
+        told = read.mapping(report, "stalled")
+        if told:
+            asked = read.text_of(read.mapping(report, "communication"), "asked") or "AUTO"
+            return f"{asked} stalled in stage `{told.get('stage')}`: nothing happened for {told.get('seconds')} s"
+    return None
+
+
 def _alone(finished: Sequence[Report]) -> list[Check]:
     """One process on one node, of known versions."""
     return [check_ranks(finished, 1), check_nodes(finished, 1), check_versions(finished, ("tensorflow",))]
@@ -83,6 +133,51 @@ def _trained(finished: Sequence[Report], min_accuracy: float) -> list[Check]:
 def _hinted(check: Check, hint: str) -> Check:
     """A check whose hint, if it failed, is another than the one for Horovod."""
     return check if check.passed else Check(name=check.name, passed=False, message=check.message, hint=hint)
+
+
+# --- workers ----------------------------------------------------------------------------------------------------------
+
+CLUSTER_HINT = (
+    "look at `communication` in the reports: which addresses each worker had, and by what; under Slurm start it by srun, "
+    "one task for each worker"
+)
+REDUCTION_HINT = (
+    'the workers exchanged wrong data, or not with all others: try `communication = "RING"` in `[strategies.multiworker]` '
+    "of the site's file"
+)
+
+
+def _check_communication(finished: Sequence[Report], stalled: str | None) -> Check:
+    """All workers had one list of addresses and one way to reduce; a first try that stalled is told."""
+    told = [read.mapping(report, "communication") for report in finished]
+    seen = {(str(one.get("asked")), str(one.get("by")), *map(str, read.listing(one, "workers"))) for one in told}
+    if len(seen) != 1:
+        return Check(
+            name="communication",
+            passed=False,
+            message=f"expected one cluster on all workers, seen {len(seen)}: "
+            + "; ".join(" ".join(one) for one in sorted(seen)[:4]),
+            hint=CLUSTER_HINT,
+        )
+    first = told[0]
+    message = f"{first.get('asked')}, addresses by {first.get('by')}"
+    if first.get("not_by_resolver"):
+        message += f" ({first['not_by_resolver']})"
+    trained = read.text_of(finished[0], "trained_by")
+    message += f", trained by {trained}" if trained else ""
+    return Check(name="communication", passed=True, message=f"second try: {message}; {stalled}" if stalled else message)
+
+
+def _check_broadcast(finished: Sequence[Report]) -> Check:
+    """Within the strategy's scope all workers got the chief's weights."""
+    seen = {read.text_of(report, "weights_sha256_broadcast") for report in finished}
+    passed = len(seen) == 1 and None not in seen
+    return Check(
+        name="broadcast",
+        passed=passed,
+        message=f"expected the chief's weights on {len(finished)} workers before training, seen {len(seen - {None})} sets",
+        hint=None if passed else "the model was not built within the strategy's scope, or each worker is alone",
+    )
 
 
 # --- replicas ---------------------------------------------------------------------------------------------------------

@@ -23,10 +23,11 @@ from provision.model.stack import PROGRAMS as PROGRAMS_OF_A_STACK
 
 SMOKE = Path(__file__).parent.parent / "provision" / "smoke"
 HOROVOD = ("horovod_keras.py", "horovod_graph.py")
-STRATEGIES = ("single.py", "mirrored.py")
+ALONE = ("single.py", "mirrored.py")
+STRATEGIES = (*ALONE, "multiworker.py")
 TRAINING = (*HOROVOD, *STRATEGIES)
 PROGRAMS = (*TRAINING, "inspect_env.py", "thorough.py")
-SHARED = ("keras_model.py", "rank.py", "trial.py")
+SHARED = ("cluster.py", "keras_model.py", "rank.py", "trial.py")
 FILES = tuple(sorted(path.name for path in SMOKE.glob("*.py") if path.name != "__init__.py"))
 SIBLINGS = {name[: -len(".py")] for name in SHARED}
 
@@ -145,12 +146,12 @@ def words_of(*names: str) -> set[str]:
     return words | {one.arg for node in nodes if isinstance(node, ast.Call) for one in node.keywords if one.arg}
 
 
-@pytest.mark.parametrize("name", HOROVOD)
+@pytest.mark.parametrize("name", [*HOROVOD, "multiworker.py"])
 def test_report_has_the_fields_that_the_judge_reads(name: str) -> None:
     assert words_of(name, *SHARED) >= REPORT_FIELDS
 
 
-@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("name", ALONE)
 def test_one_process_reports_the_same_but_for_what_passes_between_ranks(name: str) -> None:
     assert words_of(name, *SHARED) >= REPORT_FIELDS - OF_RANKS
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from provision.strategy_verdict import judge_mirrored, judge_single
+from provision.strategy_verdict import judge_mirrored, judge_single, judge_workers, stall_of
 from provision.verdict import Verdict
 
 BAR = 0.9
@@ -143,3 +143,91 @@ def test_a_report_without_replicas_is_none_of_this_strategy() -> None:
     assert failed(judge_mirrored([one_process()], replicas=2, min_accuracy=BAR)) == [
         *("replicas", "allreduce", "batch", "weights")
     ]
+
+
+def workers() -> list[Report]:
+    """Reports of two workers without fault, as `provision/smoke/multiworker.py` writes them."""
+    return [
+        {
+            **one_process(),
+            "rank": rank,
+            "size": 2,
+            "pid": 100 + rank,
+            "communication": {"asked": "AUTO", "by": "TF_CONFIG", "workers": ["127.0.0.1:4001", "127.0.0.1:4002"]},
+            "trained_by": "fit",
+            "allreduce": {
+                "input": [rank + 1.0, 2 * (rank + 1.0)],
+                "expected": [3.0, 6.0],
+                "sum": [3.0, 6.0],
+                "average": [1.5, 3.0],
+                "large_elements": 1048576,
+                "large_wrong": 0,
+            },
+            "peers": [[other, "n1", 100 + other] for other in range(2)],
+            "shard": {"start": rank * 10, "stop": rank * 10 + 10, "sha256": f"shard{rank}"},
+            "weights_sha256_initial": f"before{rank}",
+            "weights_sha256_broadcast": "before0",
+            "weights_max_difference": 0.0,
+        }
+        for rank in range(2)
+    ]
+
+
+def judged(reports: list[Report], **more: Any) -> Verdict:
+    return judge_workers(reports, workers=2, nodes=1, min_accuracy=BAR, **more)
+
+
+def test_workers_that_trained_together_pass() -> None:
+    verdict = judged(workers())
+    assert verdict.passed
+    told = {check.name: check.message for check in verdict.checks}
+    assert {"communication", "allreduce", "peers", "shards", "initial-weights", "broadcast", "weights"} <= set(told)
+    assert told["communication"] == "AUTO, addresses by TF_CONFIG, trained by fit"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "name", "words"),
+    [
+        (lambda one: one["communication"].update(workers=["127.0.0.1:9"]), "communication", "seen 2"),
+        (lambda one: one["allreduce"].update(sum=[2.0, 4.0]), "allreduce", "[3, 6]"),
+        (lambda one: one.update(peers=[[1, "n1", 101]]), "peers", "gathered 1"),
+        (lambda one: one["shard"].update(start=0, stop=10), "shards", "same ones"),
+        (lambda one: one.update(weights_sha256_initial="before0"), "initial-weights", "seen 1"),
+        (lambda one: one.update(weights_sha256_broadcast="before1"), "broadcast", "seen 2"),
+        (lambda one: one.update(weights_sha256="apart", weights_max_difference=0.1), "weights", "0.1 away"),
+        (lambda one: one["restart"].update(began_sha256="new"), "restart", "half"),
+        (lambda one: one.update(accuracy=0.5), "accuracy", "0.5000"),
+    ],
+)
+def test_a_fault_of_a_worker_is_told_by_its_name(spoil: Callable[[Report], object], name: str, words: str) -> None:
+    reports = workers()
+    spoil(reports[1])
+    verdict = judged(reports)
+    assert failed(verdict) == [name]
+    assert words in verdict.failures[0].message
+    assert "Horovod" not in str(verdict.failures[0].hint)
+
+
+def test_workers_that_did_not_meet_are_told_what_to_look_at() -> None:
+    reports = [{**one_process(), "pid": 100 + number} for number in range(2)]
+    verdict = judged(reports)
+    assert failed(verdict)[0] == "ranks"
+    assert "srun" in str(verdict.failures[0].hint) and "Horovod" not in str(verdict.failures[0].hint)
+
+
+def test_a_dead_worker_is_no_proof() -> None:
+    assert failed(judged(workers()[:1]))[0] == "reports"
+
+
+def test_a_stall_is_found_in_a_report_and_the_second_try_is_told() -> None:
+    stuck, killed = workers()
+    stuck.update(stage="training", error="Stall: nothing happened", stalled={"stage": "training", "seconds": 120})
+    killed["stage"] = "training"
+    told = stall_of([killed, stuck])
+    assert told == "AUTO stalled in stage `training`: nothing happened for 120 s"
+    assert stall_of(workers()) is None
+    again = workers()
+    for report in again:
+        report["communication"]["asked"] = "RING"
+    message = {check.name: check.message for check in judged(again, stalled=told).checks}["communication"]
+    assert message == f"second try: RING, addresses by TF_CONFIG, trained by fit; {told}"

@@ -45,7 +45,8 @@ def run(args: argparse.Namespace) -> Outcome:
         raise ConfigError(
             f"site `{site.name}` does not describe the arch `{env.arch}` any more", hint=f"edit `{site.origin}`"
         )
-    smoke = smoke_test(arch, shipped.load_stack(record["stack"]), str(shipped.PACKAGE / "smoke"), record["prefix"])
+    stack = shipped.load_stack(record["stack"])
+    smoke = smoke_test(site, arch, stack, str(shipped.PACKAGE / "smoke"), record["prefix"])
     story = Path(store.layout.story(env))
     into = story / "tests" / f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}"
     into.mkdir(parents=True)

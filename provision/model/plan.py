@@ -158,6 +158,8 @@ class SmokeTest:
     """Where these are, every rank must use one."""
     devices: int = 1
     """How many of a node's devices a process trains on at once."""
+    communication: str = "AUTO"
+    """How MultiWorkerMirroredStrategy reduces, at this site."""
 
     def __post_init__(self) -> None:
         """Refuse a shape that the program does not have."""

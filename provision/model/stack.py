@@ -15,7 +15,7 @@ MODULE_NAME = re.compile(f"{NAME.pattern}/{NAME.pattern}")
 PYTHON = re.compile(r"3\.\d+")
 # The training programs in `provision/smoke/`. Horovod's, in Keras or in TensorFlow 1's graphs, are judged in `verdict.py`,
 # those of other strategies in `strategy_verdict.py`.
-PROGRAMS = ("horovod_keras", "horovod_graph", "single", "mirrored")
+PROGRAMS = ("horovod_keras", "horovod_graph", "single", "mirrored", "multiworker")
 # The ones that are one process, however many devices it uses.
 ALONE = ("single", "mirrored")
 

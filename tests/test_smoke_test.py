@@ -1,0 +1,140 @@
+"""The driver of the proof: workers that stall are started once more with RING, once, and the verdict says so."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from provision.errors import ConfigError, SmokeTestError
+from provision.model.launcher import Launcher
+from provision.model.layout import EnvironmentId, Layout
+from provision.model.plan import SmokeTest
+from provision.model.stack import Training
+from provision.smoke_test import Ranks, summary
+from provision.store import Store
+from test_strategy_verdict import workers
+
+# Stands in for mpiexec and the workers: it leaves the reports of the next try, and says how it was called.
+STAND_IN = """#!{python}
+import json, pathlib, sys
+folder = pathlib.Path({folder!r})
+with open(folder / "calls", "a") as calls:
+    calls.write(json.dumps(sys.argv[1:]) + "\\n")
+number = len((folder / "calls").read_text().splitlines())
+reports = json.loads((folder / f"try-{{number}}.json").read_text())
+out = pathlib.Path(sys.argv[sys.argv.index("--out") + 1])
+for one, report in enumerate(reports):
+    (out / f"report-n1-{{one}}.json").write_text(json.dumps(report))
+sys.exit(any(report["error"] for report in reports))
+"""
+
+Start = Callable[..., tuple[Ranks, Path]]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Start:
+    """Makes a proof whose tries leave these reports."""
+
+    def make(*tries: list[dict[str, Any]], communication: str = "AUTO", program: str = "multiworker") -> Any:
+        folder = tmp_path / "stand-in"
+        folder.mkdir()
+        for number, reports in enumerate(tries, 1):
+            (folder / f"try-{number}.json").write_text(json.dumps(reports), encoding="utf-8")
+        mpiexec = folder / "mpiexec"
+        mpiexec.write_text(STAND_IN.format(python=sys.executable, folder=str(folder)), encoding="utf-8")
+        mpiexec.chmod(0o755)
+        alone = program in ("single", "mirrored")
+        training = Training(data="digits", epochs=8, batch_size=32, learning_rate=0.001, min_accuracy=0.9)
+        smoke = SmokeTest(
+            program=f"/site/provision/smoke/{program}.py",
+            launcher=Launcher(name="mpiexec", options=()),
+            mpiexec=str(mpiexec),
+            nodes=1,
+            ranks_per_node=1 if alone else 2,
+            cpus_per_task=0,
+            timeout_s=100,
+            training=(training, Training(**{**_fields(training), "data": "mnist"})),
+            communication=communication,
+        )
+        ranks = Ranks(
+            store=Store(Layout(tmp_path / "root")),
+            env=EnvironmentId("native", "tensorflow", "2.15.1", "0123456789"),
+            smoke=smoke,
+            environ={},
+            log=tmp_path / "smoke.log",
+            listen=lambda event: None,
+            into=tmp_path / "root" / "story",
+        )
+        return ranks, folder
+
+    return make
+
+
+def _fields(training: Training) -> dict[str, Any]:
+    return {name: getattr(training, name) for name in ("epochs", "batch_size", "learning_rate", "min_accuracy")}
+
+
+def stalled() -> list[dict[str, Any]]:
+    """Reports of workers that stalled: one ended itself, the launcher ended the other."""
+    one, other = workers()
+    one.update(stage="training", error="Stall: nothing happened", stalled={"stage": "training", "seconds": 20})
+    other["stage"] = "training"
+    return [one, other]
+
+
+def ring() -> list[dict[str, Any]]:
+    """Reports of workers that trained with RING."""
+    reports = workers()
+    for report in reports:
+        report["communication"]["asked"] = "RING"
+    return reports
+
+
+def calls(folder: Path) -> list[list[str]]:
+    """How the launcher was called, each time."""
+    return [json.loads(line) for line in (folder / "calls").read_text(encoding="utf-8").splitlines()]
+
+
+def test_workers_that_train_are_started_once(start: Start) -> None:
+    ranks, folder = start(workers())
+    proof = ranks.prove()
+    (call,) = calls(folder)
+    assert call[call.index("--communication") :][:4] == ["--communication", "AUTO", "--stall", "20"]
+    assert "2 workers on 1 node trained digits to 95.0%" in summary(proof.to_dict())
+
+
+def test_workers_that_stall_are_started_once_more_with_ring_and_the_proof_says_so(start: Start) -> None:
+    ranks, folder = start(stalled(), ring())
+    proof = ranks.prove()
+    assert [call[-1] for call in calls(folder)] == ["20", "RING"]
+    told = {check.name: check.message for check in proof.verdict.checks}
+    assert told["communication"].startswith("second try: RING")
+    assert "AUTO stalled in stage `training`: nothing happened for 20 s" in told["communication"]
+    assert "2 workers (by RING, for AUTO stalled)" in summary(proof.to_dict())
+    assert len(list((ranks.into / "smoke-stalled").glob("report-*.json"))) == 2
+
+
+def test_workers_that_stall_with_ring_too_have_failed(start: Start) -> None:
+    ranks, folder = start(stalled(), stalled())
+    with pytest.raises(SmokeTestError, match="reports"):
+        ranks.prove()
+    assert len(calls(folder)) == 2
+
+
+def test_where_the_site_says_ring_there_is_no_second_try(start: Start) -> None:
+    ranks, folder = start(stalled(), communication="RING")
+    with pytest.raises(SmokeTestError):
+        ranks.prove()
+    assert len(calls(folder)) == 1
+
+
+def test_the_numerical_proof_is_refused_where_the_stack_has_no_ranks(start: Start) -> None:
+    ranks, _ = start([], program="single")
+    with pytest.raises(ConfigError, match="proved by `single`") as told:
+        ranks.prove_numbers()
+    assert told.value.exit_code == 2
