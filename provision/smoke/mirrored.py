@@ -21,6 +21,7 @@ from keras_model import (
     compile_model,
     images_per_second,
     make_epoch_callback,
+    measure,
     restart_failed,
     seed,
     train_and_restart,
@@ -130,8 +131,8 @@ def train(args, report):
     with strategy.scope():
         model = compile_model(tf, build_model(tf, classes=10), fields["learning_rate"], args.epochs * steps)
     fields["weights_sha256_initial"] = weights_sha256(np, model.get_weights())
-    before = model.evaluate(x_train[:BEFORE_IMAGES], y_train[:BEFORE_IMAGES], batch_size=256, verbose=0)[0]
-    fields["loss_before"] = float(before)
+    before, _ = measure(np, model, x_train[:BEFORE_IMAGES], y_train[:BEFORE_IMAGES])
+    fields["loss_before"] = before
     print(f"{batch} images per step, {args.batch_size} per replica  loss before training {before:.4f}", flush=True)
 
     epochs = make_epoch_callback(tf, 0, args.epochs)
@@ -152,7 +153,7 @@ def train(args, report):
     report.stage("evaluation")
     replicas["weights_sha256"] = [weights_sha256(np, weights) for weights in copies_of_weights(strategy, model)]
     fields["weights_sha256"] = weights_sha256(np, model.get_weights())
-    fields["accuracy"] = float(model.evaluate(x_test, y_test, batch_size=256, verbose=0)[1])
+    _, fields["accuracy"] = measure(np, model, x_test, y_test)
     print(f"test accuracy {fields['accuracy']:.4f}, restarted at step {fields['restart']['began_at']}", flush=True)
 
     report.stage("done")

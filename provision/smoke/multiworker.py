@@ -32,6 +32,7 @@ from keras_model import (
     compile_model,
     images_per_second,
     make_epoch_callback,
+    measure,
     restart_failed,
     seed,
     train_and_restart,
@@ -183,15 +184,6 @@ def gather(np, reduce, rank, size, mine):
     return [json.loads(bytes(row[row > 0].astype(np.uint8).tolist()).decode()) for row in reduce(table)]
 
 
-def measure(np, tf, model, images, labels):
-    """Mean loss and accuracy by this worker alone, without a word to the others."""
-    guesses = np.concatenate(
-        [model(images[at : at + 256], training=False).numpy() for at in range(0, len(images), 256)]
-    )
-    losses = -np.log(np.maximum(guesses[np.arange(len(labels)), labels], 1e-7))
-    return float(losses.mean()), float((guesses.argmax(axis=1) == labels).mean())
-
-
 def loop(tf, strategy, model, batches, steps, batch):
     """A function that trains `model` for one epoch of a data set's iterator; mean loss and accuracy over all workers."""
     losses_of = tf.keras.losses.sparse_categorical_crossentropy
@@ -274,7 +266,7 @@ def train(args, report):
     with strategy.scope():
         model = compile_model(tf, build_model(tf, classes=10), fields["learning_rate"], args.epochs * steps)
     fields["weights_sha256_broadcast"] = weights_sha256(np, model.get_weights())
-    fields["loss_before"], _ = measure(np, tf, model, x_train[:BEFORE_IMAGES], y_train[:BEFORE_IMAGES])
+    fields["loss_before"], _ = measure(np, model, x_train[:BEFORE_IMAGES], y_train[:BEFORE_IMAGES])
     if rank == 0:
         print(f"{len(x_train)} images per worker  loss before training {fields['loss_before']:.4f}", flush=True)
 
@@ -322,7 +314,7 @@ def train(args, report):
     fields["weights_sha256"] = weights_sha256(np, weights)
     chiefs = [reduce(array if rank == 0 else np.zeros_like(array)) for array in weights]
     fields["weights_max_difference"] = max(float(np.abs(a - b).max()) for a, b in zip(weights, chiefs))
-    _, fields["accuracy"] = measure(np, tf, model, x_test, y_test)
+    _, fields["accuracy"] = measure(np, model, x_test, y_test)
     if rank == 0:
         print(f"test accuracy {fields['accuracy']:.4f}, restarted at step {fields['restart']['began_at']}", flush=True)
     reduce(np.ones(1, np.float32))  # a worker that leaves early takes its server with it
