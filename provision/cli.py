@@ -50,7 +50,8 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="provision",
         allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        # Told the width, argparse does not import shutil to ask for it, which would be a third of our start-up.
+        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=_columns() - 2),
         usage="provision <verb> [options]",
         description="TensorFlow + Horovod environments for HPC sites, proved before anybody can load them.\n\nverbs:\n"
         + "\n".join(f"  {verb:<10} {purpose}" for verb, purpose in VERBS),
@@ -59,6 +60,18 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"provision {__version__}")
     return top
+
+
+def _columns() -> int:
+    """The width of the terminal, as shutil has it: by COLUMNS, else asked, else 80."""
+    try:
+        return int(os.environ["COLUMNS"]) or 80
+    except (KeyError, ValueError):
+        pass
+    try:
+        return os.get_terminal_size().columns or 80
+    except (OSError, ValueError):
+        return 80
 
 
 def verb_parser(verb: str, purpose: str) -> argparse.ArgumentParser:
