@@ -23,6 +23,7 @@ from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, Interpret
 from provision.model.module_system import ModuleSystem
 from provision.model.site import Site
 from provision.model.stack import Stack
+from provision.model.version import release
 from provision.modules import (
     cleaned,
     load_script,
@@ -253,9 +254,10 @@ def pythons(minor: str, environ: Mapping[str, str]) -> list[str]:
     return [*([on_path] if on_path else []), *map(str, reversed(kept))]
 
 
-def release(version: str) -> tuple[int, ...]:
-    """The numbers of a version, to compare."""
-    return tuple(int(part) for part in re.findall(r"\d+", version))
+def interpreter_of(minor: str, environ: Mapping[str, str]) -> Interpreter | None:
+    """A Python of this minor version, or None where there is none here."""
+    found = (interpreter_at(path, environ) for path in pythons(minor, environ))
+    return next((one for one in found if one is not None and one.minor == minor), None)
 
 
 def outlived(version: str) -> bool:

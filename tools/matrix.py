@@ -46,10 +46,10 @@ from provision.knowledge.compatibility import (  # noqa: E402
     dump_cells,
     keras_of,
     parse_cells,
-    release,
 )
 from provision.model.lock import lock_header, normalized  # noqa: E402
-from provision.probe import interpreter_at, pythons  # noqa: E402
+from provision.model.version import release  # noqa: E402
+from provision.probe import interpreter_of  # noqa: E402
 from provision.wheelhouse import download_argv  # noqa: E402
 
 PAGE = REPOSITORY / "docs" / "compatibility.md"
@@ -147,12 +147,6 @@ def patch_set(version: str) -> tuple[str, int]:
     """The hash of the patches that this TensorFlow gets, and how many they are."""
     chosen = select_patches(shipped.load_patches(HOROVOD), version)
     return hashlib.sha256("".join(patch.sha256 for patch in chosen).encode()).hexdigest()[:12], len(chosen)
-
-
-def interpreter(minor: str) -> str | None:
-    """An interpreter of this minor version, if there is one here."""
-    found = (interpreter_at(path, os.environ) for path in pythons(minor, os.environ))
-    return next((one.executable for one in found if one is not None and one.minor == minor), None)
 
 
 def tool(folder: Path, *words: str) -> tuple[dict[str, Any], int]:
@@ -303,13 +297,13 @@ def main() -> None:
     todo.sort(key=lambda row: row[0])
     for number, (_, one, minor) in enumerate(todo, 1):
         told = f"[{number}/{len(todo)}] TensorFlow {one.version}, Keras {one.keras}, Python {minor}"
-        python = interpreter(minor)
+        python = interpreter_of(minor, os.environ)
         if args.list or python is None:
             print(told if python else f"{told}: no interpreter here", flush=True)
             continue
         folder = Path(tempfile.mkdtemp(prefix="provision-matrix-"))
         try:
-            cell = measure(one, minor, python, args.ranks or [2], folder)
+            cell = measure(one, minor, python.executable, args.ranks or [2], folder)
         except subprocess.CalledProcessError as error:
             print(f"{told}: {error}\n{error.stderr}", flush=True)
             continue

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """Compile."""
     from provision import shipped
-    from provision.probe import interpreter_at, pythons
+    from provision.probe import interpreter_of
 
     folder = next(
         (place / "requirements" for place in shipped.search_path() if (place / "requirements").is_dir()), None
@@ -59,8 +59,7 @@ def run(args: argparse.Namespace) -> Outcome:
             for path in inputs
             if (not args.names or path.stem in args.names) and minor in served.get(path.stem, every)
         ]
-        found = (interpreter_at(path, os.environ) for path in pythons(minor, os.environ))
-        interpreter = next((one for one in found if one is not None), None)
+        interpreter = interpreter_of(minor, os.environ)
         if interpreter is None:
             skipped.append(f"Python {minor}: there is no `python{minor}` on PATH, and none of pyenv's")
         elif chosen:

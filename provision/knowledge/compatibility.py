@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from provision.model.version import release
+
 MEASURED = Path(__file__).with_name("compatibility.json")
 
 
@@ -53,11 +55,6 @@ class Cell:
     def key(self) -> tuple[str, str, str]:
         """What makes it this cell."""
         return (self.tensorflow, self.keras, self.python)
-
-
-def release(version: str) -> tuple[int, ...]:
-    """The numbers of a version such as `2.15.1`, to sort by."""
-    return tuple(int(part) for part in version.split("."))
 
 
 def parse_cells(text: str) -> tuple[Cell, ...]:
