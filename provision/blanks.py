@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,27 @@ def blanks(text: str, data: Mapping[str, Any]) -> tuple[Blank, ...]:
     return tuple(
         Blank(path=path, question=question, many=many) for (path, many), question in zip(found, questions, strict=True)
     )
+
+
+def keep_archs(text: str, archs: Sequence[str]) -> str:
+    """The text of a profile with these of its archs alone; what its sources say of the others goes with them.
+
+    Raises:
+        ConfigError: an arch that the profile does not have.
+    """
+    sections = re.split(r"^(?=\[)", text, flags=re.MULTILINE)
+    named = {section: match[1] for section in sections if (match := re.match(r"\[archs\.([^].]+)", section))}
+    there = tuple(dict.fromkeys(named.values()))
+    for arch in archs:
+        if arch not in there:
+            raise ConfigError(
+                f"this profile has no arch `{arch}`{nearest(arch, there)}",
+                evidence=[f"it has: {', '.join(there)}"],
+                hint=f"`--arch {there[0]}`" if there else "leave `--arch` out",
+            )
+    kept = "".join(section for section in sections if section not in named or named[section] in archs)
+    gone = "|".join(re.escape(arch) for arch in there if arch not in archs)
+    return re.sub(rf'"archs\.({gone})(\.[^"]*)?",?[ ]?', "", kept) if gone else kept
 
 
 def fill(text: str, name: str, asked: tuple[Blank, ...], answers: Mapping[str, str]) -> str:

@@ -17,7 +17,7 @@ from provision.threads import rank_threads, too_many
 WANTED = {
     "nersc-cori": ["haswell", "knl"],
     "sigma2-saga": ["normal", "accel", "a100"],
-    "generic-slurm": ["gpu"],
+    "generic-slurm": ["cpu", "gpu"],
     "alcf-theta": ["knl"],
     "nyu-greene": ["gpu", "cpu"],
     "nersc-perlmutter": ["cpu", "gpu"],
@@ -79,7 +79,7 @@ def test_the_build_of_an_arch_is_a_job_that_the_site_takes_once_it_has_an_accoun
 
 
 def test_the_generic_profile_is_refused_until_every_blank_is_filled_in() -> None:
-    with pytest.raises(ConfigError, match="leaves 15 values to be filled in") as caught:
+    with pytest.raises(ConfigError, match="leaves 24 values to be filled in") as caught:
         read_site(parsed("generic-slurm"), "sites/generic-slurm.toml", {})
     assert [line.split(":")[0] for line in caught.value.evidence] == list(FILLED)
 

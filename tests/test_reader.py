@@ -314,7 +314,7 @@ def test_a_sites_own_files_come_before_the_shipped_ones(tmp_path: Path, monkeypa
 def test_every_shipped_site_is_without_fault(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EXAMPLE_SITE", "/site")
     if name == "generic-slurm":
-        with pytest.raises(ConfigError, match="leaves 15 values to be filled in"):
+        with pytest.raises(ConfigError, match="leaves 24 values to be filled in"):
             shipped.load_site(name)
         return
     read = shipped.load_site(name)

@@ -40,7 +40,11 @@ def sets(answers: dict[str, str]) -> list[str]:
 
 def test_every_blank_has_its_question_in_the_order_of_the_text() -> None:
     assert [one.path for one in ASKED] == list(FILLED)
-    assert [one.path for one in ASKED if one.many] == ["archs.gpu.modules", "archs.gpu.gpu.capabilities"]
+    assert [one.path for one in ASKED if one.many] == [
+        "archs.cpu.modules",
+        "archs.gpu.modules",
+        "archs.gpu.gpu.capabilities",
+    ]
     assert ASKED[0].question.startswith("a folder that compute nodes see")
     assert "$LMOD_PKG/init/bash" in ASKED[1].question
 
@@ -75,7 +79,17 @@ def test_all_answers_make_a_site_that_plans(here: Path, capsys: pytest.CaptureFi
     assert f"written: {here}/sites/ours.toml" in out
     assert "next: `provision doctor --site ours`" in out
     assert shipped.load_site("ours").arch("gpu").target == "zen3"
-    assert cli.main(["plan", "--site", "ours", "--profile"]) == 0
+    assert cli.main(["plan", "--site", "ours", "--arch", "gpu", "--profile"]) == 0
+
+
+@pytest.mark.parametrize(("kept", "gone"), [("cpu", "gpu"), ("gpu", "cpu")])
+def test_an_arch_that_the_cluster_does_not_have_goes_with_its_blanks_and_sources(kept: str, gone: str) -> None:
+    mine = {path: value for path, value in SET.items() if not path.startswith(f"archs.{gone}.")}
+    assert call("new", "ours", "--arch", kept, *sets(mine)) == 0
+    text = Path("sites/ours.toml").read_text()
+    assert f"archs.{gone}" not in text.replace(f"`site new --arch {gone}`", "")
+    assert [arch.name for arch in shipped.load_site("ours").archs] == [kept]
+    assert call("new", "both", "--arch", kept, "--arch", gone) == 0
 
 
 def test_what_is_left_is_told_and_refused_by_every_verb(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -102,7 +116,7 @@ def test_what_the_machine_tells_is_taken_and_said(
         "network.proxy": "http://p:1",
         "files.scratch": "$SCRATCH",
     }
-    assert len(result["left"]) == 12
+    assert len(result["left"]) == len(FILLED) - 3
 
 
 def test_on_a_terminal_each_blank_is_asked_for(
@@ -125,6 +139,7 @@ def test_on_a_terminal_each_blank_is_asked_for(
     [
         (("new", "../x"), "cannot be the name of a site"),
         (("new", "ours", "--from", "nosuch"), "there is no site `nosuch`"),
+        (("new", "ours", "--arch", "gpus"), "this profile has no arch `gpus` (did you mean `gpu`?)"),
         (("new", "ours", "--set", "root"), "`--set root` is not KEY=VALUE"),
         (
             ("new", "ours", "--set", "archs.gpu.targt=zen3"),

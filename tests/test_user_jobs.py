@@ -411,7 +411,7 @@ def test_the_verb_prints_the_script_and_notes_what_is_not_published(
     ("words", "message"),
     [
         (("horovod", "--site", "sigma2-saga", "--arch", "acel"), "site `sigma2-saga` has no arch `acel`"),
-        (("horovod", "--site", "generic-slurm"), "leaves 15 values to be filled in"),
+        (("horovod", "--site", "generic-slurm"), "leaves 24 values to be filled in"),
         (
             ("single", "--site", "sigma2-saga", "--arch", "accel", "--script", "nosuch.py"),
             "no training script `nosuch.py`",

@@ -22,6 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help="of the site; the file is sites/NAME.toml below $PROVISION_CONFIG or here")
     parser.add_argument("--from", dest="source", default="generic-slurm", help="the profile to fill in")
     parser.add_argument(
+        "--arch", action="append", metavar="ARCH", help="leave out all other archs of the profile; again for more"
+    )
+    parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="a blank's value; again for more"
     )
 
@@ -29,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """Fill in what is known, ask for the rest on a terminal, write the file, and say what is left."""
     from provision import shipped
-    from provision.blanks import blanks, fill
+    from provision.blanks import blanks, fill, keep_archs
     from provision.files import write
     from provision.model.patterns import NAME
     from provision.model.site import read_site
@@ -38,6 +41,9 @@ def run(args: argparse.Namespace) -> Outcome:
         raise ConfigError(f"`{args.name}` cannot be the name of a site: use letters, digits and `_.+-`")
     data, source = shipped.load_profile(args.source)
     text = source.read_text(encoding="utf-8")
+    if args.arch:
+        text = keep_archs(text, args.arch)
+        data = shipped.parse(text, str(source))
     path = Path(os.environ.get("PROVISION_CONFIG") or Path.cwd()) / "sites" / f"{args.name}.toml"
     if path.exists():
         raise ConfigError(f"`{path}` is there already", hint=f"edit it, or `rm {path}`")

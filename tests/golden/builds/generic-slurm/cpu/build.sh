@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Written by `provision job build --site generic-slurm --arch cpu --profile`. Submit it with `sbatch`.
+# It builds cpu/tensorflow/2.15.1 on a node of the arch, which makes the plan: this was written from the site's profile alone.
+#SBATCH --job-name=provision-cpu-tensorflow-2.15.1
+#SBATCH --output=/site/root/jobs/provision-cpu-tensorflow-2.15.1-%j.out
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=2
+#SBATCH --time=00:30:00
+#SBATCH --exclusive
+#SBATCH --partition=normal
+#SBATCH --constraint=zen3
+#SBATCH --account=tests
+
+set -euo pipefail
+umask 022
+export PROVISION_ROOT=/site/root
+export http_proxy=http://proxy.example:3128
+export https_proxy=http://proxy.example:3128
+export HTTP_PROXY=http://proxy.example:3128
+export HTTPS_PROXY=http://proxy.example:3128
+export OMP_NUM_THREADS=32
+export NUM_INTER_THREADS=1
+export NUM_INTRA_THREADS=32
+
+exec /site/provision/bin/python -I -m provision build --site /site/sites/generic-slurm.toml --arch cpu --stack tensorflow-2.15.1 --no-wait \
+  --events /site/root/jobs/provision-cpu-tensorflow-2.15.1-"$SLURM_JOB_ID".events.jsonl

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# MirroredStrategy: one process, no GPUs of one node.
+# Written by `provision job mirrored --site generic-slurm --arch cpu --account tests`. Submit it with `sbatch FILE`.
+#SBATCH --job-name=mirrored-cpu         # its name in the queue
+#SBATCH --output=./mirrored-cpu-%j.out  # what it prints (%j: the job's id)
+#SBATCH --nodes=1                       # nodes
+#SBATCH --ntasks-per-node=1             # processes (ranks) on each node
+#SBATCH --time=00:30:00                 # time limit: after it the job is ended
+#SBATCH --exclusive                     # whole nodes
+#SBATCH --cpus-per-task=64              # CPUs of each process
+#SBATCH --partition=normal              # the queue
+#SBATCH --constraint=zen3               # the kind of node
+#SBATCH --account=tests                 # who pays
+
+set -euo pipefail
+umask 022
+
+# Where this was submitted from, the training script, and a folder of this job's own for what it writes.
+submit_folder=${SLURM_SUBMIT_DIR:-$PWD}
+job_id=${SLURM_JOB_ID:-by-hand}
+script="$submit_folder"/train.py
+runs="/scratch/$USER/runs"
+export PROVISION_OUTPUT="$runs/$job_id"
+export PROVISION_DATA="${PROVISION_DATA:-$submit_folder/data}"
+
+stop() {
+  printf 'error: %s\n' "$1" >&2
+  exit 2
+}
+[ -f "$script" ] || stop "there is no training script $script"
+mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks
+
+# The modules, by exact names and from nothing: others than those of the build are a known source of errors.
+set +u # module systems use unset variables
+if ! command -v module >/dev/null 2>&1; then
+  # shellcheck source=/dev/null
+  source /usr/share/lmod/lmod/init/bash
+fi
+module purge >/dev/null 2>&1 || true
+module use /site/root/modules/cpu/lua
+module load tensorflow/2.15.1
+module list # for the record
+set -u
+
+# What TensorFlow and its libraries read.
+export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
+export KERAS_HOME="${KERAS_HOME:-/scratch/$USER/keras}" # data sets and weights, off the home folder
+export OMP_NUM_THREADS=64
+export NUM_INTER_THREADS=2
+export NUM_INTRA_THREADS=64
+# For the script to compare with `strategy.num_replicas_in_sync`: fewer GPUs than asked for train silently.
+export PROVISION_REPLICAS=1
+
+python -u "$script"

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# MultiWorkerMirroredStrategy: 4 workers on 2 nodes, by srun.
+# Written by `provision job multiworker --site generic-slurm --arch cpu --account tests`. Submit it with `sbatch FILE`.
+# supported here: NCCL stalled on the system that this was written on.
+#SBATCH --job-name=multiworker-cpu         # its name in the queue
+#SBATCH --output=./multiworker-cpu-%j.out  # what it prints (%j: the job's id)
+#SBATCH --nodes=2                          # nodes
+#SBATCH --ntasks-per-node=2                # processes (ranks) on each node
+#SBATCH --time=00:30:00                    # time limit: after it the job is ended
+#SBATCH --exclusive                        # whole nodes
+#SBATCH --cpus-per-task=32                 # CPUs of each process
+#SBATCH --partition=normal                 # the queue
+#SBATCH --constraint=zen3                  # the kind of node
+#SBATCH --account=tests                    # who pays
+
+set -euo pipefail
+umask 022
+
+# Where this was submitted from, the training script, and a folder of this job's own for what it writes.
+submit_folder=${SLURM_SUBMIT_DIR:-$PWD}
+job_id=${SLURM_JOB_ID:-by-hand}
+script="$submit_folder"/train.py
+runs="/scratch/$USER/runs"
+export PROVISION_OUTPUT="$runs/$job_id"
+export PROVISION_DATA="${PROVISION_DATA:-$submit_folder/data}"
+
+stop() {
+  printf 'error: %s\n' "$1" >&2
+  exit 2
+}
+[ -f "$script" ] || stop "there is no training script $script"
+mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks
+
+# The modules, by exact names and from nothing: others than those of the build are a known source of errors.
+set +u # module systems use unset variables
+if ! command -v module >/dev/null 2>&1; then
+  # shellcheck source=/dev/null
+  source /usr/share/lmod/lmod/init/bash
+fi
+module purge >/dev/null 2>&1 || true
+module use /site/root/modules/cpu/lua
+module load tensorflow/2.15.1
+module list # for the record
+set -u
+
+# What TensorFlow and its libraries read.
+export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
+export KERAS_HOME="${KERAS_HOME:-/scratch/$USER/keras}" # data sets and weights, off the home folder
+export OMP_NUM_THREADS=32
+export NUM_INTER_THREADS=1
+export NUM_INTRA_THREADS=32
+# How gradients are reduced: tf.distribute.experimental.CommunicationImplementation. If workers stall with NCCL, try RING.
+export PROVISION_COMMUNICATION=RING
+# Workers speak gRPC to each other, which a proxy would swallow. From here on there is no network but the cluster's.
+unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY grpc_proxy
+
+# srun and no other: SlurmClusterResolver reads the variables of its step. Keras divides a batch among the workers.
+srun --nodes=2 --ntasks=4 --ntasks-per-node=2 --kill-on-bad-exit=1 --cpus-per-task=32 \
+  python -u "$script"
