@@ -32,7 +32,7 @@ from provision.schedulers import TITLES, dialect
 from provision.schedulers.status import JobStatus, ending
 from provision.shipped import search_path, shipped_root
 from provision.store import Store
-from provision.threads import job_environ
+from provision.threads import proof_environ
 
 # How to reach the package index: a mirror, a proxy, whom to trust.
 CARRIED = (
@@ -125,7 +125,7 @@ def _script(
         directives=spoken.directives(build_batch(site, arch, name, spoken.output_path(jobs, name), account)),
         umask=site.files.umask,
         cwd=config_here(),
-        environ=(*_carried(site), *_reach(site), *job_environ(arch, arch.smoke.ranks_per_node)),
+        environ=(*_carried(site), *_reach(site), *proof_environ(site, arch)),
         job_id=spoken.JOB_ID,
         submit_folder=None if spoken.STARTS_IN_SUBMIT_FOLDER else spoken.SUBMIT_FOLDER,
         temporary=site.files.temporary,

@@ -12,7 +12,7 @@ from provision.model.facts import GpuFacts
 from provision.model.site import Site
 from provision.model.stack import Stack
 from provision.modules import reset_lines, unload_lines
-from provision.threads import job_environ, module_environ
+from provision.threads import module_environ, proof_environ
 
 # What a site that builds nothing of ours has nothing of.
 OF_A_BUILD = ("environment", "compiler", "mpi", "horovod", "fetch", "compile", "install", "prove", "job")
@@ -33,7 +33,7 @@ def outline(site: Site, arch: Arch, stack: Stack, directives: tuple[str, ...]) -
         "compile": (_compile(site, arch),),
         "install": (_install(site),),
         "prove": (_prove(site, arch),),
-        "threads": _threads(arch),
+        "threads": _threads(site, arch),
         "module sets": tuple(
             f"{name}={value}" for name, value in (*stack.environ, *module_environ(arch), *arch.environ)
         ),
@@ -135,6 +135,6 @@ def _prove(site: Site, arch: Arch) -> str:
     return shlex.join(argv).replace("'…'", "…")
 
 
-def _threads(arch: Arch) -> tuple[str, ...]:
-    set_by_job = tuple(f"{name}={value}" for name, value in job_environ(arch, arch.smoke.ranks_per_node))
+def _threads(site: Site, arch: Arch) -> tuple[str, ...]:
+    set_by_job = tuple(f"{name}={value}" for name, value in proof_environ(site, arch))
     return (f"OpenMP's are set by the {arch.threads.owner}", *set_by_job) if set_by_job else ()

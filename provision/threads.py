@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from provision.model.arch import Arch
 from provision.model.node import Node
+from provision.model.site import Site
 
 INTER, INTRA, OMP = "NUM_INTER_THREADS", "NUM_INTRA_THREADS", "OMP_NUM_THREADS"
 
@@ -22,6 +23,21 @@ class RankThreads:
     omp: int
     inter: int
     intra: int
+
+
+def parts_of_node(site: Site, arch: Arch, ranks_per_node: int, cpus_per_rank: int) -> float:
+    """Into how many parts like a rank's a node divides: by its ranks, or more where each asks for fewer CPUs than that.
+
+    `cpus_per_rank` are counted as the site's scheduler does; 0 where nothing is asked for.
+    """
+    whole = cpus_of_node(site, arch)
+    return max(ranks_per_node, whole / cpus_per_rank) if whole and cpus_per_rank else ranks_per_node
+
+
+def cpus_of_node(site: Site, arch: Arch) -> int:
+    """The CPUs of a whole node as the site's scheduler counts them; 0 where the site's file does not describe it."""
+    node = arch.node
+    return 0 if node is None else node.threads if site.scheduler.cpu == "thread" else node.cores
 
 
 def rank_threads(arch: Arch, parts: float) -> RankThreads | None:
@@ -63,6 +79,11 @@ def job_environ(arch: Arch, parts: float) -> tuple[tuple[str, str], ...]:
     if arch.threads.owner == "module":
         return pools
     return ((OMP, str(threads.omp)), *arch.threads.environ, *pools)
+
+
+def proof_environ(site: Site, arch: Arch) -> tuple[tuple[str, str], ...]:
+    """What a build's job sets for the ranks of its proof: what a user's job of that shape would."""
+    return job_environ(arch, parts_of_node(site, arch, arch.smoke.ranks_per_node, arch.job.cpus_per_task))
 
 
 def module_environ(arch: Arch) -> tuple[tuple[str, str], ...]:

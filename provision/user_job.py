@@ -18,6 +18,7 @@ from provision.model.patterns import MODULE, SHELL_PATH, TIME
 from provision.model.site import Site
 from provision.model.strategy import STRATEGIES, StrategyName
 from provision.schedulers import dialect
+from provision.threads import cpus_of_node, parts_of_node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,24 +106,18 @@ def shape_of(job: UserJob) -> Shape:
     else:
         ranks = job.ranks_per_node or (arch.node.sockets if arch.node else arch.smoke.ranks_per_node)
     cpus = job.cpus or _cpus(job, ranks, gpus)
-    whole = _cpus_of_node(job)
     return Shape(
         nodes=nodes,
         ranks_per_node=ranks,
         cpus_per_rank=cpus,
         gpus_per_node=gpus,
-        parts=max(ranks, whole / cpus) if whole and cpus else ranks,
+        parts=parts_of_node(job.site, job.arch, ranks, cpus),
     )
-
-
-def _cpus_of_node(job: UserJob) -> int:
-    node = job.arch.node
-    return 0 if node is None else node.threads if job.site.scheduler.cpu == "thread" else node.cores
 
 
 def _cpus(job: UserJob, ranks: int, gpus: int) -> int:
     """CPUs of a rank: those that belong to its GPUs, or its share of the node."""
-    per_gpu, whole = job.arch.job.cpus_per_task, _cpus_of_node(job)
+    per_gpu, whole = job.arch.job.cpus_per_task, cpus_of_node(job.site, job.arch)
     if job.arch.gpu is not None:
         per_gpu = per_gpu or whole // job.arch.gpu.per_node
         return per_gpu * max(1, gpus // ranks)

@@ -116,7 +116,11 @@ def _notes(job: UserJob) -> tuple[str, ...]:
 
 
 def _modules(job: UserJob, runtime: Runtime) -> tuple[str, ...]:
-    """The lines that load modules: from nothing as the site has it, then exactly those of the build."""
+    """The lines that load modules: from nothing as the site has it, then exactly those of the build.
+
+    A container has its own compiler, CUDA and Python, and the paths of the site's would lead it astray: what an arch names
+    for builds is loaded for it only where the launcher comes from there. A site without builds names what its containers need.
+    """
     site, arch = job.site, job.arch
     if site.modules.name == "none":
         return ()
@@ -126,7 +130,8 @@ def _modules(job: UserJob, runtime: Runtime) -> tuple[str, ...]:
     if runtime == "venv":
         lines += [f"module use {shlex.quote(job.modulepath)}", f"module load {shlex.quote(job.module)}"]
     else:
-        names = arch.provided if runtime == "modules" else arch.modules
+        outside = arch.modules if "venv" not in site.runtimes or arch.launcher.name in ("mpirun", "mpiexec") else ()
+        names = arch.provided if runtime == "modules" else outside
         lines += [f"module load {shlex.quote(name)}" for name in names]
     return tuple(lines)
 

@@ -105,9 +105,9 @@ def test_no_verb_builds_at_a_site_of_containers(
     verb: tuple[str, ...], elsewhere: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (elsewhere / "init").write_text("module() { :; }\n")
-    text = (SITES / "nyu-greene.toml").read_text(encoding="utf-8")
-    (elsewhere / "greene.toml").write_text(text.replace("/share/apps/lmod/lmod/init/bash", str(elsewhere / "init")))
-    assert call(*verb, "--site", str(elsewhere / "greene.toml"), "--arch", "gpu") == EXIT_USAGE
+    text = (SITES / "nyu-torch.toml").read_text(encoding="utf-8")
+    (elsewhere / "torch.toml").write_text(text.replace("/share/apps/lmod/lmod/init/bash", str(elsewhere / "init")))
+    assert call(*verb, "--site", str(elsewhere / "torch.toml"), "--arch", "h200") == EXIT_USAGE
     assert "runs TensorFlow by container; provision builds virtual environments" in capsys.readouterr().err
 
 
@@ -127,9 +127,9 @@ def test_the_place_of_each_phase_follows_from_the_profile() -> None:
     assert "HOROVOD_BUILD_CUDA_CC_LIST=80" in polaris["horovod"]
     assert "HOROVOD_CUDA_HOME=${CUDA_HOME}" in polaris["horovod"]
     assert not [line for line in theta["horovod"] if "GPU" in line or "NCCL" in line]
-    greene = told("nyu-greene", "gpu")
-    assert "horovod" not in greene
-    assert greene["build"][0].startswith("none: TensorFlow runs by container there")
+    torch = told("nyu-torch", "h200")
+    assert "horovod" not in torch
+    assert torch["build"][0].startswith("none: TensorFlow runs by container there")
     assert "read-only" in told("nersc-perlmutter", "gpu")["install"][0]
     assert told("sigma2-saga", "a100")["modules"][:2] == ("module reset", "module --force unload StdEnv")
 

@@ -323,7 +323,7 @@ def test_the_use_of_gpus_is_watched_beside_the_output(golden: Golden) -> None:
             "`--cpus 6`",
         ),
         (("sigma2-saga", "normal", "single", {"runtime": "modules"}), "arch `normal` names no modules", "venv"),
-        (("nyu-greene", "gpu", "single", {"runtime": "venv"}), "does not run TensorFlow by `venv`", "container"),
+        (("nyu-torch", "h200", "single", {"runtime": "venv"}), "does not run TensorFlow by `venv`", "container"),
         (("sigma2-saga", "accel", "single", {"image": "x.sif"}), "`--image` is for", "`--runtime container`"),
         (
             ("nyu-greene", "gpu", "single", {"image": "docker://tensorflow/tensorflow:latest"}),

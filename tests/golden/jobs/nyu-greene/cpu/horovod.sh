@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Horovod: 2 ranks on 1 node, by srun.
+# Horovod: 4 ranks on 2 nodes, by srun.
 # Written by `provision job horovod --site nyu-greene --arch cpu --account tests`. Submit it with `sbatch FILE`.
 #SBATCH --job-name=horovod-cpu         # its name in the queue
 #SBATCH --output=./horovod-cpu-%j.out  # what it prints (%j: the job's id)
-#SBATCH --nodes=1                      # nodes
+#SBATCH --nodes=2                      # nodes
 #SBATCH --ntasks-per-node=2            # processes (ranks) on each node
 #SBATCH --time=00:20:00                # time limit: after it the job is ended
 #SBATCH --cpus-per-task=16             # CPUs of each process
@@ -54,6 +54,6 @@ export NUM_INTER_THREADS=1
 export NUM_INTRA_THREADS=16
 
 # Ranks ask Horovod who they are (hvd.rank(), hvd.local_rank()), no variable of the scheduler's.
-srun --nodes=1 --ntasks=2 --ntasks-per-node=2 --kill-on-bad-exit=1 --cpus-per-task=16 \
+srun --nodes=2 --ntasks=4 --ntasks-per-node=2 --kill-on-bad-exit=1 --cpus-per-task=16 \
   singularity exec --overlay "$overlay:ro" --bind "$bind" "$image" /bin/bash -c \
   'source /ext3/env.sh && exec "$@"' bash python -u "$script"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# MultiWorkerMirroredStrategy: 2 workers on 1 node, by srun.
+# MultiWorkerMirroredStrategy: 4 workers on 2 nodes, by srun.
 # Written by `provision job multiworker --site nyu-greene --arch cpu --account tests`. Submit it with `sbatch FILE`.
 #SBATCH --job-name=multiworker-cpu         # its name in the queue
 #SBATCH --output=./multiworker-cpu-%j.out  # what it prints (%j: the job's id)
-#SBATCH --nodes=1                          # nodes
+#SBATCH --nodes=2                          # nodes
 #SBATCH --ntasks-per-node=2                # processes (ranks) on each node
 #SBATCH --time=00:20:00                    # time limit: after it the job is ended
 #SBATCH --cpus-per-task=16                 # CPUs of each process
@@ -58,6 +58,6 @@ export PROVISION_COMMUNICATION=AUTO
 unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY grpc_proxy
 
 # srun and no other: SlurmClusterResolver reads the variables of its step. Keras divides a batch among the workers.
-srun --nodes=1 --ntasks=2 --ntasks-per-node=2 --kill-on-bad-exit=1 --cpus-per-task=16 \
+srun --nodes=2 --ntasks=4 --ntasks-per-node=2 --kill-on-bad-exit=1 --cpus-per-task=16 \
   singularity exec --overlay "$overlay:ro" --bind "$bind" "$image" /bin/bash -c \
   'source /ext3/env.sh && exec "$@"' bash python -u "$script"

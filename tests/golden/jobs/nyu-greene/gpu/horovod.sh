@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Horovod: 4 ranks on 1 node, one for each GPU, by srun.
+# Horovod: 8 ranks on 2 nodes, one for each GPU, by srun.
 # Written by `provision job horovod --site nyu-greene --arch gpu --account tests`. Submit it with `sbatch FILE`.
 #SBATCH --job-name=horovod-gpu         # its name in the queue
 #SBATCH --output=./horovod-gpu-%j.out  # what it prints (%j: the job's id)
-#SBATCH --nodes=1                      # nodes
+#SBATCH --nodes=2                      # nodes
 #SBATCH --ntasks-per-node=4            # processes (ranks) on each node
 #SBATCH --time=00:20:00                # time limit: after it the job is ended
 #SBATCH --cpus-per-task=8              # CPUs of each process
@@ -55,6 +55,6 @@ export NUM_INTER_THREADS=1
 export NUM_INTRA_THREADS=8
 
 # Ranks ask Horovod who they are (hvd.rank(), hvd.local_rank()), no variable of the scheduler's.
-srun --nodes=1 --ntasks=4 --ntasks-per-node=4 --kill-on-bad-exit=1 --cpus-per-task=8 \
+srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --kill-on-bad-exit=1 --cpus-per-task=8 \
   singularity exec --nv --overlay "$overlay:ro" --bind "$bind" "$image" /bin/bash -c \
   'source /ext3/env.sh && exec "$@"' bash python -u "$script"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# MultiWorkerMirroredStrategy: 4 workers on 1 node, by srun.
+# MultiWorkerMirroredStrategy: 8 workers on 2 nodes, by srun.
 # Written by `provision job multiworker --site nyu-greene --arch gpu --account tests`. Submit it with `sbatch FILE`.
 #SBATCH --job-name=multiworker-gpu         # its name in the queue
 #SBATCH --output=./multiworker-gpu-%j.out  # what it prints (%j: the job's id)
-#SBATCH --nodes=1                          # nodes
+#SBATCH --nodes=2                          # nodes
 #SBATCH --ntasks-per-node=4                # processes (ranks) on each node
 #SBATCH --time=00:20:00                    # time limit: after it the job is ended
 #SBATCH --cpus-per-task=8                  # CPUs of each process
@@ -59,6 +59,6 @@ export PROVISION_COMMUNICATION=AUTO
 unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY grpc_proxy
 
 # srun and no other: SlurmClusterResolver reads the variables of its step. Keras divides a batch among the workers.
-srun --nodes=1 --ntasks=4 --ntasks-per-node=4 --kill-on-bad-exit=1 --cpus-per-task=8 \
+srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --kill-on-bad-exit=1 --cpus-per-task=8 \
   singularity exec --nv --overlay "$overlay:ro" --bind "$bind" "$image" /bin/bash -c \
   'source /ext3/env.sh && exec "$@"' bash python -u "$script"

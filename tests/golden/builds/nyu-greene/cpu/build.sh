@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Written by `provision job build --site nyu-greene --arch cpu --profile`. Submit it with `sbatch`.
+# It builds cpu/tensorflow/2.15.1 on a node of the arch, which makes the plan: this was written from the site's profile alone.
+#SBATCH --job-name=provision-cpu-tensorflow-2.15.1
+#SBATCH --output=/site/root/jobs/provision-cpu-tensorflow-2.15.1-%j.out
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=2
+#SBATCH --time=00:20:00
+#SBATCH --cpus-per-task=16
+#SBATCH --account=tests
+#SBATCH --mem=128G
+
+set -euo pipefail
+umask 022
+export PROVISION_ROOT=/site/root
+export OMP_NUM_THREADS=16
+export NUM_INTER_THREADS=1
+export NUM_INTRA_THREADS=16
+
+exec /site/provision/bin/python -I -m provision build --site /site/sites/nyu-greene.toml --arch cpu --stack tensorflow-2.15.1 --no-wait \
+  --events /site/root/jobs/provision-cpu-tensorflow-2.15.1-"$SLURM_JOB_ID".events.jsonl

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Written by `provision job build --site nyu-greene --arch gpu --profile`. Submit it with `sbatch`.
+# It builds gpu/tensorflow/2.15.1 on a node of the arch, which makes the plan: this was written from the site's profile alone.
+#SBATCH --job-name=provision-gpu-tensorflow-2.15.1
+#SBATCH --output=/site/root/jobs/provision-gpu-tensorflow-2.15.1-%j.out
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=2
+#SBATCH --time=00:20:00
+#SBATCH --cpus-per-task=8
+#SBATCH --account=tests
+#SBATCH --gres=gpu:2
+#SBATCH --mem=64G
+
+set -euo pipefail
+umask 022
+export PROVISION_ROOT=/site/root
+export OMP_NUM_THREADS=8
+export NUM_INTER_THREADS=1
+export NUM_INTRA_THREADS=8
+
+exec /site/provision/bin/python -I -m provision build --site /site/sites/nyu-greene.toml --arch gpu --stack tensorflow-2.15.1 --no-wait \
+  --events /site/root/jobs/provision-gpu-tensorflow-2.15.1-"$SLURM_JOB_ID".events.jsonl
