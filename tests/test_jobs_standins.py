@@ -15,11 +15,13 @@ import pytest
 from golden_files import stack
 from parts.profiles import profile
 from parts.standins import stand_ins
+from provision import cli
 from provision.errors import JobError
 from provision.job import BuildJob, follow, profile_job, submit
 from provision.model.layout import Layout
 from provision.model.strategy import StrategyName
 from provision.render_job import render_user_job
+from provision.schedulers import pbs
 from provision.store import Store
 from provision.user_job import UserJob
 
@@ -190,3 +192,30 @@ def test_a_job_that_is_not_taken_is_told_in_the_schedulers_words(
     with pytest.raises(JobError, match="did not take the job") as caught:
         submit(dataclasses.replace(job, text=text), store)
     assert "filesystems" in caught.value.evidence[0]
+
+
+# The doctor
+
+
+def doctor(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+    """What the doctor says of the scheduler of a site."""
+    place = Place(folder, "pbs" if name == "alcf-polaris" else "cobalt")
+    monkeypatch.setenv("PATH", place.environ["PATH"])
+    cli.main(["doctor", "--site", name])
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("alcf-polaris", "PBS answers; queues: debug, prod"), ("alcf-theta", "Cobalt answers\n")]
+)
+def test_the_doctor_asks_the_scheduler_that_the_site_has(
+    name: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said in doctor(tmp_path, name, monkeypatch, capsys)
+
+
+def test_the_doctor_finds_a_queue_that_pbs_does_not_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(pbs, "parse_queues", lambda text: ("prod", "preemptable"))
+    assert "asks for queue `debug`, which PBS does not have" in doctor(tmp_path, "alcf-polaris", monkeypatch, capsys)

@@ -67,47 +67,45 @@ def _of(group: str, problem: Problem, state: State = "bad") -> Finding:
 
 
 def _scheduler(site: Site) -> list[Finding]:
-    """Whether the scheduler answers, and has the partitions that the archs name."""
+    """Whether the scheduler answers, and has the queues that the archs name."""
     import os
 
     from provision.errors import CommandError
     from provision.run import capture
-    from provision.schedulers import TITLES, slurm
+    from provision.schedulers import TITLES, dialect
 
     if site.scheduler.name == "none":
         return [Finding(group="scheduler", state="good", message="none: builds run here")]
-    if site.scheduler.name != "slurm":
-        title = TITLES[site.scheduler.name]
-        return [Finding(group="scheduler", state="note", message=f"{title}: the doctor looks at Slurm only, as yet")]
+    title, spoken = TITLES[site.scheduler.name], dialect(site.scheduler.name)
+    argv = spoken.queues_argv()
     try:
-        done = capture(slurm.partitions_argv(), os.environ, timeout_s=30)
+        done = capture(argv, os.environ, timeout_s=30)
     except CommandError as error:
-        return [
-            Finding(
-                group="scheduler",
-                state="bad",
-                message=error.message,
-                evidence=error.evidence,
-                hint="log in where Slurm is",
-            )
-        ]
+        hint = f"log in where {title} is"
+        return [Finding(group="scheduler", state="bad", message=error.message, evidence=error.evidence, hint=hint)]
     if done.returncode:
-        said = tuple(done.stderr.splitlines()[:4])
-        return [Finding(group="scheduler", state="bad", message="Slurm does not answer", evidence=said, hint="`sinfo`")]
-    there = slurm.parse_partitions(done.stdout)
-    findings = [Finding(group="scheduler", state="good", message=f"Slurm answers; partitions: {', '.join(there)}")]
+        said, hint = tuple(done.stderr.splitlines()[:4]), f"`{' '.join(argv)}`"
+        return [Finding(group="scheduler", state="bad", message=f"{title} does not answer", evidence=said, hint=hint)]
+    there = spoken.parse_queues(done.stdout)
+    kind = "partition" if site.scheduler.name == "slurm" else "queue"
+    findings = [
+        Finding(
+            group="scheduler",
+            state="good",
+            message=f"{title} answers" + (f"; {kind}s: {', '.join(there)}" if there else ""),
+        )
+    ]
     for arch in site.archs:
-        if arch.job.partition and arch.job.partition not in there:
+        if there and arch.job.partition and arch.job.partition not in there:
             findings.append(
                 Finding(
                     group="scheduler",
                     state="bad",
-                    message=f"arch `{arch.name}` asks for partition `{arch.job.partition}`, which Slurm does not have",
+                    message=f"arch `{arch.name}` asks for {kind} `{arch.job.partition}`, which {title} does not have",
                     hint=f"set `archs.{arch.name}.job.partition` in `{site.origin}` to one of {', '.join(there)}",
                 )
             )
-    findings += _launchers(site)
-    return findings
+    return findings + (_launchers(site) if site.scheduler.name == "slurm" else [])
 
 
 def _launchers(site: Site) -> list[Finding]:

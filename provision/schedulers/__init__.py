@@ -63,6 +63,12 @@ class Dialect(Protocol):
     def parse_queued(self, text: str, name: str) -> tuple[str, ...]:
         """Their ids."""
 
+    def queues_argv(self) -> tuple[str, ...]:
+        """The command that lists the queues, and fails where the scheduler does not answer."""
+
+    def parse_queues(self, text: str) -> tuple[str, ...]:
+        """Their names; none where the command does not tell them."""
+
     def waiting(self, status: JobStatus) -> str:
         """Why a job has not started, in words."""
 

@@ -121,6 +121,16 @@ def parse_queued(text: str, name: str) -> tuple[str, ...]:
     return tuple(row[0] for row in rows if len(row) == 2 and row[0].isdigit() and row[1] == name)
 
 
+def queues_argv() -> tuple[str, ...]:
+    """The command that shows the queues."""
+    return ("qstat", "-Q")
+
+
+def parse_queues(text: str) -> tuple[str, ...]:
+    """Nothing: how Cobalt's table of queues looks is written nowhere that we could find."""
+    return ()
+
+
 def waiting(status: JobStatus) -> str:
     """Why a job has not started, in words."""
     return REASONS.get(status.reason, "")

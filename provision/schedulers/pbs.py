@@ -142,6 +142,16 @@ def parse_queued(text: str, name: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
+def queues_argv() -> tuple[str, ...]:
+    """The command that lists the queues, each with a line `Queue: NAME` (qstat(1B))."""
+    return ("qstat", "-Q", "-f")
+
+
+def parse_queues(text: str) -> tuple[str, ...]:
+    """The names of the queues."""
+    return tuple(re.findall(r"^Queue: (\S+)$", text, re.MULTILINE))
+
+
 def waiting(status: JobStatus) -> str:
     """Why a job has not started: PBS says it in words."""
     return "" if status.reason == "None" else status.reason

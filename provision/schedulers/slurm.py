@@ -168,12 +168,12 @@ def parse_queued(text: str, name: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-def partitions_argv() -> tuple[str, ...]:
+def queues_argv() -> tuple[str, ...]:
     """The command that lists the partitions."""
     return ("sinfo", "--noheader", "--format=%R")
 
 
-def parse_partitions(text: str) -> tuple[str, ...]:
+def parse_queues(text: str) -> tuple[str, ...]:
     """The names of the partitions."""
     return tuple(dict.fromkeys(line.strip() for line in text.splitlines() if line.strip()))
 

@@ -52,11 +52,19 @@ end(done.returncode)
 """
 
 PBS_QSTAT = """
+if sys.argv[1:] == ["-Q", "-f"]:
+    for name in ("debug", "prod"):
+        print(f"Queue: {name}\\n    queue_type = Execution\\n    enabled = True\\n")
+    sys.exit()
 job = sys.argv[-1]
 if job != "123.server":
     sys.exit("qstat: Unknown Job Id " + job)
 code = open(os.path.join(ROOT, "code")).read()
 print(f"Job Id: {job}\\n    job_state = F\\n    resources_used.walltime = 00:00:01\\n    Exit_status = {code}")
+"""
+
+COBALT_QSTAT = """
+print("Name  Users  MinTime  MaxTime  State\\n====\\ndebug-cache-quad  None  None  01:00:00  running")
 """
 
 COBALT_QSUB = """
@@ -105,7 +113,7 @@ PALS = LAUNCHER.format(
 )
 PROGRAMS = {
     "pbs": {"qsub": PBS_QSUB, "qstat": PBS_QSTAT, "mpiexec": PALS},
-    "cobalt": {"qsub": COBALT_QSUB, "aprun": APRUN},
+    "cobalt": {"qsub": COBALT_QSUB, "qstat": COBALT_QSTAT, "aprun": APRUN},
 }
 
 
