@@ -94,7 +94,8 @@ def test_the_proof_of_one_process_is_one_task_on_one_node_whatever_the_arch_has_
     assert (proof.strategy, proof.nodes, proof.ranks_per_node, proof.processes) == (program, 1, 1, 1)
     assert proof.devices == (arch.smoke.ranks_per_node if program == "mirrored" else 1)
     assert proof.cpus_per_task == 4 * proof.devices
-    assert held(plan)["proof"] == "1 nodes, 1 ranks each, srun --mpi=pmi2"
+    devices = ", 3 devices each" if program == "mirrored" else ""
+    assert held(plan)["proof"] == f"{program}: 1 nodes, 1 ranks each{devices}, srun --mpi=pmi2"
     for shape in ({"ranks_per_node": 2}, {"nodes": 2}):
         with pytest.raises(ConfigError, match=f"`{program}` is one process on one node") as told:
             dataclasses.replace(proof, **shape)

@@ -262,7 +262,10 @@ def _without_gpu(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def held(plan: Plan) -> dict[str, str]:
     """What a plan from elsewhere is held against, as text: what decides the environment, where it goes, how it is proved."""
     smoke = next((one for step in plan.steps for one in step.operations if isinstance(one, SmokeTest)), None)
-    shape = f"{smoke.nodes} nodes, {smoke.ranks_per_node} ranks each, {smoke.launcher.name}" if smoke else ""
+    shape = ""
+    if smoke:
+        program, each = PurePosixPath(smoke.program).stem, f", {smoke.devices} devices each" * (smoke.devices > 1)
+        shape = f"{program}: {smoke.nodes} nodes, {smoke.ranks_per_node} ranks each{each}, {smoke.launcher.name}"
     return {
         **plan.identity,
         "prefix": plan.prefix,

@@ -40,7 +40,7 @@ exec /site/provision/bin/python -I -m provision build --site /site/sites/cluster
   "module": "tensorflow/2.15.1",
   "module environment": "PYTHONNOUSERSITE=1 OMP_NUM_THREADS=32",
   "prefix": "/site/root/envs/haswell/tensorflow/2.15.1-db15519c04",
-  "proof": "2 nodes, 1 ranks each, srun --mpi=pmi2"
+  "proof": "horovod_keras: 2 nodes, 1 ranks each, srun --mpi=pmi2"
  }
 }
 PROVISION_PLAN
