@@ -19,6 +19,7 @@ from provision.events import Event, Listener
 from provision.files import read_json, told, write
 from provision.inspection import judge_inspection
 from provision.knowledge.failures import explain, telling
+from provision.launchers import node_argv
 from provision.model.layout import KINDS, modulefile_path
 from provision.model.plan import (
     Command,
@@ -140,20 +141,29 @@ class Executor:
                 self._publish()
 
     def _command(self, command: Command) -> Result:
-        environ = {**self.environ, **dict(command.environ)}
-        environ["PATH"] = os.pathsep.join((*command.path, self.environ.get("PATH", "")))
-        assert self.step is not None
-        name = self.step.name
-        result = stream(
-            command.argv,
-            environ=environ,
-            log=self.log,
-            keep_open=(self.lock,),
-            on_line=lambda line: self.listen(Event(kind="progress", step=name, text=line)),
-        )
+        result = self._run(command)
         if result.code:
             raise self._command_error(result)
         return result
+
+    def _run(self, command: Command, *, quiet: bool = False) -> Result:
+        environ = {**self.environ, **dict(command.environ)}
+        environ["PATH"] = os.pathsep.join((*command.path, self.environ.get("PATH", "")))
+        argv = command.argv if command.launcher is None else node_argv(command.launcher, command.argv, environ)
+        assert self.step is not None
+        name = self.step.name
+
+        def progress(line: str) -> None:
+            self.listen(Event(kind="progress", step=name, text=line))
+
+        return stream(
+            argv,
+            environ=environ,
+            log=self.log,
+            keep_open=(self.lock,),
+            on_line=None if quiet else progress,
+            shown=argv[:1] + command.argv if command.launcher else None,
+        )
 
     def _command_error(self, result: Result) -> CommandError:
         known = explain(result.tail)
@@ -193,7 +203,7 @@ class Executor:
 
     def _command_or_report(self, command: Command) -> Result:
         """Run the inspection: it ends with an error when an import fails, and its report then says which and why."""
-        return stream(command.argv, environ=self.environ, log=self.log, keep_open=(self.lock,))
+        return self._run(command, quiet=True)
 
     def _write_candidate(self) -> None:
         env, module = self.plan.environment, self.plan.modulefile

@@ -6,6 +6,7 @@ Polaris; mpirun(1) of Open MPI 4; mpiexec of MPICH (Hydra).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from provision.errors import ConfigError
@@ -21,6 +22,9 @@ RANK_VARIABLES: dict[LauncherName, tuple[str, str | None] | None] = {
     "none": None,
 }
 
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+PRIVATE = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|_KEY$", re.IGNORECASE)
 
 # What ranks need of their caller's environment, where the launcher does not hand it on by itself.
 NEEDED = ("PATH", "LD_LIBRARY_PATH", "HOME", "USER", "TMPDIR", "VIRTUAL_ENV", "PROVISION_ENVIRONMENT", "LOADEDMODULES")
@@ -102,9 +106,18 @@ def launch_argv(
             return tuple(program)
 
 
-def node_argv(launcher: Launcher, program: Sequence[str], environ: Sequence[str] = ()) -> tuple[str, ...]:
-    """The command that runs `program` once, with a whole node, from where a job's script runs."""
-    return launch_argv(launcher, program, nodes=1, ranks_per_node=1, environ=environ)
+def node_argv(launcher: Launcher, program: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The command that runs `program` once, with a whole node, from where a job's script runs.
+
+    It gets the whole environment: what a compiler's wrapper needs of its modules nobody lists. Exported functions of bash
+    are left out, whose names no launcher takes, and what looks like a password: all may read a command line.
+    """
+    words = tuple(
+        f"{name}={value}"
+        for name, value in sorted(environ.items())
+        if NAME.fullmatch(name) and not PRIVATE.search(name)
+    )
+    return launch_argv(launcher, program, nodes=1, ranks_per_node=1, environ=words)
 
 
 def option_words(launcher: Launcher) -> tuple[str, ...]:

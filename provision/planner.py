@@ -152,7 +152,6 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         abi_key=horovod_abi.key(abi),
         abi=abi,
         launcher=arch.launcher if site.scheduler.script_on == "service-node" else None,
-        node_environ=facts.environ,
         gpu=gpu,
     )
     modulefile = Modulefile(

@@ -63,8 +63,11 @@ def stream(
     on_line: Callable[[str], None] | None = None,
     timeout_s: float | None = None,
     keep_open: Sequence[int] = (),
+    shown: Sequence[str] | None = None,
 ) -> Result:
     """Run a program to its end, its output appended to `log` line by line.
+
+    `shown` goes into the log in place of `argv`, where that holds a whole environment.
 
     `keep_open` are file descriptors that it inherits: whoever holds the build's lock hands it on, so that the lock is
     free only when the last process that may still write to the prefix is gone, also after `kill -9`.
@@ -72,7 +75,7 @@ def stream(
     tail: deque[str] = deque(maxlen=TAIL)
     timed_out = False
     with log.open("a", encoding="utf-8", errors="replace", buffering=1) as file:
-        file.write(f"$ {' '.join(argv)}\n")
+        file.write(f"$ {' '.join(shown or argv)}\n")
         process: subprocess.Popen[bytes] | None = None
         try:
             with interrupts_deferred():

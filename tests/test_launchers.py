@@ -66,7 +66,8 @@ def test_without_a_launcher_there_is_one_process() -> None:
 
 def test_a_step_of_a_build_gets_one_process_with_a_whole_node() -> None:
     aprun = Launcher(name="aprun", options=("-b",))
-    assert " ".join(node_argv(aprun, ("make",), ("A=1",))) == "aprun -n 1 -N 1 -cc none -e A=1 -b make"
+    argv = node_argv(aprun, ("make",), {"A": "1", "BASH_FUNC_x%%": "() { :; }", "MY_TOKEN": "x", "AWS_ACCESS_KEY": "x"})
+    assert " ".join(argv) == "aprun -n 1 -N 1 -cc none -e A=1 -b make"
 
 
 def test_every_launcher_that_a_site_may_name_is_known_with_its_variables() -> None:

@@ -6,13 +6,12 @@ Steps have a strict order: Horovod is compiled against the framework that is rea
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from provision.backends.installer import Installer
 from provision.horovod.flags import CMAKE_WRAPPER, nccl_for_the_linker, toolchain_file
 from provision.horovod.patches import Patch
-from provision.launchers import needed_by_ranks, node_argv
 from provision.model.facts import GpuFacts
 from provision.model.launcher import Launcher
 from provision.model.layout import EnvironmentId, Layout
@@ -53,19 +52,10 @@ class Recipe:
     gpu: GpuFacts | None = None
     launcher: Launcher | None = None
     """What starts a program on the arch's CPU, where the job's script runs on another; None: it is the arch's."""
-    node_environ: Mapping[str, str] = field(default_factory=dict)
-    """The environment that the modules made, of which such a command gets what it needs."""
 
     def on_node(self, command: Command) -> Command:
-        """A command that imports the framework or compiles for the arch, made to run on a node of it.
-
-        A launcher that does not hand on its own environment gets every variable by name.
-        """
-        if self.launcher is None:
-            return command
-        environ = {**self.node_environ, "PATH": ":".join((*command.path, self.node_environ.get("PATH", "")))}
-        words = (*needed_by_ranks(environ), *(f"{name}={value}" for name, value in command.environ))
-        return Command(argv=node_argv(self.launcher, command.argv, words))
+        """A command that imports the framework or compiles for the arch, made to run on a node of it."""
+        return replace(command, launcher=self.launcher)
 
     @property
     def prefix(self) -> PurePosixPath:

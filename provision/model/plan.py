@@ -26,11 +26,15 @@ Action = Literal["create", "reuse", "keep"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """Run a program with the arch's modules loaded. `path` goes in front of PATH; `environ` is set besides."""
+    """Run a program with the arch's modules loaded. `path` goes in front of PATH; `environ` is set besides.
+
+    `launcher` starts it on a node of the arch, where the job's script runs on another one.
+    """
 
     argv: tuple[str, ...]
     path: tuple[str, ...] = ()
     environ: tuple[tuple[str, str], ...] = ()
+    launcher: Launcher | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
