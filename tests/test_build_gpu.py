@@ -1,58 +1,23 @@
 """A build for GPUs with a real nvcc, on a machine without a GPU: it goes as far as the proof, which refuses.
 
-The toolkit is the one in `PROVISION_TEST_CUDA`, else the one that the nvcc on PATH belongs to; NCCL is the folder in
-`PROVISION_TEST_NCCL`, else a wheel. What a GPU does is not proved here: these tests are skipped where there is one.
+What a GPU does is not proved here: these tests are skipped where there is one.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from parts.provision import Tool, site_file
 from provision import shipped
-from provision.gpu_probe import parse_nvcc_version, toolkit_of
 from provision.knowledge.cuda import cuda_of, same_major
 
 pytestmark = pytest.mark.real
 
-# Of the environment, before `conftest.py` takes all settings of ours out of it.
-CUDA, NCCL = os.environ.get("PROVISION_TEST_CUDA"), os.environ.get("PROVISION_TEST_NCCL")
 STACKS = ("tensorflow-2.21.0-gpu", "tensorflow-2.18.1-gpu", "tensorflow-2.15.1-gpu")
-
-
-@pytest.fixture(scope="module")
-def cuda() -> tuple[str, str]:
-    """The toolkit's folder and version."""
-    on_path = shutil.which("nvcc")
-    home = CUDA or (toolkit_of(on_path, os.environ) if on_path else None)
-    if home is None:
-        pytest.skip("there is no nvcc: none on PATH, and PROVISION_TEST_CUDA names no CUDA toolkit")
-    if any(Path("/dev").glob("nvidia[0-9]*")):
-        pytest.skip("there is a GPU here, and this test is about a machine without one")
-    told = subprocess.run([f"{home}/bin/nvcc", "--version"], capture_output=True, text=True, check=True).stdout
-    version = parse_nvcc_version(told)
-    assert version is not None, told
-    return home, version
-
-
-@pytest.fixture(scope="module")
-def nccl(cuda: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A folder with NCCL for the toolkit's CUDA; a wheel's has no `libnccl.so` for the linker."""
-    if NCCL:
-        return NCCL
-    package, folder = f"nvidia-nccl-cu{cuda[1].split('.')[0]}", tmp_path_factory.mktemp("nccl")
-    argv = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-input", "--target", str(folder), package]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"{package} cannot be had: {done.stderr.splitlines()[-1]}")
-    return str(folder / "nvidia" / "nccl")
 
 
 def gpu_site_file(folder: Path, cuda_home: str, nccl_home: str) -> str:

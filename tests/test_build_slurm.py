@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from parts.fixtures import share
 from parts.modules import ENVIRONMENT_MODULES, LMOD, ModuleSystem, ModuleTree, bash
 from parts.provision import Tool, real_modules, site_file
 from parts.slurm import SlurmCluster
@@ -56,12 +57,15 @@ class Cluster:
 
 
 @pytest.fixture(scope="session")
-def cluster(slurm_cluster: SlurmCluster, module_tree: ModuleTree, tmp_path_factory: pytest.TempPathFactory) -> Cluster:
+def cluster(
+    slurm_cluster: SlurmCluster, module_tree: ModuleTree, shared_cache: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Cluster:
     """One root for all tests of this file."""
     for system, name in ((LMOD, "Lmod"), (ENVIRONMENT_MODULES, "Environment Modules")):
         if system is None:
             pytest.skip(f"{name} is not installed here (`.ci/install` brings it)")
     root = tmp_path_factory.mktemp("cluster")
+    share(root / "root", shared_cache)
     environ = {**slurm_cluster.environ, "EXAMPLE_SITE": str(module_tree.root)}
     return Cluster(slurm=slurm_cluster, tree=module_tree, tool=Tool(root / "root", environ), folder=root)
 

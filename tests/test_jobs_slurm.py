@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from parts import site_nodes
 from parts.profiles import profile
-from parts.slurm import NodeGroup, Partition, SlurmCluster, missing_programs
+from parts.slurm import SlurmCluster, missing_programs
 from provision.model.strategy import StrategyName
 from provision.render_job import render_user_job
 from provision.user_job import UserJob
@@ -38,13 +39,7 @@ def cluster() -> Iterator[SlurmCluster]:
     """Two nodes each of Saga's accel and of both kinds of Cori's, with their CPUs, memory, GPUs and features."""
     if missing := missing_programs():
         pytest.skip(f"Slurm is not installed here, missing: {', '.join(missing)} (`.ci/install` brings it)")
-    groups = (
-        NodeGroup(name="hsw", features=("haswell",), cpus=64, memory_mb=128 * 1024),
-        NodeGroup(name="knl", features=("knl",), cpus=272, memory_mb=96 * 1024),
-        NodeGroup(name="gpu", cpus=24, memory_mb=384 * 1024, gres={"gpu:4": "/dev/tty[1-4]"}),
-    )
-    partitions = (Partition(name="cori", groups=("hsw", "knl")), Partition(name="accel", groups=("gpu",)))
-    with SlurmCluster(node_groups=groups, partitions=partitions, settings={"Licenses": "SCRATCH:100"}) as one:
+    with site_nodes.cluster("hsw", "knl", "gpu") as one:
         yield one
 
 

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from parts.modules import ModuleTree, build_module_tree
 from parts.slurm import SlurmCluster, missing_programs
+from provision.gpu_probe import parse_nvcc_version, toolkit_of
+
+# Of the environment, before `conftest.py` takes all settings of ours out of it.
+CUDA, NCCL = os.environ.get("PROVISION_TEST_CUDA"), os.environ.get("PROVISION_TEST_NCCL")
+
+
+# What a root keeps for all its environments, by key or hash.
+SHARED = ("cache", "wheels")
 
 
 @pytest.fixture(scope="session")
@@ -21,5 +34,49 @@ def slurm_cluster() -> Iterator[SlurmCluster]:
 
 @pytest.fixture(scope="session")
 def module_tree(tmp_path_factory: pytest.TempPathFactory) -> ModuleTree:
-    """One tree of site modules for all tests: gcc (and a broken one), mpich, python; nobody writes into it."""
-    return build_module_tree(tmp_path_factory.mktemp("site"))
+    """One tree of site modules for all tests: gcc (and a broken one), MPICH, Open MPI, Pythons; nobody writes into it."""
+    return build_module_tree(tmp_path_factory.mktemp("site"), pythons=("3.11", "3.10", "3.7"))
+
+
+@pytest.fixture(scope="session")
+def cuda() -> tuple[str, str]:
+    """The CUDA toolkit's folder and version: `PROVISION_TEST_CUDA`, else the one that the nvcc on PATH belongs to."""
+    on_path = shutil.which("nvcc")
+    home = CUDA or (toolkit_of(on_path, os.environ) if on_path else None)
+    if home is None:
+        pytest.skip("there is no nvcc: none on PATH, and PROVISION_TEST_CUDA names no CUDA toolkit")
+    if any(Path("/dev").glob("nvidia[0-9]*")):
+        pytest.skip("there is a GPU here, and these tests are about a machine without one")
+    told = subprocess.run([f"{home}/bin/nvcc", "--version"], capture_output=True, text=True, check=True).stdout
+    version = parse_nvcc_version(told)
+    assert version is not None, told
+    return home, version
+
+
+@pytest.fixture(scope="session")
+def nccl(cuda: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A folder with NCCL for that CUDA: `PROVISION_TEST_NCCL`, else a wheel, which has no `libnccl.so` for the linker."""
+    if NCCL:
+        return NCCL
+    package, folder = f"nvidia-nccl-cu{cuda[1].split('.')[0]}", tmp_path_factory.mktemp("nccl")
+    argv = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-input", "--target", str(folder), package]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"{package} cannot be had: {done.stderr.splitlines()[-1]}")
+    return str(folder / "nvidia" / "nccl")
+
+
+@pytest.fixture(scope="session")
+def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the downloads and compiled wheels that several roots share, by `share`."""
+    folder = tmp_path_factory.mktemp("shared")
+    for name in SHARED:
+        (folder / name).mkdir()
+    return folder
+
+
+def share(root: Path, shared: Path) -> None:
+    """Make a root whose downloads and wheels are the shared ones; what is compiled alike is compiled once."""
+    root.mkdir(parents=True)
+    for name in SHARED:
+        (root / name).symlink_to(shared / name)

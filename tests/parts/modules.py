@@ -148,6 +148,7 @@ def build_module_tree(root: Path, *, pythons: Sequence[str] = ("3.11",)) -> Modu
     builder.add_gcc()
     builder.add_broken_gcc()
     builder.add_mpich()
+    builder.add_openmpi()
     for version in pythons:
         builder.add_python(version)
     return ModuleTree(root=root, modules=builder.modules, missing=builder.missing)
@@ -262,6 +263,31 @@ class _Builder:
                 f"prepend-path LD_LIBRARY_PATH {_tcl(folder / 'lib')}",
             ],
             default=True,
+        )
+
+    def add_openmpi(self) -> None:
+        """Open MPI's wrapper, launcher and libraries, which stay where the machine has them."""
+        found = {name: shutil.which(f"{name}.openmpi", path=_SYSTEM_PATH) for name in ("mpicc", "mpicxx", "mpirun")}
+        told = _output([str(found["mpicxx"]), "--showme:version"]) if found["mpicxx"] and found["mpirun"] else ""
+        version = re.search(r"Open MPI (\S+)", told)
+        if version is None:
+            self.missing["openmpi"] = "not installed: openmpi-bin, libopenmpi-dev"
+            return
+        folder = self._folder("openmpi", version[1])
+        for name, path in found.items():
+            if path:
+                (folder / "bin" / name).symlink_to(Path(path).resolve())
+        self._modulefile(
+            "openmpi",
+            version[1],
+            "Open MPI",
+            [
+                f"setenv OPENMPI_ROOT {_tcl(folder)}",
+                f"prepend-path PATH {_tcl(folder / 'bin')}",
+                # Its mpirun refuses root, as whom containers run tests.
+                "setenv OMPI_ALLOW_RUN_AS_ROOT 1",
+                "setenv OMPI_ALLOW_RUN_AS_ROOT_CONFIRM 1",
+            ],
         )
 
     def add_python(self, version: str) -> None:

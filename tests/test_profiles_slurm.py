@@ -1,0 +1,339 @@
+"""The Slurm profiles of `sites/`, each from `fetch` through `build --submit` to a published module, and a user's job with it.
+
+Slurm is real, with the sites' partitions, features, CPUs, memory, licences and GPUs emulated; so are both module systems,
+MPICH, Open MPI, TensorFlow and Horovod. Each site's modules have the names of its profile and this machine's parts behind
+them (`parts/site_modules.py`). What a copy of a profile has of this machine is told here, change by change, and no more.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from parts import site_nodes
+from parts.fixtures import share
+from parts.modules import ENVIRONMENT_MODULES, LMOD, ModuleSystem, ModuleTree, bash
+from parts.provision import Tool, site_file
+from parts.site_modules import SiteModules
+from parts.slurm import SlurmCluster, missing_programs
+
+pytestmark = [pytest.mark.real, pytest.mark.slurm]
+
+# No test machine is a KNL, and few are the others; every x86 machine that builds here is this one.
+TARGET = 'target = "x86_64_v3"'
+TRAIN = """\
+import os
+import horovod.tensorflow as hvd
+import tensorflow as tf
+
+hvd.init()
+assert hvd.size() > 1, "one rank alone"
+name = os.path.join(os.environ["PROVISION_OUTPUT"], "rank-{}.txt".format(hvd.rank()))
+with open(name, "w") as file:
+    words = (hvd.size(), hvd.local_size(), tf.__version__, os.environ["SLURMD_NODENAME"], os.environ["OMP_NUM_THREADS"])
+    file.write(" ".join(map(str, words)))
+"""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A site under test: its modules, the copy of its profile, and the tool with the variables of a login shell there."""
+
+    slurm: SlurmCluster
+    modules: SiteModules
+    tool: Tool
+    folder: Path
+    site: str
+
+    def build(self, arch: str, *options: str) -> str:
+        """Fetch, then build by `--submit`, and return what was said; the module is published."""
+        self.tool.good("fetch", "--site", self.site, "--arch", arch)
+        done = self.tool.run("build", "--site", self.site, "--arch", arch, "--submit", *options)
+        assert done.returncode == 0, done.stderr
+        assert "publish: done" in done.stderr
+        assert "on 2 nodes" in done.stderr
+        return done.stderr
+
+    def record(self, arch: str, module: str) -> dict[str, object]:
+        """What is kept of the published environment."""
+        record: dict[str, object] = self.tool.json("show", f"{arch}/{module}", "--site", self.site)["result"]
+        return record
+
+    def verified(self, arch: str, module: str) -> str:
+        """Load the module in a fresh shell as users do; returns what `verify --loaded` says of it."""
+        kind = "lua" if self.modules.system.name == "lmod" else "tcl"
+        verify = shlex.join(self.tool.argv("verify", "--loaded"))
+        done = bash(
+            f"set -e\nsource {self.modules.init}\n{self.reset(arch)}\n"
+            f"module use {self.tool.root}/modules/{arch}/{kind}\nmodule load {module}\n{verify}\n",
+            self.modules.system,
+            self.modules.path,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def reset(self, arch: str) -> str:
+        """What stands before `module use` in a job of this site."""
+        lines = self.job("single", arch).splitlines()
+        first = next(number for number, line in enumerate(lines) if line == "fi" and "module" in lines[number + 1])
+        last = next(number for number, line in enumerate(lines) if line.startswith("module use"))
+        return "\n".join(lines[first + 1 : last])
+
+    def job(self, kind: str, arch: str) -> str:
+        """The script of a user's job with our module."""
+        words = ("--site", self.site, "--arch", arch, "--account", "tests", "--runtime", "venv")
+        return self.tool.good("job", kind, *words)
+
+    def users_job(self, arch: str) -> list[list[str]]:
+        """A user's Horovod job, by `provision job`, under sbatch: what each rank wrote down, in their order."""
+        (self.folder / "train.py").write_text(TRAIN)
+        script = self.job("horovod", arch)
+        out = self.folder / f"user-{arch}-{time.monotonic_ns()}.out"
+        environ = self.tool.env()
+        job = self.slurm.run(
+            "sbatch", "--parsable", f"--output={out}", stdin=script, cwd=self.folder, environ=environ
+        ).stdout.strip()
+        state = self.slurm.wait(job, timeout_s=240)
+        assert state == "COMPLETED", out.read_text()
+        found = sorted(self.folder.glob(f"scratch/runs/{job}/rank-*.txt"), key=lambda path: int(path.stem[5:]))
+        return [path.read_text().split() for path in found]
+
+
+Modules = Callable[[Path], SiteModules]
+Make = Callable[..., Place]
+
+
+@pytest.fixture(scope="module")
+def slurm() -> Iterator[SlurmCluster]:
+    """Two nodes of each kind that is built for here."""
+    if missing := missing_programs():
+        pytest.skip(f"Slurm is not installed here, missing: {', '.join(missing)} (`.ci/install` brings it)")
+    with site_nodes.cluster("hsw", "knl", "milan", "a100", "c", "gpu", "cm") as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def make(slurm: SlurmCluster, shared_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Make:
+    """Makes a place of a site's modules and of changes to its profile."""
+
+    def place(profile: str, modules: SiteModules, *changes: tuple[str, str]) -> Place:
+        folder = tmp_path_factory.mktemp(profile)
+        root = folder / "root"
+        share(root, shared_cache)
+        scratch = str(folder / "scratch")
+        environ = {**slurm.environ, "SCRATCH": scratch, "USERWORK": scratch}
+        site = site_file(folder, profile, *changes)
+        return Place(slurm=slurm, modules=modules, tool=Tool(root, environ), folder=folder, site=site)
+
+    return place
+
+
+def needed(system: ModuleSystem | None, tree: ModuleTree, *parts: str) -> ModuleSystem:
+    """The module system; the test is skipped where it, or a part of the site's modules, cannot be had."""
+    if system is None:
+        pytest.skip("one of the module systems is not installed here (`.ci/install` brings it)")
+    for part in parts:
+        if reason := next((why for name, why in tree.missing.items() if name == part), None):
+            pytest.skip(f"{part}: {reason}")
+    return system
+
+
+# Cori
+
+
+@pytest.fixture(scope="module")
+def cori(make: Make, module_tree: ModuleTree, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """A Cray XC: what a login shell has loaded is another compiler's, and taken away by name."""
+    system = needed(ENVIRONMENT_MODULES, module_tree, "python/3.7")
+    loaded = ("PrgEnv-intel/6.0.5", "craype-haswell", "craype-hugepages2M", "atp/2.1.3")
+    modules = SiteModules(tmp_path_factory.mktemp("cori-modules"), module_tree, system, loaded=loaded)
+    modules.add("PrgEnv-intel/6.0.5", CC="icc", MPICH_CXX="icpc")
+    modules.add("atp/2.1.3", ATP_ENABLED="1")
+    modules.add("craype-hugepages2M", HUGETLB_MORECORE="yes")
+    modules.add("craype-haswell", CRAY_CPU_TARGET="haswell")
+    modules.add("craype-mic-knl", CRAY_CPU_TARGET="mic-knl")
+    modules.add_cray_compilers("PrgEnv-gnu/6.0.5")
+    modules.add("python/3.7-anaconda-2019.07", "python/3.7")
+    return make(
+        "nersc-cori",
+        modules,
+        ("/opt/modules/default/init/bash", str(modules.init)),
+        ('target = "haswell"', TARGET),
+        ('target = "mic_knl"', TARGET),
+    )
+
+
+@pytest.mark.parametrize(("arch", "ranks", "omp"), [("haswell", 4, "32"), ("knl", 2, "66")])
+def test_cori_with_tensorflow_1_15_on_both_kinds_of_node(cori: Place, arch: str, ranks: int, omp: str) -> None:
+    said = cori.build(arch, "--account", "tests")
+    module = "tensorflow/1.15.5"
+    assert f"{ranks} ranks on 2 nodes" in said
+    record = json.dumps(cori.record(arch, module))
+    for name in ("PrgEnv-gnu/6.0.5", "python/3.7-anaconda-2019.07"):
+        assert name in record
+    assert '"PrgEnv-intel' not in record
+    assert "as in the proof" in cori.verified(arch, module)
+    rows = cori.users_job(arch)
+    node = {"haswell": "hsw", "knl": "knl"}[arch]
+    assert [row[:3] for row in rows] == [[str(ranks), str(ranks // 2), "1.15.5"]] * ranks
+    assert {row[3] for row in rows} == {f"{node}1", f"{node}2"}
+    assert {row[4] for row in rows} == {omp}, "the module owns OMP_NUM_THREADS there"
+
+
+# Saga
+
+
+@pytest.fixture(scope="module")
+def saga_modules(module_tree: ModuleTree, tmp_path_factory: pytest.TempPathFactory) -> SiteModules:
+    """EasyBuild's names, one toolchain generation, and the sticky StdEnv."""
+    system = needed(LMOD, module_tree, "python/3.10", "openmpi")
+    modules = SiteModules(tmp_path_factory.mktemp("saga-modules"), module_tree, system, loaded=["StdEnv"])
+    modules.add_sticky("StdEnv")
+    modules.add_openmpi("OpenMPI/4.1.4-GCC-11.3.0", "gcc")
+    modules.add("Python/3.10.4-GCCcore-11.3.0", "python/3.10")
+    modules.add("CMake/3.23.1-GCCcore-11.3.0")
+    return modules
+
+
+# Debian's Open MPI cannot be started by Debian's srun (no PMIx in either's build for the other), and two emulated nodes
+# share one /dev/shm, on which its ranks would meet.
+SAGA = (
+    ('target = "skylake_avx512"', TARGET),
+    ("[archs.normal]\n", '[archs.normal]\nlauncher = { name = "mpirun" }\n'),
+    ('OMPI_MCA_btl = "^openib"', 'OMPI_MCA_btl = "tcp,self"'),
+)
+
+
+def test_saga_with_tensorflow_2_11_and_open_mpi(make: Make, saga_modules: SiteModules) -> None:
+    init = ("/cluster/installations/lmod/lmod/init/bash", str(saga_modules.init))
+    saga = make("sigma2-saga", saga_modules, init, *SAGA)
+    said = saga.build("normal", "--account", "tests")
+    assert "4 ranks on 2 nodes" in said
+    record = json.dumps(saga.record("normal", "tensorflow/2.11.1"))
+    assert "OpenMPI/4.1.4-GCC-11.3.0" in record and "libmpi.so.40" in record
+    assert "as in the proof" in saga.verified("normal", "tensorflow/2.11.1")
+    rows = saga.users_job("normal")
+    assert {(row[0], row[2]) for row in rows} == {(str(len(rows)), "2.11.1")}
+    assert {row[3] for row in rows} == {"c1", "c2"}
+
+
+def test_saga_with_gpus_goes_as_far_as_the_proof(
+    make: Make,
+    module_tree: ModuleTree,
+    saga_modules: SiteModules,
+    cuda: tuple[str, str],
+    nccl: str,
+) -> None:
+    """A job with fake GPUs from the scheduler, on nodes without a driver: nothing is published for want of a GPU.
+
+    Where the nvcc that is here is not of the CUDA that this TensorFlow is built with, the job says so and builds nothing.
+    """
+    saga_modules.add("CUDA/11.7.0", EBROOTCUDA=cuda[0])
+    saga_modules.add("NCCL/2.12.12-GCCcore-11.3.0-CUDA-11.7.0", EBROOTNCCL=nccl)
+    init = ("/cluster/installations/lmod/lmod/init/bash", str(saga_modules.init))
+    # No NCCL that can be had is for CUDA 12 and Pascal's 60 at once with every nvcc: 80 is in all of them.
+    saga = make("sigma2-saga", saga_modules, init, *SAGA, ('capabilities = ["60"]', 'capabilities = ["80"]'))
+    saga.tool.run("fetch", "--site", saga.site, "--arch", "accel")
+    (saga.tool.root / "jobs").mkdir()  # which a script by the profile alone, made on another machine, cannot have made
+    script = saga.tool.good("job", "build", "--site", saga.site, "--arch", "accel", "--profile", "--account", "tests")
+    job = saga.slurm.run("sbatch", "--parsable", stdin=script, environ=saga.tool.env()).stdout.strip()
+    assert "gpu" in saga.slurm.show_job(job)
+    assert saga.slurm.wait(job, timeout_s=1200) == "FAILED"
+    said = next((saga.tool.root / "jobs").glob(f"*-{job}.out")).read_text()
+    if cuda[1].startswith("12."):
+        assert "for want of a GPU" in said
+        assert "compile: done" in said or "compile: reuse" in said
+    else:
+        assert f"CUDA here is {cuda[1]}: the major versions must be the same" in said
+    assert not (saga.tool.root / "modules").exists()
+
+
+# The sites whose proof is of TensorFlow 2.15.1 on MPICH: Perlmutter by Cray's wrappers, Greene and a filled-in generic one
+
+
+def test_perlmutter_by_crays_wrappers_and_module_reset(
+    make: Make, module_tree: ModuleTree, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    system = needed(LMOD, module_tree)
+    modules = SiteModules(tmp_path_factory.mktemp("perlmutter-modules"), module_tree, system)
+    modules.add_cray_compilers("PrgEnv-gnu/8.5.0")
+    modules.add("gcc-native/12.3", "gcc")
+    modules.add("craype-x86-milan", CRAY_CPU_TARGET="x86-milan")
+    modules.add("cray-mpich/8.1.28", "mpich", CRAY_MPICH_VERSION="8.1.28")
+    perlmutter = make(
+        "nersc-perlmutter",
+        modules,
+        ("/usr/share/lmod/lmod/init/bash", str(modules.init)),
+        ('target = "zen3"', TARGET),
+    )
+    assert "4 ranks on 2 nodes" in perlmutter.build("cpu", "--account", "tests")
+    assert "cray-mpich/8.1.28" in json.dumps(perlmutter.record("cpu", "tensorflow/2.15.1"))
+    assert "as in the proof" in perlmutter.verified("cpu", "tensorflow/2.15.1")
+    rows = perlmutter.users_job("cpu")
+    assert {row[3] for row in rows} == {"milan1", "milan2"}
+    assert {row[0] for row in rows} == {str(len(rows))}
+
+
+def test_greene_beside_its_container(
+    make: Make, module_tree: ModuleTree, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The job's form of the page: memory of the node, no partition. Behind the name of its Open MPI is MPICH."""
+    system = needed(LMOD, module_tree)
+    modules = SiteModules(tmp_path_factory.mktemp("greene-modules"), module_tree, system)
+    modules.add("gcc/10.2.0", "gcc")
+    modules.add("openmpi/gcc/4.1.6", "mpich")
+    modules.add("anaconda3/2024.02", "python/3.11")
+    greene = make(
+        "nyu-greene",
+        modules,
+        ("/share/apps/lmod/lmod/init/bash", str(modules.init)),
+        ('family = "openmpi"', 'family = "mpich"'),
+        ('target = "cascadelake"', TARGET),
+        ('scratch = "/scratch/$USER"', 'scratch = "$SCRATCH"'),
+    )
+    assert "4 ranks on 2 nodes" in greene.build("cpu")
+    assert "anaconda3/2024.02" in json.dumps(greene.record("cpu", "tensorflow/2.15.1"))
+    assert "as in the proof" in greene.verified("cpu", "tensorflow/2.15.1")
+    rows = greene.users_job("cpu")
+    assert {row[0] for row in rows} == {str(len(rows))}
+    assert len({row[3] for row in rows}) == 2
+
+
+def test_a_cluster_of_ones_own_from_the_generic_profile(
+    make: Make, module_tree: ModuleTree, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """By `provision site new`, every blank filled in, and its proxy never asked: everything was fetched."""
+    system = needed(LMOD, module_tree)
+    modules = SiteModules(tmp_path_factory.mktemp("own-modules"), module_tree, system)
+    modules.add("gcc/12.2.0", "gcc")
+    modules.add("mpich/4.0.2", "mpich")
+    modules.add("python/3.11.2", "python/3.11")
+    place = make("generic-slurm", modules)
+    answers = {
+        "root": str(place.tool.root),
+        "modules.init": str(modules.init),
+        "network.proxy": "http://127.0.0.1:9",
+        "files.scratch": "$SCRATCH",
+        "archs.cpu.target": "x86_64_v3",
+        "archs.cpu.modules": "gcc/12.2.0 mpich/4.0.2 python/3.11.2",
+        "archs.cpu.mpi.family": "mpich",
+        "archs.cpu.node.cores": "4",
+        "archs.cpu.node.threads": "4",
+        "archs.cpu.node.memory_gb": "192",
+        "archs.cpu.job.partition": "compute",
+        "archs.cpu.job.constraint": "cascade",
+    }
+    sets = [word for key, value in answers.items() for word in ("--set", f"{key}={value}")]
+    place.tool.good("site", "new", "ours", "--arch", "cpu", *sets, PROVISION_CONFIG=str(place.folder))
+    ours = replace(place, site=str(place.folder / "sites" / "ours.toml"))
+    assert "4 ranks on 2 nodes" in ours.build("cpu")
+    assert "as in the proof" in ours.verified("cpu", "tensorflow/2.15.1")
+    rows = ours.users_job("cpu")
+    assert {row[0] for row in rows} == {str(len(rows))}
+    assert {row[3] for row in rows} == {"cm1", "cm2"}
