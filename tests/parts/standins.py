@@ -98,30 +98,41 @@ while words and words[0].startswith("-"):
         key, _, text = value.partition("=")
         environ[key] = text
     words = words[2:]
+if {hydra!r} and ranks > 1:
+    # MPICH's own launcher, told to hand on what is named and nothing else; ranks of MPI need one that they know.
+    given = [word for key, text in environ.items() for word in ("-genv", key, text)]
+    words = ["/bin/sh", "-c", 'export {rank}="$PMI_RANK"; exec "$@"', "sh", *words]
+    sys.exit(subprocess.run([{hydra!r}, "-launcher", "fork", "-n", str(ranks), "-genvnone", *given, *words]).returncode)
 for rank in range(ranks):
     own = {{"{rank}": str(rank), **({{"{local}": str(rank % each)}} if "{local}" else {{}})}}
     code = subprocess.run(words, env={{**environ, **own}}).returncode
     if code:
         sys.exit(code)
 """
-APRUN = LAUNCHER.format(values=("-n", "-N", "-d", "-j", "-cc", "-e"), name="aprun", rank="ALPS_APP_PE", local="")
-PALS = LAUNCHER.format(
-    values=("-n", "--ppn", "--depth", "--cpu-bind", "--env"),
-    name="mpiexec",
-    rank="PALS_RANKID",
-    local="PALS_LOCAL_RANKID",
-)
-PROGRAMS = {
-    "pbs": {"qsub": PBS_QSUB, "qstat": PBS_QSTAT, "mpiexec": PALS},
-    "cobalt": {"qsub": COBALT_QSUB, "qstat": COBALT_QSTAT, "aprun": APRUN},
+APRUN = {"values": ("-n", "-N", "-d", "-j", "-cc", "-e"), "name": "aprun", "rank": "ALPS_APP_PE", "local": ""}
+PALS = {
+    "values": ("-n", "--ppn", "--depth", "--cpu-bind", "--env"),
+    "name": "mpiexec",
+    "rank": "PALS_RANKID",
+    "local": "PALS_LOCAL_RANKID",
 }
+PROGRAMS = {
+    "pbs": {"qsub": PBS_QSUB, "qstat": PBS_QSTAT},
+    "cobalt": {"qsub": COBALT_QSUB, "qstat": COBALT_QSTAT},
+}
+LAUNCHERS = {"pbs": PALS, "cobalt": APRUN}
 
 
-def stand_ins(scheduler: str, folder: Path) -> Path:
-    """The stand-ins of this scheduler, and a `python`, in a folder for PATH."""
+def stand_ins(scheduler: str, folder: Path, hydra: Path | None = None) -> Path:
+    """The stand-ins of this scheduler, and a `python`, in a folder for PATH.
+
+    With `hydra`, MPICH's `mpiexec.hydra`, several ranks are started by it and are one job of MPI; else each is alone.
+    """
     place = folder / "bin"
     place.mkdir(parents=True)
-    for name, body in PROGRAMS[scheduler].items():
+    launcher = LAUNCHERS[scheduler]
+    started = LAUNCHER.format(hydra=str(hydra) if hydra else "", **launcher)
+    for name, body in {**PROGRAMS[scheduler], str(launcher["name"]): started}.items():
         (place / name).write_text(COMMON + body)
         (place / name).chmod(0o755)
     (place / "python").symlink_to(sys.executable)

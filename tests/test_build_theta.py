@@ -1,0 +1,77 @@
+"""Theta from `fetch` to a published module: Cobalt and aprun are stand-ins, all behind them is real.
+
+The job's script runs on a service node; what needs the arch's CPU goes by aprun, which hands on what is named and nothing
+else. MPICH's launcher stands behind the aprun stand-in, so that TensorFlow 1.15 trains on two ranks of a real MPI.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from parts.fixtures import share
+from parts.modules import ENVIRONMENT_MODULES, ModuleTree, bash
+from parts.provision import Tool, site_file
+from parts.site_modules import SiteModules
+from parts.standins import stand_ins
+
+pytestmark = pytest.mark.real
+
+
+def test_theta_builds_by_aprun_and_proves_tensorflow_1_15(
+    module_tree: ModuleTree, shared_cache: Path, tmp_path: Path
+) -> None:
+    """No module of its pages brings the Python that 1.15.5 needs: an admin would have added one, as is done here."""
+    if ENVIRONMENT_MODULES is None:
+        pytest.skip("Environment Modules is not installed here (`.ci/install` brings it)")
+    if reason := module_tree.missing.get("python/3.7"):
+        pytest.skip(reason)
+    modules = SiteModules(tmp_path / "modules", module_tree, ENVIRONMENT_MODULES, loaded=["PrgEnv-intel/6.0.5"])
+    modules.add("PrgEnv-intel/6.0.5", CC="icc", MPICH_CXX="icpc")
+    modules.add_cray_compilers("PrgEnv-gnu/6.0.7")
+    modules.add("gcc/8.3.0", "gcc")
+    modules.add("python/3.7", "python/3.7")
+    site = site_file(
+        tmp_path,
+        "alcf-theta",
+        ("/opt/modules/default/init/bash", str(modules.init)),
+        ('modules = ["PrgEnv-gnu", "gcc/8.3.0"]', 'modules = ["PrgEnv-gnu", "gcc/8.3.0", "python/3.7"]'),
+        ('target = "mic_knl"', 'target = "x86_64_v3"'),
+        # One machine is one host, whatever stands in for aprun.
+        ("smoke = { nodes = 2, ranks_per_node = 1,", "smoke = { nodes = 1, ranks_per_node = 2,"),
+    )
+    hydra = module_tree.modules[module_tree.mpich] / "bin" / "mpiexec.hydra"
+    path = f"{stand_ins('cobalt', tmp_path, hydra)}:/usr/bin:/bin"
+    root = tmp_path / "root"
+    share(root, shared_cache)
+    tool = Tool(root, {"PATH": f"{path}:{os.environ['PATH']}"})
+    tool.good("fetch", "--site", site, "--arch", "knl")
+    (tmp_path / "build.sh").write_text(tool.good("job", "build", "--site", site, "--arch", "knl", "--account", "tests"))
+    (tmp_path / "build.sh").chmod(0o755)
+    done = subprocess.run(
+        ["qsub", "build.sh"],
+        cwd=tmp_path,
+        env={"PATH": path, "HOME": str(tmp_path), "USER": "ada"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = "\n".join(file.read_text() for file in (root / "jobs").glob("*.output"))
+    assert (done.returncode, done.stdout) == (0, "77\n"), done.stderr
+    assert "publish: done" in said, said
+    assert "2 ranks on 1 node" in said
+    record = tool.json("show", "knl/tensorflow/1.15.5", "--site", site)["result"]
+    assert "PrgEnv-gnu/6.0.7" in json.dumps(record["modules"])
+    kept = next((root / "envs" / record["environment"] / ".provision").glob("verdict.json")).read_text()
+    assert json.loads(kept)["passed"]
+    loaded = bash(
+        f"set -e\nsource {modules.init}\nmodule unload PrgEnv-intel\nmodule use {root}/modules/knl/tcl\n"
+        "module load tensorflow/1.15.5\npython -c 'import tensorflow; print(tensorflow.__version__)'",
+        ENVIRONMENT_MODULES,
+        modules.path,
+    )
+    assert loaded.stdout.strip() == "1.15.5", loaded.stderr
