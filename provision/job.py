@@ -25,6 +25,7 @@ from provision.model.scheduler import SchedulerName
 from provision.model.site import Site
 from provision.model.stack import Stack
 from provision.preflight import refuse_runtime
+from provision.proof import proof_environ, proof_shape
 from provision.render import render
 from provision.request import Request
 from provision.run import capture
@@ -32,7 +33,6 @@ from provision.schedulers import TITLES, dialect
 from provision.schedulers.status import JobStatus, ending
 from provision.shipped import search_path, shipped_root
 from provision.store import Store
-from provision.threads import proof_environ
 
 # How to reach the package index: a mirror, a proxy, whom to trust.
 CARRIED = (
@@ -122,10 +122,10 @@ def _script(
         command=f"provision job build --site {site.typed} --arch {arch.name}{profile}",
         submit=spoken.SUBMIT,
         environment=environment,
-        directives=spoken.directives(build_batch(site, arch, name, spoken.output_path(jobs, name), account)),
+        directives=spoken.directives(build_batch(site, arch, stack, name, spoken.output_path(jobs, name), account)),
         umask=site.files.umask,
         cwd=config_here(),
-        environ=(*_carried(site), *_reach(site), *proof_environ(site, arch)),
+        environ=(*_carried(site), *_reach(site), *proof_environ(site, arch, stack)),
         job_id=spoken.JOB_ID,
         submit_folder=None if spoken.STARTS_IN_SUBMIT_FOLDER else spoken.SUBMIT_FOLDER,
         temporary=site.files.temporary,
@@ -138,27 +138,27 @@ def _script(
     return BuildJob(name=name, text=text, scheduler=site.scheduler.name)
 
 
-def build_batch(site: Site, arch: Arch, name: str, output: str, account: str | None = None) -> Batch:
+def build_batch(site: Site, arch: Arch, stack: Stack, name: str, output: str, account: str | None = None) -> Batch:
     """What a build asks for: as many nodes, ranks and GPUs as its proof needs. `account` comes before the file's.
 
     Raises:
         ConfigError: the site would not take such a job; every reason is told.
     """
-    job, smoke = arch.job, arch.smoke
+    job, proof = arch.job, proof_shape(arch, stack)
     batch = Batch(
         scheduler=site.scheduler,
         name=name,
         output=output,
-        nodes=smoke.nodes,
-        ranks_per_node=smoke.ranks_per_node,
+        nodes=proof.nodes,
+        ranks_per_node=proof.ranks_per_node,
         time=job.time,
         partition=job.partition,
         constraint=job.constraint,
         account=account or job.account,
         qos=job.qos,
         exclusive=job.exclusive,
-        cpus_per_rank=job.cpus_per_task,
-        gpus_per_node=smoke.ranks_per_node if arch.gpu else 0,
+        cpus_per_rank=proof.cpus_per_rank,
+        gpus_per_node=proof.gpus_per_node,
         gpu_model=arch.gpu.model if arch.gpu else None,
         memory=job.memory,
         filesystems=job.filesystems,

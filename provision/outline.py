@@ -12,7 +12,8 @@ from provision.model.facts import GpuFacts
 from provision.model.site import Site
 from provision.model.stack import Stack
 from provision.modules import reset_lines, unload_lines
-from provision.threads import module_environ, proof_environ
+from provision.proof import proof_environ, proof_shape
+from provision.threads import module_environ
 
 # What a site that builds nothing of ours has nothing of.
 OF_A_BUILD = ("environment", "compiler", "mpi", "horovod", "fetch", "compile", "install", "prove", "job")
@@ -32,8 +33,8 @@ def outline(site: Site, arch: Arch, stack: Stack, directives: tuple[str, ...]) -
         "fetch": (_fetch(site),),
         "compile": (_compile(site, arch),),
         "install": (_install(site),),
-        "prove": (_prove(site, arch),),
-        "threads": _threads(site, arch),
+        "prove": (_prove(arch, stack),),
+        "threads": _threads(site, arch, stack),
         "module sets": tuple(
             f"{name}={value}" for name, value in (*stack.environ, *module_environ(arch), *arch.environ)
         ),
@@ -123,18 +124,18 @@ def _install(site: Site) -> str:
             return "in the job"
 
 
-def _prove(site: Site, arch: Arch) -> str:
-    smoke = arch.smoke
+def _prove(arch: Arch, stack: Stack) -> str:
+    shape = proof_shape(arch, stack)
     argv = launch_argv(
         arch.launcher,
         ("python", "…"),
-        nodes=smoke.nodes,
-        ranks_per_node=smoke.ranks_per_node,
-        cpus=arch.job.cpus_per_task,
+        nodes=shape.nodes,
+        ranks_per_node=shape.ranks_per_node,
+        cpus=shape.cpus_per_rank,
     )
     return shlex.join(argv).replace("'…'", "…")
 
 
-def _threads(site: Site, arch: Arch) -> tuple[str, ...]:
-    set_by_job = tuple(f"{name}={value}" for name, value in proof_environ(site, arch))
+def _threads(site: Site, arch: Arch, stack: Stack) -> tuple[str, ...]:
+    set_by_job = tuple(f"{name}={value}" for name, value in proof_environ(site, arch, stack))
     return (f"OpenMP's are set by the {arch.threads.owner}", *set_by_job) if set_by_job else ()

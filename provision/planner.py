@@ -37,9 +37,8 @@ from provision.model.plan import (
     WriteCandidate,
     fingerprint,
 )
-from provision.model.site import Site
-from provision.model.stack import ALONE, Stack
 from provision.preflight import gpu_problems, raise_problems
+from provision.proof import smoke_test
 from provision.request import Request
 from provision.threads import module_environ
 from provision.wheelhouse import not_fetched
@@ -217,29 +216,6 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         steps=_steps(
             recipe, inspect, smoke, existing, json.dumps(identity, indent=1) + "\n", f"{arch_name}/{stack.module}"
         ),
-    )
-
-
-def smoke_test(site: Site, arch: Arch, stack: Stack, smoke_folder: str, prefix: str) -> SmokeTest:
-    """The proof of an environment at `prefix`: the stack's program, in the shape and by the launcher of the arch.
-
-    A program of one process has one node and one task there, whatever the arch has for ranks. `mirrored` trains on as
-    many devices as there are ranks on a node for Horovod: those are the GPUs that a job of the arch gets.
-    """
-    alone = stack.smoke_program in ALONE
-    devices = arch.smoke.ranks_per_node if stack.smoke_program == "mirrored" else 1
-    return SmokeTest(
-        program=f"{smoke_folder}/{stack.smoke_program}.py",
-        launcher=arch.launcher,
-        mpiexec=f"{prefix}/bin/mpiexec" if arch.mpi.provider == "pypi" else "mpiexec",
-        nodes=1 if alone else arch.smoke.nodes,
-        ranks_per_node=1 if alone else arch.smoke.ranks_per_node,
-        cpus_per_task=arch.job.cpus_per_task * devices,
-        timeout_s=arch.smoke.timeout_s,
-        training=stack.training,
-        gpu=arch.gpu,
-        devices=devices,
-        communication=site.strategy("multiworker").communication,
     )
 
 

@@ -81,11 +81,6 @@ def job_environ(arch: Arch, parts: float) -> tuple[tuple[str, str], ...]:
     return ((OMP, str(threads.omp)), *arch.threads.environ, *pools)
 
 
-def proof_environ(site: Site, arch: Arch) -> tuple[tuple[str, str], ...]:
-    """What a build's job sets for the ranks of its proof: what a user's job of that shape would."""
-    return job_environ(arch, parts_of_node(site, arch, arch.smoke.ranks_per_node, arch.job.cpus_per_task))
-
-
 def module_environ(arch: Arch) -> tuple[tuple[str, str], ...]:
     """What our modulefile sets: OpenMP's, where the site has modules own them and says how many."""
     if arch.threads.owner != "module":

@@ -36,6 +36,7 @@ PURE_FILES = (
     "blanks.py",
     "planner.py",
     "preflight.py",
+    "proof.py",
     "request.py",
     "strategy_verdict.py",
     "verdict.py",

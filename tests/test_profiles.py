@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from golden_files import stack
 from parts.profiles import ARCHS, FILLED, PROFILES, parsed, profile
 from provision import shipped
 from provision.errors import ConfigError
@@ -71,8 +72,8 @@ def test_the_build_of_an_arch_is_a_job_that_the_site_takes_once_it_has_an_accoun
     found = site.arch(arch)
     if "account" in site.scheduler.required:
         with pytest.raises(ConfigError, match="wants `account` of every job"):
-            build_batch(site, found, "x", "/o")
-    batch = build_batch(site, found, "x", "/o", account="tests")
+            build_batch(site, found, stack(), "x", "/o")
+    batch = build_batch(site, found, stack(), "x", "/o", account="tests")
     assert refusals(site, found, batch) == ()
     if found.gpu:
         assert found.smoke.ranks_per_node <= found.gpu.per_node

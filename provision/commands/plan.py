@@ -61,7 +61,9 @@ def _outline(target: Target, account: str | None, *, forced: bool) -> Outcome:
     if site.scheduler.name != "none":
         spoken, jobs = dialect(site.scheduler.name), str(target.store.layout.jobs)
         try:
-            batch = build_batch(site, arch, f"provision-{arch.name}", spoken.output_path(jobs, "provision"), account)
+            batch = build_batch(
+                site, arch, stack, f"provision-{arch.name}", spoken.output_path(jobs, "provision"), account
+            )
             directives = tuple(map(str, spoken.directives(batch)))
         except ConfigError as error:
             refused = error

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """Load the module, train, judge; the verdict is kept in the environment's `.provision/tests/`."""
     from provision import shipped
-    from provision.planner import smoke_test
+    from provision.proof import smoke_test
     from provision.schedulers import dialect
     from provision.smoke_test import Ranks, loaded_environment, summary
 

@@ -1,0 +1,76 @@
+"""The shape of a proof: how many processes, where, and what each gets. Pure.
+
+What is planned, what a job asks for and what an outline shows are the same shape.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from provision.model.arch import Arch
+from provision.model.plan import SmokeTest
+from provision.model.site import Site
+from provision.model.stack import ALONE, Stack
+from provision.threads import job_environ, parts_of_node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """Nodes, processes on each, how many devices each process trains on at once, and its CPUs (0: unsaid)."""
+
+    nodes: int
+    ranks_per_node: int
+    devices: int
+    cpus_per_rank: int
+    gpus_per_node: int
+
+
+def proof_shape(arch: Arch, stack: Stack) -> Shape:
+    """The shape of a stack's proof on an arch.
+
+    A program of one process has one node and one task there, whatever the arch has for ranks. `mirrored` trains on as
+    many devices as there are ranks on a node for Horovod: those are the GPUs that a job of the arch gets. Where there are
+    none, parts of the CPU stand for them: two at least, for one replica has nobody to agree with.
+    """
+    smoke, cpus = arch.smoke, arch.job.cpus_per_task
+    if stack.smoke_program not in ALONE:
+        return Shape(
+            nodes=smoke.nodes,
+            ranks_per_node=smoke.ranks_per_node,
+            devices=1,
+            cpus_per_rank=cpus,
+            gpus_per_node=smoke.ranks_per_node if arch.gpu else 0,
+        )
+    mirrored = stack.smoke_program == "mirrored"
+    shares = smoke.ranks_per_node if mirrored else 1
+    return Shape(
+        nodes=1,
+        ranks_per_node=1,
+        devices=max(2, shares) if mirrored and arch.gpu is None else shares,
+        cpus_per_rank=cpus * shares,
+        gpus_per_node=shares if arch.gpu else 0,
+    )
+
+
+def proof_environ(site: Site, arch: Arch, stack: Stack) -> tuple[tuple[str, str], ...]:
+    """What a build's job sets for the processes of the proof: what a user's job of that shape would."""
+    shape = proof_shape(arch, stack)
+    return job_environ(arch, parts_of_node(site, arch, shape.ranks_per_node, shape.cpus_per_rank))
+
+
+def smoke_test(site: Site, arch: Arch, stack: Stack, smoke_folder: str, prefix: str) -> SmokeTest:
+    """The proof of an environment at `prefix`: the stack's program, by the launcher of the arch."""
+    shape = proof_shape(arch, stack)
+    return SmokeTest(
+        program=f"{smoke_folder}/{stack.smoke_program}.py",
+        launcher=arch.launcher,
+        mpiexec=f"{prefix}/bin/mpiexec" if arch.mpi.provider == "pypi" else "mpiexec",
+        nodes=shape.nodes,
+        ranks_per_node=shape.ranks_per_node,
+        cpus_per_task=shape.cpus_per_rank,
+        timeout_s=arch.smoke.timeout_s,
+        training=stack.training,
+        gpu=arch.gpu,
+        devices=shape.devices,
+        communication=site.strategy("multiworker").communication,
+    )
