@@ -59,6 +59,12 @@ class Gpus:
             nccl_library=nccl[1],
         )
 
+    def toolkit(self) -> GpuFacts | None:
+        """CUDA alone, whose libraries TensorFlow loads: nothing is compiled with it."""
+        home = self._cuda_home()
+        version = self._version(home) if home else None
+        return GpuFacts(cuda_home=home, cuda_version=version) if home and version else None
+
     def _key(self, key: str) -> str:
         return f"`archs.{self.arch.name}.gpu.{key}` in `{self.origin}`"
 
@@ -99,25 +105,17 @@ class Gpus:
 
     def _cuda(self, compiler: CompilerFacts | None) -> tuple[str, str] | None:
         """The toolkit's folder and version, its nvcc tried with the C++ compiler and for each capability."""
-        on_path = shutil.which("nvcc", path=self.environ.get("PATH"))
-        home = self._home(
-            "cuda_home", CUDA_VARIABLES, "bin/nvcc", "cuda", (toolkit_of(on_path, self.environ),) if on_path else ()
-        )
-        if home is None:
+        home = self._cuda_home()
+        version = self._version(home) if home else None
+        if home is None or version is None:
             return None
-        nvcc, hint = f"{home}/bin/nvcc", f"`{home}/bin/nvcc --version`"
+        nvcc = f"{home}/bin/nvcc"
         try:
-            told = capture((nvcc, "--version"), self.environ)
             codes = capture((nvcc, "--list-gpu-code"), self.environ)
             host = ("-ccbin", compiler.cxx) if compiler else ()
             tried = capture((nvcc, *host, "-x", "cu", "-E", os.devnull), self.environ)
         except CommandError as error:
-            self.report("cuda", error.message, hint, error.evidence)
-            return None
-        version = parse_nvcc_version(told.stdout)
-        if told.returncode or version is None:
-            said = (told.stderr or told.stdout).splitlines()[:4]
-            self.report("cuda", f"`{nvcc}` does not work: it does not tell its version", hint, said)
+            self.report("cuda", error.message, f"`{nvcc} --version`", error.evidence)
             return None
         if not any(found for pattern in CUDART for found in Path(home).glob(pattern)):
             self.report(
@@ -147,6 +145,26 @@ class Gpus:
             )
             return None
         return home, version
+
+    def _cuda_home(self) -> str | None:
+        on_path = shutil.which("nvcc", path=self.environ.get("PATH"))
+        elsewhere = (toolkit_of(on_path, self.environ),) if on_path else ()
+        return self._home("cuda_home", CUDA_VARIABLES, "bin/nvcc", "cuda", elsewhere)
+
+    def _version(self, home: str) -> str | None:
+        """The version that the toolkit's nvcc tells."""
+        nvcc, hint = f"{home}/bin/nvcc", f"`{home}/bin/nvcc --version`"
+        try:
+            told = capture((nvcc, "--version"), self.environ)
+        except CommandError as error:
+            self.report("cuda", error.message, hint, error.evidence)
+            return None
+        version = parse_nvcc_version(told.stdout)
+        if told.returncode or version is None:
+            said = (told.stderr or told.stdout).splitlines()[:4]
+            self.report("cuda", f"`{nvcc}` does not work: it does not tell its version", hint, said)
+            return None
+        return version
 
     def _nccl(self, home: str) -> tuple[str, str] | None:
         """NCCL's version and the library to link."""

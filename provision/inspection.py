@@ -26,8 +26,6 @@ def judge_inspection(
 
     `resolve` follows symbolic links: the kernel names mapped files by their real paths.
     """
-    horovod = report.get("horovod") or {}
-    flags: Mapping[str, Any] = horovod.get("flags") or {}
     errors: Mapping[str, str] = report.get("errors") or {}
     versions: Mapping[str, str] = report.get("versions") or {}
     mapped = tuple(report.get("mapped_objects") or ())
@@ -35,7 +33,8 @@ def judge_inspection(
         Check(
             name="imports",
             passed=not any(name.startswith("import") for name in errors),
-            message="; ".join(f"{name}: {text}" for name, text in errors.items()) or "TensorFlow and Horovod import",
+            message="; ".join(f"{name}: {text}" for name, text in errors.items())
+            or f"TensorFlow{' and Horovod' if expectation.horovod else ''} import{'' if expectation.horovod else 's'}",
         )
     ]
     for name, wanted in expectation.versions:
@@ -45,9 +44,28 @@ def judge_inspection(
                 name=f"version of {name}", passed=seen.split("+")[0] == wanted, message=f"planned {wanted}, seen {seen}"
             )
         )
+    if expectation.horovod:
+        checks += [*_horovod(report, expectation), _mpi(mapped, expectation, resolve)]
+    checks += [
+        _outside(mapped, expectation, resolve),
+        Check(
+            name="no packages from a home directory",
+            passed=report.get("enable_user_site") is not True,
+            message=f"site.ENABLE_USER_SITE is {report.get('enable_user_site')}",
+        ),
+    ]
+    if expectation.gpu:
+        checks += _gpu(report, expectation.gpu, mapped, resolve)
+    return tuple(checks)
+
+
+def _horovod(report: Mapping[str, Any], expectation: Expectation) -> list[Check]:
+    """Horovod is built for this framework, with MPI and without Gloo."""
+    horovod = report.get("horovod") or {}
+    flags: Mapping[str, Any] = horovod.get("flags") or {}
     metadata = (horovod.get("metadata") or {}).get("tensorflow")
     wanted = dict(expectation.versions)["tensorflow"]
-    checks += [
+    return [
         Check(
             name="framework built in",
             passed=metadata == wanted and bool(horovod.get("extensions")),
@@ -65,33 +83,47 @@ def judge_inspection(
             passed=not flags.get("gloo_built"),
             message=f"gloo_built says {flags.get('gloo_built')}",
         ),
-        _mpi(mapped, expectation, resolve),
-        _outside(mapped, expectation, resolve),
-        Check(
-            name="no packages from a home directory",
-            passed=report.get("enable_user_site") is not True,
-            message=f"site.ENABLE_USER_SITE is {report.get('enable_user_site')}",
-        ),
     ]
-    if expectation.gpu:
-        checks += _gpu(report, expectation.gpu, mapped, resolve)
-    return tuple(checks)
 
 
 def _gpu(
     report: Mapping[str, Any], planned: ExpectedGpu, mapped: tuple[str, ...], resolve: Callable[[str], str]
 ) -> list[Check]:
     """What a build for GPUs must be: whether it runs on one is for the ranks to prove."""
-    horovod, tensorflow = report.get("horovod") or {}, report.get("tensorflow") or {}
+    tensorflow = report.get("tensorflow") or {}
+    cuda = str((tensorflow.get("build_info") or {}).get("cuda_version"))
+    driver: Mapping[str, Any] = report.get("cuda_driver") or {}
+    with_horovod = planned.nccl_version is not None
+    return [
+        Check(
+            name="TensorFlow with CUDA",
+            passed=bool(tensorflow.get("built_with_cuda")) and same_major(cuda, planned.cuda_version),
+            message=f"TensorFlow is built with CUDA {cuda if tensorflow.get('built_with_cuda') else 'left out'}, "
+            f"{'Horovod with' if with_horovod else 'the module is'} {planned.cuda_version}",
+        ),
+        *(_horovod_gpu(report, planned, mapped, resolve) if with_horovod else ()),
+        Check(
+            name="driver",
+            passed=True,
+            message=f"the driver here serves CUDA {driver['serves']}"
+            if driver.get("serves")
+            else f"none here, which a build does not need: {driver.get('reason')}",
+        ),
+    ]
+
+
+def _horovod_gpu(
+    report: Mapping[str, Any], planned: ExpectedGpu, mapped: tuple[str, ...], resolve: Callable[[str], str]
+) -> list[Check]:
+    """Horovod's NCCL and its device code."""
+    horovod = report.get("horovod") or {}
     flags: Mapping[str, Any] = horovod.get("flags") or {}
     errors: Mapping[str, str] = report.get("errors") or {}
-    cuda = str((tensorflow.get("build_info") or {}).get("cuda_version"))
     nccl = nccl_version(flags.get("nccl_built"))
     seen = [path for path in mapped if os.path.basename(path).startswith("libnccl.so")]
     wanted = resolve(planned.nccl_library) if planned.nccl_library else None
     code = horovod.get("device_code")
     without = [one for one in planned.capabilities if one not in (code or ())]
-    driver: Mapping[str, Any] = report.get("cuda_driver") or {}
     if code is not None or "device_code" in errors:
         kernels = Check(
             name="device code",
@@ -105,12 +137,6 @@ def _gpu(
     else:
         kernels = Check(name="device code", passed=True, message="not looked at: this CUDA toolkit has no `cuobjdump`")
     return [
-        Check(
-            name="TensorFlow with CUDA",
-            passed=bool(tensorflow.get("built_with_cuda")) and same_major(cuda, planned.cuda_version),
-            message=f"TensorFlow is built with CUDA {cuda if tensorflow.get('built_with_cuda') else 'left out'}, "
-            f"Horovod with {planned.cuda_version}",
-        ),
         Check(
             name="NCCL built in",
             passed=bool(flags.get("cuda_built")) and nccl == planned.nccl_version,
@@ -126,13 +152,6 @@ def _gpu(
             else None,
         ),
         kernels,
-        Check(
-            name="driver",
-            passed=True,
-            message=f"the driver here serves CUDA {driver['serves']}"
-            if driver.get("serves")
-            else f"none here, which a build does not need: {driver.get('reason')}",
-        ),
     ]
 
 

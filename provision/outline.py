@@ -15,6 +15,8 @@ from provision.modules import reset_lines, unload_lines
 from provision.proof import proof_environ, proof_shape
 from provision.threads import module_environ
 
+# What a stack without Horovod has nothing of: nothing is compiled.
+OF_HOROVOD = ("compiler", "mpi", "horovod", "compile")
 # What a site that builds nothing of ours has nothing of.
 OF_A_BUILD = ("environment", "compiler", "mpi", "horovod", "fetch", "compile", "install", "prove", "job")
 
@@ -43,6 +45,8 @@ def outline(site: Site, arch: Arch, stack: Stack, directives: tuple[str, ...]) -
             f"{one.name}: {one.status}" + (f", {one.note}" if one.note else "") for one in site.strategies
         ),
     }
+    if stack.horovod is None:
+        found = {title: lines for title, lines in found.items() if title not in OF_HOROVOD}
     if "venv" not in site.runtimes:
         found = {title: lines for title, lines in found.items() if title not in OF_A_BUILD}
         found["build"] = (

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Literal
 
 from provision.backends import venv
 from provision.backends.installer import Installer
 from provision.errors import PlanError
-from provision.horovod import abi as horovod_abi
-from provision.horovod import flags as horovod_flags
-from provision.horovod.patches import select_patches
-from provision.knowledge.targets import flags_for
+from provision.horovod.build import Build, make_build, site_environ
 from provision.model.arch import Arch
-from provision.model.facts import Existing, Facts, GpuFacts, MpiFacts
+from provision.model.facts import Existing, Facts, GpuFacts
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.modulefile import Modulefile
 from provision.model.plan import (
@@ -55,79 +52,43 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
     """
     site, arch, stack = request.site, request.arch, request.stack
     raise_problems(facts.problems)
-    if facts.python is None or facts.compiler is None or (facts.mpi is None and arch.mpi.provider == "site"):
-        raise PlanError("the probes did not find Python, a compiler and MPI, and said no reason")
+    if facts.python is None:
+        raise PlanError("the probes did not find Python, and said no reason")
     if facts.gpu is None and arch.gpu is not None:
         raise PlanError("the probes did not find CUDA and NCCL, and said no reason")
     target = facts.cpu.target if arch.target == "native" else arch.target
     arch_name = target if arch.target == "native" else arch.name
-    flags = flags_for(target, facts.compiler.family, facts.compiler.version)
-    horovod, framework = request.lock.pin("horovod"), request.lock.pin(stack.framework.package)
-    for name, version, pin in (
-        ("horovod", stack.horovod, horovod),
-        (stack.framework.package, stack.framework.version, framework),
-    ):
-        if pin is None or pin.version != version:
-            raise PlanError(
-                f"the lock does not pin `{name}=={version}`, which the stack `{stack.name}` names",
-                evidence=[request.lock.path, f"it pins: {pin.version if pin else 'nothing'}"],
-                hint="make the stack and its requirements agree, then `provision lock`",
-            )
-    assert horovod is not None and framework is not None  # the loop above raised otherwise
-
-    raise_problems(gpu_problems(request, facts))
     gpu = facts.gpu if arch.gpu else None
-    patches = select_patches(request.patches, stack.framework.version, gpu=gpu is not None)
-    mpi_name = _mpi_name(request, facts.mpi)
+    horovod = make_build(request, facts, gpu, target)
+    framework = request.pinned(stack.framework.package, stack.framework.version)
+    raise_problems(gpu_problems(request, facts))
     environ = (*stack.environ, *module_environ(arch), *_gpu_environ(gpu, arch), *arch.environ)
-    build_environ = (*([("CC", arch.compiler.cc)] if arch.compiler.cc != "gcc" else []), *arch.build_environ)
+    own = site_environ(request) if horovod else {}
+    mpi = horovod.mpi if horovod else request.mpi_wheel
     identity = {
         "recipe": RECIPE,
         "arch": arch_name,
-        "target": f"{target} ({flags.flags})",
+        "target": f"{target} ({horovod.target_flags})" if horovod else target,
         "modules": " ".join((*(f"-{one}" for one in arch.unload), *facts.modules)),
         "python": f"{facts.python.version} {facts.python.executable}",
-        "compiler": f"{facts.compiler.family} {facts.compiler.version} {facts.compiler.cxx}",
-        "mpi": mpi_name,
+        **({"compiler": horovod.compiler} if horovod else {}),
+        **({"mpi": mpi} if mpi else {}),
         "stack": stack.name,
         "framework": f"{framework.name} {framework.version}",
-        "horovod": f"{horovod.version} {' '.join(horovod.hashes)}",
-        "patches": " ".join(f"{patch.name}:{patch.sha256[:12]}" for patch in patches),
+        **(_horovod_identity(horovod) if horovod else {}),
         "lock": request.lock.sha256,
         "mpi lock": request.mpi_lock.sha256 if request.mpi_lock else "",
         "module": stack.module,
         "module environment": _assignments(environ),
-        **({"build environment": _assignments(build_environ)} if build_environ else {}),
-        **_gpu_identity(gpu, arch),
+        **({"build environment": _assignments(tuple(own.items()))} if own else {}),
+        **_gpu_identity(gpu, arch, horovod),
     }
     name, version = stack.module.split("/")
     layout = Layout(PurePosixPath(site.root))
     environment = EnvironmentId(arch_name, name, version, fingerprint(identity))
     prefix = str(layout.prefix(environment))
-
-    in_prefix = arch.mpi.provider == "pypi"
-    mpicxx = f"{prefix}/bin/{arch.mpi.cxx}" if in_prefix else facts.mpi.cxx if facts.mpi else ""
-    libraries = () if in_prefix else facts.mpi.libraries if facts.mpi else ()
-    runpath = horovod_flags.runpath(libraries, gpu.nccl_library if gpu and gpu.nccl_shared else None)
-    flag_environ = horovod_flags.build_environ(cxx=facts.compiler.cxx, arch_flags=flags.flags, patches=len(patches))
-    if gpu and arch.gpu:
-        flag_environ |= horovod_flags.gpu_environ(arch.gpu, gpu)
-    flag_environ |= dict(build_environ)
-    abi = horovod_abi.abi(
-        source=horovod,
-        framework=framework,
-        python_tag=facts.python.tag,
-        compiler=identity["compiler"],
-        mpi=mpi_name,
-        environ=flag_environ,
-        # The wrapper inside the prefix is the same wheel's in every prefix: its path does not decide the ABI.
-        toolchain=horovod_flags.toolchain_file(
-            f"{arch.mpi.cxx}" if in_prefix else mpicxx, runpath, gpu=gpu is not None
-        ),
-        patches=patches,
-        gpu=gpu,
-    )
-    missing = not_fetched(request.locks, horovod, fetched=existing.fetched, sources=existing.sources)
+    source = horovod.source if horovod else None
+    missing = not_fetched(request.locks, source, fetched=existing.fetched, sources=existing.sources)
     installer = Installer(
         python=facts.python.executable,
         own_venv=facts.python.own_venv,
@@ -142,16 +103,8 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         minor=facts.python.minor,
         cores=facts.cores,
         locks=(request.lock, *([request.mpi_lock] if request.mpi_lock else [])),
-        build_lock=request.build_lock,
         horovod=horovod,
-        flags=flag_environ,
-        mpicxx=mpicxx,
-        runpath=runpath,
-        patches=patches,
-        abi_key=horovod_abi.key(abi),
-        abi=abi,
         launcher=arch.launcher if site.scheduler.script_on == "service-node" else None,
-        gpu=gpu,
     )
     modulefile = Modulefile(
         name=name,
@@ -165,31 +118,24 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         environ=(("VIRTUAL_ENV", prefix), ("PROVISION_ENVIRONMENT", str(environment)), *environ),
         facts=(
             ("framework", identity["framework"]),
-            ("horovod", horovod_flags.local_version(horovod.version, len(patches))),
+            *((("horovod", horovod.version),) if horovod else ()),
             ("python", facts.python.version),
-            ("mpi", mpi_name.split(";")[0]),
-            ("compiler", f"{facts.compiler.family} {facts.compiler.version}"),
+            *((("mpi", mpi.split(";")[0]),) if mpi else ()),
+            *((("compiler", " ".join(horovod.compiler.split()[:2])),) if horovod else ()),
             ("built for", f"{arch_name}: {identity['target']}"),
-            *((("gpu", f"{identity['gpu']}, CUDA {gpu.cuda_version}, NCCL {gpu.nccl_version}"),) if gpu else ()),
+            *((("gpu", _gpu_told(gpu, identity)),) if gpu else ()),
             ("environment", str(environment)),
         ),
     )
     expectation = Expectation(
         versions=(
             ("tensorflow", stack.framework.version),
-            ("horovod", stack.horovod),
+            *((("horovod", stack.horovod),) if stack.horovod else ()),
             ("python", facts.python.version),
         ),
-        mpi_libraries=libraries or (f"{prefix}/lib/libmpi.so",),
+        mpi_libraries=(horovod.mpi_libraries or (f"{prefix}/lib/libmpi.so",)) if horovod else (),
         allowed=(prefix, *_roots(facts)),
-        gpu=ExpectedGpu(
-            capabilities=arch.gpu.capabilities,
-            cuda_version=gpu.cuda_version,
-            nccl_version=gpu.nccl_version,
-            nccl_library=gpu.nccl_library if gpu.nccl_shared else None,
-        )
-        if gpu and arch.gpu
-        else None,
+        gpu=_expected_gpu(gpu, arch, horovod),
     )
     smoke = smoke_test(site, arch, stack, request.smoke_folder, prefix)
     inspect = Inspect(
@@ -197,6 +143,7 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
             Command(
                 argv=(
                     *(recipe.prefix_python, f"{request.smoke_folder}/inspect_env.py"),
+                    *(() if horovod else ("--without-horovod",)),
                     *(("--gpu",) if gpu else ()),
                     *(("--cuobjdump", gpu.cuobjdump) if gpu and gpu.cuobjdump else ()),
                 )
@@ -211,7 +158,7 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         prefix=prefix,
         identity=identity,
         modulefile=modulefile,
-        abi_key=recipe.abi_key,
+        abi_key=horovod.key if horovod else None,
         not_fetched=tuple(missing),
         steps=_steps(
             recipe, inspect, smoke, existing, json.dumps(identity, indent=1) + "\n", f"{arch_name}/{stack.module}"
@@ -224,15 +171,46 @@ def _assignments(environ: Sequence[tuple[str, str]]) -> str:
     return " ".join(f"{name}={shlex.quote(value)}" for name, value in environ)
 
 
-def _gpu_identity(gpu: GpuFacts | None, arch: Arch) -> dict[str, str]:
-    """What decides a GPU build besides all else; nothing on a CPU arch."""
+def _horovod_identity(horovod: Build) -> dict[str, str]:
+    """What decides Horovod's part, besides the compiler and MPI."""
+    return {
+        "horovod": f"{horovod.source.version} {' '.join(horovod.source.hashes)}",
+        "patches": " ".join(f"{patch.name}:{patch.sha256[:12]}" for patch in horovod.patches),
+    }
+
+
+def _gpu_identity(gpu: GpuFacts | None, arch: Arch, horovod: Build | None) -> dict[str, str]:
+    """What decides a GPU build besides all else; nothing on a CPU arch. Only Horovod has device code, and links NCCL."""
     if gpu is None or arch.gpu is None:
         return {}
+    cuda = f"{gpu.cuda_version} {gpu.cuda_home}"
+    if horovod is None:
+        return {"cuda": cuda}
     return {
         "gpu": f"compute capability {' '.join(arch.gpu.capabilities)}",
-        "cuda": f"{gpu.cuda_version} {gpu.cuda_home}",
+        "cuda": cuda,
         "nccl": f"{gpu.nccl_version} {gpu.nccl_library}",
     }
+
+
+def _gpu_told(gpu: GpuFacts, identity: Mapping[str, str]) -> str:
+    """A GPU build in the words of `module help`."""
+    cuda = f"CUDA {gpu.cuda_version}"
+    return f"{identity['gpu']}, {cuda}, NCCL {gpu.nccl_version}" if "gpu" in identity else cuda
+
+
+def _expected_gpu(gpu: GpuFacts | None, arch: Arch, horovod: Build | None) -> ExpectedGpu | None:
+    """What the inspection of a GPU build must find besides; None on a CPU arch."""
+    if gpu is None or arch.gpu is None:
+        return None
+    if horovod is None:
+        return ExpectedGpu(cuda_version=gpu.cuda_version)
+    return ExpectedGpu(
+        cuda_version=gpu.cuda_version,
+        capabilities=arch.gpu.capabilities,
+        nccl_version=gpu.nccl_version,
+        nccl_library=gpu.nccl_library if gpu.nccl_shared else None,
+    )
 
 
 def _gpu_environ(gpu: GpuFacts | None, arch: Arch) -> tuple[tuple[str, str], ...]:
@@ -240,13 +218,6 @@ def _gpu_environ(gpu: GpuFacts | None, arch: Arch) -> tuple[tuple[str, str], ...
     if gpu is None or "XLA_FLAGS" in dict(arch.environ):
         return ()
     return (("XLA_FLAGS", f"--xla_gpu_cuda_data_dir={gpu.cuda_home}"),)
-
-
-def _mpi_name(request: Request, mpi: MpiFacts | None) -> str:
-    """What MPI this is, as text that differs whenever the ABI may."""
-    if request.mpi_lock is not None:
-        return "; ".join(f"{pin.name} {pin.version} (wheel)" for pin in request.mpi_lock.pins)
-    return f"{mpi.family} {mpi.version}; {mpi.show}" if mpi else ""
 
 
 def _roots(facts: Facts) -> tuple[str, ...]:
@@ -257,11 +228,14 @@ def _roots(facts: Facts) -> tuple[str, ...]:
     if facts.mpi:
         roots += [str(PurePosixPath(library).parent) for library in facts.mpi.libraries]
     if facts.gpu:
-        roots += [facts.gpu.cuda_home, str(PurePosixPath(facts.gpu.nccl_library).parent)]
+        roots += [facts.gpu.cuda_home]
+        roots += [str(PurePosixPath(facts.gpu.nccl_library).parent)] if facts.gpu.nccl_library else []
     return tuple(dict.fromkeys(roots))
 
 
 StepName = Literal["create", "install", "compile", "horovod", "bytecode", "inspect", "candidate", "smoke", "publish"]
+Row = tuple[StepName, str, str, tuple[Operation, ...]]
+"""A step before it is known whether it is to be done: name, title, reason, operations."""
 
 
 def _steps(
@@ -277,10 +251,9 @@ def _steps(
     is_published = existing.pointers.get(pointer) == environment
     if "install" not in receipts:
         receipts = frozenset()
-    has_wheel = recipe.abi_key in existing.wheels
-    what_else = "NCCL and its code for each GPU, " if recipe.gpu else ""
-    wheel = f"wheels/{recipe.abi_key}"
-    table: list[tuple[StepName, str, str, tuple[Operation, ...]]] = [
+    horovod = recipe.horovod
+    packages = sum(len(lock.pins) for lock in recipe.locks) - (horovod is not None)
+    table: list[Row] = [
         (
             "create",
             f"virtual environment with Python {recipe.minor}",
@@ -289,28 +262,24 @@ def _steps(
         ),
         (
             "install",
-            f"{sum(len(lock.pins) for lock in recipe.locks) - 1} locked packages by {recipe.installer.name}",
-            "the framework before Horovod, which is compiled against it",
+            f"{packages} locked packages by {recipe.installer.name}",
+            "the framework before Horovod, which is compiled against it"
+            if horovod
+            else "the framework, without Horovod",
             venv.install(recipe),
         ),
-        (
-            "compile",
-            f"Horovod {horovod_flags.local_version(recipe.horovod.version, len(recipe.patches))} from source",
-            f"no wheel {recipe.abi_key} yet",
-            (),
-        ),
-        ("horovod", "Horovod into the environment", wheel, venv.install_wheel(recipe)),
+        *(_steps_of_horovod(recipe, horovod) if horovod else ()),
         ("bytecode", "bytecode", "else every rank compiles at every start", venv.compile_bytecode(recipe)),
         (
             "inspect",
             "what is really in it",
-            f"framework and MPI built in, {what_else}the plan's libmpi, nothing from outside",
+            _asked(horovod),
             (inspect,),
         ),
         ("candidate", "candidate modulefile", "the proof loads what users will load", (WriteCandidate(),)),
         (
             "smoke",
-            f"train on {smoke.nodes * smoke.ranks_per_node} ranks, {smoke.nodes} node{'s' * (smoke.nodes > 1)}",
+            f"train {_trainers(smoke)}, {smoke.nodes} node{'s' * (smoke.nodes > 1)}",
             f"through the candidate modulefile and {smoke.launcher.name}",
             (smoke,),
         ),
@@ -324,10 +293,10 @@ def _steps(
             # Compiled or not is a matter of the cache, which outlives every prefix.
             if keeping and "horovod" in receipts:
                 action, reason = "keep", "installed"
-            elif has_wheel:
-                action, reason = "reuse", f"{wheel} was compiled from the same source with the same flags"
-            else:
-                operations = venv.compile_wheel(recipe)
+            elif horovod and horovod.key in existing.wheels:
+                action, reason = "reuse", f"wheels/{horovod.key} was compiled from the same source with the same flags"
+            elif horovod:
+                operations = venv.compile_wheel(recipe, horovod)
         elif keeping and done:
             action, reason = "keep", "done"
         else:
@@ -342,3 +311,32 @@ def _steps(
             )
         )
     return tuple(steps)
+
+
+def _steps_of_horovod(recipe: venv.Recipe, horovod: Build) -> tuple[Row, ...]:
+    """Horovod's wheel compiled, and installed. The operations that compile it are added where there is none yet."""
+    return (
+        ("compile", f"Horovod {horovod.version} from source", f"no wheel {horovod.key} yet", ()),
+        ("horovod", "Horovod into the environment", f"wheels/{horovod.key}", venv.install_wheel(recipe, horovod)),
+    )
+
+
+def _asked(horovod: Build | None) -> str:
+    """What the inspection asks."""
+    if horovod is None:
+        return "the framework, nothing from outside"
+    what_else = "NCCL and its code for each GPU, " if horovod.gpu else ""
+    return f"framework and MPI built in, {what_else}the plan's libmpi, nothing from outside"
+
+
+def _trainers(smoke: SmokeTest) -> str:
+    """Who trains in the proof, in the words of a plan."""
+    match smoke.strategy:
+        case "single":
+            return "in one process"
+        case "mirrored":
+            return f"on {smoke.devices} device{'s' * (smoke.devices > 1)} of one process"
+        case "multiworker":
+            return f"on {smoke.processes} workers"
+        case _:
+            return f"on {smoke.processes} ranks"

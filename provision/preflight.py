@@ -73,7 +73,9 @@ def gpu_problems(request: Request, facts: Facts) -> tuple[Problem, ...]:
                 subject="framework",
                 message=f"arch `{arch.name}` has GPUs, and the stack `{stack.name}` installs `{framework.package}`, "
                 "which never uses one",
-                evidence=("a Horovod built for GPUs cannot even be loaded beside it: undefined symbols",),
+                evidence=("a Horovod built for GPUs cannot even be loaded beside it: undefined symbols",)
+                if stack.horovod
+                else (),
                 hint=f"`--stack {stack.name}-gpu`, or another stack whose `framework.package` is `tensorflow`",
             ),
         )

@@ -210,12 +210,14 @@ class Probes:
         show = " ".join(shown.stdout.split())
         return MpiFacts(family=family, version=version, cxx=path, show=show, libraries=mpi_libraries(show, family))
 
-    def gpu(self, environ: Mapping[str, str], compiler: CompilerFacts | None) -> GpuFacts | None:
-        """CUDA and NCCL; nothing on a CPU arch."""
+    def gpu(
+        self, environ: Mapping[str, str], compiler: CompilerFacts | None, *, compiles: bool = True
+    ) -> GpuFacts | None:
+        """CUDA and NCCL, or CUDA alone where nothing is compiled; nothing on a CPU arch."""
         if self.arch.gpu is None:
             return None
         probes = Gpus(arch=self.arch, gpu=self.arch.gpu, origin=self.site.origin, environ=environ, report=self.problem)
-        return probes.facts(compiler)
+        return probes.facts(compiler) if compiles else probes.toolkit()
 
 
 def unloaded(system: ModuleSystem) -> dict[str, str]:
@@ -305,7 +307,8 @@ def observe(site: Site, arch: Arch, stack: Stack, store: Store) -> Facts:
     own = Path(sys.executable).parent
     # Without its modules an arch has no Python, compiler or MPI worth a message of its own.
     python = None if broken else probes.python(stack, environ)
-    compiler = None if broken else probes.compiler(environ)
+    # Nothing is compiled without Horovod: a compiler and an MPI may then be missing.
+    compiler = None if broken or stack.horovod is None else probes.compiler(environ)
     uv = shutil.which("uv", path=f"{own}{os.pathsep}{environ.get('PATH', '')}")
     return Facts(
         host=socket.gethostname(),
@@ -313,8 +316,8 @@ def observe(site: Site, arch: Arch, stack: Stack, store: Store) -> Facts:
         cpu=cpu(),
         python=python,
         compiler=compiler,
-        mpi=None if broken else probes.mpi(environ),
-        gpu=None if broken else probes.gpu(environ, compiler),
+        mpi=None if broken or stack.horovod is None else probes.mpi(environ),
+        gpu=None if broken else probes.gpu(environ, compiler, compiles=stack.horovod is not None),
         modules=resolve_loaded(arch.modules, environ),
         tool_python=sys.executable,
         uv=None if os.environ.get("PROVISION_INSTALLER") == "pip" else uv,

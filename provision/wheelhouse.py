@@ -47,7 +47,9 @@ def source_name(pin: Pin) -> str:
     return f"{pin.name}-{pin.version}.tar.gz"
 
 
-def not_fetched(locks: Sequence[Lock], source: Pin, *, fetched: Collection[str], sources: Collection[str]) -> list[str]:
-    """What a build would have to ask the network for, as names for people."""
+def not_fetched(
+    locks: Sequence[Lock], source: Pin | None, *, fetched: Collection[str], sources: Collection[str]
+) -> list[str]:
+    """What a build would have to ask the network for, as names for people. `source`: the package that is compiled."""
     missing = [lock.path for lock in locks if lock.sha256 not in fetched]
-    return missing if source_name(source) in sources else [*missing, source_name(source)]
+    return missing if source is None or source_name(source) in sources else [*missing, source_name(source)]

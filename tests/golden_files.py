@@ -195,6 +195,25 @@ def request_for(site: Site) -> Request:
     )
 
 
+def without_horovod(request: Request, program: str) -> Request:
+    """The same request for a stack whose users train without Horovod; `program` is its proof."""
+    stack = dataclasses.replace(
+        request.stack,
+        name=f"tensorflow-2.15.1-{program}",
+        summary="TensorFlow 2.15.1",
+        module=f"tensorflow/2.15.1-{program}",
+        horovod=None,
+    )
+    framework = f"{stack.framework.package}==2.15.1"
+    return dataclasses.replace(
+        request,
+        stack=dataclasses.replace(stack, smoke_program=program),
+        lock=lock_of(stack.name, "numpy==1.26.4", framework),
+        build_lock=None,
+        patches=(),
+    )
+
+
 def place(*, writable: bool = True, free_bytes: int = 10**12, free_inodes: int | None = 10**7) -> Place:
     """The file system of the root, with room unless told otherwise."""
     return Place(path="/site/root", writable=writable, free_bytes=free_bytes, free_inodes=free_inodes)

@@ -110,6 +110,24 @@ def test_what_the_modules_name_is_found(tmp_path: Path) -> None:
     )
 
 
+def test_where_nothing_is_compiled_only_cuda_is_asked_for_and_no_compiler_is_tried(tmp_path: Path) -> None:
+    home = toolkit(tmp_path / "cuda", trial="exit 1")
+    for path in (home / "lib64").iterdir():
+        path.unlink()  # a run-time CUDA has no libcudart.so for CMake
+    arch = gpu_site().archs[0]
+    assert arch.gpu is not None
+    problems: list[str] = []
+
+    def report(subject: str, *_: object) -> None:
+        problems.append(subject)
+
+    for path, found in (("/usr/bin:/bin", None), (f"{home}/bin:/usr/bin:/bin", home)):
+        environ = {"PATH": path, "CUDA_HOME": str(found or tmp_path)}
+        facts = Gpus(arch=arch, gpu=arch.gpu, origin="x", environ=environ, report=report).toolkit()
+        assert facts == (GpuFacts(cuda_home=str(home), cuda_version="12.4.131") if found else None)
+    assert problems == ["cuda"]
+
+
 def test_what_nobody_names_is_looked_for_by_variables_and_by_nvcc_on_path(tmp_path: Path) -> None:
     home = toolkit(tmp_path / "cuda")
     nccl(home / "x", "libnccl.so.2")

@@ -13,7 +13,7 @@ from provision import shipped
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.knowledge.targets import known_target
 from provision.model.site import Site, read_site
-from provision.model.stack import PROGRAMS, Stack, read_stack
+from provision.model.stack import PROGRAMS, WITHOUT_HOROVOD, Stack, read_stack
 from provision.model.toolchain import generation
 
 Table = dict[str, Any]
@@ -385,6 +385,28 @@ def test_a_proxy_is_told_in_both_spellings() -> None:
     network = {"compute": "proxy", "proxy": "http://proxy.example:3128"}
     named = dict(site(put(SITE, "network", network)).network.environ)
     assert set(named) == {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"}
+
+
+@pytest.mark.parametrize("program", WITHOUT_HOROVOD)
+def test_a_stack_whose_users_train_without_horovod_may_leave_it_out(program: str) -> None:
+    plain = put(STACK, "smoke/program", program)
+    assert stack(put(plain, "horovod", None)).horovod is None
+    assert stack(plain).horovod == "0.28.1"
+
+
+@pytest.mark.parametrize("program", sorted(set(PROGRAMS) - set(WITHOUT_HOROVOD)))
+def test_a_stack_that_is_proved_under_horovod_must_name_it(program: str) -> None:
+    (told,) = faults(stack, put(put(STACK, "smoke/program", program), "horovod", None))
+    assert told == (
+        f"horovod: missing; `smoke.program` is `{program}`, and only `single`, `mirrored` and `multiworker` train without it"
+    )
+
+
+def test_a_horovod_without_a_version_and_a_misspelt_program_are_one_fault_each() -> None:
+    plain = put(STACK, "smoke/program", "mirrored")
+    assert faults(stack, put(plain, "horovod", {})) == ("horovod.version: missing; text is needed",)
+    (told,) = faults(stack, put(put(STACK, "smoke/program", "mirored"), "horovod", None))
+    assert told.endswith("is 'mirored' (did you mean `mirrored`?)")
 
 
 # Faults that are not found, or are told badly.

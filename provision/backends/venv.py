@@ -1,21 +1,19 @@
-"""The virtual environment backend: virtualenv, a locked install, Horovod compiled beside it.
+"""The virtual environment backend: virtualenv, a locked install, and Horovod, where the stack has it, compiled beside it.
 
 Steps have a strict order: Horovod is compiled against the framework that is really in the environment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from provision.backends.installer import Installer
-from provision.horovod.flags import CMAKE_WRAPPER, nccl_for_the_linker, toolchain_file
-from provision.horovod.patches import Patch
-from provision.model.facts import GpuFacts
+from provision.horovod.build import Build
+from provision.horovod.flags import CMAKE_WRAPPER, nccl_for_the_linker
 from provision.model.launcher import Launcher
 from provision.model.layout import EnvironmentId, Layout
-from provision.model.lock import Lock, Pin
+from provision.model.lock import Lock
 from provision.model.plan import (
     Command,
     FetchSource,
@@ -28,6 +26,7 @@ from provision.model.plan import (
     Unpack,
     WriteFile,
 )
+from provision.wheelhouse import source_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,15 +40,7 @@ class Recipe:
     cores: int
     locks: tuple[Lock, ...]
     """The framework's first; what each installs does not overlap."""
-    build_lock: Lock
-    horovod: Pin
-    flags: Mapping[str, str]
-    mpicxx: str
-    runpath: tuple[str, ...]
-    patches: tuple[Patch, ...]
-    abi_key: str
-    abi: Mapping[str, object]
-    gpu: GpuFacts | None = None
+    horovod: Build | None
     launcher: Launcher | None = None
     """What starts a program on the arch's CPU, where the job's script runs on another; None: it is the arch's."""
 
@@ -98,13 +89,14 @@ def install(recipe: Recipe) -> tuple[Operation, ...]:
     return tuple(operations)
 
 
-def compile_wheel(recipe: Recipe) -> tuple[Operation, ...]:
+def compile_wheel(recipe: Recipe, horovod: Build) -> tuple[Operation, ...]:
     """Horovod from its source package, in a folder of its own, into the cache of wheels."""
     build, tools = recipe.build, recipe.build / "tools"
-    requirements, source = build / "horovod.txt", recipe.layout.sources / f"horovod-{recipe.horovod.version}.tar.gz"
+    requirements, source = build / "horovod.txt", recipe.layout.sources / source_name(horovod.source)
+    gpu, in_prefix = horovod.gpu, "/" not in horovod.mpicxx
     pip = (recipe.prefix_python, "-m", "pip")
     environ = {
-        **recipe.flags,
+        **horovod.environ,
         "HOROVOD_CMAKE": str(build / "cmake"),
         "CMAKE_GENERATOR": "Ninja",
         "CMAKE_TOOLCHAIN_FILE": str(build / "toolchain.cmake"),
@@ -114,25 +106,25 @@ def compile_wheel(recipe: Recipe) -> tuple[Operation, ...]:
         "TMPDIR": str(build / "tmp"),
     }
     nccl: tuple[Operation, ...] = ()
-    if recipe.gpu and recipe.gpu.nccl_shared:
+    if gpu and gpu.nccl_shared:
         environ["HOROVOD_NCCL_LIB"] = str(build / "nccl")
-        nccl = (WriteFile(path=str(build / "nccl" / "libnccl.so"), text=nccl_for_the_linker(recipe.gpu)),)
-    elif recipe.gpu:
-        environ["HOROVOD_NCCL_LIB"] = str(PurePosixPath(recipe.gpu.nccl_library).parent)
+        nccl = (WriteFile(path=str(build / "nccl" / "libnccl.so"), text=nccl_for_the_linker(gpu)),)
+    elif gpu:
+        environ["HOROVOD_NCCL_LIB"] = str(PurePosixPath(gpu.nccl_library).parent)
     return (
         Remove(path=str(build)),
-        WriteFile(path=str(requirements), text=recipe.horovod.text),
-        WriteFile(path=str(build / "build.txt"), text=recipe.build_lock.without("horovod")),
+        WriteFile(path=str(requirements), text=horovod.source.text),
+        WriteFile(path=str(build / "build.txt"), text=horovod.tools.without("horovod")),
         WriteFile(
             path=str(build / "toolchain.cmake"),
-            text=toolchain_file(recipe.mpicxx, recipe.runpath, gpu=recipe.gpu is not None),
+            text=horovod.toolchain(str(recipe.prefix / "bin" / horovod.mpicxx) if in_prefix else horovod.mpicxx),
         ),
         *nccl,
         WriteFile(path=str(build / "cmake"), text=CMAKE_WRAPPER, executable=True),
         WriteFile(path=str(build / "tmp" / "README"), text="where pip and the compilers put what is temporary\n"),
         FetchSource(
             path=str(source),
-            hashes=recipe.horovod.hashes,
+            hashes=horovod.source.hashes,
             folder=str(build / "source"),
             download=Command(
                 argv=(
@@ -146,7 +138,7 @@ def compile_wheel(recipe: Recipe) -> tuple[Operation, ...]:
         Unpack(
             path=str(source),
             folder=str(build / "horovod"),
-            patches=tuple(PatchFile(name=one.name, subject=one.subject, text=one.text) for one in recipe.patches),
+            patches=tuple(PatchFile(name=one.name, subject=one.subject, text=one.text) for one in horovod.patches),
         ),
         recipe.on_node(
             Command(
@@ -158,14 +150,14 @@ def compile_wheel(recipe: Recipe) -> tuple[Operation, ...]:
                 environ=tuple(sorted(environ.items())),
             )
         ),
-        KeepWheel(folder=str(build / "wheel"), key=recipe.abi_key, abi=recipe.abi),
+        KeepWheel(folder=str(build / "wheel"), key=horovod.key, abi=horovod.abi),
         Remove(path=str(build)),
     )
 
 
-def install_wheel(recipe: Recipe) -> tuple[Operation, ...]:
+def install_wheel(recipe: Recipe, horovod: Build) -> tuple[Operation, ...]:
     """The compiled Horovod into the environment; again is harmless."""
-    return (InstallWheel(key=recipe.abi_key, command=Command(argv=recipe.installer.wheel_argv(recipe.prefix_python))),)
+    return (InstallWheel(key=horovod.key, command=Command(argv=recipe.installer.wheel_argv(recipe.prefix_python))),)
 
 
 def compile_bytecode(recipe: Recipe) -> tuple[Operation, ...]:

@@ -99,8 +99,8 @@ class Target:
             stack=self.stack,
             lock=shipped.load_lock(self.stack.name, minor),
             mpi_lock=shipped.load_lock(mpi, minor) if mpi else None,
-            build_lock=shipped.load_lock("build", minor),
-            patches=shipped.load_patches(self.stack.horovod),
+            build_lock=shipped.load_lock("build", minor) if self.stack.horovod else None,
+            patches=shipped.load_patches(self.stack.horovod) if self.stack.horovod else (),
             smoke_folder=str(shipped.PACKAGE / "smoke"),
             minor=minor,
         )

@@ -209,7 +209,8 @@ def _found(facts: Facts) -> list[str]:
         lines.append(f"{facts.mpi.family} {facts.mpi.version} (`{facts.mpi.cxx}`)")
     if facts.gpu:
         lines.append(f"CUDA {facts.gpu.cuda_version} (`{facts.gpu.cuda_home}`)")
-        lines.append(f"NCCL {facts.gpu.nccl_version} (`{facts.gpu.nccl_library}`)")
+        if facts.gpu.nccl_version:
+            lines.append(f"NCCL {facts.gpu.nccl_version} (`{facts.gpu.nccl_library}`)")
     lines.append(
         f"packages are installed by uv (`{facts.uv}`)" if facts.uv else "packages are installed by pip: no uv here"
     )

@@ -47,7 +47,8 @@ def run(args: argparse.Namespace) -> Outcome:
         say(f"fetching {name}: {len(lock.pins)} packages")
         _fetch_lock(target, lock, request)
         fetched.append(name)
-    (fetched if _fetch_source(target, request) else here).append(f"Horovod {request.stack.horovod}")
+    if request.stack.horovod:
+        (fetched if _fetch_source(target, request) else here).append(f"Horovod {request.stack.horovod}")
     data = fetch_data(target.store)
     text = f"fetched: {', '.join(fetched) or 'nothing'}; here already: {', '.join(here) or 'nothing'}; data: {data}"
     return Outcome(

@@ -40,8 +40,10 @@ def run(args: argparse.Namespace) -> Outcome:
     plan: Plan = make_plan(request, facts, target.store.existing())
     notes = (*blockers(request, facts), *network_problems(request, plan))
     stack, minor = target.stack, request.minor
-    key = (stack.framework.version, keras_of(stack.framework.version, stack.environ), minor)
-    lines = [*plan_lines(plan, commands=args.commands), "", f"measured: {told(*key, measured(*key))}"]
+    lines = [*plan_lines(plan, commands=args.commands), ""]
+    if stack.horovod:  # what is measured is Horovod on a TensorFlow
+        key = (stack.framework.version, keras_of(stack.framework.version, stack.environ), minor)
+        lines.append(f"measured: {told(*key, measured(*key))}")
     for problem in notes:
         lines += [f"not here: {problem.message}", *(f"  {line}" for line in problem.evidence)]
         lines += [f"  hint: {problem.hint}"] if problem.hint else []

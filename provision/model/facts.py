@@ -64,14 +64,17 @@ class MpiFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuFacts:
-    """CUDA and NCCL: their folders and versions, the NCCL library to link, and the toolkit's `cuobjdump` if it has one."""
+    """CUDA and NCCL: their folders and versions, the NCCL library to link, and the toolkit's `cuobjdump` if it has one.
+
+    What is of NCCL is empty where nothing links it: TensorFlow brings its own.
+    """
 
     cuda_home: str
     cuda_version: str
-    cuobjdump: str | None
-    nccl_home: str
-    nccl_version: str
-    nccl_library: str
+    cuobjdump: str | None = None
+    nccl_home: str = ""
+    nccl_version: str = ""
+    nccl_library: str = ""
 
     @property
     def nccl_shared(self) -> bool:

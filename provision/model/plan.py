@@ -110,12 +110,15 @@ class MakeReadable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedGpu:
-    """What the inspection of a GPU build must find besides. `nccl_library`: None where NCCL is linked in."""
+    """What the inspection of a GPU build must find besides. Device code and NCCL are Horovod's: not asked without it.
 
-    capabilities: tuple[str, ...]
+    `nccl_library`: None where NCCL is linked in.
+    """
+
+    capabilities: tuple[str, ...] = ()
     cuda_version: str
-    nccl_version: str
-    nccl_library: str | None
+    nccl_version: str | None = None
+    nccl_library: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +130,11 @@ class Expectation:
     allowed: tuple[str, ...]
     """Folders that libraries may be mapped from, besides the system's."""
     gpu: ExpectedGpu | None = None
+
+    @property
+    def horovod(self) -> bool:
+        """Whether the environment has Horovod, and with it an MPI that it links."""
+        return "horovod" in dict(self.versions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,6 +229,7 @@ class Plan:
     """What will be done for one environment. `identity` is everything that decides it, and what its fingerprint hashes.
 
     `not_fetched` names what the package index would be asked for; nothing, where all comes from the wheelhouse.
+    `abi_key` is that of the compiled Horovod, None where the stack has none.
     """
 
     site: str
@@ -229,7 +238,7 @@ class Plan:
     prefix: str
     identity: Mapping[str, str]
     modulefile: Modulefile
-    abi_key: str
+    abi_key: str | None
     not_fetched: tuple[str, ...]
     steps: tuple[Step, ...]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,13 +16,15 @@ PYTHON = re.compile(r"3\.\d+")
 # The training programs in `provision/smoke/`. Horovod's, in Keras or in TensorFlow 1's graphs, are judged in `verdict.py`,
 # those of other strategies in `strategy_verdict.py`.
 PROGRAMS = ("horovod_keras", "horovod_graph", "single", "mirrored", "multiworker")
+# The ones that train without Horovod, which a stack may then leave out.
+WITHOUT_HOROVOD = ("single", "mirrored", "multiworker")
 # The ones that are one process, however many devices it uses.
 ALONE = ("single", "mirrored")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Framework:
-    """The framework Horovod is compiled against; `package` is its distribution on the package index."""
+    """The framework, which Horovod is compiled against; `package` is its distribution on the package index."""
 
     name: Literal["tensorflow"]
     package: str
@@ -45,14 +47,17 @@ class Training:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stack:
-    """What to install. `module` is the name users load; `pythons` are the minor versions it has locks for, best first."""
+    """What to install. `module` is the name users load; `pythons` are the minor versions it has locks for, best first.
+
+    `horovod` is its version, None where the stack's users train without it: nothing is compiled then.
+    """
 
     name: str
     summary: str
     module: str
     pythons: tuple[str, ...]
     framework: Framework
-    horovod: str
+    horovod: str | None
     environ: tuple[tuple[str, str], ...]
     smoke_program: str
     training: tuple[Training, ...]
@@ -68,7 +73,7 @@ def read_stack(data: Mapping[str, Any], origin: str) -> Stack:
     top = Reader(data, faults)
     framework, horovod, smoke = (
         top.table("framework", required=True),
-        top.table("horovod", required=True),
+        top.table("horovod"),
         top.table("smoke"),
     )
     training = []
@@ -86,6 +91,13 @@ def read_stack(data: Mapping[str, Any], origin: str) -> Stack:
         if not 0 < training[-1].min_accuracy <= 1:
             table.fault("min_accuracy", f"is a share above 0 and up to 1, is {training[-1].min_accuracy}")
         table.done()
+    before = len(faults.lines)
+    program = smoke.text("program", choices=PROGRAMS)
+    has_horovod = "horovod" in top.names()
+    if not has_horovod and program not in WITHOUT_HOROVOD and len(faults.lines) == before:
+        top.fault(
+            "horovod", f"missing; `smoke.program` is `{program}`, and only {_listed(WITHOUT_HOROVOD)} train without it"
+        )
     stack = Stack(
         name=top.text("name", pattern=NAME),
         summary=top.text("summary"),
@@ -96,9 +108,9 @@ def read_stack(data: Mapping[str, Any], origin: str) -> Stack:
             package=framework.text("package", pattern=NAME),
             version=framework.text("version", pattern=VERSION),
         ),
-        horovod=horovod.text("version", pattern=VERSION),
+        horovod=horovod.text("version", pattern=VERSION) if has_horovod else None,
         environ=top.environment("environ"),
-        smoke_program=smoke.text("program", choices=PROGRAMS),
+        smoke_program=program,
         training=tuple(training),
     )
     framework.text("name", choices=("tensorflow",))
@@ -106,3 +118,8 @@ def read_stack(data: Mapping[str, Any], origin: str) -> Stack:
         part.done()
     faults.check(hint=f"edit `{origin}`")
     return stack
+
+
+def _listed(names: Sequence[str]) -> str:
+    *first, last = (f"`{name}`" for name in names)
+    return f"{', '.join(first)} and {last}"

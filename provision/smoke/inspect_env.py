@@ -1,11 +1,13 @@
 """What a built environment says about itself: versions, how Horovod was built, which shared objects it really maps.
 
+With `--without-horovod` TensorFlow alone is asked: that environment is not meant to have Horovod.
+
 Like the training program this runs *inside* the environment on trial, imports TensorFlow and Horovod but never
 `provision`, and parses on Python 3.7. It starts no ranks and never calls `hvd.init()`: on several systems MPI refuses
 to start outside a job step, and the question here is what was linked, not what works.
 
 The last line on standard output is one JSON object; whatever libraries print stands before it. What could not be found
-out is null, with the reason under `errors`. The exit code is 0 if TensorFlow and Horovod could be imported, else 1.
+out is null, with the reason under `errors`. The exit code is 0 if what was asked for could be imported, else 1.
 
 The list of mapped objects is the kernel's, taken after the imports: a library's own record of what it wants (`ldd`,
 RUNPATH) is a guess about the loader, `/proc/self/maps` is what the loader did.
@@ -125,7 +127,7 @@ def check_build_text():
     return captured.getvalue()
 
 
-def inspect(gpu=False, cuobjdump=None):
+def inspect(gpu=False, cuobjdump=None, with_horovod=True):
     """Gather everything; a question that fails leaves null and its reason, and the next one is asked."""
     facts = {
         "schema": SCHEMA,
@@ -156,21 +158,21 @@ def inspect(gpu=False, cuobjdump=None):
         facts["versions"]["numpy"] = sys.modules["numpy"].__version__
         facts["tensorflow"] = ask("tensorflow", tensorflow_facts, tf)
     # The package without its extension: tells a Horovod that cannot be loaded from one that is not there.
-    horovod = ask("import horovod", __import__, "horovod")
+    horovod = ask("import horovod", __import__, "horovod") if with_horovod else None
     if horovod is not None:
         facts["versions"]["horovod"] = horovod.__version__
         facts["horovod"]["metadata"] = ask("metadata", horovod_metadata, horovod)
         facts["horovod"]["extensions"] = ask("extensions", horovod_extensions, horovod)
         if cuobjdump:
             facts["horovod"]["device_code"] = ask("device_code", device_code, cuobjdump, facts["horovod"]["extensions"])
-    hvd = ask("import horovod.tensorflow", import_horovod_tensorflow) if tf is not None else None
+    hvd = ask("import horovod.tensorflow", import_horovod_tensorflow) if tf is not None and with_horovod else None
     facts["mapped_objects"] = ask("mapped_objects", mapped_objects)
     if gpu:  # after the mapping was read: the driver's library would be in it
         facts["cuda_driver"] = ask("cuda_driver", cuda_driver)
     if hvd is not None:
         facts["horovod"]["flags"] = ask("flags", build_flags, hvd)
         facts["horovod"]["check_build"] = ask("check_build", check_build_text)
-    return facts, hvd is not None
+    return facts, (hvd if with_horovod else tf) is not None
 
 
 def import_tensorflow():
@@ -193,9 +195,10 @@ def main(argv=None):
     parser = argparse.ArgumentParser(description="Print what this environment is, as JSON.", allow_abbrev=False)
     parser.add_argument("--gpu", action="store_true", help="the build is for GPUs: say what driver is here")
     parser.add_argument("--cuobjdump", metavar="FILE", help="the CUDA toolkit's program that lists device code")
+    parser.add_argument("--without-horovod", action="store_true", help="there is to be no Horovod: do not ask for it")
     args = parser.parse_args(argv)
     faulthandler.enable()
-    facts, imported = inspect(args.gpu, args.cuobjdump)
+    facts, imported = inspect(args.gpu, args.cuobjdump, not args.without_horovod)
     sys.stdout.flush()
     print("\n" + json.dumps(facts, sort_keys=True), flush=True)
     return 0 if imported else 1

@@ -1,0 +1,236 @@
+"""A stack without Horovod: nothing is compiled, nothing is asked of a compiler or an MPI, and nothing speaks of Horovod."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from golden_files import (
+    GPU_FACTS,
+    Golden,
+    facts_of,
+    gpu_request,
+    gpu_site,
+    local_site,
+    lock_of,
+    request_for,
+    slurm_site,
+    without_horovod,
+)
+from parts.profiles import profile
+from provision.errors import PlanError
+from provision.inspection import judge_inspection
+from provision.model.facts import Existing, Facts
+from provision.model.plan import Inspect, Plan, SmokeTest
+from provision.model.site import Site
+from provision.model.stack import WITHOUT_HOROVOD
+from provision.modulefile import emit_modulefile
+from provision.outline import outline
+from provision.planner import make_plan
+from provision.preflight import gpu_problems
+
+STEPS = ("create", "install", "bytecode", "inspect", "candidate", "smoke", "publish")
+SITES = pytest.mark.parametrize("make_site", [local_site, slurm_site])
+every_program = pytest.mark.parametrize("program", WITHOUT_HOROVOD)
+
+
+def bare_facts(site: Site, **changes: object) -> Facts:
+    """A machine that has neither a compiler nor an MPI."""
+    return facts_of(site, **{"compiler": None, "mpi": None, **changes})
+
+
+def plain_plan(site: Site, program: str = "multiworker", existing: Existing | None = None) -> Plan:
+    """The plan of a stack without Horovod."""
+    return make_plan(without_horovod(request_for(site), program), bare_facts(site), existing or Existing())
+
+
+def plain_gpu_plan() -> Plan:
+    """The plan of such a stack on an arch with GPUs, where the site has a CUDA and no NCCL."""
+    site = gpu_site()
+    request = without_horovod(gpu_request(site), "mirrored")
+    cuda = dataclasses.replace(GPU_FACTS, cuobjdump=None, nccl_home="", nccl_version="", nccl_library="")
+    return make_plan(request, bare_facts(site, gpu=cuda), Existing())
+
+
+def inspection(plan: Plan) -> Inspect:
+    """What the inspection is asked."""
+    (found,) = (one for step in plan.steps for one in step.operations if isinstance(one, Inspect))
+    return found
+
+
+@every_program
+@SITES
+def test_nothing_is_compiled_and_no_compiler_and_no_mpi_is_needed(make_site: Callable[[], Site], program: str) -> None:
+    plan = plain_plan(make_site(), program)
+    assert tuple(step.name for step in plan.steps) == STEPS
+    assert plan.abi_key is None
+    assert plan.modulefile.version == f"2.15.1-{program}"
+    said = json.dumps(plan.to_dict()).replace("--without-horovod", "").replace("without Horovod", "")
+    for word in ("compiler", "mpicxx", "cmake", "patches"):
+        assert word not in said
+    assert "orovod" not in said
+
+
+def test_the_plan_is_the_golden_one(golden: Golden) -> None:
+    golden("slurm/multiworker.json", json.dumps(plain_plan(slurm_site()).to_dict(), indent=1) + "\n")
+
+
+@SITES
+def test_what_is_here_of_a_compiler_and_an_mpi_does_not_decide_the_environment(make_site: Callable[[], Site]) -> None:
+    site = make_site()
+    request = without_horovod(request_for(site), "single")
+    with_both, with_none = (make_plan(request, facts, Existing()) for facts in (facts_of(site), bare_facts(site)))
+    assert with_both.identity == with_none.identity
+    assert not {"compiler", "horovod", "patches", "build environment"} & set(with_none.identity)
+
+
+def test_what_is_set_while_something_is_compiled_does_not_decide_it_and_the_target_does() -> None:
+    request = without_horovod(request_for(slurm_site()), "single")
+    compiler = dataclasses.replace(request.arch.compiler, cc="cc")
+    arch = dataclasses.replace(request.arch, compiler=compiler, build_environ=(("CRAYPE_LINK_TYPE", "dynamic"),))
+    facts, site = bare_facts(slurm_site()), slurm_site()
+    plan = make_plan(dataclasses.replace(request, arch=arch), facts, Existing())
+    assert plan.identity == plain_plan(site, "single").identity
+    older = dataclasses.replace(request, arch=dataclasses.replace(arch, target="x86_64_v2"))
+    assert make_plan(older, facts, Existing()).identity == {**plan.identity, "target": "x86_64_v2"}
+
+
+def test_the_mpi_whose_launcher_starts_the_proof_is_installed_and_told_where_it_is_a_wheel() -> None:
+    plan = plain_plan(local_site())
+    assert plan.identity["mpi"] == "mpich 5.0.2 (wheel)"
+    (smoke,) = (one for step in plan.steps for one in step.operations if isinstance(one, SmokeTest))
+    assert smoke.mpiexec == f"{plan.prefix}/bin/mpiexec"
+    assert "3 locked packages by uv" in next(step.title for step in plan.steps if step.name == "install")
+    assert "mpi" not in plain_plan(slurm_site()).identity
+
+
+@pytest.mark.parametrize(
+    ("program", "title"),
+    [
+        ("single", "train in one process, 1 node"),
+        ("mirrored", "train on 2 devices of one process, 1 node"),
+        ("multiworker", "train on 2 workers, 2 nodes"),
+    ],
+)
+def test_the_plan_says_who_trains(program: str, title: str) -> None:
+    assert next(step.title for step in plain_plan(slurm_site(), program).steps if step.name == "smoke") == title
+
+
+def test_what_is_kept_is_kept_without_a_wheel() -> None:
+    plan = plain_plan(slurm_site())
+    env = plan.environment
+    done = Existing(
+        receipts={str(env): frozenset(STEPS) - {"publish"}},
+        pointers={f"{env.arch}/{env.name}/{env.version}": str(env)},
+    )
+    again = plain_plan(slurm_site(), existing=done)
+    assert again.done
+    assert not again.asks_network
+
+
+def test_horovod_still_needs_its_compiler_and_its_mpi() -> None:
+    for missing in ("compiler", "mpi"):
+        with pytest.raises(PlanError, match="did not find a compiler and MPI, and said no reason"):
+            make_plan(request_for(slurm_site()), facts_of(slurm_site(), **{missing: None}), Existing())
+
+
+def test_a_lock_that_does_not_pin_the_framework_is_told() -> None:
+    request = dataclasses.replace(
+        without_horovod(request_for(slurm_site()), "single"), lock=lock_of("x", "six==1.17.0")
+    )
+    with pytest.raises(PlanError, match=r"does not pin `tensorflow-cpu==2\.15\.1`"):
+        make_plan(request, bare_facts(slurm_site()), Existing())
+
+
+@pytest.mark.parametrize("kind", ["lua", "tcl", "sh"])
+def test_the_modulefile_speaks_of_no_horovod(kind: Any) -> None:
+    plan = plain_plan(slurm_site())
+    text = emit_modulefile(plan.modulefile, kind, "2 workers on 2 nodes trained")
+    assert "orovod" not in text and "mpi " not in text and "compiler" not in text
+    assert kind == "sh" or "haswell: haswell" in text
+
+
+# What is inspected
+
+
+def report(**changes: object) -> dict[str, Any]:
+    """What `smoke/inspect_env.py --without-horovod` reports of a good environment."""
+    return {
+        "versions": {"tensorflow": "2.15.1", "python": "3.11.7"},
+        "tensorflow": {"built_with_cuda": True, "build_info": {"cuda_version": "12.2"}},
+        "horovod": {"metadata": None, "extensions": None, "flags": None, "check_build": None, "device_code": None},
+        "cuda_driver": {"serves": None, "reason": "no libcuda.so.1"},
+        "mapped_objects": ["/usr/lib/libm.so.6"],
+        "enable_user_site": False,
+        "errors": {},
+        **changes,
+    }
+
+
+def judged(plan: Plan, seen: dict[str, Any]) -> dict[str, bool]:
+    """Each check of the inspection, and whether it passed."""
+    checks = judge_inspection(seen, inspection(plan).expectation, resolve=lambda path: path)
+    return {check.name: check.passed for check in checks}
+
+
+def test_the_inspection_asks_for_the_framework_and_for_nothing_of_horovod() -> None:
+    plan = plain_plan(slurm_site())
+    assert inspection(plan).command.argv[-1] == "--without-horovod"
+    checks = judged(plan, report())
+    assert all(checks.values())
+    assert sorted(checks) == [
+        *("imports", "no packages from a home directory", "nothing from outside"),
+        *("version of python", "version of tensorflow"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"errors": {"import tensorflow": "ImportError: no"}}, "imports"),
+        ({"versions": {"tensorflow": "2.15.0", "python": "3.11.7"}}, "version of tensorflow"),
+        ({"mapped_objects": ["/home/ada/libcuda.so"]}, "nothing from outside"),
+        ({"enable_user_site": True}, "no packages from a home directory"),
+    ],
+)
+def test_what_is_wrong_is_still_found(change: dict[str, Any], name: str) -> None:
+    assert [check for check, passed in judged(plain_plan(slurm_site()), report(**change)).items() if not passed] == [
+        name
+    ]
+
+
+def test_a_gpu_stack_is_asked_for_cuda_and_for_no_nccl_and_no_device_code() -> None:
+    plan = plain_gpu_plan()
+    assert plan.identity["cuda"] == "12.4.131 /site/cuda"
+    assert not {"gpu", "nccl"} & set(plan.identity)
+    assert ("gpu", "CUDA 12.4.131") in plan.modulefile.facts
+    assert ("XLA_FLAGS", "--xla_gpu_cuda_data_dir=/site/cuda") in plan.modulefile.environ
+    assert inspection(plan).command.argv[-2:] == ("--without-horovod", "--gpu")
+    checks = judged(plan, report())
+    assert checks["TensorFlow with CUDA"] and checks["driver"]
+    assert not {"NCCL built in", "linked NCCL", "device code", "linked MPI"} & set(checks)
+    old = {"built_with_cuda": True, "build_info": {"cuda_version": "11.8"}}
+    assert not judged(plan, report(tensorflow=old))["TensorFlow with CUDA"]
+    assert not judged(plan, report(tensorflow={"built_with_cuda": False}))["TensorFlow with CUDA"]
+
+
+def test_a_framework_for_cpus_on_gpus_is_refused_without_a_word_of_horovod() -> None:
+    site = gpu_site()
+    (problem,) = gpu_problems(without_horovod(request_for(site), "mirrored"), bare_facts(site, gpu=GPU_FACTS))
+    assert "never uses one" in problem.message
+    assert "orovod" not in str(problem)
+
+
+# By the profile alone, and by the verbs
+
+
+def test_the_outline_has_nothing_of_what_compiles_horovod() -> None:
+    site = profile("nersc-cori")
+    stack = without_horovod(request_for(slurm_site()), "multiworker").stack
+    told = outline(site, site.arch("knl"), stack, ())
+    assert not {"compiler", "mpi", "horovod", "compile"} & set(told)
+    assert {"modules", "fetch", "install", "prove"} <= set(told)
