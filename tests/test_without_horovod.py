@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +24,7 @@ from golden_files import (
     without_horovod,
 )
 from parts.profiles import profile
+from parts.provision import Tool
 from provision.errors import PlanError
 from provision.inspection import judge_inspection
 from provision.model.facts import Existing, Facts
@@ -32,6 +35,7 @@ from provision.modulefile import emit_modulefile
 from provision.outline import outline
 from provision.planner import make_plan
 from provision.preflight import gpu_problems
+from provision.probe import interpreter_of
 
 STEPS = ("create", "install", "bytecode", "inspect", "candidate", "smoke", "publish")
 SITES = pytest.mark.parametrize("make_site", [local_site, slurm_site])
@@ -234,3 +238,31 @@ def test_the_outline_has_nothing_of_what_compiles_horovod() -> None:
     told = outline(site, site.arch("knl"), stack, ())
     assert not {"compiler", "mpi", "horovod", "compile"} & set(told)
     assert {"modules", "fetch", "install", "prove"} <= set(told)
+
+
+SITE = """
+name = "bare"
+root = "${PROVISION_ROOT}"
+stack = "tensorflow-2.15.1-multiworker"
+
+[archs.node]
+target = "x86_64"
+compiler = { cxx = "no-such-compiler" }
+mpi = { provider = "site", family = "mpich", cxx = "no-such-mpicxx" }
+"""
+
+
+def test_a_machine_without_mpi_and_compiler_plans_and_its_doctor_is_content(tmp_path: Path) -> None:
+    tool, site = Tool(tmp_path / "root"), tmp_path / "bare.toml"
+    site.write_text(SITE, encoding="utf-8")
+    if interpreter_of("3.11", os.environ) is None:
+        pytest.skip("there is no Python 3.11 here, which the stack has its lock for")
+    done = tool.run("plan", "--site", str(site))
+    assert done.returncode == 0, done.stderr
+    assert "create  compile" not in done.stdout and "compiler " not in done.stdout and "mpi " not in done.stdout
+    assert "measured" not in done.stdout, "the matrix measures Horovod"
+    assert "no-such" not in tool.run("doctor", "--site", str(site)).stdout
+    refused = tool.run("plan", "--site", str(site), "--stack", "tensorflow-2.15.1")
+    assert refused.returncode == 1
+    assert "there is no C++ compiler `no-such-compiler` on PATH" in refused.stderr
+    assert "its compiler wrapper `no-such-mpicxx` is not on PATH" in refused.stderr

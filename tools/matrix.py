@@ -76,7 +76,7 @@ def releases() -> list[Release]:
     found = []
     for name in shipped.known("stacks"):
         stack = shipped.load_stack(name)
-        if stack.name.endswith("-gpu"):  # this machine proves on CPU
+        if stack.name.endswith("-gpu") or stack.horovod is None:  # proved on CPU, under Horovod
             continue
         version = stack.framework.version
         keras = keras_of(version, stack.environ)
