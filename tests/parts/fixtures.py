@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from parts.hosts import why_not
 from parts.modules import ModuleTree, build_module_tree
-from parts.slurm import SlurmCluster, missing_programs
+from parts.slurm import NodeGroup, Partition, SlurmCluster, missing_programs
 from provision.gpu_probe import parse_nvcc_version, toolkit_of
 
 # Of the environment, before `conftest.py` takes all settings of ours out of it.
@@ -30,6 +31,18 @@ def slurm_cluster() -> Iterator[SlurmCluster]:
         pytest.skip(f"Slurm is not installed here, missing: {', '.join(missing)} (`.ci/install` brings it)")
     with SlurmCluster() as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def cluster_of_hosts() -> Iterator[SlurmCluster]:
+    """A cluster of two nodes, `knl[1-2]`, which are hosts of their own."""
+    if missing := missing_programs():
+        pytest.skip(f"Slurm is not installed here, missing: {', '.join(missing)} (`.ci/install` brings it)")
+    if reason := why_not():
+        pytest.skip(f"there can be no hosts with networks of their own here: {reason}")
+    groups = (NodeGroup(name="knl", features=("knl",)),)
+    with SlurmCluster(node_groups=groups, partitions=(Partition(name="knl", groups=("knl",)),), networks=True) as one:
+        yield one
 
 
 @pytest.fixture(scope="session")

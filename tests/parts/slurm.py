@@ -3,6 +3,9 @@
 It owns its processes, its ports and one short folder (unix sockets end at 108 bytes), and leaves nothing of the
 machine's own Slurm or munge touched, so two clusters can run at once. Jobs run as the user who runs the tests.
 
+All nodes are this machine, at 127.0.0.1, and have names for Slurm alone; with `networks` each is a host of its own
+(`hosts.py`), with a name and an address that the others know. What speaks TCP between nodes by itself needs that.
+
 `MpiDefault=none` is deliberate: a bare `srun` then starts N programs that each believe to be rank 0 of 1 and exit 0,
 the classic silent failure; only `srun --mpi=pmi2` makes them one job of N ranks.
 """
@@ -26,6 +29,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+
+from parts.hosts import SWITCH, Network, make_network
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "sinfo", "scontrol", "scancel", "setpriv")
 ENDED = frozenset(
@@ -96,6 +101,7 @@ class SlurmCluster:
         node_groups: what nodes there are.
         partitions: the queues over them; the first is the default one.
         settings: further `slurm.conf` lines as a mapping; they replace lines of the same key.
+        networks: every node is a host of its own; `hosts.why_not` tells where that cannot be.
     """
 
     def __init__(
@@ -105,12 +111,15 @@ class SlurmCluster:
         node_groups: Sequence[NodeGroup] = NODE_GROUPS,
         partitions: Sequence[Partition] = PARTITIONS,
         settings: Mapping[str, str] | None = None,
+        networks: bool = False,
     ) -> None:
         self._given_root = root
         self._root: Path | None = root
         self.node_groups = tuple(node_groups)
         self.partitions = tuple(partitions)
         self._settings = dict(settings or {})
+        self._networks = networks
+        self.network: Network | None = None
         self._daemons: dict[str, subprocess.Popen[bytes]] = {}
 
     # -- what callers use ------------------------------------------------------------------------------------------
@@ -211,7 +220,8 @@ class SlurmCluster:
             if self._alive("slurmctld"):
                 self._cancel_jobs()
             # slurmd first: it must not report nodes to a controller that is gone; munged last: all of them need it.
-            for name in sorted(self._daemons, key=lambda name: {"slurmctld": 1, "munged": 2}.get(name, 0)):
+            last = {"slurmctld": 1, "munged": 2, "switch": 3}
+            for name in sorted(self._daemons, key=lambda name: last.get(name, 0)):
                 _end(self._daemons[name])
         finally:
             self._daemons.clear()
@@ -234,6 +244,10 @@ class SlurmCluster:
 
     def _start(self, timeout_s: float) -> None:
         root = self._prepare_root()
+        if self._networks:
+            switch = self._spawn("switch", SWITCH)
+            self.network = make_network(switch.pid, self.node_names, root)
+        self.conf.write_text(self._slurm_conf(_free_ports(1 + len(self.node_names))))
         own = {"socket": "munge", "key-file": "munge.key", "pid-file": "munged.pid", "seed-file": "munged.seed"}
         places = [f"--{option}={root / name}" for option, name in own.items()]
         # --force: munged dislikes folders that others cannot enter, which a test's private folder may be.
@@ -242,7 +256,12 @@ class SlurmCluster:
         self._spawn("slurmctld", ["slurmctld", "-D", "-f", str(self.conf)])
         self._wait_for("slurmctld to answer", self._controller_answers, timeout_s)
         for name in self.node_names:
-            self._spawn(name, ["slurmd", "-D", "-f", str(self.conf), "-N", name])
+            daemon = (_program("slurmd"), "-D", "-f", str(self.conf), "-N", name)
+            if self.network is None:
+                self._spawn(name, daemon)
+                continue
+            host = self._spawn(name, self.network.host(name, *daemon))
+            self.network.plug_in(self._daemons["switch"].pid, name, host.pid)
         self._wait_for("all nodes to be idle", self._all_idle, timeout_s)
 
     def _prepare_root(self) -> Path:
@@ -261,7 +280,6 @@ class SlurmCluster:
         key.touch(mode=0o600)
         key.write_bytes(secrets.token_bytes(128))
         (root / "gres.conf").write_text(self._gres_conf())
-        self.conf.write_text(self._slurm_conf(_free_ports(1 + len(self.node_names))))
         return root
 
     def _slurm_conf(self, ports: Sequence[int]) -> str:
@@ -271,7 +289,7 @@ class SlurmCluster:
         host = socket.gethostname().split(".")[0]
         settings = {
             "ClusterName": "emulated",
-            "SlurmctldHost": f"{host}(127.0.0.1)",
+            "SlurmctldHost": f"{host}({self.network.ours if self.network else '127.0.0.1'})",
             "SlurmctldPort": str(ports[0]),
             "SlurmUser": user,
             "SlurmdUser": user,
@@ -313,10 +331,7 @@ class SlurmCluster:
                 shape += f" Features={','.join(group.features)}"
             if group.gres:
                 shape += f" Gres={','.join(group.gres)}"
-            lines += [
-                f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={next(free)} {shape}"
-                for name in group.node_names
-            ]
+            lines += [f"NodeName={name} {self._where(name)} Port={next(free)} {shape}" for name in group.node_names]
         hosts = {group.name: group.hosts for group in self.node_groups}
         lines += [
             f"PartitionName={partition.name} Nodes={','.join(hosts[group] for group in partition.groups)} State=UP"
@@ -325,6 +340,12 @@ class SlurmCluster:
             for index, partition in enumerate(self.partitions)
         ]
         return "\n".join(lines) + "\n"
+
+    def _where(self, name: str) -> str:
+        """Where a node is, as slurm.conf has it."""
+        if self.network:
+            return f"NodeHostname={name} NodeAddr={self.network.address(name)}"
+        return f"NodeHostname={socket.gethostname().split('.')[0]} NodeAddr=127.0.0.1"
 
     def _gres_conf(self) -> str:
         lines = []
@@ -340,19 +361,18 @@ class SlurmCluster:
         kept = {name: value for name, value in os.environ.items() if not stray.match(name)}
         return {**kept, **self.environ, **changes}
 
-    def _spawn(self, name: str, argv: Sequence[str]) -> None:
-        program = shutil.which(argv[0], path=_SEARCH_PATH)
-        assert program is not None
+    def _spawn(self, name: str, argv: Sequence[str]) -> subprocess.Popen[bytes]:
         with (self.root / f"{name}.out").open("wb") as out:
             self._daemons[name] = subprocess.Popen(
                 # If the tests are killed outright, the kernel ends the daemons: nothing stays behind.
-                ["setpriv", "--pdeathsig", "KILL", program, *argv[1:]],
+                ["setpriv", "--pdeathsig", "KILL", _program(argv[0]), *argv[1:]],
                 env=self._client_environ({}),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        return self._daemons[name]
 
     def _alive(self, name: str) -> bool:
         return name in self._daemons and self._daemons[name].poll() is None
@@ -405,6 +425,13 @@ class SlurmCluster:
             with contextlib.suppress(OSError):
                 if mark in (folder / "environ").read_bytes():
                     os.kill(pid, signal.SIGKILL)
+
+
+def _program(name: str) -> str:
+    """The path of one of the programs that were found to be here."""
+    found = shutil.which(name, path=_SEARCH_PATH)
+    assert found is not None, name
+    return found
 
 
 def _field(line: str, key: str) -> str:
