@@ -16,7 +16,7 @@ from provision.model.batch import Batch
 from provision.model.container import Runtime
 from provision.model.patterns import MODULE, SHELL_PATH, TIME
 from provision.model.site import Site
-from provision.model.strategy import STRATEGIES, StrategyName
+from provision.model.strategy import PLUGINS, STRATEGIES, StrategyName
 from provision.schedulers import dialect
 from provision.threads import cpus_of_node, parts_of_node
 
@@ -25,7 +25,8 @@ from provision.threads import cpus_of_node, parts_of_node
 class UserJob:
     """What somebody asked for. What is None is by the site: nodes, GPUs and ranks of each, time, runtime, module.
 
-    `script` is absolute, or stands in the folder that the job is submitted from; `command` is how the file was made.
+    `script` is absolute, or stands in the folder that the job is submitted from, or begins with a `$VARIABLE` that the
+    modules set (a plug-in's own example); `command` is how the file was made.
     """
 
     kind: StrategyName
@@ -131,6 +132,13 @@ def runtime_of(job: UserJob) -> Runtime:
         ConfigError: the site does not have it so.
     """
     site = job.site
+    if job.kind in PLUGINS:
+        if job.runtime not in (None, "modules"):
+            raise ConfigError(
+                f"`{job.kind}` is what the site's own modules bring, and `--runtime {job.runtime}` has others",
+                hint="leave `--runtime` out",
+            )
+        return "modules"
     usable = [one for one in site.runtimes if one != "modules" or job.arch.provided]
     runtime = job.runtime or (usable or site.runtimes)[0]
     if runtime not in site.runtimes:
@@ -157,6 +165,12 @@ def check(job: UserJob) -> None:
         ConfigError: a strategy that is absent, a wrong time, module or path, or an image that sees no GPU.
     """
     site, strategy = job.site, job.site.strategy(job.kind)
+    if job.kind in PLUGINS and not strategy.modules and strategy.note is None:
+        raise ConfigError(
+            f"site `{site.name}` has no `{job.kind}`",
+            evidence=[f"there is no `strategies.{job.kind}` with its modules in `{site.origin}`"],
+            hint=f"one of: {', '.join(one for one in STRATEGIES if site.strategy(one).status != 'absent')}",
+        )
     if strategy.status == "absent":
         source = site.source(f"strategies.{job.kind}.status")
         raise ConfigError(

@@ -1,12 +1,13 @@
 """A user's job, to the words of its script: directives, modules, variables, and the command that starts the training. Pure.
 
-The templates `jobs/{single,mirrored,multiworker,horovod}.sh.j2` hold the text around them.
+The templates `jobs/<kind>.sh.j2` hold the text around them.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
+import textwrap
 from dataclasses import dataclass
 
 from provision.errors import ConfigError
@@ -15,6 +16,7 @@ from provision.model.arch import Arch
 from provision.model.batch import Directive
 from provision.model.container import Container, Runtime
 from provision.model.patterns import SHELL_PATH
+from provision.model.strategy import PLUGINS
 from provision.modules import reset_lines, unload_lines
 from provision.schedulers import dialect
 from provision.threads import OMP, job_environ, module_environ
@@ -57,6 +59,8 @@ class Script:
     image: str | None = None
     cuda_home: str | None = None
     notes: tuple[str, ...] = ()
+    home: str | None = None
+    """The variable, set by the modules, below which the script stands; None: it is where the job was submitted from."""
 
 
 def make_script(job: UserJob) -> Script:
@@ -74,7 +78,8 @@ def make_script(job: UserJob) -> Script:
     # where modules own them; in a container there is none.
     own = () if runtime == "venv" else job.arch.environ
     own = (*module_environ(job.arch), *own) if runtime == "container" else own
-    exports = tuple(dict((*own, *threads)).items())
+    exports = tuple(dict((*own, *job.site.strategy(job.kind).environ, *threads)).items())
+    home = re.match(r"\$\{?(\w+)", job.script)
     container = job.site.container if runtime == "container" else None
     image = job.image or (container.image if container else None)
     cuda = job.arch.gpu.cuda_home if job.arch.gpu and shape.gpus_per_node and runtime != "container" else None
@@ -94,6 +99,7 @@ def make_script(job: UserJob) -> Script:
         image=image,
         cuda_home=re.sub(r"\$\{(\w+)\}", r"${\1:-}", cuda) if cuda else None,
         notes=_notes(job),
+        home=home[1] if home else None,
     )
 
 
@@ -111,7 +117,7 @@ def _notes(job: UserJob) -> tuple[str, ...]:
     strategy, site = job.site.strategy(job.kind), job.site
     told = [f"{job.site.title}: retired in {site.retired}."] if site.retired else []
     if strategy.note:
-        told.append(f"{strategy.status} here: {strategy.note}.")
+        told += textwrap.wrap(f"{strategy.status} here: {strategy.note}.", 118)
     return tuple(told)
 
 
@@ -132,14 +138,20 @@ def _modules(job: UserJob, runtime: Runtime) -> tuple[str, ...]:
     else:
         outside = arch.modules if "venv" not in site.runtimes or arch.launcher.name in ("mpirun", "mpiexec") else ()
         names = arch.provided if runtime == "modules" else outside
-        lines += [f"module load {shlex.quote(name)}" for name in names]
+        names = site.strategy(job.kind).modules if job.kind in PLUGINS else names
+        for name in names:
+            if name.startswith("/"):  # a modulefile, which is somebody's and may be gone
+                lines.append(f'[ -e {shlex.quote(name)} ] || stop "there is no modulefile {name}"')
+            lines.append(f"module load {shlex.quote(name)}")
     return tuple(lines)
 
 
 def _launch(job: UserJob, shape: Shape, runtime: Runtime, exports: tuple[tuple[str, str], ...], cuda: bool) -> str:
     """The command that runs the training, as bash."""
     arch, site = job.arch, job.site
-    program: list[str] = ["python", "-u", Bash('"$script"'), *job.arguments]
+    own = site.strategy(job.kind).arguments if job.script.startswith("$") else ()  # the example's
+    program: list[str] = ["python", "-u", Bash('"$script"'), *(Bash(f'"{one}"') if "$" in one else one for one in own)]
+    program += job.arguments
     if job.resume is not None:
         program += ["--resume-from", Bash('"$PROVISION_RESUME"')]
     if runtime == "container" and site.container is not None:
@@ -149,6 +161,7 @@ def _launch(job: UserJob, shape: Shape, runtime: Runtime, exports: tuple[tuple[s
         names += [name for name, _ in (*module_environ(arch), *arch.environ)]
         names += ["VIRTUAL_ENV", "PYTHONNOUSERSITE"]
     names += ["PATH", "LD_LIBRARY_PATH", "PROVISION_OUTPUT", "PROVISION_DATA", "HDF5_USE_FILE_LOCKING"]
+    names += ["PYTHONPATH"] if job.kind in PLUGINS else []
     names += ["XLA_FLAGS"] if cuda else []
     names += ["KERAS_HOME"] if site.files.scratch else []
     names += ["TMPDIR"] if site.files.temporary else []

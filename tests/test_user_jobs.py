@@ -24,6 +24,7 @@ from provision.user_script import make_script
 ALL = tuple((name, arch, kind) for name, arch in ARCHS for kind in STRATEGIES)
 REFUSED = {("alcf-theta", "knl", "multiworker"), ("alcf-polaris", "gpu", "multiworker")}
 WRITTEN = tuple(one for one in ALL if one not in REFUSED)
+EXAMPLE = "$CRAYPE_ML_PLUGIN_BASEDIR/examples/tf_mnist/mnist.py"
 OTHER_RUNTIMES: tuple[tuple[str, str, StrategyName, Runtime], ...] = (
     ("nersc-cori", "knl", "horovod", "venv"),
     ("sigma2-saga", "accel", "horovod", "venv"),
@@ -88,6 +89,7 @@ def test_bash_and_shellcheck_find_no_fault_in_any_script(shellcheck: str, tmp_pa
     asked = [job(*one) for one in WRITTEN]
     asked += [job(name, arch, kind, runtime=runtime, **more) for name, arch, kind, runtime in OTHER_RUNTIMES]
     asked += [job(name, arch, "single", use_gpu=False, **more) for name, arch in ARCHS]
+    asked += [job("alcf-theta", "knl", "cray-ml-plugin", script=script, **more) for script in (EXAMPLE, "train.py")]
     asked += [job("nyu-greene", "gpu", "mirrored", watch_gpus=True), job("nersc-cori", "knl", "single", stage_in="/x")]
     paths = []
     for number, one in enumerate(asked):
@@ -97,6 +99,64 @@ def test_bash_and_shellcheck_find_no_fault_in_any_script(shellcheck: str, tmp_pa
     subprocess.run(["bash", "-c", 'for one in "$@"; do bash -n "$one" || exit 1; done', "bash", *paths], check=True)
     done = subprocess.run([shellcheck, "--shell=bash", *paths], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def test_the_cray_ml_plug_ins_job_runs_its_own_example_on_the_modules_of_the_page(golden: Golden) -> None:
+    text = render_user_job(job("alcf-theta", "knl", "cray-ml-plugin", script=EXAMPLE))
+    golden("jobs/alcf-theta/knl/cray-ml-plugin.sh", text)
+    lines = text.splitlines()
+    plugin = next(line for line in lines if line.startswith("module load /lus/"))
+    assert (
+        lines.index("module load cray-python/3.6.1.1")
+        < lines.index(plugin)
+        < lines.index("module list # for the record")
+    )
+    assert lines[lines.index(plugin) - 1].startswith("[ -e /lus/"), "a modulefile by its path may be gone"
+    assert "which is not the site's and is gone" in " ".join(line.strip("# ") for line in lines)
+    assert "unset PYTHONNOUSERSITE" in text, "Python would not look below PYTHONUSERBASE"
+    assert "\nexport PYTHONNOUSERSITE" not in text
+    assert '-e "PYTHONUSERBASE=${PYTHONUSERBASE:-}"' in text
+    assert '"$script" --enable_ml_comm "--data_dir=$PROVISION_DATA"' in " ".join(text.replace("\\\n", "").split())
+
+
+def test_a_program_of_ones_own_on_the_plug_in_gets_none_of_the_examples_arguments() -> None:
+    text = render_user_job(job("alcf-theta", "knl", "cray-ml-plugin", arguments=("--epochs", "3")))
+    assert launched(text)[-1].endswith('"$script" --epochs 3')
+    assert "BASEDIR" not in text
+
+
+@pytest.mark.parametrize("name", sorted({name for name, _ in ARCHS} - {"alcf-theta"}))
+def test_a_plug_in_is_refused_where_the_site_names_no_modules_of_it(name: str) -> None:
+    error = refusal(job(name, profile(name).archs[0].name, "cray-ml-plugin"))
+    assert error.message == f"site `{name}` has no `cray-ml-plugin`"
+    assert error.evidence == (f"there is no `strategies.cray-ml-plugin` with its modules in `sites/{name}.toml`",)
+    assert "horovod" in str(error.hint)
+
+
+def test_a_plug_in_is_run_by_no_other_modules() -> None:
+    error = refusal(job("alcf-theta", "knl", "cray-ml-plugin", runtime="venv"))
+    assert "`--runtime venv` has others" in error.message
+
+
+@pytest.mark.parametrize("script", [EXAMPLE, None])
+def test_the_plug_ins_job_stops_where_the_workshops_folder_is_gone(script: str | None, tmp_path: Path) -> None:
+    """By bash, with a stand-in for `module`: first the modulefile is missing, then what it should have set."""
+    asked = job("alcf-theta", "knl", "cray-ml-plugin", **({"script": script} if script else {}))
+    (tmp_path / "train.py").write_text("")
+    text = f"module() {{ :; }}\n{render_user_job(asked)}"
+
+    def run(text: str) -> str:
+        environ = {"PATH": os.environ["PATH"]}
+        done = subprocess.run(
+            ["bash", "-c", text], capture_output=True, text=True, check=False, env=environ, cwd=tmp_path
+        )
+        assert done.returncode == (2 if "error:" in done.stderr else 127), done.stderr
+        return done.stderr
+
+    assert "error: there is no modulefile /lus/theta-fs0/" in run(text)
+    there = text.replace("[ -e /lus/", "[ -e / ] || [ -e /lus/")
+    told = "error: the modules do not set CRAYPE_ML_PLUGIN_BASEDIR" if script else "aprun: command not found"
+    assert told in run(there)
 
 
 @pytest.mark.parametrize(("name", "arch", "kind"), sorted(REFUSED))

@@ -1,6 +1,7 @@
 """`provision job`: a job's script on stdout (a build's, or a user's), a job followed to its end, or a script checked.
 
-A user's job is one of `single`, `mirrored`, `multiworker` and `horovod`; `build` and `follow` are the admin's.
+A user's job is one of `single`, `mirrored`, `multiworker` and `horovod`, or of a plug-in that the site's own modules bring;
+`build` and `follow` are the admin's.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from provision.model.site import Site
 
 ADMIN = ("build", "follow")
-KINDS = ("single", "mirrored", "multiworker", "horovod")
+KINDS = ("single", "mirrored", "multiworker", "horovod", "cray-ml-plugin")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -120,7 +121,7 @@ def _user(args: argparse.Namespace) -> Outcome:
         command=_command(args),
         module=module,
         modulepath=str(modules / kind),
-        script=os.path.abspath(args.script) if args.script else "train.py",
+        script=os.path.abspath(args.script) if args.script else target.site.strategy(args.kind).example or "train.py",
         arguments=arguments,
         nodes=args.nodes,
         gpus=args.gpus,

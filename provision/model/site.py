@@ -17,7 +17,7 @@ from provision.model.patterns import NAME
 from provision.model.reader import Faults, Reader, nearest
 from provision.model.scheduler import Scheduler, read_scheduler
 from provision.model.source import DATE, Source, read_sources, walk
-from provision.model.strategy import Strategy, StrategyName, read_strategies
+from provision.model.strategy import PLUGINS, Strategy, StrategyName, read_strategies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +45,8 @@ class Site:
     sources: tuple[Source, ...]
 
     def strategy(self, name: StrategyName) -> Strategy:
-        """What the site says of a strategy; one that it says nothing of is supported."""
-        silent = Strategy(name=name, status="supported", note=None, communication="AUTO")
+        """What the site says of a strategy; one that it says nothing of is supported, a plug-in is absent."""
+        silent = Strategy(name=name, status="absent" if name in PLUGINS else "supported", note=None)
         return next((one for one in self.strategies if one.name == name), silent)
 
     def source(self, path: str) -> Source | None:

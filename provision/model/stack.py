@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from provision.model.patterns import NAME
 from provision.model.reader import Faults, Reader
+from provision.model.strategy import PLUGINS
 
 VERSION = re.compile(r"\d+(\.\d+)+")
 MODULE_NAME = re.compile(f"{NAME.pattern}/{NAME.pattern}")
@@ -91,10 +92,16 @@ def read_stack(data: Mapping[str, Any], origin: str) -> Stack:
         if not 0 < training[-1].min_accuracy <= 1:
             table.fault("min_accuracy", f"is a share above 0 and up to 1, is {training[-1].min_accuracy}")
         table.done()
+    given = data.get("smoke")
+    plugin = given.get("program") if isinstance(given, Mapping) and given.get("program") in PLUGINS else None
+    if plugin:
+        smoke.fault(
+            "program", f"`{plugin}` is a job's script only: it is of a site's own modules, nothing here proves it"
+        )
     before = len(faults.lines)
-    program = smoke.text("program", choices=PROGRAMS)
+    program = smoke.text("program", choices=() if plugin else PROGRAMS)
     has_horovod = "horovod" in top.names()
-    if not has_horovod and program not in WITHOUT_HOROVOD and len(faults.lines) == before:
+    if not (has_horovod or plugin) and program not in WITHOUT_HOROVOD and len(faults.lines) == before:
         top.fault(
             "horovod", f"missing; `smoke.program` is `{program}`, and only {_listed(WITHOUT_HOROVOD)} train without it"
         )

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Cray PE ML plug-in: 2 ranks on 2 nodes, by aprun.
+# By the site's pages alone: `provision` can neither build nor prove the plug-in, it is Cray's.
+# Written by `provision job cray-ml-plugin --site alcf-theta --arch knl --account tests`. Submit it with `qsub FILE`.
+# `chmod +x` it, and leave it where it is until it has run: Cobalt does not copy it.
+# ALCF Theta (Cray XC40, KNL): retired in 2023-12-31.
+# deprecated here: its modulefile stood in a workshop's project folder, which is not the site's and is gone; Python 2's
+# is not supported.
+# its name in the queue:
+#COBALT --jobname cray-ml-plugin-knl
+# what its .output, .error and .cobaltlog begin with:
+#COBALT -O ./cray-ml-plugin-knl
+# nodes:
+#COBALT -n 2
+# time limit: after it the job is ended:
+#COBALT -t 00:30:00
+# the queue:
+#COBALT -q debug-cache-quad
+# who pays:
+#COBALT -A tests
+# the kind of node, and the file systems that it needs:
+#COBALT --attrs mcdram=cache:numa=quad:filesystems=home,theta-fs0
+
+set -euo pipefail
+umask 022
+
+# Where this was submitted from, the training script, and a folder of this job's own for what it writes.
+submit_folder=$PWD
+job_id=${COBALT_JOBID:-by-hand}
+runs="$submit_folder/runs"
+export PROVISION_OUTPUT="$runs/$job_id"
+export PROVISION_DATA="${PROVISION_DATA:-$submit_folder/data}"
+
+stop() {
+  printf 'error: %s\n' "$1" >&2
+  exit 2
+}
+mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks
+
+# The modules, by exact names and from nothing: others than those of the build are a known source of errors.
+set +u # module systems use unset variables
+if ! command -v module >/dev/null 2>&1; then
+  # shellcheck source=/dev/null
+  source /opt/modules/default/init/bash
+fi
+module load cray-python/3.6.1.1
+[ -e /lus/theta-fs0/projects/SDL_Workshop/mendygra/tmp_inst/modulefiles/craype-ml-plugin-py3/1.1.0 ] || stop "there is no modulefile /lus/theta-fs0/projects/SDL_Workshop/mendygra/tmp_inst/modulefiles/craype-ml-plugin-py3/1.1.0"
+module load /lus/theta-fs0/projects/SDL_Workshop/mendygra/tmp_inst/modulefiles/craype-ml-plugin-py3/1.1.0
+module list # for the record
+set -u
+[ -n "${CRAYPE_ML_PLUGIN_BASEDIR:-}" ] || stop "the modules do not set CRAYPE_ML_PLUGIN_BASEDIR, below which their example is"
+script="$CRAYPE_ML_PLUGIN_BASEDIR/examples/tf_mnist/mnist.py"
+[ -f "$script" ] || stop "there is no example $script"
+
+# What TensorFlow and its libraries read.
+unset PYTHONNOUSERSITE # Python is to find what the modules need: PYTHONUSERBASE below, not a folder of your own
+export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
+export PYTHONUSERBASE=/lus/theta-fs0/projects/SDL_Workshop/mendygra/pylibs
+export OMP_NUM_THREADS=62
+export KMP_BLOCKTIME=0
+export KMP_AFFINITY=granularity=fine,compact,1,0
+export NUM_INTER_THREADS=1
+export NUM_INTRA_THREADS=62
+
+# The plug-in starts MPI itself and averages the gradients in place of Horovod; its example does so with --enable_ml_comm.
+aprun -n 2 -N 1 -d 64 -cc depth -e "PYTHONUSERBASE=${PYTHONUSERBASE:-}" \
+  -e "OMP_NUM_THREADS=${OMP_NUM_THREADS:-}" -e "KMP_BLOCKTIME=${KMP_BLOCKTIME:-}" \
+  -e "KMP_AFFINITY=${KMP_AFFINITY:-}" -e "NUM_INTER_THREADS=${NUM_INTER_THREADS:-}" \
+  -e "NUM_INTRA_THREADS=${NUM_INTRA_THREADS:-}" -e "PATH=${PATH:-}" -e "LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}" \
+  -e "PROVISION_OUTPUT=${PROVISION_OUTPUT:-}" -e "PROVISION_DATA=${PROVISION_DATA:-}" \
+  -e "HDF5_USE_FILE_LOCKING=${HDF5_USE_FILE_LOCKING:-}" -e "PYTHONPATH=${PYTHONPATH:-}" \
+  python -u "$script" --enable_ml_comm "--data_dir=$PROVISION_DATA" "--model_dir=$PROVISION_OUTPUT/checkpoints"
