@@ -20,9 +20,9 @@ def rules_in_source() -> set[str]:
     """The names of the linter's rules."""
     folder = ROOT / "provision" / "lint"
     found = set()
-    for name in ("rules.py", "site_rules.py", "training.py"):
-        text = (folder / name).read_text(encoding="utf-8")
-        found |= set(re.findall(r'(?:fault\(\s*script,\s*|_finding\(\s*|rule=)"([a-z-]+)"', text))
+    for path in folder.glob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        found |= set(re.findall(r'(?:fault\(\s*script,\s*|_finding\(\s*|rule=)"([a-z0-9-]+)"', text))
     return found
 
 
@@ -34,8 +34,8 @@ def test_every_requirement_of_the_pages_is_told_once() -> None:
 def test_every_rule_that_is_named_exists_and_every_rule_is_named() -> None:
     named = set()
     for _, _, where in ROWS:
-        for group in re.findall(r"lint ((?:`[a-z-]+`(?:, )?)+)", where):
-            named |= set(re.findall(r"`([a-z-]+)`", group))
+        for group in re.findall(r"lint ((?:`[a-z0-9-]+`(?:, )?)+)", where):
+            named |= set(re.findall(r"`([a-z0-9-]+)`", group))
     known = rules_in_source()
     assert len(known) > 30
     assert not named - known

@@ -13,6 +13,7 @@ from provision.lint import Finding
 from provision.lint.script import JobScript, Line, fault, gpus_of, tasks_of
 from provision.lint.site_rules import at_site
 from provision.lint.training import Training
+from provision.lint.version_rules import at_version
 from provision.model.arch import Arch
 from provision.model.site import Site
 from provision.model.toolchain import mixture
@@ -31,6 +32,7 @@ def lint_job(script: JobScript, training: Training | None, site: Site | None, ar
     found += _containers(script, arch)
     if training is not None:
         found += _training(script, training)
+        found += at_version(script, training)
     if site is not None:
         found += at_site(script, site, arch)
     return tuple(sorted(dict.fromkeys(found), key=lambda one: (one.line, one.rule)))

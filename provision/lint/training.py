@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from provision.lint import Finding
+from provision.lint.tensorflow_rules import Needs, callbacks, inputs, needs, sessions
 
 WRAPPERS = ("DistributedOptimizer", "DistributedGradientTape", "DistributedAdasumOptimizer")
 BROADCASTS = (
@@ -34,6 +35,7 @@ class Training:
     """The line that takes a GPU out of a list by `local_rank()` or SLURM_LOCALID."""
     reads_slurm: int | None
     """The first line that names one of Slurm's rank variables."""
+    needs: Needs
     findings: tuple[Finding, ...]
 
 
@@ -59,6 +61,7 @@ def read_training(text: str, file: str) -> Training:
             reads_threads=True,
             picks_gpu_by_local_rank=None,
             reads_slurm=None,
+            needs=needs(()),
             findings=(finding,),
         )
     return _Reader(tree, text, file).read()
@@ -116,6 +119,7 @@ class _Reader:
             or any("intra_op_parallelism_threads" in name for name in self.names | self._keywords()),
             picks_gpu_by_local_rank=min(pick, default=None),
             reads_slurm=min(slurm, default=None),
+            needs=needs(self.nodes),
             findings=tuple(sorted(self._findings(), key=lambda one: one.line)),
         )
 
@@ -133,6 +137,8 @@ class _Reader:
     def _findings(self) -> Iterator[Finding]:
         if self.imported is not None:
             yield from self._of_horovod(self.imported)
+        for told in (*sessions(self.nodes), *callbacks(self.nodes), *inputs(self.nodes)):
+            yield self._finding(told.rule, told.line, told.message, told.fix)
         for node in self.nodes:
             if isinstance(node, ast.Compare):
                 yield from self._compared(node)

@@ -1,0 +1,256 @@
+"""The linter's rules about TensorFlow and Keras in a training script: each fault is found at its line, its cure is clean."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import provision
+from provision.lint.rules import lint_job
+from provision.lint.script import read_script
+from provision.lint.training import read_training
+from provision.lint.version_rules import tensorflow_of
+
+SMOKE = sorted((Path(provision.__file__).parent / "smoke").glob("*.py"))
+# Faults of a program as a whole: ours import from each other, so that a file alone may look as if it had them.
+OF_A_WHOLE = {"horovod-not-initialised", "not-distributed", "no-broadcast"}
+
+GRAPH = """\
+import tensorflow as tf
+import horovod.tensorflow as hvd
+hvd.init()
+loss = make_loss()
+opt = hvd.DistributedOptimizer(tf.train.AdagradOptimizer(0.01 * hvd.size()))
+step = tf.train.get_or_create_global_step()
+train = opt.minimize(loss, global_step=step)
+summary = tf.summary.merge_all()
+hooks = [hvd.BroadcastGlobalVariablesHook(0), tf.train.StopAtStepHook(last_step=100)]
+where = "/scratch/x" if hvd.rank() == 0 else None
+with tf.train.MonitoredTrainingSession(checkpoint_dir=where, hooks=hooks) as session:
+    while not session.should_stop():
+        session.run(train)
+"""
+KERAS = """\
+import tensorflow as tf
+import horovod.tensorflow.keras as hvd
+hvd.init()
+x_train, y_train = load()
+dataset = tf.data.Dataset.from_tensor_slices((x_train, y_train))
+dataset = dataset.shard(hvd.size(), hvd.rank()).shuffle(1000).batch(32)
+model.compile(optimizer=hvd.DistributedOptimizer(tf.keras.optimizers.Adam()), loss="mse")
+callbacks = [
+    hvd.callbacks.BroadcastGlobalVariablesCallback(0),
+    hvd.callbacks.MetricAverageCallback(),
+    tf.keras.callbacks.ReduceLROnPlateau(),
+]
+if hvd.rank() == 0:
+    callbacks.append(tf.keras.callbacks.ModelCheckpoint("x.keras"))
+model.fit(dataset, epochs=3, callbacks=callbacks)
+"""
+
+
+def put(text: str, old: str, new: str) -> str:
+    """The text with this piece, which it must have, replaced."""
+    assert text.count(old) == 1
+    return text.replace(old, new)
+
+
+def trained(text: str) -> list[tuple[str, int]]:
+    """The rules and lines of what is found in a training script."""
+    findings = read_training(text, "train.py").findings
+    assert all(one.message and one.fix for one in findings)
+    return [(one.rule, one.line) for one in findings]
+
+
+def at(module: str, training: str, *, more: str = "") -> list[tuple[str, str, int]]:
+    """The rules, files and lines of what is found in a script that loads this module and starts this training."""
+    job = (
+        "#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --ntasks=1\nset -e\nmodule purge\n"
+        f"module load {module}\nmodule list\n{more}srun python train.py\n"
+    )
+    findings = lint_job(read_script(job, "job.sh"), read_training(training, "train.py"), None, None)
+    return [(one.rule, one.file, one.line) for one in findings]
+
+
+@pytest.mark.parametrize("text", [GRAPH, KERAS], ids=["graph", "keras"])
+def test_a_good_script_has_no_fault(text: str) -> None:
+    assert trained(text) == []
+
+
+@pytest.mark.parametrize("path", SMOKE, ids=lambda path: str(path.name))
+def test_our_own_programs_have_no_fault(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert {rule for rule, _ in trained(text)} <= OF_A_WHOLE
+    assert at("tensorflow/2.21.0", text, more="unset http_proxy https_proxy\n") == []
+
+
+# Sessions
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule", "line"),
+    [
+        ("minimize(loss, global_step=step)", "minimize(loss)", "no-global-step", 7),
+        ("minimize(loss, global_step=step)", "apply_gradients(pairs)", "no-global-step", 7),
+        ("        session.run(train)", "        session.run(tf.reduce_mean(loss))", "graph-changed", 13),
+        ("        session.run(train)", "        session.run(tf.summary.scalar('loss', loss))", "graph-changed", 13),
+        ("        session.run(train)", "        tf.compat.v1.train.Saver().save(session, 'x')", "graph-changed", 13),
+        ("        session.run(train)", "        session.run(tf.global_variables_initializer())", "graph-changed", 13),
+    ],
+)
+def test_a_fault_of_a_session_is_found(old: str, new: str, rule: str, line: int) -> None:
+    assert trained(put(GRAPH, old, new)) == [(rule, line)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("minimize(loss, global_step=step)", "minimize(loss, step)"),
+        ("minimize(loss, global_step=step)", "minimize(loss, **options)"),
+        ("train = opt.minimize(loss, global_step=step)", "a = opt.minimize(loss, step)\nb = opt.minimize(other)"),
+        ("        session.run(train)", "        tf.gfile.MakeDirs('x')\n        session.run(train)"),
+        (
+            "        session.run(train)",
+            "        with tf.Graph().as_default():\n            tf.constant(1)\n        session.run(train)",
+        ),
+        ("        session.run(train)", "        def later():\n            tf.constant(1)\n        session.run(train)"),
+    ],
+)
+def test_what_looks_like_a_fault_of_a_session_and_is_none(old: str, new: str) -> None:
+    assert trained(put(GRAPH, old, new)) == []
+
+
+def test_hooks_that_a_plain_session_does_not_run_are_found() -> None:
+    plain = put(GRAPH, "tf.train.MonitoredTrainingSession(checkpoint_dir=where, hooks=hooks)", "tf.Session()")
+    assert trained(plain) == [("hooks-unread", 11)]
+    both = GRAPH + "with tf.compat.v1.Session() as other:\n    other.run(loss)\n"
+    assert trained(both) == [], "evaluated by itself, after the training"
+    assert trained("import tensorflow as tf\nsession = tf.Session()\n") == [], "no hooks, no Horovod"
+
+
+# Callbacks and data
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        (
+            "    hvd.callbacks.BroadcastGlobalVariablesCallback(0),\n    hvd.callbacks.MetricAverageCallback(),\n",
+            "    hvd.callbacks.MetricAverageCallback(),\n    hvd.callbacks.BroadcastGlobalVariablesCallback(0),\n",
+            [("callback-order", 10)],
+        ),
+        (
+            "    hvd.callbacks.MetricAverageCallback(),\n    tf.keras.callbacks.ReduceLROnPlateau(),\n",
+            "    tf.keras.callbacks.ReduceLROnPlateau(),\n    hvd.callbacks.MetricAverageCallback(),\n",
+            [("callback-order", 11)],
+        ),
+        (
+            "    hvd.callbacks.MetricAverageCallback(),\n    tf.keras.callbacks.ReduceLROnPlateau(),\n]\n",
+            "    tf.keras.callbacks.EarlyStopping(),\n]\ncallbacks.append(hvd.callbacks.MetricAverageCallback())\n",
+            [("callback-order", 12)],
+        ),
+        (
+            "    tf.keras.callbacks.ReduceLROnPlateau(),\n",
+            "    tf.keras.callbacks.TensorBoard('logs'),\n",
+            [("all-ranks-write", 11)],
+        ),
+        ("model.fit(dataset, ", "model.fit(x_train, y_train, ", [("dataset-unused", 5)]),
+    ],
+)
+def test_a_fault_of_keras_is_found(old: str, new: str, found: list[tuple[str, int]]) -> None:
+    assert trained(put(KERAS, old, new)) == found
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("callbacks = [\n", "mine = Mine()\ncallbacks = [\n    mine,\n"),
+        ("    tf.keras.callbacks.ReduceLROnPlateau(),\n", "    tf.keras.callbacks.CSVLogger(f'{hvd.rank()}.csv'),\n"),
+        ("model.fit(dataset, ", "model.fit(dataset.repeat(), "),
+        ("model.fit(dataset, ", "model.fit(x_train, y_train, validation_data=dataset, "),
+        ("model.fit(dataset, ", "train = dataset.prefetch(1)\nmodel.fit(train, "),
+    ],
+)
+def test_what_looks_like_a_fault_of_keras_and_is_none(old: str, new: str) -> None:
+    assert trained(put(KERAS, old, new)) == []
+
+
+def test_a_list_for_rank_0_alone_may_hold_who_writes() -> None:
+    callbacks = KERAS[KERAS.index("callbacks = [") : KERAS.index("model.fit(")]
+    by_rank = (
+        "first = hvd.callbacks.BroadcastGlobalVariablesCallback(0)\n"
+        "if hvd.rank() == 0:\n    callbacks = [first, tf.keras.callbacks.ModelCheckpoint('x.keras')]\n"
+        "else:\n    callbacks = [first]\n"
+    )
+    assert trained(put(KERAS, callbacks, by_rank)) == []
+    on_all = put(by_rank, "if hvd.rank() == 0:", "if hvd.size() > 1:")
+    assert trained(put(KERAS, callbacks, on_all)) == [("all-ranks-write", 10)]
+
+
+def test_a_buffer_of_records_in_bytes_is_found() -> None:
+    text = "import tensorflow as tf\ndata = tf.data.TFRecordDataset(files, buffer_size={})\nmodel.fit(data)\n"
+    assert trained(text.format("1000")) == [("buffer-in-bytes", 2)]
+    for good in ("8 << 20", "8388608", "None", "size"):
+        assert trained(text.format(good)) == []
+
+
+# Against the TensorFlow of the job
+
+
+@pytest.mark.parametrize(
+    ("module", "version"),
+    [
+        ("tensorflow/2.15.1", (2, 15, 1)),
+        ("TensorFlow/2.2.0-fosscuda-2019b-Python-3.7.4", (2, 2, 0)),
+        ("tensorflow/intel-1.15.0-py37", (1, 15, 0)),
+        ("datascience/tensorflow-1.10", (1, 10)),
+        ("Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0", (2, 11, 0)),
+        ("miniconda-3.6/conda-4.5.12", None),
+    ],
+)
+def test_the_tensorflow_of_a_job_is_read_from_its_modules_name(module: str, version: tuple[int, ...] | None) -> None:
+    found = tensorflow_of(read_script(f"module load gcc/12.2.0\nmodule load {module}\n", "job.sh"))
+    assert (found[:2] if found else None) == ((module, version) if version else None)
+
+
+def test_names_of_tensorflow_1_are_found_where_the_job_has_2() -> None:
+    assert at("tensorflow/2.15.1", GRAPH) == [("tf1-names", "train.py", 5)]
+    assert at("tensorflow/intel-1.15.0-py37", GRAPH) == []
+    assert at("conda/2021-09-22", GRAPH) == [], "nobody knows which TensorFlow that is"
+    for cure in (
+        put(GRAPH, "import tensorflow as tf\n", "import tensorflow.compat.v1 as tf\n"),
+        put(GRAPH, "import tensorflow as tf\n", "import tensorflow as tf\ntf = tf.compat.v1\n"),
+        put(GRAPH, "hvd.init()\n", "hvd.init()\nif tf.__version__.startswith('2'):\n    tf = tf.compat.v1\n"),
+    ):
+        assert at("tensorflow/2.15.1", cure) == []
+
+
+def test_a_placeholder_without_a_graph_is_found() -> None:
+    text = "import tensorflow.compat.v1 as tf\nimage = tf.placeholder(tf.float32)\n"
+    assert at("tensorflow/2.15.1", text) == [("tf1-eager", "train.py", 2)]
+    assert at("tensorflow/1.15.5", text) == []
+    assert at("tensorflow/2.15.1", put(text, "\nimage", "\ntf.disable_v2_behavior()\nimage")) == []
+    whole = "import tensorflow as tf\nimage = tf.compat.v1.placeholder(tf.float32)\n"
+    assert at("tensorflow/2.15.1", whole) == [("tf1-eager", "train.py", 2)]
+
+
+def test_run_tf_function_is_wanted_before_2_2_and_refused_by_keras_3() -> None:
+    flagged = put(KERAS, 'loss="mse"', 'loss="mse", experimental_run_tf_function=False')
+    wrong = [("run-tf-function", "train.py", 7)]
+    assert at("tensorflow/2.1.0", KERAS) == wrong
+    assert at("tensorflow/2.1.0", flagged) == []
+    assert at("tensorflow/2.15.1", KERAS) == at("tensorflow/2.15.1", flagged) == []
+    assert at("tensorflow/2.21.0", flagged) == wrong
+    assert at("tensorflow/2.21.0-tf-keras", flagged) == []
+
+
+def test_more_parallel_reads_than_threads_are_found() -> None:
+    text = "import os\nimport tensorflow as tf\nthreads = os.environ['NUM_INTER_THREADS']\n"
+    text += "data = tf.data.TFRecordDataset(files, num_parallel_reads=4)\n"
+    few = at("tensorflow/2.15.1", text, more="export NUM_INTER_THREADS=2\n")
+    assert few == [("parallel-reads", "job.sh", 8)]
+    assert at("tensorflow/2.15.1", text, more="export NUM_INTER_THREADS=6\n") == []
+    assert at("tensorflow/2.15.1", text) == []
+    auto = put(text, "num_parallel_reads=4", "num_parallel_reads=tf.data.AUTOTUNE")
+    assert at("tensorflow/2.15.1", auto, more="export NUM_INTER_THREADS=1\n") == []
