@@ -122,7 +122,18 @@ ILLEGAL = "/site/run.sh: line 3: 4711 Illegal instruction     (core dumped) pyth
 HYDRA = "[mpiexec@n1] HYDU_sock_get_iface_ip (lib/utils/sock.c:1): gethostbyname failed, n1 (errno 1)\n"
 QUOTA = "error: Failed to copy\n  cause: Disk quota exceeded (os error 122)\n"
 
+# TensorFlow 2.15 and 2.21, libgomp 12 and Python 3.11, each with pools of 400 threads in too little address space.
+THREADS = {
+    "tensorflow 2.15": "2026-11-21 18:23:47.074281: F external/local_tsl/tsl/platform/default/env.cc:74] Check failed: ret == 0 "
+    "(11 vs. 0)Thread tf_numa_-1_Eigen creation via pthread_create() failed.\n",
+    "tensorflow 2.21": "F0000 00:00:1795285483.813069    6792 env.cc:84] Check failed: ret == 0 (11 vs. 0) Thread "
+    "tf_numa_-1_Eigen creation via pthread_create() failed.\n",
+    "libgomp": "\nlibgomp: Thread creation failed: Resource temporarily unavailable\n",
+    "python": "    _start_new_thread(self._bootstrap, ())\nRuntimeError: can't start new thread\n",
+}
+
 EXPLAINED = {
+    **{name: (text, "too-many-threads") for name, text in THREADS.items()},
     "uv hash": (UV_HASH, "hash-mismatch"),
     "pip hash": (PIP_HASH, "hash-mismatch"),
     "uv refused": (UV_REFUSED, "index-unreachable"),
@@ -214,6 +225,16 @@ MPIDI_CH3I_Progress: [ch3:sock] failed to connnect to remote process (Connection
 SLURM_OOM = """\
 slurmstepd: error: Detected 1 oom_kill event in StepId=42.0. Some of the step tasks have been OOM Killed.
 """
+
+
+@pytest.mark.parametrize("name", THREADS)
+def test_of_too_many_threads_the_telling_line_is_shown(name: str) -> None:
+    (line,) = telling(THREADS[name].splitlines())
+    assert "thread" in line.lower()
+
+
+def test_a_socket_that_is_busy_is_no_matter_of_threads() -> None:
+    assert explain(["recv failed: Resource temporarily unavailable"]) is None
 
 
 @pytest.mark.parametrize("text", [HYDRA_RANKS, RANK_RESET])

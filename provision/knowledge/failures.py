@@ -13,7 +13,8 @@ TELLING = re.compile(
     r"\b[Ee]rror\b|ERROR|[Ff]atal|FAILED|undefined reference|[Nn]ot found|No such file|Traceback|Exception|Killed|"
     r"==\S+ from |Expected sha256|\bGot  +[0-9a-f]{64}|"
     r"^\w+Error: |^(\w+\.)+\w+: |"  # the last line of a Python traceback
-    r"CANCELLED|TIMEOUT|DUE TO TIME LIMIT|Illegal instruction|[Pp]ermission denied|No space left|signal \d+"
+    r"CANCELLED|TIMEOUT|DUE TO TIME LIMIT|Illegal instruction|[Pp]ermission denied|No space left|signal \d+|"
+    r"pthread_create|Thread creation failed"
 )
 NOISE = re.compile(
     r"subprocess-exited-with-error|This error originates from|Failed building wheel|Failed to build|note:|-Werror|"
