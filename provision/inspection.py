@@ -48,6 +48,7 @@ def judge_inspection(
         checks += [*_horovod(report, expectation), _mpi(mapped, expectation, resolve)]
     checks += [
         _outside(mapped, expectation, resolve),
+        _math(report),
         Check(
             name="no packages from a home directory",
             passed=report.get("enable_user_site") is not True,
@@ -164,6 +165,16 @@ def nccl_version(code: object) -> str | None:
         return None
     scale = 10000 if code >= 10000 else 1000
     return f"{code // scale}.{code % scale // 100}.{code % 100}"
+
+
+def _math(report: Mapping[str, Any]) -> Check:
+    """What does the mathematics on CPUs, for the record: results differ in their last digits, and speed by more."""
+    told: Mapping[str, Any] = report.get("math") or {}
+    said = told.get("TF_ENABLE_ONEDNN_OPTS")
+    why = "left to TensorFlow" if said is None else f"TF_ENABLE_ONEDNN_OPTS={said}"
+    reason = (report.get("errors") or {}).get("math", "nobody asked")
+    message = f"{told['backend']} on CPUs, {why}" if told else f"not known: {reason}"
+    return Check(name="math backend", passed=True, message=message)
 
 
 def _mpi(mapped: tuple[str, ...], expectation: Expectation, resolve: Callable[[str], str]) -> Check:

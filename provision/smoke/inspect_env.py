@@ -18,6 +18,7 @@ import contextlib
 import ctypes
 import faulthandler
 import glob
+import importlib
 import io
 import json
 import os
@@ -66,6 +67,26 @@ def tensorflow_facts(tf):
         "built_with_cuda": bool(tf.test.is_built_with_cuda()),
         "compiler_version": str(tf.version.COMPILER_VERSION),
         "cxx11_abi": int(tf.sysconfig.CXX11_ABI_FLAG),
+    }
+
+
+def math_backend(tf):
+    """The library that does the mathematics on CPUs: "oneDNN" or "Eigen", by TensorFlow's own word.
+
+    Newer packages have both, and TF_ENABLE_ONEDNN_OPTS decides. TensorFlow 2.11 to 2.21, 2.2 and 1.15 answer in three
+    places; 1.15.5 and 2.2.3 of the package index say Eigen, 2.11.1, 2.15.1 and 2.21.0 oneDNN, and Eigen where it is 0.
+    """
+    for name in ("tensorflow.python.util._pywrap_util_port", "tensorflow.python._pywrap_util_port"):
+        try:
+            asked = importlib.import_module(name)
+            break
+        except ImportError:
+            continue
+    else:  # TensorFlow 1
+        asked = importlib.import_module("tensorflow.python.pywrap_tensorflow")
+    return {
+        "backend": "oneDNN" if asked.IsMklEnabled() else "Eigen",
+        "TF_ENABLE_ONEDNN_OPTS": os.environ.get("TF_ENABLE_ONEDNN_OPTS"),
     }
 
 
@@ -138,6 +159,7 @@ def inspect(gpu=False, cuobjdump=None, with_horovod=True):
         "path": sys.path,
         "enable_user_site": site.ENABLE_USER_SITE,
         "tensorflow": None,
+        "math": None,
         "horovod": {"metadata": None, "extensions": None, "flags": None, "check_build": None, "device_code": None},
         "cuda_driver": None,
         "mapped_objects": None,
@@ -157,6 +179,7 @@ def inspect(gpu=False, cuobjdump=None, with_horovod=True):
         facts["versions"]["keras"] = ask("keras", keras_version, tf)
         facts["versions"]["numpy"] = sys.modules["numpy"].__version__
         facts["tensorflow"] = ask("tensorflow", tensorflow_facts, tf)
+        facts["math"] = ask("math", math_backend, tf)
     # The package without its extension: tells a Horovod that cannot be loaded from one that is not there.
     horovod = ask("import horovod", __import__, "horovod") if with_horovod else None
     if horovod is not None:
