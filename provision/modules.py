@@ -6,10 +6,13 @@ user's job script would, and prints the environment that results.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 
 from provision.model.module_system import ModuleSystem
+from provision.model.toolchain import generation
+from provision.model.version import release
 
 # What a user's or an admin's shell may carry that changes what a build does. Index settings of pip and uv stay: a site
 # without a direct way to the package index has nothing else.
@@ -165,6 +168,21 @@ def load_script(
         if not module.startswith("/"):
             lines.append(f'case ":$LOADEDMODULES:" in *:{name}:*|*:{name}/*) ;; *) {failed};; esac')
     return "\n".join((*lines, last, ""))
+
+
+def newest(wanted: str, there: Sequence[str]) -> str | None:
+    """Of the modules that are there the newest one of the wanted name: of its toolchain's generation if there is any.
+
+    Names go up to the first digit behind the last slash: `datascience/tensorflow-1.10` is no `datascience/horovod-0.19`.
+    """
+
+    def name(module: str) -> str:
+        folder, _, version = module.rpartition("/")
+        return f"{folder}/{re.split(r'[0-9]', version)[0]}"
+
+    same = [one for one in there if name(one) == name(wanted) or "/" not in wanted]
+    mine = [one for one in same if generation(one) == generation(wanted)] if generation(wanted) else []
+    return max(mine or same, key=lambda one: release(one.rpartition("/")[2]), default=None)
 
 
 def resolve_loaded(modules: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from provision.model.version import release
 from provision.modules import (
     cleaned,
     load_script,
+    newest,
     parse_environment,
     purge_script,
     resolve_loaded,
@@ -98,15 +99,17 @@ class Probes:
         except CommandError:
             listed = []
         there = [
-            line.strip().removesuffix("(default)")
+            re.sub(r"\s*[<(].*$", "", line.strip())  # `(default)`, `(D)`, `<L>`
             for line in listed
             if line.startswith(f"{family}/") and not line.endswith("/")
         ]
         where = f"`archs.{self.arch.name}.modules` in `{self.site.origin}`"
+        latest = newest(failed, there)
+        instead = f", `{latest}` the newest" if latest else ""
         self.problem(
             "modules",
             f"module `{failed}` of arch `{self.arch.name}` cannot be loaded",
-            f"`module avail {family}` lists {', '.join(there)}; change {where}"
+            f"`module avail {family}` lists {', '.join(there)}{instead}; change {where}"
             if there
             else f"`module avail`, then change {where}",
             [

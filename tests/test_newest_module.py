@@ -1,0 +1,62 @@
+"""A module that cannot be loaded: what there is instead, and the newest of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from parts.profiles import SITES, profile
+from provision import cli
+from provision.modules import newest
+
+EASYBUILD = (
+    "TensorFlow/2.2.0-fosscuda-2019b-Python-3.7.4",
+    "TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0",
+    "TensorFlow/2.9.1-foss-2022a-CUDA-11.7.0",
+    "TensorFlow/2.15.1-foss-2023a",
+)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "there", "found"),
+    [
+        ("gcc/99", ("gcc/9.3.0", "gcc/12.2.0", "gcc/8.3.0"), "gcc/12.2.0"),
+        ("gcc", ("gcc/9.3.0", "gcc/12.2.0"), "gcc/12.2.0"),
+        ("TensorFlow/2.99", EASYBUILD, "TensorFlow/2.15.1-foss-2023a"),
+        ("TensorFlow/2.12.0-foss-2022a-CUDA-11.7.0", EASYBUILD, "TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0"),
+        ("TensorFlow/2.12.0-foss-2024a", EASYBUILD, "TensorFlow/2.15.1-foss-2023a"),
+        (
+            "tensorflow/intel-2.5.0",
+            ("tensorflow/intel-head", "tensorflow/intel-2.2.0-py37"),
+            "tensorflow/intel-2.2.0-py37",
+        ),
+        (
+            "datascience/tensorflow-2.9",
+            ("datascience/horovod-19.0", "datascience/tensorflow-2.3"),
+            "datascience/tensorflow-2.3",
+        ),
+        ("datascience/keras-3", ("datascience/horovod-19.0",), None),
+        ("gcc/99", (), None),
+    ],
+)
+def test_the_newest_is_by_numbers_of_the_same_name_and_generation(
+    wanted: str, there: tuple[str, ...], found: str | None
+) -> None:
+    assert newest(wanted, there) == found
+
+
+def test_a_plan_names_what_is_there_and_the_newest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With a stand-in for the module system, whose list marks the default as Lmod does and as Environment Modules does."""
+    listed = "/site/modules:\\nPrgEnv-gnu/\\nPrgEnv-gnu/8.3.3\\nPrgEnv-gnu/8.10.1(default)\\nPrgEnv-gnu/8.4.0 <D>\\n"
+    init = tmp_path / "init"
+    init.write_text(f'module() {{ case "$*" in *avail*) printf "{listed}" ;; load*) return 1 ;; esac; }}\n')
+    path = tmp_path / Path(profile("alcf-polaris").origin).name
+    source = (SITES / path.name).read_text(encoding="utf-8")
+    path.write_text(source.replace("/usr/share/lmod/lmod/init/bash", str(init)))
+    assert cli.main(["plan", "--site", str(path), "--stack", "tensorflow-2.15.1-gpu"]) == 1
+    err = capsys.readouterr().err
+    assert "hint: `module avail PrgEnv-gnu` lists PrgEnv-gnu/8.3.3, PrgEnv-gnu/8.10.1, PrgEnv-gnu/8.4.0, " in err
+    assert "`PrgEnv-gnu/8.10.1` the newest; change `archs.gpu.modules` in" in err
