@@ -230,6 +230,17 @@ def check(job: UserJob) -> None:
             )
 
 
+def unstaged(job: UserJob, shape: Shape) -> str | None:
+    """What to tell of a job of so many nodes that its data are due on the burst buffer, if they are not."""
+    files = job.site.files
+    if job.stage_in is not None or not files.due(shape.nodes):
+        return None
+    return (
+        f"{shape.nodes} nodes read the data from the parallel file system: from {files.burst_buffer_from} nodes on "
+        "they belong on the burst buffer, `--stage-in FOLDER`"
+    )
+
+
 def batch_of(job: UserJob, shape: Shape) -> Batch:
     """What the job asks its scheduler for.
 

@@ -20,7 +20,7 @@ from provision.model.strategy import PLUGINS
 from provision.modules import reset_lines, unload_lines
 from provision.schedulers import dialect
 from provision.threads import OMP, job_environ, module_environ
-from provision.user_job import Shape, UserJob, batch_of, check, runtime_of, shape_of
+from provision.user_job import Shape, UserJob, batch_of, check, runtime_of, shape_of, unstaged
 
 PROXIES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "grpc_proxy")
 
@@ -98,7 +98,7 @@ def make_script(job: UserJob) -> Script:
         container=container,
         image=image,
         cuda_home=re.sub(r"\$\{(\w+)\}", r"${\1:-}", cuda) if cuda else None,
-        notes=_notes(job),
+        notes=_notes(job, shape),
         home=home[1] if home else None,
     )
 
@@ -113,12 +113,13 @@ def _staging(job: UserJob) -> tuple[str, ...]:
     )
 
 
-def _notes(job: UserJob) -> tuple[str, ...]:
+def _notes(job: UserJob, shape: Shape) -> tuple[str, ...]:
     strategy, site = job.site.strategy(job.kind), job.site
     told = [f"{job.site.title}: retired in {site.retired}."] if site.retired else []
     if strategy.note:
         told += textwrap.wrap(f"{strategy.status} here: {strategy.note}.", 118)
-    return tuple(told)
+    due = unstaged(job, shape)
+    return (*told, *((f"Note: {due}.",) if due else ()))
 
 
 def _modules(job: UserJob, runtime: Runtime) -> tuple[str, ...]:

@@ -360,6 +360,15 @@ def test_openmp_threads_that_the_sites_module_owns_are_left_alone() -> None:
     assert "omp-owner" in dict(found(text, site="nersc-cori", arch="knl"))
 
 
+def test_many_nodes_without_the_burst_buffer_are_found() -> None:
+    text = written("nersc-cori", "knl", "horovod").replace("--nodes=2 ", "--nodes=32 ")
+    assert ("burst-buffer", 8) in found(text, site="nersc-cori", arch="knl")
+    assert "burst-buffer" not in dict(found(text.replace("=32 ", "=31 "), site="nersc-cori", arch="knl"))
+    staged = written("nersc-cori", "knl", "horovod-staged")
+    assert "--nodes=32 " in staged
+    assert found(staged, site="nersc-cori", arch="knl") == []
+
+
 # The verb
 
 

@@ -188,6 +188,7 @@ def test_every_fault_of_a_file_is_told_at_once_with_its_key_path() -> None:
             {"cray-ml-plugin": {"modules": ["x/1"], "example": "/a.py"}},
             "strategies.cray-ml-plugin.example: begins with a `$VARIABLE`",
         ),
+        ("files", {"burst_buffer_from": 8}, "files.burst_buffer_from: is for a burst buffer, and `files.burst_buffer`"),
         ("strategies", {"horovod": {"status": "good"}}, "strategies.horovod.status: must be one of recommended"),
         ("retired", "long ago", "retired: 'long ago' does not have the form"),
         ("sources", {"page": {"date": "2018", "values": ["name"]}}, "sources.page.text: missing; text is needed"),

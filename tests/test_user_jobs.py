@@ -349,6 +349,16 @@ def test_data_are_staged_to_the_burst_buffer_where_there_is_one(golden: Golden) 
     assert 'PROVISION_DATA="$DW_JOB_STRIPED/data"' in text
 
 
+def test_many_nodes_that_read_from_the_parallel_file_system_are_told_of_the_burst_buffer() -> None:
+    told = (
+        "# Note: 32 nodes read the data from the parallel file system: from 32 nodes on they belong on the burst buffer"
+    )
+    assert told in render_user_job(job("nersc-cori", "knl", "horovod", nodes=32))
+    assert "burst buffer" not in render_user_job(job("nersc-cori", "knl", "horovod", nodes=31))
+    assert "# Note:" not in render_user_job(job("nersc-cori", "knl", "horovod", nodes=32, stage_in="/data"))
+    assert "burst buffer" not in render_user_job(job("nersc-perlmutter", "cpu", "horovod", nodes=4))
+
+
 def test_the_use_of_gpus_is_watched_beside_the_output(golden: Golden) -> None:
     text = render_user_job(job("nyu-greene", "gpu", "mirrored", gpus=2, watch_gpus=True))
     golden("jobs/nyu-greene/gpu/mirrored-watched.sh", text)
@@ -465,6 +475,14 @@ def test_the_verb_prints_the_script_and_notes_what_is_not_published(
     assert f"`provision job {' '.join(words)}`" in out
     assert "note: `tensorflow/2.15.1` is not published" in err
     assert not Path(os.environ["PROVISION_ROOT"]).exists()
+
+
+def test_the_verb_notes_that_the_burst_buffer_is_due(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("horovod", "--site", "nersc-cori", "--arch", "knl", "--account", "tests")
+    assert call(*words, "--nodes", "32") == 0
+    assert "note: 32 nodes read the data from the parallel file system" in capsys.readouterr().err
+    assert call(*words, "--nodes", "32", "--stage-in", "/data") == 0
+    assert "parallel file system" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def _build(args: argparse.Namespace) -> Outcome:
 def _user(args: argparse.Namespace) -> Outcome:
     from provision import shipped
     from provision.render_job import render_user_job
-    from provision.user_job import UserJob
+    from provision.user_job import UserJob, shape_of, unstaged
 
     for option, number in (("nodes", args.nodes), ("gpus", args.gpus), ("cpus", args.cpus)):
         if number is not None and number < 1:
@@ -140,6 +140,9 @@ def _user(args: argparse.Namespace) -> Outcome:
         watch_gpus=args.watch_gpus,
     )
     text = render_user_job(job)
+    due = unstaged(job, shape_of(job))
+    if due:
+        say(f"note: {due}")
     if f"module load {module}" in text and f"{target.arch.name}/{module}" not in target.store.pointers():
         say(f"note: `{module}` is not published below `{modules}` yet; `provision build` does that")
     return Outcome(

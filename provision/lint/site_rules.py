@@ -41,6 +41,15 @@ def at_site(script: JobScript, site: Site, arch: Arch | None) -> Iterator[Findin
             )
         if not re.search(r"cd \"?\$\{?(PBS_O_WORKDIR|submit_folder)", script.text):
             yield fault(script, "folder", (1, ""), "PBS starts jobs in the home folder", '`cd "$PBS_O_WORKDIR"`')
+    nodes = script.number("nodes") or 1
+    if site.files.due(nodes) and not re.search(r"^#(DW|BB) ", script.text, re.MULTILINE):
+        yield fault(
+            script,
+            "burst-buffer",
+            script.line_of("nodes"),
+            f"{nodes} nodes, and from {site.files.burst_buffer_from} on data belong on the burst buffer of `{site.name}`",
+            "`provision job KIND --stage-in FOLDER` writes the directives `#DW jobdw` and `#DW stage_in`",
+        )
     if arch is None:
         return
     yield from _refused(script, site, arch)

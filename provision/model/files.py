@@ -17,7 +17,7 @@ class Files:
     """Where files go. `root_writable`: which nodes may write below the site's root, where software is.
 
     `scratch` (data and output of jobs) and `temporary` (`TMPDIR`) are paths with `$VARIABLES` that the node expands.
-    `burst_buffer` is what data are staged to for jobs of many nodes.
+    `burst_buffer` is what data are staged to for jobs of `burst_buffer_from` nodes and more (0: nobody says from how many).
     """
 
     root_writable: Literal["everywhere", "login", "compute"]
@@ -25,6 +25,11 @@ class Files:
     temporary: str | None
     umask: str
     burst_buffer: Literal["none", "datawarp"]
+    burst_buffer_from: int = 0
+
+    def due(self, nodes: int) -> bool:
+        """Whether so many nodes are to read their data from the burst buffer."""
+        return 0 < self.burst_buffer_from <= nodes
 
 
 def read_files(table: Reader) -> Files:
@@ -37,6 +42,9 @@ def read_files(table: Reader) -> Files:
         temporary=table.optional("temporary", pattern=SHELL_PATH),
         umask=table.text("umask", "022", pattern=UMASK),
         burst_buffer=table.text("burst_buffer", "none", choices=("none", "datawarp")),  # type: ignore[arg-type]
+        burst_buffer_from=table.integer("burst_buffer_from", 0),
     )
+    if files.burst_buffer_from and files.burst_buffer == "none":
+        table.fault("burst_buffer_from", "is for a burst buffer, and `files.burst_buffer` names none")
     table.done()
     return files
