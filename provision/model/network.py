@@ -9,16 +9,21 @@ from typing import Literal
 from provision.model.reader import Reader
 
 Reach = Literal["yes", "no", "proxy"]
+HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 PROXY = re.compile(r"https?://[A-Za-z0-9._-]+(:\d+)?/?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """What the login nodes and the compute nodes reach: everything, nothing, or through `proxy`, an address."""
+    """What the login nodes and the compute nodes reach: everything, nothing, or through `proxy`, an address.
+
+    `host` is the login node by the name that the world reaches it by.
+    """
 
     login: Reach
     compute: Reach
     proxy: str | None
+    host: str | None = None
 
     @property
     def environ(self) -> tuple[tuple[str, str], ...]:
@@ -35,6 +40,7 @@ def read_network(table: Reader) -> Network:
         login=table.text("login", "yes", choices=reach),  # type: ignore[arg-type]
         compute=table.text("compute", "yes", choices=reach),  # type: ignore[arg-type]
         proxy=table.optional("proxy", pattern=PROXY),
+        host=table.optional("host", pattern=HOST),
     )
     if "proxy" in (network.login, network.compute) and network.proxy is None:
         table.fault("proxy", "missing; the address of the proxy that nodes reach the network by")

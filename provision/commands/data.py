@@ -1,0 +1,112 @@
+"""`provision data push SOURCE`: a script that copies a data set to the site's scratch, on stdout.
+
+A script and no copy of our own: hours of copying belong into the user's own terminal, where rsync goes on with what was
+cut off and ssh asks for passwords. It looks for room before it copies, and renames when all is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from provision.commands import Outcome, add_site
+from provision.console import say
+from provision.errors import ConfigError
+
+if TYPE_CHECKING:
+    from provision.model.site import Site
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to copy, and where."""
+    parser.add_argument("what", choices=("push",))
+    parser.add_argument("source", help="a folder or a file")
+    parser.add_argument("--name", help="its name at the site (default: the source's)")
+    add_site(parser)
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Measure the source and write the script."""
+    from provision import shipped
+    from provision.model.patterns import NAME
+    from provision.render import render
+
+    site = shipped.load_site(args.site)
+    source = Path(os.path.abspath(args.source))
+    name = args.name or source.name
+    if not NAME.fullmatch(name):
+        raise ConfigError(
+            f"{name!r} cannot be the name of a data set", hint="`--name NAME`: letters, digits and `_.+-`"
+        )
+    if site.files.scratch is None:
+        raise ConfigError(
+            f"site `{site.name}` names no scratch to copy data to",
+            evidence=[f"`files.scratch` in `{site.origin}` is missing"],
+            hint=f"jobs read them where they are, `--data {shlex.quote(str(source))}`, or set `files.scratch`",
+        )
+    size, files = measure(source)
+    host = None if is_here(site) else _host(site)
+    what = f"{files} file{'s' * (files != 1)}, {size / 1e6:.1f} MB"
+    text = render(
+        "jobs/data.sh.j2",
+        site=site,
+        scratch=site.files.scratch,
+        host=host,
+        # A folder's slash tells rsync that its content is meant, and the name is ours.
+        source=f"{source}/" if source.is_dir() else str(source),
+        name=name,
+        command=re.sub(
+            r"[\x00-\x1f]+", " ", shlex.join(("provision", "data", "push", args.source, "--site", args.site))
+        ),
+        kilobytes=-(-size // 1024),
+        files=files,
+        what=what,
+    )
+    say(f"note: {what}; nothing is copied yet: run the script, `provision data push … | bash`")
+    result = {"source": str(source), "bytes": size, "files": files, "host": host, "script": text}
+    return Outcome(text=text, result=result)
+
+
+def measure(source: Path) -> tuple[int, int]:
+    """Bytes and files of a source, links not followed; every file is rounded up to a block of 4096 as disks do.
+
+    Raises:
+        ConfigError: it is not there, holds nothing, or cannot be read.
+    """
+    wrong: list[str] = []
+    paths = [source] if source.is_file() else []
+    for folder, folders, names in () if paths else os.walk(source, onerror=lambda error: wrong.append(str(error))):
+        paths += [Path(folder, one) for one in (*folders, *names)]
+    size = 0
+    for path in paths:
+        try:
+            size += -(-path.lstat().st_size // 4096) * 4096
+        except OSError as error:
+            wrong.append(str(error))
+    if wrong or not paths:
+        raise ConfigError(
+            f"the data `{source}` cannot be read" if wrong else f"there is nothing in `{source}`",
+            evidence=wrong[:6],
+            hint=f"`ls -l {shlex.quote(str(source))}`",
+        )
+    return size, len(paths)
+
+
+def is_here(site: Site) -> bool:
+    """Whether this machine sees the site's scratch: its variables are set and the folder that holds it is there."""
+    path = os.path.expandvars(site.files.scratch or "$")
+    return "$" not in path and Path(path).parent.is_dir()
+
+
+def _host(site: Site) -> str:
+    if site.network.host is None:
+        raise ConfigError(
+            f"this machine does not see the scratch of site `{site.name}`, and nothing says how to reach it",
+            evidence=[f"`files.scratch` is `{site.files.scratch}`", f"`network.host` in `{site.origin}` is missing"],
+            hint="run it on a login node of the site, or set `network.host` to one's name",
+        )
+    return site.network.host
