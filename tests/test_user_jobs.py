@@ -341,6 +341,31 @@ def test_a_script_runs_to_its_launcher_on_this_machine(kind: StrategyName, tmp_p
     assert "there is no training script" in done.stderr
 
 
+@pytest.mark.parametrize("second", ["tensorflow", "horovod", None])
+def test_a_venv_with_a_tensorflow_of_its_own_over_the_modules_stops_the_job(second: str | None, tmp_path: Path) -> None:
+    """By bash, with a stand-in for `module`; the environment is what `python -m venv` makes, without its programs."""
+    venv, python = tmp_path / "venv", tmp_path / "python" / "bin"
+    packages = venv / "lib" / "python3.10" / "site-packages"
+    for folder in (python, venv / "bin", packages / "tensorflow_datasets", packages / (second or "mine")):
+        folder.mkdir(parents=True)
+    (venv / "pyvenv.cfg").write_text(f"home = {python}\n")
+    (venv / "bin" / "activate").write_text("echo activated\n")
+    for path in (python / "python3", python / "python"):
+        path.write_text("#!/bin/sh\n")
+        path.chmod(0o755)
+    (tmp_path / "train.py").write_text("")
+    asked = job("sigma2-saga", "normal", "single", runtime="venv", venv=str(venv))
+    environ = {"PATH": f"{python}:{os.environ['PATH']}", "USERWORK": str(tmp_path / "work")}
+    text = f"module() {{ :; }}\n{render_user_job(asked)}"
+    done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, check=False, env=environ, cwd=tmp_path)
+    if second is None:
+        assert (done.returncode, done.stdout) == (0, "activated\n")
+    else:
+        assert done.returncode == 2
+        assert f"error: {packages}/{second} shadows the one of the modules" in done.stderr
+        assert "activated" not in done.stdout
+
+
 def test_data_are_staged_to_the_burst_buffer_where_there_is_one(golden: Golden) -> None:
     text = render_user_job(job("nersc-cori", "knl", "horovod", nodes=32, stage_in="/global/cscratch1/sd/ada/mnist"))
     golden("jobs/nersc-cori/knl/horovod-staged.sh", text)
