@@ -216,6 +216,8 @@ def test_slurms_rank_under_mpirun_is_found_in_the_job_and_in_the_training() -> N
 
 def test_a_gpu_by_local_rank_where_each_task_sees_one_is_found() -> None:
     assert found(GOOD, training=HOROVOD) == [("gpu-by-local-rank", 6)]
+    asked = put(HOROVOD, "gpus[hvd.local_rank()]", "gpus[hvd.local_rank() if len(gpus) > 1 else 0]")
+    assert found(GOOD, training=asked) == [], "as the fix of the finding has it"
     several = put(GOOD, "--gpus-per-task=1", "--gpus-per-node=4")
     assert found(several, training=HOROVOD, site=None) == []
 

@@ -104,6 +104,7 @@ class _Reader:
             for node in self.nodes
             if isinstance(node, ast.Subscript)
             and not self._is_environ(node.value)
+            and not isinstance(node.slice, ast.IfExp)  # it looks how many there are first
             and any(
                 (isinstance(one, ast.Attribute) and one.attr == "local_rank")
                 or (isinstance(one, ast.Constant) and one.value == "SLURM_LOCALID")
