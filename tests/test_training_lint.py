@@ -195,6 +195,18 @@ def test_a_buffer_of_records_in_bytes_is_found() -> None:
         assert trained(text.format(good)) == []
 
 
+def test_who_starts_horovod_elsewhere_is_no_training_script() -> None:
+    assert trained("from horovod.spark import run\nrun(train)\n") == []
+    assert trained("import horovod.spark.keras as hvd\nhvd.KerasEstimator()\n") == []
+    assert trained("import horovod.tensorflow as hvd\n") != []
+
+
+def test_a_state_of_elastic_horovod_broadcasts_by_itself() -> None:
+    text = "import horovod.tensorflow.keras as hvd\nhvd.init()\nopt = hvd.DistributedOptimizer(opt)\n"
+    assert [rule for rule, _ in trained(text)] == ["no-broadcast"]
+    assert trained(f"{text}state = hvd.elastic.KerasState(model, batch=0)\n") == []
+
+
 # Against the TensorFlow of the job
 
 

@@ -16,7 +16,10 @@ WRAPPERS = ("DistributedOptimizer", "DistributedGradientTape", "DistributedAdasu
 BROADCASTS = (
     *("BroadcastGlobalVariablesHook", "BroadcastGlobalVariablesCallback", "broadcast_variables"),
     *("broadcast_global_variables", "BroadcastGlobalVariables"),
+    *("KerasState", "TensorFlowState", "TensorFlowKerasState"),  # of Horovod's elastic mode, which broadcast themselves
 )
+# Horovod's modules that start programs elsewhere: their script is no training script itself.
+STARTERS = ("runner", "spark", "ray")
 FUNCTIONS = ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size", "init")
 SLURM_NUMBERS = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS")
 SAVERS = ("ModelCheckpoint", "save", "save_weights", "TensorBoard")
@@ -67,6 +70,12 @@ def read_training(text: str, file: str) -> Training:
     return _Reader(tree, text, file).read()
 
 
+def _trains(module: str) -> bool:
+    """Whether a module is Horovod, as a training script imports it."""
+    first, *rest = module.split(".")
+    return first == "horovod" and rest[:1] not in ([one] for one in STARTERS)
+
+
 class _Reader:
     """One pass over a tree, with the names that mean Horovod."""
 
@@ -87,10 +96,10 @@ class _Reader:
         for node in self.nodes:
             if isinstance(node, ast.Import):
                 for alias in node.names:
-                    if alias.name.split(".")[0] == "horovod":
+                    if _trains(alias.name):
                         aliases.add(alias.asname or alias.name)
                         lines.append(node.lineno)
-            elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "horovod":
+            elif isinstance(node, ast.ImportFrom) and _trains(node.module or ""):
                 aliases |= {alias.asname or alias.name for alias in node.names}
                 lines.append(node.lineno)
         return aliases, min(lines, default=None)
