@@ -101,13 +101,23 @@ def test_a_copy_that_fails_leaves_nothing_by_the_name_and_is_gone_on_with(place:
     assert place.copied("mnist") == [".hidden", "sub", "sub/one file"]
 
 
+def test_what_an_earlier_try_has_brought_takes_no_room_again(place: Place, script: str) -> None:
+    part = place.scratch / "data" / ".mnist.part" / "sub"
+    part.mkdir(parents=True)
+    (part / "one file").write_bytes(b"x" * 10000)
+    place.put("df", DF)
+    done = place.run(script, USERWORK=str(place.scratch), FREE="8", INODES="1")
+    assert done.returncode == 0, done.stderr
+    assert place.copied("mnist") == [".hidden", "sub", "sub/one file"]
+
+
 @pytest.mark.parametrize(
     ("environ", "error"),
     [
-        ({"FREE": "15"}, "has room for 15 kB, and the data are 16 kB"),
-        ({"INODES": "2"}, "has room for 2 files, and the data are 3"),
-        ({"USED": "90", "LIMIT": "100"}, "has room for 10 kB, and the data are 16 kB"),
-        ({"FILES": "12"}, "has room for 2 files, and the data are 3"),
+        ({"FREE": "15"}, "has room for 15 kB, and 16 kB are to come"),
+        ({"INODES": "2"}, "has room for 2 files, and 3 are to come"),
+        ({"USED": "90", "LIMIT": "100"}, "has room for 10 kB, and 16 kB are to come"),
+        ({"FILES": "12"}, "has room for 2 files, and 3 are to come"),
         ({}, None),
         ({"INODES": "0", "LIMIT": "0", "FILES": "0"}, None),
         ({"INODES": "-"}, None),

@@ -50,7 +50,16 @@ def run(args: argparse.Namespace) -> Outcome:
         )
     size, files = measure(source)
     host = None if is_here(site) else _host(site)
-    what = f"{files} file{'s' * (files != 1)}, {size / 1e6:.1f} MB"
+    what = f"{size / 1e6:.1f} MB in {files} file{'s' * (files != 1)} and folders"
+    words = [
+        "provision",
+        "data",
+        "push",
+        args.source,
+        *(["--name", args.name] if args.name else []),
+        "--site",
+        args.site,
+    ]
     text = render(
         "jobs/data.sh.j2",
         site=site,
@@ -59,9 +68,7 @@ def run(args: argparse.Namespace) -> Outcome:
         # A folder's slash tells rsync that its content is meant, and the name is ours.
         source=f"{source}/" if source.is_dir() else str(source),
         name=name,
-        command=re.sub(
-            r"[\x00-\x1f]+", " ", shlex.join(("provision", "data", "push", args.source, "--site", args.site))
-        ),
+        command=re.sub(r"[\x00-\x1f]+", " ", shlex.join(words)),  # it stands in a comment
         kilobytes=-(-size // 1024),
         files=files,
         what=what,
@@ -72,7 +79,7 @@ def run(args: argparse.Namespace) -> Outcome:
 
 
 def measure(source: Path) -> tuple[int, int]:
-    """Bytes and files of a source, links not followed; every file is rounded up to a block of 4096 as disks do.
+    """Bytes of a source and its files and folders, links not followed; each rounded up to blocks of 4096 as disks do.
 
     Raises:
         ConfigError: it is not there, holds nothing, or cannot be read.
