@@ -105,7 +105,7 @@ def _fetch(site: Site) -> str:
         return "in the job: compute nodes reach the network"
     if network.compute == "proxy":
         return f"in the job, by the proxy {network.proxy}"
-    where = "a login node" if network.login != "no" else "a machine with network"
+    where = network.where_to_download or "a machine with network"
     return f"on {where} beforehand, by `provision fetch`: compute nodes have no network"
 
 

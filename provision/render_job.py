@@ -1,13 +1,13 @@
-"""A user's job as text: the values of `provision.user_script` in the template of its kind."""
+"""A user's job as text, and those that prepare for it: the values of their rooms in the templates of their kinds."""
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
-
+from provision.image_job import MANIFESTS, ImageJob, image_path, make_image_script, pull_command
+from provision.overlay_job import OverlayJob, make_overlay_script
 from provision.render import render
 from provision.schedulers import dialect
 from provision.user_job import UserJob
-from provision.user_script import PROXIES, Script, leaves_omp, make_script
+from provision.user_script import PROXIES, leaves_omp, make_script
 
 
 def render_user_job(job: UserJob) -> str:
@@ -26,20 +26,44 @@ def render_user_job(job: UserJob) -> str:
         submit=spoken.SUBMIT,
         proxies=PROXIES,
         omp_is_the_modules=leaves_omp(one),
-        sif=_sif(one),
-        pull=_pull(one),
+        image=image_path(job.site, one.image) if one.image else None,
+        pull=pull_command(job.site, job.arch, job.image),
+        make=f"provision job overlay --site {job.site.typed} --arch {job.arch.name}",
     )
 
 
-def _sif(one: Script) -> str:
-    """Where an image of a registry lies once it is pulled: jobs do not pull."""
-    name = PurePosixPath((one.image or "").removeprefix("docker://")).name.replace(":", "-")
-    return f"$submit_folder/{name}.sif"
+def render_overlay_job(job: OverlayJob) -> str:
+    """The whole script.
+
+    Raises:
+        ConfigError: the site makes no such overlay.
+    """
+    one = make_overlay_script(job)
+    spoken = dialect(job.site.scheduler.name)
+    pulled = one.image != one.container.image
+    return render(
+        "jobs/overlay.sh.j2",
+        one=one,
+        site=job.site,
+        spoken=spoken,
+        submit=spoken.SUBMIT,
+        pull=f"; pull it first: {pull_command(job.site, job.arch, None)}" if pulled else "",
+    )
 
 
-def _pull(one: Script) -> str:
-    """How to pull it: the arch decides for which CPU."""
-    if one.container is None or one.image is None:
-        return ""
-    other = " --arch arm64" if one.job.arch.target.startswith("neoverse") else ""
-    return f"pull it first: {one.container.command} pull{other} $image {one.image}"
+def render_image_job(job: ImageJob) -> str:
+    """The whole script.
+
+    Raises:
+        ConfigError: there is nothing to pull, or nowhere.
+    """
+    one = make_image_script(job)
+    spoken = dialect(job.site.scheduler.name) if job.site.scheduler.name != "none" else None
+    return render(
+        "jobs/image.sh.j2",
+        one=one,
+        site=job.site,
+        spoken=spoken,
+        submit=spoken.SUBMIT if spoken else None,
+        manifests=MANIFESTS,
+    )

@@ -221,13 +221,21 @@ def check(job: UserJob) -> None:
     if any(ord(letter) < 32 for text in (job.script, *job.arguments) for letter in text):
         raise ConfigError("a path or argument of the script holds a line break", hint="`--script train.py`")
     if runtime_of(job) == "container" and job.arch.gpu and job.use_gpu:
-        image = job.image or (site.container.image if site.container else "")
-        if sees_no_gpu(image):
-            raise ConfigError(
-                f"the image `{image}` has no GPU support, and arch `{job.arch.name}` has GPUs",
-                evidence=["tags of tensorflow/tensorflow that do not end in `-gpu` are for CPUs"],
-                hint="`--image docker://tensorflow/tensorflow:2.15.0-gpu` or another tag with `-gpu`, or `--no-gpu`",
-            )
+        refuse_cpu_image(job.image or (site.container.image if site.container else ""), job.arch, "`--no-gpu`")
+
+
+def refuse_cpu_image(image: str, arch: Arch, otherwise: str) -> None:
+    """Raise for an image that sees no GPU, on an arch that has some; `otherwise` is what goes with such an image.
+
+    Raises:
+        ConfigError: it is such an image.
+    """
+    if arch.gpu and sees_no_gpu(image):
+        raise ConfigError(
+            f"the image `{image}` has no GPU support, and arch `{arch.name}` has GPUs",
+            evidence=["tags of tensorflow/tensorflow that do not end in `-gpu` are for CPUs"],
+            hint=f"`--image docker://tensorflow/tensorflow:2.15.0-gpu` or another tag with `-gpu`, or {otherwise}",
+        )
 
 
 def unstaged(job: UserJob, shape: Shape) -> str | None:

@@ -15,6 +15,7 @@ from provision.launchers import RANK_VARIABLES, launch_argv
 from provision.model.arch import Arch
 from provision.model.batch import Directive
 from provision.model.container import Container, Runtime
+from provision.model.module_system import ModuleSystem
 from provision.model.patterns import SHELL_PATH
 from provision.model.strategy import PLUGINS
 from provision.modules import reset_lines, unload_lines
@@ -128,22 +129,30 @@ def _modules(job: UserJob, runtime: Runtime) -> tuple[str, ...]:
     A container has its own compiler, CUDA and Python, and the paths of the site's would lead it astray: what an arch names
     for builds is loaded for it only where the launcher comes from there. A site without builds names what its containers need.
     """
-    site, arch = job.site, job.arch
-    if site.modules.name == "none":
-        return ()
-    away = arch.provided_unload if runtime == "modules" else arch.unload
-    lines = [*reset_lines(site.modules), *unload_lines(site.modules, away)]
-    lines += [f"module use {shlex.quote(path)}" for path in reversed(site.modules.path)]
+    site, arch, modules = job.site, job.arch, job.site.modules
+    if job.kind in PLUGINS:
+        return module_lines(modules, site.strategy(job.kind).modules, away=arch.provided_unload)
     if runtime == "venv":
-        lines += [f"module use {shlex.quote(job.modulepath)}", f"module load {shlex.quote(job.module)}"]
-    else:
-        outside = arch.modules if "venv" not in site.runtimes or arch.launcher.name in ("mpirun", "mpiexec") else ()
-        names = arch.provided if runtime == "modules" else outside
-        names = site.strategy(job.kind).modules if job.kind in PLUGINS else names
-        for name in names:
-            if name.startswith("/"):  # a modulefile, which is somebody's and may be gone
-                lines.append(f'[ -e {shlex.quote(name)} ] || stop "there is no modulefile {name}"')
-            lines.append(f"module load {shlex.quote(name)}")
+        return module_lines(modules, (job.module,), away=arch.unload, path=(job.modulepath,))
+    if runtime == "modules":
+        return module_lines(modules, arch.provided, away=arch.provided_unload)
+    outside = arch.modules if "venv" not in site.runtimes or arch.launcher.name in ("mpirun", "mpiexec") else ()
+    program = site.container.module if site.container else None
+    return module_lines(modules, (*outside, *([program] if program else [])), away=arch.unload)
+
+
+def module_lines(
+    modules: ModuleSystem, names: tuple[str, ...], *, away: tuple[str, ...] = (), path: tuple[str, ...] = ()
+) -> tuple[str, ...]:
+    """The lines that load these modules from nothing, without those `away`; `path` is searched besides the site's own."""
+    if modules.name == "none":
+        return ()
+    lines = [*reset_lines(modules), *unload_lines(modules, away)]
+    lines += [f"module use {shlex.quote(folder)}" for folder in (*reversed(modules.path), *path)]
+    for name in names:
+        if name.startswith("/"):  # a modulefile, which is somebody's and may be gone
+            lines.append(f'[ -e {shlex.quote(name)} ] || stop "there is no modulefile {name}"')
+        lines.append(f"module load {shlex.quote(name)}")
     return tuple(lines)
 
 

@@ -13,9 +13,10 @@ import pytest
 
 from golden_files import facts_of, local_site, request_for, slurm_site
 from parts.disks import mounted
+from provision import cli
 from provision.commands import fetch
 from provision.downloads import Downloads
-from provision.errors import StoreError
+from provision.errors import EXIT_USAGE, StoreError
 from provision.knowledge import data
 from provision.model.facts import Existing
 from provision.model.layout import Layout
@@ -43,7 +44,7 @@ def installs(plan: Plan) -> list[Command]:
 
 def offline(site: Site) -> Site:
     """The same site, whose nodes reach nothing."""
-    return dataclasses.replace(site, network=Network(login="no", compute="no", proxy=None))
+    return dataclasses.replace(site, network=Network(login="no", compute="no", proxy=None, download_node=None))
 
 
 @pytest.mark.parametrize("site", [local_site(), slurm_site()], ids=["local", "slurm"])
@@ -163,6 +164,11 @@ def server(tmp_path: Path) -> Iterator[str]:
         threading.Thread(target=one.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{one.server_address[1]}/mnist.npz"
         one.shutdown()
+
+
+def test_where_a_site_wants_downloads_to_run_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["fetch", "--site", "nyu-greene", "--arch", "gpu", "--python", "3.7"]) == EXIT_USAGE
+    assert "note: downloads of site `nyu-greene` run on gdtn (`ssh gdtn`)" in capsys.readouterr().err
 
 
 def test_mnist_is_kept_when_it_is_the_real_one_and_never_else(

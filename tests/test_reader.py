@@ -176,6 +176,27 @@ def test_every_fault_of_a_file_is_told_at_once_with_its_key_path() -> None:
         ("container", {"image": "/x.sif"}, "container.command: missing; text is needed"),
         ("container", {"command": "docker", "image": "x"}, "container.command: must be one of apptainer, singularity"),
         ("container", {"command": "shifter", "image": "x", "overlay": "/o"}, "container.overlay: is for apptainer and"),
+        (
+            "container",
+            {"command": "apptainer", "image": "x", "overlay": "/o", "setup": "env.sh"},
+            "container.setup: the file in the overlay that is sourced before Python, in a folder",
+        ),
+        (
+            "container",
+            {"command": "apptainer", "image": "x", "overlay_templates": {"15GB-500K": "/t"}},
+            "container.overlay: missing; where the overlay is that is made from `overlay_templates`",
+        ),
+        (
+            "container",
+            {"command": "apptainer", "image": "x", "overlay_templates": {"large": "/t"}},
+            "container.overlay_templates.large: is no size: room and number of files, as in `15GB-500K`",
+        ),
+        (
+            "container",
+            {"command": "apptainer", "image": "x", "write_options": ["fakeroot"]},
+            "container.write_options[0]: 'fakeroot' does not have the form",
+        ),
+        ("network", {"download_node": "g dtn"}, "network.download_node: 'g dtn' does not have the form"),
         ("strategies", {"horovd": {}}, "strategies.horovd: is no strategy; there are single, mirrored, multiworker"),
         (
             "strategies",

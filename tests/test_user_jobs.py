@@ -31,6 +31,8 @@ OTHER_RUNTIMES: tuple[tuple[str, str, StrategyName, Runtime], ...] = (
     ("alcf-theta", "knl", "horovod", "venv"),
     ("nersc-perlmutter", "gpu", "horovod", "modules"),
     ("alcf-polaris", "gpu", "single", "modules"),
+    ("generic-slurm", "gpu", "horovod", "container"),
+    ("generic-slurm", "gpu", "single", "container"),
 )
 
 
@@ -270,7 +272,7 @@ def error_of(asked: UserJob) -> str:
 
 def test_an_image_of_a_registry_is_pulled_before_the_job_for_its_own_cpu() -> None:
     text = render_user_job(job("sigma2-olivia", "accel", "mirrored"))
-    assert "apptainer pull --arch arm64 $image docker://nvcr.io/" in text
+    assert "pull it first: provision job image --site sigma2-olivia --arch accel" in text
     assert "docker://" not in launched(text)[0]
 
 

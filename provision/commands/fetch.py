@@ -36,6 +36,8 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.preflight import place_problems, raise_problems
 
     target = read_target(args)
+    if target.site.network.download_node:
+        say(f"note: downloads of site `{target.site.name}` run on {target.site.network.where_to_download}")
     request = _request(target, args.python)
     raise_problems(place_problems(target.store.place(), installed=False))
     fetched, here = [], []

@@ -1,7 +1,7 @@
 """`provision job`: a job's script on stdout (a build's, or a user's), a job followed to its end, or a script checked.
 
 A user's job is one of `single`, `mirrored`, `multiworker` and `horovod`, or of a plug-in that the site's own modules bring;
-`build` and `follow` are the admin's.
+`image` and `overlay` prepare its container; `build` and `follow` are the admin's.
 """
 
 from __future__ import annotations
@@ -24,11 +24,21 @@ if TYPE_CHECKING:
 
 ADMIN = ("build", "follow")
 KINDS = ("single", "mirrored", "multiworker", "horovod", "cray-ml-plugin")
+# What prepares containers for them, and the options that it takes.
+PREPARING = {
+    "image": ("image", "time", "account", "queue"),
+    "overlay": ("gb", "files", "cpus", "time", "account", "queue", "stack"),
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The kind of job, and what it is about."""
-    parser.add_argument("kind", nargs="?", choices=(*ADMIN, *KINDS), help="a build's job, following one, or a user's")
+    parser.add_argument(
+        "kind",
+        nargs="?",
+        choices=(*ADMIN, *PREPARING, *KINDS),
+        help="a build's job, following one, what prepares a container (the image, its overlay), or a user's",
+    )
     parser.add_argument("job", nargs="?", help="with follow: the job's id")
     add_target(parser)
     parser.add_argument("--lint", metavar="FILE", help="check a script that somebody wrote; exit 2 where it has faults")
@@ -47,13 +57,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     user.add_argument("--runtime", choices=("venv", "modules", "container"), help="how TensorFlow is run")
     user.add_argument("--module", help="the module of our environment (default: the stack's)")
     user.add_argument("--venv", metavar="DIR", help="a virtual environment of yours, on top of the modules")
-    user.add_argument("--image", help="with --runtime container: another image")
+    user.add_argument("--image", help="with --runtime container, or `job image`: another image")
     user.add_argument("--time", help="HH:MM:SS")
     user.add_argument("--queue", help="the partition, queue or QOS")
     user.add_argument("--data", metavar="PATH", help="the data; the job stops where they are not there")
     user.add_argument("--stage-in", metavar="PATH", help="copy the data to the burst buffer before the job")
     user.add_argument("--watch-gpus", action="store_true", help="write the GPUs' use to gpu.csv beside the output")
     user.add_argument("--resume-from", metavar="JOBID", help="go on from the checkpoints of this job")
+    room = parser.add_argument_group("room of an overlay", "the smallest of the site's templates that has it is taken")
+    room.add_argument("--gb", type=int, help="gigabytes (default: what TensorFlow needs)")
+    room.add_argument("--files", type=int, help="files (default: what TensorFlow needs)")
 
 
 def run(args: argparse.Namespace) -> Outcome:
@@ -61,14 +74,100 @@ def run(args: argparse.Namespace) -> Outcome:
     if args.lint is not None:
         return _lint(args)
     if args.kind is None:
-        raise ConfigError(
-            "which job? none is named", hint=f"`provision job {'|'.join((*ADMIN, *KINDS))}`, or `--lint FILE`"
-        )
+        kinds = "|".join((*ADMIN, *PREPARING, *KINDS))
+        raise ConfigError("which job? none is named", hint=f"`provision job {kinds}`, or `--lint FILE`")
     if args.kind == "follow":
         return _follow(args)
     if args.job:
         raise ConfigError(f"`job {args.kind}` takes no job id, and was given `{args.job}`")
-    return _build(args) if args.kind == "build" else _user(args)
+    _refuse_options(args)
+    _refuse_numbers(args)
+    match args.kind:
+        case "build":
+            return _build(args)
+        case "image":
+            return _image(args)
+        case "overlay":
+            return _overlay(args)
+        case _:
+            return _user(args)
+
+
+def _refuse_options(args: argparse.Namespace) -> None:
+    """Raise for an option that this kind of job would not heed."""
+    known = ("kind", "job", "lint", "json", "site", "arch", *PREPARING.get(args.kind, ()))
+    for name, value in vars(args).items():
+        given = value is not None and value is not False and value != "" and not callable(value)
+        foreign = name in ("gb", "files") if args.kind not in PREPARING else name not in known
+        if given and foreign:
+            option = f"--{name.replace('_', '-')}"
+            takes = ", ".join(f"`--{one}`" for one in PREPARING.get(args.kind, ()))
+            raise ConfigError(
+                f"`job {args.kind}` does not take `{option}`",
+                evidence=[f"it takes {takes}"] if takes else ["an overlay has room; it is made by `job overlay`"],
+                hint=f"leave `{option}` out",
+            )
+
+
+def _refuse_numbers(args: argparse.Namespace) -> None:
+    for name in ("nodes", "gpus", "cpus", "ranks_per_node", "gb", "files"):
+        number, option = getattr(args, name), name.replace("_", "-")
+        if number is not None and number < 1:
+            raise ConfigError(f"`--{option} {number}` must be at least 1", hint=f"`--{option} 1`, or leave it out")
+
+
+def _image(args: argparse.Namespace) -> Outcome:
+    from provision import shipped
+    from provision.image_job import ImageJob
+    from provision.render_job import render_image_job
+
+    site = shipped.load_site(args.site)
+    job = ImageJob(
+        site=site,
+        arch=site.arch(args.arch),
+        command=_command(args),
+        image=args.image,
+        account=args.account,
+        queue=args.queue,
+        **({"time": args.time} if args.time else {}),
+    )
+    return _prepared(args, site, job.arch, render_image_job(job))
+
+
+def _overlay(args: argparse.Namespace) -> Outcome:
+    from provision import shipped
+    from provision.knowledge.miniforge import RELEASES, release_for
+    from provision.overlay_job import OverlayJob, lock_name
+    from provision.render_job import render_overlay_job
+
+    target = make_target(shipped.load_site(args.site), args.arch, args.stack)
+    miniforge = release_for(target.stack.pythons)
+    if miniforge is None:
+        raise ConfigError(
+            f"no Miniforge brings a Python for the stack `{target.stack.name}`",
+            evidence=[
+                f"the stack is for Python {', '.join(target.stack.pythons)}",
+                f"known releases bring {', '.join(one.python for one in RELEASES)}",
+            ],
+            hint="`--stack tensorflow-2.15.1`",
+        )
+    asked = {name: getattr(args, name) for name in ("gb", "files", "cpus", "time") if getattr(args, name) is not None}
+    job = OverlayJob(
+        site=target.site,
+        arch=target.arch,
+        command=_command(args),
+        framework=target.stack.framework,
+        lock=shipped.load_lock(lock_name(target.stack.framework), miniforge.python),
+        miniforge=miniforge,
+        account=args.account,
+        queue=args.queue,
+        **asked,
+    )
+    return _prepared(args, target.site, target.arch, render_overlay_job(job))
+
+
+def _prepared(args: argparse.Namespace, site: Site, arch: Arch, text: str) -> Outcome:
+    return Outcome(text=text, result={"kind": args.kind, "site": site.name, "arch": arch.name, "script": text})
 
 
 def _build(args: argparse.Namespace) -> Outcome:
@@ -93,11 +192,6 @@ def _user(args: argparse.Namespace) -> Outcome:
     from provision.render_job import render_user_job
     from provision.user_job import UserJob, shape_of, unstaged
 
-    for option, number in (("nodes", args.nodes), ("gpus", args.gpus), ("cpus", args.cpus)):
-        if number is not None and number < 1:
-            raise ConfigError(f"`--{option} {number}` must be at least 1", hint=f"`--{option} 1`, or leave it out")
-    if args.ranks_per_node is not None and args.ranks_per_node < 1:
-        raise ConfigError(f"`--ranks-per-node {args.ranks_per_node}` must be at least 1", hint="`--ranks-per-node 1`")
     if args.script is not None and not Path(args.script).is_file():
         raise ConfigError(
             f"there is no training script `{args.script}`",

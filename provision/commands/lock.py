@@ -35,6 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """Compile."""
     from provision import shipped
+    from provision.knowledge.miniforge import release_for
+    from provision.overlay_job import lock_name
     from provision.probe import interpreter_of
 
     folder = next(
@@ -52,6 +54,9 @@ def run(args: argparse.Namespace) -> Outcome:
     stacks = [shipped.load_stack(name) for name in shipped.known("stacks")]
     every = tuple(dict.fromkeys(minor for stack in stacks for minor in stack.pythons))
     served = {stack.name: stack.pythons for stack in stacks}
+    for stack in stacks:  # an overlay has the Python that Miniforge brings
+        miniforge = release_for(stack.pythons)
+        served[lock_name(stack.framework)] = (miniforge.python,) if miniforge else ()
     written, skipped = [], []
     for minor in args.python or every:
         chosen = [

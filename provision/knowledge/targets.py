@@ -68,6 +68,13 @@ def foreign_family(target: str) -> str | None:
     return None if family == here else str(family.name)
 
 
+def machine(target: str) -> str:
+    """What `uname -m` says on a CPU like `target`: `x86_64`, `aarch64`."""
+    import archspec.cpu
+
+    return str((archspec.cpu.host() if target == "native" else archspec.cpu.TARGETS[target]).family.name)
+
+
 def missing_features(target: str, features: Collection[str]) -> tuple[str, ...]:
     """The instruction sets that `target` may use and a CPU with these `features` lacks.
 

@@ -112,13 +112,14 @@ class JobScript:
         return None
 
     def program(self) -> str | None:
-        """The Python program that it starts, with the script's own variables filled in."""
+        """The Python program that it starts, with the script's own variables filled in: a file, no module or text."""
         for line in self.lines:
             for index, one in enumerate(line.words):
                 if re.fullmatch(r"(.*/)?python[0-9.]*", one):
-                    after = [word for word in line.words[index + 1 :] if not word.startswith("-")]
-                    if after:
-                        return self.filled(after[0])
+                    options = ("-c", "-m", "-")
+                    after = next((w for w in line.words[index + 1 :] if not w.startswith("-") or w in options), ";")
+                    if after not in options and not after.startswith((";", "&", "|", "<", ">", ")")):
+                        return self.filled(after)
         return None
 
     def filled(self, text: str) -> str:

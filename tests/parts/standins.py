@@ -1,4 +1,5 @@
-"""Stand-ins for what cannot be had: qsub and qstat of PBS Pro and of Cobalt, aprun, and mpiexec of PALS.
+"""Stand-ins for what cannot be had: qsub and qstat of PBS Pro and of Cobalt, aprun, and mpiexec of PALS. Containers have
+theirs in `parts/containers.py`.
 
 They behave as part 7 of the site requirements and the manuals say, as far as our scripts can notice: PBS copies the script,
 starts it in the home folder with umask 0077; Cobalt takes only an executable one, and runs it from where it is, on a node

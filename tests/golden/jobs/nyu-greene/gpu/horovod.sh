@@ -42,8 +42,8 @@ set -u
 # The container: CUDA and TensorFlow come from it.
 image="/scratch/work/public/singularity/cuda12.1.1-cudnn8.9.0-devel-ubuntu22.04.2.sif"
 [ -f "$image" ] || stop "there is no container image $image"
-overlay="/scratch/$USER/tensorflow-example/overlay-15GB-500K.ext3" # read-only in jobs: many may share it
-[ -f "$overlay" ] || stop "there is no overlay $overlay; copy and gunzip /scratch/work/public/overlay-fs-ext3/overlay-15GB-500K.ext3.gz"
+overlay="/scratch/$USER/tensorflow-example/tensorflow.ext3" # read-only in jobs: many may share it
+[ -f "$overlay" ] || stop "there is no overlay $overlay; make it first: provision job overlay --site nyu-greene --arch gpu"
 bind="$submit_folder,$(dirname "$script"),$PROVISION_OUTPUT"
 
 # What TensorFlow and its libraries read.

@@ -44,8 +44,8 @@ set -u
 # The container: CUDA and TensorFlow come from it.
 image="/share/apps/images/cuda-13.3.1-ubuntu-26.04.sif"
 [ -f "$image" ] || stop "there is no container image $image"
-overlay="/scratch/$USER/tensorflow/overlay-15GB-500K.ext3" # read-only in jobs: many may share it
-[ -f "$overlay" ] || stop "there is no overlay $overlay; copy and gunzip /share/apps/overlay-fs-ext3/overlay-15GB-500K.ext3.gz"
+overlay="/scratch/$USER/tensorflow/tensorflow.ext3" # read-only in jobs: many may share it
+[ -f "$overlay" ] || stop "there is no overlay $overlay; make it first: provision job overlay --site nyu-torch --arch l40s"
 bind="$submit_folder,$(dirname "$script"),$PROVISION_OUTPUT"
 
 # What TensorFlow and its libraries read.

@@ -43,8 +43,10 @@ module list # for the record
 set -u
 
 # The container: CUDA and TensorFlow come from it.
-image="$submit_folder/tensorflow-25.02-tf2-py3.sif"
-[ -f "$image" ] || stop "there is no $image; pull it first: apptainer pull --arch arm64 $image docker://nvcr.io/nvidia/tensorflow:25.02-tf2-py3"
+image="$submit_folder/images/tensorflow-25.02-tf2-py3.sif"
+[ -f "$image" ] || stop "there is no $image; pull it first: provision job image --site sigma2-olivia --arch accel"
+image=$(readlink -f "$image") # its name has the digest
+echo "image: $image"
 bind="$submit_folder,$(dirname "$script"),$PROVISION_OUTPUT,$EBROOTNCCL"
 
 # What TensorFlow and its libraries read.

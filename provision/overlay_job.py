@@ -1,0 +1,136 @@
+"""A job that makes an overlay for a site's containers, with TensorFlow in it: what is asked for, to the words of its script.
+Pure; the template is `jobs/overlay.sh.j2`.
+
+Miniforge brings Python (an image with CUDA has none that could be relied on), held against its checksum; the packages are
+those of our lock `overlay-<framework>-<version>`, by hash. One overlay is for all archs of a site: it holds the TensorFlow
+that uses GPUs, which runs without one too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from provision.errors import ConfigError
+from provision.image_job import container_of, image_path, side_batch
+from provision.knowledge.miniforge import Miniforge
+from provision.knowledge.targets import machine
+from provision.model.arch import Arch
+from provision.model.container import Container, Template
+from provision.model.lock import Lock
+from provision.model.site import Site
+from provision.model.stack import Framework
+from provision.schedulers import dialect
+from provision.user_script import Bash, header, module_lines, word
+
+# 4.7 GB in 33,000 files for TensorFlow 2.15.1 with CUDA, as measured, and Miniforge; with room for packages of one's own.
+NEEDED_GB = 8
+NEEDED_FILES = 100_000
+# Downloads and installs some gigabytes: minutes on a good day, and nobody wants to do it twice.
+TIME_LIMIT = "01:00:00"
+CPUS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverlayJob:
+    """What somebody asked for; `gb` and `files` are the room that the overlay has to have."""
+
+    site: Site
+    arch: Arch
+    command: str
+    framework: Framework
+    lock: Lock
+    miniforge: Miniforge
+    gb: int = NEEDED_GB
+    files: int = NEEDED_FILES
+    cpus: int = CPUS
+    time: str = TIME_LIMIT
+    account: str | None = None
+    queue: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverlayScript:
+    """The values of the job's template."""
+
+    job: OverlayJob
+    container: Container
+    template: Template
+    header: tuple[str, ...]
+    modules: tuple[str, ...]
+    image: str
+    prefix: str
+    url: str
+    sha256: str
+    write: str
+    read: str
+    where: str
+    """Where to fetch: for a sentence that goes on behind `on`. `write` and `read` are the commands that run something
+    within the container, up to its image."""
+
+
+def lock_name(framework: Framework) -> str:
+    """The requirements of an overlay with this framework, as `requirements/<name>.in` holds them."""
+    return f"overlay-{framework.name}-{framework.version}"
+
+
+def make_overlay_script(job: OverlayJob) -> OverlayScript:
+    """Everything that the template needs.
+
+    Raises:
+        ConfigError: the site has no overlays, no template that is large enough, or nowhere to download.
+    """
+    site = job.site
+    container = container_of(site, "an overlay")
+    if container.overlay is None or container.setup is None:
+        raise ConfigError(
+            f"the containers of site `{site.name}` have no overlay",
+            evidence=[f"`container.overlay` in `{site.origin}` is left out"],
+            hint=f"`provision job image --site {site.typed}` pulls an image that has TensorFlow in it",
+        )
+    if site.scheduler.name == "none":
+        raise ConfigError(f"site `{site.name}` has no scheduler, there is no job to write", hint="add `--site SITE`")
+    uname = machine(job.arch.target)
+    if uname not in job.miniforge.sha256:
+        raise ConfigError(
+            f"the checksum of Miniforge {job.miniforge.version} for {uname} is not known",
+            evidence=[f"arch `{job.arch.name}` is {job.arch.target}"],
+            hint="another `--stack`, or an image that has TensorFlow in it",
+        )
+    where = site.network.where_to_download
+    if site.network.compute == "no" and where is None:
+        raise ConfigError(
+            f"no node of site `{site.name}` reaches the network, and the packages of an overlay are downloaded",
+            evidence=[f"`network.login` and `network.compute` in `{site.origin}` are `no`"],
+            hint=f"name the host that does: `network.download_node` in `{site.origin}`",
+        )
+    spoken = dialect(site.scheduler.name)
+    batch = side_batch(
+        site,
+        job.arch,
+        f"overlay-{job.arch.name}",
+        time=job.time,
+        cpus=job.cpus,
+        account=job.account,
+        queue=job.queue,
+    )
+    names = (container.module,) if container.module else ()
+    return OverlayScript(
+        job=job,
+        container=container,
+        template=container.template(job.gb, job.files, site.origin),
+        header=header(spoken.directives(batch), spoken.COMMENTS_BEHIND),
+        modules=module_lines(site.modules, names),
+        image=image_path(site, container.image),
+        prefix=str(PurePosixPath(container.setup).parent),
+        url=job.miniforge.url(uname),
+        sha256=job.miniforge.sha256[uname],
+        write=_inside(container, *container.write_options, "--bind", Bash('"$packages"'), overlay=""),
+        read=_inside(container, overlay=":ro"),
+        where=where or "a node with network",
+    )
+
+
+def _inside(container: Container, *options: str, overlay: str) -> str:
+    words = (container.command, "exec", *container.options, *options, "--overlay")
+    return " ".join((*map(word, words), f'"$building/overlay.ext3{overlay}"'))

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Horovod: 8 ranks on 2 nodes, one for each GPU, by srun.
+# Written by `provision job horovod --site generic-slurm --arch gpu --account tests`. Submit it with `sbatch FILE`.
+#SBATCH --job-name=horovod-gpu         # its name in the queue
+#SBATCH --output=./horovod-gpu-%j.out  # what it prints (%j: the job's id)
+#SBATCH --nodes=2                      # nodes
+#SBATCH --ntasks-per-node=4            # processes (ranks) on each node
+#SBATCH --time=00:30:00                # time limit: after it the job is ended
+#SBATCH --exclusive                    # whole nodes
+#SBATCH --cpus-per-task=16             # CPUs of each process
+#SBATCH --partition=gpu                # the queue
+#SBATCH --constraint=a100              # the kind of node
+#SBATCH --account=tests                # who pays
+#SBATCH --gres=gpu:4                   # GPUs on each node
+
+set -euo pipefail
+umask 022
+
+# Where this was submitted from, the training script, and a folder of this job's own for what it writes.
+submit_folder=${SLURM_SUBMIT_DIR:-$PWD}
+job_id=${SLURM_JOB_ID:-by-hand}
+script="$submit_folder"/train.py
+runs="/scratch/$USER/runs"
+export PROVISION_OUTPUT="$runs/$job_id"
+export PROVISION_DATA="${PROVISION_DATA:-$submit_folder/data}"
+
+stop() {
+  printf 'error: %s\n' "$1" >&2
+  exit 2
+}
+[ -f "$script" ] || stop "there is no training script $script"
+mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks
+
+# The modules, by exact names and from nothing: others than those of the build are a known source of errors.
+set +u # module systems use unset variables
+if ! command -v module >/dev/null 2>&1; then
+  # shellcheck source=/dev/null
+  source /usr/share/lmod/lmod/init/bash
+fi
+module purge >/dev/null 2>&1 || true
+module list # for the record
+set -u
+
+# The container: CUDA and TensorFlow come from it.
+image="/scratch/$USER/images/tensorflow-2.15.0-gpu.sif"
+[ -f "$image" ] || stop "there is no $image; pull it first: provision job image --site generic-slurm --arch gpu"
+image=$(readlink -f "$image") # its name has the digest
+echo "image: $image"
+bind="$submit_folder,$(dirname "$script"),$PROVISION_OUTPUT"
+
+# What TensorFlow and its libraries read.
+export PYTHONNOUSERSITE=1 # packages in ~/.local must not shadow those of the container
+export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
+export KERAS_HOME="${KERAS_HOME:-/scratch/$USER/keras}" # data sets and weights, off the home folder
+export OMP_NUM_THREADS=16
+export NUM_INTER_THREADS=1
+export NUM_INTRA_THREADS=16
+
+# Ranks ask Horovod who they are (hvd.rank(), hvd.local_rank()), no variable of the scheduler's.
+srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --kill-on-bad-exit=1 --cpus-per-task=16 \
+  apptainer exec --nv --bind "$bind" "$image" python -u "$script"

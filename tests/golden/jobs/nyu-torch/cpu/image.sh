@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# The image tensorflow/tensorflow@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa as a file for the jobs of NYU Torch.
+# Written by `provision job image --site nyu-torch --arch cpu --image docker://tensorflow/tensorflow@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa --account tests`.
+# Run it on a login node: `bash FILE`. Or submit it, compute nodes reach registries too: `sbatch FILE`.
+#SBATCH --job-name=image-cpu                   # its name in the queue
+#SBATCH --output=./image-cpu-%j.out            # what it prints (%j: the job's id)
+#SBATCH --nodes=1                              # nodes
+#SBATCH --ntasks-per-node=1                    # processes (ranks) on each node
+#SBATCH --time=01:00:00                        # time limit: after it the job is ended
+#SBATCH --cpus-per-task=4                      # CPUs of each process
+#SBATCH --account=tests                        # who pays
+#SBATCH --mem=16G                              # memory on each node: 4G for each CPU
+#SBATCH --comment=preemption=yes;requeue=true  # as the site's file says
+
+set -euo pipefail
+umask 022
+
+stop() {
+  printf 'error: %s\n' "$1" >&2
+  exit 2
+}
+command -v apptainer >/dev/null || stop "there is no apptainer on this node"
+
+# Layers are kept and unpacked beside the images: home folders are too small for them.
+images="/scratch/$USER/images"
+export APPTAINER_CACHEDIR="$images/cache" APPTAINER_TMPDIR="$images/tmp"
+mkdir -p "$images/cache" "$images/tmp"
+
+digest=sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
+
+image="$images/tensorflow-${digest:7:12}.sif"
+if [ -f "$image" ]; then
+  echo "here already: $image"
+else
+  beside="$images/.$$-$(basename "$image")" # what is whole and good gets its name last
+  trap 'rm -f "$beside"' EXIT
+  apptainer pull --arch amd64 "$beside" "docker://tensorflow/tensorflow@$digest"
+  printf '%s\n' "docker://tensorflow/tensorflow@$digest"  "# pulled $(date +%F) on $(hostname)" >"$image.txt"
+  mv "$beside" "$image"
+fi
+echo "image: $image"

@@ -1,0 +1,141 @@
+#!/usr/bin/env bash
+# An overlay with TensorFlow 2.15.1 for the containers of NYU Torch: 15 GB, 500,000 files.
+# Written by `provision job overlay --site nyu-torch --arch l40s --account tests`. Submit it with `sbatch FILE`.
+# What it downloads may be fetched before, on a login node: `bash FILE fetch`.
+#SBATCH --job-name=overlay-l40s                # its name in the queue
+#SBATCH --output=./overlay-l40s-%j.out         # what it prints (%j: the job's id)
+#SBATCH --nodes=1                              # nodes
+#SBATCH --ntasks-per-node=1                    # processes (ranks) on each node
+#SBATCH --time=01:00:00                        # time limit: after it the job is ended
+#SBATCH --cpus-per-task=4                      # CPUs of each process
+#SBATCH --account=tests                        # who pays
+#SBATCH --mem=16G                              # memory on each node: 4G for each CPU
+#SBATCH --comment=preemption=yes;requeue=true  # as the site's file says
+
+set -euo pipefail
+umask 022
+export PYTHONNOUSERSITE=1 # packages in ~/.local must not shadow those of the overlay
+
+# What is made of what. The packages are the same for every overlay of this lock, and stay.
+overlay="/scratch/$USER/tensorflow/tensorflow.ext3"
+template="/share/apps/overlay-fs-ext3/overlay-15GB-500K.ext3.gz" # 15 GB, 500,000 files
+lock=/site/requirements/overlay-tensorflow-2.15.1-py311.txt
+packages="$(dirname "$overlay")/packages-2fa0d8e00cba"
+
+stop() {
+  printf 'error: %s\n' "$1" >&2
+  exit 2
+}
+
+# Everything that needs the network, each file held against its checksum; what is whole gets its name last.
+fetch() {
+  printf '%s  %s\n' 2fa0d8e00cba27ae0fd2ce1e9ac6ea6f876e95254cdfff2ba9c7fc03745393af "$lock" | sha256sum --check --quiet ||
+    stop "$lock is not what this script was written for; write the script again"
+  beside="$packages.$(hostname)-$$"
+  trap 'rm -rf "$beside"' EXIT
+  mkdir -p "$beside"
+  curl --fail --location --silent --show-error --retry 3 --output "$beside/miniforge.sh" \
+    https://github.com/conda-forge/miniforge/releases/download/24.3.0-0/Miniforge3-24.3.0-0-Linux-x86_64.sh
+  printf '%s  %s\n' 23367676b610de826f50f7ddc91139a816d4b59bd4c69cc9b6082d9b2e7fe8a3 "$beside/miniforge.sh" |
+    sha256sum --check --quiet || stop "what was downloaded is not Miniforge 24.3.0-0 as it was released"
+  bash "$beside/miniforge.sh" -b -p "$beside/miniforge3" # its pip chooses what its Python can install
+  "$beside/miniforge3/bin/python" -m pip download --no-input --no-cache-dir --no-deps --no-build-isolation \
+    --require-hashes --requirement "$lock" --dest "$beside/wheels"
+  rm -rf "$beside/miniforge3"
+  cp "$lock" "$beside/requirements.txt"
+  mv -T "$beside" "$packages" || [ -d "$packages" ] # another one may have been first
+}
+
+if [ "${1:-}" = fetch ]; then
+  if [ ! -d "$packages" ]; then
+    fetch
+  fi
+  echo "fetched: $packages"
+  exit
+fi
+
+# One overlay has one maker, and one that is there is never written again: jobs may be running on it.
+[ ! -e "$overlay" ] || stop "there is an overlay $overlay already; move it away to have another"
+[ -f "$template" ] || stop "there is no template $template"
+
+set +u # module systems use unset variables
+if ! command -v module >/dev/null 2>&1; then
+  # shellcheck source=/dev/null
+  source /share/apps/lmod/lmod/init/bash
+fi
+module purge >/dev/null 2>&1 || true
+module list # for the record
+set -u
+image="/share/apps/images/cuda-13.3.1-ubuntu-26.04.sif"
+[ -f "$image" ] || stop "there is no container image $image"
+command -v apptainer >/dev/null || stop "there is no apptainer on this node"
+
+if [ ! -d "$packages" ]; then
+  (fetch)
+fi
+
+mkdir -p "$(dirname "$overlay")"
+building="$overlay.building" # beside, so that its last step is a rename
+mkdir "$building" 2>/dev/null || stop "another job makes this overlay, or was killed: rm -r $building"
+trap 'rm -rf "$building"' EXIT
+gunzip --stdout "$template" >"$building/overlay.ext3"
+
+# Into the overlay, within the container: Python by Miniforge, TensorFlow in a virtual environment of it (conda's own
+# packages stay as they are), all from the folder of packages, by hash.
+install=$(
+  cat <<'INSIDE'
+set -euo pipefail
+packages=$1 prefix=/ext3
+unset PYTHONHOME PYTHONPATH
+bash "$packages/miniforge.sh" -b -p "$prefix/miniforge3"
+"$prefix/miniforge3/bin/python" -m venv "$prefix/tensorflow"
+pip=("$prefix/tensorflow/bin/python" -m pip install --no-input --no-cache-dir --no-index --no-deps)
+"${pip[@]}" "$packages"/wheels/setuptools-*.whl # what builds those that have no wheel
+"${pip[@]}" --find-links "$packages/wheels" --use-pep517 --no-build-isolation --require-hashes \
+  --requirement "$packages/requirements.txt"
+"$prefix/miniforge3/bin/conda" clean --all --yes # what it unpacked is files that count against the overlay's
+cat >/ext3/env.sh <<'SETUP'
+# Jobs source this within the container, before Python.
+unset -f which # login nodes export a function of this name, which does not work in here
+unset PYTHONHOME PYTHONPATH
+export PYTHONNOUSERSITE=1
+source /ext3/miniforge3/etc/profile.d/conda.sh
+export VIRTUAL_ENV=/ext3/tensorflow
+export PATH=/ext3/tensorflow/bin:/ext3/miniforge3/bin:$PATH
+SETUP
+INSIDE
+)
+apptainer exec --fakeroot --bind "$packages" --overlay "$building/overlay.ext3" "$image" \
+  /bin/bash -c "$install" bash "$packages"
+
+# As jobs will have it, read-only: the programs are the overlay's, and TensorFlow is the one that was asked for.
+check=$(
+  cat <<'INSIDE'
+source /ext3/env.sh && set -euo pipefail
+for program in pip conda python; do
+  found=$(type -P "$program") || found=nowhere
+  case $found in
+  /ext3/*) ;;
+  *) echo "error: $program is $found, and not in /ext3" >&2 && exit 1 ;;
+  esac
+done
+if HOME=/nowhere conda config --show channels | grep -q defaults; then
+  echo "error: conda would ask the channel defaults, whose licence is not free" >&2 && exit 1
+fi
+python - <<'PYTHON'
+import sys
+import tensorflow as tf
+
+print("TensorFlow", tf.__version__, "on Python", sys.version.split()[0], "in", sys.prefix)
+if tf.__version__ != "2.15.1":
+    sys.exit("error: TensorFlow 2.15.1 was asked for")
+if not tf.test.is_built_with_cuda():
+    sys.exit("error: this TensorFlow was built without CUDA")
+PYTHON
+INSIDE
+)
+apptainer exec --overlay "$building/overlay.ext3:ro" "$image" \
+  /bin/bash -c "$check"
+
+mv "$building/overlay.ext3" "$overlay"
+echo "made: $overlay"

@@ -1,0 +1,469 @@
+"""What prepares containers: the overlay's and the image's scripts, golden for every site that has them; what cannot work.
+
+The scripts are run here too, with the stand-in of `parts/containers.py` for apptainer and singularity. The registry is a
+server of this machine that speaks the protocol of the OCI distribution specification, by TLS, with tokens.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import http.server
+import json
+import os
+import shutil
+import ssl
+import subprocess
+import sys
+import threading
+import urllib.parse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from golden_files import Golden, lock_of
+from parts.containers import container_program, no_namespaces
+from parts.profiles import profile
+from provision import cli
+from provision.errors import EXIT_USAGE, ConfigError
+from provision.image_job import ImageJob, image_path
+from provision.knowledge.images import parse_reference
+from provision.knowledge.miniforge import RELEASES, Miniforge, release_for
+from provision.lint.rules import lint_job
+from provision.lint.script import read_script
+from provision.model.container import Template
+from provision.model.network import Network
+from provision.model.site import Site
+from provision.overlay_job import OverlayJob
+from provision.render_job import render_image_job, render_overlay_job, render_user_job
+from provision.shipped import load_stack
+from provision.user_job import UserJob
+
+WITH_OVERLAY = (
+    ("nyu-greene", "gpu"),
+    ("nyu-greene", "cpu"),
+    ("nyu-torch", "h200"),
+    ("nyu-torch", "l40s"),
+    ("nyu-torch", "cpu"),
+)
+GPU_IMAGE = "docker://tensorflow/tensorflow:2.15.0-gpu"
+IMAGES = (
+    ("sigma2-olivia", "accel", None),
+    ("generic-slurm", "gpu", None),
+    ("nyu-torch", "h200", GPU_IMAGE),
+    ("nyu-torch", "cpu", "docker://tensorflow/tensorflow@sha256:" + "a" * 64),
+)
+LOCK = lock_of("overlay-tensorflow-2.15.1", "numpy==1.26.4", "tensorflow==2.15.1")
+
+
+def overlay(name: str, arch: str, **changes: Any) -> OverlayJob:
+    """What `provision job overlay --site NAME --arch ARCH --account tests` asks for."""
+    site = profile(name)
+    stack = load_stack(site.stack)
+    miniforge = release_for(stack.pythons)
+    assert miniforge is not None
+    asked = OverlayJob(
+        site=site,
+        arch=site.arch(arch),
+        command=f"provision job overlay --site {name} --arch {arch} --account tests",
+        framework=stack.framework,
+        lock=LOCK,
+        miniforge=miniforge,
+        account="tests",
+    )
+    return dataclasses.replace(asked, **changes)
+
+
+def image(name: str, arch: str, image: str | None = None, **changes: Any) -> ImageJob:
+    """What `provision job image --site NAME --arch ARCH --account tests` asks for."""
+    site = profile(name)
+    other = f" --image {image}" if image else ""
+    asked = ImageJob(
+        site=site,
+        arch=site.arch(arch),
+        command=f"provision job image --site {name} --arch {arch}{other} --account tests",
+        image=image,
+        account="tests",
+    )
+    return dataclasses.replace(asked, **changes)
+
+
+def reaching(site: Site, **network: Any) -> Site:
+    """The site with another network."""
+    plain = {"login": "yes", "compute": "yes", "proxy": None, "download_node": None}
+    return dataclasses.replace(site, network=Network(**{**plain, **network}))
+
+
+def contained(site: Site, **changes: Any) -> Site:
+    """The site with other containers."""
+    assert site.container is not None
+    return dataclasses.replace(site, container=dataclasses.replace(site.container, **changes))
+
+
+@pytest.mark.parametrize(("name", "arch"), WITH_OVERLAY)
+def test_the_overlays_script_is_the_golden_one(name: str, arch: str, golden: Golden) -> None:
+    golden(f"jobs/{name}/{arch}/overlay.sh", render_overlay_job(overlay(name, arch)))
+
+
+@pytest.mark.parametrize(("name", "arch", "other"), IMAGES)
+def test_the_images_script_is_the_golden_one(name: str, arch: str, other: str | None, golden: Golden) -> None:
+    golden(f"jobs/{name}/{arch}/image.sh", render_image_job(image(name, arch, other)))
+
+
+def test_bash_shellcheck_and_our_own_rules_find_no_fault(shellcheck: str, tmp_path: Path) -> None:
+    greene = profile("nyu-greene")
+    by_proxy = reaching(greene, compute="proxy", proxy="http://p:3128")
+    everywhere = reaching(greene, login="proxy", compute="proxy", proxy="http://p:3128")
+    texts = [render_overlay_job(overlay(*one)) for one in WITH_OVERLAY]
+    texts += [render_overlay_job(overlay("nyu-greene", "gpu", site=site)) for site in (by_proxy, everywhere)]
+    texts.append(
+        render_overlay_job(overlay("nyu-greene", "gpu", site=contained(greene, image=GPU_IMAGE, module="x/1")))
+    )
+    texts.append(render_overlay_job(overlay("nyu-greene", "gpu", site=reaching(greene, compute="no"))))
+    texts += [render_image_job(image(*one)) for one in IMAGES]
+    texts.append(
+        render_image_job(image("sigma2-olivia", "accel", site=reaching(profile("sigma2-olivia"), compute="no")))
+    )
+    paths = []
+    for number, text in enumerate(texts):
+        path = tmp_path / f"{number}.sh"
+        path.write_text(text)
+        paths.append(str(path))
+        subprocess.run(["bash", "-n", str(path)], check=True)
+        assert lint_job(read_script(text, str(number)), None, None, None) == ()
+    done = subprocess.run([shellcheck, "--shell=bash", *paths], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(("name", "arch"), WITH_OVERLAY)
+def test_the_overlays_script_has_no_fault_at_its_site(name: str, arch: str) -> None:
+    site = profile(name)
+    script = read_script(render_overlay_job(overlay(name, arch)), "overlay.sh")
+    assert lint_job(script, None, site, site.arch(arch)) == ()
+
+
+# What is in them
+
+
+@pytest.mark.parametrize(
+    ("gb", "files", "size"),
+    [
+        (1, 1, "5GB-200K"),
+        (5, 200_000, "5GB-200K"),
+        (5, 200_001, "10GB-400K"),
+        (8, 100_000, "10GB-400K"),
+        (11, 1, "15GB-500K"),
+        (16, 1, "25GB-500K"),
+        (1, 600_000, "50G-10M"),
+        (50, 10_000_000, "50G-10M"),
+    ],
+)
+def test_the_smallest_template_that_holds_it_is_taken(gb: int, files: int, size: str) -> None:
+    text = render_overlay_job(overlay("nyu-greene", "gpu", gb=gb, files=files))
+    assert f'template="/scratch/work/public/overlay-fs-ext3/overlay-{size}.ext3.gz"' in text
+
+
+def test_the_errors_of_the_page_are_not_in_the_script() -> None:
+    text = render_overlay_job(overlay("nyu-greene", "gpu"))
+    assert "--no-check-certificate" not in text
+    assert "PYTHONPATH=" not in text
+    assert "sha256sum --check" in text
+    assert "--require-hashes" in text
+    assert "unset -f which" in text
+    assert "--nv" not in text
+    assert "--gres" not in text
+
+
+def test_only_fetching_needs_the_network_and_the_script_says_where() -> None:
+    site = reaching(profile("nyu-greene"), compute="no", download_node="gdtn")
+    text = render_overlay_job(overlay("nyu-greene", "gpu", site=site))
+    assert "after `bash FILE fetch` on gdtn (`ssh gdtn`): compute nodes have no network" in text
+    assert "and no network here; on gdtn (ssh gdtn) first: bash FILE fetch" in text
+    assert "(fetch)" not in text
+    asked = render_overlay_job(overlay("nyu-greene", "gpu"))
+    assert "may be fetched before, on gdtn (`ssh gdtn`)" in asked
+    assert "(fetch)" in asked
+
+
+def test_torch_writes_an_overlay_as_fakeroot_and_reads_it_as_anybody() -> None:
+    lines = render_overlay_job(overlay("nyu-torch", "h200")).splitlines()
+    write, read = [line for line in lines if line.startswith("apptainer exec")]
+    assert "--fakeroot" in write
+    assert "--fakeroot" not in read
+    assert "overlay.ext3:ro" in read
+
+
+def test_an_overlay_is_made_on_a_node_without_gpus_where_there_are_any() -> None:
+    text = render_overlay_job(overlay("nyu-torch", "h200"))
+    assert "--constraint" not in text
+    olivia = contained(profile("sigma2-olivia"), overlay="/o", setup="/ext3/env.sh", overlay_templates=TEMPLATES)
+    asked = overlay("sigma2-olivia", "accel", site=olivia, miniforge=RELEASES[0])
+    assert "#SBATCH --partition=accel " in render_overlay_job(asked)
+    assert "Linux-aarch64.sh" in render_overlay_job(asked)
+
+
+TEMPLATES = (Template(gb=10, files=400_000, path="/t.gz"),)
+
+
+def test_jobs_run_the_image_that_was_pulled_and_say_its_digest() -> None:
+    site = profile("sigma2-olivia")
+    asked = UserJob(
+        kind="mirrored",
+        site=site,
+        arch=site.arch("accel"),
+        command="x",
+        module="m/1",
+        modulepath="/m",
+        account="tests",
+    )
+    text = render_user_job(asked)
+    assert 'image="$submit_folder/images/tensorflow-25.02-tf2-py3.sif"' in text
+    assert 'image=$(readlink -f "$image")' in text
+    assert "pull it first: provision job image --site sigma2-olivia --arch accel" in text
+    assert 'ln -sfn "$(basename "$image")" "$images/tensorflow-25.02-tf2-py3.sif"' in render_image_job(
+        image("sigma2-olivia", "accel")
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "registry", "repository", "tag", "stem"),
+    [
+        ("tensorflow/tensorflow", "registry-1.docker.io", "tensorflow/tensorflow", "latest", "tensorflow-latest"),
+        ("ubuntu:22.04", "registry-1.docker.io", "library/ubuntu", "22.04", "ubuntu-22.04"),
+        ("docker.io/a/b:c", "registry-1.docker.io", "a/b", "c", "b-c"),
+        ("nvcr.io/nvidia/tensorflow:25.02", "nvcr.io", "nvidia/tensorflow", "25.02", "tensorflow-25.02"),
+        ("localhost:5000/x/y:1", "localhost:5000", "x/y", "1", "y-1"),
+        (f"a/b@sha256:{'c' * 64}", "registry-1.docker.io", "a/b", "latest", f"b-{'c' * 12}"),
+    ],
+)
+def test_a_reference_is_read_as_registries_mean_it(
+    text: str, registry: str, repository: str, tag: str, stem: str
+) -> None:
+    found = parse_reference(f"docker://{text}")
+    assert found is not None
+    assert (found.registry, found.repository, found.tag, found.stem) == (registry, repository, tag, stem)
+    assert parse_reference(text) is None
+
+
+def test_a_file_is_where_it_is_and_a_pulled_image_on_scratch() -> None:
+    assert image_path(profile("nyu-torch"), "/a/b.sif") == "/a/b.sif"
+    assert image_path(profile("nyu-torch"), GPU_IMAGE) == "/scratch/$USER/images/tensorflow-2.15.0-gpu.sif"
+
+
+# What cannot work
+
+
+@pytest.mark.parametrize(
+    ("asked", "message", "hint"),
+    [
+        (overlay("nyu-greene", "gpu", gb=60), "no template holds 60 GB in 100,000 files", "`--gb 50 --files 100000`"),
+        (overlay("nyu-greene", "gpu", files=20_000_000), "no template holds 8 GB in 20,000,000", "--files 10000000"),
+        (overlay("sigma2-saga", "accel"), "site `sigma2-saga` runs no containers", "describe `[container]`"),
+        (overlay("sigma2-olivia", "accel"), "`sigma2-olivia` have no overlay", "`provision job image --site sigma2-ol"),
+        (overlay("nyu-greene", "gpu", time="soon"), "`--time soon` is no time", "`--time 01:00:00`"),
+        (overlay("nyu-greene", "gpu", cpus=64), "1 ranks of 64 CPUs on each node, and it has 48", "`--cpus 48`"),
+        (overlay("nyu-torch", "h200", account=None), "wants `account` of every job", "`--account ACCOUNT`"),
+        (
+            overlay("nyu-greene", "gpu", site=contained(profile("nyu-greene"), overlay_templates=())),
+            "names no template",
+            '"15GB-500K"',
+        ),
+        (
+            overlay("nyu-greene", "gpu", site=reaching(profile("nyu-greene"), login="no", compute="no")),
+            "no node of site `nyu-greene` reaches the network",
+            "`network.download_node`",
+        ),
+        (
+            overlay("nyu-greene", "gpu", miniforge=Miniforge(version="1", python="3.10", sha256={})),
+            "the checksum of Miniforge 1 for x86_64 is not known",
+            "--stack",
+        ),
+        (image("nyu-torch", "h200"), "there is nothing to pull: the image `/share/apps/", "docker://tensorflow/"),
+        (image("sigma2-saga", "accel"), "site `sigma2-saga` runs no containers, and an image", "`[container]`"),
+        (
+            image("nyu-torch", "h200", "docker://tensorflow/tensorflow:2.15.0"),
+            "has no GPU support, and arch `h200` has GPUs",
+            "or an arch without GPUs",
+        ),
+        (image("nyu-torch", "cpu", "docker://Not A Name"), "`docker://Not A Name` is no name of an image", "nvcr.io"),
+        (image("nyu-torch", "cpu", "docker://x/$(id)"), "is no name of an image", "docker://REGISTRY"),
+        (
+            image("sigma2-olivia", "accel", site=reaching(profile("sigma2-olivia"), login="no", compute="no")),
+            "no node of site `sigma2-olivia` reaches a registry",
+            "`network.download_node`",
+        ),
+        (
+            image("sigma2-olivia", "accel", site=contained(profile("sigma2-olivia"), command="shifter")),
+            "shifter keeps the images",
+            "`shifterimg pull nvcr.io/nvidia/tensorflow:25.02-tf2-py3`",
+        ),
+    ],
+)
+def test_what_cannot_work_is_one_error_with_the_fix(asked: OverlayJob | ImageJob, message: str, hint: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        render_overlay_job(asked) if isinstance(asked, OverlayJob) else render_image_job(asked)
+    assert message in caught.value.message
+    assert hint in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("overlay", "--nodes", "2"), "`job overlay` does not take `--nodes`"),
+        (("overlay", "--image", "x"), "`job overlay` does not take `--image`"),
+        (("image", "--gb", "2"), "`job image` does not take `--gb`"),
+        (("image", "--watch-gpus"), "`job image` does not take `--watch-gpus`"),
+        (("single", "--gb", "2"), "`job single` does not take `--gb`"),
+        (("overlay", "--gb", "0"), "`--gb 0` must be at least 1"),
+        (("overlay", "--stack", "tensorflow-2.20.0"), "there is no `requirements/overlay-tensorflow-2.20.0.in`"),
+        (("overlay", "--stack", "tensorflow-1.15.5"), "no Miniforge brings a Python for the stack `tensorflow-1.15.5`"),
+        (("overlay", "7"), "takes no job id"),
+    ],
+)
+def test_the_verb_refuses_with_exit_2_and_prints_no_script(
+    words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["job", *words, "--site", "nyu-greene", "--arch", "gpu"]) == EXIT_USAGE
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in err
+    assert not Path(os.environ["PROVISION_ROOT"]).exists()
+
+
+def test_the_verb_prints_the_overlays_script(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["overlay", "--site", "nyu-greene", "--arch", "gpu", "--gb", "12", "--json"]
+    assert cli.main(["job", *words]) == 0
+    result = json.loads(capsys.readouterr().out)["result"]
+    assert (result["kind"], result["arch"]) == ("overlay", "gpu")
+    assert "overlay-15GB-500K" in result["script"]
+    assert "Miniforge3-24.3.0-0-Linux-x86_64.sh" in result["script"]
+
+
+# The image's script, run
+
+
+class Registry(http.server.BaseHTTPRequestHandler):
+    """A registry that gives a token to anybody and, with it, the digest of what `digests` names."""
+
+    def do_HEAD(self) -> None:
+        assert isinstance(self.server, Server)
+        tag = self.path.rsplit("/", 1)[-1]
+        if self.headers.get("Authorization") != "Bearer s3cret=":
+            self.send_response(401)
+            realm = 'Bearer realm="https://auth.test/token",service="registry.test",scope="repository:x:pull"'
+            self.send_header("WWW-Authenticate", realm)
+        elif "oci.image.index" not in str(self.headers.get("Accept")) or tag not in self.server.digests:
+            self.send_response(404)
+        else:
+            self.send_response(200)
+            self.send_header("Docker-Content-Digest", self.server.digests[tag])
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        asked = urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query)
+        known = {"service": ["registry.test"], "scope": ["repository:tensorflow/tensorflow:pull"]}
+        self.send_response(200 if asked == known else 403)
+        self.end_headers()
+        self.wfile.write(b'{"token":"s3cret=","access_token":"s3cret=","expires_in":300}')
+
+    def log_message(self, *args: object) -> None:
+        """Be quiet."""
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """Serves a `Registry`."""
+
+    digests: dict[str, str]
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Iterator[Server]:
+    """A registry by TLS, and a `.curlrc` by which curl takes it for every host."""
+    if shutil.which("openssl") is None or shutil.which("curl") is None:
+        pytest.skip("there is no openssl or no curl here (`.ci/install` brings them)")
+    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
+            *("-subj", "/CN=registry-1.docker.io"),
+            *("-addext", "subjectAltName=DNS:registry-1.docker.io,DNS:auth.test"),
+            *("-keyout", str(key), "-out", str(certificate)),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server = Server(("127.0.0.1", 0), Registry)
+    server.digests = {}
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    (tmp_path / ".curlrc").write_text(
+        f'connect-to = "::127.0.0.1:{server.server_port}"\ncacert = "{certificate}"\nnoproxy = "*"\n'
+    )
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def pulled(tmp_path: Path, tensorflow: str) -> subprocess.CompletedProcess[str]:
+    """Run the image's script of Torch with the stand-in, in whose image TensorFlow is this."""
+    site = profile("nyu-torch")
+    site = dataclasses.replace(site, files=dataclasses.replace(site.files, scratch="$SCRATCH"))
+    place = container_program("apptainer", tmp_path)
+    # The stand-in's image is this machine: its `python` is put where an image has it.
+    home = tmp_path / "home"
+    home.mkdir(exist_ok=True)
+    (tmp_path / "tensorflow.py").write_text(f"class test:\n  is_built_with_cuda = lambda: {tensorflow}\n")
+    text = render_image_job(image("nyu-torch", "h200", GPU_IMAGE, site=site))
+    text = text.replace(" python -c ", f" {sys.executable} -c ")
+    (tmp_path / "image.sh").write_text(text)
+    environ = {
+        "PATH": f"{place}:{os.environ['PATH']}",
+        "HOME": str(home),
+        "SCRATCH": str(tmp_path / "scratch"),
+        "CURL_HOME": str(tmp_path),
+        "PYTHONPATH": str(tmp_path),
+    }
+    return subprocess.run(["bash", "image.sh"], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
+
+
+def test_an_image_is_pulled_by_its_digest_once_with_its_caches_off_home(registry: Server, tmp_path: Path) -> None:
+    if reason := no_namespaces():
+        pytest.skip(reason)
+    first, second = "sha256:" + "1" * 64, "sha256:" + "2" * 64
+    registry.digests["2.15.0-gpu"] = first
+    done = pulled(tmp_path, "True")
+    assert done.returncode == 0, done.stderr
+    images = tmp_path / "scratch/images"
+    file, link = images / "tensorflow-2.15.0-gpu-111111111111.sif", images / "tensorflow-2.15.0-gpu.sif"
+    assert file.read_text() == f"docker://tensorflow/tensorflow@{first} amd64\n"
+    assert link.resolve() == file
+    assert Path(f"{file}.txt").read_text().startswith(f"docker://tensorflow/tensorflow@{first}\n# was :2.15.0-gpu\n")
+    assert (images / "cache/cache").is_dir()
+    assert list((tmp_path / "home").iterdir()) == []
+    before = file.stat().st_mtime_ns
+    assert "here already" in pulled(tmp_path, "True").stdout
+    assert file.stat().st_mtime_ns == before
+    registry.digests["2.15.0-gpu"] = second
+    assert pulled(tmp_path, "True").returncode == 0
+    assert link.resolve().name == "tensorflow-2.15.0-gpu-222222222222.sif"
+    assert file.is_file(), "jobs may be running on it"
+
+
+def test_an_image_that_uses_no_gpus_is_told_and_not_kept(registry: Server, tmp_path: Path) -> None:
+    if reason := no_namespaces():
+        pytest.skip(reason)
+    registry.digests["2.15.0-gpu"] = "sha256:" + "1" * 64
+    done = pulled(tmp_path, "False")
+    assert done.returncode == 2
+    assert "does not use GPUs, or there is none" in done.stderr
+    assert list((tmp_path / "scratch/images").glob("*.sif*")) == []
+
+
+def test_a_tag_that_the_registry_does_not_know_is_told(registry: Server, tmp_path: Path) -> None:
+    done = pulled(tmp_path, "True")
+    assert done.returncode != 0
+    assert "404" in done.stderr
+    assert not (tmp_path / "scratch/images/tensorflow-2.15.0-gpu.sif").exists()
