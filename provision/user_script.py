@@ -11,7 +11,7 @@ import textwrap
 from dataclasses import dataclass
 
 from provision.errors import ConfigError
-from provision.launchers import RANK_VARIABLES, launch_argv
+from provision.launchers import RANK_VARIABLES, launch_argv, node_argv
 from provision.model.arch import Arch
 from provision.model.batch import Directive
 from provision.model.container import Container, Runtime
@@ -56,6 +56,8 @@ class Script:
     exports: tuple[tuple[str, str], ...]
     modules: tuple[str, ...]
     launch: str
+    inside: str | None = None
+    """What runs one process within the container, where there is one: a program stands behind it."""
     container: Container | None = None
     image: str | None = None
     cuda_home: str | None = None
@@ -96,6 +98,7 @@ def make_script(job: UserJob) -> Script:
         exports=exports,
         modules=_modules(job, runtime),
         launch=_launch(job, shape, runtime, exports, cuda is not None),
+        inside=_inside(job, container) if container else None,
         container=container,
         image=image,
         cuda_home=re.sub(r"\$\{(\w+)\}", r"${\1:-}", cuda) if cuda else None,
@@ -225,6 +228,13 @@ def _reversed(arch: Arch) -> list[str]:
     last = gpu.per_node - 1
     text = f'export CUDA_VISIBLE_DEVICES=$(({last} - {local} % {gpu.per_node})); exec "$@"'
     return ["bash", "-c", text, "rank"]
+
+
+def _inside(job: UserJob, container: Container) -> str:
+    """What runs a program in the container once, from where the job's script runs."""
+    program = tuple(_contained(job, container, []))
+    alone = job.site.scheduler.script_on == "node"
+    return " \\\n  ".join(_lines(program if alone else node_argv(job.arch.launcher, program, {})))
 
 
 def _contained(job: UserJob, container: Container, program: list[str]) -> list[str]:

@@ -340,6 +340,74 @@ def test_the_verb_prints_the_overlays_script(capsys: pytest.CaptureFixture[str])
     assert "Miniforge3-24.3.0-0-Linux-x86_64.sh" in result["script"]
 
 
+# Horovod in a container
+
+
+HOROVOD = """\
+import ctypes
+{load}
+mpi_built = lambda: {mpi}
+nccl_built = lambda: {nccl}
+"""
+MPI = {"openmpi": "libmpi.so.40", "mpich": "libmpich.so.12"}
+
+
+def asked_of(tmp_path: Path, text: str | None) -> subprocess.CompletedProcess[str]:
+    """What Greene's job asks of the container's Horovod, of a stand-in with this text; None: there is none."""
+    site = profile("nyu-greene")
+    asked = UserJob(
+        kind="horovod",
+        site=site,
+        arch=site.arch("gpu"),
+        command="x",
+        module="m/1",
+        modulepath="/m",
+        runtime="container",
+    )
+    script = render_user_job(asked)
+    program = script.partition("<<'PYTHON' || exit 2\n")[2].partition("\nPYTHON\n")[0]
+    assert "hvd.mpi_built()" in program
+    assert script.index("PYTHON") < script.index("srun ")
+    if text is not None:
+        (tmp_path / "horovod/tensorflow").mkdir(parents=True)
+        (tmp_path / "horovod/__init__.py").write_text("")
+        (tmp_path / "horovod/tensorflow/__init__.py").write_text(text)
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    words = [sys.executable, "-"]
+    return subprocess.run(words, input=program, env=environ, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "the container has no Horovod for TensorFlow"),
+        (HOROVOD.format(load="", mpi=0, nccl=0), "was built without MPI"),
+        (HOROVOD.format(load="", mpi=1, nccl=0), "loads no MPI library"),
+    ],
+)
+def test_a_job_stops_where_the_containers_horovod_speaks_no_mpi(tmp_path: Path, text: str | None, said: str) -> None:
+    done = asked_of(tmp_path, text)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ")
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize("family", ["openmpi", "mpich"])
+def test_a_job_stops_where_the_containers_mpi_is_not_the_launchers(tmp_path: Path, family: str) -> None:
+    load = [sys.executable, "-c", f"import ctypes; ctypes.CDLL('{MPI[family]}')"]
+    if subprocess.run(load, capture_output=True, check=False).returncode:
+        pytest.skip(f"there is no {MPI[family]} here (`.ci/install` brings it)")
+    done = asked_of(tmp_path, HOROVOD.format(load=f"ctypes.CDLL('{MPI[family]}')", mpi=1, nccl=0))
+    if family == "openmpi":
+        assert done.returncode == 0, done.stderr
+        assert "Horovod in the container: Open MPI v" in done.stdout
+        assert "without NCCL" in done.stderr
+    else:
+        assert done.returncode == 1
+        assert "was built with mpich (MPICH Version:" in done.stderr
+        assert "srun starts ranks of openmpi" in done.stderr
+
+
 # The image's script, run
 
 

@@ -54,6 +54,37 @@ export OMP_NUM_THREADS=16
 export NUM_INTER_THREADS=1
 export NUM_INTRA_THREADS=16
 
+# The image's Horovod must speak MPI, and that of srun: else every rank is rank 0 of 1, and trains alone.
+apptainer exec --overlay "$overlay:ro" --bind "$bind" "$image" /bin/bash -c 'source /ext3/env.sh && exec "$@"' \
+  bash python - <<'PYTHON' || exit 2
+import ctypes
+import sys
+
+try:
+    import horovod.tensorflow as hvd
+except ImportError as error:
+    sys.exit(f"error: the container has no Horovod for TensorFlow ({error}); take another image, or a mirrored job")
+if not hvd.mpi_built():
+    sys.exit("error: Horovod in the container was built without MPI; take an image that was built with it")
+with open("/proc/self/maps") as maps:
+    libraries = sorted({line.split()[-1] for line in maps if "/libmpi" in line})
+said = ctypes.create_string_buffer(8192)
+for library in libraries:
+    if hasattr(ctypes.CDLL(library), "MPI_Get_library_version"):
+        ctypes.CDLL(library).MPI_Get_library_version(said, ctypes.byref(ctypes.c_int()))
+        break
+version = said.value.decode(errors="replace").split("\n")[0].strip()
+family = "openmpi" if "Open MPI" in version else "mpich"
+if not version:
+    sys.exit("error: Horovod in the container loads no MPI library, though it was built with MPI")
+if family != "openmpi":
+    sys.exit(
+        f"error: Horovod in the container was built with {family} ({version}), "
+        "and srun starts ranks of openmpi; take an image with that"
+    )
+print(f"Horovod in the container: {version}")
+PYTHON
+
 # Ranks ask Horovod who they are (hvd.rank(), hvd.local_rank()), no variable of the scheduler's.
 srun --nodes=1 --ntasks=2 --ntasks-per-node=2 --kill-on-bad-exit=1 --cpus-per-task=16 \
   apptainer exec --overlay "$overlay:ro" --bind "$bind" "$image" /bin/bash -c 'source /ext3/env.sh && exec "$@"' \
