@@ -1,0 +1,261 @@
+"""Greene's container jobs under a real Slurm with its nodes emulated: the overlay is made, and jobs run on it.
+
+Named stand-ins (`parts/containers.py`): singularity, Miniforge's installer, TensorFlow and the packages that build others,
+and `module`. The installs are pip's own, by hash; the overlay is a real ext3 image with real locks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parts.containers import TENSORFLOW, container_program, installer, lock_of_wheels, no_namespaces, template, wheel
+from parts.profiles import profile
+from parts.slurm import NodeGroup, Partition, SlurmCluster, missing_programs
+from provision.knowledge import miniforge
+from provision.model.container import Template
+from provision.model.lock import Lock
+from provision.model.site import Site
+from provision.model.stack import Framework
+from provision.model.strategy import StrategyName
+from provision.overlay_job import OverlayJob
+from provision.render_job import render_overlay_job, render_user_job
+from provision.user_job import UserJob
+
+pytestmark = pytest.mark.slurm
+
+MODULE = {"BASH_FUNC_module%%": '() { echo "module $*"; }', "BASH_FUNC_which%%": "() { /no/such/which; }"}
+TRAIN = """\
+import json, os, sys, time
+import tensorflow
+out = os.environ["PROVISION_OUTPUT"]
+seen = {name: os.environ.get(name) for name in ("CUDA_VISIBLE_DEVICES", "PROVISION_REPLICAS", "OMP_NUM_THREADS", "WAIT_FOR")}
+seen["python"], seen["words"], seen["tensorflow"] = sys.executable, sys.argv[1:], tensorflow.__version__
+seen["nv"] = os.path.exists("/.singularity.d/libs/libcuda.so.1")
+try:
+    open("/ext3/written", "w")
+except OSError as error:
+    seen["writing"] = error.strerror
+with open(os.path.join(out, "seen.json"), "w") as file:
+    json.dump(seen, file)
+while seen["WAIT_FOR"] and len([one for one in os.listdir(os.path.dirname(out)) if one.isdigit()]) < int(seen["WAIT_FOR"]):
+    time.sleep(0.1)
+while seen["WAIT_FOR"] and not os.path.exists(os.path.join(os.path.dirname(out), "go")):
+    time.sleep(0.1)
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[SlurmCluster]:
+    """Nodes of Greene: with four GPUs, and without."""
+    if missing := missing_programs():
+        pytest.skip(f"Slurm is not installed here, missing: {', '.join(missing)} (`.ci/install` brings it)")
+    if reason := no_namespaces():
+        pytest.skip(reason)
+    groups = (
+        NodeGroup(name="gv", cpus=48, memory_mb=384 * 1024, gres={"gpu:4": "/dev/tty[1-4]"}),
+        NodeGroup(name="cm", count=1, cpus=48, memory_mb=192 * 1024),
+    )
+    with SlurmCluster(node_groups=groups, partitions=(Partition(name="all", groups=("gv", "cm")),)) as one:
+        yield one
+
+
+@dataclasses.dataclass
+class Greene:
+    """Greene with its paths below a folder, and what its overlay is made of."""
+
+    cluster: SlurmCluster
+    folder: Path
+    site: Site
+    lock: Lock
+    made_by: miniforge.Miniforge
+
+    @property
+    def overlay(self) -> Path:
+        """Where the overlay is once it is made."""
+        return self.folder / "scratch/env/tensorflow.ext3"
+
+    def submit(self, name: str, text: str, **environ: str) -> str:
+        """Submit a script of this text; its output goes to the folder."""
+        (self.folder / f"{name}.sh").write_text(text)
+        home = self.folder / "home"
+        home.mkdir(exist_ok=True)
+        more = {
+            **MODULE,
+            "HOME": str(home),
+            "SCRATCH": str(self.folder / "scratch"),
+            "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
+            "PIP_NO_INDEX": "1",
+            "PIP_FIND_LINKS": str(self.folder / "wheels"),
+            **environ,
+        }
+        return self.cluster.run("sbatch", "--parsable", f"{name}.sh", cwd=self.folder, environ=more).stdout.strip()
+
+    def ended(self, number: str) -> tuple[str, str]:
+        """How a job ended, and what it said."""
+        state = self.cluster.wait(number, timeout_s=180)
+        (said,) = self.folder.glob(f"*-{number}.out")
+        return state, said.read_text()
+
+    def overlay_script(self, **changes: Any) -> str:
+        """The job that makes the overlay."""
+        asked = OverlayJob(
+            site=self.site,
+            arch=self.site.arch("gpu"),
+            command="a test",
+            framework=Framework(name="tensorflow", package="tensorflow", version="2.15.1"),
+            lock=self.lock,
+            miniforge=self.made_by,
+        )
+        return render_overlay_job(dataclasses.replace(asked, **changes))
+
+    def job(self, kind: StrategyName, **more: Any) -> str:
+        """A user's job."""
+        asked = UserJob(
+            kind=kind,
+            site=self.site,
+            arch=self.site.arch("gpu"),
+            command="a test",
+            module="tensorflow/2.15.1",
+            modulepath="/site/modules",
+            runtime="container",
+            **more,
+        )
+        return render_user_job(asked)
+
+    def seen(self, number: str) -> dict[str, Any]:
+        """What the training script of a job wrote down."""
+        found: dict[str, Any] = json.loads((self.folder / f"scratch/runs/{number}/seen.json").read_text())
+        return found
+
+    def made(self) -> None:
+        """Have the overlay."""
+        if not self.overlay.exists():
+            state, said = self.ended(self.submit("overlay", self.overlay_script()))
+            assert state == "COMPLETED", said
+
+
+@pytest.fixture
+def greene(cluster: SlurmCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Greene:
+    """Greene, with no overlay yet."""
+    container_program("singularity", tmp_path)
+    (tmp_path / "image.sif").touch()
+    (tmp_path / "train.py").write_text(TRAIN)
+    found = template(tmp_path / "overlay-10GB-400K.ext3.gz")
+    monkeypatch.setattr(miniforge, "URL", f"file://{tmp_path}/miniforge.sh")
+    made_by = miniforge.Miniforge(
+        version="stand-in", python="3.11", sha256={"x86_64": installer(tmp_path / "miniforge.sh")}
+    )
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    lock = lock_of_wheels(
+        tmp_path / "lock.txt",
+        wheel(wheels, "tensorflow", "2.15.1", TENSORFLOW.format(version="2.15.1", cuda=True)),
+        wheel(wheels, "setuptools", "80.10.2"),
+    )
+    site = profile("nyu-greene")
+    assert site.container is not None
+    container = dataclasses.replace(
+        site.container,
+        image=str(tmp_path / "image.sif"),
+        overlay="$SCRATCH/env/tensorflow.ext3",
+        overlay_templates=(Template(gb=10, files=400_000, path=str(found)),),
+    )
+    files = dataclasses.replace(site.files, scratch="$SCRATCH")
+    return Greene(
+        cluster=cluster,
+        folder=tmp_path,
+        site=dataclasses.replace(site, container=container, files=files),
+        lock=lock,
+        made_by=made_by,
+    )
+
+
+def test_an_overlay_is_made_once_and_jobs_of_one_and_four_gpus_run_on_it_read_only(greene: Greene) -> None:
+    state, said = greene.ended(greene.submit("overlay", greene.overlay_script()))
+    assert state == "COMPLETED", said
+    assert "TensorFlow 2.15.1 on Python" in said
+    assert said.endswith(f"made: {greene.overlay}\n")
+    names = sorted(path.name for path in greene.overlay.parent.iterdir())
+    assert names == [f"packages-{greene.lock.sha256[:12]}", "tensorflow.ext3"], "nothing half-made stays"
+    state, said = greene.ended(greene.submit("overlay", greene.overlay_script()))
+    assert (state, "there is an overlay" in said) == ("FAILED", True)
+
+    number = greene.submit("single", greene.job("single", arguments=("--say", "it's $x")))
+    state, said = greene.ended(number)
+    assert state == "COMPLETED", said
+    one = greene.seen(number)
+    assert one["python"] == "/ext3/tensorflow/bin/python"
+    assert (one["tensorflow"], one["words"]) == ("2.15.1", ["--say", "it's $x"])
+    assert (one["nv"], one["writing"], one["OMP_NUM_THREADS"]) == (True, "Read-only file system", "8")
+    assert len(one["CUDA_VISIBLE_DEVICES"].split(",")) == 1
+
+    number = greene.submit("mirrored", greene.job("mirrored"))
+    state, said = greene.ended(number)
+    assert state == "COMPLETED", said
+    one = greene.seen(number)
+    assert (one["PROVISION_REPLICAS"], len(one["CUDA_VISIBLE_DEVICES"].split(","))) == ("4", 4)
+
+    state, said = greene.ended(greene.submit("horovod", greene.job("horovod")))
+    assert state == "FAILED"
+    assert "error: the container has no Horovod for TensorFlow" in said
+
+
+def test_two_jobs_share_an_overlay_that_nobody_can_write_meanwhile(greene: Greene) -> None:
+    greene.made()
+    jobs = [greene.submit(f"job{one}", greene.job("single"), WAIT_FOR="2") for one in (1, 2)]
+    runs = greene.folder / "scratch/runs"
+    deadline = time.monotonic() + 60
+    while not all((runs / job / "seen.json").is_file() for job in jobs):
+        assert time.monotonic() < deadline, "both run at once"
+        time.sleep(0.1)
+    environ = {**os.environ, "HOME": str(greene.folder / "home")}
+    words = [str(greene.folder / "bin/singularity"), "exec", "--overlay", str(greene.overlay)]
+    words += [str(greene.folder / "image.sif"), "true"]
+    done = subprocess.run(words, env=environ, capture_output=True, text=True, check=False)
+    (runs / "go").touch()
+    assert "for writing, currently in use by another process" in done.stderr
+    for job in jobs:
+        state, said = greene.ended(job)
+        assert state == "COMPLETED", said
+
+
+def test_what_is_not_what_was_asked_for_gets_no_name(greene: Greene) -> None:
+    bad = Framework(name="tensorflow", package="tensorflow", version="2.15.0")
+    state, said = greene.ended(greene.submit("overlay", greene.overlay_script(framework=bad)))
+    assert state == "FAILED"
+    assert "error: TensorFlow 2.15.0 was asked for" in said
+    assert not greene.overlay.exists()
+    other = dataclasses.replace(greene.made_by, sha256={"x86_64": "0" * 64})
+    (packages,) = greene.overlay.parent.iterdir()
+    packages.rename(greene.folder / "away")
+    state, said = greene.ended(greene.submit("overlay", greene.overlay_script(miniforge=other)))
+    assert state == "FAILED"
+    assert "what was downloaded is not Miniforge stand-in as it was released" in said
+    assert list(greene.overlay.parent.iterdir()) == [], "neither packages nor a beginning of an overlay"
+
+
+def test_where_jobs_have_no_network_they_say_where_to_fetch_and_go_on_with_what_was_fetched(greene: Greene) -> None:
+    network = dataclasses.replace(greene.site.network, compute="no")
+    site = dataclasses.replace(greene.site, network=network)
+    text = greene.overlay_script(site=site)
+    state, said = greene.ended(greene.submit("overlay", text))
+    assert state == "FAILED"
+    assert "and no network here; on gdtn (ssh gdtn) first: bash FILE fetch" in said
+    assert not greene.overlay.parent.exists()
+    environ = {**os.environ, "SCRATCH": str(greene.folder / "scratch"), "PIP_NO_INDEX": "1"}
+    environ["PIP_FIND_LINKS"] = str(greene.folder / "wheels")
+    words = ["bash", str(greene.folder / "overlay.sh"), "fetch"]
+    done = subprocess.run(words, env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (greene.folder / "miniforge.sh").unlink()
+    state, said = greene.ended(greene.submit("overlay", text, PIP_FIND_LINKS="/no/such/folder"))
+    assert state == "COMPLETED", said
