@@ -32,6 +32,7 @@ VERBS = (
     ("verify", "whether what this shell has loaded is what was proved"),
     ("job", "write the script of a build's or a user's job, check one, or follow a job"),
     ("data", "a script that copies a data set to the site's scratch"),
+    ("scaling", "runs on more and more GPUs, as a table of speed-up and efficiency"),
     ("site", "a profile of your own site, from one with blanks"),
     ("list", "the environments of a site"),
     ("show", "the story of one environment"),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 from provision.image_job import MANIFESTS, ImageJob, image_path, make_image_script, pull_command
 from provision.overlay_job import OverlayJob, make_overlay_script
 from provision.render import render
 from provision.schedulers import dialect
 from provision.user_job import UserJob
-from provision.user_script import PROXIES, leaves_omp, make_script
+from provision.user_script import PROXIES, Script, leaves_omp, make_script
 
 
 def render_user_job(job: UserJob) -> str:
@@ -28,8 +30,23 @@ def render_user_job(job: UserJob) -> str:
         omp_is_the_modules=leaves_omp(one),
         image=image_path(job.site, one.image) if one.image else None,
         pull=pull_command(job.site, job.arch, job.image),
+        record=_record(one),
         make=f"provision job overlay --site {job.site.typed} --arch {job.arch.name}",
     )
+
+
+def _record(one: Script) -> str:
+    """What a run says of itself, as JSON that is to be closed behind its seconds."""
+    shape = one.shape
+    said = {
+        "kind": one.job.kind,
+        "program": " ".join((one.job.script, *one.job.arguments)),
+        "nodes": shape.nodes,
+        "tasks": shape.ranks,
+        "cpus": shape.cpus_per_rank,
+        "gpus": shape.gpus_per_node,
+    }
+    return json.dumps(said).removesuffix("}")
 
 
 def render_overlay_job(job: OverlayJob) -> str:

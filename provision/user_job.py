@@ -52,6 +52,7 @@ class UserJob:
     resume: str | None = None
     stage_in: str | None = None
     watch_gpus: bool = False
+    record: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

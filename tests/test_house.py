@@ -50,6 +50,7 @@ PURE_FILES = (
     "limits.py",
     "modules.py",
     "outline.py",
+    "scaling.py",
     "overlay_job.py",
     "threads.py",
     "user_job.py",

@@ -63,6 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     user.add_argument("--data", metavar="PATH", help="the data; the job stops where they are not there")
     user.add_argument("--stage-in", metavar="PATH", help="copy the data to the burst buffer before the job")
     user.add_argument("--watch-gpus", action="store_true", help="write the GPUs' use to gpu.csv beside the output")
+    user.add_argument("--record", action="store_true", help="leave what `provision scaling` reads beside the output")
     user.add_argument("--resume-from", metavar="JOBID", help="go on from the checkpoints of this job")
     room = parser.add_argument_group("room of an overlay", "the smallest of the site's templates that has it is taken")
     room.add_argument("--gb", type=int, help="gigabytes (default: what TensorFlow needs)")
@@ -231,7 +232,8 @@ def _user(args: argparse.Namespace) -> Outcome:
         data=os.path.abspath(args.data) if args.data else None,
         resume=args.resume_from,
         stage_in=os.path.abspath(args.stage_in) if args.stage_in else None,
-        watch_gpus=args.watch_gpus,
+        watch_gpus=args.watch_gpus or (args.record and target.arch.gpu is not None and not args.no_gpu),
+        record=args.record,
     )
     text = render_user_job(job)
     due = unstaged(job, shape_of(job))

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# MirroredStrategy: one process, 2 GPUs of one node.
+# Written by `provision job mirrored --site nyu-greene --arch gpu --gpus 2 --record`. Submit it with `sbatch FILE`.
+#SBATCH --job-name=mirrored-gpu         # its name in the queue
+#SBATCH --output=./mirrored-gpu-%j.out  # what it prints (%j: the job's id)
+#SBATCH --nodes=1                       # nodes
+#SBATCH --ntasks-per-node=1             # processes (ranks) on each node
+#SBATCH --time=00:20:00                 # time limit: after it the job is ended
+#SBATCH --cpus-per-task=16              # CPUs of each process
+#SBATCH --gres=gpu:2                    # GPUs on each node
+#SBATCH --mem=64G                       # memory on each node: 4G for each CPU
+
+set -euo pipefail
+umask 022
+
+# Where this was submitted from, the training script, and a folder of this job's own for what it writes.
+submit_folder=${SLURM_SUBMIT_DIR:-$PWD}
+job_id=${SLURM_JOB_ID:-by-hand}
+script="$submit_folder"/train.py
+runs="/scratch/$USER/runs"
+export PROVISION_OUTPUT="$runs/$job_id"
+export PROVISION_DATA="${PROVISION_DATA:-$submit_folder/data}"
+
+stop() {
+  printf 'error: %s\n' "$1" >&2
+  exit 2
+}
+[ -f "$script" ] || stop "there is no training script $script"
+mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks
+
+# The modules, by exact names and from nothing: others than those of the build are a known source of errors.
+set +u # module systems use unset variables
+if ! command -v module >/dev/null 2>&1; then
+  # shellcheck source=/dev/null
+  source /share/apps/lmod/lmod/init/bash
+fi
+module purge >/dev/null 2>&1 || true
+module list # for the record
+set -u
+
+# The container: CUDA and TensorFlow come from it.
+image="/scratch/work/public/singularity/cuda12.1.1-cudnn8.9.0-devel-ubuntu22.04.2.sif"
+[ -f "$image" ] || stop "there is no container image $image"
+overlay="/scratch/$USER/tensorflow-example/tensorflow.ext3" # read-only in jobs: many may share it
+[ -f "$overlay" ] || stop "there is no overlay $overlay; make it first: provision job overlay --site nyu-greene --arch gpu"
+bind="$submit_folder,$(dirname "$script"),$PROVISION_OUTPUT"
+
+# What TensorFlow and its libraries read.
+export PYTHONNOUSERSITE=1 # packages in ~/.local must not shadow those of the container
+export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
+export KERAS_HOME="${KERAS_HOME:-/scratch/$USER/keras}" # data sets and weights, off the home folder
+export OMP_NUM_THREADS=16
+export NUM_INTER_THREADS=1
+export NUM_INTRA_THREADS=16
+# For the script to compare with `strategy.num_replicas_in_sync`: fewer GPUs than asked for train silently.
+export PROVISION_REPLICAS=2
+# How busy the first node's GPUs are, every second: few percent mean that the input is too slow.
+nvidia-smi --query-gpu=timestamp,index,utilization.gpu,utilization.memory --format=csv --loop=1 \
+  >"$PROVISION_OUTPUT/gpu.csv" &
+watcher=$!
+trap 'kill -INT "$watcher" 2>/dev/null || true' EXIT
+
+started=$SECONDS
+singularity exec --nv --overlay "$overlay:ro" --bind "$bind" "$image" /bin/bash -c \
+  'source /ext3/env.sh && exec "$@"' bash python -u "$script" --epochs 'it'"'"'s 3%'
+
+# For `provision scaling`: the shape, and the seconds of all. Better is what the script itself writes to report.json beside it:
+# the "seconds" of the training alone, or "images_per_second".
+printf '%s, "seconds": %d}\n' \
+  '{"kind": "mirrored", "program": "train.py --epochs it'"'"'s 3%", "nodes": 1, "tasks": 1, "cpus": 16, "gpus": 2' \
+  "$((SECONDS - started))" >"$PROVISION_OUTPUT/run.json"

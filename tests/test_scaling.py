@@ -1,0 +1,175 @@
+"""The scaling table: the numbers of NYU's page as runs, what is told of them, and the job that leaves them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from golden_files import Golden
+from parts.profiles import profile
+from provision import cli
+from provision.errors import EXIT_USAGE, ConfigError
+from provision.render_job import render_user_job
+from provision.scaling import Run, drawing, notes, points, read_run, table
+from provision.user_job import UserJob
+
+# GPUs to CPUs to seconds and mean use of the GPUs in percent: the table of the page.
+PAGE = {
+    1: {2: (574, 85), 4: (565, 83), 8: (562, 89), 16: (564, 90)},
+    2: {4: (339, 76), 8: (334, 81), 16: (332, 74)},
+    3: {4: (256, 68), 8: (251, 73), 16: (249, 66)},
+    4: {4: (226, 59), 8: (220, 58), 16: (214, 65), 32: (218, 63)},
+}
+
+
+def run(gpus: int, cpus: int, seconds: float, **more: Any) -> Run:
+    """A run on one node."""
+    given = {"name": f"g{gpus}-c{cpus}", "program": "train.py", "nodes": 1, "tasks": 1, **more}
+    return Run(cpus=cpus, gpus=gpus, seconds=seconds, **given)
+
+
+RUNS = [
+    run(gpus, cpus, seconds, gpu_use=use / 100)
+    for gpus, found in PAGE.items()
+    for cpus, (seconds, use) in found.items()
+]
+
+
+def test_the_pages_numbers_give_the_pages_speed_ups() -> None:
+    found = points(RUNS)
+    assert [one.run.workers for one in found] == [1, 2, 3, 4]
+    assert [round(one.speed_up, 2) for one in found] == [1.0, 1.69, 2.26, 2.63]
+    assert [round(one.efficiency * 100) for one in found] == [100, 85, 75, 66]
+    assert [one.run.cpus for one in found] == [8, 16, 16, 16]
+
+
+def test_every_run_has_a_row_and_the_best_of_each_number_of_gpus_its_speed_up() -> None:
+    rows = table(RUNS)
+    assert len(rows) == len(RUNS)
+    assert rows[0] == ("g1-c2", "1", "1", "2", "1", "574", "", "85%", "", "")
+    assert rows[-2] == ("g4-c16", "1", "1", "16", "4", "214", "", "65%", "2.63", "66%")
+
+
+def test_what_is_sub_linear_is_told_with_the_suspect_and_cpus_that_bring_nothing_are_too() -> None:
+    first, *rest = notes(RUNS)
+    assert first.startswith("3 workers do 2.26 times the work of the first, its GPUs 66% busy: suspect the input")
+    assert rest == [
+        "more than 8 CPUs a task bring nothing on 1 worker: do not ask for them",
+        "more than 16 CPUs a task bring nothing on 4 workers: do not ask for them",
+    ]
+    assert notes([run(1, 8, 100), run(2, 8, 52)]) == ()
+
+
+def test_images_per_second_come_before_seconds_where_every_run_says_them() -> None:
+    runs = [run(1, 8, 10, images_per_second=100.0), run(2, 8, 10, images_per_second=180.0)]
+    assert [round(one.speed_up, 2) for one in points(runs)] == [1.0, 1.8]
+    assert [one.speed_up for one in points([runs[0], run(2, 8, 5)])] == [1.0, 2.0]
+
+
+def test_the_first_run_may_have_several_workers_and_workers_may_be_tasks() -> None:
+    runs = [run(0, 4, 80, tasks=2), run(0, 4, 20, tasks=8, nodes=2, name="more")]
+    assert [(one.run.workers, one.speed_up, one.efficiency) for one in points(runs)] == [(2, 1.0, 1.0), (8, 4.0, 1.0)]
+
+
+def test_runs_of_two_programs_are_told() -> None:
+    assert "runs of 2 programs" in notes([run(1, 8, 10), run(2, 8, 5, program="other.py")])[0]
+
+
+def test_the_drawing_has_the_points_and_a_dashed_ideal() -> None:
+    tree = ElementTree.fromstring(drawing(RUNS))
+    space = "{http://www.w3.org/2000/svg}"
+    assert len(tree.findall(f"{space}g/{space}circle")) == 4
+    dashed, line = tree.findall(f"{space}polyline")
+    assert dashed.get("stroke-dasharray")
+    (x, y), *_, (end, high) = [map(float, one.split(",")) for one in str(line.get("points")).split()]
+    ideal_end, ideal_high = map(float, str(dashed.get("points")).split()[-1].split(","))
+    assert x < end == ideal_end
+    assert y > high > ideal_high, "less than ideal is below it"
+
+
+def test_a_run_is_read_with_the_mean_use_of_its_gpus() -> None:
+    csv = "timestamp, index, utilization.gpu [%], utilization.memory [%]\n"
+    csv += "2026/11/21 18:00:00.000, 0, 80 %, 40 %\n2026/11/21 18:00:00.001, 1, 60 %, 40 %\nx, 0, [N/A], [N/A]\n"
+    record = {"program": "t", "nodes": 1, "tasks": 1, "cpus": 8, "gpus": 2, "seconds": 99}
+    found = read_run("7", record, {"seconds": 42.5}, csv)
+    assert (found.gpu_use, found.seconds, found.workers) == (0.7, 42.5, 2)
+    assert read_run("7", record, None, None).seconds == 99
+
+
+@pytest.mark.parametrize("value", [None, "many", True, -1])
+def test_a_record_without_a_number_is_refused(value: object) -> None:
+    record = {"nodes": 1, "tasks": 1, "cpus": 8, "gpus": value, "seconds": 99}
+    with pytest.raises(ConfigError, match="run `7` does not say its `gpus`"):
+        read_run("7", record, None, None)
+
+
+# The job and the verb
+
+
+def recording() -> UserJob:
+    """Greene's job on two GPUs, with a record."""
+    site = profile("nyu-greene")
+    return UserJob(
+        kind="mirrored",
+        site=site,
+        arch=site.arch("gpu"),
+        command="provision job mirrored --site nyu-greene --arch gpu --gpus 2 --record",
+        module="tensorflow/2.15.1",
+        modulepath="/m",
+        gpus=2,
+        runtime="container",
+        arguments=("--epochs", "it's 3%"),
+        watch_gpus=True,
+        record=True,
+    )
+
+
+def test_the_recording_job_is_the_golden_one(golden: Golden, shellcheck: str, tmp_path: Path) -> None:
+    text = render_user_job(recording())
+    golden("jobs/nyu-greene/gpu/mirrored-recorded.sh", text)
+    (tmp_path / "job.sh").write_text(text)
+    subprocess.run([shellcheck, "--shell=bash", str(tmp_path / "job.sh")], check=True)
+
+
+def test_the_last_lines_of_the_job_write_what_the_verb_reads(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    last = render_user_job(recording()).partition('\nprintf \'%s, "seconds"')[2]
+    for name, seconds in (("41", 10), ("42", 20)):
+        (tmp_path / name).mkdir()
+        text = f'started=0; SECONDS={seconds}\nprintf \'%s, "seconds"{last}'
+        subprocess.run(["bash", "-c", text], env={**os.environ, "PROVISION_OUTPUT": str(tmp_path / name)}, check=True)
+    record = json.loads((tmp_path / "41/run.json").read_text())
+    assert record["program"] == "train.py --epochs it's 3%"
+    assert (record["gpus"], record["cpus"], record["tasks"]) == (2, 16, 1)
+    record["gpus"] = 1
+    (tmp_path / "42/run.json").write_text(json.dumps(record | {"seconds": 20}))
+    words = ["scaling", str(tmp_path / "41"), str(tmp_path / "42"), "--plot", str(tmp_path / "plot.svg")]
+    assert cli.main(words) == 0
+    head, first, second = capsys.readouterr().out.splitlines()
+    assert head.split() == ["run", "nodes", "tasks", "CPUs", "GPUs", "seconds", "speed-up", "efficiency"]
+    assert first.split() == ["42", "1", "1", "16", "1", "20", "1.00", "100%"]
+    assert second.split() == ["41", "1", "1", "16", "2", "10", "2.00", "100%"]
+    assert (tmp_path / "plot.svg").read_text().startswith("<svg ")
+
+
+def test_what_is_no_run_is_refused_and_nothing_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "7").mkdir()
+    plot = tmp_path / "plot.svg"
+    for words, message in (
+        ((str(tmp_path / "7"),), "is no output folder of a job with `--record`"),
+        ((str(tmp_path / "7"), str(tmp_path / "7/")), "a run is named twice"),
+        ((), "the following arguments are required: RUN"),
+    ):
+        assert cli.main(["scaling", *words, "--plot", str(plot)]) == EXIT_USAGE
+        assert message in capsys.readouterr().err
+    (tmp_path / "7/run.json").write_text("[")
+    assert cli.main(["scaling", str(tmp_path / "7"), "--plot", str(plot)]) == EXIT_USAGE
+    assert "cannot be read" in capsys.readouterr().err
+    assert not plot.exists()
