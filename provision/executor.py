@@ -224,7 +224,7 @@ class Executor:
         )
         ranks = Ranks(
             store=self.store,
-            env=env,
+            python=str(self.store.layout.prefix(env) / "bin" / "python"),
             smoke=smoke,
             environ=environ,
             log=self.log,

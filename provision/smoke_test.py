@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from provision.files import read_json, write
 from provision.knowledge.data import choose_data
 from provision.knowledge.failures import explain, telling
 from provision.launchers import launch_argv, needed_by_ranks
-from provision.model.layout import EnvironmentId
 from provision.model.module_system import ModuleSystem
 from provision.model.plan import SmokeTest
 from provision.model.stack import ALONE
@@ -105,12 +104,31 @@ def loaded_environment(
     return parse_environment(done.stdout)
 
 
+def provided_environment(system: ModuleSystem, modules: Sequence[str], unload: Sequence[str]) -> dict[str, str]:
+    """The environment of a user who loads the modules by which the site itself brings TensorFlow.
+
+    Raises:
+        SmokeTestError: one cannot be loaded; what the module system said is the evidence.
+    """
+    done = capture(
+        ("bash", "--noprofile", "--norc", "-c", load_script(system, modules, unload=unload)), unloaded(system)
+    )
+    if done.returncode:
+        raise SmokeTestError(
+            f"the site's own modules cannot be loaded: {' '.join(modules)}",
+            evidence=done.stderr.splitlines()[:8],
+            hint=f"`module avail {modules[-1].split('/')[0]}`",
+        )
+    return parse_environment(done.stdout)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranks:
     """How ranks are run: in which environment, with which launcher and shape, and where their reports and log go."""
 
     store: Store
-    env: EnvironmentId
+    python: str
+    """The interpreter that has the framework."""
     smoke: SmokeTest
     environ: Mapping[str, str]
     log: Path
@@ -225,10 +243,9 @@ class Ranks:
         smoke, out = self.smoke, self.into / "smoke"
         self.store.remove(str(out))
         out.mkdir(parents=True)
-        python = str(self.store.layout.prefix(self.env) / "bin" / "python")
         argv = launch_argv(
             smoke.launcher,
-            (python, "-u", program, "--out", str(out), *(("--gpu",) if smoke.gpu else ()), *arguments),
+            (self.python, "-u", program, "--out", str(out), *(("--gpu",) if smoke.gpu else ()), *arguments),
             nodes=smoke.nodes,
             ranks_per_node=smoke.ranks_per_node,
             cpus=smoke.cpus_per_task,

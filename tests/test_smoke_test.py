@@ -12,7 +12,7 @@ import pytest
 
 from provision.errors import ConfigError, SmokeTestError
 from provision.model.launcher import Launcher
-from provision.model.layout import EnvironmentId, Layout
+from provision.model.layout import Layout
 from provision.model.plan import SmokeTest
 from provision.model.stack import Training
 from provision.smoke_test import Ranks, summary
@@ -63,7 +63,7 @@ def start(tmp_path: Path) -> Start:
         )
         ranks = Ranks(
             store=Store(Layout(tmp_path / "root")),
-            env=EnvironmentId("native", "tensorflow", "2.15.1", "0123456789"),
+            python="python",
             smoke=smoke,
             environ={},
             log=tmp_path / "smoke.log",

@@ -1,45 +1,85 @@
-"""`provision test ENV`: prove a published environment again, through its published module: after an upgrade of the site."""
+"""`provision test ENV`: prove a published environment again, through its published module: after an upgrade of the site.
+
+`--provided` proves what the site itself brings by modules of its own, which nobody here has built.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from provision.commands import Outcome, add_site, find_environment, read_store
+from provision.commands import Outcome, add_target, find_environment, make_target, read_store
 from provision.console import listener
 from provision.errors import ConfigError, PlanError
+
+if TYPE_CHECKING:
+    from provision.events import Listener
+    from provision.model.site import Site
+    from provision.smoke_test import Ranks
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which environment."""
     parser.add_argument(
-        "environment", help="its name, the beginning of its fingerprint, or the module that points to it"
+        "environment", nargs="?", help="its name, the beginning of its fingerprint, or the module that points to it"
+    )
+    parser.add_argument(
+        "--provided",
+        action="store_true",
+        help="instead of an environment: the site's own modules of `--arch`, by the proof of `--stack`",
     )
     parser.add_argument(
         "--thorough",
         action="store_true",
         help="the numerical proof: gradients, weights, callbacks, checkpoints (minutes)",
     )
-    add_site(parser)
+    add_target(parser)
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Load the module, train, judge; the verdict is kept in the environment's `.provision/tests/`."""
     from provision import shipped
-    from provision.proof import smoke_test
-    from provision.schedulers import dialect
-    from provision.smoke_test import Ranks, loaded_environment, summary
+    from provision.smoke_test import summary
 
+    if args.provided == (args.environment is not None):
+        raise ConfigError(
+            "which environment? none is named"
+            if args.environment is None
+            else f"`--provided` tests no environment, and was given `{args.environment}`",
+            hint="`provision list` names them; `--provided --arch ARCH` tests the site's own modules",
+        )
+    if args.environment and (args.arch or args.stack):
+        raise ConfigError("`--arch` and `--stack` go with `--provided`: an environment has its own")
     site = shipped.load_site(args.site)
+    with listener() as listen:
+        what, ranks = (_provided if args.provided else _environment)(args, site, listen)
+        proof = ranks.prove_numbers() if args.thorough else ranks.prove()
+    if args.thorough:
+        checks = proof.verdict.checks
+        skipped = sum(check.message.startswith("skipped") for check in checks)
+        told = f"{len(checks) - skipped} checks on {ranks.smoke.processes} ranks, {skipped} skipped, in {proof.seconds:.0f} s\n"
+        told += "\n".join(f"  {check.name}: {check.message}" for check in checks)
+    else:
+        told = summary(proof.to_dict())
+    result = {"environment": what, "verdict": proof.to_dict(), "folder": str(ranks.into)}
+    return Outcome(text=f"passed: {told}", result=result)
+
+
+def _environment(args: argparse.Namespace, site: Site, listen: Listener) -> tuple[str, Ranks]:
+    from provision import shipped
+    from provision.proof import smoke_test
+    from provision.smoke_test import Ranks, loaded_environment
+
     store = read_store(site)
     env = find_environment(store, args.environment)
     record = store.record(env)
     if record is None or store.pointers().get(f"{env.arch}/{env.name}/{env.version}") != str(env):
         raise PlanError(f"{env} is not published, no module loads it", hint="`provision build` proves and publishes")
-    if site.scheduler.name != "none" and not os.environ.get(dialect(site.scheduler.name).JOB_ID):
-        raise PlanError("ranks are started inside a job, and this is none", hint="`salloc`, then the same command")
+    _in_a_job(site)
     arch = next((one for one in site.archs if one.name == env.arch or one.target == "native"), None)
     if arch is None:
         raise ConfigError(
@@ -48,22 +88,56 @@ def run(args: argparse.Namespace) -> Outcome:
     stack = shipped.load_stack(record["stack"])
     smoke = smoke_test(site, arch, stack, str(shipped.PACKAGE / "smoke"), record["prefix"])
     story = Path(store.layout.story(env))
-    into = story / "tests" / f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}"
-    into.mkdir(parents=True)
+    into = _folder(story / "tests")
     log, kind = into / "smoke.log", "lua" if site.modules.name == "lmod" else "tcl"
     modulepath = Path(store.layout.modules(env.arch)) / kind
     environ = loaded_environment(site.modules, modulepath, record["module"], story / "activate.sh", log)
-    with listener() as listen:
-        ranks = Ranks(store=store, env=env, smoke=smoke, environ=environ, log=log, listen=listen, into=into)
-        proof = ranks.prove_numbers() if args.thorough else ranks.prove()
-    if args.thorough:
-        checks = proof.verdict.checks
-        skipped = sum(check.message.startswith("skipped") for check in checks)
-        told = (
-            f"{len(checks) - skipped} checks on {smoke.processes} ranks, {skipped} skipped, in {proof.seconds:.0f} s\n"
+    python = str(store.layout.prefix(env) / "bin" / "python")
+    return str(env), Ranks(store=store, python=python, smoke=smoke, environ=environ, log=log, listen=listen, into=into)
+
+
+def _provided(args: argparse.Namespace, site: Site, listen: Listener) -> tuple[str, Ranks]:
+    from provision import shipped
+    from provision.proof import smoke_test
+    from provision.smoke_test import Ranks, provided_environment
+
+    target = make_target(site, args.arch, args.stack)
+    arch, store = target.arch, target.store
+    if not arch.provided:
+        raise ConfigError(
+            f"site `{site.name}` brings no TensorFlow of its own to arch `{arch.name}`",
+            evidence=[f"`archs.{arch.name}.provided` in `{site.origin}` is empty"],
+            hint=f"name its modules there, or `provision build --site {site.typed} --arch {arch.name}`",
         )
-        told += "\n".join(f"  {check.name}: {check.message}" for check in checks)
-    else:
-        told = summary(proof.to_dict())
-    result = {"environment": str(env), "verdict": proof.to_dict(), "folder": str(into)}
-    return Outcome(text=f"passed: {told}", result=result)
+    _in_a_job(site)
+    environ = provided_environment(site.modules, arch.provided, arch.provided_unload)
+    python = shutil.which("python", path=environ.get("PATH")) or shutil.which("python3", path=environ.get("PATH"))
+    if python is None:
+        raise PlanError(
+            f"there is no python on PATH with {' '.join(arch.provided)}", hint="name the module that has it"
+        )
+    smoke = smoke_test(site, arch, target.stack, str(shipped.PACKAGE / "smoke"), "")
+    into = _folder(Path(store.layout.provided(arch.name)))
+    # What our modulefile would set, the site's does not.
+    return " ".join(arch.provided), Ranks(
+        store=store,
+        python=python,
+        smoke=smoke,
+        environ={**environ, **dict(arch.environ)},
+        log=into / "smoke.log",
+        listen=listen,
+        into=into,
+    )
+
+
+def _in_a_job(site: Site) -> None:
+    from provision.schedulers import dialect
+
+    if site.scheduler.name != "none" and not os.environ.get(dialect(site.scheduler.name).JOB_ID):
+        raise PlanError("ranks are started inside a job, and this is none", hint="`salloc`, then the same command")
+
+
+def _folder(tests: Path) -> Path:
+    into = tests / f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}"
+    into.mkdir(parents=True)
+    return into

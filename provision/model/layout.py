@@ -98,6 +98,10 @@ class Layout:
         """Data sets."""
         return self.root / "cache" / "data"
 
+    def provided(self, arch: str) -> PurePosixPath:
+        """What was found of the modules by which the site itself brings TensorFlow to this arch."""
+        return self.root / "provided" / arch
+
     @property
     def jobs(self) -> PurePosixPath:
         """Job scripts that `--submit` wrote; per job its output (`.out`) and what it is doing (`.events.jsonl`)."""
