@@ -255,6 +255,13 @@ def test_run_tf_function_is_wanted_before_2_2_and_refused_by_keras_3() -> None:
     assert at("tensorflow/2.15.1", KERAS) == at("tensorflow/2.15.1", flagged) == []
     assert at("tensorflow/2.21.0", flagged) == wrong
     assert at("tensorflow/2.21.0-tf-keras", flagged) == []
+    assert at("tensorflow/2.21.0", flagged, more="export TF_USE_LEGACY_KERAS=1\n") == []
+    itself = put(
+        flagged,
+        "import tensorflow as tf\n",
+        "import os\nos.environ['TF_USE_LEGACY_KERAS'] = '1'\nimport tensorflow as tf\n",
+    )
+    assert at("tensorflow/2.21.0", itself) == []
 
 
 def test_more_parallel_reads_than_threads_are_found() -> None:

@@ -57,7 +57,7 @@ class Needs(NamedTuple):
     eager_placeholder: int | None
     """A placeholder of `tf.compat.v1`, where nothing leaves eager execution."""
     run_function: int | None
-    """`experimental_run_tf_function` handed to `compile`."""
+    """`experimental_run_tf_function` handed to `compile`, by a script that does not ask for Keras 2 itself."""
     compiles: int | None
     """A `compile` without it."""
     reads: tuple[int, int] | None
@@ -126,6 +126,7 @@ def needs(nodes: Sequence[ast.AST]) -> Needs:
     compiled = [call for call in compiled if _given(call, "optimizer") is not None or _given(call, "loss") is not None]
     flagged = [call.lineno for call in compiled if _given(call, "experimental_run_tf_function") is not None]
     plainly = [call.lineno for call in compiled if not any(one.arg is None for one in call.keywords)]
+    legacy = any(isinstance(node, ast.Constant) and node.value == "TF_USE_LEGACY_KERAS" for node in nodes)
     reads = [
         (call.lineno, value.value)
         for call in calls
@@ -136,7 +137,7 @@ def needs(nodes: Sequence[ast.AST]) -> Needs:
     return Needs(
         old_name=None if decides else min(olds, default=None),
         eager_placeholder=None if decides or lazy else min(holders, default=None),
-        run_function=None if decides else min(flagged, default=None),
+        run_function=None if decides or legacy else min(flagged, default=None),
         compiles=None if decides or flagged else min(plainly, default=None),
         reads=max(reads, key=lambda one: one[1], default=None),
     )

@@ -21,7 +21,8 @@ def tensorflow_of(script: JobScript) -> tuple[str, tuple[int, ...], bool] | None
     for _, name in script.modules():
         found = NAMED.search(name)
         if found:
-            return name, release(found[1]), "tf-keras" in name
+            legacy = script.variables.get("TF_USE_LEGACY_KERAS", ("", 0, False))[0]
+            return name, release(found[1]), "tf-keras" in name or legacy in ("1", "true", "True")
     return None
 
 
