@@ -16,6 +16,7 @@ import pytest
 from parts.disks import mounted
 from parts.network import why_not, without_network
 from parts.provision import REPOSITORY, Tool, site_file
+from parts.training import train_graph, train_keras
 from provision.probe import interpreter_of
 
 pytestmark = pytest.mark.real
@@ -60,6 +61,8 @@ def test_a_build_is_proved_by_ranks_that_agree_and_leaves_its_whole_story(tool: 
     assert verdict["figures"]["images_per_second"] > 0
     assert verdict["figures"]["versions"]["horovod"] == "0.28.1"
     assert {check["name"] for check in record["checks"]} >= {"framework built in", "MPI built in", "linked MPI"}
+    (said,) = [check["message"] for check in record["checks"] if check["name"] == "math backend"]
+    assert said.startswith(("oneDNN on CPUs", "Eigen on CPUs"))
     story = Path(record["prefix"]) / ".provision"
     assert (story / "logs" / "smoke.log").is_file()
     assert (story / "plan.json").is_file()
@@ -125,6 +128,13 @@ def test_an_activated_shell_trains_under_mpiexec_and_deactivation_leaves_nothing
     assert done.returncode == 0, done.stdout + done.stderr
     # Some machines' network libraries talk on stdout too.
     assert sorted(line for line in done.stdout.splitlines() if line.endswith(" of 2")) == ["0 of 2", "1 of 2"]
+
+
+def test_the_programs_of_the_documentation_train_and_go_on(tool: Tool, environment: str, tmp_path: Path) -> None:
+    """Two ranks of the environment's own Python and launcher, as docs/training.md has it."""
+    folder = Path(json.loads(tool.good("show", environment, "--json"))["result"]["prefix"]) / "bin"
+    for train in (train_keras, train_graph):
+        train(tmp_path, str(folder / "python"), (str(folder / "mpiexec"), "-n", "2"))
 
 
 def test_two_at_once_after_the_prefix_is_gone_one_builds_with_the_cached_wheel_and_one_waits(
