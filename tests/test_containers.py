@@ -22,6 +22,7 @@ from typing import Any
 
 import pytest
 
+import provision
 from golden_files import Golden, lock_of
 from parts.containers import container_program, no_namespaces
 from parts.profiles import profile
@@ -35,11 +36,12 @@ from provision.lint.script import read_script
 from provision.model.container import Template
 from provision.model.network import Network
 from provision.model.site import Site
-from provision.overlay_job import OverlayJob
+from provision.overlay_job import OverlayJob, lock_name
 from provision.render_job import render_image_job, render_overlay_job, render_user_job
-from provision.shipped import load_stack
+from provision.shipped import load_lock, load_stack
 from provision.user_job import UserJob
 
+ROOT = Path(provision.__file__).resolve().parents[1]
 WITH_OVERLAY = (
     ("nyu-greene", "gpu"),
     ("nyu-greene", "cpu"),
@@ -144,6 +146,20 @@ def test_the_overlays_script_has_no_fault_at_its_site(name: str, arch: str) -> N
 
 
 # What is in them
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "requirements").glob("overlay-*.in")), ids=lambda path: path.stem)
+def test_an_overlays_lock_is_of_its_stack_for_the_python_that_miniforge_brings(path: Path) -> None:
+    stack = load_stack(path.stem.removeprefix("overlay-"))
+    assert lock_name(stack.name) == lock_name(f"{stack.name}-gpu") == path.stem
+    miniforge = release_for(stack.pythons)
+    assert miniforge is not None
+    lock = load_lock(path.stem, miniforge.python)
+    pins = {pin.name: pin.version for pin in lock.pins}
+    assert pins["tensorflow"] == stack.framework.version
+    assert "horovod" not in pins
+    assert any(name.startswith("nvidia-cudnn") for name in pins), "CUDA comes as packages"
+    assert "tensorflow-datasets" in pins
 
 
 @pytest.mark.parametrize(
@@ -258,7 +274,7 @@ def test_a_file_is_where_it_is_and_a_pulled_image_on_scratch() -> None:
     ("asked", "message", "hint"),
     [
         (overlay("nyu-greene", "gpu", gb=60), "no template holds 60 GB in 100,000 files", "`--gb 50 --files 100000`"),
-        (overlay("nyu-greene", "gpu", files=20_000_000), "no template holds 8 GB in 20,000,000", "--files 10000000"),
+        (overlay("nyu-greene", "gpu", files=20_000_000), "no template holds 9 GB in 20,000,000", "--files 10000000"),
         (overlay("sigma2-saga", "accel"), "site `sigma2-saga` runs no containers", "describe `[container]`"),
         (overlay("sigma2-olivia", "accel"), "`sigma2-olivia` have no overlay", "`provision job image --site sigma2-ol"),
         (overlay("nyu-greene", "gpu", time="soon"), "`--time soon` is no time", "`--time 01:00:00`"),

@@ -98,7 +98,7 @@ def _refuse_options(args: argparse.Namespace) -> None:
     """Raise for an option that this kind of job would not heed."""
     known = ("kind", "job", "lint", "json", "site", "arch", *PREPARING.get(args.kind, ()))
     for name, value in vars(args).items():
-        given = value is not None and value is not False and value != "" and not callable(value)
+        given = value is not None and value is not False and value != ""
         foreign = name in ("gb", "files") if args.kind not in PREPARING else name not in known
         if given and foreign:
             option = f"--{name.replace('_', '-')}"
@@ -158,7 +158,7 @@ def _overlay(args: argparse.Namespace) -> Outcome:
         arch=target.arch,
         command=_command(args),
         framework=target.stack.framework,
-        lock=shipped.load_lock(lock_name(target.stack.framework), miniforge.python),
+        lock=shipped.load_lock(lock_name(target.stack.name), miniforge.python),
         miniforge=miniforge,
         account=args.account,
         queue=args.queue,

@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> Outcome:
     served = {stack.name: stack.pythons for stack in stacks}
     for stack in stacks:  # an overlay has the Python that Miniforge brings
         miniforge = release_for(stack.pythons)
-        served[lock_name(stack.framework)] = (miniforge.python,) if miniforge else ()
+        served[lock_name(stack.name)] = (miniforge.python,) if miniforge else ()
     written, skipped = [], []
     for minor in args.python or every:
         chosen = [

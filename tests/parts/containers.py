@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -163,7 +165,8 @@ def container_program(name: str, folder: Path) -> Path:
 def template(path: Path) -> Path:
     """A small real ext3 file system, compressed, as sites have them ready."""
     image = path.with_suffix("")
-    subprocess.run(["mke2fs", "-q", "-t", "ext3", str(image), "2M"], check=True, capture_output=True)
+    mke2fs = shutil.which("mke2fs", path=f"{os.environ['PATH']}:/usr/sbin:/sbin") or "mke2fs"
+    subprocess.run([mke2fs, "-q", "-t", "ext3", str(image), "2M"], check=True, capture_output=True)
     path.write_bytes(gzip.compress(image.read_bytes()))
     image.unlink()
     return path

@@ -37,11 +37,17 @@ fetch() {
     https://github.com/conda-forge/miniforge/releases/download/24.3.0-0/Miniforge3-24.3.0-0-Linux-x86_64.sh
   printf '%s  %s\n' 23367676b610de826f50f7ddc91139a816d4b59bd4c69cc9b6082d9b2e7fe8a3 "$beside/miniforge.sh" |
     sha256sum --check --quiet || stop "what was downloaded is not Miniforge 24.3.0-0 as it was released"
-  bash "$beside/miniforge.sh" -b -p "$beside/miniforge3" # its pip chooses what its Python can install
-  "$beside/miniforge3/bin/python" -m pip download --no-input --no-cache-dir --no-deps --no-build-isolation \
-    --require-hashes --requirement "$lock" --dest "$beside/wheels"
-  rm -rf "$beside/miniforge3"
   cp "$lock" "$beside/requirements.txt"
+  # The pip of the overlay's own Python chooses what that can install; packages without a wheel are asked by our setuptools.
+  bash "$beside/miniforge.sh" -b -p "$beside/miniforge3"
+  "$beside/miniforge3/bin/python" -m venv "$beside/tools"
+  pip=("$beside/tools/bin/python" -m pip --no-input --no-cache-dir)
+  sed -n '/^setuptools==/,/[^\\]$/p' "$lock" >"$beside/setuptools.txt"
+  download=("${pip[@]}" download --no-deps --no-build-isolation --require-hashes --dest "$beside/wheels")
+  "${download[@]}" --requirement "$beside/setuptools.txt"
+  "${pip[@]}" install --no-index --no-deps "$beside"/wheels/setuptools-*.whl
+  "${download[@]}" --requirement "$beside/requirements.txt"
+  rm -rf "$beside/miniforge3" "$beside/tools" "$beside/setuptools.txt"
   mv -T "$beside" "$packages" || [ -d "$packages" ] # another one may have been first
 }
 

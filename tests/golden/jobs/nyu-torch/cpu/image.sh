@@ -35,7 +35,7 @@ else
   beside="$images/.$$-$(basename "$image")" # what is whole and good gets its name last
   trap 'rm -f "$beside"' EXIT
   apptainer pull --arch amd64 "$beside" "docker://tensorflow/tensorflow@$digest"
-  printf '%s\n' "docker://tensorflow/tensorflow@$digest"  "# pulled $(date +%F) on $(hostname)" >"$image.txt"
+  printf '%s\n' "docker://tensorflow/tensorflow@$digest" "# pulled $(date +%F) on $(hostname)" >"$image.txt"
   mv "$beside" "$image"
 fi
 echo "image: $image"
