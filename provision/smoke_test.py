@@ -233,7 +233,7 @@ class Ranks:
         )
         write(self.into / "verdict.json", json.dumps(proof.to_dict(), indent=1) + "\n")
         if not verdict.passed or result.code:
-            raise failed(verdict, result.code, result.timed_out, smoke, telling(result.tail), str(self.log))
+            raise failed(verdict, result, smoke, str(self.log))
         return proof
 
     def _start(
@@ -277,21 +277,26 @@ def silent(result: Result, smoke: SmokeTest, log: str) -> SmokeTestError:
     )
 
 
-def failed(
-    verdict: Verdict, code: int, timed_out: bool, smoke: SmokeTest, tail: tuple[str, ...], log: str
-) -> SmokeTestError:
-    """The error that tells why the proof failed: the first check is the likeliest cause."""
-    failures = verdict.failures
+def failed(verdict: Verdict, result: Result, smoke: SmokeTest, log: str) -> SmokeTestError:
+    """The error that tells why the proof failed: the first check is the likeliest cause.
+
+    Of ranks that died without a word the log may know more than the checks can.
+    """
+    failures, tail = verdict.failures, telling(result.tail)
+    died = bool(failures) and failures[0].name == "reports"
+    known = explain(result.tail) if died else None
     evidence = [f"{check.name}: {check.message}" for check in failures]
-    if timed_out:
+    if result.timed_out:
         evidence.insert(0, f"stalled: ended after {smoke.timeout_s} s")
-    elif code and not failures:
-        evidence += [f"every rank reported well, and the launcher ended with code {code}", *tail]
-    elif code:
+    elif result.code and not failures:
+        evidence += [f"every rank reported well, and the launcher ended with code {result.code}", *tail]
+    elif result.code:
         evidence += list(tail)
+    what = known.cause if known else failures[0].name if failures else "launcher"
+    hint = known.hint if known else next((check.hint for check in failures if check.hint), None)
     return SmokeTestError(
-        f"the ranks did not prove the environment, nothing is published: {failures[0].name if failures else 'launcher'}",
+        f"the ranks did not prove the environment, nothing is published: {what}",
         evidence=evidence,
-        hint=next((check.hint for check in failures if check.hint), None) or f"read `{log}`",
+        hint=hint or f"read `{log}`",
         log=log,
     )

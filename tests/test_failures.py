@@ -132,6 +132,13 @@ THREADS = {
     "python": "    _start_new_thread(self._bootstrap, ())\nRuntimeError: can't start new thread\n",
 }
 
+SRUN_OPENMPI = """\
+[n1:08366] OPAL ERROR: Unreachable in file ext3x_client.c at line 112
+--------------------------------------------------------------------------
+The application appears to have been direct launched using "srun",
+but OMPI was not built with SLURM's PMI support and therefore cannot
+execute. There are several options for building PMI support under
+"""
 EXPLAINED = {
     **{name: (text, "too-many-threads") for name, text in THREADS.items()},
     "uv hash": (UV_HASH, "hash-mismatch"),
@@ -150,6 +157,7 @@ EXPLAINED = {
     "loader": (LOADER, "missing-library"),
     "glibcxx": (GLIBCXX, "glibcxx"),
     "srun": (SRUN, "srun-mpi"),
+    "srun-openmpi": (SRUN_OPENMPI, "srun-openmpi"),
     "illegal": (ILLEGAL, "illegal-instruction"),
     "hydra": (HYDRA, "hydra-host"),
 }

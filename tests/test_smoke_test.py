@@ -30,6 +30,7 @@ reports = json.loads((folder / f"try-{{number}}.json").read_text())
 out = pathlib.Path(sys.argv[sys.argv.index("--out") + 1])
 for one, report in enumerate(reports):
     (out / f"report-n1-{{one}}.json").write_text(json.dumps(report))
+print((folder / "said").read_text() if (folder / "said").exists() else "")
 sys.exit(any(report["error"] for report in reports))
 """
 
@@ -124,6 +125,14 @@ def test_workers_that_stall_with_ring_too_have_failed(start: Start) -> None:
     with pytest.raises(SmokeTestError, match="reports"):
         ranks.prove()
     assert len(calls(folder)) == 2
+
+
+def test_ranks_that_died_are_explained_by_what_the_launcher_said(start: Start) -> None:
+    ranks, folder = start(stalled(), communication="RING")
+    (folder / "said").write_text("but OMPI was not built with SLURM's PMI support and therefore cannot\n")
+    with pytest.raises(SmokeTestError, match="srun started Open MPI") as told:
+        ranks.prove()
+    assert "mpirun" in (told.value.hint or "")
 
 
 def test_where_the_site_says_ring_there_is_no_second_try(start: Start) -> None:
