@@ -221,6 +221,7 @@ def saga_modules(module_tree: ModuleTree, tmp_path_factory: pytest.TempPathFacto
 SAGA = (
     ('target = "skylake_avx512"', TARGET),
     ("[archs.normal]\n", '[archs.normal]\nlauncher = { name = "mpirun" }\n'),
+    ("[archs.accel]\n", '[archs.accel]\nlauncher = { name = "mpirun" }\n'),
     ('OMPI_MCA_btl = "^openib"', 'OMPI_MCA_btl = "tcp,self"'),
 )
 
