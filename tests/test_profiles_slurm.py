@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -106,8 +107,8 @@ class Place:
         return [path.read_text().split() for path in found]
 
 
-Modules = Callable[[Path], SiteModules]
 Make = Callable[..., Place]
+PLACES: list[Place] = []
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +118,15 @@ def slurm() -> Iterator[SlurmCluster]:
         pytest.skip(f"Slurm is not installed here, missing: {', '.join(missing)} (`.ci/install` brings it)")
     with site_nodes.cluster("hsw", "knl", "milan", "a100", "c", "gpu", "cm") as one:
         yield one
+
+
+@pytest.fixture(autouse=True)
+def small(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A site's environments are gone when nobody needs them any more: each takes a gigabyte and more."""
+    yield
+    if "cori" not in request.fixturenames:
+        for folder in {place.tool.root / "envs" for place in PLACES}:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +140,8 @@ def make(slurm: SlurmCluster, shared_cache: Path, tmp_path_factory: pytest.TempP
         scratch = str(folder / "scratch")
         environ = {**slurm.environ, "SCRATCH": scratch, "USERWORK": scratch}
         site = site_file(folder, profile, *changes)
-        return Place(slurm=slurm, modules=modules, tool=Tool(root, environ), folder=folder, site=site)
+        PLACES.append(Place(slurm=slurm, modules=modules, tool=Tool(root, environ), folder=folder, site=site))
+        return PLACES[-1]
 
     return place
 
