@@ -22,20 +22,26 @@ from provision.probe import interpreter_of
 pytestmark = pytest.mark.real
 
 
-@pytest.fixture(scope="session")
-def tool(tmp_path_factory: pytest.TempPathFactory) -> Tool:
-    """A root for which everything was fetched, and in which `provision build` was run once, from nothing, cut off."""
+@pytest.fixture(scope="module")
+def tool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tool]:
+    """A root for which everything was fetched, and in which `provision build` was run once, from nothing, cut off.
+
+    It is gone when this file's tests are done: environments are large.
+    """
     tool = Tool(tmp_path_factory.mktemp("local"))
     tool.good("fetch")
     argv = tool.argv("build") if why_not() else without_network(*tool.argv("build"))
     # An empty cache: what an earlier build left in the installer's would hide that something was not fetched.
-    environ = tool.env(UV_CACHE_DIR=str(tmp_path_factory.mktemp("cache")))
+    installers = tmp_path_factory.mktemp("cache")
+    environ = tool.env(UV_CACHE_DIR=str(installers))
     done = subprocess.run(argv, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return tool
+    yield tool
+    for folder in (tool.root, installers):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def environment(tool: Tool) -> str:
     """The name of the environment that was built."""
     rows = json.loads(tool.good("list", "--json"))["result"]["environments"]

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,10 +58,10 @@ class Cluster:
         return out.read_text()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster(
     slurm_cluster: SlurmCluster, module_tree: ModuleTree, shared_cache: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Cluster:
+) -> Iterator[Cluster]:
     """One root for all tests of this file."""
     for system, name in ((LMOD, "Lmod"), (ENVIRONMENT_MODULES, "Environment Modules")):
         if system is None:
@@ -68,10 +69,11 @@ def cluster(
     root = tmp_path_factory.mktemp("cluster")
     share(root / "root", shared_cache)
     environ = {**slurm_cluster.environ, "EXAMPLE_SITE": str(module_tree.root)}
-    return Cluster(slurm=slurm_cluster, tree=module_tree, tool=Tool(root / "root", environ), folder=root)
+    yield Cluster(slurm=slurm_cluster, tree=module_tree, tool=Tool(root / "root", environ), folder=root)
+    shutil.rmtree(root, ignore_errors=True)  # environments are large
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def knl(cluster: Cluster) -> str:
     """knl, built by `--submit`; returns what it said."""
     done = cluster.tool.run("build", "--site", cluster.site("lmod"), "--arch", "knl", "--submit")
@@ -80,7 +82,7 @@ def knl(cluster: Cluster) -> str:
     return done.stderr
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def haswell(cluster: Cluster, knl: str) -> str:
     """haswell, built by a script that was written to a file and given to sbatch; returns the job's output."""
     site = cluster.site("em", system=ENVIRONMENT_MODULES)

@@ -47,8 +47,7 @@ def test_theta_builds_by_aprun_and_proves_tensorflow_1_15(
     hydra = module_tree.modules[module_tree.mpich] / "bin" / "mpiexec.hydra"
     path = f"{stand_ins('cobalt', tmp_path, hydra)}:/usr/bin:/bin"
     root = tmp_path / "root"
-    share(root, shared_cache)
-    tool = Tool(root, {"PATH": f"{path}:{os.environ['PATH']}"})
+    tool = Tool(root, {**share(root, shared_cache), "PATH": f"{path}:{os.environ['PATH']}"})
     tool.good("fetch", "--site", site, "--arch", "knl")
     (tmp_path / "build.sh").write_text(tool.good("job", "build", "--site", site, "--arch", "knl", "--account", "tests"))
     (tmp_path / "build.sh").chmod(0o755)

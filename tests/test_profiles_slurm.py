@@ -136,9 +136,9 @@ def make(slurm: SlurmCluster, shared_cache: Path, tmp_path_factory: pytest.TempP
     def place(profile: str, modules: SiteModules, *changes: tuple[str, str]) -> Place:
         folder = tmp_path_factory.mktemp(profile)
         root = folder / "root"
-        share(root, shared_cache)
+        installer = share(root, shared_cache)
         scratch = str(folder / "scratch")
-        environ = {**slurm.environ, "SCRATCH": scratch, "USERWORK": scratch}
+        environ = {**slurm.environ, **installer, "SCRATCH": scratch, "USERWORK": scratch}
         site = site_file(folder, profile, *changes)
         PLACES.append(Place(slurm=slurm, modules=modules, tool=Tool(root, environ), folder=folder, site=site))
         return PLACES[-1]

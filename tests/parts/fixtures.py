@@ -88,8 +88,13 @@ def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def share(root: Path, shared: Path) -> None:
-    """Make a root whose downloads and wheels are the shared ones; what is compiled alike is compiled once."""
+def share(root: Path, shared: Path) -> dict[str, str]:
+    """Make a root whose downloads and wheels are the shared ones; what is compiled alike is compiled once.
+
+    Returns variables for who installs what was fetched: uv keeps what it unpacks by the path of the wheelhouse, which is
+    another one each time, and would fill the user's own cache with gigabytes that nobody asks for again.
+    """
     root.mkdir(parents=True)
     for name in SHARED:
         (root / name).symlink_to(shared / name)
+    return {"UV_CACHE_DIR": str(shared / "uv")}
