@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from provision import cli
 from provision.errors import ConfigError, SmokeTestError
 from provision.model.launcher import Launcher
 from provision.model.layout import Layout
@@ -147,3 +148,24 @@ def test_the_numerical_proof_is_refused_where_the_stack_has_no_ranks(start: Star
     with pytest.raises(ConfigError, match="proved by `single`") as told:
         ranks.prove_numbers()
     assert told.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ((), 2, "which environment? none is named"),
+        (("--provided", "tensorflow/2.21.0"), 2, "`--provided` tests no environment"),
+        (("tensorflow/2.21.0", "--arch", "knl"), 2, "`--arch` and `--stack` go with `--provided`"),
+        (("--provided", "--site", "nyu-greene", "--arch", "cpu"), 2, "brings no TensorFlow of its own to arch `cpu`"),
+        (
+            ("--provided", "--site", "nersc-cori", "--arch", "knl"),
+            1,
+            "ranks are started inside a job, and this is none",
+        ),
+    ],
+)
+def test_what_cannot_be_tested_is_told(
+    words: tuple[str, ...], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["test", *words]) == code
+    assert said in capsys.readouterr().err
