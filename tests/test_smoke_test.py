@@ -168,4 +168,6 @@ def test_what_cannot_be_tested_is_told(
     words: tuple[str, ...], code: int, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["test", *words]) == code
-    assert said in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert said in told
+    assert "hint: " in told

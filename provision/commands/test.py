@@ -53,7 +53,10 @@ def run(args: argparse.Namespace) -> Outcome:
             hint="`provision list` names them; `--provided --arch ARCH` tests the site's own modules",
         )
     if args.environment and (args.arch or args.stack):
-        raise ConfigError("`--arch` and `--stack` go with `--provided`: an environment has its own")
+        raise ConfigError(
+            "`--arch` and `--stack` go with `--provided`: an environment has its own",
+            hint=f"`provision test {args.environment}`",
+        )
     site = shipped.load_site(args.site)
     with listener() as listen:
         what, ranks = (_provided if args.provided else _environment)(args, site, listen)
