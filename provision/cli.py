@@ -167,7 +167,7 @@ def _run(verb: str, run: object, args: argparse.Namespace) -> int:
 def _tell(verb: str, error: ProvisionError, as_json: bool) -> int:
     """Tell an error where it is looked for: in the envelope on stdout, or on stderr."""
     from provision.commands import envelope
-    from provision.console import show_error
+    from provision.machine.console import show_error
 
     try:
         if as_json:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from parts.provision import Tool, site_file
-from provision import shipped
 from provision.knowledge.cuda import cuda_of, same_major
+from provision.machine import shipped
 
 pytestmark = pytest.mark.real
 

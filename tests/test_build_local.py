@@ -17,7 +17,7 @@ from parts.disks import mounted
 from parts.network import why_not, without_network
 from parts.provision import REPOSITORY, Tool, site_file
 from parts.training import train_graph, train_keras
-from provision.probe import interpreter_of
+from provision.machine.probe import interpreter_of
 
 pytestmark = pytest.mark.real
 

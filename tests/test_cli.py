@@ -227,7 +227,7 @@ def test_an_interruption_is_told_with_what_to_do_next(monkeypatch: pytest.Monkey
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("provision.shipped.load_site", interrupted)
+    monkeypatch.setattr("provision.machine.shipped.load_site", interrupted)
     assert call("list", "--json") == EXIT_INTERRUPTED
     error = envelope(capsys)["error"]
     assert (error["kind"], error["message"]) == ("Interruption", "interrupted; what was done is kept")
@@ -239,7 +239,7 @@ def test_a_bug_of_ours_is_told_as_one_with_the_traceback_in_a_file(
     def broken(*_: object) -> None:
         raise ZeroDivisionError("by nought")
 
-    monkeypatch.setattr("provision.shipped.load_site", broken)
+    monkeypatch.setattr("provision.machine.shipped.load_site", broken)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert call("list", "--json") == 1
     error = envelope(capsys)["error"]

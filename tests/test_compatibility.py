@@ -102,7 +102,7 @@ def test_every_shipped_stack_and_every_minor_is_in_the_matrix_once(matrix: Modul
 def test_a_stack_that_the_matrix_makes_is_read_by_the_tool(
     matrix: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from provision import shipped
+    from provision.machine import shipped
 
     one = next(row for row in matrix.releases() if row.stack == "tensorflow-2.17.1-tf-keras")
     matrix.write_stack(one, tmp_path)

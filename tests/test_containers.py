@@ -33,12 +33,12 @@ from provision.knowledge.images import parse_reference
 from provision.knowledge.miniforge import RELEASES, Miniforge, release_for
 from provision.lint.rules import lint_job
 from provision.lint.script import read_script
+from provision.machine.render_jobs import render_image_job, render_overlay_job, render_user_job
+from provision.machine.shipped import load_lock, load_stack
 from provision.model.container import Template
 from provision.model.network import Network
 from provision.model.site import Site
 from provision.overlay_job import OverlayJob, lock_name
-from provision.render_job import render_image_job, render_overlay_job, render_user_job
-from provision.shipped import load_lock, load_stack
 from provision.user_job import UserJob
 
 ROOT = Path(provision.__file__).resolve().parents[1]

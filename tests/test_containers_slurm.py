@@ -21,13 +21,13 @@ from parts.containers import TENSORFLOW, container_program, installer, lock_of_w
 from parts.profiles import profile
 from parts.slurm import NodeGroup, Partition, SlurmCluster, missing_programs
 from provision.knowledge import miniforge
+from provision.machine.render_jobs import render_overlay_job, render_user_job
 from provision.model.container import Template
 from provision.model.lock import Lock
 from provision.model.site import Site
 from provision.model.stack import Framework
 from provision.model.strategy import StrategyName
 from provision.overlay_job import OverlayJob
-from provision.render_job import render_overlay_job, render_user_job
 from provision.user_job import UserJob
 
 pytestmark = pytest.mark.slurm

@@ -15,9 +15,10 @@ from golden_files import facts_of, local_site, request_for, slurm_site
 from parts.disks import mounted
 from provision import cli
 from provision.commands import fetch
-from provision.downloads import Downloads
 from provision.errors import EXIT_USAGE, StoreError
-from provision.knowledge import data
+from provision.machine import datasets as data
+from provision.machine.downloads import Downloads
+from provision.machine.store import Store
 from provision.model.facts import Existing
 from provision.model.layout import Layout
 from provision.model.network import Network
@@ -25,7 +26,6 @@ from provision.model.plan import Command, Plan
 from provision.model.site import Site
 from provision.planner import make_plan
 from provision.preflight import network_problems
-from provision.store import Store
 from provision.wheelhouse import download_argv, platform_tags
 
 SOURCE = "horovod-0.28.1.tar.gz"

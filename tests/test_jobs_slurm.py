@@ -16,8 +16,8 @@ import pytest
 from parts import site_nodes
 from parts.profiles import profile
 from parts.slurm import SlurmCluster, missing_programs
+from provision.machine.render_jobs import render_user_job
 from provision.model.strategy import StrategyName
-from provision.render_job import render_user_job
 from provision.user_job import UserJob
 
 pytestmark = pytest.mark.slurm

@@ -17,12 +17,12 @@ from parts.profiles import profile
 from parts.standins import stand_ins
 from provision import cli
 from provision.errors import JobError
-from provision.job import BuildJob, follow, profile_job, submit
+from provision.machine.batch_jobs import BuildJob, follow, profile_job, submit
+from provision.machine.render_jobs import render_user_job
+from provision.machine.store import Store
 from provision.model.layout import Layout
 from provision.model.strategy import StrategyName
-from provision.render_job import render_user_job
 from provision.schedulers import pbs
-from provision.store import Store
 from provision.user_job import UserJob
 
 TRAIN = """\

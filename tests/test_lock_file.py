@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from provision import shipped
 from provision.errors import ConfigError
+from provision.machine import shipped
 from provision.model.lock import Lock, check_lock, lock_header, parse_lock
 
 INPUT = "numpy\nhorovod==0.28.1\n"

@@ -12,13 +12,14 @@ import pytest
 
 from golden_files import Golden, stack
 from parts.profiles import ARCHS, SITES, profile
-from provision import cli, shipped
+from provision import cli
 from provision.errors import EXIT_USAGE, ConfigError
-from provision.job import profile_job
+from provision.machine import shipped
+from provision.machine.batch_jobs import profile_job
+from provision.machine.store import Store
 from provision.model.layout import Layout
 from provision.outline import outline
 from provision.schedulers import dialect
-from provision.store import Store
 
 BUILT = tuple((name, arch) for name, arch in ARCHS if "venv" in profile(name).runtimes)
 CONTAINED = tuple((name, arch) for name, arch in ARCHS if "venv" not in profile(name).runtimes)

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from golden_files import PATCH_FOR_GPUS, PATCH_OF_ALL, PATCH_OF_THE_NEWEST, patch
-from provision import shipped
 from provision.errors import CommandError, ConfigError
 from provision.horovod.patches import parse_patch, select_patches
+from provision.machine import shipped
+from provision.machine.source_tree import apply_patches, unpack
 from provision.model.plan import PatchFile
-from provision.source import apply_patches, unpack
 
 
 def as_file(name: str = "0001-all.patch") -> PatchFile:

@@ -12,16 +12,16 @@ import pytest
 from golden_files import Golden, facts_of, local_site, lock_of, place, request_for, slurm_site
 from provision.errors import ConfigError, PlanError
 from provision.horovod.flags import build_environ
+from provision.machine.probe import unloaded
+from provision.machine.render_modulefile import emit_modulefile
 from provision.model.facts import Cpu, Existing, Facts, Interpreter, Place, Problem
 from provision.model.module_system import ModuleSystem
 from provision.model.plan import Command, InstallWheel, Plan, SmokeTest, Step, WriteFile, differences, fingerprint, held
 from provision.model.site import Site, read_site
 from provision.model.stack import ALONE, PROGRAMS
-from provision.modulefile import emit_modulefile
 from provision.modules import load_script
 from provision.planner import make_plan
 from provision.preflight import NEEDED_BYTES, NEEDED_INODES, blockers, place_problems
-from provision.probe import unloaded
 from provision.request import Request
 
 STEPS = ("create", "install", "compile", "horovod", "bytecode", "inspect", "candidate", "smoke", "publish")

@@ -6,10 +6,10 @@ import pytest
 
 from golden_files import stack
 from parts.profiles import ARCHS, FILLED, PROFILES, parsed, profile
-from provision import shipped
 from provision.errors import ConfigError
 from provision.knowledge.targets import known_target
 from provision.limits import refusals
+from provision.machine import shipped
 from provision.model.site import read_site
 from provision.model.source import walk
 from provision.schedulers import dialect
@@ -66,7 +66,7 @@ def test_the_threads_of_an_arch_are_within_its_nodes(name: str, arch: str) -> No
 
 @every_arch
 def test_the_build_of_an_arch_is_a_job_that_the_site_takes_once_it_has_an_account(name: str, arch: str) -> None:
-    from provision.job import build_batch
+    from provision.machine.batch_jobs import build_batch
 
     site = profile(name)
     found = site.arch(arch)

@@ -9,8 +9,8 @@ import pytest
 
 from golden_files import slurm_site, stack
 from parts.profiles import ARCHS, profile
-from provision.job import build_batch
 from provision.limits import refusals
+from provision.machine.batch_jobs import build_batch
 from provision.model.stack import ALONE, PROGRAMS, Stack
 from provision.outline import outline
 from provision.proof import proof_environ, proof_shape, smoke_test

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from provision import shipped
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.knowledge.targets import known_target
+from provision.machine import shipped
 from provision.model.site import Site, read_site
 from provision.model.stack import PROGRAMS, WITHOUT_HOROVOD, Stack, read_stack
 from provision.model.toolchain import generation

@@ -16,16 +16,16 @@ import pytest
 
 from golden_files import Golden, facts_of, local_site, request_for, slurm_site
 from provision.errors import ConfigError
-from provision.job import BuildJob, build_job
+from provision.machine.batch_jobs import BuildJob, build_job
+from provision.machine.render import quote_lua, quote_tcl, render
+from provision.machine.render_modulefile import emit_modulefile
+from provision.machine.store import Store
 from provision.model.facts import Existing
 from provision.model.job import Job
 from provision.model.layout import Layout
 from provision.model.modulefile import Modulefile
 from provision.model.plan import held
-from provision.modulefile import emit_modulefile
 from provision.planner import make_plan
-from provision.render import quote_lua, quote_tcl, render
-from provision.store import Store
 
 HOSTILE = (
     "plain",

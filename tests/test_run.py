@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from provision.errors import CommandError
-from provision.run import TAIL, Result, capture, end, stream
+from provision.machine.run import TAIL, Result, capture, end, stream
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_an_interruption_ends_the_program_and_what_it_started(log: Path) -> None
 def streaming(script: str, log: Path) -> subprocess.Popen[bytes]:
     """A Python that streams a script, and ends with 130 where it is interrupted."""
     program = (
-        "import os, sys, pathlib; from provision.run import stream\n"
+        "import os, sys, pathlib; from provision.machine.run import stream\n"
         "try:\n  stream(('bash', '-c', sys.argv[1]), environ=dict(os.environ), log=pathlib.Path(sys.argv[2]))\n"
         "except KeyboardInterrupt:\n  sys.exit(130)\n"
     )

@@ -15,7 +15,7 @@ from golden_files import Golden
 from parts.profiles import profile
 from provision import cli
 from provision.errors import EXIT_USAGE, ConfigError
-from provision.render_job import render_user_job
+from provision.machine.render_jobs import render_user_job
 from provision.scaling import Run, drawing, notes, points, read_run, table
 from provision.user_job import UserJob
 

@@ -12,7 +12,8 @@ import pytest
 
 from golden_files import facts_of, request_for
 from provision.errors import EXIT_USAGE, ConfigError
-from provision.job import build_job
+from provision.machine.batch_jobs import build_job
+from provision.machine.store import Store
 from provision.model.batch import Batch
 from provision.model.facts import Existing
 from provision.model.layout import Layout
@@ -22,7 +23,6 @@ from provision.model.walltime import to_clock, to_seconds
 from provision.planner import make_plan
 from provision.schedulers import TITLES, Dialect, cobalt, dialect, pbs
 from provision.schedulers.status import JobStatus, ending
-from provision.store import Store
 
 NAMES: tuple[SchedulerName, ...] = ("slurm", "pbs", "cobalt")
 

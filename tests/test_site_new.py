@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from parts.profiles import FILLED, SITES, parsed
-from provision import cli, shipped
+from provision import cli
 from provision.blanks import blanks, fill
 from provision.errors import EXIT_USAGE, ConfigError
+from provision.machine import shipped
 
 TEXT = (SITES / "generic-slurm.toml").read_text(encoding="utf-8")
 ASKED = blanks(TEXT, parsed("generic-slurm"))

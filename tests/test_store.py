@@ -18,9 +18,9 @@ import pytest
 
 from parts.disks import mounted
 from provision.errors import StoreError
-from provision.files import read_json, sha256_of, told, write
+from provision.machine.disk import read_json, sha256_of, told, write
+from provision.machine.store import Store, describe_holder
 from provision.model.layout import EnvironmentId, Layout
-from provision.store import Store, describe_holder
 
 ENV = EnvironmentId("knl", "tensorflow", "2.15.1", "0123456789")
 OTHER = EnvironmentId("knl", "tensorflow", "2.14.0", "abcdefabcd")
@@ -220,7 +220,7 @@ def test_two_publishers_at_once_both_stay_published(store: Store) -> None:
     envs = [EnvironmentId("knl", "tensorflow", f"2.{minor}", "0123456789") for minor in range(4)]
     program = (
         "import sys; from pathlib import PurePosixPath as P\n"
-        "from provision.store import Store; from provision.model.layout import EnvironmentId, Layout\n"
+        "from provision.machine.store import Store; from provision.model.layout import EnvironmentId, Layout\n"
         "env = EnvironmentId.parse(sys.argv[2])\n"
         "Store(Layout(P(sys.argv[1]))).publish(env, {f'lua/tensorflow/{env.version}.lua': str(env)})\n"
     )
@@ -329,7 +329,7 @@ def test_a_source_is_kept_by_its_hash_alone(store: Store, tmp_path: Path) -> Non
 
 HOLD = (
     "import subprocess, sys, time; from pathlib import Path, PurePosixPath\n"
-    "from provision.store import Store; from provision.model.layout import Layout\n"
+    "from provision.machine.store import Store; from provision.model.layout import Layout\n"
     "with Store(Layout(PurePosixPath(sys.argv[1]))).held(Path(sys.argv[2]), {'does': 'holds'}) as descriptor:\n"
     "  child = subprocess.Popen(['sleep', '60'], pass_fds=[descriptor]) if 'child' in sys.argv else None\n"
     "  print(child.pid if child else 0, flush=True)\n"
@@ -562,7 +562,7 @@ def test_a_root_below_somebody_elses_private_folder_is_told(tmp_path: Path) -> N
     (tmp_path / "private" / "x").mkdir(parents=True)
     (tmp_path / "private").chmod(0o700)
     program = (
-        "import os, sys; from pathlib import PurePosixPath as P; from provision.store import Store\n"
+        "import os, sys; from pathlib import PurePosixPath as P; from provision.machine.store import Store\n"
         "from provision.model.layout import Layout\nos.setgid(65534); os.setuid(65534)\n"
         "print(Store(Layout(P(sys.argv[1]))).place().writable)\n"
     )

@@ -13,13 +13,13 @@ from provision.errors import EXIT_OK, ConfigError, ProvisionError
 if TYPE_CHECKING:
     import argparse
 
+    from provision.machine.store import Store
     from provision.model.arch import Arch
     from provision.model.facts import Facts
     from provision.model.layout import EnvironmentId
     from provision.model.site import Site
     from provision.model.stack import Stack
     from provision.request import Request
-    from provision.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class Target:
 
     def observe(self) -> Facts:
         """The facts of this machine."""
-        from provision.probe import observe
+        from provision.machine.probe import observe
 
         return observe(self.site, self.arch, self.stack, self.store)
 
@@ -87,8 +87,8 @@ class Target:
 
     def request_for(self, minor: str) -> Request:
         """The request, with the locks for this Python minor version."""
-        from provision import shipped
         from provision.knowledge.targets import known_target
+        from provision.machine import shipped
         from provision.request import Request
 
         known_target(self.arch.target)
@@ -108,8 +108,8 @@ class Target:
 
 def read_store(site: Site) -> Store:
     """The store below the site's root."""
+    from provision.machine.store import Store
     from provision.model.layout import Layout
-    from provision.store import Store
 
     return Store(Layout(PurePosixPath(os.path.abspath(os.path.expanduser(site.root)))))
 
@@ -120,7 +120,7 @@ def read_target(args: argparse.Namespace) -> Target:
     Raises:
         ConfigError: one of them is not there, or its file has faults.
     """
-    from provision import shipped
+    from provision.machine import shipped
 
     return make_target(shipped.load_site(args.site), args.arch, args.stack)
 
@@ -129,7 +129,7 @@ def make_target(site: Site, arch: str | None, stack: str | None) -> Target:
     """The target of these names at a site; a stack that is not named is the arch's, or else the site's."""
     import dataclasses
 
-    from provision import shipped
+    from provision.machine import shipped
 
     store = read_store(site)
     site = dataclasses.replace(site, root=str(store.root))

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Print shell code; `provision_deactivate` undoes it."""
-    from provision import shipped
+    from provision.machine import shipped
 
     site = shipped.load_site(args.site)
     store = read_store(site)

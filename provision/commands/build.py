@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from provision.commands import Outcome, Target, add_target, read_target
-from provision.console import listener, say
 from provision.errors import EXIT_JOB_LEFT, ConfigError, DriftError, Interruption, StoreError
+from provision.machine.console import listener, say
 
 if TYPE_CHECKING:
     from provision.events import Listener
-    from provision.job import BuildJob
+    from provision.machine.batch_jobs import BuildJob
     from provision.model.facts import Facts
     from provision.model.plan import Plan
     from provision.model.site import Site
@@ -69,9 +69,9 @@ def run(args: argparse.Namespace) -> Outcome:
 def _build(args: argparse.Namespace, target: Target, facts: Facts, plan: Plan, listen: Listener) -> Plan:
     """Carry the plan out, alone: whoever else builds the same is waited for, and then there may be nothing to do."""
     from provision.events import Event, plan_event
-    from provision.executor import Executor
+    from provision.machine.executor import Executor
+    from provision.machine.store import describe_holder
     from provision.planner import make_plan
-    from provision.store import describe_holder
 
     store = target.store
     with store.held(
@@ -146,7 +146,7 @@ def _tool() -> str:
 
 
 def _submit(args: argparse.Namespace) -> Outcome:
-    from provision.job import build_job, follow, submit
+    from provision.machine.batch_jobs import build_job, follow, submit
     from provision.planner import make_plan
     from provision.preflight import network_problems, place_problems, raise_problems
 
@@ -181,7 +181,7 @@ def _submit(args: argparse.Namespace) -> Outcome:
 
 def _refuse_second(target: Target, plan: Plan, site: str) -> None:
     """Do not queue a second job for what is being built: it would wait for the first with its nodes idle."""
-    from provision.store import describe_holder
+    from provision.machine.store import describe_holder
 
     holder = target.store.holder(Path(target.store.layout.lock(plan.environment)))
     if holder is not None:
@@ -194,7 +194,7 @@ def _refuse_second(target: Target, plan: Plan, site: str) -> None:
 
 def _refuse_queued(job: BuildJob, plan: Plan, site: str) -> None:
     """Do not submit what waits in the queue already; the job's name holds the environment's fingerprint."""
-    from provision.job import queued
+    from provision.machine.batch_jobs import queued
 
     number = queued(job)
     if number is not None:

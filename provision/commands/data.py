@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from provision.commands import Outcome, add_site
-from provision.console import say
 from provision.errors import ConfigError
+from provision.machine.console import say
 
 if TYPE_CHECKING:
     from provision.model.site import Site
@@ -31,9 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Measure the source and write the script."""
-    from provision import shipped
+    from provision.machine import shipped
+    from provision.machine.render import render
     from provision.model.patterns import NAME
-    from provision.render import render
 
     site = shipped.load_site(args.site)
     source = Path(os.path.abspath(args.source))

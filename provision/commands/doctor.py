@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Look at everything that a build needs."""
-    from provision import shipped
+    from provision.machine import shipped
 
     site = shipped.load_site(args.site)
     findings = [
@@ -71,7 +71,7 @@ def _scheduler(site: Site) -> list[Finding]:
     import os
 
     from provision.errors import CommandError
-    from provision.run import capture
+    from provision.machine.run import capture
     from provision.schedulers import TITLES, dialect
 
     if site.scheduler.name == "none":
@@ -113,7 +113,7 @@ def _launchers(site: Site) -> list[Finding]:
     import os
 
     from provision.errors import CommandError
-    from provision.run import capture
+    from provision.machine.run import capture
     from provision.schedulers import slurm
 
     asked = {
@@ -158,7 +158,7 @@ def _arch(target: Target) -> list[Finding]:
     """Whether everything is here that building for one arch needs."""
     from pathlib import Path
 
-    from provision.knowledge.data import choose_data
+    from provision.machine.datasets import choose_data
     from provision.preflight import cpu_problem, gpu_problems
 
     arch, facts = target.arch, target.observe()

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from provision.commands import Outcome, Target, add_target, read_target
-from provision.console import say
 from provision.errors import CommandError, ConfigError, ProvisionError
+from provision.machine.console import say
 
 if TYPE_CHECKING:
+    from provision.machine.store import Store
     from provision.model.lock import Lock
     from provision.request import Request
-    from provision.store import Store
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -112,8 +112,8 @@ def _fetch_source(target: Target, request: Request) -> bool:
 def _pip(argv: tuple[str, ...], log: Path) -> None:
     """Run pip; a failure is told with what pip said."""
     from provision.knowledge.failures import explain, telling
+    from provision.machine.run import stream
     from provision.modules import cleaned
-    from provision.run import stream
 
     result = stream(argv, environ=cleaned(os.environ), log=log)
     if result.code:
@@ -127,7 +127,7 @@ def _pip(argv: tuple[str, ...], log: Path) -> None:
 
 def fetch_data(store: Store) -> str:
     """MNIST for the proof; without it the proof trains on the digits that come with the tool, so its lack is only told."""
-    from provision.knowledge import data
+    from provision.machine import datasets as data
 
     places = data.mnist_places(Path(store.layout.data))
     if any(place.is_file() for place in places):

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from provision.commands import Outcome, add_target, make_target, read_store, read_target
-from provision.console import listener, say
 from provision.errors import ConfigError
+from provision.machine.console import listener, say
 
 if TYPE_CHECKING:
     from provision.lint.script import JobScript
@@ -118,9 +118,9 @@ def _refuse_numbers(args: argparse.Namespace) -> None:
 
 
 def _image(args: argparse.Namespace) -> Outcome:
-    from provision import shipped
     from provision.image_job import ImageJob
-    from provision.render_job import render_image_job
+    from provision.machine import shipped
+    from provision.machine.render_jobs import render_image_job
 
     site = shipped.load_site(args.site)
     job = ImageJob(
@@ -136,10 +136,10 @@ def _image(args: argparse.Namespace) -> Outcome:
 
 
 def _overlay(args: argparse.Namespace) -> Outcome:
-    from provision import shipped
     from provision.knowledge.miniforge import RELEASES, release_for
+    from provision.machine import shipped
+    from provision.machine.render_jobs import render_overlay_job
     from provision.overlay_job import OverlayJob, lock_name
-    from provision.render_job import render_overlay_job
 
     target = make_target(shipped.load_site(args.site), args.arch, args.stack)
     miniforge = release_for(target.stack.pythons)
@@ -172,7 +172,7 @@ def _prepared(args: argparse.Namespace, site: Site, arch: Arch, text: str) -> Ou
 
 
 def _build(args: argparse.Namespace) -> Outcome:
-    from provision.job import build_job, profile_job
+    from provision.machine.batch_jobs import build_job, profile_job
     from provision.planner import make_plan
 
     target = read_target(args)
@@ -189,8 +189,8 @@ def _build(args: argparse.Namespace) -> Outcome:
 
 
 def _user(args: argparse.Namespace) -> Outcome:
-    from provision import shipped
-    from provision.render_job import render_user_job
+    from provision.machine import shipped
+    from provision.machine.render_jobs import render_user_job
     from provision.user_job import UserJob, shape_of, unstaged
 
     if args.script is not None and not Path(args.script).is_file():
@@ -249,11 +249,11 @@ def _user(args: argparse.Namespace) -> Outcome:
 def _lint(args: argparse.Namespace) -> Outcome:
     from dataclasses import asdict
 
-    from provision import shipped
     from provision.errors import LintError
     from provision.lint.rules import lint_job
     from provision.lint.script import read_script
     from provision.lint.training import read_training
+    from provision.machine import shipped
 
     if args.kind is not None:
         raise ConfigError(f"`--lint` checks a script and writes none; `{args.kind}` is too much", hint="leave it out")
@@ -316,9 +316,9 @@ def _command(args: argparse.Namespace) -> str:
 
 
 def _follow(args: argparse.Namespace) -> Outcome:
-    from provision import shipped
     from provision.commands.build import left
-    from provision.job import follow
+    from provision.machine import shipped
+    from provision.machine.batch_jobs import follow
     from provision.schedulers import dialect
 
     site = shipped.load_site(args.site)

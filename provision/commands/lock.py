@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from provision.commands import Outcome
-from provision.console import say
 from provision.errors import CommandError, ConfigError
+from provision.machine.console import say
 
 if TYPE_CHECKING:
     from provision.model.facts import Interpreter
@@ -34,10 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Compile."""
-    from provision import shipped
     from provision.knowledge.miniforge import release_for
+    from provision.machine import shipped
+    from provision.machine.probe import interpreter_of
     from provision.overlay_job import lock_name
-    from provision.probe import interpreter_of
 
     folder = next(
         (place / "requirements" for place in shipped.search_path() if (place / "requirements").is_dir()), None
@@ -80,12 +80,12 @@ def _compile(interpreter: Interpreter, inputs: list[Path], *, upgrade: bool) -> 
     """Compile these inputs in one throw-away environment with pip-tools; returns the locks written."""
     import sys
 
-    from provision import shipped
-    from provision.files import write
     from provision.knowledge.failures import explain, telling
+    from provision.machine import shipped
+    from provision.machine.disk import write
+    from provision.machine.run import stream
     from provision.model.lock import lock_header, parse_lock
     from provision.modules import cleaned
-    from provision.run import stream
 
     written = []
     environ = cleaned(os.environ)

@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> Outcome:
 
 def _outline(target: Target, account: str | None, *, forced: bool) -> Outcome:
     """What the site's file alone says of a build."""
-    from provision.job import build_batch
+    from provision.machine.batch_jobs import build_batch
     from provision.outline import outline
     from provision.schedulers import dialect
 

@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> Outcome:
     from dataclasses import asdict
 
     from provision import scaling
-    from provision.files import write
+    from provision.machine.disk import write
 
     folders = [Path(one) for one in args.runs]
     if len({one.resolve() for one in folders}) < len(folders):

@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Show."""
-    from provision import shipped
+    from provision.machine import shipped
 
     store = read_store(shipped.load_site(args.site))
     env = find_environment(store, args.environment)

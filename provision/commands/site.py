@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from provision.commands import Outcome
-from provision.console import is_terminal, say
 from provision.errors import ConfigError
+from provision.machine.console import is_terminal, say
 
 if TYPE_CHECKING:
     from provision.blanks import Blank
@@ -31,9 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Fill in what is known, ask for the rest on a terminal, write the file, and say what is left."""
-    from provision import shipped
     from provision.blanks import blanks, fill, keep_archs
-    from provision.files import write
+    from provision.machine import shipped
+    from provision.machine.disk import write
     from provision.model.patterns import NAME
     from provision.model.site import read_site
 

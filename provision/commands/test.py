@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from provision.commands import Outcome, add_target, find_environment, make_target, read_store
-from provision.console import listener
 from provision.errors import ConfigError, PlanError
+from provision.machine.console import listener
 
 if TYPE_CHECKING:
     from provision.events import Listener
+    from provision.machine.ranks import Ranks
     from provision.model.site import Site
-    from provision.smoke_test import Ranks
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,8 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Load the module, train, judge; the verdict is kept in the environment's `.provision/tests/`."""
-    from provision import shipped
-    from provision.smoke_test import summary
+    from provision.machine import shipped
+    from provision.machine.ranks import summary
 
     if args.provided == (args.environment is not None):
         raise ConfigError(
@@ -73,9 +73,9 @@ def run(args: argparse.Namespace) -> Outcome:
 
 
 def _environment(args: argparse.Namespace, site: Site, listen: Listener) -> tuple[str, Ranks]:
-    from provision import shipped
+    from provision.machine import shipped
+    from provision.machine.ranks import Ranks, loaded_environment
     from provision.proof import smoke_test
-    from provision.smoke_test import Ranks, loaded_environment
 
     store = read_store(site)
     env = find_environment(store, args.environment)
@@ -100,9 +100,9 @@ def _environment(args: argparse.Namespace, site: Site, listen: Listener) -> tupl
 
 
 def _provided(args: argparse.Namespace, site: Site, listen: Listener) -> tuple[str, Ranks]:
-    from provision import shipped
+    from provision.machine import shipped
+    from provision.machine.ranks import Ranks, provided_environment
     from provision.proof import smoke_test
-    from provision.smoke_test import Ranks, provided_environment
 
     target = make_target(site, args.arch, args.stack)
     arch, store = target.arch, target.store

@@ -14,7 +14,7 @@ import pytest
 from parts.hosts import why_not
 from parts.modules import ModuleTree, build_module_tree
 from parts.slurm import NodeGroup, Partition, SlurmCluster, missing_programs
-from provision.gpu_probe import parse_nvcc_version, toolkit_of
+from provision.machine.probe_gpu import parse_nvcc_version, toolkit_of
 
 # Of the environment, before `conftest.py` takes all settings of ours out of it.
 CUDA, NCCL = os.environ.get("PROVISION_TEST_CUDA"), os.environ.get("PROVISION_TEST_NCCL")

@@ -18,7 +18,7 @@ from provision.model.reader import nearest
 from provision.model.site import Site, read_site
 from provision.model.stack import Stack, read_stack
 
-PACKAGE = Path(__file__).resolve().parent
+PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def shipped_root() -> Path:

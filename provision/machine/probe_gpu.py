@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provision.errors import CommandError
+from provision.machine.run import capture
 from provision.model.arch import Arch
 from provision.model.facts import CompilerFacts, GpuFacts
 from provision.model.gpu import Gpu
-from provision.run import capture
 
 # What sites' modules call the folder (the NVIDIA SDK, Cray PE, EasyBuild, Spack).
 CUDA_VARIABLES = ("CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDATOOLKIT_HOME", "EBROOTCUDA")

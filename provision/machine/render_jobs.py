@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from provision.image_job import MANIFESTS, ImageJob, image_path, make_image_script, pull_command
+from provision.machine.render import render
 from provision.overlay_job import OverlayJob, make_overlay_script
-from provision.render import render
 from provision.schedulers import dialect
 from provision.user_job import UserJob
 from provision.user_script import PROXIES, Script, leaves_omp, make_script

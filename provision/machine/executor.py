@@ -16,10 +16,15 @@ from typing import Any
 from provision import __version__
 from provision.errors import CommandError, ProvisionError, SmokeTestError, StoreError
 from provision.events import Event, Listener
-from provision.files import read_json, told, write
 from provision.inspection import judge_inspection
 from provision.knowledge.failures import explain, telling
 from provision.launchers import node_argv
+from provision.machine.disk import read_json, told, write
+from provision.machine.ranks import Ranks, loaded_environment, summary
+from provision.machine.render_modulefile import emit_modulefile
+from provision.machine.run import Result, stream
+from provision.machine.source_tree import apply_patches, unpack
+from provision.machine.store import Store
 from provision.model.layout import KINDS, modulefile_path
 from provision.model.plan import (
     Command,
@@ -39,12 +44,7 @@ from provision.model.plan import (
     WriteFile,
 )
 from provision.model.site import Site
-from provision.modulefile import emit_modulefile
-from provision.run import Result, stream
 from provision.schedulers import job_here
-from provision.smoke_test import Ranks, loaded_environment, summary
-from provision.source import apply_patches, unpack
-from provision.store import Store
 
 COMPILER_ERROR = re.compile(r"^\s*\S+:\d+:\d+: (fatal )?error: ")
 UNPROVED = "none yet: this is a candidate"

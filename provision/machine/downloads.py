@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provision.errors import StoreError
-from provision.files import read_json, sha256_of, size_of, told, write
+from provision.machine.disk import read_json, sha256_of, size_of, told, write
 from provision.model.layout import Layout
 
 

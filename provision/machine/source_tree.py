@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from provision.errors import CommandError
-from provision.files import told
+from provision.machine.disk import told
 from provision.model.plan import PatchFile
 
 

@@ -14,9 +14,13 @@ from pathlib import Path
 
 from provision.errors import CommandError, ConfigError, JobError
 from provision.events import Event, Listener, parse_event
-from provision.files import write
 from provision.knowledge.failures import explain, telling
 from provision.limits import refuse
+from provision.machine.disk import write
+from provision.machine.render import render
+from provision.machine.run import capture
+from provision.machine.shipped import search_path, shipped_root
+from provision.machine.store import Store
 from provision.model.arch import Arch
 from provision.model.batch import Batch
 from provision.model.plan import Plan, held
@@ -26,13 +30,9 @@ from provision.model.site import Site
 from provision.model.stack import Stack
 from provision.preflight import refuse_runtime
 from provision.proof import proof_environ, proof_shape
-from provision.render import render
 from provision.request import Request
-from provision.run import capture
 from provision.schedulers import TITLES, dialect
 from provision.schedulers.status import JobStatus, ending
-from provision.shipped import search_path, shipped_root
-from provision.store import Store
 
 # How to reach the package index: a mirror, a proxy, whom to trust.
 CARRIED = (

@@ -1,15 +1,15 @@
 """A modulefile as data, and the three texts it becomes: Lua for Lmod, Tcl for both module systems, sh for neither.
 
 One description, so that no system sees something else. The templates in `modulefiles/` hold the shape; quoting is
-`provision.render`'s.
+`provision.machine.render`'s.
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
+from provision.machine.render import render
 from provision.model.modulefile import Modulefile
-from provision.render import render
 
 Kind = Literal["lua", "tcl", "sh"]
 

@@ -17,7 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from provision.errors import CommandError
-from provision.gpu_probe import Gpus
+from provision.machine.probe_gpu import Gpus
+from provision.machine.run import capture
+from provision.machine.store import Store
 from provision.model.arch import Arch
 from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, Interpreter, MpiFacts, Problem
 from provision.model.module_system import ModuleSystem
@@ -33,9 +35,7 @@ from provision.modules import (
     resolve_loaded,
     without_loaded,
 )
-from provision.run import capture
 from provision.schedulers import job_here
-from provision.store import Store
 
 PYTHON_PROGRAM = (
     "import os,sys,sysconfig;"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 
-from provision import shipped
+from provision.machine import shipped
 
 
 def quote_lua(text: str) -> str:

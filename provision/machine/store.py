@@ -20,9 +20,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from provision.downloads import Downloads
 from provision.errors import StoreError
-from provision.files import JSON, read_json, sha256_of, told, write
+from provision.machine.disk import JSON, read_json, sha256_of, told, write
+from provision.machine.downloads import Downloads
 from provision.model.facts import Existing, Place
 from provision.model.layout import KINDS, EnvironmentId, Layout
 from provision.schedulers import job_here

@@ -1,0 +1,1 @@
+"""The only folder that touches the machine: processes, files, clock, environment, network, templates and the terminal."""
