@@ -98,7 +98,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         top.error("a verb comes first")
     verb = words[0]
     if verb not in verbs:
-        from provision.model.reader import nearest
+        from provision.profile.reader import nearest
 
         print(
             f"error: there is no verb `{verb}`{nearest(verb, list(verbs))}\n\nhint: `provision --help`", file=sys.stderr

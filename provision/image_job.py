@@ -13,11 +13,11 @@ from provision.errors import ConfigError
 from provision.knowledge.images import DOCKER, Reference, parse_reference
 from provision.knowledge.targets import machine
 from provision.limits import refuse
-from provision.model.arch import Arch
 from provision.model.batch import Batch
-from provision.model.container import Container
-from provision.model.patterns import TIME
-from provision.model.site import Site
+from provision.profile.arch import Arch
+from provision.profile.container import Container
+from provision.profile.patterns import TIME
+from provision.profile.site import Site
 from provision.schedulers import dialect
 from provision.user_job import refuse_cpu_image
 from provision.user_script import header, module_lines

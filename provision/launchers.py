@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from provision.errors import ConfigError
-from provision.model.launcher import Launcher, LauncherName
+from provision.profile.launcher import Launcher, LauncherName
 
 # Where a rank finds its number and its number on its node; None: nowhere, the program has to ask MPI.
 RANK_VARIABLES: dict[LauncherName, tuple[str, str | None] | None] = {

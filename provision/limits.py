@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from provision.errors import ConfigError
-from provision.model.arch import Arch
 from provision.model.batch import Batch
 from provision.model.facts import Problem
-from provision.model.patterns import NAME
-from provision.model.site import Site
 from provision.model.walltime import to_clock, to_seconds
+from provision.profile.arch import Arch
+from provision.profile.patterns import NAME
+from provision.profile.site import Site
 
 # Options by which a site's file may say a word itself.
 SPELT: dict[str, tuple[str, ...]] = {

@@ -10,9 +10,9 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
-from provision.model.module_system import ModuleSystem
-from provision.model.toolchain import generation
-from provision.model.version import release
+from provision.knowledge.toolchains import generation
+from provision.knowledge.versions import release
+from provision.profile.module_system import ModuleSystem
 
 # What a user's or an admin's shell may carry that changes what a build does. Index settings of pip and uv stay: a site
 # without a direct way to the package index has nothing else.

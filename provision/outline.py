@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 from provision.horovod.flags import build_environ, gpu_environ
 from provision.launchers import launch_argv
-from provision.model.arch import Arch
 from provision.model.facts import GpuFacts
-from provision.model.site import Site
-from provision.model.stack import Stack
 from provision.modules import reset_lines, unload_lines
+from provision.profile.arch import Arch
+from provision.profile.site import Site
+from provision.profile.stack import Stack
 from provision.proof import proof_environ, proof_shape
 from provision.threads import module_environ
 

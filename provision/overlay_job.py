@@ -15,11 +15,11 @@ from provision.errors import ConfigError
 from provision.image_job import container_of, image_path, side_batch
 from provision.knowledge.miniforge import Miniforge
 from provision.knowledge.targets import machine
-from provision.model.arch import Arch
-from provision.model.container import Container, Template
 from provision.model.lock import Lock
-from provision.model.site import Site
-from provision.model.stack import Framework
+from provision.profile.arch import Arch
+from provision.profile.container import Container, Template
+from provision.profile.site import Site
+from provision.profile.stack import Framework
 from provision.schedulers import dialect
 from provision.user_script import Bash, header, module_lines, word
 

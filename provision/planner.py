@@ -16,7 +16,6 @@ from provision.backends import venv
 from provision.backends.installer import Installer
 from provision.errors import PlanError
 from provision.horovod.build import Build, make_build, site_environ
-from provision.model.arch import Arch
 from provision.model.facts import Existing, Facts, GpuFacts
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.modulefile import Modulefile
@@ -34,9 +33,10 @@ from provision.model.plan import (
     WriteCandidate,
     fingerprint,
 )
+from provision.model.request import Request
 from provision.preflight import gpu_problems, raise_problems
+from provision.profile.arch import Arch
 from provision.proof import smoke_test
-from provision.request import Request
 from provision.threads import module_environ
 from provision.wheelhouse import not_fetched
 

@@ -7,8 +7,8 @@ from provision.knowledge.cuda import CPU_PACKAGES, cuda_of, same_major
 from provision.knowledge.targets import is_foreign, missing_features
 from provision.model.facts import Facts, Place, Problem
 from provision.model.plan import Plan
-from provision.model.site import Site
-from provision.request import Request
+from provision.model.request import Request
+from provision.profile.site import Site
 
 # A TensorFlow environment, its build folder and its wheel, with room to spare (measured: 1.4 GB and 23,000 files).
 NEEDED_BYTES = 3_000_000_000

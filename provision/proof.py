@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from provision.model.arch import Arch
 from provision.model.plan import SmokeTest
-from provision.model.site import Site
-from provision.model.stack import ALONE, Stack
+from provision.profile.arch import Arch
+from provision.profile.site import Site
+from provision.profile.stack import ALONE, Stack
 from provision.threads import job_environ, parts_of_node
 
 

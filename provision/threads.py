@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from provision.model.arch import Arch
-from provision.model.node import Node
-from provision.model.site import Site
+from provision.profile.arch import Arch
+from provision.profile.node import Node
+from provision.profile.site import Site
 
 INTER, INTRA, OMP = "NUM_INTER_THREADS", "NUM_INTRA_THREADS", "OMP_NUM_THREADS"
 

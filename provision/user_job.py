@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from provision.errors import ConfigError
 from provision.knowledge.images import sees_no_gpu
 from provision.limits import refuse
-from provision.model.arch import Arch
 from provision.model.batch import Batch
-from provision.model.container import Runtime
-from provision.model.patterns import MODULE, SHELL_PATH, TIME
-from provision.model.site import Site
-from provision.model.strategy import PLUGINS, STRATEGIES, StrategyName
+from provision.profile.arch import Arch
+from provision.profile.container import Runtime
+from provision.profile.patterns import MODULE, SHELL_PATH, TIME
+from provision.profile.site import Site
+from provision.profile.strategy import PLUGINS, STRATEGIES, StrategyName
 from provision.schedulers import dialect
 from provision.threads import cpus_of_node, parts_of_node
 

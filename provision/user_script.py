@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 from provision.errors import ConfigError
 from provision.launchers import RANK_VARIABLES, launch_argv, node_argv
-from provision.model.arch import Arch
 from provision.model.batch import Directive
-from provision.model.container import Container, Runtime
-from provision.model.module_system import ModuleSystem
-from provision.model.patterns import SHELL_PATH
-from provision.model.strategy import PLUGINS
 from provision.modules import reset_lines, unload_lines
+from provision.profile.arch import Arch
+from provision.profile.container import Container, Runtime
+from provision.profile.module_system import ModuleSystem
+from provision.profile.patterns import SHELL_PATH
+from provision.profile.strategy import PLUGINS
 from provision.schedulers import dialect
 from provision.threads import OMP, job_environ, module_environ
 from provision.user_job import Shape, UserJob, batch_of, check, runtime_of, shape_of, unstaged

@@ -17,9 +17,9 @@ import pytest
 from provision.horovod.patches import Patch, parse_patch
 from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, Interpreter, MpiFacts, Place
 from provision.model.lock import Lock, lock_header, parse_lock
-from provision.model.site import Site, read_site
-from provision.model.stack import Stack, read_stack
-from provision.request import Request
+from provision.model.request import Request
+from provision.profile.site import Site, read_site
+from provision.profile.stack import Stack, read_stack
 
 FOLDER = Path(__file__).with_name("golden")
 Golden = Callable[[str, str], None]

@@ -35,10 +35,10 @@ from provision.lint.rules import lint_job
 from provision.lint.script import read_script
 from provision.machine.render_jobs import render_image_job, render_overlay_job, render_user_job
 from provision.machine.shipped import load_lock, load_stack
-from provision.model.container import Template
-from provision.model.network import Network
-from provision.model.site import Site
 from provision.overlay_job import OverlayJob, lock_name
+from provision.profile.container import Template
+from provision.profile.network import Network
+from provision.profile.site import Site
 from provision.user_job import UserJob
 
 ROOT = Path(provision.__file__).resolve().parents[1]

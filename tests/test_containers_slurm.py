@@ -22,12 +22,12 @@ from parts.profiles import profile
 from parts.slurm import NodeGroup, Partition, SlurmCluster, missing_programs
 from provision.knowledge import miniforge
 from provision.machine.render_jobs import render_overlay_job, render_user_job
-from provision.model.container import Template
 from provision.model.lock import Lock
-from provision.model.site import Site
-from provision.model.stack import Framework
-from provision.model.strategy import StrategyName
 from provision.overlay_job import OverlayJob
+from provision.profile.container import Template
+from provision.profile.site import Site
+from provision.profile.stack import Framework
+from provision.profile.strategy import StrategyName
 from provision.user_job import UserJob
 
 pytestmark = pytest.mark.slurm

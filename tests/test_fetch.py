@@ -21,11 +21,11 @@ from provision.machine.downloads import Downloads
 from provision.machine.store import Store
 from provision.model.facts import Existing
 from provision.model.layout import Layout
-from provision.model.network import Network
 from provision.model.plan import Command, Plan
-from provision.model.site import Site
 from provision.planner import make_plan
 from provision.preflight import network_problems
+from provision.profile.network import Network
+from provision.profile.site import Site
 from provision.wheelhouse import download_argv, platform_tags
 
 SOURCE = "horovod-0.28.1.tar.gz"

@@ -13,9 +13,9 @@ from provision.errors import PlanError
 from provision.knowledge.cuda import cuda_of
 from provision.model.facts import Existing, GpuFacts
 from provision.model.plan import Command, Inspect, Plan, SmokeTest, Unpack, WriteFile, differences
+from provision.model.request import Request
 from provision.planner import make_plan
 from provision.preflight import gpu_problems
-from provision.request import Request
 
 
 def gpu_plan(gpu: GpuFacts = GPU_FACTS, request: Request | None = None) -> Plan:

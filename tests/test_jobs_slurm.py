@@ -17,7 +17,7 @@ from parts import site_nodes
 from parts.profiles import profile
 from parts.slurm import SlurmCluster, missing_programs
 from provision.machine.render_jobs import render_user_job
-from provision.model.strategy import StrategyName
+from provision.profile.strategy import StrategyName
 from provision.user_job import UserJob
 
 pytestmark = pytest.mark.slurm

@@ -21,7 +21,7 @@ from provision.machine.batch_jobs import BuildJob, follow, profile_job, submit
 from provision.machine.render_jobs import render_user_job
 from provision.machine.store import Store
 from provision.model.layout import Layout
-from provision.model.strategy import StrategyName
+from provision.profile.strategy import StrategyName
 from provision.schedulers import pbs
 from provision.user_job import UserJob
 

@@ -8,7 +8,7 @@ import pytest
 
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.launchers import RANK_VARIABLES, launch_argv, node_argv
-from provision.model.launcher import LAUNCHERS, Launcher, LauncherName
+from provision.profile.launcher import LAUNCHERS, Launcher, LauncherName
 
 PROGRAM = ("python", "train.py")
 

@@ -10,7 +10,7 @@ import pytest
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.limits import memory_gb, refusals, refuse
 from provision.model.batch import Batch
-from provision.model.site import Site, read_site
+from provision.profile.site import Site, read_site
 
 
 def site(scheduler: dict[str, Any] | None = None) -> Site:

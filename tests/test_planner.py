@@ -15,14 +15,14 @@ from provision.horovod.flags import build_environ
 from provision.machine.probe import unloaded
 from provision.machine.render_modulefile import emit_modulefile
 from provision.model.facts import Cpu, Existing, Facts, Interpreter, Place, Problem
-from provision.model.module_system import ModuleSystem
 from provision.model.plan import Command, InstallWheel, Plan, SmokeTest, Step, WriteFile, differences, fingerprint, held
-from provision.model.site import Site, read_site
-from provision.model.stack import ALONE, PROGRAMS
+from provision.model.request import Request
 from provision.modules import load_script
 from provision.planner import make_plan
 from provision.preflight import NEEDED_BYTES, NEEDED_INODES, blockers, place_problems
-from provision.request import Request
+from provision.profile.module_system import ModuleSystem
+from provision.profile.site import Site, read_site
+from provision.profile.stack import ALONE, PROGRAMS
 
 STEPS = ("create", "install", "compile", "horovod", "bytecode", "inspect", "candidate", "smoke", "publish")
 BEFORE_PUBLISH = frozenset(STEPS) - {"compile", "publish"}

@@ -10,8 +10,8 @@ from provision.errors import ConfigError
 from provision.knowledge.targets import known_target
 from provision.limits import refusals
 from provision.machine import shipped
-from provision.model.site import read_site
-from provision.model.source import walk
+from provision.profile.provenance import walk
+from provision.profile.site import read_site
 from provision.schedulers import dialect
 from provision.threads import rank_threads, too_many
 

@@ -11,8 +11,8 @@ from golden_files import slurm_site, stack
 from parts.profiles import ARCHS, profile
 from provision.limits import refusals
 from provision.machine.batch_jobs import build_batch
-from provision.model.stack import ALONE, PROGRAMS, Stack
 from provision.outline import outline
+from provision.profile.stack import ALONE, PROGRAMS, Stack
 from provision.proof import proof_environ, proof_shape, smoke_test
 
 BUILT = tuple((name, arch) for name, arch in ARCHS if "venv" in profile(name).runtimes)

@@ -11,10 +11,10 @@ import pytest
 
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.knowledge.targets import known_target
+from provision.knowledge.toolchains import generation
 from provision.machine import shipped
-from provision.model.site import Site, read_site
-from provision.model.stack import PROGRAMS, WITHOUT_HOROVOD, Stack, read_stack
-from provision.model.toolchain import generation
+from provision.profile.site import Site, read_site
+from provision.profile.stack import PROGRAMS, WITHOUT_HOROVOD, Stack, read_stack
 
 Table = dict[str, Any]
 

@@ -21,11 +21,11 @@ from provision.machine.render import quote_lua, quote_tcl, render
 from provision.machine.render_modulefile import emit_modulefile
 from provision.machine.store import Store
 from provision.model.facts import Existing
-from provision.model.job import Job
 from provision.model.layout import Layout
 from provision.model.modulefile import Modulefile
 from provision.model.plan import held
 from provision.planner import make_plan
+from provision.profile.job import Job
 
 HOSTILE = (
     "plain",

@@ -17,10 +17,10 @@ from provision.machine.store import Store
 from provision.model.batch import Batch
 from provision.model.facts import Existing
 from provision.model.layout import Layout
-from provision.model.scheduler import Scheduler, SchedulerName
-from provision.model.site import Site, read_site
 from provision.model.walltime import to_clock, to_seconds
 from provision.planner import make_plan
+from provision.profile.scheduler import Scheduler, SchedulerName
+from provision.profile.site import Site, read_site
 from provision.schedulers import TITLES, Dialect, cobalt, dialect, pbs
 from provision.schedulers.status import JobStatus, ending
 

@@ -10,9 +10,9 @@ import pytest
 
 from parts.profiles import FILLED, SITES, parsed
 from provision import cli
-from provision.blanks import blanks, fill
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.machine import shipped
+from provision.profile.blanks import blanks, fill
 
 TEXT = (SITES / "generic-slurm.toml").read_text(encoding="utf-8")
 ASKED = blanks(TEXT, parsed("generic-slurm"))

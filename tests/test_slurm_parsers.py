@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from provision.model.batch import Batch
-from provision.model.scheduler import GpuSpelling, Scheduler
+from provision.profile.scheduler import GpuSpelling, Scheduler
 from provision.schedulers import slurm
 from provision.schedulers.status import ENDED, JobStatus, ending
 

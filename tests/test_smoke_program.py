@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from provision.model.stack import PROGRAMS as PROGRAMS_OF_A_STACK
+from provision.profile.stack import PROGRAMS as PROGRAMS_OF_A_STACK
 
 SMOKE = Path(__file__).parent.parent / "provision" / "smoke"
 HOROVOD = ("horovod_keras.py", "horovod_graph.py")

@@ -14,10 +14,10 @@ from provision import cli
 from provision.errors import ConfigError, SmokeTestError
 from provision.machine.ranks import Ranks, summary
 from provision.machine.store import Store
-from provision.model.launcher import Launcher
 from provision.model.layout import Layout
 from provision.model.plan import SmokeTest
-from provision.model.stack import Training
+from provision.profile.launcher import Launcher
+from provision.profile.stack import Training
 from test_strategy_verdict import workers
 
 # Stands in for mpiexec and the workers: it leaves the reports of the next try, and says how it was called.

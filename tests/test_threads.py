@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from provision.model.arch import Arch
-from provision.model.node import Node
-from provision.model.site import read_site
+from provision.profile.arch import Arch
+from provision.profile.node import Node
+from provision.profile.site import read_site
 from provision.threads import RankThreads, job_environ, module_environ, rank_threads, too_many
 
 HASWELL = {"sockets": 2, "cores": 32, "threads": 64}

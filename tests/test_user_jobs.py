@@ -15,9 +15,9 @@ from parts.profiles import ARCHS, profile
 from provision import cli
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.machine.render_jobs import render_user_job
-from provision.model.container import Runtime, read_container
-from provision.model.reader import Faults, Reader
-from provision.model.strategy import STRATEGIES, StrategyName
+from provision.profile.container import Runtime, read_container
+from provision.profile.reader import Faults, Reader
+from provision.profile.strategy import STRATEGIES, StrategyName
 from provision.user_job import UserJob, shape_of
 from provision.user_script import make_script
 

@@ -31,11 +31,11 @@ from provision.machine.probe import interpreter_of
 from provision.machine.render_modulefile import emit_modulefile
 from provision.model.facts import Existing, Facts
 from provision.model.plan import Inspect, Plan, SmokeTest
-from provision.model.site import Site
-from provision.model.stack import WITHOUT_HOROVOD
 from provision.outline import outline
 from provision.planner import make_plan
 from provision.preflight import gpu_problems
+from provision.profile.site import Site
+from provision.profile.stack import WITHOUT_HOROVOD
 
 STEPS = ("create", "install", "bytecode", "inspect", "candidate", "smoke", "publish")
 SITES = pytest.mark.parametrize("make_site", [local_site, slurm_site])

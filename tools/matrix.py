@@ -45,11 +45,11 @@ from provision.knowledge.compatibility import (  # noqa: E402
     keras_of,
     parse_cells,
 )
+from provision.knowledge.versions import release  # noqa: E402
 from provision.machine import shipped  # noqa: E402
 from provision.machine.disk import sha256_of, write  # noqa: E402
 from provision.machine.probe import interpreter_of  # noqa: E402
 from provision.model.lock import lock_header, normalized  # noqa: E402
-from provision.model.version import release  # noqa: E402
 from provision.wheelhouse import download_argv  # noqa: E402
 
 PAGE = REPOSITORY / "docs" / "compatibility.md"

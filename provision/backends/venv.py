@@ -11,7 +11,6 @@ from pathlib import PurePosixPath
 from provision.backends.installer import Installer
 from provision.horovod.build import Build
 from provision.horovod.flags import CMAKE_WRAPPER, nccl_for_the_linker
-from provision.model.launcher import Launcher
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.lock import Lock
 from provision.model.plan import (
@@ -26,6 +25,7 @@ from provision.model.plan import (
     Unpack,
     WriteFile,
 )
+from provision.profile.launcher import Launcher
 from provision.wheelhouse import source_name
 
 

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     import argparse
 
     from provision.machine.store import Store
-    from provision.model.arch import Arch
     from provision.model.facts import Facts
     from provision.model.layout import EnvironmentId
-    from provision.model.site import Site
-    from provision.model.stack import Stack
-    from provision.request import Request
+    from provision.model.request import Request
+    from provision.profile.arch import Arch
+    from provision.profile.site import Site
+    from provision.profile.stack import Stack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ class Target:
         """The request, with the locks for this Python minor version."""
         from provision.knowledge.targets import known_target
         from provision.machine import shipped
-        from provision.request import Request
+        from provision.model.request import Request
 
         known_target(self.arch.target)
         mpi = self.arch.mpi.requirements

@@ -15,11 +15,11 @@ from provision.errors import EXIT_JOB_LEFT, ConfigError, DriftError, Interruptio
 from provision.machine.console import listener, say
 
 if TYPE_CHECKING:
-    from provision.events import Listener
     from provision.machine.batch_jobs import BuildJob
+    from provision.model.event import Listener
     from provision.model.facts import Facts
     from provision.model.plan import Plan
-    from provision.model.site import Site
+    from provision.profile.site import Site
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> Outcome:
     with listener() as listen:
         events = listen
         if args.events:
-            from provision.events import to_all, to_file
+            from provision.model.event import to_all, to_file
 
             events = to_all(listen, to_file(Path(args.events)))
         plan = _build(args, target, facts, plan, events)
@@ -68,9 +68,9 @@ def run(args: argparse.Namespace) -> Outcome:
 
 def _build(args: argparse.Namespace, target: Target, facts: Facts, plan: Plan, listen: Listener) -> Plan:
     """Carry the plan out, alone: whoever else builds the same is waited for, and then there may be nothing to do."""
-    from provision.events import Event, plan_event
     from provision.machine.executor import Executor
     from provision.machine.store import describe_holder
+    from provision.model.event import Event, plan_event
     from provision.planner import make_plan
 
     store = target.store

@@ -18,7 +18,7 @@ from provision.errors import ConfigError
 from provision.machine.console import say
 
 if TYPE_CHECKING:
-    from provision.model.site import Site
+    from provision.profile.site import Site
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> Outcome:
     """Measure the source and write the script."""
     from provision.machine import shipped
     from provision.machine.render import render
-    from provision.model.patterns import NAME
+    from provision.profile.patterns import NAME
 
     site = shipped.load_site(args.site)
     source = Path(os.path.abspath(args.source))

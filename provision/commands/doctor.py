@@ -11,7 +11,7 @@ from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, ProvisionError
 
 if TYPE_CHECKING:
     from provision.model.facts import Facts, Problem
-    from provision.model.site import Site
+    from provision.profile.site import Site
 
 State = Literal["good", "note", "bad"]
 MARKS: dict[State, str] = {"good": "✓", "note": "!", "bad": "✗"}

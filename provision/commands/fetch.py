@@ -20,7 +20,7 @@ from provision.machine.console import say
 if TYPE_CHECKING:
     from provision.machine.store import Store
     from provision.model.lock import Lock
-    from provision.request import Request
+    from provision.model.request import Request
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

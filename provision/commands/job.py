@@ -19,8 +19,8 @@ from provision.machine.console import listener, say
 
 if TYPE_CHECKING:
     from provision.lint.script import JobScript
-    from provision.model.arch import Arch
-    from provision.model.site import Site
+    from provision.profile.arch import Arch
+    from provision.profile.site import Site
 
 ADMIN = ("build", "follow")
 KINDS = ("single", "mirrored", "multiworker", "horovod", "cray-ml-plugin")

@@ -13,7 +13,7 @@ from provision.errors import ConfigError
 from provision.machine.console import is_terminal, say
 
 if TYPE_CHECKING:
-    from provision.blanks import Blank
+    from provision.profile.blanks import Blank
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,11 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Fill in what is known, ask for the rest on a terminal, write the file, and say what is left."""
-    from provision.blanks import blanks, fill, keep_archs
     from provision.machine import shipped
     from provision.machine.disk import write
-    from provision.model.patterns import NAME
-    from provision.model.site import read_site
+    from provision.profile.blanks import blanks, fill, keep_archs
+    from provision.profile.patterns import NAME
+    from provision.profile.site import read_site
 
     if not NAME.fullmatch(args.name):
         raise ConfigError(f"`{args.name}` cannot be the name of a site: use letters, digits and `_.+-`")

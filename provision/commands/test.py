@@ -17,9 +17,9 @@ from provision.errors import ConfigError, PlanError
 from provision.machine.console import listener
 
 if TYPE_CHECKING:
-    from provision.events import Listener
     from provision.machine.ranks import Ranks
-    from provision.model.site import Site
+    from provision.model.event import Listener
+    from provision.profile.site import Site
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

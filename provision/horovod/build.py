@@ -15,7 +15,7 @@ from provision.horovod.patches import Patch, select_patches
 from provision.knowledge.targets import flags_for
 from provision.model.facts import Facts, GpuFacts
 from provision.model.lock import Lock, Pin
-from provision.request import Request
+from provision.model.request import Request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

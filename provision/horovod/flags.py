@@ -8,7 +8,7 @@ from __future__ import annotations
 import os.path
 
 from provision.model.facts import GpuFacts
-from provision.model.gpu import Gpu
+from provision.profile.gpu import Gpu
 
 
 def build_environ(*, cxx: str, arch_flags: str, patches: int = 0) -> dict[str, str]:

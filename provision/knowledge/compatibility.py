@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from provision.model.version import release
+from provision.knowledge.versions import release
 
 MEASURED = Path(__file__).with_name("compatibility.json")
 

@@ -9,14 +9,14 @@ import re
 from collections.abc import Iterator
 
 from provision.knowledge.images import sees_no_gpu
+from provision.knowledge.toolchains import mixture
 from provision.lint import Finding
 from provision.lint.script import JobScript, Line, fault, gpus_of, tasks_of
 from provision.lint.site_rules import at_site
 from provision.lint.training import Training
 from provision.lint.version_rules import at_version
-from provision.model.arch import Arch
-from provision.model.site import Site
-from provision.model.toolchain import mixture
+from provision.profile.arch import Arch
+from provision.profile.site import Site
 from provision.threads import INTER, INTRA
 
 BLANK = re.compile(

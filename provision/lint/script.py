@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from provision.lint import Finding
-from provision.model.scheduler import SchedulerName
+from provision.profile.scheduler import SchedulerName
 
 PREFIXES: dict[str, SchedulerName] = {"#SBATCH": "slurm", "#PBS": "pbs", "#COBALT": "cobalt"}
 LAUNCHERS = ("srun", "mpirun", "mpiexec", "aprun", "horovodrun")

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from provision.limits import SPELT, refusals
 from provision.lint import Finding
 from provision.lint.script import JobScript, fault, gpus_of, ranks_per_node
-from provision.model.arch import Arch
 from provision.model.batch import Batch
-from provision.model.patterns import MEMORY, TIME
-from provision.model.site import Site
+from provision.profile.arch import Arch
+from provision.profile.patterns import MEMORY, TIME
+from provision.profile.site import Site
 from provision.schedulers import TITLES
 from provision.threads import INTER, INTRA, OMP, too_many
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from provision.knowledge.versions import release
 from provision.lint import Finding
 from provision.lint.script import JobScript, fault
 from provision.lint.training import Training
-from provision.model.version import release
 from provision.threads import INTER, INTRA
 
 # `tensorflow/2.15.1`, `TensorFlow/2.2.0-fosscuda-2019b`, `tensorflow/intel-1.15.0-py37`, `datascience/tensorflow-1.10`,

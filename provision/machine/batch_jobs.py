@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provision.errors import CommandError, ConfigError, JobError
-from provision.events import Event, Listener, parse_event
 from provision.knowledge.failures import explain, telling
 from provision.limits import refuse
 from provision.machine.disk import write
@@ -21,16 +20,17 @@ from provision.machine.render import render
 from provision.machine.run import capture
 from provision.machine.shipped import search_path, shipped_root
 from provision.machine.store import Store
-from provision.model.arch import Arch
 from provision.model.batch import Batch
+from provision.model.event import Event, Listener, parse_event
 from provision.model.plan import Plan, held
-from provision.model.reader import VARIABLE
-from provision.model.scheduler import SchedulerName
-from provision.model.site import Site
-from provision.model.stack import Stack
+from provision.model.request import Request
 from provision.preflight import refuse_runtime
+from provision.profile.arch import Arch
+from provision.profile.reader import VARIABLE
+from provision.profile.scheduler import SchedulerName
+from provision.profile.site import Site
+from provision.profile.stack import Stack
 from provision.proof import proof_environ, proof_shape
-from provision.request import Request
 from provision.schedulers import TITLES, dialect
 from provision.schedulers.status import JobStatus, ending
 

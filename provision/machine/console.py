@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TextIO
 
 from provision.errors import ProvisionError
-from provision.events import Event, Listener
+from provision.model.event import Event, Listener
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -15,7 +15,6 @@ from typing import Any
 
 from provision import __version__
 from provision.errors import CommandError, ProvisionError, SmokeTestError, StoreError
-from provision.events import Event, Listener
 from provision.inspection import judge_inspection
 from provision.knowledge.failures import explain, telling
 from provision.launchers import node_argv
@@ -25,6 +24,7 @@ from provision.machine.render_modulefile import emit_modulefile
 from provision.machine.run import Result, stream
 from provision.machine.source_tree import apply_patches, unpack
 from provision.machine.store import Store
+from provision.model.event import Event, Listener
 from provision.model.layout import KINDS, modulefile_path
 from provision.model.plan import (
     Command,
@@ -43,7 +43,7 @@ from provision.model.plan import (
     WriteCandidate,
     WriteFile,
 )
-from provision.model.site import Site
+from provision.profile.site import Site
 from provision.schedulers import job_here
 
 COMPILER_ERROR = re.compile(r"^\s*\S+:\d+:\d+: (fatal )?error: ")

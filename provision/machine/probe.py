@@ -17,15 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from provision.errors import CommandError
+from provision.knowledge.versions import release
 from provision.machine.probe_gpu import Gpus
 from provision.machine.run import capture
 from provision.machine.store import Store
-from provision.model.arch import Arch
 from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, Interpreter, MpiFacts, Problem
-from provision.model.module_system import ModuleSystem
-from provision.model.site import Site
-from provision.model.stack import Stack
-from provision.model.version import release
 from provision.modules import (
     cleaned,
     load_script,
@@ -35,6 +31,10 @@ from provision.modules import (
     resolve_loaded,
     without_loaded,
 )
+from provision.profile.arch import Arch
+from provision.profile.module_system import ModuleSystem
+from provision.profile.site import Site
+from provision.profile.stack import Stack
 from provision.schedulers import job_here
 
 PYTHON_PROGRAM = (

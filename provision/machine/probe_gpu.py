@@ -14,9 +14,9 @@ from pathlib import Path
 
 from provision.errors import CommandError
 from provision.machine.run import capture
-from provision.model.arch import Arch
 from provision.model.facts import CompilerFacts, GpuFacts
-from provision.model.gpu import Gpu
+from provision.profile.arch import Arch
+from provision.profile.gpu import Gpu
 
 # What sites' modules call the folder (the NVIDIA SDK, Cray PE, EasyBuild, Spack).
 CUDA_VARIABLES = ("CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDATOOLKIT_HOME", "EBROOTCUDA")

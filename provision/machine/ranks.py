@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from provision.errors import ConfigError, SmokeTestError
-from provision.events import Event, Listener
 from provision.knowledge.failures import explain, telling
 from provision.launchers import launch_argv, needed_by_ranks
 from provision.machine.datasets import choose_data
@@ -19,11 +18,12 @@ from provision.machine.disk import read_json, write
 from provision.machine.probe import unloaded
 from provision.machine.run import Result, capture, stream
 from provision.machine.store import Store
-from provision.model.module_system import ModuleSystem
+from provision.model.event import Event, Listener
 from provision.model.plan import SmokeTest
-from provision.model.stack import ALONE
 from provision.modules import activate_script, load_script, parse_environment
 from provision.numerical_verdict import judge_numbers
+from provision.profile.module_system import ModuleSystem
+from provision.profile.stack import ALONE
 from provision.strategy_verdict import judge_mirrored, judge_single, judge_workers, stall_of
 from provision.verdict import Verdict, judge
 

@@ -14,9 +14,9 @@ from typing import Any
 from provision.errors import ConfigError
 from provision.horovod.patches import Patch, parse_patch
 from provision.model.lock import Lock, check_lock, parse_lock
-from provision.model.reader import nearest
-from provision.model.site import Site, read_site
-from provision.model.stack import Stack, read_stack
+from provision.profile.reader import nearest
+from provision.profile.site import Site, read_site
+from provision.profile.stack import Stack, read_stack
 
 PACKAGE = Path(__file__).resolve().parents[1]
 

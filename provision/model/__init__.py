@@ -1,1 +1,1 @@
-"""The nouns: frozen dataclasses, and the readers that turn text into them with every fault listed. No I/O here."""
+"""The nouns that no profile spells: facts, locks, requests, plans, layouts, jobs' requests, events. Frozen; pure."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from provision.model.scheduler import Scheduler
+from provision.profile.scheduler import Scheduler
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

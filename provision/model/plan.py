@@ -15,11 +15,11 @@ from pathlib import PurePosixPath
 from typing import Any, Literal
 
 from provision.errors import ConfigError
-from provision.model.gpu import Gpu
-from provision.model.launcher import Launcher
 from provision.model.layout import EnvironmentId
 from provision.model.modulefile import Modulefile
-from provision.model.stack import ALONE, Training
+from provision.profile.gpu import Gpu
+from provision.profile.launcher import Launcher
+from provision.profile.stack import ALONE, Training
 
 Action = Literal["create", "reuse", "keep"]
 

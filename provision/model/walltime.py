@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from provision.model.patterns import TIME
+from provision.profile.patterns import TIME
 
 
 def to_seconds(text: str) -> int:

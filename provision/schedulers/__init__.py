@@ -8,7 +8,7 @@ from typing import Protocol, cast
 
 from provision.errors import ConfigError
 from provision.model.batch import Batch, Directive
-from provision.model.scheduler import SchedulerName
+from provision.profile.scheduler import SchedulerName
 from provision.schedulers.status import JobStatus
 
 TITLES: dict[SchedulerName, str] = {"slurm": "Slurm", "pbs": "PBS", "cobalt": "Cobalt"}

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from provision.model.site import Site, read_site
+from provision.profile.site import Site, read_site
 
 if sys.version_info >= (3, 11):
     import tomllib

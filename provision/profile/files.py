@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from provision.model.patterns import SHELL_PATH
-from provision.model.reader import Reader
+from provision.profile.patterns import SHELL_PATH
+from provision.profile.reader import Reader
 
 UMASK = re.compile(r"0?[0-7]{3}")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from provision.model.patterns import TIME
-from provision.model.reader import Reader
+from provision.profile.patterns import TIME
+from provision.profile.reader import Reader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

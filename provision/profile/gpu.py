@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from provision.model.patterns import NAME
-from provision.model.reader import Reader
+from provision.profile.patterns import NAME
+from provision.profile.reader import Reader
 
 CAPABILITY = re.compile(r"[1-9]\d{1,2}")
 FOLDER = re.compile(r"(/|\$\{[A-Za-z_][A-Za-z0-9_]*\})[^\x00-\x1f]*")

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from provision.model.reader import Reader
+from provision.profile.reader import Reader
 
 Reach = Literal["yes", "no", "proxy"]
 HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

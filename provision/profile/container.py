@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from provision.errors import ConfigError
-from provision.model.patterns import MODULE, OPTION, SHELL_PATH
-from provision.model.reader import Reader
+from provision.profile.patterns import MODULE, OPTION, SHELL_PATH
+from provision.profile.reader import Reader
 
 Runtime = Literal["venv", "modules", "container"]
 RUNTIMES: tuple[Runtime, ...] = ("venv", "modules", "container")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from provision.model.patterns import OPTION
-from provision.model.reader import Reader
+from provision.profile.patterns import OPTION
+from provision.profile.reader import Reader
 
 SchedulerName = Literal["none", "slurm", "pbs", "cobalt"]
 GpuSpelling = Literal["gres", "gpus", "gpus-per-node", "gpus-per-task", "none"]

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from provision.model.gpu import Gpu, read_gpu
-from provision.model.job import Job, read_job
-from provision.model.launcher import Launcher, read_launcher
-from provision.model.mpi import Mpi, read_mpi
-from provision.model.node import Node, read_node
-from provision.model.patterns import MODULE, NAME
-from provision.model.queue import Queue, read_queues
-from provision.model.reader import Reader
-from provision.model.scheduler import SchedulerName
-from provision.model.smoke import Smoke, read_smoke
-from provision.model.threads import Threads, read_threads
-from provision.model.toolchain import mixture
+from provision.knowledge.toolchains import mixture
+from provision.profile.gpu import Gpu, read_gpu
+from provision.profile.job import Job, read_job
+from provision.profile.launcher import Launcher, read_launcher
+from provision.profile.mpi import Mpi, read_mpi
+from provision.profile.node import Node, read_node
+from provision.profile.patterns import MODULE, NAME
+from provision.profile.queue import Queue, read_queues
+from provision.profile.reader import Reader
+from provision.profile.scheduler import SchedulerName
+from provision.profile.smoke import Smoke, read_smoke
+from provision.profile.threads import Threads, read_threads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from provision.model.patterns import MODULE, SHELL_PATH
-from provision.model.reader import Reader, nearest
+from provision.profile.patterns import MODULE, SHELL_PATH
+from provision.profile.reader import Reader, nearest
 
 StrategyName = Literal["single", "mirrored", "multiworker", "horovod", "cray-ml-plugin"]
 STRATEGIES: tuple[StrategyName, ...] = ("single", "mirrored", "multiworker", "horovod")

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from provision.model.patterns import NAME
-from provision.model.reader import Faults, Reader
-from provision.model.strategy import PLUGINS
+from provision.profile.patterns import NAME
+from provision.profile.reader import Faults, Reader
+from provision.profile.strategy import PLUGINS
 
 VERSION = re.compile(r"\d+(\.\d+)+")
 MODULE_NAME = re.compile(f"{NAME.pattern}/{NAME.pattern}")

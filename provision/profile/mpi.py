@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from provision.model.patterns import NAME
-from provision.model.reader import Reader
+from provision.profile.patterns import NAME
+from provision.profile.reader import Reader
 
 MpiFamily = Literal["mpich", "openmpi"]
 

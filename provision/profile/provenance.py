@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from provision.model.reader import Reader
+from provision.profile.reader import Reader
 
 DATE = re.compile(r"\d{4}(-\d{2}){0,2}")
 PATH = re.compile(r"[A-Za-z0-9_.*+-]+")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from provision.model.patterns import OPTION
-from provision.model.reader import Reader
-from provision.model.scheduler import SchedulerName
+from provision.profile.patterns import OPTION
+from provision.profile.reader import Reader
+from provision.profile.scheduler import SchedulerName
 
 LauncherName = Literal["mpiexec", "srun", "mpirun", "mpiexec-pals", "aprun", "none"]
 # The ones that a site with this scheduler may name; the first is what it has where nothing is said.

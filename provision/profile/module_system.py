@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from provision.model.reader import Reader
+from provision.profile.reader import Reader
 
 ModuleSystemName = Literal["none", "lmod", "environment-modules"]
 

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from provision.errors import ConfigError
-from provision.model.arch import Arch, read_arch
-from provision.model.container import RUNTIMES, Container, Runtime, read_container
-from provision.model.files import Files, read_files
-from provision.model.module_system import ModuleSystem, read_module_system
-from provision.model.network import Network, read_network
-from provision.model.patterns import NAME
-from provision.model.reader import Faults, Reader, nearest
-from provision.model.scheduler import Scheduler, read_scheduler
-from provision.model.source import DATE, Source, read_sources, walk
-from provision.model.strategy import PLUGINS, Strategy, StrategyName, read_strategies
+from provision.profile.arch import Arch, read_arch
+from provision.profile.container import RUNTIMES, Container, Runtime, read_container
+from provision.profile.files import Files, read_files
+from provision.profile.module_system import ModuleSystem, read_module_system
+from provision.profile.network import Network, read_network
+from provision.profile.patterns import NAME
+from provision.profile.provenance import DATE, Source, read_sources, walk
+from provision.profile.reader import Faults, Reader, nearest
+from provision.profile.scheduler import Scheduler, read_scheduler
+from provision.profile.strategy import PLUGINS, Strategy, StrategyName, read_strategies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

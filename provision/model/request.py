@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from provision.errors import PlanError
 from provision.horovod.patches import Patch
-from provision.model.arch import Arch
 from provision.model.lock import Lock, Pin
-from provision.model.site import Site
-from provision.model.stack import Stack
+from provision.profile.arch import Arch
+from provision.profile.site import Site
+from provision.profile.stack import Stack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

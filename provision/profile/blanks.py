@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from provision.errors import ConfigError
-from provision.model.reader import nearest
-from provision.model.site import BLANK
-from provision.model.source import walk
+from provision.profile.provenance import walk
+from provision.profile.reader import nearest
+from provision.profile.site import BLANK
 
 MARK = f'"{BLANK}"'
 

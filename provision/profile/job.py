@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from provision.model.patterns import MEMORY, NAME, OPTION, TIME
-from provision.model.reader import Reader
+from provision.profile.patterns import MEMORY, NAME, OPTION, TIME
+from provision.profile.reader import Reader
 
 CONSTRAINT = re.compile(r"[A-Za-z0-9_&|*()\[\],.:=-]+")
 
