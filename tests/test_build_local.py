@@ -268,9 +268,9 @@ def test_a_disk_that_fills_up_midway_is_told_and_the_build_goes_on_when_there_is
     shutil.copytree(tool.root / "wheels", small_disk / "wheels")
     unchecked = """if True:
         import sys
-        import provision.preflight
+        import provision.planning.preflight
         from provision.cli import main
-        provision.preflight.NEEDED_BYTES = provision.preflight.NEEDED_INODES = 0
+        provision.planning.preflight.NEEDED_BYTES = provision.planning.preflight.NEEDED_INODES = 0
         sys.exit(main(["build"]))
     """
     small = Tool(small_disk)

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-PROGRAM = Path(__file__).parent.parent / "provision" / "smoke" / "cluster.py"
+PROGRAM = Path(__file__).parent.parent / "provision" / "proof" / "programs" / "cluster.py"
 
 
 @pytest.fixture(scope="module")

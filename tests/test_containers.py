@@ -28,18 +28,18 @@ from parts.containers import container_program, no_namespaces
 from parts.profiles import profile
 from provision import cli
 from provision.errors import EXIT_USAGE, ConfigError
-from provision.image_job import ImageJob, image_path
+from provision.jobs.image_job import ImageJob, image_path
+from provision.jobs.overlay_job import OverlayJob, lock_name
+from provision.jobs.user_job import UserJob
 from provision.knowledge.images import parse_reference
 from provision.knowledge.miniforge import RELEASES, Miniforge, release_for
-from provision.lint.rules import lint_job
-from provision.lint.script import read_script
+from provision.lint.job_rules import lint_job
+from provision.lint.job_script import read_script
 from provision.machine.render_jobs import render_image_job, render_overlay_job, render_user_job
 from provision.machine.shipped import load_lock, load_stack
-from provision.overlay_job import OverlayJob, lock_name
 from provision.profile.container import Template
 from provision.profile.network import Network
 from provision.profile.site import Site
-from provision.user_job import UserJob
 
 ROOT = Path(provision.__file__).resolve().parents[1]
 WITH_OVERLAY = (

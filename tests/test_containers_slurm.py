@@ -20,15 +20,15 @@ import pytest
 from parts.containers import TENSORFLOW, container_program, installer, lock_of_wheels, no_namespaces, template, wheel
 from parts.profiles import profile
 from parts.slurm import NodeGroup, Partition, SlurmCluster, missing_programs
+from provision.jobs.overlay_job import OverlayJob
+from provision.jobs.user_job import UserJob
 from provision.knowledge import miniforge
 from provision.machine.render_jobs import render_overlay_job, render_user_job
 from provision.model.lock import Lock
-from provision.overlay_job import OverlayJob
 from provision.profile.container import Template
 from provision.profile.site import Site
 from provision.profile.stack import Framework
 from provision.profile.strategy import StrategyName
-from provision.user_job import UserJob
 
 pytestmark = pytest.mark.slurm
 

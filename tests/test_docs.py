@@ -62,7 +62,7 @@ def test_every_file_test_and_name_that_is_told_exists() -> None:
                 assert (ROOT / "tests" / name).is_file(), f"{number}: {name}"
             elif re.fullmatch(r"jobs/[a-z0-9-]+/\S+\.sh", name):
                 assert (ROOT / "tests" / "golden" / name).is_file(), f"{number}: {name}"
-            elif re.fullmatch(r"(sites|jobs|modulefiles|tools)/[\w.-]+\.(toml|sh\.j2|py)", name):
+            elif re.fullmatch(r"(sites/[\w.-]+\.toml|(jobs|modulefiles)/[\w.-]+\.j2|tools/[\w.-]+)", name):
                 assert (ROOT / name).is_file(), f"{number}: {name}"
             elif re.fullmatch(r"[\w/]+\.py", name):
                 assert (ROOT / "provision" / name).is_file(), f"{number}: {name}"

@@ -22,11 +22,11 @@ from provision.machine.store import Store
 from provision.model.facts import Existing
 from provision.model.layout import Layout
 from provision.model.plan import Command, Plan
-from provision.planner import make_plan
-from provision.preflight import network_problems
+from provision.planning.planner import make_plan
+from provision.planning.preflight import network_problems
+from provision.planning.wheelhouse import download_argv, platform_tags
 from provision.profile.network import Network
 from provision.profile.site import Site
-from provision.wheelhouse import download_argv, platform_tags
 
 SOURCE = "horovod-0.28.1.tar.gz"
 

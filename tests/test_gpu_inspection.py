@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from provision.inspection import judge_inspection, nccl_version
 from provision.model.plan import Expectation, ExpectedGpu
+from provision.proof.inspection import judge_inspection, nccl_version
 
 EXPECTED = Expectation(
     versions=(("tensorflow", "2.15.1"), ("horovod", "0.28.1"), ("python", "3.11.7")),
@@ -29,7 +29,7 @@ def test_nccls_version_code_is_read(code: int, version: str | None) -> None:
 
 
 def gpu_report(**horovod: object) -> dict[str, Any]:
-    """What `smoke/inspect_env.py` reports of a good GPU build, on a machine without a driver."""
+    """What `proof/programs/inspect_env.py` reports of a good GPU build, on a machine without a driver."""
     return {
         "versions": {"tensorflow": "2.15.1", "horovod": "0.28.1", "python": "3.11.7"},
         "tensorflow": {"built_with_cuda": True, "build_info": {"cuda_version": "12.2"}},

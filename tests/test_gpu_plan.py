@@ -14,8 +14,8 @@ from provision.knowledge.cuda import cuda_of
 from provision.model.facts import Existing, GpuFacts
 from provision.model.plan import Command, Inspect, Plan, SmokeTest, Unpack, WriteFile, differences
 from provision.model.request import Request
-from provision.planner import make_plan
-from provision.preflight import gpu_problems
+from provision.planning.planner import make_plan
+from provision.planning.preflight import gpu_problems
 
 
 def gpu_plan(gpu: GpuFacts = GPU_FACTS, request: Request | None = None) -> Plan:

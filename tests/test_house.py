@@ -14,41 +14,22 @@ import provision
 
 HOUSE = Path(provision.__file__).resolve().parent
 FILES = {str(path.relative_to(HOUSE)): path for path in sorted(HOUSE.rglob("*.py"))}
-SMOKE = {name: path for name, path in FILES.items() if name.startswith("smoke/")}
+SMOKE = {name: path for name, path in FILES.items() if name.startswith("proof/programs/")}
 OURS = {name: path for name, path in FILES.items() if name not in SMOKE}
 
 TOUCHING = {"machine", "commands", "cli"}
-PURE_FOLDERS = ("profile/", "model/", "knowledge/", "backends/", "horovod/", "schedulers/", "lint/")
-PURE_FILES = (
-    "planner.py",
-    "preflight.py",
-    "proof.py",
-    "strategy_verdict.py",
-    "verdict.py",
-    "testimony.py",
-    "wheelhouse.py",
-    "image_job.py",
-    "loaded.py",
-    "numerical_verdict.py",
-    "inspection.py",
-    "launchers.py",
-    "limits.py",
-    "modules.py",
-    "outline.py",
-    "scaling.py",
-    "overlay_job.py",
-    "threads.py",
-    "user_job.py",
-    "user_script.py",
+PURE_FOLDERS = (
+    *("knowledge/", "profile/", "model/", "launch/", "schedulers/", "horovod/", "proof/", "backends/", "planning/"),
+    *("jobs/", "lint/"),
 )
-PURE = {name: path for name, path in OURS.items() if name.startswith(PURE_FOLDERS) or name in PURE_FILES}
+PURE = {name: path for name, path in OURS.items() if name.startswith(PURE_FOLDERS)}
 PURE.pop("model/event.py")  # its listener that writes goes next
 # Rooms of knowledge that read their own files: the table of failures, and data sets where they may be.
 READERS = {"knowledge/failures.py", "knowledge/compatibility.py"}
 
 ONLY_IMPORTER = {"subprocess": "machine/run.py", "jinja2": "machine/render.py", "rich": "machine/console.py"}
 MOST_LINES = 400
-LONGER = {"verdict.py": 620, "smoke/thorough.py": 900}
+LONGER = {"proof/checks.py": 620, "proof/programs/thorough.py": 900}
 WRITING = {"write_text", "write_bytes", "mkdir", "unlink", "rename", "replace", "rmdir", "touch", "symlink_to", "chmod"}
 
 every_file = pytest.mark.parametrize("name", FILES)
@@ -78,7 +59,7 @@ def packages(name: str) -> set[str]:
 
 
 def test_the_house_is_where_it_is_looked_for() -> None:
-    assert {"planner.py", "profile/site.py", "backends/venv.py", "schedulers/slurm.py"} <= set(PURE)
+    assert {"planning/planner.py", "profile/site.py", "backends/venv.py", "schedulers/slurm.py"} <= set(PURE)
     assert SMOKE
 
 
@@ -141,7 +122,7 @@ def definitions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.AST]
 @every_file
 def test_everything_public_says_what_it_is(name: str) -> None:
     module = tree(name)
-    if name != "smoke/__init__.py":
+    if name != "proof/programs/__init__.py":
         assert ast.get_docstring(module), f"{name} has no docstring"
     silent = [
         title

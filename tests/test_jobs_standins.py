@@ -17,13 +17,13 @@ from parts.profiles import profile
 from parts.standins import stand_ins
 from provision import cli
 from provision.errors import JobError
+from provision.jobs.user_job import UserJob
 from provision.machine.batch_jobs import BuildJob, follow, profile_job, submit
 from provision.machine.render_jobs import render_user_job
 from provision.machine.store import Store
 from provision.model.layout import Layout
 from provision.profile.strategy import StrategyName
 from provision.schedulers import pbs
-from provision.user_job import UserJob
 
 TRAIN = """\
 import json, os, sys

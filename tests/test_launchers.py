@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from provision.errors import EXIT_USAGE, ConfigError
-from provision.launchers import RANK_VARIABLES, launch_argv, node_argv
+from provision.launch.launchers import RANK_VARIABLES, launch_argv, node_argv
 from provision.profile.launcher import LAUNCHERS, Launcher, LauncherName
 
 PROGRAM = ("python", "train.py")

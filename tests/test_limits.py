@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from provision.errors import EXIT_USAGE, ConfigError
-from provision.limits import memory_gb, refusals, refuse
+from provision.jobs.limits import memory_gb, refusals, refuse
 from provision.model.batch import Batch
 from provision.profile.site import Site, read_site
 

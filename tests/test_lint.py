@@ -11,8 +11,8 @@ import pytest
 from parts.profiles import profile
 from provision import cli
 from provision.errors import EXIT_USAGE
-from provision.lint.rules import lint_job
-from provision.lint.script import read_script
+from provision.lint.job_rules import lint_job
+from provision.lint.job_script import read_script
 from provision.lint.training import Training, read_training
 
 GOLDEN = Path(__file__).with_name("golden") / "jobs"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from provision.cli import main
-from provision.loaded import judge_loaded
+from provision.proof.loaded import judge_loaded
 
 PREFIX = "/site/root/envs/knl/tensorflow/2.15.1-0123456789"
 MODULES = ["gcc/12.2.0", "mpich/4.0.2", "tensorflow/2.15.1"]

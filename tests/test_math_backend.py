@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 import provision
-from provision.inspection import judge_inspection
 from provision.model.plan import Expectation
+from provision.proof.inspection import judge_inspection
 
-SMOKE = Path(provision.__file__).parent / "smoke"
+SMOKE = Path(provision.__file__).parent / "proof" / "programs"
 PLACES = {
     "2.21": "tensorflow/python/util/_pywrap_util_port.py",
     "2.2": "tensorflow/python/_pywrap_util_port.py",

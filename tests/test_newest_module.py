@@ -8,7 +8,7 @@ import pytest
 
 from parts.profiles import SITES, profile
 from provision import cli
-from provision.modules import newest
+from provision.launch.modules import newest
 
 EASYBUILD = (
     "TensorFlow/2.2.0-fosscuda-2019b-Python-3.7.4",

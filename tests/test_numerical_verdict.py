@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from provision.numerical_verdict import judge_numbers
+from provision.proof.numbers import judge_numbers
 
 ABSENT = {"status": "skipped", "reason": "no elastic here", "figures": []}
 

@@ -18,7 +18,7 @@ from provision.machine import shipped
 from provision.machine.batch_jobs import profile_job
 from provision.machine.store import Store
 from provision.model.layout import Layout
-from provision.outline import outline
+from provision.planning.outline import outline
 from provision.schedulers import dialect
 
 BUILT = tuple((name, arch) for name, arch in ARCHS if "venv" in profile(name).runtimes)

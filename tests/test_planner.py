@@ -12,14 +12,14 @@ import pytest
 from golden_files import Golden, facts_of, local_site, lock_of, place, request_for, slurm_site
 from provision.errors import ConfigError, PlanError
 from provision.horovod.flags import build_environ
+from provision.launch.modules import load_script
 from provision.machine.probe import unloaded
 from provision.machine.render_modulefile import emit_modulefile
 from provision.model.facts import Cpu, Existing, Facts, Interpreter, Place, Problem
 from provision.model.plan import Command, InstallWheel, Plan, SmokeTest, Step, WriteFile, differences, fingerprint, held
 from provision.model.request import Request
-from provision.modules import load_script
-from provision.planner import make_plan
-from provision.preflight import NEEDED_BYTES, NEEDED_INODES, blockers, place_problems
+from provision.planning.planner import make_plan
+from provision.planning.preflight import NEEDED_BYTES, NEEDED_INODES, blockers, place_problems
 from provision.profile.module_system import ModuleSystem
 from provision.profile.site import Site, read_site
 from provision.profile.stack import ALONE, PROGRAMS

@@ -7,13 +7,13 @@ import pytest
 from golden_files import stack
 from parts.profiles import ARCHS, FILLED, PROFILES, parsed, profile
 from provision.errors import ConfigError
+from provision.jobs.limits import refusals
 from provision.knowledge.targets import known_target
-from provision.limits import refusals
+from provision.launch.rank_threads import rank_threads, too_many
 from provision.machine import shipped
 from provision.profile.provenance import walk
 from provision.profile.site import read_site
 from provision.schedulers import dialect
-from provision.threads import rank_threads, too_many
 
 WANTED = {
     "nersc-cori": ["haswell", "knl"],

@@ -9,11 +9,11 @@ import pytest
 
 from golden_files import slurm_site, stack
 from parts.profiles import ARCHS, profile
-from provision.limits import refusals
+from provision.jobs.limits import refusals
 from provision.machine.batch_jobs import build_batch
-from provision.outline import outline
+from provision.planning.outline import outline
 from provision.profile.stack import ALONE, PROGRAMS, Stack
-from provision.proof import proof_environ, proof_shape, smoke_test
+from provision.proof.shape import proof_environ, proof_shape, smoke_test
 
 BUILT = tuple((name, arch) for name, arch in ARCHS if "venv" in profile(name).runtimes)
 

@@ -24,7 +24,7 @@ from provision.model.facts import Existing
 from provision.model.layout import Layout
 from provision.model.modulefile import Modulefile
 from provision.model.plan import held
-from provision.planner import make_plan
+from provision.planning.planner import make_plan
 from provision.profile.job import Job
 
 HOSTILE = (

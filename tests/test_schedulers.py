@@ -18,7 +18,7 @@ from provision.model.batch import Batch
 from provision.model.facts import Existing
 from provision.model.layout import Layout
 from provision.model.walltime import to_clock, to_seconds
-from provision.planner import make_plan
+from provision.planning.planner import make_plan
 from provision.profile.scheduler import Scheduler, SchedulerName
 from provision.profile.site import Site, read_site
 from provision.schedulers import TITLES, Dialect, cobalt, dialect, pbs

@@ -21,7 +21,7 @@ import pytest
 
 from provision.profile.stack import PROGRAMS as PROGRAMS_OF_A_STACK
 
-SMOKE = Path(__file__).parent.parent / "provision" / "smoke"
+SMOKE = Path(__file__).parent.parent / "provision" / "proof" / "programs"
 HOROVOD = ("horovod_keras.py", "horovod_graph.py")
 ALONE = ("single.py", "mirrored.py")
 STRATEGIES = (*ALONE, "multiworker.py")
@@ -31,7 +31,7 @@ SHARED = ("cluster.py", "keras_model.py", "rank.py", "trial.py")
 FILES = tuple(sorted(path.name for path in SMOKE.glob("*.py") if path.name != "__init__.py"))
 SIBLINGS = {name[: -len(".py")] for name in SHARED}
 
-# What the judge reads from a report; `provision/verdict.py` and the program share no code, only these words.
+# What the judge reads from a report; `provision/proof/checks.py` and the program share no code, only these words.
 REPORT_FIELDS = {
     "schema",
     "rank",

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from provision.strategy_verdict import judge_mirrored, judge_single, judge_workers, stall_of
-from provision.verdict import Verdict
+from provision.proof.checks import Verdict
+from provision.proof.strategies import judge_mirrored, judge_single, judge_workers, stall_of
 
 BAR = 0.9
 Report = dict[str, Any]
 
 
 def one_process() -> Report:
-    """The report of a run without fault, as `provision/smoke/single.py` writes it."""
+    """The report of a run without fault, as `provision/proof/programs/single.py` writes it."""
     return {
         "schema": 1,
         "stage": "done",
@@ -85,7 +85,7 @@ def test_a_gpu_that_is_asked_for_must_have_been_used() -> None:
 
 
 def replicas() -> Report:
-    """The report of a run on two devices without fault, as `provision/smoke/mirrored.py` writes it."""
+    """The report of a run on two devices without fault, as `provision/proof/programs/mirrored.py` writes it."""
     told = {
         "asked": 2,
         "in_sync": 2,
@@ -146,7 +146,7 @@ def test_a_report_without_replicas_is_none_of_this_strategy() -> None:
 
 
 def workers() -> list[Report]:
-    """Reports of two workers without fault, as `provision/smoke/multiworker.py` writes them."""
+    """Reports of two workers without fault, as `provision/proof/programs/multiworker.py` writes them."""
     return [
         {
             **one_process(),

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from provision.launch.rank_threads import RankThreads, job_environ, module_environ, rank_threads, too_many
 from provision.profile.arch import Arch
 from provision.profile.node import Node
 from provision.profile.site import read_site
-from provision.threads import RankThreads, job_environ, module_environ, rank_threads, too_many
 
 HASWELL = {"sockets": 2, "cores": 32, "threads": 64}
 CORI_KNL = {"sockets": 1, "cores": 68, "threads": 272}

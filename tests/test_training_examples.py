@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from parts.training import PROGRAMS, TEXT, run, train_graph, train_keras
-from provision.lint.rules import lint_job
-from provision.lint.script import read_script
+from provision.lint.job_rules import lint_job
+from provision.lint.job_script import read_script
 from provision.lint.training import read_training
 
 every_program = pytest.mark.parametrize("name", ["convert.py", "train.py", "graph.py"])

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 import provision
-from provision.lint.rules import lint_job
-from provision.lint.script import read_script
+from provision.lint.job_rules import lint_job
+from provision.lint.job_script import read_script
 from provision.lint.training import read_training
 from provision.lint.version_rules import tensorflow_of
 
-SMOKE = sorted((Path(provision.__file__).parent / "smoke").glob("*.py"))
+SMOKE = sorted((Path(provision.__file__).parent / "proof" / "programs").glob("*.py"))
 # Faults of a program as a whole: ours import from each other, so that a file alone may look as if it had them.
 OF_A_WHOLE = {"horovod-not-initialised", "not-distributed", "no-broadcast"}
 

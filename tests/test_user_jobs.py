@@ -14,12 +14,12 @@ from golden_files import Golden, local_site
 from parts.profiles import ARCHS, profile
 from provision import cli
 from provision.errors import EXIT_USAGE, ConfigError
+from provision.jobs.user_job import UserJob, shape_of
+from provision.jobs.user_script import make_script
 from provision.machine.render_jobs import render_user_job
 from provision.profile.container import Runtime, read_container
 from provision.profile.reader import Faults, Reader
 from provision.profile.strategy import STRATEGIES, StrategyName
-from provision.user_job import UserJob, shape_of
-from provision.user_script import make_script
 
 ALL = tuple((name, arch, kind) for name, arch in ARCHS for kind in STRATEGIES)
 REFUSED = {("alcf-theta", "knl", "multiworker"), ("alcf-polaris", "gpu", "multiworker")}

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from provision.verdict import Verdict, judge
+from provision.proof.checks import Verdict, judge
 
 Reports = list[dict[str, Any]]
 BAR = 0.9
 
 
 def good_reports(ranks: int) -> Reports:
-    """Reports of a run without fault, as `provision/smoke/horovod_keras.py` writes them."""
+    """Reports of a run without fault, as `provision/proof/programs/horovod_keras.py` writes them."""
     total = float(ranks * (ranks + 1) // 2)
     return [
         {
@@ -65,7 +65,7 @@ def with_gpus(reports: Reports) -> Reports:
 
 
 def without_gpu(reports: Reports) -> Reports:
-    """Ranks that had to use a GPU on a machine without one, as `smoke/rank.py` reports them."""
+    """Ranks that had to use a GPU on a machine without one, as `proof/programs/rank.py` reports them."""
     missing = ["no driver (libcuda.so.1: cannot open shared object file)", "no device files /dev/nvidia0 and so on"]
     for report in reports:
         report["gpu"] = {"visible": 0, "used": None, "bus_id": None, "missing": missing}
@@ -395,7 +395,7 @@ def test_a_verdict_without_checks_is_no_proof() -> None:
 
 
 def restarted(ranks: int) -> Reports:
-    """Reports of `provision/smoke/horovod_graph.py`: half-way a second session went on from rank 0's checkpoint."""
+    """Reports of `provision/proof/programs/horovod_graph.py`: half-way a second session went on from rank 0's checkpoint."""
     reports = good_reports(ranks)
     for report in reports:
         report["restart"] = {"saved_at": 96, "saved_sha256": "half", "began_at": 96, "began_sha256": "half"}

@@ -26,16 +26,16 @@ from golden_files import (
 from parts.profiles import profile
 from parts.provision import Tool
 from provision.errors import PlanError
-from provision.inspection import judge_inspection
 from provision.machine.probe import interpreter_of
 from provision.machine.render_modulefile import emit_modulefile
 from provision.model.facts import Existing, Facts
 from provision.model.plan import Inspect, Plan, SmokeTest
-from provision.outline import outline
-from provision.planner import make_plan
-from provision.preflight import gpu_problems
+from provision.planning.outline import outline
+from provision.planning.planner import make_plan
+from provision.planning.preflight import gpu_problems
 from provision.profile.site import Site
 from provision.profile.stack import WITHOUT_HOROVOD
+from provision.proof.inspection import judge_inspection
 
 STEPS = ("create", "install", "bytecode", "inspect", "candidate", "smoke", "publish")
 SITES = pytest.mark.parametrize("make_site", [local_site, slurm_site])
@@ -162,7 +162,7 @@ def test_the_modulefile_speaks_of_no_horovod(kind: Any) -> None:
 
 
 def report(**changes: object) -> dict[str, Any]:
-    """What `smoke/inspect_env.py --without-horovod` reports of a good environment."""
+    """What `proof/programs/inspect_env.py --without-horovod` reports of a good environment."""
     return {
         "versions": {"tensorflow": "2.15.1", "python": "3.11.7"},
         "tensorflow": {"built_with_cuda": True, "build_info": {"cuda_version": "12.2"}},

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Make `provision/smoke/data/digits.npz`, the data set of the smoke test, from scikit-learn's handwritten digits.
+"""Make `provision/proof/programs/data/digits.npz`, the data set of the smoke test, from scikit-learn's handwritten digits.
 
 A compute node seldom has network, and a proof that waits for a download is no proof; so a small data set travels with
 the tool. This script is how it came about. Equal input gives equal bytes: the split does not depend on a random
@@ -9,7 +9,7 @@ Needs NumPy and scikit-learn, which `provision` itself does not, so run it in a 
 
     python3 -m venv /tmp/digits
     /tmp/digits/bin/pip install scikit-learn
-    /tmp/digits/bin/python tools/make-digits.py provision/smoke/data/digits.npz
+    /tmp/digits/bin/python tools/make-digits.py provision/proof/programs/data/digits.npz
 """
 
 import argparse

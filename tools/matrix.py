@@ -50,7 +50,7 @@ from provision.machine import shipped  # noqa: E402
 from provision.machine.disk import sha256_of, write  # noqa: E402
 from provision.machine.probe import interpreter_of  # noqa: E402
 from provision.model.lock import lock_header, normalized  # noqa: E402
-from provision.wheelhouse import download_argv  # noqa: E402
+from provision.planning.wheelhouse import download_argv  # noqa: E402
 
 PAGE = REPOSITORY / "docs" / "compatibility.md"
 TOOL = (sys.executable, "-m", "provision")

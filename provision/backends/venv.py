@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from provision.backends.installer import Installer
-from provision.horovod.build import Build
 from provision.horovod.flags import CMAKE_WRAPPER, nccl_for_the_linker
+from provision.horovod.wheel import Build
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.lock import Lock
 from provision.model.plan import (
@@ -25,8 +25,8 @@ from provision.model.plan import (
     Unpack,
     WriteFile,
 )
+from provision.planning.wheelhouse import source_name
 from provision.profile.launcher import Launcher
-from provision.wheelhouse import source_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,7 +78,7 @@ class Target:
 
     def request(self, facts: Facts) -> Request:
         """The request, with the locks for the Python that was found."""
-        from provision.preflight import raise_problems, refuse_runtime
+        from provision.planning.preflight import raise_problems, refuse_runtime
 
         refuse_runtime(self.site)
         raise_problems(facts.problems)
@@ -101,7 +101,7 @@ class Target:
             mpi_lock=shipped.load_lock(mpi, minor) if mpi else None,
             build_lock=shipped.load_lock("build", minor) if self.stack.horovod else None,
             patches=shipped.load_patches(self.stack.horovod) if self.stack.horovod else (),
-            smoke_folder=str(shipped.PACKAGE / "smoke"),
+            smoke_folder=str(shipped.PACKAGE / "proof" / "programs"),
             minor=minor,
         )
 

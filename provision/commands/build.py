@@ -42,8 +42,8 @@ def run(args: argparse.Namespace) -> Outcome:
     """Build, or have it built."""
     if args.submit:
         return _submit(args)
-    from provision.planner import make_plan
-    from provision.preflight import blockers, network_problems, raise_problems
+    from provision.planning.planner import make_plan
+    from provision.planning.preflight import blockers, network_problems, raise_problems
 
     expected = _expected(args.plan)
     target = read_target(args)
@@ -71,7 +71,7 @@ def _build(args: argparse.Namespace, target: Target, facts: Facts, plan: Plan, l
     from provision.machine.executor import Executor
     from provision.machine.store import describe_holder
     from provision.model.event import Event, plan_event
-    from provision.planner import make_plan
+    from provision.planning.planner import make_plan
 
     store = target.store
     with store.held(
@@ -147,8 +147,8 @@ def _tool() -> str:
 
 def _submit(args: argparse.Namespace) -> Outcome:
     from provision.machine.batch_jobs import build_job, follow, submit
-    from provision.planner import make_plan
-    from provision.preflight import network_problems, place_problems, raise_problems
+    from provision.planning.planner import make_plan
+    from provision.planning.preflight import network_problems, place_problems, raise_problems
 
     if args.plan or args.events:
         raise ConfigError("`--submit` makes its own plan", hint="leave out `--plan` and `--events`")

@@ -141,7 +141,7 @@ def _launchers(site: Site) -> list[Finding]:
 
 def _root(site: Site) -> list[Finding]:
     """Whether the root can take an environment."""
-    from provision.preflight import place_problems
+    from provision.planning.preflight import place_problems
 
     place = read_store(site).place()
     problems = place_problems(place)
@@ -159,7 +159,7 @@ def _arch(target: Target) -> list[Finding]:
     from pathlib import Path
 
     from provision.machine.datasets import choose_data
-    from provision.preflight import cpu_problem, gpu_problems
+    from provision.planning.preflight import cpu_problem, gpu_problems
 
     arch, facts = target.arch, target.observe()
     group = f"arch {arch.name}"

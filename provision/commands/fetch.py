@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Download what is not here."""
-    from provision.preflight import place_problems, raise_problems
+    from provision.planning.preflight import place_problems, raise_problems
 
     target = read_target(args)
     if target.site.network.download_node:
@@ -74,7 +74,7 @@ def _request(target: Target, python: str | None) -> Request:
 def _fetch_lock(target: Target, lock: Lock, request: Request) -> None:
     """Download into a folder of its own; what is whole is moved to the wheelhouse, and the receipt comes last."""
     from provision.knowledge.targets import foreign_family
-    from provision.wheelhouse import download_argv
+    from provision.planning.wheelhouse import download_argv
 
     target.store.downloads.make_wheelhouse()
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=str(target.store.layout.wheelhouse)) as scratch:
@@ -91,7 +91,7 @@ def _fetch_lock(target: Target, lock: Lock, request: Request) -> None:
 
 
 def _fetch_source(target: Target, request: Request) -> bool:
-    from provision.wheelhouse import source_argv, source_name
+    from provision.planning.wheelhouse import source_argv, source_name
 
     pin = request.lock.pin("horovod")
     if pin is None:
@@ -112,8 +112,8 @@ def _fetch_source(target: Target, request: Request) -> bool:
 def _pip(argv: tuple[str, ...], log: Path) -> None:
     """Run pip; a failure is told with what pip said."""
     from provision.knowledge.failures import explain, telling
+    from provision.launch.modules import cleaned
     from provision.machine.run import stream
-    from provision.modules import cleaned
 
     result = stream(argv, environ=cleaned(os.environ), log=log)
     if result.code:

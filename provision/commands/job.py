@@ -18,7 +18,7 @@ from provision.errors import ConfigError
 from provision.machine.console import listener, say
 
 if TYPE_CHECKING:
-    from provision.lint.script import JobScript
+    from provision.lint.job_script import JobScript
     from provision.profile.arch import Arch
     from provision.profile.site import Site
 
@@ -118,7 +118,7 @@ def _refuse_numbers(args: argparse.Namespace) -> None:
 
 
 def _image(args: argparse.Namespace) -> Outcome:
-    from provision.image_job import ImageJob
+    from provision.jobs.image_job import ImageJob
     from provision.machine import shipped
     from provision.machine.render_jobs import render_image_job
 
@@ -136,10 +136,10 @@ def _image(args: argparse.Namespace) -> Outcome:
 
 
 def _overlay(args: argparse.Namespace) -> Outcome:
+    from provision.jobs.overlay_job import OverlayJob, lock_name
     from provision.knowledge.miniforge import RELEASES, release_for
     from provision.machine import shipped
     from provision.machine.render_jobs import render_overlay_job
-    from provision.overlay_job import OverlayJob, lock_name
 
     target = make_target(shipped.load_site(args.site), args.arch, args.stack)
     miniforge = release_for(target.stack.pythons)
@@ -173,7 +173,7 @@ def _prepared(args: argparse.Namespace, site: Site, arch: Arch, text: str) -> Ou
 
 def _build(args: argparse.Namespace) -> Outcome:
     from provision.machine.batch_jobs import build_job, profile_job
-    from provision.planner import make_plan
+    from provision.planning.planner import make_plan
 
     target = read_target(args)
     if args.profile:
@@ -189,9 +189,9 @@ def _build(args: argparse.Namespace) -> Outcome:
 
 
 def _user(args: argparse.Namespace) -> Outcome:
+    from provision.jobs.user_job import UserJob, shape_of, unstaged
     from provision.machine import shipped
     from provision.machine.render_jobs import render_user_job
-    from provision.user_job import UserJob, shape_of, unstaged
 
     if args.script is not None and not Path(args.script).is_file():
         raise ConfigError(
@@ -250,8 +250,8 @@ def _lint(args: argparse.Namespace) -> Outcome:
     from dataclasses import asdict
 
     from provision.errors import LintError
-    from provision.lint.rules import lint_job
-    from provision.lint.script import read_script
+    from provision.lint.job_rules import lint_job
+    from provision.lint.job_script import read_script
     from provision.lint.training import read_training
     from provision.machine import shipped
 

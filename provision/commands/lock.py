@@ -34,10 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Compile."""
+    from provision.jobs.overlay_job import lock_name
     from provision.knowledge.miniforge import release_for
     from provision.machine import shipped
     from provision.machine.probe import interpreter_of
-    from provision.overlay_job import lock_name
 
     folder = next(
         (place / "requirements" for place in shipped.search_path() if (place / "requirements").is_dir()), None
@@ -81,11 +81,11 @@ def _compile(interpreter: Interpreter, inputs: list[Path], *, upgrade: bool) -> 
     import sys
 
     from provision.knowledge.failures import explain, telling
+    from provision.launch.modules import cleaned
     from provision.machine import shipped
     from provision.machine.disk import write
     from provision.machine.run import stream
     from provision.model.lock import lock_header, parse_lock
-    from provision.modules import cleaned
 
     written = []
     environ = cleaned(os.environ)

@@ -23,8 +23,8 @@ def run(args: argparse.Namespace) -> Outcome:
     """Plan and show."""
     from provision.knowledge.compatibility import keras_of, measured, told
     from provision.model.plan import Plan
-    from provision.planner import make_plan
-    from provision.preflight import blockers, network_problems
+    from provision.planning.planner import make_plan
+    from provision.planning.preflight import blockers, network_problems
 
     target = read_target(args)
     if args.profile or not target.is_here:
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> Outcome:
 def _outline(target: Target, account: str | None, *, forced: bool) -> Outcome:
     """What the site's file alone says of a build."""
     from provision.machine.batch_jobs import build_batch
-    from provision.outline import outline
+    from provision.planning.outline import outline
     from provision.schedulers import dialect
 
     site, arch, stack = target.site, target.arch, target.stack

@@ -11,7 +11,7 @@ from provision.commands import Outcome
 from provision.errors import ConfigError
 
 if TYPE_CHECKING:
-    from provision.scaling import Run
+    from provision.jobs.scaling import Run
 
 SWEEP = (
     "for gpus in 1 2 4; do provision job mirrored --record --gpus $gpus --site SITE > $gpus.sh; sbatch $gpus.sh; done"
@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> Outcome:
     """Read the runs and print the table."""
     from dataclasses import asdict
 
-    from provision import scaling
+    from provision.jobs import scaling
     from provision.machine.disk import write
 
     folders = [Path(one) for one in args.runs]
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> Outcome:
 
 
 def _read(folder: Path) -> Run:
-    from provision.scaling import read_run
+    from provision.jobs.scaling import read_run
 
     record = _json(folder / "run.json")
     if record is None:

@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> Outcome:
 def _environment(args: argparse.Namespace, site: Site, listen: Listener) -> tuple[str, Ranks]:
     from provision.machine import shipped
     from provision.machine.ranks import Ranks, loaded_environment
-    from provision.proof import smoke_test
+    from provision.proof.shape import smoke_test
 
     store = read_store(site)
     env = find_environment(store, args.environment)
@@ -89,7 +89,7 @@ def _environment(args: argparse.Namespace, site: Site, listen: Listener) -> tupl
             f"site `{site.name}` does not describe the arch `{env.arch}` any more", hint=f"edit `{site.origin}`"
         )
     stack = shipped.load_stack(record["stack"])
-    smoke = smoke_test(site, arch, stack, str(shipped.PACKAGE / "smoke"), record["prefix"])
+    smoke = smoke_test(site, arch, stack, str(shipped.PACKAGE / "proof" / "programs"), record["prefix"])
     story = Path(store.layout.story(env))
     into = _folder(story / "tests")
     log, kind = into / "smoke.log", "lua" if site.modules.name == "lmod" else "tcl"
@@ -102,7 +102,7 @@ def _environment(args: argparse.Namespace, site: Site, listen: Listener) -> tupl
 def _provided(args: argparse.Namespace, site: Site, listen: Listener) -> tuple[str, Ranks]:
     from provision.machine import shipped
     from provision.machine.ranks import Ranks, provided_environment
-    from provision.proof import smoke_test
+    from provision.proof.shape import smoke_test
 
     target = make_target(site, args.arch, args.stack)
     arch, store = target.arch, target.store
@@ -119,7 +119,7 @@ def _provided(args: argparse.Namespace, site: Site, listen: Listener) -> tuple[s
         raise PlanError(
             f"there is no python on PATH with {' '.join(arch.provided)}", hint="name the module that has it"
         )
-    smoke = smoke_test(site, arch, target.stack, str(shipped.PACKAGE / "smoke"), "")
+    smoke = smoke_test(site, arch, target.stack, str(shipped.PACKAGE / "proof" / "programs"), "")
     into = _folder(Path(store.layout.provided(arch.name)))
     # What our modulefile would set, the site's does not.
     return " ".join(arch.provided), Ranks(

@@ -23,8 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Compare; exit 1 where something differs."""
-    from provision.loaded import judge_loaded
     from provision.machine.disk import read_json
+    from provision.proof.loaded import judge_loaded
 
     name, prefix = os.environ.get("PROVISION_ENVIRONMENT"), os.environ.get("VIRTUAL_ENV")
     if not name or not prefix:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from provision.limits import SPELT, refusals
+from provision.jobs.limits import SPELT, refusals
+from provision.launch.rank_threads import INTER, INTRA, OMP, too_many
 from provision.lint import Finding
-from provision.lint.script import JobScript, fault, gpus_of, ranks_per_node
+from provision.lint.job_script import JobScript, fault, gpus_of, ranks_per_node
 from provision.model.batch import Batch
 from provision.profile.arch import Arch
 from provision.profile.patterns import MEMORY, TIME
 from provision.profile.site import Site
 from provision.schedulers import TITLES
-from provision.threads import INTER, INTRA, OMP, too_many
 
 FORWARDED = ("OMP_", "KMP_", "NUM_INT")
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 
 from provision.knowledge.versions import release
+from provision.launch.rank_threads import INTER, INTRA
 from provision.lint import Finding
-from provision.lint.script import JobScript, fault
+from provision.lint.job_script import JobScript, fault
 from provision.lint.training import Training
-from provision.threads import INTER, INTRA
 
 # `tensorflow/2.15.1`, `TensorFlow/2.2.0-fosscuda-2019b`, `tensorflow/intel-1.15.0-py37`, `datascience/tensorflow-1.10`,
 # `Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0`.

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provision.errors import CommandError, ConfigError, JobError
+from provision.jobs.limits import refuse
 from provision.knowledge.failures import explain, telling
-from provision.limits import refuse
 from provision.machine.disk import write
 from provision.machine.render import render
 from provision.machine.run import capture
@@ -24,13 +24,13 @@ from provision.model.batch import Batch
 from provision.model.event import Event, Listener, parse_event
 from provision.model.plan import Plan, held
 from provision.model.request import Request
-from provision.preflight import refuse_runtime
+from provision.planning.preflight import refuse_runtime
 from provision.profile.arch import Arch
 from provision.profile.reader import VARIABLE
 from provision.profile.scheduler import SchedulerName
 from provision.profile.site import Site
 from provision.profile.stack import Stack
-from provision.proof import proof_environ, proof_shape
+from provision.proof.shape import proof_environ, proof_shape
 from provision.schedulers import TITLES, dialect
 from provision.schedulers.status import JobStatus, ending
 

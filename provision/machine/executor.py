@@ -15,9 +15,8 @@ from typing import Any
 
 from provision import __version__
 from provision.errors import CommandError, ProvisionError, SmokeTestError, StoreError
-from provision.inspection import judge_inspection
 from provision.knowledge.failures import explain, telling
-from provision.launchers import node_argv
+from provision.launch.launchers import node_argv
 from provision.machine.disk import read_json, told, write
 from provision.machine.ranks import Ranks, loaded_environment, summary
 from provision.machine.render_modulefile import emit_modulefile
@@ -44,6 +43,7 @@ from provision.model.plan import (
     WriteFile,
 )
 from provision.profile.site import Site
+from provision.proof.inspection import judge_inspection
 from provision.schedulers import job_here
 
 COMPILER_ERROR = re.compile(r"^\s*\S+:\d+:\d+: (fatal )?error: ")

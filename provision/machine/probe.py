@@ -18,11 +18,7 @@ from pathlib import Path
 
 from provision.errors import CommandError
 from provision.knowledge.versions import release
-from provision.machine.probe_gpu import Gpus
-from provision.machine.run import capture
-from provision.machine.store import Store
-from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, Interpreter, MpiFacts, Problem
-from provision.modules import (
+from provision.launch.modules import (
     cleaned,
     load_script,
     newest,
@@ -31,6 +27,10 @@ from provision.modules import (
     resolve_loaded,
     without_loaded,
 )
+from provision.machine.probe_gpu import Gpus
+from provision.machine.run import capture
+from provision.machine.store import Store
+from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, Interpreter, MpiFacts, Problem
 from provision.profile.arch import Arch
 from provision.profile.module_system import ModuleSystem
 from provision.profile.site import Site

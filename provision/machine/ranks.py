@@ -12,7 +12,8 @@ from typing import Any
 
 from provision.errors import ConfigError, SmokeTestError
 from provision.knowledge.failures import explain, telling
-from provision.launchers import launch_argv, needed_by_ranks
+from provision.launch.launchers import launch_argv, needed_by_ranks
+from provision.launch.modules import activate_script, load_script, parse_environment
 from provision.machine.datasets import choose_data
 from provision.machine.disk import read_json, write
 from provision.machine.probe import unloaded
@@ -20,12 +21,11 @@ from provision.machine.run import Result, capture, stream
 from provision.machine.store import Store
 from provision.model.event import Event, Listener
 from provision.model.plan import SmokeTest
-from provision.modules import activate_script, load_script, parse_environment
-from provision.numerical_verdict import judge_numbers
 from provision.profile.module_system import ModuleSystem
 from provision.profile.stack import ALONE
-from provision.strategy_verdict import judge_mirrored, judge_single, judge_workers, stall_of
-from provision.verdict import Verdict, judge
+from provision.proof.checks import Verdict, judge
+from provision.proof.numbers import judge_numbers
+from provision.proof.strategies import judge_mirrored, judge_single, judge_workers, stall_of
 
 # Workers that do nothing for this part of the proof's time have stalled; what is left is for a second try.
 STALL_SHARE = 5

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 
-from provision.image_job import MANIFESTS, ImageJob, image_path, make_image_script, pull_command
+from provision.jobs.image_job import MANIFESTS, ImageJob, image_path, make_image_script, pull_command
+from provision.jobs.overlay_job import OverlayJob, make_overlay_script
+from provision.jobs.user_job import UserJob
+from provision.jobs.user_script import PROXIES, Script, leaves_omp, make_script
 from provision.machine.render import render
-from provision.overlay_job import OverlayJob, make_overlay_script
 from provision.schedulers import dialect
-from provision.user_job import UserJob
-from provision.user_script import PROXIES, Script, leaves_omp, make_script
 
 
 def render_user_job(job: UserJob) -> str:

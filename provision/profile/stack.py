@@ -14,8 +14,8 @@ from provision.profile.strategy import PLUGINS
 VERSION = re.compile(r"\d+(\.\d+)+")
 MODULE_NAME = re.compile(f"{NAME.pattern}/{NAME.pattern}")
 PYTHON = re.compile(r"3\.\d+")
-# The training programs in `provision/smoke/`. Horovod's, in Keras or in TensorFlow 1's graphs, are judged in `verdict.py`,
-# those of other strategies in `strategy_verdict.py`.
+# The training programs in `provision/proof/programs/`. `proof/checks.py` judges Horovod's (in Keras, or in TensorFlow 1's
+# graphs), `proof/strategies.py` those of the other strategies.
 PROGRAMS = ("horovod_keras", "horovod_graph", "single", "mirrored", "multiworker")
 # The ones that train without Horovod, which a stack may then leave out.
 WITHOUT_HOROVOD = ("single", "mirrored", "multiworker")

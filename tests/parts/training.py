@@ -27,7 +27,7 @@ def train_keras(folder: Path, python: str, launcher: Sequence[str]) -> None:
     """Convert the digits, train two epochs, go on from them for two more."""
     for name, text in PROGRAMS.items():
         (folder / name).write_text(text)
-    run(folder, python, "convert.py", str(PACKAGE / "smoke" / "data" / "digits.npz"), "records")
+    run(folder, python, "convert.py", str(PACKAGE / "proof" / "programs" / "data" / "digits.npz"), "records")
     environ = {"PROVISION_DATA": "records", "NUM_INTER_THREADS": "1", "NUM_INTRA_THREADS": "1"}
     run(folder, *launcher, python, "train.py", "--epochs", "2", PROVISION_OUTPUT="first", **environ)
     kept = sorted(path.name for path in (folder / "first/checkpoints").iterdir())

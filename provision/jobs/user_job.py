@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from provision.errors import ConfigError
+from provision.jobs.limits import refuse
 from provision.knowledge.images import sees_no_gpu
-from provision.limits import refuse
+from provision.launch.rank_threads import cpus_of_node, parts_of_node
 from provision.model.batch import Batch
 from provision.profile.arch import Arch
 from provision.profile.container import Runtime
@@ -18,7 +19,6 @@ from provision.profile.patterns import MODULE, SHELL_PATH, TIME
 from provision.profile.site import Site
 from provision.profile.strategy import PLUGINS, STRATEGIES, StrategyName
 from provision.schedulers import dialect
-from provision.threads import cpus_of_node, parts_of_node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """The training run of one process on all devices of a node: Keras under MirroredStrategy on MNIST-shaped digits.
 
 For stacks whose users train so (`smoke.program = "mirrored"`). The devices are `--devices` many: the visible GPUs where
-there are any, else parts of the CPU that stand for them. `provision/strategy_verdict.py` judges what is reported:
+there are any, else parts of the CPU that stand for them. `provision/proof/strategies.py` judges what is reported:
 
 - as many replicas in sync as were asked for: without that the strategy trains on one device, and says nothing;
 - a sum over the replicas is exact;

@@ -11,17 +11,17 @@ import textwrap
 from dataclasses import dataclass
 
 from provision.errors import ConfigError
-from provision.launchers import RANK_VARIABLES, launch_argv, node_argv
+from provision.jobs.user_job import Shape, UserJob, batch_of, check, runtime_of, shape_of, unstaged
+from provision.launch.launchers import RANK_VARIABLES, launch_argv, node_argv
+from provision.launch.modules import reset_lines, unload_lines
+from provision.launch.rank_threads import OMP, job_environ, module_environ
 from provision.model.batch import Directive
-from provision.modules import reset_lines, unload_lines
 from provision.profile.arch import Arch
 from provision.profile.container import Container, Runtime
 from provision.profile.module_system import ModuleSystem
 from provision.profile.patterns import SHELL_PATH
 from provision.profile.strategy import PLUGINS
 from provision.schedulers import dialect
-from provision.threads import OMP, job_environ, module_environ
-from provision.user_job import Shape, UserJob, batch_of, check, runtime_of, shape_of, unstaged
 
 PROXIES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "grpc_proxy")
 

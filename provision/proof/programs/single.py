@@ -1,7 +1,7 @@
 """The training run of one process on one device: Keras on MNIST-shaped digits, saved half-way and gone on with.
 
 For stacks whose users train without any strategy (`smoke.program = "single"`). It reports as the programs of several
-ranks do, as rank 0 of 1, and measures like them: `provision/strategy_verdict.py` judges. On a node with several GPUs
+ranks do, as rank 0 of 1, and measures like them: `provision/proof/strategies.py` judges. On a node with several GPUs
 the job lets it see one (`CUDA_VISIBLE_DEVICES=0`); of several it takes the first.
 
 Half-way the model is saved as a whole, optimizer included. A second one is made from the file, and must hold the saved

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 
 from provision.knowledge.images import sees_no_gpu
 from provision.knowledge.toolchains import mixture
+from provision.launch.rank_threads import INTER, INTRA
 from provision.lint import Finding
-from provision.lint.script import JobScript, Line, fault, gpus_of, tasks_of
+from provision.lint.job_script import JobScript, Line, fault, gpus_of, tasks_of
 from provision.lint.site_rules import at_site
 from provision.lint.training import Training
 from provision.lint.version_rules import at_version
 from provision.profile.arch import Arch
 from provision.profile.site import Site
-from provision.threads import INTER, INTRA
 
 BLANK = re.compile(
     r"<[A-Za-z][A-Za-z0-9 _-]*>|\bNetID\b|\bnn[Xx]{2,}k\b|\b[Yy][Oo][Uu][Rr][_-][A-Za-z_]+|\bCHANGE_?ME\b|\bTODO\b|\bXXX+\b"

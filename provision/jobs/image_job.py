@@ -10,17 +10,17 @@ import shlex
 from dataclasses import dataclass
 
 from provision.errors import ConfigError
+from provision.jobs.limits import refuse
+from provision.jobs.user_job import refuse_cpu_image
+from provision.jobs.user_script import header, module_lines
 from provision.knowledge.images import DOCKER, Reference, parse_reference
 from provision.knowledge.targets import machine
-from provision.limits import refuse
 from provision.model.batch import Batch
 from provision.profile.arch import Arch
 from provision.profile.container import Container
 from provision.profile.patterns import TIME
 from provision.profile.site import Site
 from provision.schedulers import dialect
-from provision.user_job import refuse_cpu_image
-from provision.user_script import header, module_lines
 
 # As the manifests of an image are called that registries serve: an index of several CPUs, or one image.
 MANIFESTS = (

@@ -3,7 +3,7 @@
 This file runs *inside* the environment that is on trial, as N ranks started by the site's launcher. It imports
 TensorFlow and Horovod, never `provision`, and parses on Python 3.7. What it has in common with the programs beside it
 stands in `rank.py`, `trial.py` and `keras_model.py`. It measures and reports; it does not judge. The judge
-(`provision/verdict.py`) reads the reports of all processes together, because the faults that matter cannot be seen from
+(`provision/proof/checks.py`) reads the reports of all processes together, because the faults that matter cannot be seen from
 inside one process: a process that never found its peers is, by its own lights, a flawless rank 0 of 1.
 
 How the measurements are made to mean something:

@@ -6,14 +6,14 @@ import shlex
 from collections.abc import Mapping
 
 from provision.horovod.flags import build_environ, gpu_environ
-from provision.launchers import launch_argv
+from provision.launch.launchers import launch_argv
+from provision.launch.modules import reset_lines, unload_lines
+from provision.launch.rank_threads import module_environ
 from provision.model.facts import GpuFacts
-from provision.modules import reset_lines, unload_lines
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 from provision.profile.stack import Stack
-from provision.proof import proof_environ, proof_shape
-from provision.threads import module_environ
+from provision.proof.shape import proof_environ, proof_shape
 
 # What a stack without Horovod has nothing of: nothing is compiled.
 OF_HOROVOD = ("compiler", "mpi", "horovod", "compile")

@@ -1,4 +1,4 @@
-"""The judge of the numerical proof: what N processes of `smoke/thorough.py` report, to a verdict. Pure.
+"""The judge of the numerical proof: what N processes of `proof/programs/thorough.py` report, to a verdict. Pure.
 
 Each process holds its own figures against what one process would have computed on the concatenated batches. Here it is
 decided whether they all did, and whether they all say the same.
@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from provision.testimony import is_finished
-from provision.verdict import (
+from provision.proof.checks import (
     Check,
     Verdict,
     check_nodes,
@@ -20,6 +19,7 @@ from provision.verdict import (
     check_wanted_gpus,
     figures_of,
 )
+from provision.proof.reports import is_finished
 
 SKIPPED = "skipped"
 

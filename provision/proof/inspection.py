@@ -1,4 +1,4 @@
-"""Is the environment what the plan says? Judges the report of `smoke/inspect_env.py`. Pure."""
+"""Is the environment what the plan says? Judges the report of `proof/programs/inspect_env.py`. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from provision.knowledge.cuda import same_major
 from provision.model.plan import Expectation, ExpectedGpu
-from provision.verdict import Check
+from provision.proof.checks import Check
 
 # Where an operating system keeps its libraries.
 SYSTEM = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/libexec", "/etc", "/opt/cray/lib64", "/opt/cray/libfabric")

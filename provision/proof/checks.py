@@ -2,7 +2,7 @@
 
 This room is pure: no file, no clock, no process. It owns the question "did N ranks train together and agree?" and
 nothing else; who started the ranks, where the reports lie and what happens to a candidate that fails is decided
-elsewhere. Reports are written by a training program of `provision/smoke/` inside the environment on trial, so they are
+elsewhere. Reports are written by a training program of `provision/proof/programs/` inside the environment on trial, so they are
 treated as testimony: any field may be missing or odd, and a report is never asked whether its own run was good. What
 one process says is held against what the others say.
 
@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from provision import testimony as read
-from provision.testimony import Report
+from provision.proof import reports as read
+from provision.proof.reports import Report
 
 __all__ = [
     "Check",

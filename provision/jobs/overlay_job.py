@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from provision.errors import ConfigError
-from provision.image_job import container_of, image_path, side_batch
+from provision.jobs.image_job import container_of, image_path, side_batch
+from provision.jobs.user_script import Bash, header, module_lines, word
 from provision.knowledge.miniforge import Miniforge
 from provision.knowledge.targets import machine
 from provision.model.lock import Lock
@@ -21,7 +22,6 @@ from provision.profile.container import Container, Template
 from provision.profile.site import Site
 from provision.profile.stack import Framework
 from provision.schedulers import dialect
-from provision.user_script import Bash, header, module_lines, word
 
 # 4.7 GB in 35,000 files for TensorFlow 2.15.1 with CUDA and 6.5 GB in 43,000 for 2.21.0, as measured, then Miniforge; with
 # room for packages of one's own.

@@ -1,6 +1,6 @@
-"""The judge of a proof without Horovod: what `smoke/{single,mirrored,multiworker}.py` report, to a verdict. Pure.
+"""The judge of a proof without Horovod: what `proof/programs/{single,mirrored,multiworker}.py` report, to a verdict. Pure.
 
-The questions are those of `verdict.py`, as far as the strategy has them. One process exchanges nothing with others; what
+The questions are those of `proof/checks.py`, as far as the strategy has them. One process exchanges nothing with others; what
 its replicas exchange is asked here.
 """
 
@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from provision import testimony as read
-from provision.testimony import Report
-from provision.verdict import (
+from provision.proof import reports as read
+from provision.proof.checks import (
     Check,
     Verdict,
     check_accuracy,
@@ -29,6 +28,7 @@ from provision.verdict import (
     check_weights,
     figures_of,
 )
+from provision.proof.reports import Report
 
 RESTART_HINT = "the saved model could not be gone on with: compare the versions of keras, h5py and numpy with the lock"
 

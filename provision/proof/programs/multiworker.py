@@ -2,7 +2,7 @@
 
 For stacks whose users train so (`smoke.program = "multiworker"`): one process for each GPU or share of a node, which speak
 gRPC and, on GPUs, NCCL; Horovod and MPI are not asked for. Reported and judged as ranks under Horovod are (different
-images, different weights at first, known sums, bit-identical weights at the end), in `provision/strategy_verdict.py`.
+images, different weights at first, known sums, bit-identical weights at the end), in `provision/proof/strategies.py`.
 
 - The cluster comes from SlurmClusterResolver under srun, else from the launcher's ranks as TF_CONFIG (`cluster.py`).
 - On Keras 2 and tf-keras `fit` trains. On Keras 3 it fails under this strategy ("Attempt to convert a value (PerReplica",

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from provision.launch.rank_threads import job_environ, parts_of_node
 from provision.model.plan import SmokeTest
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 from provision.profile.stack import ALONE, Stack
-from provision.threads import job_environ, parts_of_node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

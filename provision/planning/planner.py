@@ -15,7 +15,8 @@ from typing import Literal
 from provision.backends import venv
 from provision.backends.installer import Installer
 from provision.errors import PlanError
-from provision.horovod.build import Build, make_build, site_environ
+from provision.horovod.wheel import Build, make_build, site_environ
+from provision.launch.rank_threads import module_environ
 from provision.model.facts import Existing, Facts, GpuFacts
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.modulefile import Modulefile
@@ -34,11 +35,10 @@ from provision.model.plan import (
     fingerprint,
 )
 from provision.model.request import Request
-from provision.preflight import gpu_problems, raise_problems
+from provision.planning.preflight import gpu_problems, raise_problems
+from provision.planning.wheelhouse import not_fetched
 from provision.profile.arch import Arch
-from provision.proof import smoke_test
-from provision.threads import module_environ
-from provision.wheelhouse import not_fetched
+from provision.proof.shape import smoke_test
 
 # Raised when the steps change in a way that makes a different environment of the same inputs.
 RECIPE = "1"

@@ -1,0 +1,1 @@
+"""What is wanted, what was observed and what exists, to a plan. Pure."""
