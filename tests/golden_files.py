@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from provision.horovod.patches import Patch, parse_patch
 from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, Interpreter, MpiFacts, Place
 from provision.model.lock import Lock, lock_header, parse_lock
+from provision.model.patch import Patch, parse_patch
 from provision.model.request import Request
 from provision.profile.site import Site, read_site
 from provision.profile.stack import Stack, read_stack

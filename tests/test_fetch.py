@@ -14,6 +14,7 @@ import pytest
 from golden_files import facts_of, local_site, request_for, slurm_site
 from parts.disks import mounted
 from provision import cli
+from provision.backends.venv.wheelhouse import download_argv, platform_tags
 from provision.commands import fetch
 from provision.errors import EXIT_USAGE, StoreError
 from provision.machine import datasets as data
@@ -24,7 +25,6 @@ from provision.model.layout import Layout
 from provision.model.plan import Command, Plan
 from provision.planning.planner import make_plan
 from provision.planning.preflight import network_problems
-from provision.planning.wheelhouse import download_argv, platform_tags
 from provision.profile.network import Network
 from provision.profile.site import Site
 

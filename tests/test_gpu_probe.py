@@ -9,7 +9,8 @@ import pytest
 from golden_files import gpu_site, local_site
 from provision.errors import ConfigError
 from provision.machine.probe_gpu import Gpus, parse_nccl_header, parse_nvcc_version, parse_toolkit
-from provision.model.facts import CompilerFacts, GpuFacts, Problem
+from provision.model.facts import CompilerFacts, GpuFacts
+from provision.model.problem import Problem
 
 # The site's file
 

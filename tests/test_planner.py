@@ -15,8 +15,9 @@ from provision.horovod.flags import build_environ
 from provision.launch.modules import load_script
 from provision.machine.probe import unloaded
 from provision.machine.render_modulefile import emit_modulefile
-from provision.model.facts import Cpu, Existing, Facts, Interpreter, Place, Problem
+from provision.model.facts import Cpu, Existing, Facts, Interpreter, Place
 from provision.model.plan import Command, InstallWheel, Plan, SmokeTest, Step, WriteFile, differences, fingerprint, held
+from provision.model.problem import Problem
 from provision.model.request import Request
 from provision.planning.planner import make_plan
 from provision.planning.preflight import NEEDED_BYTES, NEEDED_INODES, blockers, place_problems

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from provision.proof.checks import Verdict
+from provision.model.verdict import Verdict
 from provision.proof.strategies import judge_mirrored, judge_single, judge_workers, stall_of
 
 BAR = 0.9

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from golden_files import local_site
-from provision.commands import make_target
+from provision.commands.shared.target import make_target
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from provision.proof.checks import Verdict, judge
+from provision.model.verdict import Verdict
+from provision.proof.horovod import judge
 
 Reports = list[dict[str, Any]]
 BAR = 0.9

@@ -36,6 +36,7 @@ else:
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
+from provision.backends.venv.wheelhouse import download_argv  # noqa: E402
 from provision.horovod.patches import select_patches  # noqa: E402
 from provision.knowledge.compatibility import (  # noqa: E402
     MEASURED,
@@ -50,7 +51,6 @@ from provision.machine import shipped  # noqa: E402
 from provision.machine.disk import sha256_of, write  # noqa: E402
 from provision.machine.probe import interpreter_of  # noqa: E402
 from provision.model.lock import lock_header, normalized  # noqa: E402
-from provision.planning.wheelhouse import download_argv  # noqa: E402
 
 PAGE = REPOSITORY / "docs" / "compatibility.md"
 TOOL = (sys.executable, "-m", "provision")

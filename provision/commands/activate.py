@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from provision.commands import Outcome, add_site, find_environment, read_store
+from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.target import add_site, find_environment, read_store
 from provision.errors import PlanError
 
 

@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from provision.commands import Outcome, Target, add_target, read_target
+from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.target import Target, add_target, read_target
 from provision.errors import EXIT_JOB_LEFT, ConfigError, DriftError, Interruption, StoreError
 from provision.machine.console import listener, say
 
@@ -58,7 +59,7 @@ def run(args: argparse.Namespace) -> Outcome:
     with listener() as listen:
         events = listen
         if args.events:
-            from provision.model.event import to_all, to_file
+            from provision.machine.event_file import to_all, to_file
 
             events = to_all(listen, to_file(Path(args.events)))
         plan = _build(args, target, facts, plan, events)

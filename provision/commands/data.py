@@ -13,7 +13,8 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from provision.commands import Outcome, add_site
+from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.target import add_site
 from provision.errors import ConfigError
 from provision.machine.console import say
 

@@ -6,11 +6,13 @@ import argparse
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
-from provision.commands import Outcome, Target, add_target, make_target, read_store
+from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.target import Target, add_target, make_target, read_store
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, ProvisionError
 
 if TYPE_CHECKING:
-    from provision.model.facts import Facts, Problem
+    from provision.model.facts import Facts
+    from provision.model.problem import Problem
     from provision.profile.site import Site
 
 State = Literal["good", "note", "bad"]

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from provision.commands import Outcome
+from provision.commands.shared.outcome import Outcome
 from provision.errors import ConfigError
 
 

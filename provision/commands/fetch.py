@@ -13,7 +13,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from provision.commands import Outcome, Target, add_target, read_target
+from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.target import Target, add_target, read_target
 from provision.errors import CommandError, ConfigError, ProvisionError
 from provision.machine.console import say
 
@@ -73,8 +74,8 @@ def _request(target: Target, python: str | None) -> Request:
 
 def _fetch_lock(target: Target, lock: Lock, request: Request) -> None:
     """Download into a folder of its own; what is whole is moved to the wheelhouse, and the receipt comes last."""
+    from provision.backends.venv.wheelhouse import download_argv
     from provision.knowledge.targets import foreign_family
-    from provision.planning.wheelhouse import download_argv
 
     target.store.downloads.make_wheelhouse()
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=str(target.store.layout.wheelhouse)) as scratch:
@@ -91,7 +92,7 @@ def _fetch_lock(target: Target, lock: Lock, request: Request) -> None:
 
 
 def _fetch_source(target: Target, request: Request) -> bool:
-    from provision.planning.wheelhouse import source_argv, source_name
+    from provision.backends.venv.wheelhouse import source_argv, source_name
 
     pin = request.lock.pin("horovod")
     if pin is None:

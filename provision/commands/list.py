@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from provision.commands import Outcome, add_site, read_store
+from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.target import add_site, read_store
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from provision.commands import Outcome
+from provision.commands.shared.outcome import Outcome
 from provision.errors import CommandError, ConfigError
 from provision.machine.console import say
 

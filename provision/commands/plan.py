@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import shlex
 
-from provision.commands import Outcome, Target, add_target, read_target
+from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.target import Target, add_target, read_target
 from provision.errors import ConfigError, PlanError
 
 

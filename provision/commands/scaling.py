@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from provision.commands import Outcome
+from provision.commands.shared.outcome import Outcome
 from provision.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from provision.commands import Outcome, add_site, find_environment, read_store
+from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.target import add_site, find_environment, read_store
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from provision.commands import Outcome
+from provision.commands.shared.outcome import Outcome
 from provision.errors import ConfigError
 from provision.machine.console import is_terminal, say
 

@@ -12,7 +12,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from provision.commands import Outcome, add_target, find_environment, make_target, read_store
+from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.target import add_target, find_environment, make_target, read_store
 from provision.errors import ConfigError, PlanError
 from provision.machine.console import listener
 

@@ -7,7 +7,7 @@ import os
 import shutil
 from pathlib import Path
 
-from provision.commands import Outcome
+from provision.commands.shared.outcome import Outcome
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError
 
 

@@ -6,9 +6,9 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 
-from provision.horovod.patches import Patch
 from provision.model.facts import GpuFacts
 from provision.model.lock import Pin
+from provision.model.patch import Patch
 
 
 def abi(

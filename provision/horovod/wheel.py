@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from provision.errors import PlanError
 from provision.horovod import abi as horovod_abi
 from provision.horovod import flags
-from provision.horovod.patches import Patch, select_patches
+from provision.horovod.patches import select_patches
 from provision.knowledge.targets import flags_for
 from provision.model.facts import Facts, GpuFacts
 from provision.model.lock import Lock, Pin
+from provision.model.patch import Patch
 from provision.model.request import Request
 
 

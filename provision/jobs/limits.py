@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from provision.errors import ConfigError
 from provision.model.batch import Batch
-from provision.model.facts import Problem
+from provision.model.problem import Problem
 from provision.model.walltime import to_clock, to_seconds
 from provision.profile.arch import Arch
 from provision.profile.patterns import NAME

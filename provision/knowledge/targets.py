@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from provision.errors import ConfigError
-from provision.profile.reader import nearest
+from provision.wording import nearest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

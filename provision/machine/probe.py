@@ -30,7 +30,8 @@ from provision.launch.modules import (
 from provision.machine.probe_gpu import Gpus
 from provision.machine.run import capture
 from provision.machine.store import Store
-from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, Interpreter, MpiFacts, Problem
+from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, Interpreter, MpiFacts
+from provision.model.problem import Problem
 from provision.profile.arch import Arch
 from provision.profile.module_system import ModuleSystem
 from provision.profile.site import Site

@@ -21,9 +21,10 @@ from provision.machine.run import Result, capture, stream
 from provision.machine.store import Store
 from provision.model.event import Event, Listener
 from provision.model.plan import SmokeTest
+from provision.model.verdict import Verdict
 from provision.profile.module_system import ModuleSystem
 from provision.profile.stack import ALONE
-from provision.proof.checks import Verdict, judge
+from provision.proof.horovod import judge
 from provision.proof.numbers import judge_numbers
 from provision.proof.strategies import judge_mirrored, judge_single, judge_workers, stall_of
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from provision.errors import ConfigError
-from provision.horovod.patches import Patch, parse_patch
 from provision.model.lock import Lock, check_lock, parse_lock
-from provision.profile.reader import nearest
+from provision.model.patch import Patch, parse_patch
 from provision.profile.site import Site, read_site
 from provision.profile.stack import Stack, read_stack
+from provision.wording import nearest
 
 PACKAGE = Path(__file__).resolve().parents[1]
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
-from provision.errors import ConfigError
 from provision.model.plan import Plan
 
 EventKind = Literal["plan", "started", "progress", "finished", "failed", "say"]
@@ -50,38 +46,3 @@ def parse_event(line: str) -> Event | None:
         return Event(**{**data, "steps": tuple(tuple(step) for step in data.get("steps", ()))})
     except (ValueError, TypeError, AttributeError):
         return None
-
-
-def to_file(path: Path) -> Listener:
-    """A listener that appends to a file, progress at most once a second: it may be on a parallel file system."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("w", encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(
-            f"`{path}` cannot be written: {error.strerror}", hint="give `--events` another file"
-        ) from error
-    last = 0.0
-
-    def listen(event: Event) -> None:
-        nonlocal last
-        if event.kind == "progress":
-            if time.monotonic() - last < 1:
-                return
-            last = time.monotonic()
-        # A build does not end because nobody can be told how it goes: the disk may be full, and the error says so itself.
-        with contextlib.suppress(OSError):
-            file.write(emit_event(event))
-            file.flush()
-
-    return listen
-
-
-def to_all(*listeners: Listener) -> Listener:
-    """A listener that passes everything on."""
-
-    def listen(event: Event) -> None:
-        for one in listeners:
-            one(event)
-
-    return listen

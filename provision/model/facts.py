@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
-    """Something that stops a plan: what, the evidence, and what to type."""
-
-    subject: str
-    message: str
-    evidence: tuple[str, ...] = ()
-    hint: str | None = None
+from provision.model.problem import Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

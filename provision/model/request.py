@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from provision.errors import PlanError
-from provision.horovod.patches import Patch
 from provision.model.lock import Lock, Pin
+from provision.model.patch import Patch
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 from provision.profile.stack import Stack

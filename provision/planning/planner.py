@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Literal
 
-from provision.backends import venv
-from provision.backends.installer import Installer
+from provision.backends.venv import steps as venv
+from provision.backends.venv.installer import Installer
+from provision.backends.venv.wheelhouse import not_fetched
 from provision.errors import PlanError
 from provision.horovod.wheel import Build, make_build, site_environ
 from provision.launch.rank_threads import module_environ
@@ -36,7 +37,6 @@ from provision.model.plan import (
 )
 from provision.model.request import Request
 from provision.planning.preflight import gpu_problems, raise_problems
-from provision.planning.wheelhouse import not_fetched
 from provision.profile.arch import Arch
 from provision.proof.shape import smoke_test
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from provision.errors import ConfigError, PlanError
 from provision.knowledge.cuda import CPU_PACKAGES, cuda_of, same_major
 from provision.knowledge.targets import is_foreign, missing_features
-from provision.model.facts import Facts, Place, Problem
+from provision.model.facts import Facts, Place
 from provision.model.plan import Plan
+from provision.model.problem import Problem
 from provision.model.request import Request
 from provision.profile.site import Site
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from provision.errors import ConfigError
 from provision.profile.provenance import walk
-from provision.profile.reader import nearest
 from provision.profile.site import BLANK
+from provision.wording import nearest
 
 MARK = f'"{BLANK}"'
 

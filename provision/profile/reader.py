@@ -6,12 +6,12 @@ so that a whole file is checked in one pass; `Faults.check` then raises them tog
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from provision.errors import ConfigError
+from provision.wording import nearest
 
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -32,12 +32,6 @@ class Faults:
         if self.lines:
             count = "1 fault" if len(self.lines) == 1 else f"{len(self.lines)} faults"
             raise ConfigError(f"{count} in `{self.origin}`", evidence=self.lines, hint=hint)
-
-
-def nearest(word: str, known: Sequence[str]) -> str:
-    """` (did you mean …?)` for a misspelt word, or nothing."""
-    close = difflib.get_close_matches(word, known, n=1)
-    return f" (did you mean `{close[0]}`?)" if close else ""
 
 
 class Reader:

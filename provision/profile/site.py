@@ -15,9 +15,10 @@ from provision.profile.module_system import ModuleSystem, read_module_system
 from provision.profile.network import Network, read_network
 from provision.profile.patterns import NAME
 from provision.profile.provenance import DATE, Source, read_sources, walk
-from provision.profile.reader import Faults, Reader, nearest
+from provision.profile.reader import Faults, Reader
 from provision.profile.scheduler import Scheduler, read_scheduler
 from provision.profile.strategy import PLUGINS, Strategy, StrategyName, read_strategies
+from provision.wording import nearest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

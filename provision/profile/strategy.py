@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from provision.profile.patterns import MODULE, SHELL_PATH
-from provision.profile.reader import Reader, nearest
+from provision.profile.reader import Reader
+from provision.wording import nearest
 
 StrategyName = Literal["single", "mirrored", "multiworker", "horovod", "cray-ml-plugin"]
 STRATEGIES: tuple[StrategyName, ...] = ("single", "mirrored", "multiworker", "horovod")

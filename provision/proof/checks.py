@@ -1,13 +1,8 @@
-"""The judge of a smoke test: reports of N processes in, a verdict with its reasons out.
+"""The checks of a proof, one function each: the reports of N processes in, an answer with its reason out.
 
-This room is pure: no file, no clock, no process. It owns the question "did N ranks train together and agree?" and
-nothing else; who started the ranks, where the reports lie and what happens to a candidate that fails is decided
-elsewhere. Reports are written by a training program of `provision/proof/programs/` inside the environment on trial, so they are
-treated as testimony: any field may be missing or odd, and a report is never asked whether its own run was good. What
-one process says is held against what the others say.
-
-The checks stand in the order in which a reader wants the cause: a process that failed, then processes that did not
-see each other, then wrong sums, then wrong training. A later check that fails is often only an echo of an earlier one.
+Pure. Reports are written by a training program of `provision/proof/programs/` inside the environment on trial, so they
+are treated as testimony: any field may be missing or odd, and a report is never asked whether its own run was good. What
+one process says is compared with what the others say.
 """
 
 from __future__ import annotations
@@ -15,200 +10,17 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
+from provision.model.verdict import Check, Figures
 from provision.proof import reports as read
 from provision.proof.reports import Report
-
-__all__ = [
-    "Check",
-    "Figures",
-    "Verdict",
-    "check_accuracy",
-    "check_allreduce",
-    "check_gpus",
-    "check_initial_weights",
-    "check_loss",
-    "check_nodes",
-    "check_peers",
-    "check_ranks",
-    "check_reports",
-    "check_restart",
-    "check_shards",
-    "check_versions",
-    "check_wanted_gpus",
-    "check_weights",
-    "figures_of",
-    "judge",
-]
-
-SCHEMA = 1
 
 AVERAGE_TOLERANCE = 1e-5
 """Relative: Horovod averages by multiplying a float32 sum by 1/size, which is off by a few units of 6e-8."""
 
 SHUTDOWN_ECHO = "Horovod has been shut down"
 """Text of the error that Horovod raises on all other ranks when one has failed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """One question put to the reports, with the answer in words: what was expected and what was seen."""
-
-    name: str
-    passed: bool
-    message: str
-    hint: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return this check as plain JSON values."""
-        return {"name": self.name, "passed": self.passed, "message": self.message, "hint": self.hint}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Check:
-        """Read back what `to_dict` returned."""
-        return cls(name=data["name"], passed=data["passed"], message=data["message"], hint=data.get("hint"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
-    """What the run measured, for records and for people; no figure decides anything by itself.
-
-    Figures that differ between ranks are given at their worst: lowest accuracy, lowest speed, highest loss. A figure
-    is None where no finished report holds a usable number.
-    """
-
-    ranks: int
-    """Processes that finished, whether or not they saw each other."""
-    hosts: tuple[str, ...]
-    """Distinct host names, sorted. On an emulated cluster all nodes share one name."""
-    gpus: int
-    """Processes that used a GPU."""
-    accuracy: float | None
-    """Share of test images recognised, 0..1."""
-    loss_before: float | None
-    loss_last: float | None
-    images_per_second: float | None
-    """Of all ranks together, over all epochs but the first."""
-    seconds: float | None
-    """From the start of the slowest process to its end, imports included."""
-    versions: Mapping[str, str]
-    """As the first rank reports them: python, numpy, tensorflow, keras, horovod, mpi."""
-    weights_sha256: str | None
-    """Digest of the trained weights, if all ranks hold the same."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the figures as plain JSON values."""
-        return {
-            "ranks": self.ranks,
-            "hosts": list(self.hosts),
-            "gpus": self.gpus,
-            "accuracy": self.accuracy,
-            "loss_before": self.loss_before,
-            "loss_last": self.loss_last,
-            "images_per_second": self.images_per_second,
-            "seconds": self.seconds,
-            "versions": dict(self.versions),
-            "weights_sha256": self.weights_sha256,
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Figures:
-        """Read back what `to_dict` returned."""
-        return cls(
-            ranks=data["ranks"],
-            hosts=tuple(data["hosts"]),
-            gpus=data["gpus"],
-            accuracy=data["accuracy"],
-            loss_before=data["loss_before"],
-            loss_last=data["loss_last"],
-            images_per_second=data["images_per_second"],
-            seconds=data["seconds"],
-            versions=dict(data["versions"]),
-            weights_sha256=data["weights_sha256"],
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """The outcome of a smoke test: passed only if there are checks and every one of them passed."""
-
-    checks: tuple[Check, ...]
-    figures: Figures
-
-    @property
-    def passed(self) -> bool:
-        """Whether the environment is proved."""
-        return bool(self.checks) and all(check.passed for check in self.checks)
-
-    @property
-    def failures(self) -> tuple[Check, ...]:
-        """The checks that failed, the likeliest cause first."""
-        return tuple(check for check in self.checks if not check.passed)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the verdict as plain JSON values, for the record of the environment."""
-        return {
-            "schema": SCHEMA,
-            "passed": self.passed,
-            "checks": [check.to_dict() for check in self.checks],
-            "figures": self.figures.to_dict(),
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Verdict:
-        """Read back what `to_dict` returned.
-
-        Raises:
-            ValueError: the schema is another one, or the stored outcome is not the one that the checks give. Such a
-                record was written by another version or edited, and must not pass for a proof.
-        """
-        if data.get("schema") != SCHEMA:
-            raise ValueError(f"verdict has schema {data.get('schema')!r}, expected {SCHEMA}")
-        verdict = cls(
-            checks=tuple(Check.from_dict(item) for item in data["checks"]),
-            figures=Figures.from_dict(data["figures"]),
-        )
-        if verdict.passed is not data["passed"]:
-            raise ValueError(f"verdict says passed = {data['passed']!r}, its checks say {verdict.passed!r}")
-        return verdict
-
-
-def judge(
-    reports: Sequence[Report], *, ranks: int, min_accuracy: float, nodes: int | None = None, gpus: bool = False
-) -> Verdict:
-    """Hold the reports of one smoke test against each other.
-
-    Args:
-        reports: one per process, in any order, including those of processes that failed.
-        ranks: how many ranks were started.
-        min_accuracy: share of test images, 0..1, that every rank must recognise.
-        nodes: how many distinct hosts the ranks must run on, or None to leave the hosts a mere figure. Leave it None
-            where all nodes share a host name, as on an emulated cluster.
-        gpus: whether every rank must use a GPU.
-    """
-    finished = read.finished(reports)
-    checks = [*check_wanted_gpus(reports), check_reports(reports, ranks)]
-    # Without a single finished report there is no evidence to weigh, and ten more failures would only hide the cause.
-    if finished:
-        checks.append(check_ranks(finished, ranks))
-        if nodes is not None:
-            checks.append(check_nodes(finished, nodes))
-        checks.append(check_versions(finished))
-        if gpus or any(read.gpu(report).get("used") for report in finished):
-            checks.append(check_gpus(finished))
-        checks += [check_allreduce(finished), check_peers(finished), check_shards(finished)]
-        if len(finished) > 1:
-            checks.append(check_initial_weights(finished))
-        if any(report.get("restart") for report in finished):
-            checks.append(check_restart(finished))
-        checks += [check_weights(finished), check_loss(finished), check_accuracy(finished, min_accuracy)]
-    return Verdict(checks=tuple(checks), figures=figures_of(finished))
-
-
-# --- the checks, one function each ------------------------------------------------------------------------------------
 
 
 def check_reports(reports: Sequence[Report], ranks: int) -> Check:

@@ -8,7 +8,7 @@ from typing import Any
 
 from provision.knowledge.cuda import same_major
 from provision.model.plan import Expectation, ExpectedGpu
-from provision.proof.checks import Check
+from provision.model.verdict import Check
 
 # Where an operating system keeps its libraries.
 SYSTEM = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/libexec", "/etc", "/opt/cray/lib64", "/opt/cray/libfabric")

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from provision.proof.checks import Check
+from provision.model.verdict import Check
 
 
 def judge_loaded(record: Mapping[str, Any], environ: Mapping[str, str], python: str | None) -> tuple[Check, ...]:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from provision.model.verdict import Check, Verdict
 from provision.proof.checks import (
-    Check,
-    Verdict,
     check_nodes,
     check_ranks,
     check_reports,

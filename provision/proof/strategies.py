@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from provision.model.verdict import Check, Verdict
 from provision.proof import reports as read
 from provision.proof.checks import (
-    Check,
-    Verdict,
     check_accuracy,
     check_allreduce,
     check_gpus,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from provision.backends.installer import Installer
+from provision.backends.venv.installer import Installer
 from provision.horovod.flags import CMAKE_WRAPPER, nccl_for_the_linker
 from provision.horovod.wheel import Build
 from provision.model.layout import EnvironmentId, Layout
@@ -25,7 +25,7 @@ from provision.model.plan import (
     Unpack,
     WriteFile,
 )
-from provision.planning.wheelhouse import source_name
+from provision.backends.venv.wheelhouse import source_name
 from provision.profile.launcher import Launcher
 
 

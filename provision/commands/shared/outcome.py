@@ -1,0 +1,25 @@
+"""What a verb gives, and the one JSON object of `--json`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from provision.errors import EXIT_OK, ProvisionError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a verb gives: text for people, a result for `--json`, and the exit code."""
+
+    text: str = ""
+    result: dict[str, Any] = field(default_factory=dict)
+    exit_code: int = EXIT_OK
+
+
+def envelope(verb: str, *, result: dict[str, Any] | None = None, error: ProvisionError | None = None) -> None:
+    """Print the one JSON object of `--json`: the same shape for every verb, and on failure."""
+    body: dict[str, Any] = {"schema": 1, "verb": verb, "ok": error is None}
+    body |= {"result": result} if error is None else {"error": error.to_dict()}
+    print(json.dumps(body, indent=1), flush=True)

@@ -1,0 +1,142 @@
+"""What the options name, read: site, arch, stack, environment."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from provision.errors import ConfigError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from provision.machine.store import Store
+    from provision.model.facts import Facts
+    from provision.model.layout import EnvironmentId
+    from provision.model.request import Request
+    from provision.profile.arch import Arch
+    from provision.profile.site import Site
+    from provision.profile.stack import Stack
+
+
+def add_site(parser: argparse.ArgumentParser) -> None:
+    """The option that names the site."""
+    parser.add_argument(
+        "--site",
+        default=os.environ.get("PROVISION_SITE", "local"),
+        help="sites/<site>.toml (default: $PROVISION_SITE, else local)",
+    )
+
+
+def add_target(parser: argparse.ArgumentParser) -> None:
+    """The options that name what to build: site, arch, stack."""
+    add_site(parser)
+    parser.add_argument("--arch", help="a kind of node that the site describes (needed where it has several)")
+    parser.add_argument("--stack", help="stacks/<stack>.toml (default: the arch's, or else the site's)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What the options name, read."""
+
+    site: Site
+    arch: Arch
+    stack: Stack
+    store: Store
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this machine may be one of the site's: its module system is here, if it has one."""
+        from pathlib import Path
+
+        return self.site.modules.name == "none" or Path(self.site.modules.init or "").is_file()
+
+    def observe(self) -> Facts:
+        """The facts of this machine."""
+        from provision.machine.probe import observe
+
+        return observe(self.site, self.arch, self.stack, self.store)
+
+    def request(self, facts: Facts) -> Request:
+        """The request, with the locks for the Python that was found."""
+        from provision.planning.preflight import raise_problems, refuse_runtime
+
+        refuse_runtime(self.site)
+        raise_problems(facts.problems)
+        assert facts.python is not None  # a problem says so otherwise
+        return self.request_for(facts.python.minor)
+
+    def request_for(self, minor: str) -> Request:
+        """The request, with the locks for this Python minor version."""
+        from provision.knowledge.targets import known_target
+        from provision.machine import shipped
+        from provision.model.request import Request
+
+        known_target(self.arch.target)
+        mpi = self.arch.mpi.requirements
+        return Request(
+            site=self.site,
+            arch=self.arch,
+            stack=self.stack,
+            lock=shipped.load_lock(self.stack.name, minor),
+            mpi_lock=shipped.load_lock(mpi, minor) if mpi else None,
+            build_lock=shipped.load_lock("build", minor) if self.stack.horovod else None,
+            patches=shipped.load_patches(self.stack.horovod) if self.stack.horovod else (),
+            smoke_folder=str(shipped.PACKAGE / "proof" / "programs"),
+            minor=minor,
+        )
+
+
+def read_store(site: Site) -> Store:
+    """The store below the site's root."""
+    from provision.machine.store import Store
+    from provision.model.layout import Layout
+
+    return Store(Layout(PurePosixPath(os.path.abspath(os.path.expanduser(site.root)))))
+
+
+def read_target(args: argparse.Namespace) -> Target:
+    """What `--site`, `--arch` and `--stack` name.
+
+    Raises:
+        ConfigError: one of them is not there, or its file has faults.
+    """
+    from provision.machine import shipped
+
+    return make_target(shipped.load_site(args.site), args.arch, args.stack)
+
+
+def make_target(site: Site, arch: str | None, stack: str | None) -> Target:
+    """The target of these names at a site; a stack that is not named is the arch's, or else the site's."""
+    import dataclasses
+
+    from provision.machine import shipped
+
+    store = read_store(site)
+    site = dataclasses.replace(site, root=str(store.root))
+    found = site.arch(arch)
+    return Target(site=site, arch=found, stack=shipped.load_stack(stack or found.stack or site.stack), store=store)
+
+
+def find_environment(store: Store, text: str) -> EnvironmentId:
+    """The environment that `text` means: its name, its fingerprint's beginning, or a module that points to one.
+
+    Raises:
+        ConfigError: none fits, or several do; they are listed.
+    """
+    known = store.environments()
+    pointers = {str(env): name for name, env in store.pointers().items()}
+    exact = [env for env in known if text in (str(env), env.fingerprint)]
+    published = [env for env in known if text in (pointers.get(str(env)), pointers.get(str(env), "").split("/", 1)[-1])]
+    close = [env for env in known if env.fingerprint.startswith(text) or f"{env.name}/{env.version}" == text]
+    found = exact or published or close
+    if len(found) == 1:
+        return found[0]
+    names = [str(env) for env in (found or known)]
+    raise ConfigError(
+        f"`{text}` means several environments" if found else f"there is no environment `{text}` below `{store.root}`",
+        evidence=names or ["there is none at all"],
+        hint=f"name one whole: `{names[0]}`" if names else "`provision build` makes one",
+    )

@@ -1,0 +1,132 @@
+"""A verdict: the checks of a proof with their answers, and the figures that the run measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One question put to the reports, with the answer in words: what was expected and what was seen."""
+
+    name: str
+    passed: bool
+    message: str
+    hint: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return this check as plain JSON values."""
+        return {"name": self.name, "passed": self.passed, "message": self.message, "hint": self.hint}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Check:
+        """Read back what `to_dict` returned."""
+        return cls(name=data["name"], passed=data["passed"], message=data["message"], hint=data.get("hint"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What the run measured, for records and for people; no figure decides anything by itself.
+
+    Figures that differ between ranks are given at their worst: lowest accuracy, lowest speed, highest loss. A figure
+    is None where no finished report holds a usable number.
+    """
+
+    ranks: int
+    """Processes that finished, whether or not they saw each other."""
+    hosts: tuple[str, ...]
+    """Distinct host names, sorted. On an emulated cluster all nodes share one name."""
+    gpus: int
+    """Processes that used a GPU."""
+    accuracy: float | None
+    """Share of test images recognised, 0..1."""
+    loss_before: float | None
+    loss_last: float | None
+    images_per_second: float | None
+    """Of all ranks together, over all epochs but the first."""
+    seconds: float | None
+    """From the start of the slowest process to its end, imports included."""
+    versions: Mapping[str, str]
+    """As the first rank reports them: python, numpy, tensorflow, keras, horovod, mpi."""
+    weights_sha256: str | None
+    """Digest of the trained weights, if all ranks hold the same."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as plain JSON values."""
+        return {
+            "ranks": self.ranks,
+            "hosts": list(self.hosts),
+            "gpus": self.gpus,
+            "accuracy": self.accuracy,
+            "loss_before": self.loss_before,
+            "loss_last": self.loss_last,
+            "images_per_second": self.images_per_second,
+            "seconds": self.seconds,
+            "versions": dict(self.versions),
+            "weights_sha256": self.weights_sha256,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Figures:
+        """Read back what `to_dict` returned."""
+        return cls(
+            ranks=data["ranks"],
+            hosts=tuple(data["hosts"]),
+            gpus=data["gpus"],
+            accuracy=data["accuracy"],
+            loss_before=data["loss_before"],
+            loss_last=data["loss_last"],
+            images_per_second=data["images_per_second"],
+            seconds=data["seconds"],
+            versions=dict(data["versions"]),
+            weights_sha256=data["weights_sha256"],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The outcome of a smoke test: passed only if there are checks and every one of them passed."""
+
+    checks: tuple[Check, ...]
+    figures: Figures
+
+    @property
+    def passed(self) -> bool:
+        """Whether the environment is proved."""
+        return bool(self.checks) and all(check.passed for check in self.checks)
+
+    @property
+    def failures(self) -> tuple[Check, ...]:
+        """The checks that failed, the likeliest cause first."""
+        return tuple(check for check in self.checks if not check.passed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the verdict as plain JSON values, for the record of the environment."""
+        return {
+            "schema": SCHEMA,
+            "passed": self.passed,
+            "checks": [check.to_dict() for check in self.checks],
+            "figures": self.figures.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Verdict:
+        """Read back what `to_dict` returned.
+
+        Raises:
+            ValueError: the schema is another one, or the stored outcome is not the one that the checks give. Such a
+                record was written by another version or edited, and must not pass for a proof.
+        """
+        if data.get("schema") != SCHEMA:
+            raise ValueError(f"verdict has schema {data.get('schema')!r}, expected {SCHEMA}")
+        verdict = cls(
+            checks=tuple(Check.from_dict(item) for item in data["checks"]),
+            figures=Figures.from_dict(data["figures"]),
+        )
+        if verdict.passed is not data["passed"]:
+            raise ValueError(f"verdict says passed = {data['passed']!r}, its checks say {verdict.passed!r}")
+        return verdict
