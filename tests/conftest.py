@@ -24,13 +24,26 @@ SCRUBBED = (
     "HOROVOD_",
     "XDG_DATA_HOME",
 )
+# How this machine reaches a package index: a real build needs it, everything else must not see it.
+INDEX = (
+    "PIP_",
+    "UV_",
+    "SSL_CERT_FILE",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+)
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def clean_environment(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Nothing of the caller's shell decides a test; PROVISION_ROOT is a folder of the test's own."""
+    scrubbed = SCRUBBED if request.node.get_closest_marker("real") else (*SCRUBBED, *INDEX)
     for name in list(os.environ):
-        if name.startswith(SCRUBBED) or name in ("NO_COLOR", "FORCE_COLOR"):
+        if name.startswith(scrubbed) or name in ("NO_COLOR", "FORCE_COLOR"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("PROVISION_ROOT", str(tmp_path / "root"))
 

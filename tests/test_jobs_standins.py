@@ -17,10 +17,12 @@ from parts.profiles import profile
 from parts.standins import stand_ins
 from provision import cli
 from provision.errors import JobError
+from provision.jobs.build_job import profile_script
 from provision.jobs.user_job import UserJob
-from provision.machine.batch_jobs import BuildJob, follow, profile_job, submit
+from provision.machine.follow import follow
 from provision.machine.render_jobs import render_user_job
 from provision.machine.store import Store
+from provision.machine.submission import BuildJob, render_build_job, submit, submitter
 from provision.model.layout import Layout
 from provision.profile.strategy import StrategyName
 from provision.schedulers import pbs
@@ -151,7 +153,8 @@ def build(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[B
     origin.write_text("")
     site = dataclasses.replace(site, origin=str(origin), root=str(tmp_path / "root"))
     store = Store(Layout(PurePosixPath(site.root)))
-    return profile_job(site, site.archs[0], stack(), store, account="tests"), store
+    script = profile_script(site, site.archs[0], stack(), submitter(store), account="tests")
+    return render_build_job(script), store
 
 
 def test_a_build_is_submitted_to_pbs_and_followed_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

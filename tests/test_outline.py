@@ -5,67 +5,47 @@ from __future__ import annotations
 import dataclasses
 import json
 import subprocess
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from golden_files import Golden, stack
+from golden_files import SUBMITTER, Golden, stack
 from parts.profiles import ARCHS, SITES, profile
 from provision import cli
 from provision.errors import EXIT_USAGE, ConfigError
+from provision.jobs.build_job import profile_script
 from provision.machine import shipped
-from provision.machine.batch_jobs import profile_job
-from provision.machine.store import Store
-from provision.model.layout import Layout
+from provision.machine.submission import render_build_job
 from provision.planning.outline import outline
 from provision.schedulers import dialect
 
 BUILT = tuple((name, arch) for name, arch in ARCHS if "venv" in profile(name).runtimes)
 CONTAINED = tuple((name, arch) for name, arch in ARCHS if "venv" not in profile(name).runtimes)
-STORE = Store(Layout(PurePosixPath("/site/root")))
 
 
-@pytest.fixture
-def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A machine that is none of the sites', with nothing of its own that a job would carry."""
-    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "no_proxy", "NO_PROXY", "CUDA_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    for name in ("PIP_INDEX_URL", "PIP_CERT", "SSL_CERT_FILE", "UV_DEFAULT_INDEX", "UV_INDEX", "PIP_CONFIG_FILE"):
-        monkeypatch.delenv(name, raising=False)
-    for name in ("PIP_EXTRA_INDEX_URL", "UV_CACHE_DIR", "PROVISION_CONFIG"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("PROVISION_ROOT", "/site/root")
-    monkeypatch.setattr("sys.executable", "/site/provision/bin/python")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def build_of(name: str, arch: str, folder: Path) -> str:
-    """The build's job from the profile alone."""
-    site = profile(name)
-    origin = folder / f"{name}.toml"
-    origin.write_text('root = "${PROVISION_ROOT}" # ${CUDA_HOME}\n')
-    site = dataclasses.replace(site, origin=str(origin))
-    text = profile_job(site, site.arch(arch), stack(), STORE, account="tests").text
-    return text.replace(str(folder), "/site/sites")
+def build_of(name: str, arch: str, **environ: str) -> str:
+    """The build's job from the profile alone, written on a machine with these variables."""
+    site = dataclasses.replace(profile(name), origin=f"/site/sites/{name}.toml")
+    submitter = dataclasses.replace(SUBMITTER, environ={**SUBMITTER.environ, **environ})
+    return render_build_job(profile_script(site, site.arch(arch), stack(), submitter, account="tests")).text
 
 
 @pytest.mark.parametrize(("name", "arch"), BUILT)
 def test_the_build_job_of_every_profile_and_arch_is_the_golden_one(
-    name: str, arch: str, elsewhere: Path, golden: Golden
+    name: str, arch: str, tmp_path: Path, golden: Golden
 ) -> None:
-    text = build_of(name, arch, elsewhere)
+    text = build_of(name, arch)
     golden(f"builds/{name}/{arch}/build.sh", text)
-    path = elsewhere / "build.sh"
+    path = tmp_path / "build.sh"
     path.write_text(text)
     subprocess.run(["bash", "-n", str(path)], check=True)
 
 
-def test_shellcheck_finds_no_fault_in_any_build_job(elsewhere: Path, shellcheck: str) -> None:
-    paths = [elsewhere / f"{name}-{arch}.sh" for name, arch in BUILT]
+def test_shellcheck_finds_no_fault_in_any_build_job(tmp_path: Path, shellcheck: str) -> None:
+    paths = [tmp_path / f"{name}-{arch}.sh" for name, arch in BUILT]
     for path, (name, arch) in zip(paths, BUILT, strict=True):
-        path.write_text(build_of(name, arch, elsewhere))
+        path.write_text(build_of(name, arch))
     done = subprocess.run([shellcheck, "--shell=bash", *map(str, paths)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 
@@ -80,11 +60,8 @@ def test_the_outline_of_every_profile_and_arch_is_the_golden_one(name: str, arch
     )
 
 
-def test_the_proxy_of_the_site_is_in_its_build_and_what_modules_set_is_not(
-    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CUDA_HOME", "/usr/local/cuda")
-    text = build_of("alcf-polaris", "gpu", elsewhere)
+def test_the_proxy_of_the_site_is_in_its_build_and_what_modules_set_is_not() -> None:
+    text = build_of("alcf-polaris", "gpu", CUDA_HOME="/usr/local/cuda")
     assert "export https_proxy=http://proxy.alcf.anl.gov:3128\n" in text
     assert "export PROVISION_ROOT=/site/root\n" in text
     assert "CUDA_HOME" not in text
@@ -97,18 +74,18 @@ def test_a_site_of_containers_has_no_build(name: str, arch: str) -> None:
     with pytest.raises(
         ConfigError, match="runs TensorFlow by container; provision builds virtual environments"
     ) as caught:
-        profile_job(site, site.arch(arch), stack(), STORE, account="tests")
+        profile_script(site, site.arch(arch), stack(), SUBMITTER, account="tests")
     assert caught.value.exit_code == EXIT_USAGE
 
 
 @pytest.mark.parametrize("verb", [("build",), ("build", "--submit"), ("plan",), ("job", "build")])
 def test_no_verb_builds_at_a_site_of_containers(
-    verb: tuple[str, ...], elsewhere: Path, capsys: pytest.CaptureFixture[str]
+    verb: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (elsewhere / "init").write_text("module() { :; }\n")
+    (tmp_path / "init").write_text("module() { :; }\n")
     text = (SITES / "nyu-torch.toml").read_text(encoding="utf-8")
-    (elsewhere / "torch.toml").write_text(text.replace("/share/apps/lmod/lmod/init/bash", str(elsewhere / "init")))
-    assert call(*verb, "--site", str(elsewhere / "torch.toml"), "--arch", "h200") == EXIT_USAGE
+    (tmp_path / "torch.toml").write_text(text.replace("/share/apps/lmod/lmod/init/bash", str(tmp_path / "init")))
+    assert call(*verb, "--site", str(tmp_path / "torch.toml"), "--arch", "h200") == EXIT_USAGE
     assert "runs TensorFlow by container; provision builds virtual environments" in capsys.readouterr().err
 
 
@@ -145,7 +122,7 @@ def call(*words: str) -> int:
 
 @pytest.mark.parametrize("name", ["nersc-cori", "alcf-theta", "alcf-polaris", "sigma2-saga"])
 def test_a_plan_for_a_site_that_is_not_here_says_what_its_profile_says(
-    name: str, elsewhere: Path, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     site = profile(name)
     arch = site.archs[0].name
@@ -166,30 +143,30 @@ def test_a_plan_for_a_site_that_is_not_here_says_what_its_profile_says(
     assert result["job"]
     assert all(line.startswith("#") for line in result["job"])
     assert spoken.SUBMIT in ("sbatch", "qsub")
-    assert not (elsewhere / "root").exists()
+    assert not (tmp_path / "root").exists()
 
 
 def test_where_a_module_cannot_be_loaded_the_plan_says_how_to_see_the_profile(
-    elsewhere: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (elsewhere / "init").write_text('module() { [ "$1" != load ]; }\n')
+    (tmp_path / "init").write_text('module() { [ "$1" != load ]; }\n')
     text = (Path(profile("alcf-polaris").origin)).name
     source = (SITES / text).read_text(encoding="utf-8")
-    (elsewhere / text).write_text(source.replace("/usr/share/lmod/lmod/init/bash", str(elsewhere / "init")))
-    assert call("plan", "--site", str(elsewhere / text)) == 1
+    (tmp_path / text).write_text(source.replace("/usr/share/lmod/lmod/init/bash", str(tmp_path / "init")))
+    assert call("plan", "--site", str(tmp_path / text)) == 1
     err = capsys.readouterr().err
     assert "module `PrgEnv-gnu` of arch `gpu` cannot be loaded" in err
-    assert f"what the profile alone says: `provision plan --site {elsewhere / text} --arch gpu --profile`" in err
+    assert f"what the profile alone says: `provision plan --site {tmp_path / text} --arch gpu --profile`" in err
 
 
-def test_a_plan_by_the_profile_may_be_asked_for_anywhere(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_by_the_profile_may_be_asked_for_anywhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call("plan", "--site", "local", "--profile") == 0
     out = capsys.readouterr().out
     assert out.startswith("from the profile `")
     assert "mpich (pypi, wrapper mpicxx)" in out
 
 
-def test_a_builds_job_by_the_profile_is_printed(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_builds_job_by_the_profile_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("job", "build", "--site", "alcf-theta", "--profile")
     assert call(*words) == EXIT_USAGE
     assert "wants `account` of every job" in capsys.readouterr().err

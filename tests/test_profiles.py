@@ -66,7 +66,7 @@ def test_the_threads_of_an_arch_are_within_its_nodes(name: str, arch: str) -> No
 
 @every_arch
 def test_the_build_of_an_arch_is_a_job_that_the_site_takes_once_it_has_an_account(name: str, arch: str) -> None:
-    from provision.machine.batch_jobs import build_batch
+    from provision.jobs.build_job import build_batch
 
     site = profile(name)
     found = site.arch(arch)

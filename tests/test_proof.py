@@ -9,8 +9,8 @@ import pytest
 
 from golden_files import slurm_site, stack
 from parts.profiles import ARCHS, profile
+from provision.jobs.build_job import build_batch
 from provision.jobs.limits import refusals
-from provision.machine.batch_jobs import build_batch
 from provision.planning.outline import outline
 from provision.profile.stack import ALONE, PROGRAMS, Stack
 from provision.proof.shape import proof_environ, proof_shape, smoke_test

@@ -14,14 +14,13 @@ from pathlib import Path
 import jinja2
 import pytest
 
-from golden_files import Golden, facts_of, local_site, request_for, slurm_site
+from golden_files import SUBMITTER, Golden, facts_of, local_site, request_for, slurm_site
 from provision.errors import ConfigError
-from provision.machine.batch_jobs import BuildJob, build_job
+from provision.jobs.build_job import build_script
 from provision.machine.render import quote_lua, quote_tcl, render
 from provision.machine.render_modulefile import emit_modulefile
-from provision.machine.store import Store
+from provision.machine.submission import BuildJob, render_build_job
 from provision.model.facts import Existing
-from provision.model.layout import Layout
 from provision.model.modulefile import Modulefile
 from provision.model.plan import held
 from provision.planning.planner import make_plan
@@ -267,29 +266,20 @@ def test_deactivating_leaves_no_variable_and_no_function_behind(tmp_path: Path) 
 # Job scripts
 
 
-def job_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, job: Job | None = None) -> BuildJob:
-    """A build job, with the paths of this test told as /site."""
-    site = slurm_site()
-    origin, work = tmp_path / "sites" / "cluster.toml", tmp_path / "work"
-    origin.parent.mkdir()
-    work.mkdir()
-    origin.write_text('root = "${PROVISION_ROOT}" # ${EXAMPLE_SITE}\n')
-    monkeypatch.chdir(work)
-    monkeypatch.setenv("EXAMPLE_SITE", "/site/it's")
-    monkeypatch.setattr("sys.executable", "/site/provision/bin/python")
-    site = dataclasses.replace(site, origin=str(origin))
+def job_script(job: Job | None = None) -> BuildJob:
+    """A build job of a site whose file names a variable of the caller's."""
+    site = dataclasses.replace(slurm_site(), variables=("PROVISION_ROOT", "EXAMPLE_SITE"))
     request = request_for(site)
     if job:
         request = dataclasses.replace(request, arch=dataclasses.replace(request.arch, job=job))
     plan = make_plan(request, facts_of(site), Existing())
-    written = build_job(request, plan, Store(Layout(Path(site.root))))  # type: ignore[arg-type]
-    return dataclasses.replace(written, text=written.text.replace(str(tmp_path), "/site"))
+    environ = {"PROVISION_ROOT": "/site/root", "EXAMPLE_SITE": "/site/it's", "OTHER": "stays here"}
+    submitter = dataclasses.replace(SUBMITTER, environ=environ, config="/site/work")
+    return render_build_job(build_script(request, plan, submitter))
 
 
-def test_the_job_script_of_a_cluster_is_the_golden_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden
-) -> None:
-    golden("slurm/job.sh", job_script(tmp_path, monkeypatch).text)
+def test_the_job_script_of_a_cluster_is_the_golden_one(golden: Golden) -> None:
+    golden("slurm/job.sh", job_script().text)
 
 
 @pytest.mark.parametrize(("kind", "name"), [("lua", "module.lua"), ("tcl", "module.tcl"), ("sh", "activate.sh")])
@@ -299,10 +289,8 @@ def test_the_modulefiles_of_a_cluster_are_the_golden_ones(kind: str, name: str, 
     golden(f"slurm/{name}", emit_modulefile(plan.modulefile, kind, proof))  # type: ignore[arg-type]
 
 
-def test_the_job_script_carries_the_plan_and_every_variable_of_the_site(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    script = job_script(tmp_path, monkeypatch).text
+def test_the_job_script_carries_the_plan_and_every_variable_of_the_site() -> None:
+    script = job_script().text
     text = script.split("<<'PROVISION_PLAN'\n")[1].split("\nPROVISION_PLAN\n")[0]
     plan = make_plan(request_for(slurm_site()), facts_of(slurm_site()), Existing())
     assert json.loads(text) == {"environment": str(plan.environment), "held": held(plan)}
@@ -310,12 +298,12 @@ def test_the_job_script_carries_the_plan_and_every_variable_of_the_site(
     assert "export PROVISION_ROOT=/site/root\n" in script
 
 
-def test_bash_hands_the_plan_and_the_arguments_on_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    script = job_script(tmp_path, monkeypatch).text
+def test_bash_hands_the_plan_and_the_arguments_on_as_they_are(tmp_path: Path) -> None:
+    script = job_script().text
     tool = tmp_path / "tool"
     tool.write_text('#!/bin/sh\nprintf "%s\\n" "$@"; echo "root=$PROVISION_ROOT site=$EXAMPLE_SITE"; cat\n')
     tool.chmod(0o755)
-    script = script.replace("/site/provision/bin/python", str(tool)).replace("cd /site/work", f"cd {tmp_path}/work")
+    script = script.replace("/site/provision/bin/python", str(tool)).replace("cd /site/work", f"cd {tmp_path}")
     path = tmp_path / "job.sh"
     path.write_text(script)
     lines = run(["bash", str(path)], environ={"PATH": os.environ["PATH"], "SLURM_JOB_ID": "42"}).splitlines()
@@ -327,8 +315,8 @@ def test_bash_hands_the_plan_and_the_arguments_on_as_they_are(tmp_path: Path, mo
     assert json.loads("\n".join(lines[lines.index("{") :]))["held"]
 
 
-def test_the_directives_stand_before_the_first_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = job_script(tmp_path, monkeypatch).text.splitlines()
+def test_the_directives_stand_before_the_first_command() -> None:
+    lines = job_script().text.splitlines()
     assert lines[0] == "#!/usr/bin/env bash"
     first_command = next(index for index, line in enumerate(lines) if line and not line.startswith("#"))
     directives = [index for index, line in enumerate(lines) if line.startswith("#SBATCH ")]
@@ -340,11 +328,11 @@ def test_a_site_without_a_scheduler_has_no_job_to_write() -> None:
     request = request_for(local_site())
     plan = make_plan(request, facts_of(local_site()), Existing())
     with pytest.raises(ConfigError, match="has no scheduler") as caught:
-        build_job(request, plan, Store(Layout(Path("/site/root"))))  # type: ignore[arg-type]
+        build_script(request, plan, SUBMITTER)
     assert "provision build --site local" in str(caught.value.hint)
 
 
-def test_bash_and_shellcheck_find_no_fault_in_the_job_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bash_and_shellcheck_find_no_fault_in_the_job_script(tmp_path: Path) -> None:
     job = Job(
         time="01:00:00",
         partition="p",
@@ -355,7 +343,7 @@ def test_bash_and_shellcheck_find_no_fault_in_the_job_script(tmp_path: Path, mon
         cpus_per_task=4,
         options=("--comment=it's $x",),
     )
-    checked(tmp_path / "job.sh", job_script(tmp_path, monkeypatch, job).text, "bash")
+    checked(tmp_path / "job.sh", job_script(job).text, "bash")
 
 
 def test_bash_and_shellcheck_find_no_fault_in_the_activation_script(tmp_path: Path) -> None:

@@ -10,13 +10,12 @@ from typing import get_args
 
 import pytest
 
-from golden_files import facts_of, request_for
+from golden_files import SUBMITTER, facts_of, request_for
 from provision.errors import EXIT_USAGE, ConfigError
-from provision.machine.batch_jobs import build_job
-from provision.machine.store import Store
+from provision.jobs.build_job import build_script
+from provision.machine.submission import render_build_job
 from provision.model.batch import Batch
 from provision.model.facts import Existing
-from provision.model.layout import Layout
 from provision.model.walltime import to_clock, to_seconds
 from provision.planning.planner import make_plan
 from provision.profile.scheduler import Scheduler, SchedulerName
@@ -244,17 +243,12 @@ def site_of(scheduler: SchedulerName, **job: object) -> Site:
 
 
 @pytest.fixture
-def script(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+def script(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The build job of a site with the scheduler of this parameter."""
-    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(tmp_path)
-    origin = tmp_path / "cluster.toml"
-    origin.write_text("")
-    site = dataclasses.replace(site_of(request.param, account="tests"), origin=str(origin))
+    site = site_of(request.param, account="tests")
     asked = request_for(site)
     plan = make_plan(asked, facts_of(site), Existing())
-    text = build_job(asked, plan, Store(Layout(Path(site.root)))).text  # type: ignore[arg-type]
+    text = render_build_job(build_script(asked, plan, SUBMITTER)).text
     (tmp_path / "job.sh").write_text(text)
     subprocess.run(["bash", "-n", str(tmp_path / "job.sh")], check=True)
     return text
@@ -288,5 +282,5 @@ def test_a_build_without_the_account_that_the_site_wants_is_no_job(name: Schedul
     asked = request_for(site)
     plan = make_plan(asked, facts_of(site), Existing())
     with pytest.raises(ConfigError, match="wants `account` of every job") as caught:
-        build_job(asked, plan, Store(Layout(Path(site.root))))  # type: ignore[arg-type]
+        build_script(asked, plan, SUBMITTER)
     assert caught.value.exit_code == EXIT_USAGE

@@ -16,7 +16,7 @@ from provision.errors import EXIT_JOB_LEFT, ConfigError, DriftError, Interruptio
 from provision.machine.console import listener, say
 
 if TYPE_CHECKING:
-    from provision.machine.batch_jobs import BuildJob
+    from provision.machine.submission import BuildJob
     from provision.model.event import Listener
     from provision.model.facts import Facts
     from provision.model.plan import Plan
@@ -147,7 +147,9 @@ def _tool() -> str:
 
 
 def _submit(args: argparse.Namespace) -> Outcome:
-    from provision.machine.batch_jobs import build_job, follow, submit
+    from provision.jobs.build_job import build_script
+    from provision.machine.follow import follow
+    from provision.machine.submission import render_build_job, submit, submitter
     from provision.planning.planner import make_plan
     from provision.planning.preflight import network_problems, place_problems, raise_problems
 
@@ -161,7 +163,7 @@ def _submit(args: argparse.Namespace) -> Outcome:
         return _outcome(target, plan, "nothing to do: built, proved and published")
     raise_problems((*place_problems(facts.place, installed=is_installed(plan)), *network_problems(request, plan)))
     _refuse_second(target, plan, args.site)
-    job = build_job(request, plan, target.store, account=args.account)
+    job = render_build_job(build_script(request, plan, submitter(target.store), args.account))
     _refuse_queued(job, plan, args.site)
     show_plan(plan)
     number = submit(job, target.store)
@@ -195,7 +197,7 @@ def _refuse_second(target: Target, plan: Plan, site: str) -> None:
 
 def _refuse_queued(job: BuildJob, plan: Plan, site: str) -> None:
     """Do not submit what waits in the queue already; the job's name holds the environment's fingerprint."""
-    from provision.machine.batch_jobs import queued
+    from provision.machine.submission import queued
 
     number = queued(job)
     if number is not None:

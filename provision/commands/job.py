@@ -173,17 +173,19 @@ def _prepared(args: argparse.Namespace, site: Site, arch: Arch, text: str) -> Ou
 
 
 def _build(args: argparse.Namespace) -> Outcome:
-    from provision.machine.batch_jobs import build_job, profile_job
+    from provision.jobs.build_job import build_script, profile_script
+    from provision.machine.submission import render_build_job, submitter
     from provision.planning.planner import make_plan
 
     target = read_target(args)
     if args.profile:
-        job = profile_job(target.site, target.arch, target.stack, target.store, account=args.account)
+        alone = profile_script(target.site, target.arch, target.stack, submitter(target.store), args.account)
+        job = render_build_job(alone)
         return Outcome(text=job.text, result={"name": job.name, "script": job.text, "environment": None})
     facts = target.observe()
     request = target.request(facts)
     plan = make_plan(request, facts, target.store.existing())
-    job = build_job(request, plan, target.store, account=args.account)
+    job = render_build_job(build_script(request, plan, submitter(target.store), args.account))
     # sbatch does not make the folder of a job's output, and a job without one vanishes without a word.
     target.store.make_jobs()
     return Outcome(text=job.text, result={"name": job.name, "script": job.text, "environment": str(plan.environment)})
@@ -319,7 +321,7 @@ def _command(args: argparse.Namespace) -> str:
 def _follow(args: argparse.Namespace) -> Outcome:
     from provision.commands.build import left
     from provision.machine import shipped
-    from provision.machine.batch_jobs import follow
+    from provision.machine.follow import follow
     from provision.schedulers import dialect
 
     site = shipped.load_site(args.site)

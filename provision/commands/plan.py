@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> Outcome:
 
 def _outline(target: Target, account: str | None, *, forced: bool) -> Outcome:
     """What the site's file alone says of a build."""
-    from provision.machine.batch_jobs import build_batch
+    from provision.jobs.build_job import build_batch
     from provision.planning.outline import outline
     from provision.schedulers import dialect
 

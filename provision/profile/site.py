@@ -15,7 +15,7 @@ from provision.profile.module_system import ModuleSystem, read_module_system
 from provision.profile.network import Network, read_network
 from provision.profile.patterns import NAME
 from provision.profile.provenance import DATE, Source, read_sources, walk
-from provision.profile.reader import Faults, Reader
+from provision.profile.reader import VARIABLE, Faults, Reader
 from provision.profile.scheduler import Scheduler, read_scheduler
 from provision.profile.strategy import PLUGINS, Strategy, StrategyName, read_strategies
 from provision.wording import nearest
@@ -44,6 +44,8 @@ class Site:
     container: Container | None
     strategies: tuple[Strategy, ...]
     sources: tuple[Source, ...]
+    variables: tuple[str, ...] = ()
+    """The `${VARIABLES}` that the file takes from the environment of whoever reads it; not those that modules set."""
 
     def strategy(self, name: StrategyName) -> Strategy:
         """What the site says of a strategy; one that it says nothing of is supported, a plug-in is absent."""
@@ -96,6 +98,17 @@ def refuse_blanks(data: Mapping[str, Any], origin: str) -> None:
         )
 
 
+def _variables(data: Mapping[str, Any]) -> tuple[str, ...]:
+    """The `${VARIABLES}` of a parsed file, except those of an arch's CUDA and NCCL, which its modules set."""
+    found: dict[str, None] = {}
+    for path, value in walk(data):
+        if path.endswith((".gpu.cuda_home", ".gpu.nccl_home")):
+            continue
+        for text in value if isinstance(value, list) else [value]:
+            found |= dict.fromkeys(VARIABLE.findall(str(text)))
+    return tuple(found)
+
+
 def read_site(data: Mapping[str, Any], origin: str, environ: Mapping[str, str], typed: str | None = None) -> Site:
     """The site that a parsed `sites/<site>.toml` describes; `environ` fills its `${VARIABLES}`.
 
@@ -126,6 +139,7 @@ def read_site(data: Mapping[str, Any], origin: str, environ: Mapping[str, str], 
         container=read_container(top.table("container")),
         strategies=read_strategies(top.table("strategies")),
         sources=read_sources(top.table("sources"), data),
+        variables=_variables(data),
     )
     if "container" in site.runtimes and site.container is None:
         top.fault("container", "missing; `runtimes` names `container`, and this table says which and how")

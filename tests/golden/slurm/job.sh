@@ -14,10 +14,9 @@
 
 set -euo pipefail
 umask 022
+cd /site/work
 export PROVISION_ROOT=/site/root
 export EXAMPLE_SITE='/site/it'"'"'s'
-export PIP_CERT=/etc/ssl/certs/ca-certificates.crt
-export SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt
 
 exec /site/provision/bin/python -I -m provision build --site /site/sites/cluster.toml --arch haswell --stack tensorflow-2.15.1 --no-wait \
   --events /site/root/jobs/provision-haswell-tensorflow-2.15.1-db15519c04-"$SLURM_JOB_ID".events.jsonl --plan - <<'PROVISION_PLAN'

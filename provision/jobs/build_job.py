@@ -1,0 +1,206 @@
+"""The job that builds an environment on a node of its arch: a plan rendered as bash. Pure.
+
+The template is `jobs/build.sh.j2`. What the job takes over from the machine it is submitted from is handed in as a
+`Submitter`, so that the same plan gives the same script everywhere.
+"""
+
+from __future__ import annotations
+
+import json
+import os.path
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from provision.errors import ConfigError
+from provision.jobs.limits import refuse
+from provision.model.batch import Batch, Directive
+from provision.model.plan import Plan, held
+from provision.model.request import Request
+from provision.planning.preflight import refuse_runtime
+from provision.profile.arch import Arch
+from provision.profile.scheduler import SchedulerName
+from provision.profile.site import Site
+from provision.profile.stack import Stack
+from provision.proof.shape import proof_environ, proof_shape
+from provision.schedulers import dialect
+
+# How to reach the package index: a mirror, a proxy, whom to trust.
+CARRIED = (
+    *("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_CERT", "PIP_CONFIG_FILE", "UV_DEFAULT_INDEX", "UV_INDEX"),
+    *(
+        "SSL_CERT_FILE",
+        "http_proxy",
+        "https_proxy",
+        "no_proxy",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "NO_PROXY",
+        "UV_CACHE_DIR",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submitter:
+    """The machine that a job is written on: how it runs this tool, its variables, and the folder of its own sites.
+
+    `config` is the working directory, if sites or stacks are read from there; `jobs` is the folder `jobs/` of the root.
+    """
+
+    tool: tuple[str, ...]
+    jobs: str
+    environ: Mapping[str, str] = field(default_factory=dict)
+    config: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildScript:
+    """The values of the template, and the name under which the job's output and events stand in `jobs/`."""
+
+    name: str
+    scheduler: SchedulerName
+    command: str
+    submit: str
+    environment: str
+    directives: tuple[Directive, ...]
+    umask: str
+    cwd: str | None
+    environ: tuple[tuple[str, str], ...]
+    job_id: str
+    submit_folder: str | None
+    temporary: str | None
+    tool: str
+    arguments: str
+    jobs: str
+    plan: str | None
+
+
+def build_script(request: Request, plan: Plan, submitter: Submitter, account: str | None = None) -> BuildScript:
+    """The job that builds `plan`; the node compares what it finds with the plan.
+
+    Raises:
+        ConfigError: the site has no scheduler, or would not take such a job.
+    """
+    env = plan.environment
+    return _script(
+        request.site,
+        request.arch,
+        request.stack,
+        submitter,
+        account=account,
+        environment=str(env),
+        name=f"provision-{env.arch}-{env.name}-{env.version}-{env.fingerprint}",
+        plan=json.dumps({"environment": str(env), "held": held(plan)}, indent=1),
+    )
+
+
+def profile_script(
+    site: Site, arch: Arch, stack: Stack, submitter: Submitter, account: str | None = None
+) -> BuildScript:
+    """The job of a build by the site's profile alone, for reading on a machine that is not there: the node plans.
+
+    Raises:
+        ConfigError: the site has no scheduler, or would not take such a job.
+    """
+    name, version = stack.module.split("/")
+    return _script(
+        site,
+        arch,
+        stack,
+        submitter,
+        account=account,
+        environment=f"{arch.name}/{stack.module}",
+        name=f"provision-{arch.name}-{name}-{version}",
+        plan=None,
+    )
+
+
+def _script(
+    site: Site,
+    arch: Arch,
+    stack: Stack,
+    submitter: Submitter,
+    *,
+    account: str | None,
+    environment: str,
+    name: str,
+    plan: str | None,
+) -> BuildScript:
+    if site.scheduler.name == "none":
+        raise ConfigError(
+            f"site `{site.name}` has no scheduler, there is no job to write",
+            hint=f"`provision build --site {site.typed} --arch {arch.name}` builds here",
+        )
+    refuse_runtime(site)
+    jobs, spoken = submitter.jobs, dialect(site.scheduler.name)
+    arguments = ("--site", os.path.abspath(site.origin), "--arch", arch.name, "--stack", stack.name)
+    profile = "" if plan else " --profile"
+    carried = _carried(site, submitter.environ)
+    return BuildScript(
+        name=name,
+        scheduler=site.scheduler.name,
+        command=f"provision job build --site {site.typed} --arch {arch.name}{profile}",
+        submit=spoken.SUBMIT,
+        environment=environment,
+        directives=spoken.directives(build_batch(site, arch, stack, name, spoken.output_path(jobs, name), account)),
+        umask=site.files.umask,
+        cwd=submitter.config,
+        environ=(*carried, *_proxies(site, carried), *proof_environ(site, arch, stack)),
+        job_id=spoken.JOB_ID,
+        submit_folder=None if spoken.STARTS_IN_SUBMIT_FOLDER else spoken.SUBMIT_FOLDER,
+        temporary=site.files.temporary,
+        tool=shlex.join(submitter.tool),
+        arguments=shlex.join(arguments),
+        jobs=jobs,
+        plan=plan,
+    )
+
+
+def build_batch(site: Site, arch: Arch, stack: Stack, name: str, output: str, account: str | None = None) -> Batch:
+    """What a build asks for: as many nodes, ranks and GPUs as its proof needs. `account` comes before the file's.
+
+    Raises:
+        ConfigError: the site would not take such a job; every reason is told.
+    """
+    job, proof = arch.job, proof_shape(arch, stack)
+    batch = Batch(
+        scheduler=site.scheduler,
+        name=name,
+        output=output,
+        nodes=proof.nodes,
+        ranks_per_node=proof.ranks_per_node,
+        time=job.time,
+        partition=job.partition,
+        constraint=job.constraint,
+        account=account or job.account,
+        qos=job.qos,
+        exclusive=job.exclusive,
+        cpus_per_rank=proof.cpus_per_rank,
+        gpus_per_node=proof.gpus_per_node,
+        gpu_model=arch.gpu.model if arch.gpu else None,
+        memory=job.memory,
+        filesystems=job.filesystems,
+        umask=site.files.umask,
+        options=job.options,
+    )
+    refuse(site, arch, batch)
+    return batch
+
+
+def _proxies(site: Site, carried: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    """The proxy of the site's nodes, if builds reach the network through one and the submitter names no other."""
+    proxies = site.network.environ if site.network.compute == "proxy" else ()
+    return tuple(pair for pair in proxies if pair[0] not in dict(carried))
+
+
+def _carried(site: Site, environ: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """The variables that a job needs to read the same files: sites may start jobs with an empty environment.
+
+    Those that the arch's modules set are left to them.
+    """
+    names = dict.fromkeys(("PROVISION_ROOT", "PROVISION_CONFIG", "PROVISION_INSTALLER", *site.variables, *CARRIED))
+    values = {name: environ[name] for name in names if environ.get(name)}
+    # A password in an address stays out of a file that others may read: the job gets it from the environment of sbatch.
+    return tuple((name, value) for name, value in values.items() if not re.search(r"://[^/\s]*@", value))

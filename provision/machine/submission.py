@@ -1,0 +1,93 @@
+"""A build's job: submitted, looked for in the queue, and asked for its state."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from provision.errors import CommandError, JobError
+from provision.jobs.build_job import BuildScript, Submitter
+from provision.machine.disk import write
+from provision.machine.render import render
+from provision.machine.run import capture
+from provision.machine.shipped import search_path, shipped_root
+from provision.machine.store import Store
+from provision.profile.scheduler import SchedulerName
+from provision.schedulers import TITLES, dialect
+from provision.schedulers.status import JobStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildJob:
+    """A job script, its scheduler, and the name under which its output and events stand in `jobs/`."""
+
+    name: str
+    text: str
+    scheduler: SchedulerName
+
+
+def submitter(store: Store) -> Submitter:
+    """This machine, as a job takes it over."""
+    return Submitter(
+        tool=(sys.executable, "-I", "-m", "provision"),
+        jobs=str(store.layout.jobs),
+        environ=os.environ,
+        config=config_here(),
+    )
+
+
+def config_here() -> str | None:
+    """The working directory, if it is one of the folders that hold sites, stacks and locks."""
+    here = Path.cwd()
+    return str(here) if here in search_path() and here != shipped_root() else None
+
+
+def render_build_job(script: BuildScript) -> BuildJob:
+    """The text of the job script."""
+    values = {name: getattr(script, name) for name in BuildScript.__slots__ if name != "scheduler"}
+    return BuildJob(name=script.name, text=render("jobs/build.sh.j2", **values), scheduler=script.scheduler)
+
+
+def queued(job: BuildJob) -> str | None:
+    """The id of a job of this name that waits or runs, if the scheduler has one."""
+    spoken = dialect(job.scheduler)
+    done = capture(spoken.queued_argv(job.name), os.environ)
+    return next(iter(spoken.parse_queued(done.stdout, job.name)), None) if done.returncode == 0 else None
+
+
+def submit(job: BuildJob, store: Store) -> str:
+    """Write the script to `jobs/` and submit it; returns the job id.
+
+    Raises:
+        JobError: the scheduler did not take it.
+    """
+    script = Path(store.layout.jobs) / f"{job.name}.sh"
+    write(script, job.text, executable=True, private=True)
+    spoken = dialect(job.scheduler)
+    argv = spoken.submit_argv(str(script))
+    done = capture(argv, os.environ)
+    number = spoken.parse_job_id(done.stdout)
+    if done.returncode or number is None:
+        raise JobError(
+            f"{TITLES[job.scheduler]} did not take the job",
+            state="SUBMIT_FAILED",
+            evidence=(done.stderr or done.stdout).strip().splitlines()[:6],
+            hint=f"`{shlex.join(argv)}`; the job's options stand in the site's file under `job`",
+        )
+    return number
+
+
+def status(job: str, scheduler: SchedulerName) -> JobStatus | None:
+    """What the scheduler says of a job; None where it does not know it (any more).
+
+    Raises:
+        CommandError: the scheduler does not answer.
+    """
+    spoken = dialect(scheduler)
+    done = capture(spoken.status_argv(job), os.environ)
+    if done.returncode and not spoken.is_unknown(done.stderr):
+        raise CommandError(f"{TITLES[scheduler]} does not answer", evidence=done.stderr.splitlines()[:3])
+    return spoken.parse_status(done.stdout) if done.returncode == 0 else None
