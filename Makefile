@@ -1,5 +1,6 @@
 # make build   sets up the tool in .venv, then builds, proves and publishes an environment for this machine
 # make test    sets up what the tests need, then runs all of them
+# make test-fast  only what needs no real build and no cluster (under a minute)
 # make bench   measures, as ratios within one run
 # make matrix  builds and proves every TensorFlow, Keras and Python that it can (hours; ONLY="--only 2.21" for some)
 # make lint    ruff and mypy
@@ -7,7 +8,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 PYTHON ?= python3
 
-.PHONY: build test bench matrix lint clean
+.PHONY: build test test-fast bench matrix lint clean
 
 build: .venv/ready
 	.venv/bin/provision build --site local
@@ -33,6 +34,10 @@ matrix: .venv/ready
 .venv/ready-test: .venv/ready
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[fast,test]'
 	touch $@
+
+# quick: no real build, no cluster
+test-fast: .venv/ready-test
+	.venv/bin/pytest -q -m "not real and not slurm"
 
 clean:
 	rm -rf .venv

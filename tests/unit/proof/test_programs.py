@@ -19,16 +19,16 @@ from typing import Any
 
 import pytest
 
+from parts.paths import PROGRAMS as FOLDER
 from provision.profile.stack import PROGRAMS as PROGRAMS_OF_A_STACK
 
-SMOKE = Path(__file__).parent.parent / "provision" / "proof" / "programs"
 HOROVOD = ("horovod_keras.py", "horovod_graph.py")
 ALONE = ("single.py", "mirrored.py")
 STRATEGIES = (*ALONE, "multiworker.py")
 TRAINING = (*HOROVOD, *STRATEGIES)
 PROGRAMS = (*TRAINING, "inspect_env.py", "thorough.py")
 SHARED = ("cluster.py", "keras_model.py", "rank.py", "trial.py")
-FILES = tuple(sorted(path.name for path in SMOKE.glob("*.py") if path.name != "__init__.py"))
+FILES = tuple(sorted(path.name for path in FOLDER.glob("*.py") if path.name != "__init__.py"))
 SIBLINGS = {name[: -len(".py")] for name in SHARED}
 
 # What the judge reads from a report; `provision/proof/checks.py` and the program share no code, only these words.
@@ -66,7 +66,7 @@ RESTART = {"restart", "saved_at", "saved_sha256", "began_at", "began_sha256"}
 
 def parse(name: str) -> ast.Module:
     """Parse a program with the grammar of the oldest Python that a stack may have."""
-    return ast.parse((SMOKE / name).read_text(encoding="utf-8"), filename=name, feature_version=(3, 7))
+    return ast.parse((FOLDER / name).read_text(encoding="utf-8"), filename=name, feature_version=(3, 7))
 
 
 def imported_roots(tree: ast.Module) -> set[str]:
@@ -117,7 +117,7 @@ def run_work(work: str, out: Path) -> tuple[subprocess.CompletedProcess[str], di
     """Run `work(report)` as a program would, in a process of its own; how it ended, and the report it left behind."""
     program = f"import rank, sys\ndef work(report):\n    {work}\nsys.exit(rank.run('the trial', sys.argv[1], work))"
     argv = [sys.executable, "-c", program, str(out)]
-    done = subprocess.run(argv, cwd=SMOKE, capture_output=True, text=True, check=False)
+    done = subprocess.run(argv, cwd=FOLDER, capture_output=True, text=True, check=False)
     (path,) = out.iterdir()
     return done, json.loads(path.read_text(encoding="utf-8"))
 
@@ -177,7 +177,7 @@ def read_npy(archive: zipfile.ZipFile, name: str) -> tuple[str, tuple[int, ...],
 
 @pytest.mark.parametrize(("part", "count"), [("train", 1500), ("test", 297)])
 def test_digits_have_the_layout_of_mnist(part: str, count: int) -> None:
-    with zipfile.ZipFile(SMOKE / "data" / "digits.npz") as archive:
+    with zipfile.ZipFile(FOLDER / "data" / "digits.npz") as archive:
         assert sorted(archive.namelist()) == ["x_test.npy", "x_train.npy", "y_test.npy", "y_train.npy"]
         images_type, images_shape, images = read_npy(archive, f"x_{part}")
         labels_type, labels_shape, labels = read_npy(archive, f"y_{part}")
@@ -190,8 +190,8 @@ def test_digits_have_the_layout_of_mnist(part: str, count: int) -> None:
 
 
 def test_digits_are_the_ones_in_the_readme() -> None:
-    content = (SMOKE / "data" / "digits.npz").read_bytes()
-    readme = (SMOKE / "data" / "README.md").read_text(encoding="utf-8")
+    content = (FOLDER / "data" / "digits.npz").read_bytes()
+    readme = (FOLDER / "data" / "README.md").read_text(encoding="utf-8")
 
     assert len(content) < 200_000
     assert re.findall(r"\b[0-9a-f]{64}\b", readme) == [hashlib.sha256(content).hexdigest()]

@@ -10,7 +10,9 @@ from types import ModuleType
 
 import pytest
 
-PROGRAM = Path(__file__).parent.parent / "provision" / "proof" / "programs" / "cluster.py"
+from parts.paths import PROGRAMS
+
+PROGRAM = PROGRAMS / "cluster.py"
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from parts.reports import workers
 from provision import cli
 from provision.errors import ConfigError, SmokeTestError
 from provision.machine.ranks import Ranks, summary
@@ -18,7 +19,6 @@ from provision.model.layout import Layout
 from provision.model.plan import SmokeTest
 from provision.profile.launcher import Launcher
 from provision.profile.stack import Training
-from test_strategy_verdict import workers
 
 # Stands in for mpiexec and the workers: it leaves the reports of the next try, and says how it was called.
 STAND_IN = """#!{python}

@@ -22,6 +22,7 @@ from parts.modules import (
     build_module_tree,
     find_interpreter,
 )
+from parts.paths import REPOSITORY
 from parts.slurm import ClusterError, NodeGroup, Partition, SlurmCluster, missing_programs
 
 MPI_PROGRAM = """\
@@ -310,7 +311,7 @@ def test_hosts_go_with_whoever_started_them_and_with_them_the_jobs_and_the_netwo
     if reason := why_not_hosts():
         pytest.skip(f"there can be no hosts with networks of their own here: {reason}")
     with tempfile.TemporaryDirectory(prefix="s-", dir="/tmp") as root:
-        argv = [sys.executable, "-c", START, str(Path(__file__).parent), root]
+        argv = [sys.executable, "-c", START, str(REPOSITORY / "tests"), root]
         with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             link = process.stdout.readline().strip()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from parts.paths import GOLDEN
 from parts.profiles import profile
 from provision import cli
 from provision.errors import EXIT_USAGE
@@ -15,9 +16,9 @@ from provision.lint.job_rules import lint_job
 from provision.lint.job_script import read_script
 from provision.lint.training import Training, read_training
 
-GOLDEN = Path(__file__).with_name("golden") / "jobs"
-SCRIPTS = sorted(GOLDEN.rglob("*.sh"))
-BUILDS = sorted(GOLDEN.with_name("builds").rglob("*.sh"))
+JOBS = GOLDEN / "jobs"
+SCRIPTS = sorted(JOBS.rglob("*.sh"))
+BUILDS = sorted(JOBS.with_name("builds").rglob("*.sh"))
 
 GOOD = """\
 #!/bin/bash
@@ -80,9 +81,9 @@ def trained(text: str) -> list[tuple[str, int]]:
     return [(one.rule, one.line) for one in read_training(text, "train.py").findings]
 
 
-@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: str(path.relative_to(GOLDEN)))
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: str(path.relative_to(JOBS)))
 def test_what_we_write_has_no_fault(path: Path) -> None:
-    name, arch = path.relative_to(GOLDEN).parts[:2]
+    name, arch = path.relative_to(JOBS).parts[:2]
     text = path.read_text(encoding="utf-8")
     assert found(text, site=name, arch=arch) == []
     # A Cray XC's modules are not to be purged, which only its profile knows.
@@ -98,9 +99,9 @@ def test_what_we_write_has_no_fault(path: Path) -> None:
         assert program.endswith("mnist.py" if path.stem == "cray-ml-plugin" else "train.py")
 
 
-@pytest.mark.parametrize("path", BUILDS, ids=lambda path: str(path.relative_to(GOLDEN.with_name("builds"))))
+@pytest.mark.parametrize("path", BUILDS, ids=lambda path: str(path.relative_to(JOBS.with_name("builds"))))
 def test_the_builds_that_we_write_have_no_fault(path: Path) -> None:
-    name, arch = path.relative_to(GOLDEN.with_name("builds")).parts[:2]
+    name, arch = path.relative_to(JOBS.with_name("builds")).parts[:2]
     assert found(path.read_text(encoding="utf-8"), site=name, arch=arch) == []
 
 
@@ -314,7 +315,7 @@ def test_a_fault_of_a_container_is_found(old: str, new: str, rule: str) -> None:
 
 def written(site: str, arch: str, kind: str) -> str:
     """What we write for a site."""
-    return (GOLDEN / site / arch / f"{kind}.sh").read_text(encoding="utf-8")
+    return (JOBS / site / arch / f"{kind}.sh").read_text(encoding="utf-8")
 
 
 def test_directives_of_another_scheduler_are_found() -> None:

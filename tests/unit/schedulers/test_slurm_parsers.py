@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from pathlib import Path
 
 import pytest
 
+from parts.paths import RECORDED
 from provision.model.batch import Batch
 from provision.profile.scheduler import GpuSpelling, Scheduler
 from provision.schedulers import slurm
 from provision.schedulers.status import ENDED, JobStatus, ending
 
-RECORDED = Path(__file__).with_name("recorded") / "slurm-22.05"
+ANSWERS = RECORDED / "slurm-22.05"
 
 
 def recorded(name: str) -> str:
     """What was recorded under this name."""
-    return (RECORDED / name).read_text(encoding="utf-8")
+    return (ANSWERS / name).read_text(encoding="utf-8")
 
 
 def status(name: str) -> JobStatus:
@@ -97,7 +97,7 @@ def test_a_reason_that_we_have_no_words_for_is_told_as_slurm_says_it() -> None:
 
 
 def test_every_recorded_job_is_read() -> None:
-    names = sorted(RECORDED.glob("scontrol-show-job-*.txt"))
+    names = sorted(ANSWERS.glob("scontrol-show-job-*.txt"))
     assert len(names) >= 13
     for path in names:
         found = slurm.parse_status(path.read_text(encoding="utf-8"))
@@ -119,7 +119,7 @@ def test_the_id_of_a_submitted_job_is_read_alone_and_with_its_cluster() -> None:
     assert slurm.parse_job_id("sbatch: lua: be nice\n77\n") == "77"
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in RECORDED.glob("sbatch-*.err.txt")))
+@pytest.mark.parametrize("name", sorted(path.name for path in ANSWERS.glob("sbatch-*.err.txt")))
 def test_a_refusal_is_no_job_id(name: str) -> None:
     assert slurm.parse_job_id(recorded(name)) is None
 
@@ -259,5 +259,5 @@ def test_a_comment_does_not_decide_the_state_of_a_job() -> None:
 
 
 def test_the_ways_to_start_mpi_are_read_with_the_versions_of_pmix_and_without_none() -> None:
-    text = (Path(__file__).parent / "recorded" / "slurm-22.05" / "srun-mpi-list.txt").read_text()
+    text = (ANSWERS / "srun-mpi-list.txt").read_text()
     assert slurm.parse_mpi_types(text) == ("pmix", "cray_shasta", "pmi2", "pmix_v4")

@@ -9,9 +9,8 @@ from types import ModuleType
 
 import pytest
 
+from parts.paths import REPOSITORY
 from provision.knowledge.compatibility import MEASURED, Cell, Proof, dump_cells, keras_of, measured, parse_cells, told
-
-REPOSITORY = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,57 @@
+"""Reports of processes that trained without fault, as the programs of a proof write them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Report = dict[str, Any]
+
+
+def one_process() -> Report:
+    """The report of a run without fault, as `provision/proof/programs/single.py` writes it."""
+    return {
+        "schema": 1,
+        "stage": "done",
+        "error": None,
+        "rank": 0,
+        "size": 1,
+        "host": "n1",
+        "pid": 100,
+        "versions": {"python": "3.11.7", "tensorflow": "2.15.1", "keras": "2.15.0"},
+        "weights_sha256": "after",
+        "loss_before": 2.31,
+        "loss": [1.0, 0.25],
+        "accuracy": 0.95,
+        "images_per_second": 1000.0,
+        "seconds": 10.0,
+        "gpu": {"visible": 0, "used": None, "bus_id": None},
+        "restart": {"saved_at": 188, "saved_sha256": "half", "began_at": 188, "began_sha256": "half"},
+    }
+
+
+def workers() -> list[Report]:
+    """Reports of two workers without fault, as `provision/proof/programs/multiworker.py` writes them."""
+    return [
+        {
+            **one_process(),
+            "rank": rank,
+            "size": 2,
+            "pid": 100 + rank,
+            "communication": {"asked": "AUTO", "by": "TF_CONFIG", "workers": ["127.0.0.1:4001", "127.0.0.1:4002"]},
+            "trained_by": "fit",
+            "allreduce": {
+                "input": [rank + 1.0, 2 * (rank + 1.0)],
+                "expected": [3.0, 6.0],
+                "sum": [3.0, 6.0],
+                "average": [1.5, 3.0],
+                "large_elements": 1048576,
+                "large_wrong": 0,
+            },
+            "peers": [[other, "n1", 100 + other] for other in range(2)],
+            "shard": {"start": rank * 10, "stop": rank * 10 + 10, "sha256": f"shard{rank}"},
+            "weights_sha256_initial": f"before{rank}",
+            "weights_sha256_broadcast": "before0",
+            "weights_max_difference": 0.0,
+        }
+        for rank in range(2)
+    ]
