@@ -89,7 +89,7 @@ class Interruption(ProvisionError):
     exit_code = EXIT_INTERRUPTED
 
 
-class SmokeTestError(ProvisionError):
+class ProofError(ProvisionError):
     """The environment was built and did not prove itself."""
 
 

@@ -96,7 +96,7 @@ def stack() -> Stack:
             "framework": {"name": "tensorflow", "package": "tensorflow-cpu", "version": "2.15.1"},
             "horovod": {"version": "0.28.1"},
             "environ": {"PYTHONNOUSERSITE": 1},
-            "smoke": {"program": "horovod_keras", "mnist": training, "digits": training},
+            "proof": {"program": "horovod_keras", "mnist": training, "digits": training},
         },
         "/site/stacks/tensorflow-2.15.1.toml",
     )
@@ -138,7 +138,7 @@ def slurm_site() -> Site:
                     "mpi": {"provider": "site", "family": "mpich"},
                     "launcher": {"name": "srun", "options": ["--mpi=pmi2"]},
                     "job": {"partition": "haswell", "constraint": "haswell", "time": "00:30:00"},
-                    "smoke": {"nodes": 2, "ranks_per_node": 1, "timeout_s": 600},
+                    "proof": {"nodes": 2, "ranks_per_node": 1, "timeout_s": 600},
                     "environ": {"OMP_NUM_THREADS": 32},
                 }
             },
@@ -198,7 +198,7 @@ def request_for(site: Site) -> Request:
         mpi_lock=lock_of("mpich-5.0.2", "mpich==5.0.2") if arch.mpi.provider == "pypi" else None,
         build_lock=lock_of("build", "cmake==3.31.10", "ninja==1.13.0"),
         patches=(PATCH_OF_THE_NEWEST, PATCH_OF_ALL),
-        smoke_folder="/site/provision/smoke",
+        programs_folder="/site/provision/proof/programs",
         minor="3.11",
     )
 
@@ -215,7 +215,7 @@ def without_horovod(request: Request, program: str) -> Request:
     framework = f"{stack.framework.package}==2.15.1"
     return dataclasses.replace(
         request,
-        stack=dataclasses.replace(stack, smoke_program=program),
+        stack=dataclasses.replace(stack, proof_program=program),
         lock=lock_of(stack.name, "numpy==1.26.4", framework),
         build_lock=None,
         patches=(),

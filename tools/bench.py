@@ -72,7 +72,7 @@ def built(root: Path) -> tuple[float, float, float]:
     whole = wall_seconds((*TOOL, "build", *STACK), PROVISION_ROOT=str(root))
     record_file = next(root.glob("envs/*/*/*/.provision/record.json"))
     seconds = json.loads(record_file.read_text())["seconds"]
-    return float(whole - seconds["smoke"]), float(seconds.get("compile", 0)), megabytes(record_file.parents[1])
+    return float(whole - seconds["proof"]), float(seconds.get("compile", 0)), megabytes(record_file.parents[1])
 
 
 def megabytes(prefix: Path) -> float:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Make `provision/proof/programs/data/digits.npz`, the data set of the smoke test, from scikit-learn's handwritten digits.
+"""Make `provision/proof/programs/data/digits.npz`, the data set of the proof, from scikit-learn's handwritten digits.
 
 A compute node seldom has network, and a proof that waits for a download is no proof; so a small data set travels with
 the tool. This script is how it came about. Equal input gives equal bytes: the split does not depend on a random
@@ -32,7 +32,7 @@ def split_order(count: int) -> list[int]:
     """Shuffle 0..count-1 the same way for ever: by the digest of the number, not by a generator of some version.
 
     The source is sorted by writer. An unshuffled split would test on hands never trained on, and move the accuracy
-    from run to run by more than the faults that the smoke test looks for.
+    from run to run by more than the faults that the proof looks for.
     """
     return sorted(range(count), key=lambda index: hashlib.sha256(str(index).encode()).digest())
 
@@ -60,7 +60,7 @@ def npz_bytes(arrays: dict[str, np.ndarray]) -> bytes:
 
 def main() -> None:
     """Write the file named on the command line and print its digest."""
-    parser = argparse.ArgumentParser(description="Make the digits data set of the smoke test.", allow_abbrev=False)
+    parser = argparse.ArgumentParser(description="Make the digits data set of the proof.", allow_abbrev=False)
     parser.add_argument("output", type=Path, metavar="FILE.npz")
     output: Path = parser.parse_args().output
 

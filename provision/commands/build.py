@@ -178,7 +178,7 @@ def _submit(args: argparse.Namespace) -> Outcome:
         with listener() as listen:
             follow(number, target.site.scheduler.name, target.store, listen)
     except KeyboardInterrupt:
-        raise left(number, again, target.site) from None
+        raise stopped_following(number, again, target.site) from None
     return _outcome(target, plan, f"published by job {number}")
 
 
@@ -219,9 +219,9 @@ def show_plan(plan: Plan) -> None:
         say(line)
 
 
-def left(number: str, again: str, site: Site) -> Interruption:
+def stopped_following(number: str, again: str, site: Site) -> Interruption:
     """What to say when somebody stops looking at a job that goes on."""
-    from provision.schedulers import dialect
+    from provision.schedulers import scheduler_for
 
-    end = f"{dialect(site.scheduler.name).CANCEL} {number}"
+    end = f"{scheduler_for(site.scheduler.name).CANCEL} {number}"
     return Interruption(f"job {number} goes on without you", hint=f"look again: `{again}`; end it: `{end}`")

@@ -74,12 +74,12 @@ def _scheduler(site: Site) -> list[Finding]:
 
     from provision.errors import CommandError
     from provision.machine.run import capture
-    from provision.schedulers import TITLES, dialect
+    from provision.schedulers import TITLES, scheduler_for
 
     if site.scheduler.name == "none":
         return [Finding(group="scheduler", state="good", message="none: builds run here")]
-    title, spoken = TITLES[site.scheduler.name], dialect(site.scheduler.name)
-    argv = spoken.queues_argv()
+    title, scheduler = TITLES[site.scheduler.name], scheduler_for(site.scheduler.name)
+    argv = scheduler.queues_argv()
     try:
         done = capture(argv, os.environ, timeout_s=30)
     except CommandError as error:
@@ -88,7 +88,7 @@ def _scheduler(site: Site) -> list[Finding]:
     if done.returncode:
         said, hint = tuple(done.stderr.splitlines()[:4]), f"`{' '.join(argv)}`"
         return [Finding(group="scheduler", state="bad", message=f"{title} does not answer", evidence=said, hint=hint)]
-    there = spoken.parse_queues(done.stdout)
+    there = scheduler.parse_queues(done.stdout)
     kind = "partition" if site.scheduler.name == "slurm" else "queue"
     findings = [
         Finding(
@@ -190,7 +190,7 @@ def _arch(target: Target) -> list[Finding]:
             findings.append(
                 Finding(group=group, state="good", message=f"this CPU runs what is built for `{arch.target}`")
             )
-        data = choose_data(Path(target.store.layout.data), f"{request.smoke_folder}/x")
+        data = choose_data(Path(target.store.layout.data), f"{request.programs_folder}/x")
         findings.append(Finding(group=group, state="good", message=f"the proof trains on {data.name} (`{data.path}`)"))
     except ConfigError as error:
         findings.append(

@@ -319,25 +319,25 @@ def _command(args: argparse.Namespace) -> str:
 
 
 def _follow(args: argparse.Namespace) -> Outcome:
-    from provision.commands.build import left
+    from provision.commands.build import stopped_following
     from provision.machine import shipped
     from provision.machine.follow import follow
-    from provision.schedulers import dialect
+    from provision.schedulers import scheduler_for
 
     site = shipped.load_site(args.site)
     if site.scheduler.name == "none":
         raise ConfigError(f"site `{site.name}` has no scheduler, there is no job to follow", hint="add `--site SITE`")
-    spoken = dialect(site.scheduler.name)
-    if not args.job or not spoken.is_job_id(args.job):
+    scheduler = scheduler_for(site.scheduler.name)
+    if not args.job or not scheduler.is_job_id(args.job):
         raise ConfigError(
-            "`job follow` needs the id of a job", hint=f"`{spoken.QUEUE}`, then `provision job follow ID`"
+            "`job follow` needs the id of a job", hint=f"`{scheduler.QUEUE}`, then `provision job follow ID`"
         )
     store = read_store(site)
     try:
         with listener() as listen:
             status = follow(args.job, site.scheduler.name, store, listen)
     except KeyboardInterrupt:
-        raise left(args.job, f"provision job follow {args.job} --site {args.site}", site) from None
+        raise stopped_following(args.job, f"provision job follow {args.job} --site {args.site}", site) from None
     return Outcome(
         text=f"job {args.job} finished after {status.run_time}", result={"job": args.job, "state": status.state}
     )

@@ -56,18 +56,18 @@ def _outline(target: Target, account: str | None, *, forced: bool) -> Outcome:
     """What the site's file alone says of a build."""
     from provision.jobs.build_job import build_batch
     from provision.planning.outline import outline
-    from provision.schedulers import dialect
+    from provision.schedulers import scheduler_for
 
     site, arch, stack = target.site, target.arch, target.stack
     directives: tuple[str, ...] = ()
     refused = None
     if site.scheduler.name != "none":
-        spoken, jobs = dialect(site.scheduler.name), str(target.store.layout.jobs)
+        scheduler, jobs = scheduler_for(site.scheduler.name), str(target.store.layout.jobs)
         try:
             batch = build_batch(
-                site, arch, stack, f"provision-{arch.name}", spoken.output_path(jobs, "provision"), account
+                site, arch, stack, f"provision-{arch.name}", scheduler.output_path(jobs, "provision"), account
             )
-            directives = tuple(map(str, spoken.directives(batch)))
+            directives = tuple(map(str, scheduler.directives(batch)))
         except ConfigError as error:
             refused = error
     told = outline(site, arch, stack, directives)

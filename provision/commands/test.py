@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> Outcome:
     if args.thorough:
         checks = proof.verdict.checks
         skipped = sum(check.message.startswith("skipped") for check in checks)
-        told = f"{len(checks) - skipped} checks on {ranks.smoke.processes} ranks, {skipped} skipped, in {proof.seconds:.0f} s\n"
+        told = f"{len(checks) - skipped} checks on {ranks.proof.processes} ranks, {skipped} skipped, in {proof.seconds:.0f} s\n"
         told += "\n".join(f"  {check.name}: {check.message}" for check in checks)
     else:
         told = summary(proof.to_dict())
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> Outcome:
 def _environment(args: argparse.Namespace, site: Site, listen: Listener) -> tuple[str, Ranks]:
     from provision.machine import shipped
     from provision.machine.ranks import Ranks, loaded_environment
-    from provision.proof.shape import smoke_test
+    from provision.proof.shape import prove_operation
 
     store = read_store(site)
     env = find_environment(store, args.environment)
@@ -90,20 +90,20 @@ def _environment(args: argparse.Namespace, site: Site, listen: Listener) -> tupl
             f"site `{site.name}` does not describe the arch `{env.arch}` any more", hint=f"edit `{site.origin}`"
         )
     stack = shipped.load_stack(record["stack"])
-    smoke = smoke_test(site, arch, stack, str(shipped.PACKAGE / "proof" / "programs"), record["prefix"])
+    proof = prove_operation(site, arch, stack, str(shipped.PACKAGE / "proof" / "programs"), record["prefix"])
     story = Path(store.layout.story(env))
     into = _folder(story / "tests")
-    log, kind = into / "smoke.log", "lua" if site.modules.name == "lmod" else "tcl"
+    log, kind = into / "proof.log", "lua" if site.modules.name == "lmod" else "tcl"
     modulepath = Path(store.layout.modules(env.arch)) / kind
     environ = loaded_environment(site.modules, modulepath, record["module"], story / "activate.sh", log)
     python = str(store.layout.prefix(env) / "bin" / "python")
-    return str(env), Ranks(store=store, python=python, smoke=smoke, environ=environ, log=log, listen=listen, into=into)
+    return str(env), Ranks(store=store, python=python, proof=proof, environ=environ, log=log, listen=listen, into=into)
 
 
 def _provided(args: argparse.Namespace, site: Site, listen: Listener) -> tuple[str, Ranks]:
     from provision.machine import shipped
     from provision.machine.ranks import Ranks, provided_environment
-    from provision.proof.shape import smoke_test
+    from provision.proof.shape import prove_operation
 
     target = make_target(site, args.arch, args.stack)
     arch, store = target.arch, target.store
@@ -120,24 +120,24 @@ def _provided(args: argparse.Namespace, site: Site, listen: Listener) -> tuple[s
         raise PlanError(
             f"there is no python on PATH with {' '.join(arch.provided)}", hint="name the module that has it"
         )
-    smoke = smoke_test(site, arch, target.stack, str(shipped.PACKAGE / "proof" / "programs"), "")
+    proof = prove_operation(site, arch, target.stack, str(shipped.PACKAGE / "proof" / "programs"), "")
     into = _folder(Path(store.layout.provided(arch.name)))
     # What our modulefile would set, the site's does not.
     return " ".join(arch.provided), Ranks(
         store=store,
         python=python,
-        smoke=smoke,
+        proof=proof,
         environ={**environ, **dict(arch.environ)},
-        log=into / "smoke.log",
+        log=into / "proof.log",
         listen=listen,
         into=into,
     )
 
 
 def _in_a_job(site: Site) -> None:
-    from provision.schedulers import dialect
+    from provision.schedulers import scheduler_for
 
-    if site.scheduler.name != "none" and not os.environ.get(dialect(site.scheduler.name).JOB_ID):
+    if site.scheduler.name != "none" and not os.environ.get(scheduler_for(site.scheduler.name).JOB_ID):
         raise PlanError("ranks are started inside a job, and this is none", hint="`salloc`, then the same command")
 
 

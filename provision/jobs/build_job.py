@@ -24,10 +24,10 @@ from provision.profile.scheduler import SchedulerName
 from provision.profile.site import Site
 from provision.profile.stack import Stack
 from provision.proof.shape import proof_environ, proof_shape
-from provision.schedulers import dialect
+from provision.schedulers import scheduler_for
 
 # How to reach the package index: a mirror, a proxy, whom to trust.
-CARRIED = (
+INDEX_VARIABLES = (
     *("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_CERT", "PIP_CONFIG_FILE", "UV_DEFAULT_INDEX", "UV_INDEX"),
     *(
         "SSL_CERT_FILE",
@@ -134,7 +134,7 @@ def _script(
             hint=f"`provision build --site {site.typed} --arch {arch.name}` builds here",
         )
     refuse_runtime(site)
-    jobs, spoken = submitter.jobs, dialect(site.scheduler.name)
+    jobs, scheduler = submitter.jobs, scheduler_for(site.scheduler.name)
     arguments = ("--site", os.path.abspath(site.origin), "--arch", arch.name, "--stack", stack.name)
     profile = "" if plan else " --profile"
     carried = _carried(site, submitter.environ)
@@ -142,14 +142,16 @@ def _script(
         name=name,
         scheduler=site.scheduler.name,
         command=f"provision job build --site {site.typed} --arch {arch.name}{profile}",
-        submit=spoken.SUBMIT,
+        submit=scheduler.SUBMIT,
         environment=environment,
-        directives=spoken.directives(build_batch(site, arch, stack, name, spoken.output_path(jobs, name), account)),
+        directives=scheduler.directives(
+            build_batch(site, arch, stack, name, scheduler.output_path(jobs, name), account)
+        ),
         umask=site.files.umask,
         cwd=submitter.config,
         environ=(*carried, *_proxies(site, carried), *proof_environ(site, arch, stack)),
-        job_id=spoken.JOB_ID,
-        submit_folder=None if spoken.STARTS_IN_SUBMIT_FOLDER else spoken.SUBMIT_FOLDER,
+        job_id=scheduler.JOB_ID,
+        submit_folder=None if scheduler.STARTS_IN_SUBMIT_FOLDER else scheduler.SUBMIT_FOLDER,
         temporary=site.files.temporary,
         tool=shlex.join(submitter.tool),
         arguments=shlex.join(arguments),
@@ -200,7 +202,9 @@ def _carried(site: Site, environ: Mapping[str, str]) -> tuple[tuple[str, str], .
 
     Those that the arch's modules set are left to them.
     """
-    names = dict.fromkeys(("PROVISION_ROOT", "PROVISION_CONFIG", "PROVISION_INSTALLER", *site.variables, *CARRIED))
+    names = dict.fromkeys(
+        ("PROVISION_ROOT", "PROVISION_CONFIG", "PROVISION_INSTALLER", *site.variables, *INDEX_VARIABLES)
+    )
     values = {name: environ[name] for name in names if environ.get(name)}
     # A password in an address stays out of a file that others may read: the job gets it from the environment of sbatch.
     return tuple((name, value) for name, value in values.items() if not re.search(r"://[^/\s]*@", value))

@@ -20,7 +20,7 @@ from provision.profile.arch import Arch
 from provision.profile.container import Container
 from provision.profile.patterns import TIME
 from provision.profile.site import Site
-from provision.schedulers import dialect
+from provision.schedulers import scheduler_for
 
 # As the manifests of an image are called that registries serve: an index of several CPUs, or one image.
 MANIFESTS = (
@@ -111,7 +111,7 @@ def side_batch(
     batch = Batch(
         scheduler=site.scheduler,
         name=name,
-        output=dialect(site.scheduler.name).output_path(".", name),
+        output=scheduler_for(site.scheduler.name).output_path(".", name),
         nodes=1,
         ranks_per_node=1,
         time=time,
@@ -167,11 +167,11 @@ def make_image_script(job: ImageJob) -> ImageScript:
         )
     lines: tuple[str, ...] = ()
     if in_job:
-        spoken = dialect(site.scheduler.name)
+        scheduler = scheduler_for(site.scheduler.name)
         batch = side_batch(
             site, arch, f"image-{arch.name}", time=job.time, cpus=CORES, account=job.account, queue=job.queue
         )
-        lines = header(spoken.directives(batch), spoken.COMMENTS_BEHIND)
+        lines = header(scheduler.directives(batch), scheduler.COMMENTS_BEHIND)
     uname = machine(arch.target)
     return ImageScript(
         job=job,

@@ -21,7 +21,7 @@ from provision.profile.arch import Arch
 from provision.profile.container import Container, Template
 from provision.profile.site import Site
 from provision.profile.stack import Framework
-from provision.schedulers import dialect
+from provision.schedulers import scheduler_for
 
 # 4.7 GB in 35,000 files for TensorFlow 2.15.1 with CUDA and 6.5 GB in 43,000 for 2.21.0, as measured, then Miniforge; with
 # room for packages of one's own.
@@ -105,7 +105,7 @@ def make_overlay_script(job: OverlayJob) -> OverlayScript:
             evidence=[f"`network.login` and `network.compute` in `{site.origin}` are `no`"],
             hint=f"name the host that does: `network.download_node` in `{site.origin}`",
         )
-    spoken = dialect(site.scheduler.name)
+    scheduler = scheduler_for(site.scheduler.name)
     batch = side_batch(
         site,
         job.arch,
@@ -120,7 +120,7 @@ def make_overlay_script(job: OverlayJob) -> OverlayScript:
         job=job,
         container=container,
         template=container.template(job.gb, job.files, site.origin),
-        header=header(spoken.directives(batch), spoken.COMMENTS_BEHIND),
+        header=header(scheduler.directives(batch), scheduler.COMMENTS_BEHIND),
         modules=module_lines(site.modules, names),
         image=image_path(site, container.image),
         prefix=str(PurePosixPath(container.setup).parent),

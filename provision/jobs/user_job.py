@@ -18,7 +18,7 @@ from provision.profile.container import Runtime
 from provision.profile.patterns import MODULE, SHELL_PATH, TIME
 from provision.profile.site import Site
 from provision.profile.strategy import PLUGINS, STRATEGIES, StrategyName
-from provision.schedulers import dialect
+from provision.schedulers import scheduler_for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ def shape_of(job: UserJob) -> Shape:
     """
     arch, gpu = job.arch, job.arch.gpu if job.use_gpu else None
     alone = job.kind in ("single", "mirrored")
-    nodes = job.nodes or (1 if alone else arch.smoke.nodes)
+    nodes = job.nodes or (1 if alone else arch.proof.nodes)
     if job.gpus and not job.use_gpu:
         raise ConfigError("`--gpus` and `--no-gpu` contradict each other", hint="leave one of them out")
     if alone and nodes > 1:
@@ -106,7 +106,7 @@ def shape_of(job: UserJob) -> Shape:
                 hint=f"`--gpus {ranks}`, or leave `--ranks-per-node` out",
             )
     else:
-        ranks = job.ranks_per_node or (arch.node.sockets if arch.node else arch.smoke.ranks_per_node)
+        ranks = job.ranks_per_node or (arch.node.sockets if arch.node else arch.proof.ranks_per_node)
     cpus = job.cpus or _cpus(job, ranks, gpus)
     return Shape(
         nodes=nodes,
@@ -217,7 +217,7 @@ def check(job: UserJob) -> None:
                 f"`{option} {value!r}` is no path: letters, digits, `_./@%+:=-` and `$NAME`",
                 hint=f"`{option} /a/path`",
             )
-    if job.resume is not None and not dialect(site.scheduler.name).is_job_id(job.resume):
+    if job.resume is not None and not scheduler_for(site.scheduler.name).is_job_id(job.resume):
         raise ConfigError(f"`--resume-from {job.resume}` is no id of a job", hint="`--resume-from 123`")
     if any(ord(letter) < 32 for text in (job.script, *job.arguments) for letter in text):
         raise ConfigError("a path or argument of the script holds a line break", hint="`--script train.py`")
@@ -242,7 +242,7 @@ def refuse_cpu_image(image: str, arch: Arch, otherwise: str) -> None:
 def unstaged(job: UserJob, shape: Shape) -> str | None:
     """What to tell of a job of so many nodes that its data are due on the burst buffer, if they are not."""
     files = job.site.files
-    if job.stage_in is not None or not files.due(shape.nodes):
+    if job.stage_in is not None or not files.needs_burst_buffer(shape.nodes):
         return None
     return (
         f"{shape.nodes} nodes read the data from the parallel file system: from {files.burst_buffer_from} nodes on "
@@ -262,7 +262,7 @@ def batch_of(job: UserJob, shape: Shape) -> Batch:
     batch = Batch(
         scheduler=site.scheduler,
         name=name,
-        output=dialect(site.scheduler.name).output_path(".", name),
+        output=scheduler_for(site.scheduler.name).output_path(".", name),
         nodes=shape.nodes,
         ranks_per_node=shape.ranks_per_node,
         time=job.time or said.time,

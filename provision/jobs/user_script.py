@@ -21,7 +21,7 @@ from provision.profile.container import Container, Runtime
 from provision.profile.module_system import ModuleSystem
 from provision.profile.patterns import SHELL_PATH
 from provision.profile.strategy import PLUGINS
-from provision.schedulers import dialect
+from provision.schedulers import scheduler_for
 
 PROXIES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "grpc_proxy")
 
@@ -75,7 +75,7 @@ def make_script(job: UserJob) -> Script:
     check(job)
     runtime, shape = runtime_of(job), shape_of(job)
     batch = batch_of(job, shape)
-    spoken = dialect(job.site.scheduler.name)
+    scheduler = scheduler_for(job.site.scheduler.name)
     threads = job_environ(job.arch, shape.parts)
     # Our modulefile sets the arch's variables; where it is not loaded, the job does. A site's own module sets OpenMP's
     # where modules own them; in a container there is none.
@@ -94,7 +94,7 @@ def make_script(job: UserJob) -> Script:
         job=job,
         shape=shape,
         runtime=runtime,
-        header=(*header(spoken.directives(batch), spoken.COMMENTS_BEHIND), *_staging(job)),
+        header=(*header(scheduler.directives(batch), scheduler.COMMENTS_BEHIND), *_staging(job)),
         exports=exports,
         modules=_modules(job, runtime),
         launch=_launch(job, shape, runtime, exports, cuda is not None),

@@ -16,7 +16,7 @@ from provision.profile.module_system import ModuleSystem
 
 # What a user's or an admin's shell may carry that changes what a build does. Index settings of pip and uv stay: a site
 # without a direct way to the package index has nothing else.
-LIES = (
+MISLEADING = (
     "PYTHONHOME",
     "PYTHONPATH",
     "PYTHONSTARTUP",
@@ -54,7 +54,7 @@ LIES = (
     "NVCC_APPEND_FLAGS",
     "PROVISION_ENVIRONMENT",
 )
-LYING_PREFIXES = ("HOROVOD_", "VIRTUALENV_", "CMAKE_")
+MISLEADING_PREFIXES = ("HOROVOD_", "VIRTUALENV_", "CMAKE_")
 KEPT_OF_INSTALLERS = (
     *("INDEX_URL", "EXTRA_INDEX_URL", "DEFAULT_INDEX", "INDEX", "CERT", "CLIENT_CERT", "PROXY", "TRUSTED_HOST"),
     *(
@@ -78,7 +78,7 @@ def cleaned(environ: Mapping[str, str]) -> dict[str, str]:
         tool, _, setting = name.partition("_")
         if tool in ("PIP", "UV") and setting not in KEPT_OF_INSTALLERS:
             continue
-        if name in LIES or name.startswith(LYING_PREFIXES):
+        if name in MISLEADING or name.startswith(MISLEADING_PREFIXES):
             continue
         kept[name] = value
     return {**kept, "PYTHONNOUSERSITE": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}

@@ -42,7 +42,7 @@ def at_site(script: JobScript, site: Site, arch: Arch | None) -> Iterator[Findin
         if not re.search(r"cd \"?\$\{?(PBS_O_WORKDIR|submit_folder)", script.text):
             yield fault(script, "folder", (1, ""), "PBS starts jobs in the home folder", '`cd "$PBS_O_WORKDIR"`')
     nodes = script.number("nodes") or 1
-    if site.files.due(nodes) and not re.search(r"^#(DW|BB) ", script.text, re.MULTILINE):
+    if site.files.needs_burst_buffer(nodes) and not re.search(r"^#(DW|BB) ", script.text, re.MULTILINE):
         yield fault(
             script,
             "burst-buffer",

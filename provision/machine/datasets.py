@@ -28,7 +28,7 @@ def mnist_places(cache: Path) -> tuple[Path, ...]:
 
 
 def choose_data(cache: Path, program: str) -> DataSet:
-    """MNIST if a place has the real file, else the digits beside the smoke programs. Never a download."""
+    """MNIST if a place has the real file, else the digits beside the proof programs. Never a download."""
     for path in mnist_places(cache):
         try:
             if hashlib.sha256(path.read_bytes()).hexdigest() == MNIST_SHA256:

@@ -16,7 +16,7 @@ from provision.errors import StoreError
 JSON = dict[str, Any]
 
 
-def told(error: OSError, path: object) -> StoreError:
+def disk_error(error: OSError, path: object) -> StoreError:
     """An error of the file system, told with what to do about it."""
     where = str(getattr(error, "filename", None) or path)
     if isinstance(error, shutil.Error):  # a list of copies that failed, each with its reason as text
@@ -63,7 +63,7 @@ def write(path: Path, text: str, *, executable: bool = False, private: bool = Fa
     except OSError as error:
         with contextlib.suppress(OSError):
             beside.unlink()
-        raise told(error, path.parent) from error
+        raise disk_error(error, path.parent) from error
 
 
 def size_of(path: Path) -> int | None:

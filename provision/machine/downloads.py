@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provision.errors import StoreError
-from provision.machine.disk import read_json, sha256_of, size_of, told, write
+from provision.machine.disk import disk_error, read_json, sha256_of, size_of, write
 from provision.model.layout import Layout
 
 
@@ -45,7 +45,7 @@ class Downloads:
         try:
             self.wheelhouse.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise told(error, self.layout.root) from error
+            raise disk_error(error, self.layout.root) from error
 
     def keep_fetched(self, folder: Path, sha256: str, lock: str) -> None:
         """Move the downloaded packages of a lock to the wheelhouse, then write its receipt."""
@@ -56,7 +56,7 @@ class Downloads:
                 file.chmod(0o644)
                 file.replace(self.wheelhouse / file.name)
         except OSError as error:
-            raise told(error, self.wheelhouse) from error
+            raise disk_error(error, self.wheelhouse) from error
         receipt = {"lock": Path(lock).name, "files": sizes}
         write(self.wheelhouse / f"{sha256}.json", json.dumps(receipt, indent=1) + "\n")
 
@@ -76,7 +76,7 @@ class Downloads:
             shutil.copy2(found[0], beside)
             beside.replace(target)
         except OSError as error:
-            raise told(error, target) from error
+            raise disk_error(error, target) from error
 
     def has_source(self, path: str, hashes: tuple[str, ...]) -> bool:
         """Whether the source package is there and is what was locked."""

@@ -14,10 +14,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from provision import __version__
-from provision.errors import CommandError, ProvisionError, SmokeTestError, StoreError
+from provision.errors import CommandError, ProofError, ProvisionError, StoreError
 from provision.knowledge.failures import explain, telling
 from provision.launch.launchers import node_argv
-from provision.machine.disk import read_json, told, write
+from provision.machine.disk import disk_error, read_json, write
 from provision.machine.ranks import Ranks, loaded_environment, summary
 from provision.machine.render_modulefile import emit_modulefile
 from provision.machine.run import Result, stream
@@ -34,9 +34,9 @@ from provision.model.plan import (
     MakeReadable,
     Operation,
     Plan,
+    Prove,
     Publish,
     Remove,
-    SmokeTest,
     Step,
     Unpack,
     WriteCandidate,
@@ -85,8 +85,8 @@ class Executor:
             for operation in step.operations:
                 self._operation(operation)
         except OSError as error:
-            self._failed(step, began, told(error, self.store.root))
-            raise told(error, self.store.root) from error
+            self._failed(step, began, disk_error(error, self.store.root))
+            raise disk_error(error, self.store.root) from error
         except ProvisionError as error:
             self._failed(step, began, error)
             raise
@@ -135,8 +135,8 @@ class Executor:
                 self._inspect(operation)
             case WriteCandidate():
                 self._write_candidate()
-            case SmokeTest():
-                self._smoke(operation)
+            case Prove():
+                self._prove(operation)
             case Publish():
                 self._publish()
 
@@ -212,7 +212,7 @@ class Executor:
             write(Path(path), emit_modulefile(module, kind, UNPROVED))
         write(Path(self.store.layout.story(env)) / "activate.sh", emit_modulefile(module, "sh", UNPROVED))
 
-    def _smoke(self, smoke: SmokeTest) -> None:
+    def _prove(self, proof: Prove) -> None:
         env, module = self.plan.environment, self.plan.modulefile
         kind = "lua" if self.site.modules.name == "lmod" else "tcl"
         environ = loaded_environment(
@@ -225,21 +225,21 @@ class Executor:
         ranks = Ranks(
             store=self.store,
             python=str(self.store.layout.prefix(env) / "bin" / "python"),
-            smoke=smoke,
+            proof=proof,
             environ=environ,
             log=self.log,
             listen=self.listen,
             into=Path(self.store.layout.story(env)),
             keep_open=(self.lock,),
         )
-        proof = ranks.prove()
-        loaded = [name for name in proof.modules if not name.startswith(f"{module.name}/")]
+        result = ranks.prove()
+        loaded = [name for name in result.modules if not name.startswith(f"{module.name}/")]
         if self.site.modules.name != "none" and not set(module.modules) <= set(loaded):
             missing = ", ".join(sorted(set(module.modules) - set(loaded)))
-            raise SmokeTestError(
+            raise ProofError(
                 f"the modulefile does not load what the build did: {missing}", evidence=[f"loaded: {' '.join(loaded)}"]
             )
-        self.findings["summary"] = summary(proof.to_dict())
+        self.findings["summary"] = summary(result.to_dict())
 
     def _publish(self) -> None:
         env, module, story = (

@@ -14,7 +14,7 @@ from provision.machine.store import Store
 from provision.machine.submission import status
 from provision.model.event import Event, Listener, parse_event
 from provision.profile.scheduler import SchedulerName
-from provision.schedulers import TITLES, dialect
+from provision.schedulers import TITLES, scheduler_for
 from provision.schedulers.status import JobStatus, ending
 
 
@@ -81,7 +81,7 @@ def follow(
                 evidence=[f"its output: {path}" for path in sorted(jobs.glob(f"*-{job}.out"))],
                 hint="`provision list` shows whether it published",
             )
-        why = dialect(scheduler).waiting(now) if now.state == "PENDING" else ""
+        why = scheduler_for(scheduler).waiting(now) if now.state == "PENDING" else ""
         word = f"job {job} is {now.state.lower()}" + (f" ({why})" if why else "")
         if now.state == "RUNNING":
             word += f" on {now.nodes}"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provision.errors import ConfigError, SmokeTestError
+from provision.errors import ConfigError, ProofError
 from provision.knowledge.failures import explain, telling
 from provision.launch.launchers import launch_argv, needed_by_ranks
 from provision.launch.modules import activate_script, load_script, parse_environment
@@ -20,7 +20,7 @@ from provision.machine.probe import unloaded
 from provision.machine.run import Result, capture, stream
 from provision.machine.store import Store
 from provision.model.event import Event, Listener
-from provision.model.plan import SmokeTest
+from provision.model.plan import Prove
 from provision.model.verdict import Verdict
 from provision.profile.module_system import ModuleSystem
 from provision.profile.stack import ALONE
@@ -33,7 +33,7 @@ STALL_SHARE = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proof:
+class ProofResult:
     """A verdict with what it was given on."""
 
     verdict: Verdict
@@ -69,16 +69,16 @@ def summary(verdict: Mapping[str, Any]) -> str:
     )
 
 
-def trained_by(smoke: SmokeTest, gpus: int, stalled: str | None = None) -> str:
+def trained_by(proof: Prove, gpus: int, stalled: str | None = None) -> str:
     """Who trained in this proof, in words; `gpus` is how many processes used one, `stalled` how a first try did."""
-    if smoke.strategy == "single":
+    if proof.strategy == "single":
         return "one process with a GPU" if gpus else "one process"
-    if smoke.strategy == "mirrored":
-        return f"{smoke.devices} {'GPUs' if gpus else 'replicas'} of one process"
-    if smoke.strategy == "multiworker":
-        how = f" (by RING, for {smoke.communication} stalled)" if stalled else ""
-        return f"{smoke.processes} workers{' with a GPU each' if gpus else ''}{how}"
-    return f"{smoke.processes} ranks{' with a GPU each' if gpus else ''}"
+    if proof.strategy == "mirrored":
+        return f"{proof.devices} {'GPUs' if gpus else 'replicas'} of one process"
+    if proof.strategy == "multiworker":
+        how = f" (by RING, for {proof.communication} stalled)" if stalled else ""
+        return f"{proof.processes} workers{' with a GPU each' if gpus else ''}{how}"
+    return f"{proof.processes} ranks{' with a GPU each' if gpus else ''}"
 
 
 def loaded_environment(
@@ -87,7 +87,7 @@ def loaded_environment(
     """The environment of a user who loads `module` from `modulepath`, or sources `activate` where there are no modules.
 
     Raises:
-        SmokeTestError: it cannot be loaded; what the module system said is the evidence.
+        ProofError: it cannot be loaded; what the module system said is the evidence.
     """
     if system.name == "none":
         script = activate_script(str(activate))
@@ -96,7 +96,7 @@ def loaded_environment(
     done = capture(("bash", "--noprofile", "--norc", "-c", script), unloaded(system))
     if done.returncode:
         by_hand = f". {activate}" if system.name == "none" else f"module use {modulepath}; module load {module}"
-        raise SmokeTestError(
+        raise ProofError(
             f"the candidate of `{module}` cannot be loaded",
             evidence=done.stderr.splitlines()[:8],
             hint=f"`{by_hand}`",
@@ -109,13 +109,13 @@ def provided_environment(system: ModuleSystem, modules: Sequence[str], unload: S
     """The environment of a user who loads the modules by which the site itself brings TensorFlow.
 
     Raises:
-        SmokeTestError: one cannot be loaded; what the module system said is the evidence.
+        ProofError: one cannot be loaded; what the module system said is the evidence.
     """
     done = capture(
         ("bash", "--noprofile", "--norc", "-c", load_script(system, modules, unload=unload)), unloaded(system)
     )
     if done.returncode:
-        raise SmokeTestError(
+        raise ProofError(
             f"the site's own modules cannot be loaded: {' '.join(modules)}",
             evidence=done.stderr.splitlines()[:8],
             hint=f"`module avail {modules[-1].split('/')[0]}`",
@@ -130,28 +130,28 @@ class Ranks:
     store: Store
     python: str
     """The interpreter that has the framework."""
-    smoke: SmokeTest
+    proof: Prove
     environ: Mapping[str, str]
     log: Path
     listen: Listener
     into: Path
     keep_open: tuple[int, ...] = ()
 
-    def prove(self) -> Proof:
+    def prove(self) -> ProofResult:
         """Train, and judge. The verdict is written to `into`, whatever it is.
 
         Raises:
-            SmokeTestError: no rank reported, or the verdict is that it failed.
+            ProofError: no rank reported, or the verdict is that it failed.
         """
-        data = choose_data(Path(self.store.layout.data), self.smoke.program)
-        training = next(one for one in self.smoke.training if one.data == data.name)
+        data = choose_data(Path(self.store.layout.data), self.proof.program)
+        training = next(one for one in self.proof.training if one.data == data.name)
         arguments = (
             *("--data", str(data.path), "--epochs", str(training.epochs), "--batch-size", str(training.batch_size)),
             *("--learning-rate", str(training.learning_rate)),
             *self._own_arguments(),
         )
         return self._run(
-            self.smoke.program,
+            self.proof.program,
             arguments,
             data.name,
             lambda reports, stalled: self._judge(reports, training.min_accuracy, stalled),
@@ -159,49 +159,49 @@ class Ranks:
 
     def _own_arguments(self) -> tuple[str, ...]:
         """What the program of this strategy alone is told."""
-        if self.smoke.strategy == "mirrored":
-            return ("--devices", str(self.smoke.devices))
-        if self.smoke.strategy == "multiworker":
-            stall = max(1, self.smoke.timeout_s // STALL_SHARE)
-            return ("--communication", self.smoke.communication, "--stall", str(stall))
+        if self.proof.strategy == "mirrored":
+            return ("--devices", str(self.proof.devices))
+        if self.proof.strategy == "multiworker":
+            stall = max(1, self.proof.timeout_s // STALL_SHARE)
+            return ("--communication", self.proof.communication, "--stall", str(stall))
         return ()
 
     def _judge(self, reports: list[dict[str, Any]], min_accuracy: float, stalled: str | None) -> Verdict:
         """The verdict on a training, by the judge of its strategy."""
-        smoke, gpus = self.smoke, self.smoke.gpu is not None
-        if smoke.strategy == "single":
+        proof, gpus = self.proof, self.proof.gpu is not None
+        if proof.strategy == "single":
             return judge_single(reports, min_accuracy=min_accuracy, gpus=gpus)
-        if smoke.strategy == "mirrored":
-            return judge_mirrored(reports, replicas=smoke.devices, min_accuracy=min_accuracy, gpus=gpus)
-        if smoke.strategy == "multiworker":
+        if proof.strategy == "mirrored":
+            return judge_mirrored(reports, replicas=proof.devices, min_accuracy=min_accuracy, gpus=gpus)
+        if proof.strategy == "multiworker":
             return judge_workers(
                 reports,
-                workers=smoke.processes,
-                nodes=smoke.nodes,
+                workers=proof.processes,
+                nodes=proof.nodes,
                 min_accuracy=min_accuracy,
                 gpus=gpus,
                 stalled=stalled,
             )
-        return judge(reports, ranks=smoke.processes, min_accuracy=min_accuracy, nodes=smoke.nodes, gpus=gpus)
+        return judge(reports, ranks=proof.processes, min_accuracy=min_accuracy, nodes=proof.nodes, gpus=gpus)
 
-    def prove_numbers(self) -> Proof:
+    def prove_numbers(self) -> ProofResult:
         """The numerical proof: gradients, weights, optimizers and callbacks against one process on the whole batch.
 
         Raises:
             ConfigError: the stack's program is one process: there are no ranks whose numbers could be compared.
-            SmokeTestError: no rank reported, or the verdict is that it failed.
+            ProofError: no rank reported, or the verdict is that it failed.
         """
-        if self.smoke.strategy in ALONE:
+        if self.proof.strategy in ALONE:
             raise ConfigError(
-                f"the numerical proof is one of ranks under Horovod, and this stack is proved by `{self.smoke.strategy}`",
+                f"the numerical proof is one of ranks under Horovod, and this stack is proved by `{self.proof.strategy}`",
                 hint="leave `--thorough` out",
             )
-        program = str(Path(self.smoke.program).with_name("thorough.py"))
+        program = str(Path(self.proof.program).with_name("thorough.py"))
         return self._run(
             program,
             (),
             "made numbers",
-            lambda reports, _: judge_numbers(reports, ranks=self.smoke.processes, nodes=self.smoke.nodes),
+            lambda reports, _: judge_numbers(reports, ranks=self.proof.processes, nodes=self.proof.nodes),
         )
 
     def _run(
@@ -210,48 +210,48 @@ class Ranks:
         arguments: tuple[str, ...],
         data: str,
         to_verdict: Callable[[list[dict[str, Any]], str | None], Verdict],
-    ) -> Proof:
-        smoke, began = self.smoke, time.monotonic()
-        argv, result, reports = self._start(program, arguments, smoke.timeout_s)
-        stalled = stall_of(reports) if smoke.communication != "RING" else None
+    ) -> ProofResult:
+        proof, began = self.proof, time.monotonic()
+        argv, result, reports = self._start(program, arguments, proof.timeout_s)
+        stalled = stall_of(reports) if proof.communication != "RING" else None
         if stalled:
-            self.listen(Event(kind="progress", step="smoke", text=f"{stalled}; once more with RING"))
-            self.store.remove(str(self.into / "smoke-stalled"))
-            (self.into / "smoke").rename(self.into / "smoke-stalled")
-            left_s = max(1, smoke.timeout_s - int(time.monotonic() - began))
+            self.listen(Event(kind="progress", step="proof", text=f"{stalled}; once more with RING"))
+            self.store.remove(str(self.into / "proof-stalled"))
+            (self.into / "proof").rename(self.into / "proof-stalled")
+            left_s = max(1, proof.timeout_s - int(time.monotonic() - began))
             argv, result, reports = self._start(program, (*arguments, "--communication", "RING"), left_s)
         if not reports:
-            raise silent(result, smoke, str(self.log))
+            raise silent(result, proof, str(self.log))
         verdict = to_verdict(reports, stalled)
         modules = tuple(filter(None, self.environ.get("LOADEDMODULES", "").split(":")))
-        proof = Proof(
+        result_of_proof = ProofResult(
             verdict=verdict,
             data=data,
-            trained_by=trained_by(smoke, verdict.figures.gpus, stalled),
+            trained_by=trained_by(proof, verdict.figures.gpus, stalled),
             argv=argv,
             modules=modules,
             seconds=time.monotonic() - began,
         )
-        write(self.into / "verdict.json", json.dumps(proof.to_dict(), indent=1) + "\n")
+        write(self.into / "verdict.json", json.dumps(result_of_proof.to_dict(), indent=1) + "\n")
         if not verdict.passed or result.code:
-            raise failed(verdict, result, smoke, str(self.log))
-        return proof
+            raise failed(verdict, result, proof, str(self.log))
+        return result_of_proof
 
     def _start(
         self, program: str, arguments: tuple[str, ...], timeout_s: int
     ) -> tuple[tuple[str, ...], Result, list[dict[str, Any]]]:
         """Run the program as the proof's processes; the command, how it ended, and their reports."""
-        smoke, out = self.smoke, self.into / "smoke"
+        proof, out = self.proof, self.into / "proof"
         self.store.remove(str(out))
         out.mkdir(parents=True)
         argv = launch_argv(
-            smoke.launcher,
-            (self.python, "-u", program, "--out", str(out), *(("--gpu",) if smoke.gpu else ()), *arguments),
-            nodes=smoke.nodes,
-            ranks_per_node=smoke.ranks_per_node,
-            cpus=smoke.cpus_per_task,
+            proof.launcher,
+            (self.python, "-u", program, "--out", str(out), *(("--gpu",) if proof.gpu else ()), *arguments),
+            nodes=proof.nodes,
+            ranks_per_node=proof.ranks_per_node,
+            cpus=proof.cpus_per_task,
             environ=needed_by_ranks(self.environ),
-            mpiexec=smoke.mpiexec,
+            mpiexec=proof.mpiexec,
         )
         result = stream(
             argv,
@@ -259,17 +259,17 @@ class Ranks:
             log=self.log,
             timeout_s=timeout_s,
             keep_open=self.keep_open,
-            on_line=lambda line: self.listen(Event(kind="progress", step="smoke", text=line)),
+            on_line=lambda line: self.listen(Event(kind="progress", step="proof", text=line)),
         )
         reports = [report for report in map(read_json, sorted(out.glob("report-*.json"))) if report is not None]
         return argv, result, reports
 
 
-def silent(result: Result, smoke: SmokeTest, log: str) -> SmokeTestError:
+def silent(result: Result, proof: Prove, log: str) -> ProofError:
     """The error that tells why no rank reported anything."""
     known = explain(result.tail)
-    late = f" in {smoke.timeout_s} s" if result.timed_out else ""
-    return SmokeTestError(
+    late = f" in {proof.timeout_s} s" if result.timed_out else ""
+    return ProofError(
         f"no rank reported{late}: `{result.argv[0]}` ended with code {result.code}"
         + (f": {known.cause}" if known else ""),
         evidence=telling(result.tail),
@@ -278,7 +278,7 @@ def silent(result: Result, smoke: SmokeTest, log: str) -> SmokeTestError:
     )
 
 
-def failed(verdict: Verdict, result: Result, smoke: SmokeTest, log: str) -> SmokeTestError:
+def failed(verdict: Verdict, result: Result, proof: Prove, log: str) -> ProofError:
     """The error that tells why the proof failed: the first check is the likeliest cause.
 
     Of ranks that died without a word the log may know more than the checks can.
@@ -288,14 +288,14 @@ def failed(verdict: Verdict, result: Result, smoke: SmokeTest, log: str) -> Smok
     known = explain(result.tail) if died else None
     evidence = [f"{check.name}: {check.message}" for check in failures]
     if result.timed_out:
-        evidence.insert(0, f"stalled: ended after {smoke.timeout_s} s")
+        evidence.insert(0, f"stalled: ended after {proof.timeout_s} s")
     elif result.code and not failures:
         evidence += [f"every rank reported well, and the launcher ended with code {result.code}", *tail]
     elif result.code:
         evidence += list(tail)
     what = known.cause if known else failures[0].name if failures else "launcher"
     hint = known.hint if known else next((check.hint for check in failures if check.hint), None)
-    return SmokeTestError(
+    return ProofError(
         f"the ranks did not prove the environment, nothing is published: {what}",
         evidence=evidence,
         hint=hint or f"read `{log}`",

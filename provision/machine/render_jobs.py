@@ -9,7 +9,7 @@ from provision.jobs.overlay_job import OverlayJob, make_overlay_script
 from provision.jobs.user_job import UserJob
 from provision.jobs.user_script import PROXIES, Script, leaves_omp, make_script
 from provision.machine.render import render
-from provision.schedulers import dialect
+from provision.schedulers import scheduler_for
 
 
 def render_user_job(job: UserJob) -> str:
@@ -19,13 +19,13 @@ def render_user_job(job: UserJob) -> str:
         ConfigError: such a job cannot work at this site.
     """
     one = make_script(job)
-    spoken = dialect(job.site.scheduler.name)
+    scheduler = scheduler_for(job.site.scheduler.name)
     return render(
         f"jobs/{job.kind}.sh.j2",
         one=one,
         site=job.site,
-        spoken=spoken,
-        submit=spoken.SUBMIT,
+        scheduler=scheduler,
+        submit=scheduler.SUBMIT,
         proxies=PROXIES,
         omp_is_the_modules=leaves_omp(one),
         image=image_path(job.site, one.image) if one.image else None,
@@ -56,14 +56,14 @@ def render_overlay_job(job: OverlayJob) -> str:
         ConfigError: the site makes no such overlay.
     """
     one = make_overlay_script(job)
-    spoken = dialect(job.site.scheduler.name)
+    scheduler = scheduler_for(job.site.scheduler.name)
     pulled = one.image != one.container.image
     return render(
         "jobs/overlay.sh.j2",
         one=one,
         site=job.site,
-        spoken=spoken,
-        submit=spoken.SUBMIT,
+        scheduler=scheduler,
+        submit=scheduler.SUBMIT,
         pull=f"; pull it first: {pull_command(job.site, job.arch, None)}" if pulled else "",
     )
 
@@ -75,12 +75,12 @@ def render_image_job(job: ImageJob) -> str:
         ConfigError: there is nothing to pull, or nowhere.
     """
     one = make_image_script(job)
-    spoken = dialect(job.site.scheduler.name) if job.site.scheduler.name != "none" else None
+    scheduler = scheduler_for(job.site.scheduler.name) if job.site.scheduler.name != "none" else None
     return render(
         "jobs/image.sh.j2",
         one=one,
         site=job.site,
-        spoken=spoken,
-        submit=spoken.SUBMIT if spoken else None,
+        scheduler=scheduler,
+        submit=scheduler.SUBMIT if scheduler else None,
         manifests=MANIFESTS,
     )

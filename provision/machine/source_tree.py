@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from provision.errors import CommandError
-from provision.machine.disk import told
+from provision.machine.disk import disk_error
 from provision.model.plan import PatchFile
 
 
@@ -39,7 +39,7 @@ def unpack(archive: Path, folder: Path) -> None:
             f"`{archive}` cannot be unpacked", evidence=[str(error)], hint=f"`rm {archive}`, then build again"
         ) from error
     except OSError as error:
-        raise told(error, folder) from error
+        raise disk_error(error, folder) from error
 
 
 def apply_patches(folder: Path, patches: Sequence[PatchFile], log: Path) -> None:

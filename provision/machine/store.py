@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provision.errors import StoreError
-from provision.machine.disk import JSON, read_json, sha256_of, told, write
+from provision.machine.disk import JSON, disk_error, read_json, sha256_of, write
 from provision.machine.downloads import Downloads
 from provision.model.facts import Existing, Place
 from provision.model.layout import KINDS, EnvironmentId, Layout
@@ -112,14 +112,14 @@ class Store:
             folder.rename(trash)
             shutil.rmtree(trash)
         except OSError as error:
-            raise told(error, folder) from error
+            raise disk_error(error, folder) from error
 
     def make_jobs(self) -> None:
         """Make the folder of job scripts and their output."""
         try:
             Path(self.layout.jobs).mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise told(error, self.root) from error
+            raise disk_error(error, self.root) from error
 
     def sweep(self, prefix: str) -> None:
         """Remove what a killed run was about to remove of this prefix; only its own: others may be at theirs right now."""
@@ -137,7 +137,7 @@ class Store:
                     if wanted != mode and not stat.S_ISLNK(mode):
                         file.chmod(stat.S_IMODE(wanted))
         except OSError as error:
-            raise told(error, path) from error
+            raise disk_error(error, path) from error
 
     def receipt(self, env: EnvironmentId, step: str, content: JSON) -> None:
         """Write down that a step is done."""
@@ -168,7 +168,7 @@ class Store:
             with contextlib.suppress(OSError):
                 shutil.rmtree(beside)
             if not (target / "wheel.json").is_file():
-                raise told(error, target) from error
+                raise disk_error(error, target) from error
 
     def wheel(self, key: str) -> Path:
         """The cached wheel of this key, its content held against its hash.
@@ -213,7 +213,7 @@ class Store:
                 link.replace(pointer)
             except OSError as error:
                 shutil.rmtree(beside, ignore_errors=True)
-                raise told(error, pointer) from error
+                raise disk_error(error, pointer) from error
 
     # Locks
 
@@ -248,7 +248,7 @@ class Store:
             path.parent.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o664)
         except OSError as error:
-            raise told(error, path.parent) from error
+            raise disk_error(error, path.parent) from error
         try:
             told_once = False
             while True:
@@ -284,7 +284,7 @@ class Store:
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, json.dumps(who).encode(), 0)
             except OSError as error:
-                raise told(error, path.parent) from error
+                raise disk_error(error, path.parent) from error
             yield descriptor
         finally:
             os.close(descriptor)

@@ -16,7 +16,7 @@ from provision.machine.run import capture
 from provision.machine.shipped import search_path, shipped_root
 from provision.machine.store import Store
 from provision.profile.scheduler import SchedulerName
-from provision.schedulers import TITLES, dialect
+from provision.schedulers import TITLES, scheduler_for
 from provision.schedulers.status import JobStatus
 
 
@@ -53,9 +53,9 @@ def render_build_job(script: BuildScript) -> BuildJob:
 
 def queued(job: BuildJob) -> str | None:
     """The id of a job of this name that waits or runs, if the scheduler has one."""
-    spoken = dialect(job.scheduler)
-    done = capture(spoken.queued_argv(job.name), os.environ)
-    return next(iter(spoken.parse_queued(done.stdout, job.name)), None) if done.returncode == 0 else None
+    scheduler = scheduler_for(job.scheduler)
+    done = capture(scheduler.queued_argv(job.name), os.environ)
+    return next(iter(scheduler.parse_queued(done.stdout, job.name)), None) if done.returncode == 0 else None
 
 
 def submit(job: BuildJob, store: Store) -> str:
@@ -66,10 +66,10 @@ def submit(job: BuildJob, store: Store) -> str:
     """
     script = Path(store.layout.jobs) / f"{job.name}.sh"
     write(script, job.text, executable=True, private=True)
-    spoken = dialect(job.scheduler)
-    argv = spoken.submit_argv(str(script))
+    scheduler = scheduler_for(job.scheduler)
+    argv = scheduler.submit_argv(str(script))
     done = capture(argv, os.environ)
-    number = spoken.parse_job_id(done.stdout)
+    number = scheduler.parse_job_id(done.stdout)
     if done.returncode or number is None:
         raise JobError(
             f"{TITLES[job.scheduler]} did not take the job",
@@ -80,14 +80,14 @@ def submit(job: BuildJob, store: Store) -> str:
     return number
 
 
-def status(job: str, scheduler: SchedulerName) -> JobStatus | None:
+def status(job: str, name: SchedulerName) -> JobStatus | None:
     """What the scheduler says of a job; None where it does not know it (any more).
 
     Raises:
         CommandError: the scheduler does not answer.
     """
-    spoken = dialect(scheduler)
-    done = capture(spoken.status_argv(job), os.environ)
-    if done.returncode and not spoken.is_unknown(done.stderr):
-        raise CommandError(f"{TITLES[scheduler]} does not answer", evidence=done.stderr.splitlines()[:3])
-    return spoken.parse_status(done.stdout) if done.returncode == 0 else None
+    scheduler = scheduler_for(name)
+    done = capture(scheduler.status_argv(job), os.environ)
+    if done.returncode and not scheduler.is_unknown(done.stderr):
+        raise CommandError(f"{TITLES[name]} does not answer", evidence=done.stderr.splitlines()[:3])
+    return scheduler.parse_status(done.stdout) if done.returncode == 0 else None

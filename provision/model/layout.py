@@ -3,7 +3,7 @@
 envs/<arch>/<name>/<version>-<fingerprint>/   an environment; its story is in .provision/
 modules/<arch>/{lua,tcl}/                     what users load: one symbolic link to a generation
 modules/.generations/<arch>/<number>/         every state that was ever published; rollback points back to one
-candidates/<arch>/<fingerprint>/{lua,tcl}/    modulefiles for the smoke test only
+candidates/<arch>/<fingerprint>/{lua,tcl}/    modulefiles for the proof only
 wheels/<abi key>/                             compiled Horovod wheels
 cache/                                        source packages, fetched packages (wheelhouse/) and data sets
 build/, logs/, locks/, jobs/                  work in progress, its logs, who does it, generated job scripts
@@ -56,7 +56,7 @@ class Layout:
         return self.prefix(env) / ".provision"
 
     def candidate(self, env: EnvironmentId, kind: str) -> PurePosixPath:
-        """The modulepath that holds only this environment's modulefile, for its smoke test."""
+        """The modulepath that holds only this environment's modulefile, for its proof."""
         return self.root / "candidates" / env.arch / env.fingerprint / kind
 
     def modules(self, arch: str) -> PurePosixPath:

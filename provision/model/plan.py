@@ -147,11 +147,11 @@ class Inspect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteCandidate:
-    """Write the modulefiles that the smoke test loads."""
+    """Write the modulefiles that the proof loads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SmokeTest:
+class Prove:
     """Train through the candidate modulefile, and judge what the processes report.
 
     Raises:
@@ -178,7 +178,7 @@ class SmokeTest:
         if self.strategy in ALONE and self.processes != 1:
             raise ConfigError(
                 f"the proof `{self.strategy}` is one process on one node, not {self.ranks_per_node} on each of {self.nodes}",
-                hint="`smoke.program` in the stack's file names a program of several ranks: `horovod_keras`",
+                hint="`proof.program` in the stack's file names a program of several ranks: `horovod_keras`",
             )
 
     @property
@@ -208,7 +208,7 @@ Operation = (
     | MakeReadable
     | Inspect
     | WriteCandidate
-    | SmokeTest
+    | Prove
     | Publish
 )
 
@@ -274,15 +274,15 @@ def _without_gpu(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def held(plan: Plan) -> dict[str, str]:
     """What a plan from elsewhere is held against, as text: what decides the environment, where it goes, how it is proved."""
-    smoke = next((one for step in plan.steps for one in step.operations if isinstance(one, SmokeTest)), None)
+    proof = next((one for step in plan.steps for one in step.operations if isinstance(one, Prove)), None)
     shape = ""
-    if smoke:
-        program, each = PurePosixPath(smoke.program).stem, f", {smoke.devices} devices each" * (smoke.devices > 1)
-        shape = f"{program}: {smoke.nodes} nodes, {smoke.ranks_per_node} ranks each{each}, {smoke.launcher.name}"
+    if proof:
+        program, each = PurePosixPath(proof.program).stem, f", {proof.devices} devices each" * (proof.devices > 1)
+        shape = f"{program}: {proof.nodes} nodes, {proof.ranks_per_node} ranks each{each}, {proof.launcher.name}"
     return {
         **plan.identity,
         "prefix": plan.prefix,
-        "proof": " ".join((shape, *(smoke.launcher.options if smoke else ()))),
+        "proof": " ".join((shape, *(proof.launcher.options if proof else ()))),
     }
 
 

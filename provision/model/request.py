@@ -25,7 +25,7 @@ class Request:
     """What compiles Horovod; None where the stack has none."""
     patches: tuple[Patch, ...]
     """All that there are for the stack's Horovod; the plan chooses."""
-    smoke_folder: str
+    programs_folder: str
     """Where the programs that run inside the environment stand."""
     minor: str
     """The Python minor version that the locks are for."""

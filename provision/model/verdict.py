@@ -89,7 +89,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The outcome of a smoke test: passed only if there are checks and every one of them passed."""
+    """The outcome of a proof: passed only if there are checks and every one of them passed."""
 
     checks: tuple[Check, ...]
     figures: Figures

@@ -29,8 +29,8 @@ from provision.model.plan import (
     Inspect,
     Operation,
     Plan,
+    Prove,
     Publish,
-    SmokeTest,
     Step,
     WriteCandidate,
     fingerprint,
@@ -38,7 +38,7 @@ from provision.model.plan import (
 from provision.model.request import Request
 from provision.planning.preflight import gpu_problems, raise_problems
 from provision.profile.arch import Arch
-from provision.proof.shape import smoke_test
+from provision.proof.shape import prove_operation
 
 # Raised when the steps change in a way that makes a different environment of the same inputs.
 RECIPE = "1"
@@ -137,12 +137,12 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         allowed=(prefix, *_roots(facts)),
         gpu=_expected_gpu(gpu, arch, horovod),
     )
-    smoke = smoke_test(site, arch, stack, request.smoke_folder, prefix)
+    proof = prove_operation(site, arch, stack, request.programs_folder, prefix)
     inspect = Inspect(
         command=recipe.on_node(
             Command(
                 argv=(
-                    *(recipe.prefix_python, f"{request.smoke_folder}/inspect_env.py"),
+                    *(recipe.prefix_python, f"{request.programs_folder}/inspect_env.py"),
                     *(() if horovod else ("--without-horovod",)),
                     *(("--gpu",) if gpu else ()),
                     *(("--cuobjdump", gpu.cuobjdump) if gpu and gpu.cuobjdump else ()),
@@ -161,7 +161,7 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         abi_key=horovod.key if horovod else None,
         not_fetched=tuple(missing),
         steps=_steps(
-            recipe, inspect, smoke, existing, json.dumps(identity, indent=1) + "\n", f"{arch_name}/{stack.module}"
+            recipe, inspect, proof, existing, json.dumps(identity, indent=1) + "\n", f"{arch_name}/{stack.module}"
         ),
     )
 
@@ -233,13 +233,13 @@ def _roots(facts: Facts) -> tuple[str, ...]:
     return tuple(dict.fromkeys(roots))
 
 
-StepName = Literal["create", "install", "compile", "horovod", "bytecode", "inspect", "candidate", "smoke", "publish"]
+StepName = Literal["create", "install", "compile", "horovod", "bytecode", "inspect", "candidate", "proof", "publish"]
 Row = tuple[StepName, str, str, tuple[Operation, ...]]
 """A step before it is known whether it is to be done: name, title, reason, operations."""
 
 
 def _steps(
-    recipe: venv.Recipe, inspect: Inspect, smoke: SmokeTest, existing: Existing, identity_text: str, pointer: str
+    recipe: venv.Recipe, inspect: Inspect, proof: Prove, existing: Existing, identity_text: str, pointer: str
 ) -> tuple[Step, ...]:
     """The steps with their actions, from what exists.
 
@@ -278,10 +278,10 @@ def _steps(
         ),
         ("candidate", "candidate modulefile", "the proof loads what users will load", (WriteCandidate(),)),
         (
-            "smoke",
-            f"train {_trainers(smoke)}, {smoke.nodes} node{'s' * (smoke.nodes > 1)}",
-            f"through the candidate modulefile and {smoke.launcher.name}",
-            (smoke,),
+            "proof",
+            f"train {_trainers(proof)}, {proof.nodes} node{'s' * (proof.nodes > 1)}",
+            f"through the candidate modulefile and {proof.launcher.name}",
+            (proof,),
         ),
         ("publish", "publish", f"users load {pointer.split('/', 1)[1]}", (Publish(),)),
     ]
@@ -329,14 +329,14 @@ def _asked(horovod: Build | None) -> str:
     return f"framework and MPI built in, {what_else}the plan's libmpi, nothing from outside"
 
 
-def _trainers(smoke: SmokeTest) -> str:
+def _trainers(proof: Prove) -> str:
     """Who trains in the proof, in the words of a plan."""
-    match smoke.strategy:
+    match proof.strategy:
         case "single":
             return "in one process"
         case "mirrored":
-            return f"on {smoke.devices} device{'s' * (smoke.devices > 1)} of one process"
+            return f"on {proof.devices} device{'s' * (proof.devices > 1)} of one process"
         case "multiworker":
-            return f"on {smoke.processes} workers"
+            return f"on {proof.processes} workers"
         case _:
-            return f"on {smoke.processes} ranks"
+            return f"on {proof.processes} ranks"

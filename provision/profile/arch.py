@@ -11,10 +11,10 @@ from provision.profile.launcher import Launcher, read_launcher
 from provision.profile.mpi import Mpi, read_mpi
 from provision.profile.node import Node, read_node
 from provision.profile.patterns import MODULE, NAME
+from provision.profile.proof import ProofSettings, read_proof
 from provision.profile.queue import Queue, read_queues
 from provision.profile.reader import Reader
 from provision.profile.scheduler import SchedulerName
-from provision.profile.smoke import Smoke, read_smoke
 from provision.profile.threads import Threads, read_threads
 
 
@@ -46,7 +46,7 @@ class Arch:
     mpi: Mpi
     launcher: Launcher
     job: Job
-    smoke: Smoke
+    proof: ProofSettings
     environ: tuple[tuple[str, str], ...]
     unload: tuple[str, ...]
     provided: tuple[str, ...]
@@ -73,7 +73,7 @@ def read_arch(name: str, archs: Reader, scheduler: SchedulerName) -> Arch:
         mpi=read_mpi(table.table("mpi")),
         launcher=read_launcher(table.table("launcher"), scheduler),
         job=read_job(table.table("job")),
-        smoke=read_smoke(table.table("smoke")),
+        proof=read_proof(table.table("proof")),
         environ=table.environment("environ"),
         unload=table.texts("unload", pattern=MODULE),
         provided=table.texts("provided", pattern=MODULE),
@@ -91,10 +91,10 @@ def read_arch(name: str, archs: Reader, scheduler: SchedulerName) -> Arch:
             table.fault(key, mixed)
     if not NAME.fullmatch(name):
         archs.fault(name, "cannot be the name of an arch: use letters, digits and `_.+-`")
-    if arch.gpu and arch.smoke.ranks_per_node > arch.gpu.per_node:
+    if arch.gpu and arch.proof.ranks_per_node > arch.gpu.per_node:
         table.fault(
-            "smoke.ranks_per_node",
-            f"is {arch.smoke.ranks_per_node}, and a node has {arch.gpu.per_node} GPUs: every rank needs one of its own",
+            "proof.ranks_per_node",
+            f"is {arch.proof.ranks_per_node}, and a node has {arch.gpu.per_node} GPUs: every rank needs one of its own",
         )
     for part in (compiler, table):
         part.done()

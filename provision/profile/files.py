@@ -27,7 +27,7 @@ class Files:
     burst_buffer: Literal["none", "datawarp"]
     burst_buffer_from: int = 0
 
-    def due(self, nodes: int) -> bool:
+    def needs_burst_buffer(self, nodes: int) -> bool:
         """Whether so many nodes are to read their data from the burst buffer."""
         return 0 < self.burst_buffer_from <= nodes
 

@@ -34,7 +34,7 @@ class Framework:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """How the smoke program trains on one data set, and the test accuracy (0..1) it must reach.
+    """How the proof program trains on one data set, and the test accuracy (0..1) it must reach.
 
     `batch_size` is per rank; `learning_rate` is for one rank, the program scales it.
     """
@@ -60,7 +60,7 @@ class Stack:
     framework: Framework
     horovod: str | None
     environ: tuple[tuple[str, str], ...]
-    smoke_program: str
+    proof_program: str
     training: tuple[Training, ...]
 
 
@@ -72,14 +72,14 @@ def read_stack(data: Mapping[str, Any], origin: str) -> Stack:
     """
     faults = Faults(origin)
     top = Reader(data, faults)
-    framework, horovod, smoke = (
+    framework, horovod, proof = (
         top.table("framework", required=True),
         top.table("horovod"),
-        top.table("smoke"),
+        top.table("proof"),
     )
     training = []
     for name in ("mnist", "digits"):
-        table = smoke.table(name, required=True)
+        table = proof.table(name, required=True)
         training.append(
             Training(
                 data=name,
@@ -92,18 +92,18 @@ def read_stack(data: Mapping[str, Any], origin: str) -> Stack:
         if not 0 < training[-1].min_accuracy <= 1:
             table.fault("min_accuracy", f"is a share above 0 and up to 1, is {training[-1].min_accuracy}")
         table.done()
-    given = data.get("smoke")
+    given = data.get("proof")
     plugin = given.get("program") if isinstance(given, Mapping) and given.get("program") in PLUGINS else None
     if plugin:
-        smoke.fault(
+        proof.fault(
             "program", f"`{plugin}` is a job's script only: it is of a site's own modules, nothing here proves it"
         )
     before = len(faults.lines)
-    program = smoke.text("program", choices=() if plugin else PROGRAMS)
+    program = proof.text("program", choices=() if plugin else PROGRAMS)
     has_horovod = "horovod" in top.names()
     if not (has_horovod or plugin) and program not in WITHOUT_HOROVOD and len(faults.lines) == before:
         top.fault(
-            "horovod", f"missing; `smoke.program` is `{program}`, and only {_listed(WITHOUT_HOROVOD)} train without it"
+            "horovod", f"missing; `proof.program` is `{program}`, and only {_listed(WITHOUT_HOROVOD)} train without it"
         )
     stack = Stack(
         name=top.text("name", pattern=NAME),
@@ -117,11 +117,11 @@ def read_stack(data: Mapping[str, Any], origin: str) -> Stack:
         ),
         horovod=horovod.text("version", pattern=VERSION) if has_horovod else None,
         environ=top.environment("environ"),
-        smoke_program=program,
+        proof_program=program,
         training=tuple(training),
     )
     framework.text("name", choices=("tensorflow",))
-    for part in (framework, horovod, smoke, top):
+    for part in (framework, horovod, proof, top):
         part.done()
     faults.check(hint=f"edit `{origin}`")
     return stack

@@ -29,7 +29,7 @@ from provision.proof.reports import Report
 def judge(
     reports: Sequence[Report], *, ranks: int, min_accuracy: float, nodes: int | None = None, gpus: bool = False
 ) -> Verdict:
-    """Hold the reports of one smoke test against each other.
+    """Hold the reports of one proof against each other.
 
     Args:
         reports: one per process, in any order, including those of processes that failed.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from provision.launch.rank_threads import job_environ, parts_of_node
-from provision.model.plan import SmokeTest
+from provision.model.plan import Prove
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 from provision.profile.stack import ALONE, Stack
@@ -32,17 +32,17 @@ def proof_shape(arch: Arch, stack: Stack) -> Shape:
     many devices as there are ranks on a node for Horovod: those are the GPUs that a job of the arch gets. Where there are
     none, parts of the CPU stand for them: two at least, for one replica has nobody to agree with.
     """
-    smoke, cpus = arch.smoke, arch.job.cpus_per_task
-    if stack.smoke_program not in ALONE:
+    proof, cpus = arch.proof, arch.job.cpus_per_task
+    if stack.proof_program not in ALONE:
         return Shape(
-            nodes=smoke.nodes,
-            ranks_per_node=smoke.ranks_per_node,
+            nodes=proof.nodes,
+            ranks_per_node=proof.ranks_per_node,
             devices=1,
             cpus_per_rank=cpus,
-            gpus_per_node=smoke.ranks_per_node if arch.gpu else 0,
+            gpus_per_node=proof.ranks_per_node if arch.gpu else 0,
         )
-    mirrored = stack.smoke_program == "mirrored"
-    shares = smoke.ranks_per_node if mirrored else 1
+    mirrored = stack.proof_program == "mirrored"
+    shares = proof.ranks_per_node if mirrored else 1
     return Shape(
         nodes=1,
         ranks_per_node=1,
@@ -58,17 +58,17 @@ def proof_environ(site: Site, arch: Arch, stack: Stack) -> tuple[tuple[str, str]
     return job_environ(arch, parts_of_node(site, arch, shape.ranks_per_node, shape.cpus_per_rank))
 
 
-def smoke_test(site: Site, arch: Arch, stack: Stack, smoke_folder: str, prefix: str) -> SmokeTest:
+def prove_operation(site: Site, arch: Arch, stack: Stack, programs_folder: str, prefix: str) -> Prove:
     """The proof of an environment at `prefix`: the stack's program, by the launcher of the arch."""
     shape = proof_shape(arch, stack)
-    return SmokeTest(
-        program=f"{smoke_folder}/{stack.smoke_program}.py",
+    return Prove(
+        program=f"{programs_folder}/{stack.proof_program}.py",
         launcher=arch.launcher,
         mpiexec=f"{prefix}/bin/mpiexec" if arch.mpi.provider == "pypi" else "mpiexec",
         nodes=shape.nodes,
         ranks_per_node=shape.ranks_per_node,
         cpus_per_task=shape.cpus_per_rank,
-        timeout_s=arch.smoke.timeout_s,
+        timeout_s=arch.proof.timeout_s,
         training=stack.training,
         gpu=arch.gpu,
         devices=shape.devices,

@@ -14,8 +14,8 @@ from provision.schedulers.status import JobStatus
 TITLES: dict[SchedulerName, str] = {"slurm": "Slurm", "pbs": "PBS", "cobalt": "Cobalt"}
 
 
-class Dialect(Protocol):
-    """How one scheduler is spoken to: words to say to people, directives, argv, and parsers of the answers."""
+class SchedulerInterface(Protocol):
+    """How one scheduler is scheduler to: words to say to people, directives, argv, and parsers of the answers."""
 
     SUBMIT: str
     """The program that submits a script."""
@@ -82,7 +82,7 @@ def job_here(environ: Mapping[str, str]) -> str | None:
     return slurm or environ.get("PBS_JOBID") or environ.get("COBALT_JOBID")
 
 
-def dialect(name: SchedulerName) -> Dialect:
+def scheduler_for(name: SchedulerName) -> SchedulerInterface:
     """The room of this scheduler.
 
     Raises:
@@ -90,4 +90,4 @@ def dialect(name: SchedulerName) -> Dialect:
     """
     if name == "none":
         raise ConfigError("the site has no scheduler", hint="add `--site SITE`")
-    return cast("Dialect", importlib.import_module(f"provision.schedulers.{name}"))
+    return cast("SchedulerInterface", importlib.import_module(f"provision.schedulers.{name}"))

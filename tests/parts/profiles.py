@@ -43,7 +43,7 @@ FILLED: dict[str, Any] = {
     "archs.gpu.gpu.nccl_home": "${NCCL_ROOT}",
     "archs.gpu.job.partition": "gpu",
     "archs.gpu.job.constraint": "a100",
-    "archs.gpu.smoke.ranks_per_node": 4,
+    "archs.gpu.proof.ranks_per_node": 4,
 }
 
 

@@ -64,7 +64,7 @@ def test_a_build_without_a_gpu_goes_as_far_as_the_proof_which_refuses_for_want_o
         for step in tool.json("plan", "--site", site, "--stack", fitting[0])["result"]["steps"]
     }
     assert again["inspect"] == "keep"
-    assert again["smoke"] == again["publish"] == "create"
+    assert again["proof"] == again["publish"] == "create"
 
 
 def test_a_cuda_that_does_not_fit_the_framework_is_told_before_anything_is_built(

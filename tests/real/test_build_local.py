@@ -70,7 +70,7 @@ def test_a_build_is_proved_by_ranks_that_agree_and_leaves_its_whole_story(tool: 
     (said,) = [check["message"] for check in record["checks"] if check["name"] == "math backend"]
     assert said.startswith(("oneDNN on CPUs", "Eigen on CPUs"))
     story = Path(record["prefix"]) / ".provision"
-    assert (story / "logs" / "smoke.log").is_file()
+    assert (story / "logs" / "proof.log").is_file()
     assert (story / "plan.json").is_file()
     assert not any((tool.root / "candidates").glob("*/*"))
     assert not any((tool.root / "build").glob("*/*"))
@@ -154,7 +154,7 @@ def test_two_at_once_after_the_prefix_is_gone_one_builds_with_the_cached_wheel_a
     told = [process.communicate(timeout=900) for process in both]
     assert [process.returncode for process in both] == [0, 0], told
     talk = "".join(stderr for _, stderr in told)
-    assert talk.count("smoke: done") == 1
+    assert talk.count("proof: done") == 1
     assert "waiting: " in talk and "process " in talk
     assert "compile: done" not in talk
     assert tool.run("build").stderr.startswith("nothing to do")
@@ -165,7 +165,7 @@ def test_a_build_killed_at_any_step_publishes_nothing_and_goes_on_when_run_again
     site = variant(tmp_path, "killed")
     pointer = next(path for path in (tool.root / "modules").iterdir() if path.is_symlink())
     before = pointer.readlink()
-    for step in ("install", "smoke"):
+    for step in ("install", "proof"):
         events = tmp_path / f"{step}.jsonl"
         process = tool.start("build", "--site", site, "--events", str(events))
         wait_for(events, f'"started", "step": "{step}"')
@@ -177,7 +177,7 @@ def test_a_build_killed_at_any_step_publishes_nothing_and_goes_on_when_run_again
         assert "unfinished" in {row["state"] for row in rows}
     steps = {step["name"]: step["action"] for step in tool.json("plan", "--site", site)["result"]["steps"]}
     assert steps["install"] == steps["inspect"] == "keep"
-    assert steps["smoke"] == steps["publish"] == "create"
+    assert steps["proof"] == steps["publish"] == "create"
     done = tool.run("build", "--site", site)
     assert done.returncode == 0, done.stderr
 

@@ -42,7 +42,7 @@ def test_theta_builds_by_aprun_and_proves_tensorflow_1_15(
         ('modules = ["PrgEnv-gnu", "gcc/8.3.0"]', 'modules = ["PrgEnv-gnu", "gcc/8.3.0", "python/3.7"]'),
         ('target = "mic_knl"', 'target = "x86_64_v3"'),
         # One machine is one host, whatever stands in for aprun.
-        ("smoke = { nodes = 2, ranks_per_node = 1,", "smoke = { nodes = 1, ranks_per_node = 2,"),
+        ("proof = { nodes = 2, ranks_per_node = 1,", "proof = { nodes = 1, ranks_per_node = 2,"),
     )
     hydra = module_tree.modules[module_tree.mpich] / "bin" / "mpiexec.hydra"
     path = f"{stand_ins('cobalt', tmp_path, hydra)}:/usr/bin:/bin"

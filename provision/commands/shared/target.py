@@ -84,7 +84,7 @@ class Target:
             mpi_lock=shipped.load_lock(mpi, minor) if mpi else None,
             build_lock=shipped.load_lock("build", minor) if self.stack.horovod else None,
             patches=shipped.load_patches(self.stack.horovod) if self.stack.horovod else (),
-            smoke_folder=str(shipped.PACKAGE / "proof" / "programs"),
+            programs_folder=str(shipped.PACKAGE / "proof" / "programs"),
             minor=minor,
         )
 

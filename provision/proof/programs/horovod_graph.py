@@ -1,6 +1,6 @@
 """The training run of TensorFlow 1's style: a graph, sessions and checkpoints under Horovod, on MNIST-shaped digits.
 
-For stacks whose users still write `tf.Session` (the stack says `smoke.program = "horovod_graph"`): on TensorFlow 1.15 as
+For stacks whose users still write `tf.Session` (the stack says `proof.program = "horovod_graph"`): on TensorFlow 1.15 as
 it is, without version 2 behaviour, and on 2.x by `tf.compat.v1`. It reports what `horovod_keras.py` reports, by the same
 rules, so the same judge reads it. There is no Keras in it, which from TensorFlow 2.16 on makes no model in a graph: the
 network is written out with variables and `matmul`.
@@ -192,7 +192,7 @@ def train(args, report):
 
     def loss_before(network, evaluate):
         own = evaluate(network.loss, network.feed(*few))
-        return float(evaluate(hvd.allreduce(tf.constant(own), op=hvd.Average, name="smoke.before")))
+        return float(evaluate(hvd.allreduce(tf.constant(own), op=hvd.Average, name="proof.before")))
 
     fields["loss_before"] = trial.measure(arrays, loss_before)
     if rank == 0:
@@ -220,7 +220,7 @@ def train(args, report):
     fields["weights_sha256"] = weights_sha256(np, trained)
 
     def results(network, evaluate):
-        losses = evaluate(hvd.allreduce(tf.constant(trial.losses), op=hvd.Average, name="smoke.losses"))
+        losses = evaluate(hvd.allreduce(tf.constant(trial.losses), op=hvd.Average, name="proof.losses"))
         difference = weights_difference(np, tf, hvd, trained, evaluate)
         return losses.tolist(), difference, float(evaluate(network.accuracy, network.feed(x_test, y_test)))
 
@@ -243,8 +243,8 @@ def train(args, report):
 def gather(np, tf, hvd, mine, evaluate):
     """What every rank says, as a list by rank: `hvd.allgather_object` needs cloudpickle and a newer TensorFlow."""
     text = np.frombuffer(json.dumps(mine).encode(), np.uint8)
-    lengths = evaluate(hvd.allgather(tf.constant([len(text)]), name="smoke.lengths"))
-    joined = evaluate(hvd.allgather(tf.constant(text), name="smoke.peers"))
+    lengths = evaluate(hvd.allgather(tf.constant([len(text)]), name="proof.lengths"))
+    joined = evaluate(hvd.allgather(tf.constant(text), name="proof.peers"))
     ends = np.cumsum(lengths)
     return [json.loads(joined[end - length : end].tobytes().decode()) for end, length in zip(ends, lengths)]
 
@@ -252,7 +252,7 @@ def gather(np, tf, hvd, mine, evaluate):
 def main(argv=None):
     """Run the training; the exit code is 0 or 1."""
     args = parse_args(argv)
-    return run("the smoke test", args.out, lambda report: train(args, report))
+    return run("the proof", args.out, lambda report: train(args, report))
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def train(args, report):
 
     report.stage("allreduce")
     fields["allreduce"] = known_allreduce(np, tf, hvd, evaluate)
-    fields["peers"] = hvd.allgather_object((rank, report.host, os.getpid()), name="smoke.peers")
+    fields["peers"] = hvd.allgather_object((rank, report.host, os.getpid()), name="proof.peers")
 
     report.stage("data")
     (x_train, y_train), (x_test, y_test), fields["shard"] = load_shard(np, args, rank, size)
@@ -74,7 +74,7 @@ def train(args, report):
     fields["learning_rate"] = learning_rate
     fields["weights_sha256_initial"] = weights_sha256(np, model.get_weights())
     before = model.evaluate(x_train[:BEFORE_IMAGES], y_train[:BEFORE_IMAGES], batch_size=256, verbose=0)[0]
-    fields["loss_before"] = float(hvd.allreduce(tf.constant(before), op=hvd.Average, name="smoke.before").numpy())
+    fields["loss_before"] = float(hvd.allreduce(tf.constant(before), op=hvd.Average, name="proof.before").numpy())
     if rank == 0:
         print(
             f"rank 0 of {size}  {len(x_train)} images per rank  loss before training {fields['loss_before']:.4f}",
@@ -121,7 +121,7 @@ def main(argv=None):
     args = argument_parser("Train a small Keras network under Horovod; write one JSON report per process.").parse_args(
         argv
     )
-    return run("the smoke test", args.out, lambda report: train(args, report))
+    return run("the proof", args.out, lambda report: train(args, report))
 
 
 if __name__ == "__main__":

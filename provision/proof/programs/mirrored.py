@@ -1,6 +1,6 @@
 """The training run of one process on all devices of a node: Keras under MirroredStrategy on MNIST-shaped digits.
 
-For stacks whose users train so (`smoke.program = "mirrored"`). The devices are `--devices` many: the visible GPUs where
+For stacks whose users train so (`proof.program = "mirrored"`). The devices are `--devices` many: the visible GPUs where
 there are any, else parts of the CPU that stand for them. `provision/proof/strategies.py` judges what is reported:
 
 - as many replicas in sync as were asked for: without that the strategy trains on one device, and says nothing;
@@ -166,7 +166,7 @@ def main(argv=None):
     parser = argument_parser("Train a small Keras network on several devices of one process; write one JSON report.")
     parser.add_argument("--devices", type=positive, required=True, help="replicas that there must be")
     args = parser.parse_args(argv)
-    return run("the smoke test", args.out, lambda report: train(args, report))
+    return run("the proof", args.out, lambda report: train(args, report))
 
 
 if __name__ == "__main__":

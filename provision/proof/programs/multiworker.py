@@ -1,6 +1,6 @@
 """The training run of several workers under MultiWorkerMirroredStrategy: Keras on MNIST-shaped digits.
 
-For stacks whose users train so (`smoke.program = "multiworker"`): one process for each GPU or share of a node, which speak
+For stacks whose users train so (`proof.program = "multiworker"`): one process for each GPU or share of a node, which speak
 gRPC and, on GPUs, NCCL; Horovod and MPI are not asked for. Reported and judged as ranks under Horovod are (different
 images, different weights at first, known sums, bit-identical weights at the end), in `provision/proof/strategies.py`.
 
@@ -330,7 +330,7 @@ def main(argv=None):
     parser.add_argument("--communication", choices=("AUTO", "RING", "NCCL"), default="AUTO", help="how they reduce")
     parser.add_argument("--stall", type=positive, default=180, help="seconds without progress that end a process")
     args = parser.parse_args(argv)
-    return run("the smoke test", args.out, lambda report: train(args, report))
+    return run("the proof", args.out, lambda report: train(args, report))
 
 
 if __name__ == "__main__":

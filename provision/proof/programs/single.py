@@ -1,6 +1,6 @@
 """The training run of one process on one device: Keras on MNIST-shaped digits, saved half-way and gone on with.
 
-For stacks whose users train without any strategy (`smoke.program = "single"`). It reports as the programs of several
+For stacks whose users train without any strategy (`proof.program = "single"`). It reports as the programs of several
 ranks do, as rank 0 of 1, and measures like them: `provision/proof/strategies.py` judges. On a node with several GPUs
 the job lets it see one (`CUDA_VISIBLE_DEVICES=0`); of several it takes the first.
 
@@ -90,7 +90,7 @@ def train(args, report):
 def main(argv=None):
     """Run the training; the exit code is 0 or 1."""
     args = argument_parser("Train a small Keras network in one process; write one JSON report.").parse_args(argv)
-    return run("the smoke test", args.out, lambda report: train(args, report))
+    return run("the proof", args.out, lambda report: train(args, report))
 
 
 if __name__ == "__main__":

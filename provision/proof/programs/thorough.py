@@ -1,6 +1,6 @@
 """The numerical proof that Horovod trains correctly in a candidate environment, as named checks with figures.
 
-This file runs *inside* the environment that is on trial, as N ranks started by the site's launcher, like the smoke
+This file runs *inside* the environment that is on trial, as N ranks started by the site's launcher, like the proof
 test beside it (`horovod_keras.py`): it imports TensorFlow and Horovod, never `provision`, parses on Python 3.7, and
 leaves one JSON report per process, rewritten at each stage. It needs no data: every rank can make every
 rank's numbers from the seed, and so knows by itself what the others' gradients must amount to.

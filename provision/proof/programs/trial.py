@@ -82,11 +82,11 @@ def known_allreduce(np, tf, hvd, evaluate):
     pattern = np.arange(1, VECTOR_LENGTH + 1, dtype=np.float32)
     mine = (rank + 1) * pattern
     expected = size * (size + 1) // 2 * pattern
-    reduced = hvd.allreduce(tf.constant(mine), op=hvd.Sum, name="smoke.sum")
+    reduced = hvd.allreduce(tf.constant(mine), op=hvd.Sum, name="proof.sum")
     summed = evaluate(reduced)
-    average = evaluate(hvd.allreduce(tf.constant(mine), op=hvd.Average, name="smoke.average"))
+    average = evaluate(hvd.allreduce(tf.constant(mine), op=hvd.Average, name="proof.average"))
     repeats = LARGE_ELEMENTS // VECTOR_LENGTH
-    large = evaluate(hvd.allreduce(tf.constant(np.tile(mine, repeats)), op=hvd.Sum, name="smoke.large"))
+    large = evaluate(hvd.allreduce(tf.constant(np.tile(mine, repeats)), op=hvd.Sum, name="proof.large"))
     wrong = int(np.count_nonzero(large != np.tile(expected, repeats)))
     return {
         "input": mine.tolist(),
@@ -112,6 +112,6 @@ def weights_difference(np, tf, hvd, weights, evaluate):
     """Largest distance of any weight from rank 0's: tells rounding (1e-7) from ranks that never spoke (0.1)."""
     worst = 0.0
     for number, array in enumerate(weights):
-        root = evaluate(hvd.broadcast(tf.constant(array), root_rank=0, name=f"smoke.weights.{number}"))
+        root = evaluate(hvd.broadcast(tf.constant(array), root_rank=0, name=f"proof.weights.{number}"))
         worst = max(worst, float(np.max(np.abs(array - root))))
     return worst

@@ -14,8 +14,8 @@ import provision
 
 HOUSE = Path(provision.__file__).resolve().parent
 FILES = {str(path.relative_to(HOUSE)): path for path in sorted(HOUSE.rglob("*.py"))}
-SMOKE = {name: path for name, path in FILES.items() if name.startswith("proof/programs/")}
-OURS = {name: path for name, path in FILES.items() if name not in SMOKE}
+PROGRAMS = {name: path for name, path in FILES.items() if name.startswith("proof/programs/")}
+OURS = {name: path for name, path in FILES.items() if name not in PROGRAMS}
 
 TOUCHING = {"machine", "commands", "cli"}
 # The house in one total order: a folder imports only from folders above it in this list (and from itself).
@@ -78,7 +78,7 @@ def packages(name: str) -> set[str]:
 
 def test_the_house_is_where_it_is_looked_for() -> None:
     assert {"planning/planner.py", "profile/site.py", "backends/venv/steps.py", "schedulers/slurm.py"} <= set(PURE)
-    assert SMOKE
+    assert PROGRAMS
 
 
 @pytest.mark.parametrize("package", ONLY_IMPORTER)
@@ -138,12 +138,12 @@ def test_a_pure_room_writes_no_file(name: str) -> None:
             assert len(node.args) == 2, f"{name}:{node.lineno} calls {node.func.attr}"
 
 
-@pytest.mark.parametrize("name", SMOKE)
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_that_runs_in_the_environment_does_not_import_the_tool(name: str) -> None:
     assert "provision" not in packages(name)
 
 
-@pytest.mark.parametrize("name", SMOKE)
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_that_runs_in_the_environment_is_python_3_7(name: str) -> None:
     ast.parse(FILES[name].read_text(encoding="utf-8"), feature_version=(3, 7))
 

@@ -12,7 +12,7 @@ from provision.lint.job_script import read_script
 from provision.lint.training import read_training
 from provision.lint.version_rules import tensorflow_of
 
-SMOKE = sorted((Path(provision.__file__).parent / "proof" / "programs").glob("*.py"))
+PROGRAMS = sorted((Path(provision.__file__).parent / "proof" / "programs").glob("*.py"))
 # Faults of a program as a whole: ours import from each other, so that a file alone may look as if it had them.
 OF_A_WHOLE = {"horovod-not-initialised", "not-distributed", "no-broadcast"}
 
@@ -78,7 +78,7 @@ def test_a_good_script_has_no_fault(text: str) -> None:
     assert trained(text) == []
 
 
-@pytest.mark.parametrize("path", SMOKE, ids=lambda path: str(path.name))
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: str(path.name))
 def test_our_own_programs_have_no_fault(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert {rule for rule, _ in trained(text)} <= OF_A_WHOLE

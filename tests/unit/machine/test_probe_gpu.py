@@ -29,7 +29,7 @@ def test_a_gpu_table_is_read_and_its_capabilities_are_in_order() -> None:
         ({"per_node": 0}, "archs.a100.gpu.per_node: must be at least 1, is 0"),
         (
             {"per_node": 1},
-            "archs.a100.smoke.ranks_per_node: is 2, and a node has 1 GPUs: every rank needs one of its own",
+            "archs.a100.proof.ranks_per_node: is 2, and a node has 1 GPUs: every rank needs one of its own",
         ),
         ({"capabilities": []}, "archs.a100.gpu.capabilities: is empty; at least one is needed"),
         ({"capabilities": ["8.0"]}, "archs.a100.gpu.capabilities[0]: '8.0' does not have the form"),

@@ -12,11 +12,11 @@ import pytest
 
 from parts.reports import workers
 from provision import cli
-from provision.errors import ConfigError, SmokeTestError
+from provision.errors import ConfigError, ProofError
 from provision.machine.ranks import Ranks, summary
 from provision.machine.store import Store
 from provision.model.layout import Layout
-from provision.model.plan import SmokeTest
+from provision.model.plan import Prove
 from provision.profile.launcher import Launcher
 from provision.profile.stack import Training
 
@@ -52,8 +52,8 @@ def start(tmp_path: Path) -> Start:
         mpiexec.chmod(0o755)
         alone = program in ("single", "mirrored")
         training = Training(data="digits", epochs=8, batch_size=32, learning_rate=0.001, min_accuracy=0.9)
-        smoke = SmokeTest(
-            program=f"/site/provision/smoke/{program}.py",
+        proof = Prove(
+            program=f"/site/provision/proof/programs/{program}.py",
             launcher=Launcher(name="mpiexec", options=()),
             mpiexec=str(mpiexec),
             nodes=1,
@@ -66,9 +66,9 @@ def start(tmp_path: Path) -> Start:
         ranks = Ranks(
             store=Store(Layout(tmp_path / "root")),
             python="python",
-            smoke=smoke,
+            proof=proof,
             environ={},
-            log=tmp_path / "smoke.log",
+            log=tmp_path / "proof.log",
             listen=lambda event: None,
             into=tmp_path / "root" / "story",
         )
@@ -118,12 +118,12 @@ def test_workers_that_stall_are_started_once_more_with_ring_and_the_proof_says_s
     assert told["communication"].startswith("second try: RING")
     assert "AUTO stalled in stage `training`: nothing happened for 20 s" in told["communication"]
     assert "2 workers (by RING, for AUTO stalled)" in summary(proof.to_dict())
-    assert len(list((ranks.into / "smoke-stalled").glob("report-*.json"))) == 2
+    assert len(list((ranks.into / "proof-stalled").glob("report-*.json"))) == 2
 
 
 def test_workers_that_stall_with_ring_too_have_failed(start: Start) -> None:
     ranks, folder = start(stalled(), stalled())
-    with pytest.raises(SmokeTestError, match="reports"):
+    with pytest.raises(ProofError, match="reports"):
         ranks.prove()
     assert len(calls(folder)) == 2
 
@@ -131,14 +131,14 @@ def test_workers_that_stall_with_ring_too_have_failed(start: Start) -> None:
 def test_ranks_that_died_are_explained_by_what_the_launcher_said(start: Start) -> None:
     ranks, folder = start(stalled(), communication="RING")
     (folder / "said").write_text("but OMPI was not built with SLURM's PMI support and therefore cannot\n")
-    with pytest.raises(SmokeTestError, match="srun started Open MPI") as told:
+    with pytest.raises(ProofError, match="srun started Open MPI") as told:
         ranks.prove()
     assert "mpirun" in (told.value.hint or "")
 
 
 def test_where_the_site_says_ring_there_is_no_second_try(start: Start) -> None:
     ranks, folder = start(stalled(), communication="RING")
-    with pytest.raises(SmokeTestError):
+    with pytest.raises(ProofError):
         ranks.prove()
     assert len(calls(folder)) == 1
 

@@ -18,7 +18,7 @@ import pytest
 
 from parts.disks import mounted
 from provision.errors import StoreError
-from provision.machine.disk import read_json, sha256_of, told, write
+from provision.machine.disk import disk_error, read_json, sha256_of, write
 from provision.machine.store import Store, describe_holder
 from provision.model.layout import EnvironmentId, Layout
 
@@ -111,7 +111,7 @@ def test_json_that_is_missing_or_damaged_or_no_object_is_none(tmp_path: Path) ->
     ],
 )
 def test_an_error_of_the_file_system_is_told_with_its_path(number: int, words: str) -> None:
-    error = told(OSError(number, os.strerror(number), "/site/root/file"), "/site/root")
+    error = disk_error(OSError(number, os.strerror(number), "/site/root/file"), "/site/root")
     assert words in error.message
     assert "/site/root/file" in error.message
 

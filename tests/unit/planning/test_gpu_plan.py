@@ -12,7 +12,7 @@ from golden_files import GPU_FACTS, Golden, facts_of, gpu_request, gpu_site, loc
 from provision.errors import PlanError
 from provision.knowledge.cuda import cuda_of
 from provision.model.facts import Existing, GpuFacts
-from provision.model.plan import Command, Inspect, Plan, SmokeTest, Unpack, WriteFile, differences
+from provision.model.plan import Command, Inspect, Plan, Prove, Unpack, WriteFile, differences
 from provision.model.request import Request
 from provision.planning.planner import make_plan
 from provision.planning.preflight import gpu_problems
@@ -114,11 +114,11 @@ def test_the_module_tells_xla_where_cuda_is_unless_the_site_does() -> None:
 
 
 def test_the_proof_of_an_arch_with_gpus_asks_for_them() -> None:
-    (smoke,) = [one for one in operations(gpu_plan(), "smoke") if isinstance(one, SmokeTest)]
-    assert smoke.gpu is not None
+    (proof,) = [one for one in operations(gpu_plan(), "proof") if isinstance(one, Prove)]
+    assert proof.gpu is not None
     cpu = make_plan(request_for(local_site()), facts_of(local_site()), Existing())
-    (smoke,) = [one for one in operations(cpu, "smoke") if isinstance(one, SmokeTest)]
-    assert smoke.gpu is None
+    (proof,) = [one for one in operations(cpu, "proof") if isinstance(one, Prove)]
+    assert proof.gpu is None
 
 
 def test_a_framework_without_gpus_is_refused_on_an_arch_with_them() -> None:

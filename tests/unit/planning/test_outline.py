@@ -18,7 +18,7 @@ from provision.jobs.build_job import profile_script
 from provision.machine import shipped
 from provision.machine.submission import render_build_job
 from provision.planning.outline import outline
-from provision.schedulers import dialect
+from provision.schedulers import scheduler_for
 
 BUILT = tuple((name, arch) for name, arch in ARCHS if "venv" in profile(name).runtimes)
 CONTAINED = tuple((name, arch) for name, arch in ARCHS if "venv" not in profile(name).runtimes)
@@ -139,10 +139,10 @@ def test_a_plan_for_a_site_that_is_not_here_says_what_its_profile_says(
     assert call("plan", "--site", name, "--arch", arch, "--account", "tests", "--profile", "--json") == 0
     result = json.loads(capsys.readouterr().out)["result"]
     assert result["refused"] is None
-    spoken = dialect(site.scheduler.name)
+    scheduler = scheduler_for(site.scheduler.name)
     assert result["job"]
     assert all(line.startswith("#") for line in result["job"])
-    assert spoken.SUBMIT in ("sbatch", "qsub")
+    assert scheduler.SUBMIT in ("sbatch", "qsub")
     assert not (tmp_path / "root").exists()
 
 

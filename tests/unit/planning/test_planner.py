@@ -16,7 +16,7 @@ from provision.launch.modules import load_script
 from provision.machine.probe import unloaded
 from provision.machine.render_modulefile import emit_modulefile
 from provision.model.facts import Cpu, Existing, Facts, Interpreter, Place
-from provision.model.plan import Command, InstallWheel, Plan, SmokeTest, Step, WriteFile, differences, fingerprint, held
+from provision.model.plan import Command, InstallWheel, Plan, Prove, Step, WriteFile, differences, fingerprint, held
 from provision.model.problem import Problem
 from provision.model.request import Request
 from provision.planning.planner import make_plan
@@ -25,7 +25,7 @@ from provision.profile.module_system import ModuleSystem
 from provision.profile.site import Site, read_site
 from provision.profile.stack import ALONE, PROGRAMS
 
-STEPS = ("create", "install", "compile", "horovod", "bytecode", "inspect", "candidate", "smoke", "publish")
+STEPS = ("create", "install", "compile", "horovod", "bytecode", "inspect", "candidate", "proof", "publish")
 BEFORE_PUBLISH = frozenset(STEPS) - {"compile", "publish"}
 
 
@@ -71,11 +71,11 @@ SITES = pytest.mark.parametrize("make_site", [local_site, slurm_site])
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_the_proof_runs_the_program_that_the_stack_names(program: str) -> None:
     request = request_for(local_site())
-    request = dataclasses.replace(request, stack=dataclasses.replace(request.stack, smoke_program=program))
-    (proof,) = step(make_plan(request, facts_of(local_site()), Existing()), "smoke").operations
+    request = dataclasses.replace(request, stack=dataclasses.replace(request.stack, proof_program=program))
+    (proof,) = step(make_plan(request, facts_of(local_site()), Existing()), "proof").operations
 
-    assert isinstance(proof, SmokeTest)
-    assert proof.program == f"/site/provision/smoke/{program}.py"
+    assert isinstance(proof, Prove)
+    assert proof.program == f"/site/provision/proof/programs/{program}.py"
 
 
 @pytest.mark.parametrize("program", ALONE)
@@ -83,24 +83,24 @@ def test_the_proof_of_one_process_is_one_task_on_one_node_whatever_the_arch_has_
     request = request_for(slurm_site())
     arch = dataclasses.replace(
         request.arch,
-        smoke=dataclasses.replace(request.arch.smoke, ranks_per_node=3),
+        proof=dataclasses.replace(request.arch.proof, ranks_per_node=3),
         job=dataclasses.replace(request.arch.job, cpus_per_task=4),
     )
-    stack = dataclasses.replace(request.stack, smoke_program=program)
+    stack = dataclasses.replace(request.stack, proof_program=program)
     request = dataclasses.replace(request, arch=arch, stack=stack)
     plan = make_plan(request, facts_of(slurm_site()), Existing())
-    (proof,) = step(plan, "smoke").operations
+    (proof,) = step(plan, "proof").operations
 
-    assert isinstance(proof, SmokeTest)
+    assert isinstance(proof, Prove)
     assert (proof.strategy, proof.nodes, proof.ranks_per_node, proof.processes) == (program, 1, 1, 1)
-    assert proof.devices == (arch.smoke.ranks_per_node if program == "mirrored" else 1)
+    assert proof.devices == (arch.proof.ranks_per_node if program == "mirrored" else 1)
     assert proof.cpus_per_task == 4 * proof.devices
     devices = ", 3 devices each" if program == "mirrored" else ""
     assert held(plan)["proof"] == f"{program}: 1 nodes, 1 ranks each{devices}, srun --mpi=pmi2"
     for shape in ({"ranks_per_node": 2}, {"nodes": 2}):
         with pytest.raises(ConfigError, match=f"`{program}` is one process on one node") as told:
             dataclasses.replace(proof, **shape)
-        assert told.value.exit_code == 2 and "smoke.program" in str(told.value.hint)
+        assert told.value.exit_code == 2 and "proof.program" in str(told.value.hint)
 
 
 @SITES
@@ -170,7 +170,7 @@ def test_a_pointer_to_another_environment_is_flipped() -> None:
     assert actions(plan_for(local_site(), existing))["publish"] == "create"
 
 
-@pytest.mark.parametrize("missing", ["horovod", "bytecode", "inspect", "candidate", "smoke"])
+@pytest.mark.parametrize("missing", ["horovod", "bytecode", "inspect", "candidate", "proof"])
 def test_a_build_goes_on_at_the_first_step_without_a_receipt_and_proves_everything_after_it(missing: str) -> None:
     plan = plan_for(local_site())
     found = actions(plan_for(local_site(), existing_for(plan, BEFORE_PUBLISH - {missing})))
@@ -302,7 +302,7 @@ def test_a_circumstance_decides_nothing(changes: dict[str, object]) -> None:
 
 def test_the_shape_of_the_proof_and_of_the_job_decides_nothing() -> None:
     request, facts = request_for(slurm_site()), facts_of(slurm_site())
-    arch = dataclasses.replace(request.arch, smoke=dataclasses.replace(request.arch.smoke, nodes=1))
+    arch = dataclasses.replace(request.arch, proof=dataclasses.replace(request.arch.proof, nodes=1))
     changed = make_plan(dataclasses.replace(request, arch=arch), facts, Existing())
     assert changed.environment == make_plan(request, facts, Existing()).environment
 
@@ -383,7 +383,7 @@ def test_the_flags_say_nothing_twice_and_nothing_by_leaving_it_out() -> None:
 def test_tensorflow_is_installed_before_horovod_is_compiled_and_installed(make_site: Callable[[], Site]) -> None:
     plan = plan_for(make_site())
     order = [one.name for one in plan.steps]
-    assert order.index("install") < order.index("compile") < order.index("horovod") < order.index("smoke")
+    assert order.index("install") < order.index("compile") < order.index("horovod") < order.index("proof")
     files = [one for one in step(plan, "install").operations if isinstance(one, WriteFile)]
     assert "tensorflow-cpu==2.15.1" in files[0].text
     assert not any("horovod==" in file.text for file in files)
@@ -422,7 +422,7 @@ def test_nothing_is_written_outside_of_the_root(make_site: Callable[[], Site]) -
 
 def test_publishing_is_the_last_step_and_the_proof_comes_before_it() -> None:
     names = [one.name for one in plan_for(slurm_site()).steps]
-    assert names[-2:] == ["smoke", "publish"]
+    assert names[-2:] == ["proof", "publish"]
 
 
 # What stands in the way

@@ -29,7 +29,7 @@ from provision.errors import PlanError
 from provision.machine.probe import interpreter_of
 from provision.machine.render_modulefile import emit_modulefile
 from provision.model.facts import Existing, Facts
-from provision.model.plan import Inspect, Plan, SmokeTest
+from provision.model.plan import Inspect, Plan, Prove
 from provision.planning.outline import outline
 from provision.planning.planner import make_plan
 from provision.planning.preflight import gpu_problems
@@ -37,7 +37,7 @@ from provision.profile.site import Site
 from provision.profile.stack import WITHOUT_HOROVOD
 from provision.proof.inspection import judge_inspection
 
-STEPS = ("create", "install", "bytecode", "inspect", "candidate", "smoke", "publish")
+STEPS = ("create", "install", "bytecode", "inspect", "candidate", "proof", "publish")
 SITES = pytest.mark.parametrize("make_site", [local_site, slurm_site])
 every_program = pytest.mark.parametrize("program", WITHOUT_HOROVOD)
 
@@ -106,8 +106,8 @@ def test_what_is_set_while_something_is_compiled_does_not_decide_it_and_the_targ
 def test_the_mpi_whose_launcher_starts_the_proof_is_installed_and_told_where_it_is_a_wheel() -> None:
     plan = plain_plan(local_site())
     assert plan.identity["mpi"] == "mpich 5.0.2 (wheel)"
-    (smoke,) = (one for step in plan.steps for one in step.operations if isinstance(one, SmokeTest))
-    assert smoke.mpiexec == f"{plan.prefix}/bin/mpiexec"
+    (proof,) = (one for step in plan.steps for one in step.operations if isinstance(one, Prove))
+    assert proof.mpiexec == f"{plan.prefix}/bin/mpiexec"
     assert "3 locked packages by uv" in next(step.title for step in plan.steps if step.name == "install")
     assert "mpi" not in plain_plan(slurm_site()).identity
 
@@ -121,7 +121,7 @@ def test_the_mpi_whose_launcher_starts_the_proof_is_installed_and_told_where_it_
     ],
 )
 def test_the_plan_says_who_trains(program: str, title: str) -> None:
-    assert next(step.title for step in plain_plan(slurm_site(), program).steps if step.name == "smoke") == title
+    assert next(step.title for step in plain_plan(slurm_site(), program).steps if step.name == "proof") == title
 
 
 def test_what_is_kept_is_kept_without_a_wheel() -> None:

@@ -13,7 +13,7 @@ from provision.launch.rank_threads import rank_threads, too_many
 from provision.machine import shipped
 from provision.profile.provenance import walk
 from provision.profile.site import read_site
-from provision.schedulers import dialect
+from provision.schedulers import scheduler_for
 
 WANTED = {
     "nersc-cori": ["haswell", "knl"],
@@ -40,7 +40,7 @@ def test_the_sites_of_the_pages_and_their_successors_are_there_with_their_archs(
 def test_a_profile_is_without_fault_and_has_a_scheduler(name: str) -> None:
     site = profile(name)
     assert site.name == name
-    assert dialect(site.scheduler.name).SUBMIT in ("sbatch", "qsub")
+    assert scheduler_for(site.scheduler.name).SUBMIT in ("sbatch", "qsub")
     for arch in site.archs:
         known_target(arch.target)
         stack = shipped.load_stack(arch.stack or site.stack)
@@ -58,7 +58,7 @@ def test_every_value_of_a_profile_says_where_it_came_from(name: str) -> None:
 def test_the_threads_of_an_arch_are_within_its_nodes(name: str, arch: str) -> None:
     found = profile(name).arch(arch)
     assert found.node is not None
-    for ranks in {1, found.smoke.ranks_per_node, found.node.sockets}:
+    for ranks in {1, found.proof.ranks_per_node, found.node.sockets}:
         threads = rank_threads(found, ranks)
         assert threads is not None
         assert too_many(found.node, ranks, threads.inter, threads.intra) is None
@@ -76,7 +76,7 @@ def test_the_build_of_an_arch_is_a_job_that_the_site_takes_once_it_has_an_accoun
     batch = build_batch(site, found, stack(), "x", "/o", account="tests")
     assert refusals(site, found, batch) == ()
     if found.gpu:
-        assert found.smoke.ranks_per_node <= found.gpu.per_node
+        assert found.proof.ranks_per_node <= found.gpu.per_node
 
 
 def test_the_generic_profile_is_refused_until_every_blank_is_filled_in() -> None:

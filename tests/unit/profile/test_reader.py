@@ -37,7 +37,7 @@ STACK: Table = {
     "pythons": ["3.11"],
     "framework": {"name": "tensorflow", "package": "tensorflow-cpu", "version": "2.15.1"},
     "horovod": {"version": "0.28.1"},
-    "smoke": {"program": "horovod_keras", "mnist": TRAINING, "digits": TRAINING},
+    "proof": {"program": "horovod_keras", "mnist": TRAINING, "digits": TRAINING},
 }
 
 
@@ -77,11 +77,11 @@ def test_a_site_without_fault_is_read_with_its_defaults() -> None:
     read = site(SITE)
     knl = read.arch("knl")
     assert (knl.target, knl.modules, knl.launcher.name) == ("mic_knl", ("gcc/12.2.0",), "srun")
-    assert (knl.smoke.nodes, knl.smoke.ranks_per_node, knl.smoke.ranks) == (1, 2, 2)
+    assert (knl.proof.nodes, knl.proof.ranks_per_node, knl.proof.ranks) == (1, 2, 2)
 
 
 def test_every_fault_of_a_file_is_told_at_once_with_its_key_path() -> None:
-    table = put(SITE, "archs/knl/smoke", {"nodes": 0, "ranks_per_node": "two", "timeout_s": True})
+    table = put(SITE, "archs/knl/proof", {"nodes": 0, "ranks_per_node": "two", "timeout_s": True})
     table = put(table, "archs/haswell/target", None)
     table = put(table, "modules/path", "/site/modulefiles")
     table = put(table, "rooot", "/x")
@@ -91,16 +91,16 @@ def test_every_fault_of_a_file_is_told_at_once_with_its_key_path() -> None:
     assert caught.value.hint == "edit `sites/cluster.toml`"
     told = dict(line.split(": ", 1) for line in caught.value.evidence)
     assert set(told) == {
-        "archs.knl.smoke.nodes",
-        "archs.knl.smoke.ranks_per_node",
-        "archs.knl.smoke.timeout_s",
+        "archs.knl.proof.nodes",
+        "archs.knl.proof.ranks_per_node",
+        "archs.knl.proof.timeout_s",
         "archs.haswell.target",
         "modules.path",
         "rooot",
     }
     assert told["rooot"] == "is not a known key (did you mean `root`?)"
     assert told["archs.haswell.target"] == "missing; text is needed"
-    assert told["archs.knl.smoke.ranks_per_node"] == "must be a whole number, is 'two'"
+    assert told["archs.knl.proof.ranks_per_node"] == "must be a whole number, is 'two'"
 
 
 @pytest.mark.parametrize(
@@ -240,12 +240,12 @@ def test_a_fault_in_a_site_is_told_under_its_key_path(path: str, value: object, 
         ("framework/name", "torch", "framework.name: must be one of tensorflow, is 'torch'"),
         ("framework/version", 2.15, "framework.version: must be text, is 2.15"),
         ("horovod/version", "latest", "horovod.version: 'latest' does not have the form"),
-        ("smoke/digits", None, "smoke.digits: missing; a table is needed"),
-        ("smoke/mnist/epochs", 0, "smoke.mnist.epochs: must be at least 1, is 0"),
-        ("smoke/mnist/min_accuracy", "high", "smoke.mnist.min_accuracy: must be a number, is 'high'"),
-        ("smoke/mnist/batchsize", 3, "smoke.mnist.batchsize: is not a known key (did you mean `batch_size`?)"),
-        ("smoke/program", "pytorch", f"smoke.program: must be one of {', '.join(PROGRAMS)}, is 'pytorch'"),
-        ("smoke/program", "cray-ml-plugin", "smoke.program: `cray-ml-plugin` is a job's script only"),
+        ("proof/digits", None, "proof.digits: missing; a table is needed"),
+        ("proof/mnist/epochs", 0, "proof.mnist.epochs: must be at least 1, is 0"),
+        ("proof/mnist/min_accuracy", "high", "proof.mnist.min_accuracy: must be a number, is 'high'"),
+        ("proof/mnist/batchsize", 3, "proof.mnist.batchsize: is not a known key (did you mean `batch_size`?)"),
+        ("proof/program", "pytorch", f"proof.program: must be one of {', '.join(PROGRAMS)}, is 'pytorch'"),
+        ("proof/program", "cray-ml-plugin", "proof.program: `cray-ml-plugin` is a job's script only"),
         ("sumary", "x", "sumary: is not a known key (did you mean `summary`?)"),
     ],
 )
@@ -423,23 +423,23 @@ def test_a_proxy_is_told_in_both_spellings() -> None:
 
 @pytest.mark.parametrize("program", WITHOUT_HOROVOD)
 def test_a_stack_whose_users_train_without_horovod_may_leave_it_out(program: str) -> None:
-    plain = put(STACK, "smoke/program", program)
+    plain = put(STACK, "proof/program", program)
     assert stack(put(plain, "horovod", None)).horovod is None
     assert stack(plain).horovod == "0.28.1"
 
 
 @pytest.mark.parametrize("program", sorted(set(PROGRAMS) - set(WITHOUT_HOROVOD)))
 def test_a_stack_that_is_proved_under_horovod_must_name_it(program: str) -> None:
-    (told,) = faults(stack, put(put(STACK, "smoke/program", program), "horovod", None))
+    (told,) = faults(stack, put(put(STACK, "proof/program", program), "horovod", None))
     assert told == (
-        f"horovod: missing; `smoke.program` is `{program}`, and only `single`, `mirrored` and `multiworker` train without it"
+        f"horovod: missing; `proof.program` is `{program}`, and only `single`, `mirrored` and `multiworker` train without it"
     )
 
 
 def test_a_horovod_without_a_version_and_a_misspelt_program_are_one_fault_each() -> None:
-    plain = put(STACK, "smoke/program", "mirrored")
+    plain = put(STACK, "proof/program", "mirrored")
     assert faults(stack, put(plain, "horovod", {})) == ("horovod.version: missing; text is needed",)
-    (told,) = faults(stack, put(put(STACK, "smoke/program", "mirored"), "horovod", None))
+    (told,) = faults(stack, put(put(STACK, "proof/program", "mirored"), "horovod", None))
     assert told.endswith("is 'mirored' (did you mean `mirrored`?)")
 
 
@@ -457,7 +457,7 @@ def test_a_module_name_that_leads_elsewhere_is_a_fault(module: str) -> None:
 
 @pytest.mark.parametrize("bar", [-1, 95, float("nan"), float("inf")])
 def test_an_accuracy_that_is_no_share_is_a_fault(bar: float) -> None:
-    assert faults(stack, put(STACK, "smoke/mnist/min_accuracy", bar))
+    assert faults(stack, put(STACK, "proof/mnist/min_accuracy", bar))
 
 
 def test_a_lock_for_mpi_and_a_site_mpi_exclude_each_other() -> None:

@@ -17,7 +17,7 @@ import provision
 from provision.model.plan import Expectation
 from provision.proof.inspection import judge_inspection
 
-SMOKE = Path(provision.__file__).parent / "proof" / "programs"
+PROGRAMS = Path(provision.__file__).parent / "proof" / "programs"
 PLACES = {
     "2.21": "tensorflow/python/util/_pywrap_util_port.py",
     "2.2": "tensorflow/python/_pywrap_util_port.py",
@@ -32,7 +32,7 @@ def asked(folder: Path, place: str, answer: str, **environ: str) -> dict[str, An
     for one in (path.parent, *path.parent.relative_to(folder).parents):
         (folder / one).mkdir(parents=True, exist_ok=True)
     path.write_text(f"import os\ndef IsMklEnabled():\n    return {answer}\n")
-    program = f"import sys, json; sys.path[:0] = [{str(SMOKE)!r}, {str(folder)!r}]; import inspect_env, tensorflow; "
+    program = f"import sys, json; sys.path[:0] = [{str(PROGRAMS)!r}, {str(folder)!r}]; import inspect_env, tensorflow; "
     program += "print(json.dumps(inspect_env.math_backend(tensorflow)))"
     done = subprocess.run(
         [sys.executable, "-B", "-c", program], capture_output=True, text=True, check=True, env=environ

@@ -13,14 +13,14 @@ from provision.jobs.build_job import build_batch
 from provision.jobs.limits import refusals
 from provision.planning.outline import outline
 from provision.profile.stack import ALONE, PROGRAMS, Stack
-from provision.proof.shape import proof_environ, proof_shape, smoke_test
+from provision.proof.shape import proof_environ, proof_shape, prove_operation
 
 BUILT = tuple((name, arch) for name, arch in ARCHS if "venv" in profile(name).runtimes)
 
 
 def proved_by(program: str) -> Stack:
     """A stack whose proof is this program."""
-    return dataclasses.replace(stack(), smoke_program=program)
+    return dataclasses.replace(stack(), proof_program=program)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -28,13 +28,13 @@ def proved_by(program: str) -> Stack:
 def test_plan_job_and_outline_have_one_shape_that_the_site_takes(name: str, arch: str, program: str) -> None:
     site = profile(name)
     found, one = site.arch(arch), proved_by(program)
-    planned = smoke_test(site, found, one, "/smoke", "/prefix")
+    planned = prove_operation(site, found, one, "/proof", "/prefix")
     batch = build_batch(site, found, one, "x", "/o", account="tests")
     assert refusals(site, found, batch) == ()
     assert (batch.nodes, batch.ranks_per_node) == (planned.nodes, planned.ranks_per_node)
     assert batch.cpus_per_rank == planned.cpus_per_task
     assert batch.gpus_per_node == (planned.devices * planned.ranks_per_node if found.gpu else 0)
-    shape = (1, 1) if program in ALONE else (found.smoke.nodes, found.smoke.ranks_per_node)
+    shape = (1, 1) if program in ALONE else (found.proof.nodes, found.proof.ranks_per_node)
     assert (planned.nodes, planned.ranks_per_node) == shape
     (shown,) = outline(site, found, one, ())["prove"]
     ranks = re.search(r"(?:--ntasks=|-np? )(\d+)", shown)
@@ -44,7 +44,7 @@ def test_plan_job_and_outline_have_one_shape_that_the_site_takes(name: str, arch
 def test_mirrored_has_all_gpus_of_an_arch_and_single_has_one() -> None:
     site = profile("generic-slurm")
     arch = site.arch("gpu")
-    assert arch.smoke.ranks_per_node == 4
+    assert arch.proof.ranks_per_node == 4
     shapes = {program: proof_shape(arch, proved_by(program)) for program in ALONE}
     assert (shapes["mirrored"].devices, shapes["mirrored"].gpus_per_node) == (4, 4)
     assert (shapes["single"].devices, shapes["single"].gpus_per_node) == (1, 1)
@@ -53,7 +53,7 @@ def test_mirrored_has_all_gpus_of_an_arch_and_single_has_one() -> None:
 
 def test_where_parts_of_the_cpu_stand_for_gpus_there_are_two_replicas_at_least() -> None:
     arch = slurm_site().arch(None)
-    assert arch.smoke.ranks_per_node == 1
+    assert arch.proof.ranks_per_node == 1
     shape = proof_shape(arch, proved_by("mirrored"))
     assert (shape.devices, shape.cpus_per_rank, shape.gpus_per_node) == (2, arch.job.cpus_per_task, 0)
     assert proof_shape(arch, proved_by("single")).devices == 1

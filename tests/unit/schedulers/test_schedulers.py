@@ -20,7 +20,7 @@ from provision.model.walltime import to_clock, to_seconds
 from provision.planning.planner import make_plan
 from provision.profile.scheduler import Scheduler, SchedulerName
 from provision.profile.site import Site, read_site
-from provision.schedulers import TITLES, Dialect, cobalt, dialect, pbs
+from provision.schedulers import TITLES, SchedulerInterface, cobalt, pbs, scheduler_for
 from provision.schedulers.status import JobStatus, ending
 
 NAMES: tuple[SchedulerName, ...] = ("slurm", "pbs", "cobalt")
@@ -44,20 +44,22 @@ BATCH = Batch(
 
 def test_every_scheduler_that_a_site_may_name_has_a_room_of_the_same_shape() -> None:
     assert set(get_args(SchedulerName)) == {*NAMES, "none"} == {*TITLES, "none"}
-    wanted = {name for name in vars(Dialect) if not name.startswith("_")} | set(Dialect.__annotations__)
+    wanted = {name for name in vars(SchedulerInterface) if not name.startswith("_")} | set(
+        SchedulerInterface.__annotations__
+    )
     for name in NAMES:
-        spoken = dialect(name)
+        scheduler = scheduler_for(name)
         for attribute in wanted:
-            assert hasattr(spoken, attribute), f"{name} lacks {attribute}"
-            shape = getattr(Dialect, attribute, None)
+            assert hasattr(scheduler, attribute), f"{name} lacks {attribute}"
+            shape = getattr(SchedulerInterface, attribute, None)
             if callable(shape):
-                theirs = list(inspect.signature(getattr(spoken, attribute)).parameters)
+                theirs = list(inspect.signature(getattr(scheduler, attribute)).parameters)
                 assert theirs == list(inspect.signature(shape).parameters)[1:], f"{name}.{attribute}"
 
 
 def test_without_a_scheduler_there_is_nothing_to_speak() -> None:
     with pytest.raises(ConfigError, match="the site has no scheduler"):
-        dialect("none")
+        scheduler_for("none")
 
 
 @pytest.mark.parametrize(
@@ -211,7 +213,7 @@ def test_queued_jobs_are_found_by_their_name() -> None:
     table = "JobID  JobName\n=====\n77     mnist\n78     other\n"
     assert cobalt.parse_queued(table, "mnist") == ("77",)
     assert pbs.parse_queued("1.server\n2.server\n", "mnist") == ("1.server", "2.server")
-    assert dialect("slurm").parse_queued("5\n", "mnist") == ("5",)
+    assert scheduler_for("slurm").parse_queued("5\n", "mnist") == ("5",)
 
 
 # Build jobs
@@ -233,7 +235,7 @@ def site_of(scheduler: SchedulerName, **job: object) -> Site:
                     "target": "haswell",
                     "mpi": {"provider": "site"},
                     "job": {"filesystems": ["home"], **job},
-                    "smoke": {"nodes": 2, "ranks_per_node": 1},
+                    "proof": {"nodes": 2, "ranks_per_node": 1},
                 }
             },
         },

@@ -1,4 +1,4 @@
-"""The shape of an arch's proof, as `[archs.<arch>.smoke]` describes it."""
+"""The shape of an arch's proof, as `[archs.<arch>.proof]` describes it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from provision.profile.reader import Reader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Smoke:
+class ProofSettings:
     """The shape of the proof: how many nodes and ranks per node, and how long (seconds) until a stall is called one."""
 
     nodes: int
@@ -21,12 +21,12 @@ class Smoke:
         return self.nodes * self.ranks_per_node
 
 
-def read_smoke(table: Reader) -> Smoke:
-    """The proof's shape of `[archs.<arch>.smoke]`."""
-    smoke = Smoke(
+def read_proof(table: Reader) -> ProofSettings:
+    """The proof's shape of `[archs.<arch>.proof]`."""
+    proof = ProofSettings(
         nodes=table.integer("nodes", 1, least=1),
         ranks_per_node=table.integer("ranks_per_node", 2, least=1),
         timeout_s=table.integer("timeout_s", 900, least=1),
     )
     table.done()
-    return smoke
+    return proof
