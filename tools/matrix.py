@@ -39,7 +39,7 @@ sys.path.insert(0, str(REPOSITORY))
 from provision.backends.venv.wheelhouse import download_argv  # noqa: E402
 from provision.horovod.patches import select_patches  # noqa: E402
 from provision.knowledge.compatibility import (  # noqa: E402
-    MEASURED,
+    CELLS_FILE,
     Cell,
     Proof,
     dump_cells,
@@ -266,8 +266,8 @@ def page(cells: Sequence[Cell]) -> str:
 
 def keep(cell: Cell) -> None:
     """Put one cell into the knowledge and the page."""
-    others = [one for one in parse_cells(MEASURED.read_text(encoding="utf-8")) if one.key != cell.key]
-    write(MEASURED, dump_cells([*others, cell]))
+    others = [one for one in parse_cells(CELLS_FILE.read_text(encoding="utf-8")) if one.key != cell.key]
+    write(CELLS_FILE, dump_cells([*others, cell]))
     write(PAGE, page([*others, cell]))
 
 
@@ -283,7 +283,7 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="also what is measured")
     parser.add_argument("--list", action="store_true", help="only say which cells are to do")
     args = parser.parse_args()
-    done = {cell.key: cell for cell in parse_cells(MEASURED.read_text(encoding="utf-8"))}
+    done = {cell.key: cell for cell in parse_cells(CELLS_FILE.read_text(encoding="utf-8"))}
     todo: list[tuple[int, Release, str]] = []
     for one in releases():
         wanted = not args.only or any(

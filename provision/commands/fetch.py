@@ -112,16 +112,16 @@ def _fetch_source(target: Target, request: Request) -> bool:
 
 def _pip(argv: tuple[str, ...], log: Path) -> None:
     """Run pip; a failure is told with what pip said."""
-    from provision.knowledge.failures import explain, telling
-    from provision.launch.modules import cleaned
+    from provision.knowledge.failures import explain, pick_error_lines
+    from provision.launch.modules import clean_environ
     from provision.machine.run import stream
 
-    result = stream(argv, environ=cleaned(os.environ), log=log)
+    result = stream(argv, environ=clean_environ(os.environ), log=log)
     if result.code:
         known = explain(result.tail)
         raise CommandError(
             "the download failed" + (f": {known.cause}" if known else ""),
-            evidence=telling(result.tail),
+            evidence=pick_error_lines(result.tail),
             hint=known.hint if known else "run this where there is network; behind a proxy set `https_proxy`",
         )
 

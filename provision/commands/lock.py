@@ -80,15 +80,15 @@ def _compile(interpreter: Interpreter, inputs: list[Path], *, upgrade: bool) -> 
     """Compile these inputs in one throw-away environment with pip-tools; returns the locks written."""
     import sys
 
-    from provision.knowledge.failures import explain, telling
-    from provision.launch.modules import cleaned
+    from provision.knowledge.failures import explain, pick_error_lines
+    from provision.launch.modules import clean_environ
     from provision.machine import shipped
     from provision.machine.disk import write
     from provision.machine.run import stream
     from provision.model.lock import lock_header, parse_lock
 
     written = []
-    environ = cleaned(os.environ)
+    environ = clean_environ(os.environ)
     with tempfile.TemporaryDirectory(prefix="provision-lock-") as scratch:
         log = Path(scratch) / "log"
         tools = f"{scratch}/pip-tools"
@@ -99,7 +99,7 @@ def _compile(interpreter: Interpreter, inputs: list[Path], *, upgrade: bool) -> 
                 known = explain(result.tail)
                 raise CommandError(
                     f"`{' '.join(argv[:4])} …` failed" + (f": {known.cause}" if known else ""),
-                    evidence=telling(result.tail),
+                    evidence=pick_error_lines(result.tail),
                     hint=known.hint if known else "mend the input, then `provision lock`",
                 )
 

@@ -11,7 +11,7 @@ from provision.profile.patterns import NAME
 from provision.profile.site import Site
 
 # Options by which a site's file may say a word itself.
-SPELT: dict[str, tuple[str, ...]] = {
+OPTION_SPELLINGS: dict[str, tuple[str, ...]] = {
     "account": ("--account", "-A"),
     "partition": ("--partition", "-p", "-q"),
     "qos": ("--qos", "-q"),
@@ -25,7 +25,7 @@ SPELT: dict[str, tuple[str, ...]] = {
 def says(batch: Batch, word: str) -> bool:
     """Whether a job says this word of `[archs.<arch>.job]`, by itself or among its options."""
     options = (*batch.scheduler.options, *batch.options)
-    return bool(getattr(batch, word)) or any(one.startswith(SPELT[word]) for one in options)
+    return bool(getattr(batch, word)) or any(one.startswith(OPTION_SPELLINGS[word]) for one in options)
 
 
 def refusals(site: Site, arch: Arch, batch: Batch) -> tuple[Problem, ...]:

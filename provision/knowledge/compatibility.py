@@ -14,7 +14,7 @@ from pathlib import Path
 
 from provision.knowledge.versions import release
 
-MEASURED = Path(__file__).with_name("compatibility.json")
+CELLS_FILE = Path(__file__).with_name("compatibility.json")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +72,13 @@ def dump_cells(cells: Sequence[Cell]) -> str:
     return "[\n" + ",\n".join(json.dumps(dataclasses.asdict(cell)) for cell in ordered) + "\n]\n"
 
 
-def measured(tensorflow: str, keras: str, python: str) -> Cell | None:
+def find_cell(tensorflow: str, keras: str, python: str) -> Cell | None:
     """What was measured of this combination, if it was."""
-    cells = parse_cells(MEASURED.read_text(encoding="utf-8"))
+    cells = parse_cells(CELLS_FILE.read_text(encoding="utf-8"))
     return next((cell for cell in cells if cell.key == (tensorflow, keras, python)), None)
 
 
-def told(tensorflow: str, keras: str, python: str, cell: Cell | None) -> str:
+def describe_cell(tensorflow: str, keras: str, python: str, cell: Cell | None) -> str:
     """One line on what was measured of this combination."""
     what = f"TensorFlow {tensorflow}, Keras {keras}, Python {python}"
     if cell is None:

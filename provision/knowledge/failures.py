@@ -1,4 +1,4 @@
-"""What a failed step's log means: its telling lines, and the known failure that they are, if they are one."""
+"""What a failed step's log means: the lines that look like errors, and the known failure that they show, if any."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from functools import cache
 from pathlib import Path
 
 # The first lines that say what went wrong; pip and make print useless summaries at the end.
-TELLING = re.compile(
+ERROR_LINE = re.compile(
     r"\b[Ee]rror\b|ERROR|[Ff]atal|FAILED|undefined reference|[Nn]ot found|No such file|Traceback|Exception|Killed|"
     r"==\S+ from |Expected sha256|\bGot  +[0-9a-f]{64}|"
     r"^\w+Error: |^(\w+\.)+\w+: |"  # the last line of a Python traceback
     r"CANCELLED|TIMEOUT|DUE TO TIME LIMIT|Illegal instruction|[Pp]ermission denied|No space left|signal \d+|"
     r"pthread_create|Thread creation failed"
 )
-NOISE = re.compile(
+NOISE_LINE = re.compile(
     r"subprocess-exited-with-error|This error originates from|Failed building wheel|Failed to build|note:|-Werror|"
     r"ninja: build stopped|returned non-zero exit status|^\s*raise |Performing Test|Looking for|/errors?\.|error\.(py|h|cc)|"
     # pip runs setup.py by a program of its own, which it prints when that fails.
@@ -25,7 +25,7 @@ NOISE = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class KnownFailure:
     """A failure that was seen before."""
 
     id: str
@@ -36,7 +36,7 @@ class Known:
 
 
 @cache
-def known() -> tuple[Known, ...]:
+def known_failures() -> tuple[KnownFailure, ...]:
     """All known failures, in the order in which they are tried."""
     import sys
 
@@ -45,20 +45,20 @@ def known() -> tuple[Known, ...]:
     else:
         import tomli as tomllib
     text = Path(__file__).with_name("failures.toml").read_text(encoding="utf-8")
-    return tuple(Known(**entry) for entry in tomllib.loads(text)["failure"])
+    return tuple(KnownFailure(**entry) for entry in tomllib.loads(text)["failure"])
 
 
-def explain(lines: Sequence[str]) -> Known | None:
+def explain(lines: Sequence[str]) -> KnownFailure | None:
     """The known failure that these lines show, or None."""
-    for failure in known():
+    for failure in known_failures():
         pattern = re.compile(failure.match)
         if any(pattern.search(line) for line in lines):
             return failure
     return None
 
 
-def telling(lines: Sequence[str], most: int = 8) -> tuple[str, ...]:
+def pick_error_lines(lines: Sequence[str], most: int = 8) -> tuple[str, ...]:
     """The lines that say what went wrong: the first ones that look like errors, else the last ones."""
-    found = [line.strip() for line in lines if TELLING.search(line) and not NOISE.search(line)]
+    found = [line.strip() for line in lines if ERROR_LINE.search(line) and not NOISE_LINE.search(line)]
     chosen = list(dict.fromkeys(found))[:most] or [line.strip() for line in lines if line.strip()][-most:]
     return tuple(line[:300] for line in chosen)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 DOCKER = "docker://"
 # Without a tag, or with one that does not say so, the image has no CUDA.
 CPU_IMAGE = re.compile(r"(?:docker://)?(?:docker\.io/)?tensorflow/tensorflow(?::(?P<tag>[^@]*))?(?:@.*)?")
-NAMED = re.compile(
+REFERENCE = re.compile(
     r"(?:(?P<registry>[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+(?::\d+)?|localhost(?::\d+)?)/)?"
     r"(?P<repository>[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*)"
     r"(?::(?P<tag>\w[\w.-]{0,127}))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?"
@@ -39,7 +39,7 @@ class Reference:
 
 def parse_reference(image: str) -> Reference | None:
     """The reference that `docker://…` is, None for anything else."""
-    found = NAMED.fullmatch(image.removeprefix(DOCKER)) if image.startswith(DOCKER) else None
+    found = REFERENCE.fullmatch(image.removeprefix(DOCKER)) if image.startswith(DOCKER) else None
     if found is None:
         return None
     registry, repository = found["registry"], found["repository"]

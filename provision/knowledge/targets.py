@@ -23,7 +23,7 @@ class Flags:
     flags: str
 
 
-def known_target(name: str) -> None:
+def require_known_target(name: str) -> None:
     """Raise `ConfigError` unless archspec knows a target of this name."""
     import archspec.cpu
 
@@ -84,11 +84,13 @@ def missing_features(target: str, features: Collection[str]) -> tuple[str, ...]:
     """
     import archspec.cpu
 
-    wanted = {feature for feature in archspec.cpu.TARGETS[target].features if feature.startswith(EMITTED)}
+    wanted = {
+        feature for feature in archspec.cpu.TARGETS[target].features if feature.startswith(FEATURES_IN_GENERATED_CODE)
+    }
     return tuple(sorted(wanted - set(features)))
 
 
-EMITTED = (
+FEATURES_IN_GENERATED_CODE = (
     "sse",
     "ssse",
     "avx",

@@ -23,23 +23,26 @@ RANK_VARIABLES: dict[LauncherName, tuple[str, str | None] | None] = {
 }
 
 
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-PRIVATE = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|_KEY$", re.IGNORECASE)
+VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|_KEY$", re.IGNORECASE)
 
 # What ranks need of their caller's environment, where the launcher does not hand it on by itself.
-NEEDED = ("PATH", "LD_LIBRARY_PATH", "HOME", "USER", "TMPDIR", "VIRTUAL_ENV", "PROVISION_ENVIRONMENT", "LOADEDMODULES")
-NEEDED_PREFIXES = (
+RANK_VARIABLE_NAMES = (
+    *("PATH", "LD_LIBRARY_PATH", "HOME", "USER", "TMPDIR", "VIRTUAL_ENV"),
+    *("PROVISION_ENVIRONMENT", "LOADEDMODULES"),
+)
+RANK_VARIABLE_PREFIXES = (
     *("OMP_", "KMP_", "NUM_INT", "HOROVOD_", "TF_", "XLA_", "CUDA_", "NCCL_", "FI_", "MPICH_", "OMPI_MCA_"),
     *("PYTHON", "KERAS_", "PROVISION_"),
 )
 
 
-def needed_by_ranks(environ: Mapping[str, str]) -> tuple[str, ...]:
+def select_rank_environ(environ: Mapping[str, str]) -> tuple[str, ...]:
     """The `NAME=value` of an environment that ranks need, in order of their names."""
     return tuple(
         f"{name}={value}"
         for name, value in sorted(environ.items())
-        if name in NEEDED or name.startswith(NEEDED_PREFIXES)
+        if name in RANK_VARIABLE_NAMES or name.startswith(RANK_VARIABLE_PREFIXES)
     )
 
 
@@ -115,7 +118,7 @@ def node_argv(launcher: Launcher, program: Sequence[str], environ: Mapping[str, 
     words = tuple(
         f"{name}={value}"
         for name, value in sorted(environ.items())
-        if NAME.fullmatch(name) and not PRIVATE.search(name)
+        if VARIABLE_NAME.fullmatch(name) and not SECRET_NAME.search(name)
     )
     return launch_argv(launcher, program, nodes=1, ranks_per_node=1, environ=words)
 

@@ -16,7 +16,7 @@ from provision.profile.module_system import ModuleSystem
 
 # What a user's or an admin's shell may carry that changes what a build does. Index settings of pip and uv stay: a site
 # without a direct way to the package index has nothing else.
-MISLEADING = (
+DROPPED_VARIABLES = (
     "PYTHONHOME",
     "PYTHONPATH",
     "PYTHONSTARTUP",
@@ -54,8 +54,8 @@ MISLEADING = (
     "NVCC_APPEND_FLAGS",
     "PROVISION_ENVIRONMENT",
 )
-MISLEADING_PREFIXES = ("HOROVOD_", "VIRTUALENV_", "CMAKE_")
-KEPT_OF_INSTALLERS = (
+DROPPED_PREFIXES = ("HOROVOD_", "VIRTUALENV_", "CMAKE_")
+KEPT_INSTALLER_SETTINGS = (
     *("INDEX_URL", "EXTRA_INDEX_URL", "DEFAULT_INDEX", "INDEX", "CERT", "CLIENT_CERT", "PROXY", "TRUSTED_HOST"),
     *(
         "INSECURE_HOST",
@@ -71,20 +71,20 @@ KEPT_OF_INSTALLERS = (
 )
 
 
-def cleaned(environ: Mapping[str, str]) -> dict[str, str]:
+def clean_environ(environ: Mapping[str, str]) -> dict[str, str]:
     """The environment without what lies to builds, and telling Python to leave the user's own packages alone."""
     kept = {}
     for name, value in environ.items():
         tool, _, setting = name.partition("_")
-        if tool in ("PIP", "UV") and setting not in KEPT_OF_INSTALLERS:
+        if tool in ("PIP", "UV") and setting not in KEPT_INSTALLER_SETTINGS:
             continue
-        if name in MISLEADING or name.startswith(MISLEADING_PREFIXES):
+        if name in DROPPED_VARIABLES or name.startswith(DROPPED_PREFIXES):
             continue
         kept[name] = value
     return {**kept, "PYTHONNOUSERSITE": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
 
-def without_loaded(environ: Mapping[str, str]) -> dict[str, str]:
+def drop_module_state(environ: Mapping[str, str]) -> dict[str, str]:
     """The environment without the state of a module system: loading starts from nothing, whoever calls us."""
     state = (
         "LOADEDMODULES",
@@ -103,13 +103,13 @@ def without_loaded(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 # What an init file prints is talk: the environment goes out by a file descriptor of its own.
-QUIET = "exec 3>&1 1>&2"
-PRINT = "env -0 >&3"
+SEND_STDOUT_TO_STDERR = "exec 3>&1 1>&2"
+PRINT_ENVIRON = "env -0 >&3"
 
 
 def activate_script(activate: str) -> str:
     """Bash that sources `activate` and prints the environment, as `load_script` does for modules."""
-    return f"set -euo pipefail\n{QUIET}\n. {shlex.quote(activate)}\n{PRINT}\n"
+    return f"set -euo pipefail\n{SEND_STDOUT_TO_STDERR}\n. {shlex.quote(activate)}\n{PRINT_ENVIRON}\n"
 
 
 def purge_script(system: ModuleSystem) -> str:
@@ -117,11 +117,11 @@ def purge_script(system: ModuleSystem) -> str:
 
     Dropping that state would leave what the modules did: their PATH entries and variables.
     """
-    lines = ("set -eo pipefail", QUIET, f"source {shlex.quote(system.init or '')}")
-    return "\n".join((*lines, "module --force purge || module purge", PRINT, ""))
+    lines = ("set -eo pipefail", SEND_STDOUT_TO_STDERR, f"source {shlex.quote(system.init or '')}")
+    return "\n".join((*lines, "module --force purge || module purge", PRINT_ENVIRON, ""))
 
 
-RESET = {
+RESET_LINES = {
     "purge": ("module purge >/dev/null 2>&1 || true",),
     "reset": ("module reset >/dev/null 2>&1 || true",),
     "none": (),
@@ -130,7 +130,7 @@ RESET = {
 
 def reset_lines(system: ModuleSystem) -> list[str]:
     """Bash that starts from nothing, as the site has it."""
-    return [*RESET[system.reset]]
+    return [*RESET_LINES[system.reset]]
 
 
 def unload_lines(system: ModuleSystem, modules: Sequence[str]) -> list[str]:
@@ -143,7 +143,7 @@ def load_script(
     system: ModuleSystem,
     modules: Sequence[str],
     extra_path: Sequence[str] = (),
-    last: str = PRINT,
+    last: str = PRINT_ENVIRON,
     unload: Sequence[str] = (),
 ) -> str:
     """Bash that starts from nothing as the site does, loads exactly `modules` in order, and then does `last`: prints the
@@ -153,10 +153,10 @@ def load_script(
     is followed by a look at what is really loaded.
     """
     if system.name == "none":
-        return f"set -euo pipefail\n{QUIET}\n{last}\n"
+        return f"set -euo pipefail\n{SEND_STDOUT_TO_STDERR}\n{last}\n"
     lines = [
         "set -eo pipefail",  # init files of both systems use unset variables
-        QUIET,
+        SEND_STDOUT_TO_STDERR,
         f"source {shlex.quote(system.init or '')}",
         *reset_lines(system),
         *(f"module use {shlex.quote(path)}" for path in reversed((*extra_path, *system.path))),
@@ -170,8 +170,8 @@ def load_script(
     return "\n".join((*lines, last, ""))
 
 
-def newest(wanted: str, there: Sequence[str]) -> str | None:
-    """Of the modules that are there the newest one of the wanted name: of its toolchain's generation if there is any.
+def find_newest_module(wanted: str, there: Sequence[str]) -> str | None:
+    """The newest available module of the wanted name: of the same toolchain generation, if there is one.
 
     Names go up to the first digit behind the last slash: `datascience/tensorflow-1.10` is no `datascience/horovod-0.19`.
     """

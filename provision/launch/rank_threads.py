@@ -59,7 +59,7 @@ def _share(threads: int, parts: float) -> int:
     return max(1, int(threads / parts))
 
 
-def too_many(node: Node, ranks_per_node: int, inter: int, intra: int) -> str | None:
+def explain_too_many_threads(node: Node, ranks_per_node: int, inter: int, intra: int) -> str | None:
     """Why these threads are more than the node has, if they are."""
     asked = ranks_per_node * inter * intra
     if asked <= node.threads:

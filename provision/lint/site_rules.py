@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from provision.jobs.limits import SPELT, refusals
-from provision.launch.rank_threads import INTER, INTRA, OMP, too_many
+from provision.jobs.limits import OPTION_SPELLINGS, refusals
+from provision.launch.rank_threads import INTER, INTRA, OMP, explain_too_many_threads
 from provision.lint import Finding
 from provision.lint.job_script import JobScript, fault, gpus_of, ranks_per_node
 from provision.model.batch import Batch
@@ -91,7 +91,11 @@ def _refused(script: JobScript, site: Site, arch: Arch) -> Iterator[Finding]:
     }
     for problem in refusals(site, arch, batch):
         keys = stated.get(problem.subject, (problem.subject,))
-        if problem.subject in SPELT and "wants" in problem.message and any(key in script.options for key in keys):
+        if (
+            problem.subject in OPTION_SPELLINGS
+            and "wants" in problem.message
+            and any(key in script.options for key in keys)
+        ):
             continue  # said in a spelling that the Batch does not hold (`--mem`)
         yield fault(script, problem.subject, script.line_of(*keys), problem.message, str(problem.hint))
     node, whole = arch.node, said("mem") or ""
@@ -137,7 +141,7 @@ def _threads(script: JobScript, site: Site, arch: Arch) -> Iterator[Finding]:
             f"`{OMP}={arch.node.threads // ranks}` at most",
         )
     if INTER in values and INTRA in values:
-        told = too_many(arch.node, ranks, values[INTER][0], values[INTRA][0])
+        told = explain_too_many_threads(arch.node, ranks, values[INTER][0], values[INTRA][0])
         if told:
             yield fault(script, "threads", (values[INTRA][1], f"{INTRA}={values[INTRA][0]}"), told, "less of either")
     if OMP in values and INTRA in values and values[OMP][0] != values[INTRA][0]:

@@ -23,9 +23,9 @@ TF1_NAMES = re.compile(
     r"|(polynomial|exponential)_decay|write_graph|batch)"
 )
 MONITORED = ("MonitoredTrainingSession", "MonitoredSession", "SingularMonitoredSession")
-HOOKED = (*MONITORED, "Estimator", "EstimatorSpec", "train_and_evaluate", "model_to_estimator")
+RUN_HOOKS = (*MONITORED, "Estimator", "EstimatorSpec", "train_and_evaluate", "model_to_estimator")
 # Calls of TensorFlow that put something into the graph.
-MAKES = re.compile(
+ADDS_TO_GRAPH = re.compile(
     r"(v1\.)?(constant|placeholder|Variable|get_variable|matmul|cast|argmax|equal|add|subtract|multiply|square|gradients"
     r"|reduce_\w+|global_variables_initializer|assign|math\.\w+|nn\.\w+|layers\.\w+|losses\.\w+|train\.\w+Optimizer"
     r"|train\.Saver|train\.get_or_create_global_step|summary\.(scalar|histogram|image|text|audio|merge|merge_all))"
@@ -33,14 +33,20 @@ MAKES = re.compile(
 BROADCAST, AVERAGE = "BroadcastGlobalVariablesCallback", "MetricAverageCallback"
 # Callbacks that read the metrics, or change what the first batch is trained with.
 READ_METRICS = ("ReduceLROnPlateau", "EarlyStopping", "TensorBoard", "ModelCheckpoint", "CSVLogger")
-KNOWN = (*READ_METRICS, AVERAGE, "LearningRateWarmupCallback", "LearningRateScheduleCallback", "LearningRateScheduler")
-WRITE = ("ModelCheckpoint", "TensorBoard", "CSVLogger")
+KNOWN_CALLBACKS = (
+    *READ_METRICS,
+    AVERAGE,
+    "LearningRateWarmupCallback",
+    "LearningRateScheduleCallback",
+    "LearningRateScheduler",
+)
+WRITE_FILES = ("ModelCheckpoint", "TensorBoard", "CSVLogger")
 MAKE_DATA = ("from_tensor_slices", "from_generator", "from_tensors", "TFRecordDataset", "TextLineDataset")
 FEWEST_BYTES = 16384
 """A `buffer_size` of TFRecordDataset below this was meant as a number of records: it is in bytes."""
 
 
-class Told(NamedTuple):
+class Fault(NamedTuple):
     """A fault: the rule's name, the line, what is wrong there, and the fix."""
 
     rule: str
@@ -143,7 +149,7 @@ def needs(nodes: Sequence[ast.AST]) -> Needs:
     )
 
 
-def sessions(nodes: Sequence[ast.AST]) -> Iterator[Told]:
+def sessions(nodes: Sequence[ast.AST]) -> Iterator[Fault]:
     """Sessions and steps of TensorFlow 1's style."""
     calls = [node for node in nodes if isinstance(node, ast.Call)]
     named = {last(call) for call in calls}
@@ -152,15 +158,15 @@ def sessions(nodes: Sequence[ast.AST]) -> Iterator[Told]:
         applied = [call for call in calls if last(call) in ("minimize", "apply_gradients")]
         counted = [call for call in applied if len(call.args) > 1 or _given(call, "global_step") is not None]
         if applied and not counted and not any(one.arg is None for call in applied for one in call.keywords):
-            yield Told(
+            yield Fault(
                 rule="no-global-step",
                 line=applied[0].lineno,
                 message="nothing counts the steps: a StopAtStepHook never stops, and every checkpoint is that of step 0",
                 fix="`step = tf.train.get_or_create_global_step()`, then `minimize(loss, global_step=step)`",
             )
     plain = [call for call in calls if re.fullmatch(r"\w+\.(compat\.v1\.)?(Interactive)?Session", dotted(call.func))]
-    if "BroadcastGlobalVariablesHook" in named and plain and not named & set(HOOKED):
-        yield Told(
+    if "BroadcastGlobalVariablesHook" in named and plain and not named & set(RUN_HOOKS):
+        yield Fault(
             rule="hooks-unread",
             line=plain[0].lineno,
             message="a plain session runs no hooks: nothing is broadcast, ranks train from different weights",
@@ -172,7 +178,7 @@ def sessions(nodes: Sequence[ast.AST]) -> Iterator[Told]:
             yield from _within(node.body, plainly | old)
 
 
-def _within(body: Sequence[ast.AST], aliases: set[str]) -> Iterator[Told]:
+def _within(body: Sequence[ast.AST], aliases: set[str]) -> Iterator[Fault]:
     """Calls within a monitored session that would change its graph, which it has finalized."""
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.Lambda | ast.ClassDef):
@@ -181,8 +187,8 @@ def _within(body: Sequence[ast.AST], aliases: set[str]) -> Iterator[Told]:
             continue  # another graph
         if isinstance(node, ast.Call):
             alias, _, name = dotted(node.func).partition(".")
-            if alias in aliases and MAKES.fullmatch(name.removeprefix("compat.")):
-                yield Told(
+            if alias in aliases and ADDS_TO_GRAPH.fullmatch(name.removeprefix("compat.")):
+                yield Fault(
                     rule="graph-changed",
                     line=node.lineno,
                     message="the session has finalized its graph: `Graph is finalized and cannot be modified`",
@@ -191,7 +197,7 @@ def _within(body: Sequence[ast.AST], aliases: set[str]) -> Iterator[Told]:
         yield from _within(list(ast.iter_child_nodes(node)), aliases)
 
 
-def callbacks(nodes: Sequence[ast.AST]) -> Iterator[Told]:
+def callbacks(nodes: Sequence[ast.AST]) -> Iterator[Fault]:
     """Keras's callbacks under Horovod: what is broadcast comes first, averages before who reads them, writers on rank 0."""
     made = {
         target.id: node.value
@@ -245,12 +251,12 @@ def _appended(nodes: Sequence[ast.AST], assigned: ast.AST | None) -> list[ast.ex
     return [call.args[0] for call in sorted(calls, key=lambda one: one.lineno)]
 
 
-def _in_order(order: Sequence[ast.expr]) -> Iterator[Told]:
+def _in_order(order: Sequence[ast.expr]) -> Iterator[Fault]:
     names = [last(one) for one in order]
     if BROADCAST in names:
-        before = [name for name in names[: names.index(BROADCAST)] if name in KNOWN]
+        before = [name for name in names[: names.index(BROADCAST)] if name in KNOWN_CALLBACKS]
         if before:
-            yield Told(
+            yield Fault(
                 rule="callback-order",
                 line=order[names.index(BROADCAST)].lineno,
                 message=f"`{before[0]}` comes before the broadcast, and acts on weights that ranks do not share yet",
@@ -259,7 +265,7 @@ def _in_order(order: Sequence[ast.expr]) -> Iterator[Told]:
     if AVERAGE in names:
         before = [name for name in names[: names.index(AVERAGE)] if name in READ_METRICS]
         if before:
-            yield Told(
+            yield Fault(
                 rule="callback-order",
                 line=order[names.index(AVERAGE)].lineno,
                 message=f"`{before[0]}` comes before it, and reads the metrics of its own rank only",
@@ -267,10 +273,14 @@ def _in_order(order: Sequence[ast.expr]) -> Iterator[Told]:
             )
 
 
-def _on_all_ranks(order: Sequence[ast.expr]) -> Iterator[Told]:
+def _on_all_ranks(order: Sequence[ast.expr]) -> Iterator[Fault]:
     for one in order:
-        if isinstance(one, ast.Call) and last(one) in WRITE and "rank" not in {last(part) for part in ast.walk(one)}:
-            yield Told(
+        if (
+            isinstance(one, ast.Call)
+            and last(one) in WRITE_FILES
+            and "rank" not in {last(part) for part in ast.walk(one)}
+        ):
+            yield Fault(
                 rule="all-ranks-write",
                 line=one.lineno,
                 message=f"every rank has this `{last(one)}`, and writes the same files",
@@ -278,7 +288,7 @@ def _on_all_ranks(order: Sequence[ast.expr]) -> Iterator[Told]:
             )
 
 
-def inputs(nodes: Sequence[ast.AST]) -> Iterator[Told]:
+def inputs(nodes: Sequence[ast.AST]) -> Iterator[Fault]:
     """Data sets: built and not used, or buffered by a number that is none of bytes."""
     calls = [node for node in nodes if isinstance(node, ast.Call)]
     fits = [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "fit" and call.args]
@@ -298,7 +308,7 @@ def inputs(nodes: Sequence[ast.AST]) -> Iterator[Told]:
     }
     for name, line in sets.items():
         if fits and name not in used:
-            yield Told(
+            yield Fault(
                 rule="dataset-unused",
                 line=line,
                 message=f"`{name}` is built and never used: `fit` in line {fits[0].lineno} trains on something else",
@@ -312,7 +322,7 @@ def inputs(nodes: Sequence[ast.AST]) -> Iterator[Told]:
             and isinstance(size.value, int)
             and 0 < size.value < FEWEST_BYTES
         ):
-            yield Told(
+            yield Fault(
                 rule="buffer-in-bytes",
                 line=call.lineno,
                 message=f"`buffer_size` of TFRecordDataset is in bytes: {size.value} are less than a read of any disk",

@@ -13,13 +13,13 @@ from provision.lint.training import Training
 
 # `tensorflow/2.15.1`, `TensorFlow/2.2.0-fosscuda-2019b`, `tensorflow/intel-1.15.0-py37`, `datascience/tensorflow-1.10`,
 # `Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0`.
-NAMED = re.compile(r"tensorflow[/-](?:intel-)?(\d+\.\d+[\d.]*)", re.IGNORECASE)
+TENSORFLOW_MODULE = re.compile(r"tensorflow[/-](?:intel-)?(\d+\.\d+[\d.]*)", re.IGNORECASE)
 
 
 def tensorflow_of(script: JobScript) -> tuple[str, tuple[int, ...], bool] | None:
     """The module by which a job has TensorFlow, its version, and whether Keras 2 comes as tf-keras; None: no name tells."""
     for _, name in script.modules():
-        found = NAMED.search(name)
+        found = TENSORFLOW_MODULE.search(name)
         if found:
             legacy = script.variables.get("TF_USE_LEGACY_KERAS", ("", 0, False))[0]
             return name, release(found[1]), "tf-keras" in name or legacy in ("1", "true", "True")

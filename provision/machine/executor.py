@@ -15,7 +15,7 @@ from typing import Any
 
 from provision import __version__
 from provision.errors import CommandError, ProofError, ProvisionError, StoreError
-from provision.knowledge.failures import explain, telling
+from provision.knowledge.failures import explain, pick_error_lines
 from provision.launch.launchers import node_argv
 from provision.machine.disk import disk_error, read_json, write
 from provision.machine.ranks import Ranks, loaded_environment, summary
@@ -173,7 +173,7 @@ class Executor:
         assert self.step is not None
         return CommandError(
             f"step `{self.step.name}` failed: " + (known.cause if known else compiler or f"{what} {end}"),
-            evidence=telling(result.tail),
+            evidence=pick_error_lines(result.tail),
             hint=known.hint if known else f"read `{self.log}`; run the same command again when it is mended",
             log=str(self.log),
         )

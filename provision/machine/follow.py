@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provision.errors import CommandError, JobError
-from provision.knowledge.failures import explain, telling
+from provision.knowledge.failures import explain, pick_error_lines
 from provision.machine.store import Store
 from provision.machine.submission import status
 from provision.model.event import Event, Listener, parse_event
@@ -114,7 +114,7 @@ def _ended(now: JobStatus) -> JobStatus:
     raise JobError(
         ending(now) + (f": {known.cause}" if known and not told and own is None else ""),
         state=now.state,
-        evidence=[*(told or telling(lines)), *([f"output: {now.output}"] if lines else [])],
+        evidence=[*(told or pick_error_lines(lines)), *([f"output: {now.output}"] if lines else [])],
         hint=own or next((line.removeprefix("hint: ") for line in lines if line.startswith("hint: ")), f"read `{log}`"),
         log=log if lines else None,
     )

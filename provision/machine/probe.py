@@ -19,13 +19,13 @@ from pathlib import Path
 from provision.errors import CommandError
 from provision.knowledge.versions import release
 from provision.launch.modules import (
-    cleaned,
+    clean_environ,
+    drop_module_state,
+    find_newest_module,
     load_script,
-    newest,
     parse_environment,
     purge_script,
     resolve_loaded,
-    without_loaded,
 )
 from provision.machine.probe_gpu import Gpus
 from provision.machine.run import capture
@@ -61,7 +61,7 @@ class Probes:
     def environment(self) -> dict[str, str]:
         """The cleaned environment with the arch's modules loaded; a module that cannot be loaded is a problem."""
         if self.site.modules.name == "none":
-            return cleaned(os.environ)
+            return clean_environ(os.environ)
         init = Path(self.site.modules.init or "")
         if not init.is_file():
             self.problem(
@@ -69,7 +69,7 @@ class Probes:
                 f"the module system's init file `{init}` is not there",
                 f"set `modules.init` in `{self.site.origin}`; look for it: `ls /usr/share/*/init/bash /usr/share/*/*/init/bash`",
             )
-            return cleaned(os.environ)
+            return clean_environ(os.environ)
         clean = unloaded(self.site.modules)
         try:
             done = capture(
@@ -105,7 +105,7 @@ class Probes:
             if line.startswith(f"{family}/") and not line.endswith("/")
         ]
         where = f"`archs.{self.arch.name}.modules` in `{self.site.origin}`"
-        latest = newest(failed, there)
+        latest = find_newest_module(failed, there)
         instead = f", `{latest}` the newest" if latest else ""
         self.problem(
             "modules",
@@ -232,12 +232,12 @@ def unloaded(system: ModuleSystem) -> dict[str, str]:
     """
     environ: Mapping[str, str] = os.environ
     if system.reset != "purge":
-        return cleaned(environ)
+        return clean_environ(environ)
     if system.name != "none" and environ.get("LOADEDMODULES"):
         done = capture(("bash", "--noprofile", "--norc", "-c", purge_script(system)), environ)
         if done.returncode == 0:
             environ = parse_environment(done.stdout)
-    return cleaned(without_loaded(environ) if system.name != "none" else environ)
+    return clean_environ(drop_module_state(environ) if system.name != "none" else environ)
 
 
 def interpreter_at(path: str, environ: Mapping[str, str]) -> Interpreter | None:

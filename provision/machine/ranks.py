@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from provision.errors import ConfigError, ProofError
-from provision.knowledge.failures import explain, telling
-from provision.launch.launchers import launch_argv, needed_by_ranks
+from provision.knowledge.failures import explain, pick_error_lines
+from provision.launch.launchers import launch_argv, select_rank_environ
 from provision.launch.modules import activate_script, load_script, parse_environment
 from provision.machine.datasets import choose_data
 from provision.machine.disk import read_json, write
@@ -23,7 +23,7 @@ from provision.model.event import Event, Listener
 from provision.model.plan import Prove
 from provision.model.verdict import Verdict
 from provision.profile.module_system import ModuleSystem
-from provision.profile.stack import ALONE
+from provision.profile.stack import ONE_PROCESS_PROGRAMS
 from provision.proof.horovod import judge
 from provision.proof.numbers import judge_numbers
 from provision.proof.strategies import judge_mirrored, judge_single, judge_workers, stall_of
@@ -191,7 +191,7 @@ class Ranks:
             ConfigError: the stack's program is one process: there are no ranks whose numbers could be compared.
             ProofError: no rank reported, or the verdict is that it failed.
         """
-        if self.proof.strategy in ALONE:
+        if self.proof.strategy in ONE_PROCESS_PROGRAMS:
             raise ConfigError(
                 f"the numerical proof is one of ranks under Horovod, and this stack is proved by `{self.proof.strategy}`",
                 hint="leave `--thorough` out",
@@ -250,7 +250,7 @@ class Ranks:
             nodes=proof.nodes,
             ranks_per_node=proof.ranks_per_node,
             cpus=proof.cpus_per_task,
-            environ=needed_by_ranks(self.environ),
+            environ=select_rank_environ(self.environ),
             mpiexec=proof.mpiexec,
         )
         result = stream(
@@ -272,7 +272,7 @@ def silent(result: Result, proof: Prove, log: str) -> ProofError:
     return ProofError(
         f"no rank reported{late}: `{result.argv[0]}` ended with code {result.code}"
         + (f": {known.cause}" if known else ""),
-        evidence=telling(result.tail),
+        evidence=pick_error_lines(result.tail),
         hint=known.hint if known else f"run it by hand: `{shlex.join(result.argv)}`",
         log=log,
     )
@@ -283,7 +283,7 @@ def failed(verdict: Verdict, result: Result, proof: Prove, log: str) -> ProofErr
 
     Of ranks that died without a word the log may know more than the checks can.
     """
-    failures, tail = verdict.failures, telling(result.tail)
+    failures, tail = verdict.failures, pick_error_lines(result.tail)
     died = bool(failures) and failures[0].name == "reports"
     known = explain(result.tail) if died else None
     evidence = [f"{check.name}: {check.message}" for check in failures]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from provision.errors import ConfigError
 
-NEEDED = ("Subject", "Applies-To", "Breaks-Without", "Proved-By")
+REQUIRED_FIELDS = ("Subject", "Applies-To", "Breaks-Without", "Proved-By")
 FIELD = re.compile(r"^([A-Z][A-Za-z-]+): *(.*(?:\n[ \t]+.*)*)$", re.MULTILINE)
 
 
@@ -49,7 +49,7 @@ def parse_patch(name: str, text: str) -> Patch:
 
     head = text.split("\n--- ", 1)[0]
     fields = {key: " ".join(value.split()) for key, value in FIELD.findall(head)}
-    faults = [f"no `{key}:` in its head" for key in NEEDED if not fields.get(key)]
+    faults = [f"no `{key}:` in its head" for key in REQUIRED_FIELDS if not fields.get(key)]
     framework, _, versions = re.sub(r"\s", "", fields.get("Applies-To", "")).partition("tensorflow")
     try:
         SpecifierSet(versions)

@@ -19,7 +19,7 @@ from provision.model.layout import EnvironmentId
 from provision.model.modulefile import Modulefile
 from provision.profile.gpu import Gpu
 from provision.profile.launcher import Launcher
-from provision.profile.stack import ALONE, Training
+from provision.profile.stack import ONE_PROCESS_PROGRAMS, Training
 
 Action = Literal["create", "reuse", "keep"]
 
@@ -175,7 +175,7 @@ class Prove:
 
     def __post_init__(self) -> None:
         """Refuse a shape that the program does not have."""
-        if self.strategy in ALONE and self.processes != 1:
+        if self.strategy in ONE_PROCESS_PROGRAMS and self.processes != 1:
             raise ConfigError(
                 f"the proof `{self.strategy}` is one process on one node, not {self.ranks_per_node} on each of {self.nodes}",
                 hint="`proof.program` in the stack's file names a program of several ranks: `horovod_keras`",

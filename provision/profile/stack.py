@@ -20,7 +20,7 @@ PROGRAMS = ("horovod_keras", "horovod_graph", "single", "mirrored", "multiworker
 # The ones that train without Horovod, which a stack may then leave out.
 WITHOUT_HOROVOD = ("single", "mirrored", "multiworker")
 # The ones that are one process, however many devices it uses.
-ALONE = ("single", "mirrored")
+ONE_PROCESS_PROGRAMS = ("single", "mirrored")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from provision.launch.rank_threads import job_environ, parts_of_node
 from provision.model.plan import Prove
 from provision.profile.arch import Arch
 from provision.profile.site import Site
-from provision.profile.stack import ALONE, Stack
+from provision.profile.stack import ONE_PROCESS_PROGRAMS, Stack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ def proof_shape(arch: Arch, stack: Stack) -> Shape:
     none, parts of the CPU stand for them: two at least, for one replica has nobody to agree with.
     """
     proof, cpus = arch.proof, arch.job.cpus_per_task
-    if stack.proof_program not in ALONE:
+    if stack.proof_program not in ONE_PROCESS_PROGRAMS:
         return Shape(
             nodes=proof.nodes,
             ranks_per_node=proof.ranks_per_node,

@@ -70,11 +70,11 @@ class Target:
 
     def request_for(self, minor: str) -> Request:
         """The request, with the locks for this Python minor version."""
-        from provision.knowledge.targets import known_target
+        from provision.knowledge.targets import require_known_target
         from provision.machine import shipped
         from provision.model.request import Request
 
-        known_target(self.arch.target)
+        require_known_target(self.arch.target)
         mpi = self.arch.mpi.requirements
         return Request(
             site=self.site,

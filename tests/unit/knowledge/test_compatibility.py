@@ -10,7 +10,16 @@ from types import ModuleType
 import pytest
 
 from parts.paths import REPOSITORY
-from provision.knowledge.compatibility import MEASURED, Cell, Proof, dump_cells, keras_of, measured, parse_cells, told
+from provision.knowledge.compatibility import (
+    CELLS_FILE,
+    Cell,
+    Proof,
+    describe_cell,
+    dump_cells,
+    find_cell,
+    keras_of,
+    parse_cells,
+)
 
 
 @pytest.fixture(scope="module")
@@ -65,22 +74,22 @@ def test_the_keras_of_a_tensorflow() -> None:
 
 
 def test_a_plan_says_what_was_measured_and_never_more() -> None:
-    assert told("2.9.3", "2", "3.10", cell()) == (
+    assert describe_cell("2.9.3", "2", "3.10", cell()) == (
         "TensorFlow 2.9.3, Keras 2, Python 3.10 passed 20 checks on 2 ranks (2026-11-21, gcc 12.2.0, mpich 5.0.2 (wheel))"
     )
-    assert "never measured" in told("2.9.3", "2", "3.8", None)
-    failed = told("2.9.3", "2", "3.10", cell(failed="step `compile` failed", proofs=()))
+    assert "never measured" in describe_cell("2.9.3", "2", "3.8", None)
+    failed = describe_cell("2.9.3", "2", "3.10", cell(failed="step `compile` failed", proofs=()))
     assert "passed" not in failed
     assert "step `compile` failed" in failed
 
 
 def test_the_page_is_what_the_knowledge_says(matrix: ModuleType) -> None:
-    cells = parse_cells(MEASURED.read_text(encoding="utf-8"))
+    cells = parse_cells(CELLS_FILE.read_text(encoding="utf-8"))
     assert cells
     assert (REPOSITORY / "docs" / "compatibility.md").read_text(encoding="utf-8") == matrix.page(cells)
     first = cells[0]
-    assert measured(*first.key) == first
-    assert measured("0.1.0", "2", "3.10") is None
+    assert find_cell(*first.key) == first
+    assert find_cell("0.1.0", "2", "3.10") is None
 
 
 def test_a_cell_that_failed_is_not_shown_as_one_that_passed(matrix: ModuleType) -> None:

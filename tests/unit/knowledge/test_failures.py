@@ -1,4 +1,4 @@
-"""What a log means: real outputs (uv 0.13, pip 23, gcc 12, MPICH, Slurm) are explained, or their telling lines shown."""
+"""What a log means: real outputs (uv 0.13, pip 23, gcc 12, MPICH, Slurm) are explained, or their error lines are shown."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from provision.knowledge.failures import Known, explain, known, telling
+from provision.knowledge.failures import KnownFailure, explain, known_failures, pick_error_lines
 
 UV_HASH = """\
 Using Python 3.11.7 environment at: v
@@ -172,11 +172,11 @@ def test_a_failure_that_we_know_is_explained(name: str) -> None:
 
 
 def test_every_known_failure_has_a_sample_here() -> None:
-    assert {one.id for one in known()} - {wanted for _, wanted in EXPLAINED.values()} <= {"no-compiler"}
+    assert {one.id for one in known_failures()} - {wanted for _, wanted in EXPLAINED.values()} <= {"no-compiler"}
 
 
-@pytest.mark.parametrize("one", known(), ids=lambda one: one.id)
-def test_every_known_failure_can_be_matched_and_says_what_to_do(one: Known) -> None:
+@pytest.mark.parametrize("one", known_failures(), ids=lambda one: one.id)
+def test_every_known_failure_can_be_matched_and_says_what_to_do(one: KnownFailure) -> None:
     pattern = re.compile(one.match)
     assert pattern.search("") is None, "it would explain every log"
     assert one.cause[0].islower() or one.cause.startswith("CMake")
@@ -186,7 +186,7 @@ def test_every_known_failure_can_be_matched_and_says_what_to_do(one: Known) -> N
 
 
 def test_the_names_of_known_failures_are_unique() -> None:
-    names = [one.id for one in known()]
+    names = [one.id for one in known_failures()]
     assert len(set(names)) == len(names)
 
 
@@ -196,28 +196,28 @@ def test_a_failure_that_we_do_not_know_is_not_explained(text: str) -> None:
 
 
 def test_of_a_compile_error_within_pips_output_the_compilers_line_is_shown_first() -> None:
-    lines = telling(PIP_GCC.splitlines())
+    lines = pick_error_lines(PIP_GCC.splitlines())
     assert lines[0] == "bad.cc:2:21: error: 'nothing' was not declared in this scope"
     assert not any("subprocess" in line or "note:" in line or "Failed building" in line for line in lines)
 
 
 def test_of_a_wrong_hash_the_package_is_shown() -> None:
-    assert any("six==1.17.0" in line for line in telling(UV_HASH.splitlines()))
-    assert telling(PIP_HASH.splitlines())[0].startswith("ERROR: THESE PACKAGES DO NOT MATCH")
+    assert any("six==1.17.0" in line for line in pick_error_lines(UV_HASH.splitlines()))
+    assert pick_error_lines(PIP_HASH.splitlines())[0].startswith("ERROR: THESE PACKAGES DO NOT MATCH")
 
 
 def test_where_no_line_looks_like_an_error_the_last_ones_are_shown() -> None:
-    assert telling([f"line {number}" for number in range(20)], most=3) == ("line 17", "line 18", "line 19")
-    assert telling(["", "  ", "only one  "]) == ("only one",)
-    assert telling([]) == ()
+    assert pick_error_lines([f"line {number}" for number in range(20)], most=3) == ("line 17", "line 18", "line 19")
+    assert pick_error_lines(["", "  ", "only one  "]) == ("only one",)
+    assert pick_error_lines([]) == ()
 
 
 def test_no_more_lines_than_asked_for_are_shown_each_once_and_none_endless() -> None:
     lines = ["error: same"] * 5 + [f"error: number {number}" for number in range(20)] + ["error: " + "x" * 1000]
-    found = telling(lines)
+    found = pick_error_lines(lines)
     assert len(found) == 8
     assert len(set(found)) == 8
-    assert max(len(line) for line in telling(lines, most=100)) == 300
+    assert max(len(line) for line in pick_error_lines(lines, most=100)) == 300
 
 
 # What is explained wrongly
@@ -237,7 +237,7 @@ slurmstepd: error: Detected 1 oom_kill event in StepId=42.0. Some of the step ta
 
 @pytest.mark.parametrize("name", THREADS)
 def test_of_too_many_threads_the_telling_line_is_shown(name: str) -> None:
-    (line,) = telling(THREADS[name].splitlines())
+    (line,) = pick_error_lines(THREADS[name].splitlines())
     assert "thread" in line.lower()
 
 
@@ -262,5 +262,5 @@ def test_another_signal_is_no_illegal_instruction() -> None:
 
 
 def test_pips_own_program_is_not_shown_as_an_error() -> None:
-    lines = telling(PIP_PROGRAM.splitlines())
+    lines = pick_error_lines(PIP_PROGRAM.splitlines())
     assert lines == ("bad.cc:2:21: error: 'nothing' was not declared in this scope",)

@@ -8,7 +8,7 @@ import pytest
 
 from parts.profiles import SITES, profile
 from provision import cli
-from provision.launch.modules import newest
+from provision.launch.modules import find_newest_module
 
 EASYBUILD = (
     "TensorFlow/2.2.0-fosscuda-2019b-Python-3.7.4",
@@ -43,7 +43,7 @@ EASYBUILD = (
 def test_the_newest_is_by_numbers_of_the_same_name_and_generation(
     wanted: str, there: tuple[str, ...], found: str | None
 ) -> None:
-    assert newest(wanted, there) == found
+    assert find_newest_module(wanted, there) == found
 
 
 def test_a_plan_names_what_is_there_and_the_newest(

@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from provision.launch.rank_threads import RankThreads, job_environ, module_environ, rank_threads, too_many
+from provision.launch.rank_threads import (
+    RankThreads,
+    explain_too_many_threads,
+    job_environ,
+    module_environ,
+    rank_threads,
+)
 from provision.profile.arch import Arch
 from provision.profile.node import Node
 from provision.profile.site import read_site
@@ -50,7 +56,7 @@ def test_where_nothing_is_said_nothing_is_set() -> None:
 def test_threads_follow_the_shape_of_the_node(shape: dict[str, int], ranks: int, expected: RankThreads) -> None:
     found = rank_threads(arch(node=shape), ranks)
     assert found == expected
-    assert too_many(node(shape), ranks, expected.inter, expected.intra) is None
+    assert explain_too_many_threads(node(shape), ranks, expected.inter, expected.intra) is None
 
 
 def test_a_rank_that_has_two_thirds_of_a_node_has_two_thirds_of_its_threads() -> None:
@@ -92,7 +98,7 @@ def test_where_the_module_owns_them_jobs_leave_openmp_alone() -> None:
 def test_ranks_times_inter_times_intra_is_within_the_nodes_threads(
     shape: dict[str, int], ranks: int, inter: int, intra: int, fits: bool
 ) -> None:
-    told = too_many(node(shape), ranks, inter, intra)
+    told = explain_too_many_threads(node(shape), ranks, inter, intra)
     assert (told is None) is fits
     if told:
         assert f"{ranks * inter * intra} threads, and the node has {shape['threads']}" in told

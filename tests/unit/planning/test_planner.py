@@ -23,7 +23,7 @@ from provision.planning.planner import make_plan
 from provision.planning.preflight import NEEDED_BYTES, NEEDED_INODES, blockers, place_problems
 from provision.profile.module_system import ModuleSystem
 from provision.profile.site import Site, read_site
-from provision.profile.stack import ALONE, PROGRAMS
+from provision.profile.stack import ONE_PROCESS_PROGRAMS, PROGRAMS
 
 STEPS = ("create", "install", "compile", "horovod", "bytecode", "inspect", "candidate", "proof", "publish")
 BEFORE_PUBLISH = frozenset(STEPS) - {"compile", "publish"}
@@ -78,7 +78,7 @@ def test_the_proof_runs_the_program_that_the_stack_names(program: str) -> None:
     assert proof.program == f"/site/provision/proof/programs/{program}.py"
 
 
-@pytest.mark.parametrize("program", ALONE)
+@pytest.mark.parametrize("program", ONE_PROCESS_PROGRAMS)
 def test_the_proof_of_one_process_is_one_task_on_one_node_whatever_the_arch_has_for_ranks(program: str) -> None:
     request = request_for(slurm_site())
     arch = dataclasses.replace(

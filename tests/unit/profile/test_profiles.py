@@ -8,8 +8,8 @@ from golden_files import stack
 from parts.profiles import ARCHS, FILLED, PROFILES, parsed, profile
 from provision.errors import ConfigError
 from provision.jobs.limits import refusals
-from provision.knowledge.targets import known_target
-from provision.launch.rank_threads import rank_threads, too_many
+from provision.knowledge.targets import require_known_target
+from provision.launch.rank_threads import explain_too_many_threads, rank_threads
 from provision.machine import shipped
 from provision.profile.provenance import walk
 from provision.profile.site import read_site
@@ -42,7 +42,7 @@ def test_a_profile_is_without_fault_and_has_a_scheduler(name: str) -> None:
     assert site.name == name
     assert scheduler_for(site.scheduler.name).SUBMIT in ("sbatch", "qsub")
     for arch in site.archs:
-        known_target(arch.target)
+        require_known_target(arch.target)
         stack = shipped.load_stack(arch.stack or site.stack)
         assert stack.name.endswith("-gpu") is (arch.gpu is not None and "venv" in site.runtimes)
 
@@ -61,7 +61,7 @@ def test_the_threads_of_an_arch_are_within_its_nodes(name: str, arch: str) -> No
     for ranks in {1, found.proof.ranks_per_node, found.node.sockets}:
         threads = rank_threads(found, ranks)
         assert threads is not None
-        assert too_many(found.node, ranks, threads.inter, threads.intra) is None
+        assert explain_too_many_threads(found.node, ranks, threads.inter, threads.intra) is None
 
 
 @every_arch

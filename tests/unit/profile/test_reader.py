@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from provision.errors import EXIT_USAGE, ConfigError
-from provision.knowledge.targets import known_target
+from provision.knowledge.targets import require_known_target
 from provision.knowledge.toolchains import generation
 from provision.machine import shipped
 from provision.profile.site import Site, read_site
@@ -292,10 +292,10 @@ def test_of_several_archs_one_must_be_named() -> None:
 
 
 def test_an_unknown_target_is_told_with_the_nearest_one() -> None:
-    known_target("native")
-    known_target("mic_knl")
+    require_known_target("native")
+    require_known_target("mic_knl")
     with pytest.raises(ConfigError, match=r"archspec knows no target `haswel` \(did you mean `haswell`\?\)"):
-        known_target("haswel")
+        require_known_target("haswel")
 
 
 def test_a_file_that_is_not_toml_is_told_with_the_place(tmp_path: Path) -> None:
@@ -355,7 +355,7 @@ def test_every_shipped_site_is_without_fault(name: str, monkeypatch: pytest.Monk
     assert read.name == name
     assert shipped.load_stack(read.stack).name == read.stack
     for arch in read.archs:
-        known_target(arch.target)
+        require_known_target(arch.target)
 
 
 # What a profile may say besides.

@@ -23,8 +23,8 @@ from parts.paths import PROGRAMS as FOLDER
 from provision.profile.stack import PROGRAMS as PROGRAMS_OF_A_STACK
 
 HOROVOD = ("horovod_keras.py", "horovod_graph.py")
-ALONE = ("single.py", "mirrored.py")
-STRATEGIES = (*ALONE, "multiworker.py")
+ONE_PROCESS_PROGRAMS = ("single.py", "mirrored.py")
+STRATEGIES = (*ONE_PROCESS_PROGRAMS, "multiworker.py")
 TRAINING = (*HOROVOD, *STRATEGIES)
 PROGRAMS = (*TRAINING, "inspect_env.py", "thorough.py")
 SHARED = ("cluster.py", "keras_model.py", "rank.py", "trial.py")
@@ -151,7 +151,7 @@ def test_report_has_the_fields_that_the_judge_reads(name: str) -> None:
     assert words_of(name, *SHARED) >= REPORT_FIELDS
 
 
-@pytest.mark.parametrize("name", ALONE)
+@pytest.mark.parametrize("name", ONE_PROCESS_PROGRAMS)
 def test_one_process_reports_the_same_but_for_what_passes_between_ranks(name: str) -> None:
     assert words_of(name, *SHARED) >= REPORT_FIELDS - OF_RANKS
 

@@ -12,7 +12,7 @@ from parts.profiles import ARCHS, profile
 from provision.jobs.build_job import build_batch
 from provision.jobs.limits import refusals
 from provision.planning.outline import outline
-from provision.profile.stack import ALONE, PROGRAMS, Stack
+from provision.profile.stack import ONE_PROCESS_PROGRAMS, PROGRAMS, Stack
 from provision.proof.shape import proof_environ, proof_shape, prove_operation
 
 BUILT = tuple((name, arch) for name, arch in ARCHS if "venv" in profile(name).runtimes)
@@ -34,7 +34,7 @@ def test_plan_job_and_outline_have_one_shape_that_the_site_takes(name: str, arch
     assert (batch.nodes, batch.ranks_per_node) == (planned.nodes, planned.ranks_per_node)
     assert batch.cpus_per_rank == planned.cpus_per_task
     assert batch.gpus_per_node == (planned.devices * planned.ranks_per_node if found.gpu else 0)
-    shape = (1, 1) if program in ALONE else (found.proof.nodes, found.proof.ranks_per_node)
+    shape = (1, 1) if program in ONE_PROCESS_PROGRAMS else (found.proof.nodes, found.proof.ranks_per_node)
     assert (planned.nodes, planned.ranks_per_node) == shape
     (shown,) = outline(site, found, one, ())["prove"]
     ranks = re.search(r"(?:--ntasks=|-np? )(\d+)", shown)
@@ -45,7 +45,7 @@ def test_mirrored_has_all_gpus_of_an_arch_and_single_has_one() -> None:
     site = profile("generic-slurm")
     arch = site.arch("gpu")
     assert arch.proof.ranks_per_node == 4
-    shapes = {program: proof_shape(arch, proved_by(program)) for program in ALONE}
+    shapes = {program: proof_shape(arch, proved_by(program)) for program in ONE_PROCESS_PROGRAMS}
     assert (shapes["mirrored"].devices, shapes["mirrored"].gpus_per_node) == (4, 4)
     assert (shapes["single"].devices, shapes["single"].gpus_per_node) == (1, 1)
     assert shapes["mirrored"].cpus_per_rank == 4 * arch.job.cpus_per_task
