@@ -1,1 +1,34 @@
-"""Backends: the steps that make an environment. Pure: they return steps."""
+"""Backends: each one makes an environment from the same site and stack, in its own way. Pure: they return steps.
+
+The planner knows no backend by name. A stack's key `backend` names one, and `backend_for` returns the file
+`backends/<name>/draft.py` as a `Backend` (the protocol is in `backends/backend.py`). `venv` is the only one so far. A second
+one (a package manager that builds from source, say) must provide:
+
+- its name in `profile.stack.BACKENDS` and in `MODULES` below; a test holds that the two lists agree;
+- `draft`: what it would build from a request and the facts of a machine. The draft's `identity` has everything that decides
+  its part of an environment (locks, patches, versions of its tools): the fingerprint is computed from that, so an environment
+  is built again exactly if something in it changes. It also names the compiler, the MPI and Horovod, for `module help`;
+- `construct`: what it makes at the prefix that follows from the fingerprint. That is a `Construction`: the steps with their
+  operations in order, what a build would still have to download, the interpreter of the prefix, and the paths and
+  variables that the modulefile sets. Steps named `install` and `compile` are the only ones that may use the network.
+
+Everything after the steps is the same for every backend, and the planner adds it: the inspection of what was installed, the
+candidate modulefile, the proof, and publishing. A backend reads no files and runs nothing: what it needs to know is among the
+facts and in `Existing`, and what it wants done is among the operations of `model/plan.py`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import cast
+
+from provision.backends.backend import Backend
+from provision.profile.stack import BackendName
+
+# Imported only when a stack names it.
+MODULES: dict[BackendName, str] = {"venv": "provision.backends.venv.draft"}
+
+
+def backend_for(name: BackendName) -> Backend:
+    """The backend of this name."""
+    return cast("Backend", importlib.import_module(MODULES[name]))

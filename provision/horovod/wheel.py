@@ -64,7 +64,7 @@ def make_build(request: Request, facts: Facts, gpu: GpuFacts | None, target: str
     in_prefix = arch.mpi.provider == "pypi"
     no_mpi = facts.mpi is None and not in_prefix
     if facts.python is None or facts.compiler is None or no_mpi or request.build_lock is None:
-        raise PlanError("the probes did not find a compiler and MPI, and said no reason")
+        raise PlanError("the probes did not find a compiler and MPI, and gave no reason")
     source = request.pinned("horovod", stack.horovod)
     framework = request.pinned(stack.framework.package, stack.framework.version)
     patches = select_patches(request.patches, stack.framework.version, gpu=gpu is not None)

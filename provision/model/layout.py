@@ -31,6 +31,11 @@ class EnvironmentId:
     def __str__(self) -> str:
         return f"{self.arch}/{self.name}/{self.version}-{self.fingerprint}"
 
+    @property
+    def pointer(self) -> str:
+        """What users get by loading the module: `<arch>/<name>/<version>` points to one environment."""
+        return f"{self.arch}/{self.name}/{self.version}"
+
     @classmethod
     def parse(cls, text: str) -> EnvironmentId:
         """The inverse of `str`. Raises `ValueError` for anything else."""

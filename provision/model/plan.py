@@ -22,6 +22,8 @@ from provision.profile.launcher import Launcher
 from provision.profile.stack import ONE_PROCESS_PROGRAMS, Training
 
 Action = Literal["create", "reuse", "keep"]
+# The only steps that may download, whatever the backend.
+DOWNLOADING = ("install", "compile")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,7 +252,7 @@ class Plan:
     @property
     def asks_network(self) -> bool:
         """Whether a step that is to be done downloads."""
-        downloads = [step for step in self.steps if step.name in ("install", "compile") and step.action == "create"]
+        downloads = [step for step in self.steps if step.name in DOWNLOADING and step.action == "create"]
         return bool(self.not_fetched and downloads)
 
     def to_dict(self) -> dict[str, Any]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from provision.errors import ConfigError
 from provision.wording import nearest
 
+Choice = TypeVar("Choice", bound=str)
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -107,6 +108,11 @@ class Reader:
             if not self._environ.get(name):
                 self.fault(key, f"`${{{name}}}` is not set in the environment; `export {name}=…`")
         return VARIABLE.sub(lambda match: self._environ.get(match[1], ""), value)
+
+    def choice(self, key: str, choices: Sequence[Choice], default: Choice | None = None) -> Choice:
+        """One of these texts, which is also what a type checker takes it for; required when there is no default."""
+        text = self.text(key, default, choices=choices)
+        return cast("Choice", text) if text in choices else choices[0]
 
     def texts(
         self,

@@ -11,6 +11,7 @@ from provision.errors import ConfigError
 from provision.profile.arch import Arch, read_arch
 from provision.profile.container import RUNTIMES, Container, Runtime, read_container
 from provision.profile.files import Files, read_files
+from provision.profile.launcher import Launcher
 from provision.profile.module_system import ModuleSystem, read_module_system
 from provision.profile.network import Network, read_network
 from provision.profile.patterns import NAME
@@ -46,6 +47,10 @@ class Site:
     sources: tuple[Source, ...]
     variables: tuple[str, ...] = ()
     """The `${VARIABLES}` that the file takes from the environment of whoever reads it; not those that modules set."""
+
+    def launcher_to_node(self, arch: Arch) -> Launcher | None:
+        """What starts a program on a node of the arch, if a job's script runs on another one; None: the script is there."""
+        return arch.launcher if self.scheduler.script_on == "service-node" else None
 
     def strategy(self, name: StrategyName) -> Strategy:
         """What the site says of a strategy; one that it says nothing of is supported, a plug-in is absent."""

@@ -11,6 +11,9 @@ from provision.profile.patterns import NAME
 from provision.profile.reader import Faults, Reader
 from provision.profile.strategy import PLUGINS
 
+BackendName = Literal["venv"]
+# What can make an environment of a stack; the first is used if the stack names none. `backends/` has one folder for each.
+BACKENDS: tuple[BackendName, ...] = ("venv",)
 VERSION = re.compile(r"\d+(\.\d+)+")
 MODULE_NAME = re.compile(f"{NAME.pattern}/{NAME.pattern}")
 PYTHON = re.compile(r"3\.\d+")
@@ -50,7 +53,8 @@ class Training:
 class Stack:
     """What to install. `module` is the name users load; `pythons` are the minor versions it has locks for, best first.
 
-    `horovod` is its version, None where the stack's users train without it: nothing is compiled then.
+    `horovod` is its version, None where the stack's users train without it: nothing is compiled then. `backend` is what makes
+    the environment.
     """
 
     name: str
@@ -62,6 +66,7 @@ class Stack:
     environ: tuple[tuple[str, str], ...]
     proof_program: str
     training: tuple[Training, ...]
+    backend: BackendName = BACKENDS[0]
 
 
 def read_stack(data: Mapping[str, Any], origin: str) -> Stack:
@@ -119,6 +124,7 @@ def read_stack(data: Mapping[str, Any], origin: str) -> Stack:
         environ=top.environment("environ"),
         proof_program=program,
         training=tuple(training),
+        backend=top.choice("backend", BACKENDS, BACKENDS[0]),
     )
     framework.text("name", choices=("tensorflow",))
     for part in (framework, horovod, proof, top):

@@ -503,9 +503,9 @@ def test_a_lock_that_does_not_fit_the_stack_is_told(pins: tuple[str, ...]) -> No
 
 
 def test_facts_without_a_part_and_without_a_reason_are_refused() -> None:
-    with pytest.raises(PlanError, match="said no reason"):
+    with pytest.raises(PlanError, match="gave no reason"):
         plan_for(local_site(), python=None)
-    with pytest.raises(PlanError, match="said no reason"):
+    with pytest.raises(PlanError, match="gave no reason"):
         plan_for(slurm_site(), mpi=None)
 
 

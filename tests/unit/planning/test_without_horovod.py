@@ -138,7 +138,7 @@ def test_what_is_kept_is_kept_without_a_wheel() -> None:
 
 def test_horovod_still_needs_its_compiler_and_its_mpi() -> None:
     for missing in ("compiler", "mpi"):
-        with pytest.raises(PlanError, match="did not find a compiler and MPI, and said no reason"):
+        with pytest.raises(PlanError, match="did not find a compiler and MPI, and gave no reason"):
             make_plan(request_for(slurm_site()), facts_of(slurm_site(), **{missing: None}), Existing())
 
 

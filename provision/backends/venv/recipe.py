@@ -1,14 +1,17 @@
-"""The virtual environment backend: virtualenv, a locked install, and Horovod, where the stack has it, compiled beside it.
+"""A recipe: what the steps of one virtual environment are made from, and their operations: virtualenv, a locked install, Horovod.
 
 Steps have a strict order: Horovod is compiled against the framework that is really in the environment.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
+from provision.backends.backend import Row
 from provision.backends.venv.installer import Installer
+from provision.backends.venv.wheelhouse import source_name
 from provision.horovod.flags import CMAKE_WRAPPER, nccl_for_the_linker
 from provision.horovod.wheel import Build
 from provision.model.layout import EnvironmentId, Layout
@@ -25,7 +28,6 @@ from provision.model.plan import (
     Unpack,
     WriteFile,
 )
-from provision.backends.venv.wheelhouse import source_name
 from provision.profile.launcher import Launcher
 
 
@@ -67,6 +69,59 @@ class Recipe:
     def build(self) -> PurePosixPath:
         """The folder of its own in which Horovod is compiled."""
         return self.layout.build(self.environment)
+
+
+def rows(recipe: Recipe, wheels: Collection[str], plan_text: str) -> tuple[Row, ...]:
+    """The steps from nothing to a complete environment. `wheels` are the keys of the compiled wheels that are cached."""
+    horovod = recipe.horovod
+    packages = sum(len(lock.pins) for lock in recipe.locks) - (horovod is not None)
+    return (
+        Row(
+            name="create",
+            title=f"virtual environment with Python {recipe.minor}",
+            reason=recipe.installer.python,
+            operations=create(recipe, plan_text),
+        ),
+        Row(
+            name="install",
+            title=f"{packages} locked packages by {recipe.installer.name}",
+            reason="the framework before Horovod, which is compiled against it"
+            if horovod
+            else "the framework, without Horovod",
+            operations=install(recipe),
+            starts_over=True,
+        ),
+        *(_horovod_rows(recipe, horovod, wheels) if horovod else ()),
+        Row(
+            name="bytecode",
+            title="bytecode",
+            reason="else every rank compiles at every start",
+            operations=compile_bytecode(recipe),
+        ),
+    )
+
+
+def _horovod_rows(recipe: Recipe, horovod: Build, wheels: Collection[str]) -> tuple[Row, ...]:
+    """Horovod's wheel compiled, unless it is cached (the cache outlives every prefix), and installed."""
+    key = horovod.key
+    cached = f"wheels/{key} was compiled from the same source with the same flags" if key in wheels else None
+    return (
+        Row(
+            name="compile",
+            title=f"Horovod {horovod.version} from source",
+            reason=f"no wheel {key} yet",
+            operations=() if cached else compile_wheel(recipe, horovod),
+            receipt="horovod",
+            kept="installed",
+            reuse=cached,
+        ),
+        Row(
+            name="horovod",
+            title="Horovod into the environment",
+            reason=f"wheels/{key}",
+            operations=install_wheel(recipe, horovod),
+        ),
+    )
 
 
 def create(recipe: Recipe, plan_text: str) -> tuple[Operation, ...]:

@@ -1,0 +1,85 @@
+"""What the planner needs from a backend: a draft, whose identity decides the prefix, and what is constructed there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from provision.model.facts import Existing, Facts
+from provision.model.layout import EnvironmentId, Layout
+from provision.model.plan import Operation
+from provision.model.request import Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A step before it is known whether it has to run."""
+
+    name: str
+    title: str
+    reason: str
+    operations: tuple[Operation, ...]
+    receipt: str | None = None
+    """The step whose receipt shows that this step's result is in the prefix; None: its own."""
+    kept: str = "done"
+    """The reason to give if the step is kept."""
+    reuse: str | None = None
+    """Why the step need not run although its result is not in the prefix: an earlier run left it elsewhere."""
+    starts_over: bool = False
+    """Whether a prefix without this step's receipt is thrown away: the step cannot be repeated in place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Construction:
+    """What a backend makes at one prefix.
+
+    `python` is the interpreter of the prefix. `prepend` (paths, by variable) and `environ` are its part of the modulefile.
+    `mpi_libraries` are the files of the MPI that Horovod must be linked against. `not_fetched` names what the build would
+    have to download.
+    """
+
+    python: str
+    rows: tuple[Row, ...]
+    not_fetched: tuple[str, ...]
+    prepend: tuple[tuple[str, str], ...]
+    environ: tuple[tuple[str, str], ...]
+    mpi_libraries: tuple[str, ...]
+
+
+class Draft(Protocol):
+    """What a backend would build, before it is known where. The texts are for people, and empty if there is no such part."""
+
+    @property
+    def identity(self) -> Mapping[str, str]:
+        """Everything that decides the backend's part; a name that the planner's part has too replaces that text."""
+
+    @property
+    def compiler(self) -> str:
+        """The compiler of what is compiled: family, version, path."""
+
+    @property
+    def mpi(self) -> str:
+        """The MPI that Horovod uses, or that comes into the environment; the part up to `;` is its name and version."""
+
+    @property
+    def horovod(self) -> str:
+        """The version of Horovod, as the environment will report it."""
+
+    @property
+    def abi_key(self) -> str | None:
+        """The key of the compiled Horovod among the cached wheels; None if the backend keeps none."""
+
+    def construct(self, layout: Layout, environment: EnvironmentId, existing: Existing, plan_text: str) -> Construction:
+        """What is made for this environment. `plan_text` is its identity, to be left in the prefix as `plan.json`."""
+
+
+class Backend(Protocol):
+    """A way to make environments."""
+
+    def draft(self, request: Request, facts: Facts, target: str) -> Draft:
+        """What would be built for the CPU `target` on a machine with these facts.
+
+        Raises:
+            PlanError: something that this backend needs is not there.
+        """

@@ -1,0 +1,58 @@
+"""The modulefile of an environment: what users load, and what `module help` says about it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from provision.backends.backend import Construction, Draft
+from provision.model.facts import Facts, GpuFacts, Interpreter
+from provision.model.layout import EnvironmentId
+from provision.model.modulefile import Modulefile
+from provision.model.request import Request
+from provision.planning.identity import gpu_of, loaded_environ
+
+
+def modulefile(
+    request: Request,
+    facts: Facts,
+    python: Interpreter,
+    draft: Draft,
+    construction: Construction,
+    environment: EnvironmentId,
+    prefix: str,
+    identity: Mapping[str, str],
+) -> Modulefile:
+    """The modulefile of this environment; the backend's paths and variables come first."""
+    gpu = gpu_of(request, facts)
+    told = {
+        "framework": identity["framework"],
+        "horovod": draft.horovod,
+        "python": python.version,
+        "mpi": draft.mpi.split(";")[0],
+        "compiler": " ".join(draft.compiler.split()[:2]),
+        "built for": f"{environment.arch}: {identity['target']}",
+        "gpu": _gpu_text(gpu, identity) if gpu else "",
+        "environment": str(environment),
+    }
+    return Modulefile(
+        name=environment.name,
+        version=environment.version,
+        summary=request.stack.summary,
+        environment=str(environment),
+        prefix=prefix,
+        modules=facts.modules,
+        unload=request.arch.unload,
+        prepend=construction.prepend,
+        environ=(
+            *construction.environ,
+            ("PROVISION_ENVIRONMENT", str(environment)),
+            *loaded_environ(request, facts),
+        ),
+        facts=tuple((name, text) for name, text in told.items() if text),
+    )
+
+
+def _gpu_text(gpu: GpuFacts, identity: Mapping[str, str]) -> str:
+    """The GPU part of a build."""
+    cuda = f"CUDA {gpu.cuda_version}"
+    return f"{identity['gpu']}, {cuda}, NCCL {gpu.nccl_version}" if "gpu" in identity else cuda

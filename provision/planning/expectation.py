@@ -1,0 +1,63 @@
+"""What a built environment is expected to be, and the command that inspects it. Pure."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+from provision.backends.backend import Construction
+from provision.model.facts import Facts, Interpreter
+from provision.model.plan import Command, Expectation, ExpectedGpu, Inspect
+from provision.model.request import Request
+from provision.planning.identity import gpu_of
+
+
+def inspection(request: Request, facts: Facts, python: Interpreter, construction: Construction, prefix: str) -> Inspect:
+    """The program that reports what is in the environment, and what it must report."""
+    gpu, stack = gpu_of(request, facts), request.stack
+    argv = (
+        *(construction.python, f"{request.programs_folder}/inspect_env.py"),
+        *(() if stack.horovod else ("--without-horovod",)),
+        *(("--gpu",) if gpu else ()),
+        *(("--cuobjdump", gpu.cuobjdump) if gpu and gpu.cuobjdump else ()),
+    )
+    expectation = Expectation(
+        versions=(
+            ("tensorflow", stack.framework.version),
+            *((("horovod", stack.horovod),) if stack.horovod else ()),
+            ("python", python.version),
+        ),
+        mpi_libraries=construction.mpi_libraries,
+        allowed=(prefix, *_roots(facts, python)),
+        gpu=_expected_gpu(request, facts),
+    )
+    return Inspect(
+        command=Command(argv=argv, launcher=request.site.launcher_to_node(request.arch)), expectation=expectation
+    )
+
+
+def _expected_gpu(request: Request, facts: Facts) -> ExpectedGpu | None:
+    """What the inspection of a GPU build must also find; None on an arch without GPUs."""
+    gpu = gpu_of(request, facts)
+    if gpu is None or request.arch.gpu is None:
+        return None
+    if request.stack.horovod is None:
+        return ExpectedGpu(cuda_version=gpu.cuda_version)
+    return ExpectedGpu(
+        cuda_version=gpu.cuda_version,
+        capabilities=request.arch.gpu.capabilities,
+        nccl_version=gpu.nccl_version,
+        nccl_library=gpu.nccl_library if gpu.nccl_shared else None,
+    )
+
+
+def _roots(facts: Facts, python: Interpreter) -> tuple[str, ...]:
+    """The folders of Python and of the loaded modules: an environment may map libraries from them."""
+    roots = [str(PurePosixPath(python.executable).parent.parent)]
+    for variable in ("LD_LIBRARY_PATH", "LIBRARY_PATH"):
+        roots += [folder for folder in facts.environ.get(variable, "").split(":") if folder.startswith("/")]
+    if facts.mpi:
+        roots += [str(PurePosixPath(library).parent) for library in facts.mpi.libraries]
+    if facts.gpu:
+        roots += [facts.gpu.cuda_home]
+        roots += [str(PurePosixPath(facts.gpu.nccl_library).parent)] if facts.gpu.nccl_library else []
+    return tuple(dict.fromkeys(roots))

@@ -1,0 +1,89 @@
+"""What decides an environment, as text: the same identity gives the same fingerprint, and so the same prefix. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+
+from provision.backends.backend import Draft
+from provision.launch.rank_threads import module_environ
+from provision.model.facts import Facts, GpuFacts, Interpreter
+from provision.model.layout import EnvironmentId
+from provision.model.plan import fingerprint
+from provision.model.request import Request
+from provision.profile.stack import BACKENDS
+
+# Raised when the steps change in a way that makes a different environment of the same inputs.
+RECIPE = "1"
+# The order in which people read it; names that are not in this list come last.
+ORDER = (
+    *("recipe", "backend", "arch", "target", "modules", "python", "compiler", "mpi", "stack", "framework", "horovod"),
+    *("patches", "lock", "mpi lock", "module", "module environment", "build environment", "gpu", "cuda", "nccl"),
+)
+
+
+def target_of(request: Request, facts: Facts) -> str:
+    """The CPU to build for, by archspec's name: the arch's, or this machine's if the arch is `native`."""
+    return facts.cpu.target if request.arch.target == "native" else request.arch.target
+
+
+def gpu_of(request: Request, facts: Facts) -> GpuFacts | None:
+    """The CUDA and NCCL to build with; None on an arch without GPUs."""
+    return facts.gpu if request.arch.gpu else None
+
+
+def identity(request: Request, facts: Facts, python: Interpreter, draft: Draft) -> dict[str, str]:
+    """Everything that decides the environment: the planner's part, and the backend's."""
+    arch, stack, target = request.arch, request.stack, target_of(request, facts)
+    parts = {
+        "recipe": RECIPE,
+        **({"backend": stack.backend} if stack.backend != BACKENDS[0] else {}),
+        "arch": target if arch.target == "native" else arch.name,
+        "target": target,
+        "modules": " ".join((*(f"-{name}" for name in arch.unload), *facts.modules)),
+        "python": f"{python.version} {python.executable}",
+        "stack": stack.name,
+        "framework": f"{stack.framework.package} {stack.framework.version}",
+        "module": stack.module,
+        "module environment": " ".join(
+            f"{name}={shlex.quote(value)}" for name, value in loaded_environ(request, facts)
+        ),
+        **_gpu_parts(request, gpu_of(request, facts)),
+        **draft.identity,
+    }
+    known = [name for name in ORDER if name in parts]
+    return {name: parts[name] for name in (*known, *(name for name in parts if name not in known))}
+
+
+def environment_id(identity: Mapping[str, str]) -> EnvironmentId:
+    """The name of the environment with this identity."""
+    name, version = identity["module"].split("/")
+    return EnvironmentId(identity["arch"], name, version, fingerprint(identity))
+
+
+def loaded_environ(request: Request, facts: Facts) -> tuple[tuple[str, str], ...]:
+    """The variables that the modulefile sets, besides the backend's. What the profile sets comes last, so that it wins."""
+    gpu, arch = gpu_of(request, facts), request.arch
+    # XLA looks for CUDA's device library in /usr/local/cuda only.
+    of_gpu = (("XLA_FLAGS", f"--xla_gpu_cuda_data_dir={gpu.cuda_home}"),) if gpu else ()
+    said = dict(arch.environ)
+    return (
+        *request.stack.environ,
+        *module_environ(arch),
+        *(pair for pair in of_gpu if pair[0] not in said),
+        *arch.environ,
+    )
+
+
+def _gpu_parts(request: Request, gpu: GpuFacts | None) -> dict[str, str]:
+    """What also decides a GPU build. Only Horovod has device code and links NCCL."""
+    if gpu is None or request.arch.gpu is None:
+        return {}
+    cuda = {"cuda": f"{gpu.cuda_version} {gpu.cuda_home}"}
+    if request.stack.horovod is None:
+        return cuda
+    return {
+        "gpu": f"compute capability {' '.join(request.arch.gpu.capabilities)}",
+        **cuda,
+        "nccl": f"{gpu.nccl_version} {gpu.nccl_library}",
+    }

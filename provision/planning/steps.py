@@ -1,0 +1,77 @@
+"""The steps of a plan: the backend's, then those that are the same for every backend, each with its action. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from provision.backends.backend import Row
+from provision.model.facts import Existing
+from provision.model.layout import EnvironmentId
+from provision.model.plan import Action, Inspect, Prove, Publish, Step, WriteCandidate
+
+
+def decide_steps(rows: Sequence[Row], existing: Existing, environment: EnvironmentId) -> tuple[Step, ...]:
+    """The rows as steps with their actions, from what exists of this environment."""
+    done = set(existing.receipts.get(str(environment), ()))
+    if any(row.starts_over and row.name not in done for row in rows):
+        done = set()
+    # A receipt does not show whether users still load this environment: the pointer does.
+    done -= {"publish"}
+    if existing.pointers.get(environment.pointer) == str(environment):
+        done |= {"publish"}
+    steps, keeping = [], True
+    for row in rows:
+        action = decide(row, done, keeping=keeping)
+        keeping = keeping and action == "keep"
+        reason = {"create": row.reason, "keep": row.kept, "reuse": row.reuse or ""}[action]
+        operations = row.operations if action == "create" else ()
+        steps.append(Step(name=row.name, title=row.title, action=action, reason=reason, operations=operations))
+    return tuple(steps)
+
+
+def decide(row: Row, done: Collection[str], *, keeping: bool) -> Action:
+    """A step is kept if its result is in the prefix (`done` has receipts' names) and every step before it is kept."""
+    if keeping and (row.receipt or row.name) in done:
+        return "keep"
+    return "reuse" if row.reuse else "create"
+
+
+def last_rows(inspect: Inspect, proof: Prove, module: str) -> tuple[Row, ...]:
+    """What follows the backend's steps: the environment is inspected, proved and published."""
+    return (
+        Row(name="inspect", title="what is really in it", reason=_asked(inspect), operations=(inspect,)),
+        Row(
+            name="candidate",
+            title="candidate modulefile",
+            reason="the proof loads what users will load",
+            operations=(WriteCandidate(),),
+        ),
+        Row(
+            name="proof",
+            title=f"train {_trainers(proof)}, {proof.nodes} node{'s' * (proof.nodes > 1)}",
+            reason=f"through the candidate modulefile and {proof.launcher.name}",
+            operations=(proof,),
+        ),
+        Row(name="publish", title="publish", reason=f"users load {module}", operations=(Publish(),)),
+    )
+
+
+def _asked(inspect: Inspect) -> str:
+    """What the inspection asks."""
+    if not inspect.expectation.horovod:
+        return "the framework, nothing from outside"
+    what_else = "NCCL and its code for each GPU, " if inspect.expectation.gpu else ""
+    return f"framework and MPI built in, {what_else}the plan's libmpi, nothing from outside"
+
+
+def _trainers(proof: Prove) -> str:
+    """Who trains in the proof."""
+    match proof.strategy:
+        case "single":
+            return "in one process"
+        case "mirrored":
+            return f"on {proof.devices} device{'s' * (proof.devices > 1)} of one process"
+        case "multiworker":
+            return f"on {proof.processes} workers"
+        case _:
+            return f"on {proof.processes} ranks"
