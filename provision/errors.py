@@ -6,7 +6,36 @@ Anything that is not a `ProvisionError` is our own bug and is told as one (see `
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+# A program that reads `--json` may branch on these; docs/reference/json.md says when each comes.
+ErrorKind = Literal[
+    "failed",
+    "config",
+    "usage",
+    "unknown-verb",
+    "unknown-site",
+    "unknown-arch",
+    "ambiguous-arch",
+    "unknown-stack",
+    "unknown-environment",
+    "ambiguous-environment",
+    "invalid-file",
+    "refused-by-site",
+    "lint",
+    "plan",
+    "drift",
+    "command",
+    "job",
+    "interrupted",
+    "proof",
+    "inspection",
+    "store",
+    "locked",
+    "no-space",
+    "bug",
+]
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -19,20 +48,32 @@ class ProvisionError(Exception):
     """A failure with a message, its evidence (lines to show below it) and a hint (what to type next)."""
 
     exit_code = EXIT_FAILED
+    kind: ErrorKind = "failed"
 
     def __init__(
-        self, message: str, *, evidence: Sequence[str] = (), hint: str | None = None, log: str | None = None
+        self,
+        message: str,
+        *,
+        evidence: Sequence[str] = (),
+        hint: str | None = None,
+        log: str | None = None,
+        kind: ErrorKind | None = None,
+        problems: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         super().__init__(message)
+        if kind is not None:
+            self.kind = kind
         self.message = message
         self.evidence = tuple(evidence)
         self.hint = hint
         self.log = log
+        self.problems = tuple(problems)
 
-    def to_dict(self) -> dict[str, object]:
-        """The error as it stands in the `--json` envelope."""
-        return {
-            "kind": type(self).__name__,
+    def to_dict(self) -> dict[str, Any]:
+        """The error as it is in the `--json` envelope; `problems` only where it is made of several."""
+        shared = {"problems": [dict(problem) for problem in self.problems]} if self.problems else {}
+        return shared | {
+            "kind": self.kind,
             "message": self.message,
             "evidence": list(self.evidence),
             "hint": self.hint,
@@ -44,17 +85,20 @@ class ProvisionError(Exception):
 class ConfigError(ProvisionError):
     """What was asked for, or a file that says it, is wrong: nothing was tried."""
 
+    kind: ErrorKind = "config"
     exit_code = EXIT_USAGE
 
 
 class LintError(ConfigError):
     """What somebody wrote has faults; `findings` are they as data."""
 
+    kind: ErrorKind = "lint"
+
     def __init__(self, message: str, *, findings: Sequence[dict[str, object]], **rest: object) -> None:
         super().__init__(message, **rest)  # type: ignore[arg-type]
         self.findings = tuple(findings)
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The error with every finding."""
         return {**super().to_dict(), "findings": list(self.findings)}
 
@@ -62,23 +106,31 @@ class LintError(ConfigError):
 class PlanError(ProvisionError):
     """The wish is well formed and cannot be fulfilled here: something is missing or does not fit."""
 
+    kind: ErrorKind = "plan"
+
 
 class DriftError(ProvisionError):
     """A plan made elsewhere differs from what is really here."""
+
+    kind: ErrorKind = "drift"
 
 
 class CommandError(ProvisionError):
     """A program that we ran failed."""
 
+    kind: ErrorKind = "command"
+
 
 class JobError(ProvisionError):
     """A batch job did not end well; `state` is the scheduler's own word for how it ended."""
+
+    kind: ErrorKind = "job"
 
     def __init__(self, message: str, *, state: str, **rest: object) -> None:
         super().__init__(message, **rest)  # type: ignore[arg-type]
         self.state = state
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The error with the scheduler's word."""
         return {**super().to_dict(), "state": self.state}
 
@@ -86,12 +138,17 @@ class JobError(ProvisionError):
 class Interruption(ProvisionError):
     """Somebody pressed Ctrl-C, or asked us to end."""
 
+    kind: ErrorKind = "interrupted"
     exit_code = EXIT_INTERRUPTED
 
 
 class ProofError(ProvisionError):
     """The environment was built and did not prove itself."""
 
+    kind: ErrorKind = "proof"
+
 
 class StoreError(ProvisionError):
     """The root could not be read or written, or somebody else holds it."""
+
+    kind: ErrorKind = "store"

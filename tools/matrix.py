@@ -55,7 +55,6 @@ from provision.model.lock import lock_header, normalized  # noqa: E402
 PAGE = REPOSITORY / "docs" / "compatibility.md"
 TOOL = (sys.executable, "-m", "provision")
 HOROVOD = "0.28.1"
-WORST = re.compile(r"worst difference ([0-9.e+-]+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,8 +208,8 @@ def measure(one: Release, minor: str, python: str, ranks: Sequence[int], folder:
         if not proved["ok"]:
             return dataclasses.replace(cell, proofs=tuple(proofs), failed=f"{count} ranks: {why(proved)}")
         checks = proved["result"]["verdict"]["checks"]
-        skipped = tuple(check["name"] for check in checks if check["message"].startswith("skipped"))
-        worst = max((float(found[1]) for check in checks if (found := WORST.search(check["message"]))), default=0.0)
+        skipped = tuple(check["name"] for check in checks if check["skipped"])
+        worst = max((check["figure"] for check in checks if check["figure"] is not None), default=0.0)
         proofs.append(
             Proof(ranks=count, passed=len(checks) - len(skipped), skipped=skipped, worst=worst, seconds=seconds)
         )

@@ -43,8 +43,9 @@ def run(args: argparse.Namespace) -> Outcome:
     """Build, or have it built."""
     if args.submit:
         return _submit(args)
+    from provision.model.problem import raise_problems
     from provision.planning.planner import make_plan
-    from provision.planning.preflight import blockers, network_problems, raise_problems
+    from provision.planning.preflight import blockers, network_problems
 
     expected = _expected(args.plan)
     target = read_target(args)
@@ -150,8 +151,9 @@ def _submit(args: argparse.Namespace) -> Outcome:
     from provision.jobs.build_job import build_script
     from provision.machine.follow import follow
     from provision.machine.submission import render_build_job, submit, submitter
+    from provision.model.problem import raise_problems
     from provision.planning.planner import make_plan
-    from provision.planning.preflight import network_problems, place_problems, raise_problems
+    from provision.planning.preflight import network_problems, place_problems
 
     if args.plan or args.events:
         raise ConfigError("`--submit` makes its own plan", hint="leave out `--plan` and `--events`")
@@ -192,6 +194,7 @@ def _refuse_second(target: Target, plan: Plan, site: str) -> None:
         raise StoreError(
             f"{plan.environment} is being built by {describe_holder(holder)}",
             hint=f"`provision job follow {job} --site {site}`" if job else "wait for it, or end that process",
+            kind="locked",
         )
 
 
@@ -202,7 +205,9 @@ def _refuse_queued(job: BuildJob, plan: Plan, site: str) -> None:
     number = queued(job)
     if number is not None:
         raise StoreError(
-            f"job {number} is queued to build {plan.environment}", hint=f"`provision job follow {number} --site {site}`"
+            f"job {number} is queued to build {plan.environment}",
+            hint=f"`provision job follow {number} --site {site}`",
+            kind="locked",
         )
 
 

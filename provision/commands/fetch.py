@@ -34,7 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Download what is not here."""
-    from provision.planning.preflight import place_problems, raise_problems
+    from provision.model.problem import raise_problems
+    from provision.planning.preflight import place_problems
 
     target = read_target(args)
     if target.site.network.download_node:

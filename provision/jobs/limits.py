@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from provision.errors import ConfigError
 from provision.model.batch import Batch
-from provision.model.problem import Problem
+from provision.model.problem import Problem, raise_problems
 from provision.model.walltime import to_clock, to_seconds
 from provision.profile.arch import Arch
 from provision.profile.patterns import NAME
@@ -34,6 +34,7 @@ def refusals(site: Site, arch: Arch, batch: Batch) -> tuple[Problem, ...]:
     # What a person typed goes into a directive: a line break there would be a directive of its own.
     found = [
         Problem(
+            kind="name",
             subject=word,
             message=f"{value!r} is no name of {thing}",
             evidence=(f"names have the form {NAME.pattern}",),
@@ -48,6 +49,7 @@ def refusals(site: Site, arch: Arch, batch: Batch) -> tuple[Problem, ...]:
     ]
     found += [
         Problem(
+            kind="missing",
             subject=word,
             message=f"site `{site.name}` wants `{word}` of every job, and this one says none",
             evidence=_told(site, "scheduler.required"),
@@ -60,6 +62,7 @@ def refusals(site: Site, arch: Arch, batch: Batch) -> tuple[Problem, ...]:
     ]
     found += [
         Problem(
+            kind="forbidden",
             subject=word,
             message=f"site `{site.name}` wants no `{word}` of a job, and this one says `{getattr(batch, word) or word}`",
             evidence=_told(site, "scheduler.forbidden"),
@@ -81,6 +84,7 @@ def _queue(site: Site, arch: Arch, batch: Batch) -> list[Problem]:
         if queue.most_nodes is not None and batch.nodes > queue.most_nodes:
             found.append(
                 Problem(
+                    kind="limit",
                     subject="nodes",
                     message=f"{batch.nodes} nodes, and queue `{queue.name}` takes {queue.most_nodes} at most",
                     evidence=_told(site, f"{place}.most_nodes"),
@@ -90,6 +94,7 @@ def _queue(site: Site, arch: Arch, batch: Batch) -> list[Problem]:
         if batch.nodes < queue.least_nodes:
             found.append(
                 Problem(
+                    kind="limit",
                     subject="nodes",
                     message=f"{batch.nodes} nodes, and queue `{queue.name}` takes {queue.least_nodes} at least",
                     evidence=_told(site, f"{place}.least_nodes"),
@@ -100,6 +105,7 @@ def _queue(site: Site, arch: Arch, batch: Batch) -> list[Problem]:
             most = to_clock(to_seconds(queue.time))
             found.append(
                 Problem(
+                    kind="limit",
                     subject="time",
                     message=f"a time of {to_clock(to_seconds(batch.time))}, and queue `{queue.name}` gives {most} at most",
                     evidence=_told(site, f"{place}.time"),
@@ -116,6 +122,7 @@ def _node(site: Site, arch: Arch, batch: Batch) -> list[Problem]:
         with_gpus = [f"`--arch {one.name}`" for one in site.archs if one.gpu]
         found.append(
             Problem(
+                kind="missing",
                 subject="gpus",
                 message=f"{batch.gpus_per_node} GPUs on each node, and arch `{arch.name}` has none",
                 evidence=(f"`archs.{arch.name}.gpu` is not in `{site.origin}`",),
@@ -125,6 +132,7 @@ def _node(site: Site, arch: Arch, batch: Batch) -> list[Problem]:
     if arch.gpu is not None and batch.gpus_per_node > arch.gpu.per_node:
         found.append(
             Problem(
+                kind="limit",
                 subject="gpus",
                 message=f"{batch.gpus_per_node} GPUs on each node, and arch `{arch.name}` has {arch.gpu.per_node}",
                 evidence=_told(site, f"archs.{arch.name}.gpu.per_node"),
@@ -137,6 +145,7 @@ def _node(site: Site, arch: Arch, batch: Batch) -> list[Problem]:
     if batch.cpus_per_rank * batch.ranks_per_node > cpus:
         found.append(
             Problem(
+                kind="limit",
                 subject="cpus",
                 message=f"{batch.ranks_per_node} ranks of {batch.cpus_per_rank} CPUs on each node, and it has {cpus}",
                 evidence=_told(site, f"archs.{arch.name}.node.cores"),
@@ -147,6 +156,7 @@ def _node(site: Site, arch: Arch, batch: Batch) -> list[Problem]:
     if node.memory_gb and asked > node.memory_gb:
         found.append(
             Problem(
+                kind="limit",
                 subject="memory",
                 message=f"{asked:g} GB of memory on each node, and it has {node.memory_gb}",
                 evidence=_told(site, f"archs.{arch.name}.node.memory_gb"),
@@ -169,12 +179,7 @@ def refuse(site: Site, arch: Arch, batch: Batch) -> None:
     Raises:
         ConfigError: the first reason is the message, the others stand in its evidence.
     """
-    found = refusals(site, arch, batch)
-    if found:
-        first, *rest = found
-        raise ConfigError(
-            first.message, evidence=[*first.evidence, *(f"also: {one.message}" for one in rest)], hint=first.hint
-        )
+    raise_problems(refusals(site, arch, batch), ConfigError, "refused-by-site")
 
 
 def _told(site: Site, path: str) -> tuple[str, ...]:

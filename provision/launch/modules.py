@@ -105,6 +105,8 @@ def drop_module_state(environ: Mapping[str, str]) -> dict[str, str]:
 # What an init file prints is talk: the environment goes out by a file descriptor of its own.
 SEND_STDOUT_TO_STDERR = "exec 3>&1 1>&2"
 PRINT_ENVIRON = "env -0 >&3"
+# A script of `load_script` prints this and the module's name on stderr when a module cannot be loaded.
+FAILED_MODULE = "provision-failed-module="
 
 
 def activate_script(activate: str) -> str:
@@ -163,7 +165,7 @@ def load_script(
     ]
     lines += unload_lines(system, unload)
     for module in modules:
-        name, failed = shlex.quote(module), f"echo {shlex.quote(f'provision: cannot load {module}')} >&2; exit 3"
+        name, failed = shlex.quote(module), f"echo {shlex.quote(f'{FAILED_MODULE}{module}')} >&2; exit 3"
         lines.append(f"module load {name} || {{ {failed}; }}")
         if not module.startswith("/"):
             lines.append(f'case ":$LOADEDMODULES:" in *:{name}:*|*:{name}/*) ;; *) {failed};; esac')
@@ -201,3 +203,8 @@ def parse_environment(text: str) -> dict[str, str]:
         if separator:
             found[name] = value
     return found
+
+
+def failed_module(lines: Sequence[str]) -> str | None:
+    """The module that a script of `load_script` could not load, from the lines of its stderr; None if it loaded all."""
+    return next((line.removeprefix(FAILED_MODULE) for line in lines if line.startswith(FAILED_MODULE)), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from provision.jobs.limits import OPTION_SPELLINGS, refusals
+from provision.jobs.limits import refusals
 from provision.launch.rank_threads import INTER, INTRA, OMP, explain_too_many_threads
 from provision.lint import Finding
 from provision.lint.job_script import JobScript, fault, gpus_of, ranks_per_node
@@ -81,6 +81,7 @@ def _refused(script: JobScript, site: Site, arch: Arch) -> Iterator[Finding]:
         filesystems=tuple((said("filesystems", "licenses") or "").replace(":", ",").split(","))
         if said("filesystems", "licenses")
         else (),
+        options=tuple(f"--{key}" for key in script.options),  # spellings that no other field holds: `--mem`
     )
     stated = {
         "memory": ("mem", "mem-per-cpu"),
@@ -91,12 +92,6 @@ def _refused(script: JobScript, site: Site, arch: Arch) -> Iterator[Finding]:
     }
     for problem in refusals(site, arch, batch):
         keys = stated.get(problem.subject, (problem.subject,))
-        if (
-            problem.subject in OPTION_SPELLINGS
-            and "wants" in problem.message
-            and any(key in script.options for key in keys)
-        ):
-            continue  # said in a spelling that the Batch does not hold (`--mem`)
         yield fault(script, problem.subject, script.line_of(*keys), problem.message, str(problem.hint))
     node, whole = arch.node, said("mem") or ""
     if node is not None and node.memory_gb and re.fullmatch(r"\d+[GT]B?", whole, re.IGNORECASE):

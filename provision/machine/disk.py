@@ -27,6 +27,7 @@ def disk_error(error: OSError, path: object) -> StoreError:
         return StoreError(
             f"the {word}: `{where}` could not be written",
             hint=f"`df -h {path}`; free some space and run the same command again, it goes on where it stopped",
+            kind="no-space",
         )
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return StoreError(

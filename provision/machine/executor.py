@@ -199,6 +199,7 @@ class Executor:
                 evidence=[f"{check.name}: {check.message}" for check in wrong],
                 hint=next((check.hint for check in wrong if check.hint), f"read `{self.log}`"),
                 log=str(self.log),
+                kind="inspection",
             )
 
     def _command_or_report(self, command: Command) -> Result:

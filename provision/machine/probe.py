@@ -19,8 +19,10 @@ from pathlib import Path
 from provision.errors import CommandError
 from provision.knowledge.versions import release
 from provision.launch.modules import (
+    FAILED_MODULE,
     clean_environ,
     drop_module_state,
+    failed_module,
     find_newest_module,
     load_script,
     parse_environment,
@@ -31,7 +33,7 @@ from provision.machine.probe_gpu import Gpus
 from provision.machine.run import capture
 from provision.machine.store import Store
 from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, Interpreter, MpiFacts
-from provision.model.problem import Problem
+from provision.model.problem import Problem, ProblemKind
 from provision.profile.arch import Arch
 from provision.profile.module_system import ModuleSystem
 from provision.profile.site import Site
@@ -54,9 +56,9 @@ class Probes:
     arch: Arch
     problems: list[Problem] = field(default_factory=list)
 
-    def problem(self, subject: str, message: str, hint: str, evidence: Sequence[str] = ()) -> None:
+    def problem(self, kind: ProblemKind, subject: str, message: str, hint: str, evidence: Sequence[str] = ()) -> None:
         """Report something that is missing."""
-        self.problems.append(Problem(subject=subject, message=message, hint=hint, evidence=tuple(evidence)))
+        self.problems.append(Problem(kind=kind, subject=subject, message=message, hint=hint, evidence=tuple(evidence)))
 
     def environment(self) -> dict[str, str]:
         """The cleaned environment with the arch's modules loaded; a module that cannot be loaded is a problem."""
@@ -65,6 +67,7 @@ class Probes:
         init = Path(self.site.modules.init or "")
         if not init.is_file():
             self.problem(
+                "missing",
                 "modules",
                 f"the module system's init file `{init}` is not there",
                 f"set `modules.init` in `{self.site.origin}`; look for it: `ls /usr/share/*/init/bash /usr/share/*/*/init/bash`",
@@ -80,14 +83,16 @@ class Probes:
                 clean,
             )
         except CommandError as error:
-            self.problem("modules", error.message, f"`source {init}` by hand and see", error.evidence)
+            self.problem("broken", "modules", error.message, f"`source {init}` by hand and see", error.evidence)
             return clean
         if done.returncode == 0:
             return parse_environment(done.stdout)
         told = [line for line in done.stderr.splitlines() if line.strip()]
-        failed = next((line.split("cannot load ")[-1] for line in told if line.startswith("provision: ")), None)
+        failed = failed_module(told)
         if failed is None:
-            self.problem("modules", f"the module system did not start from `{init}`", f"`source {init}`", told[-8:])
+            self.problem(
+                "broken", "modules", f"the module system did not start from `{init}`", f"`source {init}`", told[-8:]
+            )
         else:
             self._module_missing(failed, told, clean)
         return clean
@@ -108,6 +113,7 @@ class Probes:
         latest = find_newest_module(failed, there)
         instead = f", `{latest}` the newest" if latest else ""
         self.problem(
+            "missing",
             "modules",
             f"module `{failed}` of arch `{self.arch.name}` cannot be loaded",
             f"`module avail {family}` lists {', '.join(there)}{instead}; change {where}"
@@ -115,7 +121,7 @@ class Probes:
             else f"`module avail`, then change {where}",
             [
                 *(f"searched: {path}" for path in system.path),
-                *[line for line in told if not line.startswith("provision: ")][:6],
+                *[line for line in told if not line.startswith(FAILED_MODULE)][:6],
             ],
         )
 
@@ -146,7 +152,7 @@ class Probes:
         else:
             message = f"there is no Python {wanted} here, and `{stack.name}` has no wheel for another"
             hint = f"`apt-get install python{stack.pythons[0]}` or load a module that brings it"
-        self.problem("python", message, hint, found or ["found none on PATH"])
+        self.problem("missing", "python", message, hint, found or ["found none on PATH"])
         return None
 
     def compiler(self, environ: Mapping[str, str]) -> CompilerFacts | None:
@@ -160,19 +166,23 @@ class Probes:
         )
         if path is None:
             self.problem(
-                "compiler", f"there is no C++ compiler `{name}` on PATH", hint, [f"PATH: {environ.get('PATH', '')}"]
+                "missing",
+                "compiler",
+                f"there is no C++ compiler `{name}` on PATH",
+                hint,
+                [f"PATH: {environ.get('PATH', '')}"],
             )
             return None
         try:
             done = capture((path, "-dumpfullversion", "-dumpversion"), environ)
             macros = capture((path, "-dM", "-E", "-x", "c++", os.devnull), environ)
         except CommandError as error:
-            self.problem("compiler", error.message, hint, error.evidence)
+            self.problem("broken", "compiler", error.message, hint, error.evidence)
             return None
         version = done.stdout.strip()
         if done.returncode or macros.returncode or not re.fullmatch(r"\d+(\.\d+)*", version):
             said = (done.stderr or macros.stderr or done.stdout).splitlines()[:4]
-            self.problem("compiler", f"`{path}` does not work as a C++ compiler", hint, said)
+            self.problem("broken", "compiler", f"`{path}` does not work as a C++ compiler", hint, said)
             return None
         return CompilerFacts(family="clang" if "__clang__" in macros.stdout else "gcc", version=version, cxx=path)
 
@@ -184,6 +194,7 @@ class Probes:
         path = shutil.which(name, path=environ.get("PATH"))
         if path is None:
             self.problem(
+                "missing",
                 "mpi",
                 f"there is no MPI: its compiler wrapper `{name}` is not on PATH",
                 f"add the MPI module to `archs.{self.arch.name}.modules` in `{self.site.origin}`",
@@ -196,15 +207,16 @@ class Probes:
                 shown = capture((path, "--cray-print-opts=all"), environ)
             macros = capture((path, "-dM", "-E", "-x", "c++", "-include", "mpi.h", os.devnull), environ)
         except CommandError as error:
-            self.problem("mpi", error.message, f"`{path} -show`", error.evidence)
+            self.problem("broken", "mpi", error.message, f"`{path} -show`", error.evidence)
             return None
         family, version = parse_mpi_macros(macros.stdout)
         if shown.returncode or family is None:
             said = (macros.stderr or shown.stderr).splitlines()[:4]
-            self.problem("mpi", f"`{path}` does not compile with `mpi.h`", f"`{path} -show`", said)
+            self.problem("broken", "mpi", f"`{path}` does not compile with `mpi.h`", f"`{path} -show`", said)
             return None
         if family != self.arch.mpi.family:
             self.problem(
+                "mismatch",
                 "mpi",
                 f"`{path}` is {family} {version}, and arch `{self.arch.name}` says {self.arch.mpi.family}",
                 f"set `archs.{self.arch.name}.mpi.family`, or load the other MPI module",

@@ -15,6 +15,7 @@ from pathlib import Path
 from provision.errors import CommandError
 from provision.machine.run import capture
 from provision.model.facts import CompilerFacts, GpuFacts
+from provision.model.problem import ProblemKind
 from provision.profile.arch import Arch
 from provision.profile.gpu import Gpu
 
@@ -28,12 +29,12 @@ NCCL_LIBRARIES = {"SHARED": ("libnccl.so.2", "libnccl.so"), "STATIC": ("libnccl_
 CUDART = ("lib*/libcudart.so", "lib/*/libcudart.so", "targets/*/lib/libcudart.so")
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
-Report = Callable[[str, str, str, Sequence[str]], None]
+Report = Callable[[ProblemKind, str, str, str, Sequence[str]], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpus:
-    """The probes of one arch's CUDA and NCCL. `report` takes a problem: subject, message, hint, evidence."""
+    """The probes of one arch's CUDA and NCCL. `report` takes a problem: kind, subject, message, hint, evidence."""
 
     arch: Arch
     gpu: Gpu
@@ -77,6 +78,7 @@ class Gpus:
             unset = [name for name in VARIABLE.findall(named) if not self.environ.get(name)]
             if unset:
                 self.report(
+                    "missing",
                     subject,
                     f"`{named}` cannot be expanded: the modules of arch `{self.arch.name}` do not set `{unset[0]}`",
                     f"`module show` tells what they set; change {self._key(key)} or `archs.{self.arch.name}.modules`",
@@ -86,7 +88,11 @@ class Gpus:
             home: str = VARIABLE.sub(lambda match: self.environ[match[1]], named).rstrip("/") or "/"
             if not (Path(home) / mark).is_file():
                 self.report(
-                    subject, f"there is no `{mark}` in `{home}`", f"change {self._key(key)}", [f"from: {named}"]
+                    "missing",
+                    subject,
+                    f"there is no `{mark}` in `{home}`",
+                    f"change {self._key(key)}",
+                    [f"from: {named}"],
                 )
                 return None
             return home
@@ -96,6 +102,7 @@ class Gpus:
             if (Path(home) / mark).is_file():
                 return home
         self.report(
+            "missing",
             subject,
             f"there is no {subject.upper()} for arch `{self.arch.name}`: no `{mark}` where it usually is",
             f"load a module that brings it (`archs.{self.arch.name}.modules`), or set {self._key(key)}",
@@ -115,10 +122,11 @@ class Gpus:
             host = ("-ccbin", compiler.cxx) if compiler else ()
             tried = capture((nvcc, *host, "-x", "cu", "-E", os.devnull), self.environ)
         except CommandError as error:
-            self.report("cuda", error.message, f"`{nvcc} --version`", error.evidence)
+            self.report("broken", "cuda", error.message, f"`{nvcc} --version`", error.evidence)
             return None
         if not any(found for pattern in CUDART for found in Path(home).glob(pattern)):
             self.report(
+                "broken",
                 "cuda",
                 f"CUDA {version} in `{home}` has no `libcudart.so`, and CMake takes it for none",
                 f"load a whole CUDA toolkit (`archs.{self.arch.name}.modules`), or change {self._key('cuda_home')}",
@@ -129,6 +137,7 @@ class Gpus:
         strange = [one for one in self.gpu.capabilities if known and one not in known]
         if strange:
             self.report(
+                "mismatch",
                 "cuda",
                 f"nvcc {version} builds no code for compute capability {', '.join(strange)}",
                 f"load another CUDA, or change {self._key('capabilities')}",
@@ -138,6 +147,7 @@ class Gpus:
         if tried.returncode:
             said = [line for line in tried.stderr.splitlines() if line.strip()][:4]
             self.report(
+                "mismatch",
                 "cuda",
                 f"nvcc {version} does not compile with `{compiler.cxx if compiler else 'the C++ compiler'}`",
                 f"load a compiler that this CUDA knows, or a newer CUDA (`archs.{self.arch.name}.modules`)",
@@ -157,12 +167,12 @@ class Gpus:
         try:
             told = capture((nvcc, "--version"), self.environ)
         except CommandError as error:
-            self.report("cuda", error.message, hint, error.evidence)
+            self.report("broken", "cuda", error.message, hint, error.evidence)
             return None
         version = parse_nvcc_version(told.stdout)
         if told.returncode or version is None:
             said = (told.stderr or told.stdout).splitlines()[:4]
-            self.report("cuda", f"`{nvcc}` does not work: it does not tell its version", hint, said)
+            self.report("broken", "cuda", f"`{nvcc}` does not work: it does not tell its version", hint, said)
             return None
         return version
 
@@ -171,7 +181,7 @@ class Gpus:
         header = Path(home) / "include" / "nccl.h"
         version = parse_nccl_header(header.read_text(encoding="utf-8", errors="replace"))
         if version is None:
-            self.report("nccl", f"`{header}` tells no version", f"change {self._key('nccl_home')}", [])
+            self.report("broken", "nccl", f"`{header}` tells no version", f"change {self._key('nccl_home')}", [])
             return None
         places = [Path(home) / folder for folder in LIBRARY_FOLDERS]
         found = {
@@ -183,6 +193,7 @@ class Gpus:
             other = {"SHARED": "STATIC", "STATIC": "SHARED"}[self.gpu.nccl_link]
             change = f'`nccl_link = "{other}"`' if found[other] else self._key("nccl_home")
             self.report(
+                "missing",
                 "nccl",
                 f"NCCL {version} in `{home}` has no `{NCCL_LIBRARIES[self.gpu.nccl_link][0]}`",
                 f"set {change}" if found[other] else f"change {change}",

@@ -79,7 +79,9 @@ def parse(text: str, origin: str) -> Mapping[str, Any]:
     try:
         data: Mapping[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"`{origin}` is not TOML", evidence=[str(error)], hint=f"edit `{origin}`") from error
+        raise ConfigError(
+            f"`{origin}` is not TOML", evidence=[str(error)], hint=f"edit `{origin}`", kind="invalid-file"
+        ) from error
     return data
 
 
@@ -92,11 +94,12 @@ def _load(kind: str, name: str) -> tuple[Mapping[str, Any], Path]:
             f"there is no {kind} `{name}`{nearest(name, names)}",
             evidence=[f"known: {', '.join(names)}", *(f"searched: {place / (kind + 's')}" for place in search_path())],
             hint=f"`--{kind} {names[0]}`, or write `{kind}s/{name}.toml`" if names else None,
+            kind="unknown-site" if kind == "site" else "unknown-stack",
         )
     try:
         return parse(path.read_text(encoding="utf-8"), str(path)), path
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"`{path}` cannot be read", evidence=[str(error)]) from error
+        raise ConfigError(f"`{path}` cannot be read", evidence=[str(error)], kind="invalid-file") from error
 
 
 def load_profile(name: str) -> tuple[Mapping[str, Any], Path]:

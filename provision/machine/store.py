@@ -262,6 +262,7 @@ class Store:
                             f"somebody else builds this: {describe_holder(other)}",
                             evidence=[f"lock: {path}"],
                             hint="wait for it (leave out `--no-wait`), or end that process",
+                            kind="locked",
                         ) from None
                     if on_wait and not told_once:
                         on_wait(other)

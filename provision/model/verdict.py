@@ -11,21 +11,42 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One question put to the reports, with the answer in words: what was expected and what was seen."""
+    """One question put to the reports, with the answer in words: what was expected and what was seen.
+
+    `name` is stable: programs may look for it. The words of `message` may change.
+    """
 
     name: str
     passed: bool
     message: str
     hint: str | None = None
+    skipped: bool = False
+    """Whether this software has no such feature, so that nothing was checked. A skipped check has passed."""
+    figure: float | None = None
+    """The number that was measured, if the check compares numbers: the largest difference from what it should be."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return this check as plain JSON values."""
-        return {"name": self.name, "passed": self.passed, "message": self.message, "hint": self.hint}
+        return {
+            "name": self.name,
+            "passed": self.passed,
+            "message": self.message,
+            "hint": self.hint,
+            "skipped": self.skipped,
+            "figure": self.figure,
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Check:
         """Read back what `to_dict` returned."""
-        return cls(name=data["name"], passed=data["passed"], message=data["message"], hint=data.get("hint"))
+        return cls(
+            name=data["name"],
+            passed=data["passed"],
+            message=data["message"],
+            hint=data.get("hint"),
+            skipped=data.get("skipped", False),
+            figure=data.get("figure"),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,11 +14,12 @@ from provision.errors import PlanError
 from provision.model.facts import Existing, Facts, Interpreter
 from provision.model.layout import Layout
 from provision.model.plan import Plan
+from provision.model.problem import raise_problems
 from provision.model.request import Request
 from provision.planning.environment_module import modulefile
 from provision.planning.expectation import inspection
 from provision.planning.identity import environment_id, identity, target_of
-from provision.planning.preflight import gpu_problems, raise_problems
+from provision.planning.preflight import gpu_problems
 from provision.planning.steps import decide_steps, last_rows
 from provision.proof.shape import prove_operation
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from provision.errors import ConfigError, PlanError
+from provision.errors import ConfigError
 from provision.knowledge.cuda import CPU_PACKAGES, cuda_of, same_major
 from provision.knowledge.targets import is_foreign, missing_features
 from provision.model.facts import Facts, Place
@@ -15,19 +15,6 @@ from provision.profile.site import Site
 NEEDED_BYTES = 3_000_000_000
 NEEDED_INODES = 40_000
 LEFT_WHEN_INSTALLED = 0.2
-
-
-def raise_problems(problems: tuple[Problem, ...]) -> None:
-    """Raise one `PlanError` for everything that stands in the way: the first is the message, the rest its evidence."""
-    if not problems:
-        return
-    first, rest = problems[0], problems[1:]
-    evidence = [*first.evidence]
-    for problem in rest:
-        evidence += [f"also: {problem.message}", *(f"  {line}" for line in problem.evidence)]
-        if problem.hint:
-            evidence.append(f"  hint: {problem.hint}")
-    raise PlanError(first.message, evidence=evidence, hint=first.hint)
 
 
 def refuse_runtime(site: Site) -> None:
@@ -56,6 +43,7 @@ def cpu_problem(request: Request, facts: Facts) -> Problem | None:
     if request.site.scheduler.name != "none" and facts.job is None:
         hint = f"build on a node of the arch: `{_submit(request)}`"
     return Problem(
+        kind="mismatch",
         subject="cpu",
         message=f"the CPU of `{facts.host}` cannot run what is built for `{target}`",
         evidence=(*(() if foreign else (f"it lacks: {' '.join(missing)}",)), f"it is: {facts.cpu.target}"),
@@ -71,6 +59,7 @@ def gpu_problems(request: Request, facts: Facts) -> tuple[Problem, ...]:
     if framework.package in CPU_PACKAGES:
         return (
             Problem(
+                kind="mismatch",
                 subject="framework",
                 message=f"arch `{arch.name}` has GPUs, and the stack `{stack.name}` installs `{framework.package}`, "
                 "which never uses one",
@@ -85,6 +74,7 @@ def gpu_problems(request: Request, facts: Facts) -> tuple[Problem, ...]:
         return ()
     return (
         Problem(
+            kind="mismatch",
             subject="cuda",
             message=f"`{framework.package}` {framework.version} is built with CUDA {built_with}, and CUDA here is "
             f"{facts.gpu.cuda_version}: the major versions must be the same",
@@ -110,6 +100,7 @@ def blockers(request: Request, facts: Facts, *, installed: bool = False) -> tupl
         name = request.site.scheduler.name
         found.append(
             Problem(
+                kind="outside-job",
                 subject="job",
                 message=f"site `{request.site.name}` builds inside a {name} job, and this is none",
                 hint=f"`{_submit(request)}`",
@@ -126,6 +117,7 @@ def network_problems(request: Request, plan: Plan) -> tuple[Problem, ...]:
         return ()
     return (
         Problem(
+            kind="missing",
             subject="network",
             message=f"the nodes of site `{request.site.name}` have no network, and not everything is fetched",
             evidence=tuple(f"not fetched: {name}" for name in plan.not_fetched),
@@ -141,6 +133,7 @@ def place_problems(place: Place, *, installed: bool = False) -> tuple[Problem, .
     if not place.writable:
         return (
             Problem(
+                kind="not-writable",
                 subject="root",
                 message=f"`{place.path}` cannot be written",
                 hint="`export PROVISION_ROOT=…` to a folder of yours, or set `root` in the site's file",
@@ -152,6 +145,7 @@ def place_problems(place: Place, *, installed: bool = False) -> tuple[Problem, .
         left, need = f"{place.free_bytes / 1e9:.1f} GB", f"{NEEDED_BYTES * share / 1e9:.1g} GB"
         found.append(
             Problem(
+                kind="no-space",
                 subject="root",
                 message=f"the file system of `{place.path}` has {left} left; an environment needs {need}",
                 hint=f"`df -h {place.path}`; free some, or {elsewhere}",
@@ -161,6 +155,7 @@ def place_problems(place: Place, *, installed: bool = False) -> tuple[Problem, .
         left, need = str(place.free_inodes), f"{NEEDED_INODES * share:.0f}"
         found.append(
             Problem(
+                kind="no-space",
                 subject="root",
                 message=f"the file system of `{place.path}` has {left} inodes left; an environment needs {need}",
                 hint=f"`df -i {place.path}`; free some, or {elsewhere}",

@@ -32,7 +32,7 @@ class Faults:
         """Raise one `ConfigError` that lists all faults, if there are any."""
         if self.lines:
             count = "1 fault" if len(self.lines) == 1 else f"{len(self.lines)} faults"
-            raise ConfigError(f"{count} in `{self.origin}`", evidence=self.lines, hint=hint)
+            raise ConfigError(f"{count} in `{self.origin}`", evidence=self.lines, hint=hint, kind="invalid-file")
 
 
 class Reader:

@@ -73,7 +73,11 @@ class Site:
         if name is None:
             if len(self.archs) == 1:
                 return self.archs[0]
-            raise ConfigError(f"site `{self.name}` has several archs: {listing}", hint=f"add `--arch {known[0]}`")
+            raise ConfigError(
+                f"site `{self.name}` has several archs: {listing}",
+                hint=f"add `--arch {known[0]}`",
+                kind="ambiguous-arch",
+            )
         for arch in self.archs:
             if arch.name == name:
                 return arch
@@ -81,6 +85,7 @@ class Site:
             f"site `{self.name}` has no arch `{name}`{nearest(name, known)}",
             evidence=[f"known archs: {listing}", f"described in: {self.origin}"],
             hint=f"`--arch {next(iter(difflib.get_close_matches(name, known)), known[0])}`, or describe it in `{self.origin}`",
+            kind="unknown-arch",
         )
 
 

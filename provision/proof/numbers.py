@@ -20,8 +20,6 @@ from provision.proof.checks import (
 )
 from provision.proof.reports import is_finished
 
-SKIPPED = "skipped"
-
 
 def judge_numbers(reports: Sequence[Mapping[str, Any]], *, ranks: int, nodes: int) -> Verdict:
     """Hold the reports of one numerical proof against each other: a check for each of the program's."""
@@ -32,7 +30,7 @@ def judge_numbers(reports: Sequence[Mapping[str, Any]], *, ranks: int, nodes: in
         names = dict.fromkeys(name for report in finished for name in report.get("checks") or ())
         named = [_agreed(name, finished) for name in names]
         checks += named
-        if all(check.message.startswith(SKIPPED) for check in named):
+        if all(check.skipped for check in named):
             checks.append(
                 Check(name="checks", passed=False, message="expected checks with figures, no process has any")
             )
@@ -45,7 +43,9 @@ def _agreed(name: str, finished: Sequence[Mapping[str, Any]]) -> Check:
     states = {str(record.get("status")) for record in records}
     reasons = [str(record["reason"]) for record in records if record.get("reason")]
     if states == {"skipped"}:
-        return Check(name=name, passed=True, message=f"{SKIPPED}: {reasons[0] if reasons else 'no reason given'}")
+        return Check(
+            name=name, passed=True, skipped=True, message=f"skipped: {reasons[0] if reasons else 'no reason given'}"
+        )
     if states != {"passed"}:
         told = f": {reasons[0]}" if reasons else ""
         return Check(
@@ -60,4 +60,6 @@ def _agreed(name: str, finished: Sequence[Mapping[str, Any]]) -> Check:
         if isinstance(figure.get("difference"), (int, float))
     ]
     worst = f"worst difference {max(measured):.1e} of {len(measured)}" if measured else "no figure to compare"
-    return Check(name=name, passed=True, message=f"passed on {len(records)} ranks, {worst}")
+    return Check(
+        name=name, passed=True, message=f"passed on {len(records)} ranks, {worst}", figure=max(measured, default=None)
+    )

@@ -58,7 +58,7 @@ def run_verb(verb: str, purpose: str, words: Sequence[str]) -> int:
     def wrong(message: str) -> NoReturn:
         from provision.errors import ConfigError
 
-        raise ConfigError(message, hint=f"`provision {verb} --help`")
+        raise ConfigError(message, hint=f"`provision {verb} --help`", kind="usage")
 
     one.error = wrong  # type: ignore[method-assign]
     try:
@@ -140,6 +140,7 @@ def _bug(verb: str, error: Exception, as_json: bool) -> int:
         f"a bug in provision: {type(error).__name__}: {error}",
         evidence=[f"command: {' '.join(sys.argv)}", f"version: {__version__}"],
         hint=f"report it with `{file.name}`",
+        kind="bug",
         log=file.name,
     )
     return _tell(verb, told, as_json)

@@ -61,7 +61,8 @@ class Target:
 
     def request(self, facts: Facts) -> Request:
         """The request, with the locks for the Python that was found."""
-        from provision.planning.preflight import raise_problems, refuse_runtime
+        from provision.model.problem import raise_problems
+        from provision.planning.preflight import refuse_runtime
 
         refuse_runtime(self.site)
         raise_problems(facts.problems)
@@ -139,4 +140,5 @@ def find_environment(store: Store, text: str) -> EnvironmentId:
         f"`{text}` means several environments" if found else f"there is no environment `{text}` below `{store.root}`",
         evidence=names or ["there is none at all"],
         hint=f"name one whole: `{names[0]}`" if names else "`provision build` makes one",
+        kind="ambiguous-environment" if found else "unknown-environment",
     )

@@ -138,7 +138,7 @@ def test_a_site_that_is_not_there_is_a_wrong_request_of_every_verb(verb: str, ca
     body = envelope(capsys)
     assert body["ok"] is False
     assert body["verb"] == verb.split()[0]
-    assert body["error"]["kind"] == "ConfigError"
+    assert body["error"]["kind"] == "unknown-site"
     assert body["error"]["message"] == "there is no site `lokal` (did you mean `local`?)"
     assert body["error"]["exit_code"] == 2
 
@@ -230,7 +230,7 @@ def test_an_interruption_is_told_with_what_to_do_next(monkeypatch: pytest.Monkey
     monkeypatch.setattr("provision.machine.shipped.load_site", interrupted)
     assert call("list", "--json") == EXIT_INTERRUPTED
     error = envelope(capsys)["error"]
-    assert (error["kind"], error["message"]) == ("Interruption", "interrupted; what was done is kept")
+    assert (error["kind"], error["message"]) == ("interrupted", "interrupted; what was done is kept")
 
 
 def test_a_bug_of_ours_is_told_as_one_with_the_traceback_in_a_file(
@@ -243,6 +243,7 @@ def test_a_bug_of_ours_is_told_as_one_with_the_traceback_in_a_file(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert call("list", "--json") == 1
     error = envelope(capsys)["error"]
+    assert error["kind"] == "bug"
     assert error["message"] == "a bug in provision: ZeroDivisionError: by nought"
     assert "Traceback" in Path(error["log"]).read_text()
 
@@ -250,7 +251,7 @@ def test_a_bug_of_ours_is_told_as_one_with_the_traceback_in_a_file(
 def test_errors_have_the_exit_code_that_the_help_promises() -> None:
     assert (ProvisionError("x").exit_code, ConfigError("x").exit_code) == (1, 2)
     assert ConfigError("x", evidence=["a"], hint="h", log="l").to_dict() == {
-        "kind": "ConfigError",
+        "kind": "config",
         "message": "x",
         "evidence": ["a"],
         "hint": "h",

@@ -113,6 +113,7 @@ def test_what_the_site_forbids_is_refused() -> None:
     at = site({"forbidden": ["partition"]})
     (problem,) = refusals(at, at.arch("accel"), batch(at))
     assert problem.message == "site `cluster` wants no `partition` of a job, and this one says `debug`"
+    assert (problem.kind, problem.subject) == ("forbidden", "partition")
 
 
 def test_all_refusals_are_told_in_one_error() -> None:
@@ -120,6 +121,8 @@ def test_all_refusals_are_told_in_one_error() -> None:
     with pytest.raises(ConfigError, match="wants `account`") as caught:
         refuse(at, at.arch("accel"), batch(at, account=None, nodes=9))
     assert caught.value.exit_code == EXIT_USAGE
+    assert caught.value.kind == "refused-by-site"
+    assert [one["kind"] for one in caught.value.problems] == ["missing", "limit"]
     assert "also: 9 nodes, and queue `debug` takes 4 at most" in caught.value.evidence
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -352,6 +353,23 @@ def test_a_fault_under_pbs_is_found(old: str, new: str, rule: str) -> None:
 def test_a_fault_under_cobalt_is_found(old: str, new: str, rule: str) -> None:
     text = put(written("alcf-theta", "knl", "horovod"), old, new)
     assert rule in dict(found(text, site="alcf-theta", arch="knl"))
+
+
+def test_a_directive_that_the_profile_forbids_is_found() -> None:
+    text = written("nyu-torch", "h200", "horovod")
+    assert "partition" not in dict(found(text, site="nyu-torch", arch="h200"))
+    first, rest = text.split("\n", 1)
+    assert ("partition", 2) in found(f"{first}\n#SBATCH --partition=h200\n{rest}", site="nyu-torch", arch="h200")
+
+
+@pytest.mark.parametrize("spelling", ["--mem=64G", "--mem-per-cpu=2G"])
+@pytest.mark.parametrize("table", ["required", "forbidden"])
+def test_memory_is_found_in_any_spelling(spelling: str, table: str) -> None:
+    at = profile("sigma2-saga")
+    at = dataclasses.replace(at, scheduler=dataclasses.replace(at.scheduler, **{"required": (), table: ("memory",)}))
+    text = put(GOOD, "--mem-per-cpu=8G", spelling)
+    rules = [one.rule for one in lint_job(read_script(text, "job.sh"), None, at, at.arch("accel"))]
+    assert ("memory" in rules) == (table == "forbidden")
 
 
 def test_tensorflow_on_a_service_node_is_found() -> None:

@@ -10,7 +10,7 @@ from golden_files import gpu_site, local_site
 from provision.errors import ConfigError
 from provision.machine.probe_gpu import Gpus, parse_nccl_header, parse_nvcc_version, parse_toolkit
 from provision.model.facts import CompilerFacts, GpuFacts
-from provision.model.problem import Problem
+from provision.model.problem import Problem, ProblemKind
 
 # The site's file
 
@@ -86,8 +86,8 @@ def probe(environ: dict[str, str], **gpu: object) -> tuple[GpuFacts | None, list
     arch = site.archs[0]
     problems: list[Problem] = []
 
-    def report(subject: str, message: str, hint: str, evidence: object) -> None:
-        problems.append(Problem(subject=subject, message=message, hint=hint, evidence=tuple(evidence)))  # type: ignore[arg-type]
+    def report(kind: ProblemKind, subject: str, message: str, hint: str, evidence: object) -> None:
+        problems.append(Problem(kind=kind, subject=subject, message=message, hint=hint, evidence=tuple(evidence)))  # type: ignore[arg-type]
 
     assert arch.gpu is not None
     compiler = CompilerFacts(family="gcc", version="12.2.0", cxx="/usr/bin/g++")
@@ -119,7 +119,7 @@ def test_where_nothing_is_compiled_only_cuda_is_asked_for_and_no_compiler_is_tri
     assert arch.gpu is not None
     problems: list[str] = []
 
-    def report(subject: str, *_: object) -> None:
+    def report(_: ProblemKind, subject: str, *__: object) -> None:
         problems.append(subject)
 
     for path, found in (("/usr/bin:/bin", None), (f"{home}/bin:/usr/bin:/bin", home)):

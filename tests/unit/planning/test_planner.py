@@ -484,14 +484,27 @@ def test_everything_that_stands_in_the_way_is_told_at_once() -> None:
 
 def test_all_problems_of_the_probes_are_told_in_one_error() -> None:
     problems = (
-        Problem(subject="python", message="there is no Python", hint="install one", evidence=("looked at PATH",)),
-        Problem(subject="compiler", message="there is no compiler", hint="install gcc", evidence=("looked too",)),
+        Problem(
+            kind="missing",
+            subject="python",
+            message="there is no Python",
+            hint="install one",
+            evidence=("looked at PATH",),
+        ),
+        Problem(
+            kind="missing",
+            subject="compiler",
+            message="there is no compiler",
+            hint="install gcc",
+            evidence=("looked too",),
+        ),
     )
     with pytest.raises(PlanError, match="there is no Python") as caught:
         plan_for(local_site(), problems=problems, python=None)
     assert caught.value.hint == "install one"
     told = ("looked at PATH", "also: there is no compiler", "  looked too", "  hint: install gcc")
     assert caught.value.evidence == told
+    assert [problem["subject"] for problem in caught.value.to_dict()["problems"]] == ["python", "compiler"]
 
 
 @pytest.mark.parametrize("pins", [("tensorflow-cpu==2.15.0", "horovod==0.28.1"), ("tensorflow-cpu==2.15.1", "six==1")])

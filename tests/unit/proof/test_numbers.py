@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from provision.model.verdict import Verdict
 from provision.proof.numbers import judge_numbers
 
 ABSENT = {"status": "skipped", "reason": "no elastic here", "figures": []}
@@ -31,6 +32,7 @@ def test_a_check_that_passed_on_all_ranks_tells_its_worst_figure() -> None:
     assert verdict.passed
     tape = next(check for check in verdict.checks if check.name == "tape")
     assert tape.message == "passed on 2 ranks, worst difference 2.0e-08 of 2"
+    assert tape.figure == 2e-8
 
 
 def test_one_rank_that_failed_fails_the_proof_with_its_reason() -> None:
@@ -44,7 +46,9 @@ def test_what_this_tensorflow_does_not_have_is_skipped_with_the_reason() -> None
     absent = {"elastic": ABSENT}
     verdict = judge_numbers([report(0, **absent), report(1, **absent)], ranks=2, nodes=1)
     assert verdict.passed
-    assert "skipped: no elastic here" in [check.message for check in verdict.checks]
+    (skipped,) = (check for check in verdict.checks if check.skipped)
+    assert (skipped.name, skipped.message) == ("elastic", "skipped: no elastic here")
+    assert Verdict.from_dict(verdict.to_dict()) == verdict
 
 
 @pytest.mark.parametrize(
