@@ -2,7 +2,7 @@
 """`make matrix`: build and prove every TensorFlow x Keras x Python that this machine can, and write down what happened.
 
 Each cell is one environment, built from nothing by `provision build` and proved by `provision test --thorough`; its
-outcome goes to provision/knowledge/compatibility.json and docs/compatibility.md at once, so that a run may be ended at
+outcome goes to provision/knowledge/compatibility.json and docs/reference/compatibility.md at once, so that a run may be ended at
 any time and goes on with the next cell. Cells that are measured with the patches as they are now are left alone.
 
     tools/matrix.py [--only 2.21 --only 1.15] [--python 3.11] [--ranks 2 --ranks 4] [--first] [--again] [--list]
@@ -52,7 +52,7 @@ from provision.machine.disk import sha256_of, write  # noqa: E402
 from provision.machine.probe import interpreter_of  # noqa: E402
 from provision.model.lock import lock_header, normalized  # noqa: E402
 
-PAGE = REPOSITORY / "docs" / "compatibility.md"
+PAGE = REPOSITORY / "docs" / "reference" / "compatibility.md"
 TOOL = (sys.executable, "-m", "provision")
 HOROVOD = "0.28.1"
 
@@ -217,7 +217,7 @@ def measure(one: Release, minor: str, python: str, ranks: Sequence[int], folder:
 
 
 def page(cells: Sequence[Cell]) -> str:
-    """docs/compatibility.md: a table of verdicts, then what each cell was."""
+    """docs/reference/compatibility.md: a table of verdicts, then what each cell was."""
     minors = sorted({cell.python for cell in cells}, key=release)
     rows = sorted(
         {(cell.tensorflow, cell.keras) for cell in cells}, key=lambda row: (release(row[0]), row[1]), reverse=True

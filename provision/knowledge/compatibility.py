@@ -1,6 +1,6 @@
 """What was built and proved, cell by cell: a TensorFlow with a Keras on a Python. Measured by `make matrix`, never claimed.
 
-A cell is what happened on one machine on one day. `compatibility.json` holds them, one a line; docs/compatibility.md
+A cell is what happened on one machine on one day. `compatibility.json` holds them, one a line; docs/reference/compatibility.md
 is the same for people.
 """
 

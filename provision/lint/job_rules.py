@@ -1,6 +1,6 @@
 """The rules for a job's script: each finding names the line, what is wrong there, and the fix.
 
-Every rule comes from an error on a site page or from what its readers ran into; docs/sites.md says which.
+Every rule comes from an error on a site page or from what its readers ran into; docs/dev/requirements.md says which.
 """
 
 from __future__ import annotations

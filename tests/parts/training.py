@@ -1,4 +1,4 @@
-"""The programs of docs/training.md, and how they are run: by one rank or several of a Python that has TensorFlow and Horovod."""
+"""The programs of docs/howto/training-scripts.md, and how they are run: with one rank or several."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import provision
 
 PACKAGE = Path(provision.__file__).resolve().parent
-TEXT = (PACKAGE.parent / "docs" / "training.md").read_text(encoding="utf-8")
+TEXT = (PACKAGE.parent / "docs" / "howto" / "training-scripts.md").read_text(encoding="utf-8")
 PROGRAMS: dict[str, str] = dict(re.findall(r"`(\w+\.py)`[^`](?:(?!```).)*?```python\n(.*?)```", TEXT, re.DOTALL))
 
 

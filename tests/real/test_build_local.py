@@ -137,7 +137,7 @@ def test_an_activated_shell_trains_under_mpiexec_and_deactivation_leaves_nothing
 
 
 def test_the_programs_of_the_documentation_train_and_go_on(tool: Tool, environment: str, tmp_path: Path) -> None:
-    """Two ranks of the environment's own Python and launcher, as docs/training.md has it."""
+    """Two ranks of the environment's own Python and launcher, as docs/howto/training-scripts.md has it."""
     folder = Path(json.loads(tool.good("show", environment, "--json"))["result"]["prefix"]) / "bin"
     for train in (train_keras, train_graph):
         train(tmp_path, str(folder / "python"), (str(folder / "mpiexec"), "-n", "2"))

@@ -1,4 +1,4 @@
-"""docs/sites.md tells where each requirement lives: every number is there once, and what it names exists."""
+"""docs/dev/requirements.md tells where each requirement lives: every number is there once, and what it names exists."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import provision
 
 ROOT = Path(provision.__file__).resolve().parents[1]
-TEXT = (ROOT / "docs" / "sites.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "dev" / "requirements.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| (S\d\.\d+) \| (.+?) \| (.+) \|$", TEXT, re.MULTILINE)
 # How many requirements each page has.
 NUMBERS = {"S0": 38, "S1": 48, "S2": 38, "S3": 22, "S4": 35}

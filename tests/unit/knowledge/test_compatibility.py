@@ -86,7 +86,7 @@ def test_a_plan_says_what_was_measured_and_never_more() -> None:
 def test_the_page_is_what_the_knowledge_says(matrix: ModuleType) -> None:
     cells = parse_cells(CELLS_FILE.read_text(encoding="utf-8"))
     assert cells
-    assert (REPOSITORY / "docs" / "compatibility.md").read_text(encoding="utf-8") == matrix.page(cells)
+    assert (REPOSITORY / "docs" / "reference" / "compatibility.md").read_text(encoding="utf-8") == matrix.page(cells)
     first = cells[0]
     assert find_cell(*first.key) == first
     assert find_cell("0.1.0", "2", "3.10") is None

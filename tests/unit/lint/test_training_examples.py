@@ -1,4 +1,4 @@
-"""docs/training.md: its programs are of Python 3.7, without fault by our own linter, and run where there is a TensorFlow.
+"""The programs of docs/howto/training-scripts.md: Python 3.7, no finding of our linter, and run if there is a TensorFlow.
 
 `TENSORFLOW_PYTHON` names a Python that has TensorFlow and our Horovod: one rank each is trained then, stopped and gone on
 with. Two ranks: `TENSORFLOW_LAUNCHER="mpiexec -n 2"`. `test_build_local.py` runs them in what it has built.
@@ -71,7 +71,7 @@ def test_the_keras_program_trains_on_converted_data_and_goes_on(
     python: str, launcher: list[str], tmp_path: Path
 ) -> None:
     if run(tmp_path, python, "-c", "import tensorflow as tf; print(tf.__version__)").startswith("1."):
-        pytest.skip("train.py is for TensorFlow 2, as docs/training.md says")
+        pytest.skip("train.py is for TensorFlow 2, as docs/howto/training-scripts.md says")
     train_keras(tmp_path, python, launcher)
 
 
