@@ -11,3 +11,28 @@ def nearest(word: str, known: Sequence[str]) -> str:
 
     close = difflib.get_close_matches(word, known, n=1)
     return f" (did you mean `{close[0]}`?)" if close else ""
+
+
+def count(number: int, noun: str, nouns: str | None = None) -> str:
+    """`1 step`, `2 steps`; `nouns` is a plural without a plain s."""
+    return f"{number} {noun if number == 1 else nouns or f'{noun}s'}"
+
+
+def duration(seconds: float) -> str:
+    """A span of time: `8 s`, `1 min 50 s`, `12 min`, `2 h 5 min`."""
+    whole = round(seconds)
+    minutes, rest = divmod(whole, 60)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 600:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(round(whole / 60), 60)
+    if not hours:
+        return f"{minutes} min"
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def about(seconds: float) -> str:
+    """A span of time that is only estimated: `about 1 min 50 s`, in steps of 5 s up to a minute and of 10 s above it."""
+    step = 5 if seconds < 60 else 10
+    return f"about {duration(max(step, round(seconds / step) * step))}"

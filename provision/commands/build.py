@@ -7,12 +7,14 @@ import json
 import shlex
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from provision.commands.shared.following import stopped_following
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target, add_target, read_target
-from provision.errors import EXIT_JOB_LEFT, ConfigError, DriftError, Interruption, StoreError
+from provision.errors import EXIT_JOB_LEFT, ConfigError, DriftError, StoreError
 from provision.machine.console import listener, say
 
 if TYPE_CHECKING:
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from provision.model.event import Listener
     from provision.model.facts import Facts
     from provision.model.plan import Plan
-    from provision.profile.site import Site
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--account", help="with --submit: who pays, where the site's file does not say")
     parser.add_argument(
         "--plan", metavar="FILE", help="hold this plan (`-`: stdin) against what is here, and stop where it differs"
+    )
+    parser.add_argument(
+        "--verbose", action="store_true", help="in the plan, list the patches too, and why each step is there"
     )
     parser.add_argument("--events", metavar="FILE", help="write what happens to this file, a JSON object a line")
 
@@ -86,8 +90,9 @@ def _build(args: argparse.Namespace, target: Target, facts: Facts, plan: Plan, l
     ) as lock:
         plan = make_plan(target.request(facts), facts, store.existing())
         if not plan.done:
-            show_plan(plan)
-            listen(plan_event(plan))
+            expected = target.expected_seconds(plan)
+            show_plan(plan, expected, verbose=args.verbose)
+            listen(plan_event(plan, expected))
             Executor(plan=plan, site=target.site, store=store, environ=facts.environ, listen=listen, lock=lock).run()
     return plan
 
@@ -167,7 +172,7 @@ def _submit(args: argparse.Namespace) -> Outcome:
     _refuse_second(target, plan, args.site)
     job = render_build_job(build_script(request, plan, submitter(target.store), args.account))
     _refuse_queued(job, plan, args.site)
-    show_plan(plan)
+    show_plan(plan, target.expected_seconds(plan), verbose=args.verbose)
     number = submit(job, target.store)
     again = f"provision job follow {number} --site {args.site}"
     if args.no_wait:
@@ -216,17 +221,9 @@ def is_installed(plan: Plan) -> bool:
     return any(step.name == "install" and step.action == "keep" for step in plan.steps)
 
 
-def show_plan(plan: Plan) -> None:
-    """The plan to people, before anything happens."""
-    from provision.commands.plan import plan_lines
+def show_plan(plan: Plan, expected: Mapping[str, float], *, verbose: bool) -> None:
+    """Show the plan on stderr, before anything happens."""
+    from provision.planning.plan_text import plan_lines
 
-    for line in plan_lines(plan, commands=False):
+    for line in plan_lines(plan, expected=expected, verbose=verbose):
         say(line)
-
-
-def stopped_following(number: str, again: str, site: Site) -> Interruption:
-    """What to say when somebody stops looking at a job that goes on."""
-    from provision.schedulers import scheduler_for
-
-    end = f"{scheduler_for(site.scheduler.name).CANCEL} {number}"
-    return Interruption(f"job {number} goes on without you", hint=f"look again: `{again}`; end it: `{end}`")

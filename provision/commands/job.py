@@ -13,6 +13,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from provision.commands.shared.following import stopped_following
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import add_target, make_target, read_store, read_target
 from provision.errors import ConfigError
@@ -319,7 +320,6 @@ def _command(args: argparse.Namespace) -> str:
 
 
 def _follow(args: argparse.Namespace) -> Outcome:
-    from provision.commands.build import stopped_following
     from provision.machine import shipped
     from provision.machine.follow import follow
     from provision.schedulers import scheduler_for

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target, add_target, read_target
@@ -17,13 +16,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--profile", action="store_true", help="by the site's file alone, as on a machine that is not the site's"
     )
     parser.add_argument("--account", help="with --profile: who pays, where the site's file does not say")
+    parser.add_argument("--verbose", action="store_true", help="list the patches too, and why each step is there")
     parser.add_argument("--commands", action="store_true", help="show the commands of every step too")
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Plan and show."""
     from provision.knowledge.compatibility import describe_cell, find_cell, keras_of
-    from provision.model.plan import Plan
+    from provision.planning.plan_text import plan_lines
     from provision.planning.planner import make_plan
     from provision.planning.preflight import blockers, network_problems
 
@@ -38,10 +38,11 @@ def run(args: argparse.Namespace) -> Outcome:
         raise PlanError(
             error.message, evidence=[*error.evidence, f"what the profile alone says: `{alone}`"], hint=error.hint
         ) from error
-    plan: Plan = make_plan(request, facts, target.store.existing())
+    plan = make_plan(request, facts, target.store.existing())
     notes = (*blockers(request, facts), *network_problems(request, plan))
     stack, minor = target.stack, request.minor
-    lines = [*plan_lines(plan, commands=args.commands), ""]
+    expected = target.expected_seconds(plan)
+    lines = [*plan_lines(plan, expected=expected, verbose=args.verbose, commands=args.commands), ""]
     if stack.horovod:  # what is measured is Horovod on a TensorFlow
         key = (stack.framework.version, keras_of(stack.framework.version, stack.environ), minor)
         lines.append(f"measured: {describe_cell(*key, find_cell(*key))}")
@@ -82,43 +83,3 @@ def _outline(target: Target, account: str | None, *, forced: bool) -> Outcome:
         lines += [f"  hint: {refused.hint}"] if refused.hint else []
     result = {"profile": site.origin, "arch": arch.name, **{title: list(values) for title, values in told.items()}}
     return Outcome(text="\n".join(lines), result={**result, "refused": refused.to_dict() if refused else None})
-
-
-def plan_lines(plan: object, *, commands: bool) -> list[str]:
-    """A plan as people read it."""
-    from provision.model.plan import Command, FetchSource, Inspect, Plan, Unpack
-
-    assert isinstance(plan, Plan)
-    lines = [
-        f"environment  {plan.environment}",
-        f"prefix       {plan.prefix}",
-        f"module       {plan.modulefile.name}/{plan.modulefile.version}",
-        *(
-            f"{name:<12} {plan.identity[name]}"
-            for name in ("target", "modules", "python", "compiler", "mpi", "gpu", "cuda", "nccl")
-            if plan.identity.get(name)
-        ),
-        "",
-    ]
-    for step in plan.steps:
-        lines.append(f"{step.action:<7} {step.name:<10} {step.title}  ({step.reason})")
-        for operation in step.operations:
-            if isinstance(operation, Unpack):
-                lines += [f"          patch {patch.name}: {patch.subject}" for patch in operation.patches]
-            if not commands:
-                continue
-            match operation:
-                case Command():
-                    command = operation
-                case FetchSource():
-                    command = operation.download
-                case Inspect():
-                    command = operation.command
-                case _:
-                    lines.append(f"          # {type(operation).__name__} {getattr(operation, 'path', '')}".rstrip())
-                    continue
-            variables = [f"{name}={shlex.quote(value)}" for name, value in command.environ]
-            lines.append(f"          $ {' '.join((*variables, shlex.join(command.argv)))}")
-    if plan.done:
-        lines.append("\nnothing to do: built, proved and published")
-    return lines

@@ -95,6 +95,10 @@ class Store:
         """The record of an environment, or None while it has none."""
         return read_json(Path(self.layout.story(env) / "record.json"))
 
+    def records(self) -> list[JSON]:
+        """The records of all environments that have one."""
+        return [record for record in map(self.record, self.environments()) if record is not None]
+
     # Doing
 
     def remove(self, path: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,7 +15,7 @@ EventKind = Literal["plan", "started", "progress", "finished", "failed", "say"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happened. `steps` (name, title, action) and `environment` come with the plan only."""
+    """Something that happened. `environment`, `steps` and `expected` come with the plan only."""
 
     kind: EventKind
     step: str = ""
@@ -23,15 +23,18 @@ class Event:
     seconds: float = 0.0
     environment: str = ""
     steps: tuple[tuple[str, str, str], ...] = ()
+    """Each step's name, title and action."""
+    expected: tuple[tuple[str, float], ...] = ()
+    """The seconds that steps took before."""
 
 
 Listener = Callable[[Event], None]
 
 
-def plan_event(plan: Plan) -> Event:
-    """The event that shows a plan."""
+def plan_event(plan: Plan, expected: Mapping[str, float]) -> Event:
+    """The event that shows a plan. `expected`: the seconds that steps took before."""
     steps = tuple((step.name, step.title, step.action) for step in plan.steps)
-    return Event(kind="plan", environment=str(plan.environment), steps=steps)
+    return Event(kind="plan", environment=str(plan.environment), steps=steps, expected=tuple(expected.items()))
 
 
 def emit_event(event: Event) -> str:
@@ -43,6 +46,7 @@ def parse_event(line: str) -> Event | None:
     """The inverse of `emit_event`; None for a line that is damaged or not whole yet."""
     try:
         data = json.loads(line)
-        return Event(**{**data, "steps": tuple(tuple(step) for step in data.get("steps", ()))})
+        lists = {name: tuple(tuple(entry) for entry in data.get(name, ())) for name in ("steps", "expected")}
+        return Event(**{**data, **lists})
     except (ValueError, TypeError, AttributeError):
         return None

@@ -231,7 +231,8 @@ class Plan:
     """What will be done for one environment. `identity` is everything that decides it, and what its fingerprint hashes.
 
     `not_fetched` names what the package index would be asked for; nothing, where all comes from the wheelhouse.
-    `abi_key` is that of the compiled Horovod, None where the stack has none.
+    `abi_key` is that of the compiled Horovod, None if the stack has none. `replaces` is the environment that users of the
+    module get until this one is published, None if there is none.
     """
 
     site: str
@@ -243,6 +244,7 @@ class Plan:
     abi_key: str | None
     not_fetched: tuple[str, ...]
     steps: tuple[Step, ...]
+    replaces: str | None = None
 
     @property
     def done(self) -> bool:

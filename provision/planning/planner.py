@@ -38,6 +38,7 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
     construction = draft.construct(layout, environment, existing, json.dumps(decided, indent=1) + "\n")
     inspect = inspection(request, facts, python, construction, prefix)
     proof = prove_operation(site, request.arch, stack, request.programs_folder, prefix)
+    published = existing.pointers.get(environment.pointer)
     rows = (*construction.rows, *last_rows(inspect, proof, stack.module))
     return Plan(
         site=site.name,
@@ -49,6 +50,7 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         abi_key=draft.abi_key,
         not_fetched=construction.not_fetched,
         steps=decide_steps(rows, existing, environment),
+        replaces=published if published != str(environment) else None,
     )
 
 

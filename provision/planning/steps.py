@@ -39,7 +39,12 @@ def decide(row: Row, done: Collection[str], *, keeping: bool) -> Action:
 def last_rows(inspect: Inspect, proof: Prove, module: str) -> tuple[Row, ...]:
     """What follows the backend's steps: the environment is inspected, proved and published."""
     return (
-        Row(name="inspect", title="what is really in it", reason=_asked(inspect), operations=(inspect,)),
+        Row(
+            name="inspect",
+            title="versions and libraries of the environment",
+            reason=_asked(inspect),
+            operations=(inspect,),
+        ),
         Row(
             name="candidate",
             title="candidate modulefile",
@@ -52,7 +57,12 @@ def last_rows(inspect: Inspect, proof: Prove, module: str) -> tuple[Row, ...]:
             reason=f"through the candidate modulefile and {proof.launcher.name}",
             operations=(proof,),
         ),
-        Row(name="publish", title="publish", reason=f"users load {module}", operations=(Publish(),)),
+        Row(
+            name="publish",
+            title=f"users load {module}",
+            reason="by one rename, when everything has passed",
+            operations=(Publish(),),
+        ),
     )
 
 

@@ -94,7 +94,7 @@ def rows(recipe: Recipe, wheels: Collection[str], plan_text: str) -> tuple[Row, 
         *(_horovod_rows(recipe, horovod, wheels) if horovod else ()),
         Row(
             name="bytecode",
-            title="bytecode",
+            title="bytecode of all modules",
             reason="else every rank compiles at every start",
             operations=compile_bytecode(recipe),
         ),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from provision.machine.store import Store
     from provision.model.facts import Facts
     from provision.model.layout import EnvironmentId
+    from provision.model.plan import Plan
     from provision.model.request import Request
     from provision.profile.arch import Arch
     from provision.profile.site import Site
@@ -58,6 +59,12 @@ class Target:
         from provision.machine.probe import observe
 
         return observe(self.site, self.arch, self.stack, self.store)
+
+    def expected_seconds(self, plan: Plan) -> dict[str, float]:
+        """The seconds that the plan's steps took in earlier builds of the stack; empty before the first."""
+        from provision.model.estimate import expected_seconds
+
+        return expected_seconds(self.store.records(), stack=plan.stack, arch=plan.environment.arch)
 
     def request(self, facts: Facts) -> Request:
         """The request, with the locks for the Python that was found."""

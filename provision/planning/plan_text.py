@@ -1,0 +1,90 @@
+"""A plan as people read it: what it is for, a line for each step, and a sum. It fits on a screen of 80 by 24. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+
+from provision.model.estimate import expected_total
+from provision.model.plan import Command, FetchSource, Inspect, InstallWheel, Operation, PatchFile, Plan, Step, Unpack
+from provision.wording import about, count
+
+SHOWN = ("target", "modules", "python", "compiler", "mpi", "gpu", "cuda", "nccl")
+"""What decides the environment and is worth a line."""
+INDENT = " " * 15
+
+
+def plan_lines(
+    plan: Plan, *, expected: Mapping[str, float], verbose: bool = False, commands: bool = False
+) -> list[str]:
+    """The plan as lines.
+
+    `expected`: the seconds that steps took before (`expected_seconds`). `verbose` adds patches and the reason of each step,
+    `commands` what each step runs.
+    """
+    replaces = f" (replaces {plan.replaces.rpartition('/')[2]})" if plan.replaces else ""
+    lines = [
+        f"environment  {plan.environment}",
+        f"prefix       {plan.prefix}",
+        f"module       {plan.modulefile.name}/{plan.modulefile.version}{replaces}",
+        *(f"{name:<12} {plan.identity[name]}" for name in SHOWN if plan.identity.get(name)),
+        "",
+    ]
+    for number, step in enumerate(plan.steps, 1):
+        lines.append(f"{number:>3} {step.name:<10} {step.title}{_state(step)}")
+        lines += [f"{INDENT}{line}" for line in _details(step, verbose=verbose, commands=commands)]
+    return [*lines, sum_of(plan, expected)]
+
+
+def sum_of(plan: Plan, expected: Mapping[str, float]) -> str:
+    """How much there is to do: steps, whether it compiles, and how long that took before."""
+    if plan.done:
+        return "nothing to do: built, proved and published"
+    names = [step.name for step in plan.steps if step.action == "create"]
+    total = len(plan.steps)
+    words = [count(total, "step") if len(names) == total else f"{len(names)} of {total} steps to do"]
+    words += ["1 to compile"] if "compile" in names else []
+    seconds = expected_total(names, expected)
+    return ", ".join([*words, *([about(seconds)] if seconds else [])])
+
+
+def _state(step: Step) -> str:
+    """What is said of a step that is not to be done."""
+    match step.action:
+        case "create":
+            return ""
+        case "keep":
+            return "  (kept)"
+        case "reuse":
+            return "  (from the cache)"
+
+
+def _details(step: Step, *, verbose: bool, commands: bool) -> list[str]:
+    """The lines below a step."""
+    patches = [patch for operation in step.operations if isinstance(operation, Unpack) for patch in operation.patches]
+    return [
+        *([f"why: {step.reason}"] if verbose else []),
+        *_patches(patches, verbose=verbose),
+        *(_command(operation) for operation in (step.operations if commands else ())),
+    ]
+
+
+def _patches(patches: Sequence[PatchFile], *, verbose: bool) -> list[str]:
+    if verbose or not patches:
+        return [f"patch {patch.name}: {patch.subject}" for patch in patches]
+    return [f"{count(len(patches), 'patch', 'patches')}; --verbose lists them"]
+
+
+def _command(operation: Operation) -> str:
+    """What an operation runs, as a shell would have it; an operation without a program as a comment."""
+    match operation:
+        case Command():
+            command = operation
+        case FetchSource():
+            command = operation.download
+        case Inspect() | InstallWheel():
+            command = operation.command
+        case _:
+            return f"# {type(operation).__name__} {getattr(operation, 'path', '')}".rstrip()
+    variables = [f"{name}={shlex.quote(value)}" for name, value in command.environ]
+    return f"$ {' '.join((*variables, shlex.join(command.argv)))}"

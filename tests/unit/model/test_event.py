@@ -1,0 +1,50 @@
+"""Events: what is written to a file is read back, and a damaged line is passed over."""
+
+from __future__ import annotations
+
+import pytest
+
+from golden_files import facts_of, local_site, request_for
+from provision.model.event import Event, emit_event, parse_event, plan_event
+from provision.model.facts import Existing
+from provision.planning.planner import make_plan
+
+PLAN = plan_event(make_plan(request_for(local_site()), facts_of(local_site()), Existing()), {"install": 15.2})
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        PLAN,
+        Event(kind="started", step="install", text="44 packages"),
+        Event(kind="progress", step="compile", text="[3/27] Building CXX object 'é✓'\t\x1b[0m"),
+        Event(kind="finished", step="install", seconds=15.25),
+        Event(kind="failed", step="proof", text="line\nbreak", seconds=0.5),
+        Event(kind="say", text="waiting"),
+    ],
+    ids=lambda event: event.kind,
+)
+def test_an_event_is_read_back_as_it_was_written(event: Event) -> None:
+    line = emit_event(event)
+    assert line.count("\n") == 1
+    assert line.isascii()
+    assert parse_event(line) == event
+
+
+def test_the_event_of_a_plan_names_each_step_and_what_it_took_before() -> None:
+    assert PLAN.environment.startswith("haswell/tensorflow/2.15.1-")
+    assert PLAN.steps[0] == ("create", "virtual environment with Python 3.11", "create")
+    assert [name for name, _, _ in PLAN.steps][-1] == "publish"
+    assert PLAN.expected == (("install", 15.2),)
+
+
+@pytest.mark.parametrize(
+    "line", ["", "{", '{"kind": "say"', "[]", "null", "3", '{"kind": "say", "new": 1}', '{"text": "x"}']
+)
+def test_a_line_that_is_damaged_or_not_whole_is_no_event(line: str) -> None:
+    assert parse_event(line) is None
+
+
+@pytest.mark.parametrize("steps", ["3", "[3]", "null"])
+def test_steps_that_are_no_list_of_lists_are_no_event(steps: str) -> None:
+    assert parse_event(f'{{"kind": "plan", "steps": {steps}}}') is None

@@ -1,0 +1,121 @@
+"""A plan as text: it fits on a screen of 80 by 24, says what it replaces, and how long it will take."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from golden_files import GPU_FACTS, facts_of, gpu_request, gpu_site, local_site, request_for, slurm_site
+from provision.model.facts import Existing
+from provision.model.plan import Plan
+from provision.planning.plan_text import plan_lines, sum_of
+from provision.planning.planner import make_plan
+from provision.profile.site import Site
+
+SECONDS = {
+    "create": 1.0,
+    "install": 15.2,
+    "compile": 112.0,
+    "horovod": 0.4,
+    "bytecode": 9.0,
+    "inspect": 5.1,
+    "candidate": 0.0,
+    "proof": 14.0,
+}
+
+
+def plan_at(site: Site, existing: Existing | None = None) -> Plan:
+    """The plan at this site."""
+    return make_plan(request_for(site), facts_of(site), existing or Existing())
+
+
+def proved(plan: Plan) -> Existing:
+    """What is there when everything but publishing is done."""
+    steps = frozenset(SECONDS) - {"compile"}
+    return Existing(receipts={str(plan.environment): steps}, wheels=frozenset({str(plan.abi_key)}))
+
+
+def gpu_plan() -> Plan:
+    """The plan of a machine with GPUs."""
+    site = gpu_site()
+    return make_plan(gpu_request(site), facts_of(site, gpu=GPU_FACTS), Existing())
+
+
+@pytest.mark.parametrize(
+    "plan", [plan_at(local_site()), plan_at(slurm_site()), gpu_plan()], ids=["bare", "slurm", "gpu"]
+)
+def test_a_plan_fits_on_a_screen_of_80_by_24(plan: Plan) -> None:
+    lines = plan_lines(plan, expected=SECONDS)
+    assert len(lines) <= 22  # two more are for what was measured, and the prompt
+    identity = ("environment", "prefix", "target", "modules", "mpi", "cuda", "nccl", "gpu", "python", "compiler")
+    long = [line for line in lines if len(line) > 80 and not line.startswith(identity)]
+    assert long == []
+
+
+def test_the_plan_of_a_bare_machine_reads_like_this() -> None:
+    lines = plan_lines(plan_at(local_site()), expected=SECONDS)
+    assert lines[lines.index("") + 1 :] == [
+        "  1 create     virtual environment with Python 3.11",
+        "  2 install    3 locked packages by uv",
+        "  3 compile    Horovod 0.28.1+provision.1 from source",
+        "               1 patch; --verbose lists them",
+        "  4 horovod    Horovod into the environment",
+        "  5 bytecode   bytecode of all modules",
+        "  6 inspect    versions and libraries of the environment",
+        "  7 candidate  candidate modulefile",
+        "  8 proof      train on 2 ranks, 1 node",
+        "  9 publish    users load tensorflow/2.15.1",
+        "9 steps, 1 to compile, about 2 min 40 s",
+    ]
+
+
+def test_verbose_lists_each_patch_and_the_reason_of_each_step() -> None:
+    plan = plan_at(local_site())
+    lines = plan_lines(plan, expected={}, verbose=True)
+    assert "               patch 0001-all.patch: what 0001-all.patch is for" in lines
+    assert not [line for line in lines if "--verbose" in line]
+    assert [line.partition("why: ")[2] for line in lines if "why: " in line] == [step.reason for step in plan.steps]
+
+
+def test_commands_show_what_each_step_runs_and_writes() -> None:
+    lines = plan_lines(plan_at(local_site()), expected={}, commands=True)
+    assert any(line.startswith("               $ ") and "-m virtualenv" in line for line in lines)
+    assert any(line.startswith("               # WriteFile /site/root/") for line in lines)
+    assert "               # Publish" in lines
+
+
+def test_a_plan_says_which_environment_of_the_module_it_replaces() -> None:
+    plan = plan_at(local_site())
+    pointers = {"haswell/tensorflow/2.15.1": "haswell/tensorflow/2.15.1-0000000000"}
+    newer = plan_at(local_site(), Existing(pointers=pointers))
+    assert "module       tensorflow/2.15.1 (replaces 2.15.1-0000000000)" in plan_lines(newer, expected={})
+    assert newer.replaces == newer.to_dict()["replaces"] == "haswell/tensorflow/2.15.1-0000000000"
+    again = plan_at(local_site(), Existing(pointers={"haswell/tensorflow/2.15.1": str(plan.environment)}))
+    assert plan.replaces is None
+    assert again.replaces is None
+
+
+def test_a_step_that_is_not_to_be_done_says_so() -> None:
+    plan = plan_at(local_site())
+    lines = plan_lines(plan_at(local_site(), proved(plan)), expected=SECONDS)
+    assert "  2 install    3 locked packages by uv  (kept)" in lines
+    assert lines[-1] == "1 of 9 steps to do"
+    cached = plan_at(local_site(), dataclasses.replace(proved(plan), receipts={}))
+    lines = plan_lines(cached, expected=SECONDS)
+    assert "  3 compile    Horovod 0.28.1+provision.1 from source  (from the cache)" in lines
+    assert lines[-1] == "8 of 9 steps to do, about 45 s"
+
+
+def test_a_plan_without_earlier_builds_makes_no_estimate() -> None:
+    assert sum_of(plan_at(local_site()), {}) == "9 steps, 1 to compile"
+    without = {name: seconds for name, seconds in SECONDS.items() if name != "compile"}
+    assert sum_of(plan_at(local_site()), without) == "9 steps, 1 to compile", "an estimate without the compile misleads"
+
+
+def test_a_plan_with_nothing_to_do_says_so() -> None:
+    plan = plan_at(local_site())
+    environment = plan.environment
+    pointer = f"{environment.arch}/{environment.name}/{environment.version}"
+    done = plan_at(local_site(), dataclasses.replace(proved(plan), pointers={pointer: str(environment)}))
+    assert plan_lines(done, expected={})[-1] == "nothing to do: built, proved and published"
