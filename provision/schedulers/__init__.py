@@ -1,4 +1,4 @@
-"""The schedulers: a room each, all of one shape, so that who writes or follows a job need not know which it is."""
+"""The schedulers: one module each, with the same functions, so that code that writes or follows jobs is the same for all."""
 
 from __future__ import annotations
 
@@ -15,78 +15,78 @@ TITLES: dict[SchedulerName, str] = {"slurm": "Slurm", "pbs": "PBS", "cobalt": "C
 
 
 class SchedulerInterface(Protocol):
-    """How one scheduler is scheduler to: words to say to people, directives, argv, and parsers of the answers."""
+    """What each scheduler's module provides: names to show to users, directives, argv, and parsers of the output."""
 
     SUBMIT: str
     """The program that submits a script."""
     CANCEL: str
-    """The program that ends a job."""
+    """The program that cancels a job."""
     QUEUE: str
-    """What a person types to see the queue."""
+    """The command that shows a user's jobs."""
     JOB_ID: str
-    """The variable of a job that holds its id."""
+    """The variable that holds the job's ID inside a job."""
     SUBMIT_FOLDER: str
-    """The variable of a job that holds the folder it was submitted from."""
+    """The variable that holds the folder from which the job was submitted."""
     COMMENTS_BEHIND: bool
-    """Whether a comment may stand behind a directive."""
+    """Whether a directive may be followed by a comment on the same line."""
     BEFORE_SUBMITTING: str | None
-    """What a person must do with a script first."""
+    """What the user must do with a script before submitting it."""
     STARTS_IN_SUBMIT_FOLDER: bool
 
     def output_path(self, jobs: str, name: str) -> str:
-        """What to ask for as a job's output, below the folder `jobs`."""
+        """The value of the output directive, for a job whose files go below the folder `jobs`."""
 
     def directives(self, batch: Batch) -> tuple[Directive, ...]:
-        """The lines at the top of a script."""
+        """The directives at the top of a job script."""
 
     def submit_argv(self, script: str) -> tuple[str, ...]:
         """The command that submits a script."""
 
     def parse_job_id(self, text: str) -> str | None:
-        """The id that submitting printed."""
+        """The job ID in the output of the submit command."""
 
     def is_job_id(self, text: str) -> bool:
-        """Whether a job may have this id."""
+        """Whether this text has the form of a job ID."""
 
     def status_argv(self, job: str) -> tuple[str, ...]:
-        """The command that tells how a job is."""
+        """The command that prints the state of a job."""
 
     def parse_status(self, text: str) -> JobStatus | None:
-        """What it told."""
+        """The status in that command's output; None if the scheduler does not know the job."""
 
-    def is_unknown(self, said: str) -> bool:
-        """Whether the complaint of that command says that there is no such job."""
+    def is_unknown(self, complaint: str) -> bool:
+        """Whether the error of that command means that the scheduler does not know the job."""
 
     def queued_argv(self, name: str) -> tuple[str, ...]:
-        """The command that lists jobs of a name."""
+        """The command that lists the jobs with this name."""
 
     def parse_queued(self, text: str, name: str) -> tuple[str, ...]:
-        """Their ids."""
+        """The IDs of the jobs with this name in that command's output."""
 
     def queues_argv(self) -> tuple[str, ...]:
-        """The command that lists the queues, and fails where the scheduler does not answer."""
+        """The command that lists the queues; it fails if the scheduler does not answer."""
 
     def parse_queues(self, text: str) -> tuple[str, ...]:
-        """Their names; none where the command does not tell them."""
+        """The names of the queues; empty if the command's output does not contain them."""
 
     def waiting(self, status: JobStatus) -> str:
-        """Why a job has not started, in words."""
+        """Why a job has not started, as a phrase."""
 
 
 def job_here(environ: Mapping[str, str]) -> str | None:
-    """The id of the job that a process with this environment runs in, None where it runs in none.
+    """The ID of the job in which a process with this environment runs; None if it runs outside a job.
 
-    salloc gives a job id to a shell on the login node; the node's name is there on nodes only.
+    salloc sets SLURM_JOB_ID in a shell on the login node too; SLURMD_NODENAME is set on compute nodes only.
     """
     slurm = environ.get("SLURM_JOB_ID") if environ.get("SLURMD_NODENAME") else None
     return slurm or environ.get("PBS_JOBID") or environ.get("COBALT_JOBID")
 
 
 def scheduler_for(name: SchedulerName) -> SchedulerInterface:
-    """The room of this scheduler.
+    """The module of this scheduler.
 
     Raises:
-        ConfigError: the site has none.
+        ConfigError: the site has no scheduler.
     """
     if name == "none":
         raise ConfigError("the site has no scheduler", hint="add `--site SITE`")

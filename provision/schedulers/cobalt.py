@@ -1,7 +1,7 @@
-"""Cobalt: directives, argv, and parsers of what its programs print.
+"""Cobalt: directives, argv, and parsers of the output of its programs.
 
-Sources: the pages of ALCF Theta (2018 to 2023). The form of `qstat -lf` is from general knowledge: not recorded from a
-real Cobalt, of which none is left. Cobalt does not copy the script: it must stay where it is, and be executable.
+Sources: the pages of ALCF Theta (2018 to 2023). The format of `qstat -lf` is from general knowledge: it was not recorded,
+because no site runs Cobalt any more. Cobalt does not copy the script: it must stay in place, and be executable.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ QUEUE = 'qstat -u "$USER"'
 JOB_ID = "COBALT_JOBID"
 SUBMIT_FOLDER = "PWD"
 COMMENTS_BEHIND = False
-BEFORE_SUBMITTING: str | None = "`chmod +x` it, and leave it where it is until it has run: Cobalt does not copy it."
+BEFORE_SUBMITTING: str | None = (
+    "Make it executable (`chmod +x`), and leave it in place until the job ends: Cobalt does not copy it."
+)
 STARTS_IN_SUBMIT_FOLDER = True
 
 STATES = {
@@ -34,62 +36,62 @@ STATES = {
     "preempted": "SUSPENDED",
 }
 REASONS = {
-    "user_hold": "held: `qrls` it",
-    "admin_hold": "held by an administrator; jobs that name no filesystems are",
+    "user_hold": "held by its user; `qrls` releases it",
+    "admin_hold": "held by an administrator, as happens to jobs that name no file systems",
     "dep_hold": "waits for another job",
     "dep_fail": "waits for a job that failed: it will never start",
 }
 
 
 def output_path(jobs: str, name: str) -> str:
-    """What a job's files begin with: Cobalt puts `.output`, `.error` and `.cobaltlog` behind it."""
+    """The prefix of a job's output files: Cobalt appends `.output`, `.error` and `.cobaltlog`."""
     return f"{jobs}/{name}"
 
 
 def directives(batch: Batch) -> tuple[Directive, ...]:
-    """The `#COBALT` lines of a job. Attributes go in one `--attrs`: of two, the second would win."""
+    """The `#COBALT` lines of a job. All attributes go in one `--attrs`: a second one would replace the first."""
     attributes = [*([batch.constraint] if batch.constraint else [])]
     if batch.filesystems:
         attributes.append(f"filesystems={','.join(batch.filesystems)}")
-    asked: list[tuple[str, str]] = [
-        (f"--jobname {batch.name}", "its name in the queue"),
-        (f"-O {batch.output}", "what its .output, .error and .cobaltlog begin with"),
-        (f"-n {batch.nodes}", "nodes"),
-        (f"-t {to_clock(to_seconds(batch.time))}", "time limit: after it the job is ended"),
+    options: list[tuple[str, str]] = [
+        (f"--jobname {batch.name}", "the job's name in the queue"),
+        (f"-O {batch.output}", "prefix of the .output, .error and .cobaltlog files"),
+        (f"-n {batch.nodes}", "number of nodes"),
+        (f"-t {to_clock(to_seconds(batch.time))}", "time limit, after which the scheduler ends the job"),
     ]
     if batch.partition:
-        asked.append((f"-q {batch.partition}", "the queue"))
+        options.append((f"-q {batch.partition}", "the queue"))
     if batch.account:
-        asked.append((f"-A {batch.account}", "who pays"))
+        options.append((f"-A {batch.account}", "the account to charge"))
     if attributes:
-        asked.append((f"--attrs {':'.join(attributes)}", "the kind of node, and the file systems that it needs"))
-    asked += [(option, "as the site's file says") for option in (*batch.scheduler.options, *batch.options)]
-    return tuple(Directive(line=f"#COBALT {option}", meaning=meaning) for option, meaning in asked)
+        options.append((f"--attrs {':'.join(attributes)}", "the kind of node, and the file systems that the job needs"))
+    options += [(option, "required by the site profile") for option in (*batch.scheduler.options, *batch.options)]
+    return tuple(Directive(line=f"#COBALT {option}", meaning=meaning) for option, meaning in options)
 
 
 def submit_argv(script: str) -> tuple[str, ...]:
-    """The command that submits a job script and prints its id."""
+    """The command that submits a job script and prints the job's ID."""
     return ("qsub", script)
 
 
 def parse_job_id(text: str) -> str | None:
-    """The job id of `qsub`: a number on a line of its own, after talk of attributes."""
-    found = re.search(r"^(\d+)$", text.strip(), re.MULTILINE)
-    return found[1] if found else None
+    """The job ID in the output of `qsub`: a number alone on a line, after messages about attributes."""
+    match = re.search(r"^(\d+)$", text.strip(), re.MULTILINE)
+    return match[1] if match else None
 
 
 def is_job_id(text: str) -> bool:
-    """Whether a job may have this id."""
+    """Whether this text has the form of a job ID."""
     return text.isdigit()
 
 
 def status_argv(job: str) -> tuple[str, ...]:
-    """The command that tells how a job is; one that has ended is not known any more."""
+    """The command that prints the state of a job; Cobalt does not know a job that has ended."""
     return ("qstat", "-l", "-f", job)
 
 
 def parse_status(text: str) -> JobStatus | None:
-    """What `qstat -lf` says; None where it does not know the job."""
+    """The status in the output of `qstat -lf`; None if Cobalt does not know the job."""
     fields = dict(re.findall(r"^\s*(\w+)\s*:\s*(.*?)\s*$", text, re.MULTILINE))
     if "JobID" not in fields or "State" not in fields:
         return None
@@ -105,9 +107,9 @@ def parse_status(text: str) -> JobStatus | None:
     )
 
 
-def is_unknown(said: str) -> bool:
-    """Whether the scheduler's complaint says that it does not know the job (any more)."""
-    return not said.strip()
+def is_unknown(complaint: str) -> bool:
+    """Whether the error of the status command means that the scheduler does not know the job, or no longer."""
+    return not complaint.strip()
 
 
 def queued_argv(name: str) -> tuple[str, ...]:
@@ -116,21 +118,21 @@ def queued_argv(name: str) -> tuple[str, ...]:
 
 
 def parse_queued(text: str, name: str) -> tuple[str, ...]:
-    """The ids of the jobs of this name."""
+    """The IDs of the jobs with this name."""
     rows = [line.split() for line in text.splitlines()]
     return tuple(row[0] for row in rows if len(row) == 2 and row[0].isdigit() and row[1] == name)
 
 
 def queues_argv() -> tuple[str, ...]:
-    """The command that shows the queues."""
+    """The command that lists the queues."""
     return ("qstat", "-Q")
 
 
 def parse_queues(text: str) -> tuple[str, ...]:
-    """Nothing: how Cobalt's table of queues looks is written nowhere that we could find."""
+    """Always empty: we found no description of the format of `qstat -Q`."""
     return ()
 
 
 def waiting(status: JobStatus) -> str:
-    """Why a job has not started, in words."""
+    """Why a job has not started, as a phrase."""
     return REASONS.get(status.reason, "")

@@ -1,7 +1,7 @@
-"""PBS Pro (and OpenPBS): directives, argv, and parsers of what its programs print.
+"""PBS Pro (and OpenPBS): directives, argv, and parsers of the output of its programs.
 
 Sources: qsub(1B) and qstat(1B) of PBS Professional 2022; the pages of ALCF Polaris (2026). Not recorded from a real PBS.
-PBS copies the script when it is submitted, starts it in the home folder, and with umask 0077 (seen on Polaris).
+PBS copies the script at submission, and starts it in the home folder with umask 0077 (seen on Polaris).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ COMMENTS_BEHIND = False
 BEFORE_SUBMITTING: str | None = None
 STARTS_IN_SUBMIT_FOLDER = False
 
-# job_state of qstat(1B): the letter, and Slurm's word for it.
+# job_state of qstat(1B): each letter, with Slurm's word for that state.
 STATES = {
     "Q": "PENDING",
     "H": "PENDING",
@@ -34,18 +34,18 @@ STATES = {
     "U": "SUSPENDED",
     "B": "RUNNING",
 }
-# Exit_status below 0 is PBS's own, of 256 and more a signal (Administrator's Guide, "Job Exit Status Codes").
+# An Exit_status below 0 comes from PBS itself, one of 256 or more from a signal (Administrator's Guide, "Job Exit Status Codes").
 KILLED_BY_WALLTIME = -29
 KILLED_BY_MEMORY = (-27, -28)
 
 
 def output_path(jobs: str, name: str) -> str:
-    """Where a job's output goes: into a folder, under the job's id (`123.server.OU`); PBS puts no id into a name."""
+    """The folder of a job's output file, which PBS names after the job (`123.server.OU`): `-o` has no placeholder for the ID."""
     return f"{jobs}/"
 
 
 def directives(batch: Batch) -> tuple[Directive, ...]:
-    """The `#PBS` lines of a job: whole chunks, one a node."""
+    """The `#PBS` lines of a job: one chunk for each node."""
     chunk = [f"select={batch.nodes}"]
     if batch.constraint:
         chunk.append(batch.constraint)
@@ -53,48 +53,48 @@ def directives(batch: Batch) -> tuple[Directive, ...]:
         chunk.append(f"ngpus={batch.gpus_per_node}")
     if batch.node_memory and batch.scheduler.memory == "per-node":
         chunk.append(f"mem={batch.node_memory.lower()}b")
-    asked: list[tuple[str, str]] = [
-        (f"-N {batch.name}", "its name in the queue"),
-        (f"-o {batch.output}", "what it prints: a file of this folder, named by the job's id"),
-        ("-j oe", "errors there too"),
-        (f"-l {':'.join(chunk)}", "nodes, and their kind"),
-        (f"-l place=scatter{':excl' if batch.exclusive else ''}", "each on a node of its own"),
-        (f"-l walltime={to_clock(to_seconds(batch.time))}", "time limit: after it the job is ended"),
-        (f"-W umask={batch.umask}", "others may read what it prints: PBS starts jobs with 0077"),
+    options: list[tuple[str, str]] = [
+        (f"-N {batch.name}", "the job's name in the queue"),
+        (f"-o {batch.output}", "folder of the output file, which is named after the job ID"),
+        ("-j oe", "standard error goes to the same file"),
+        (f"-l {':'.join(chunk)}", "number and kind of nodes"),
+        (f"-l place=scatter{':excl' if batch.exclusive else ''}", "each chunk on a different node"),
+        (f"-l walltime={to_clock(to_seconds(batch.time))}", "time limit, after which the scheduler ends the job"),
+        (f"-W umask={batch.umask}", "lets others read the output (PBS starts jobs with umask 0077)"),
     ]
     if batch.partition:
-        asked.append((f"-q {batch.partition}", "the queue"))
+        options.append((f"-q {batch.partition}", "the queue"))
     if batch.account:
-        asked.append((f"-A {batch.account}", "who pays"))
+        options.append((f"-A {batch.account}", "the account to charge"))
     if batch.filesystems:
-        asked.append((f"-l filesystems={':'.join(batch.filesystems)}", "the file systems that it needs"))
-    asked += [(option, "as the site's file says") for option in (*batch.scheduler.options, *batch.options)]
-    return tuple(Directive(line=f"#PBS {option}", meaning=meaning) for option, meaning in asked)
+        options.append((f"-l filesystems={':'.join(batch.filesystems)}", "the file systems that the job needs"))
+    options += [(option, "required by the site profile") for option in (*batch.scheduler.options, *batch.options)]
+    return tuple(Directive(line=f"#PBS {option}", meaning=meaning) for option, meaning in options)
 
 
 def submit_argv(script: str) -> tuple[str, ...]:
-    """The command that submits a job script and prints its id."""
+    """The command that submits a job script and prints the job's ID."""
     return ("qsub", script)
 
 
 def parse_job_id(text: str) -> str | None:
-    """The job id of `qsub`: `123.server`."""
-    found = re.search(r"^(\d+\.[A-Za-z0-9.-]+)$", text.strip(), re.MULTILINE)
-    return found[1] if found else None
+    """The job ID in the output of `qsub`: `123.server`."""
+    match = re.search(r"^(\d+\.[A-Za-z0-9.-]+)$", text.strip(), re.MULTILINE)
+    return match[1] if match else None
 
 
 def is_job_id(text: str) -> bool:
-    """Whether a job may have this id."""
+    """Whether this text has the form of a job ID."""
     return re.fullmatch(r"\d+(\.[A-Za-z0-9.-]+)?", text) is not None
 
 
 def status_argv(job: str) -> tuple[str, ...]:
-    """The command that tells how a job is, also one that has ended (while the server keeps its history)."""
+    """The command that prints the state of a job, also of an ended one while the server keeps its history."""
     return ("qstat", "-x", "-f", job)
 
 
 def parse_status(text: str) -> JobStatus | None:
-    """What `qstat -xf` says; None where it does not know the job."""
+    """The status in the output of `qstat -xf`; None if PBS does not know the job."""
     job = re.search(r"^Job Id:\s*(\S+)", text, re.MULTILINE)
     if job is None:
         return None
@@ -127,23 +127,23 @@ def _ended(code: int, ran: bool, comment: str) -> str:
     return "FAILED" if code else "COMPLETED"
 
 
-def is_unknown(said: str) -> bool:
-    """Whether the scheduler's complaint says that it does not know the job (any more)."""
-    return "Unknown Job Id" in said
+def is_unknown(complaint: str) -> bool:
+    """Whether the error of the status command means that the scheduler does not know the job, or no longer."""
+    return "Unknown Job Id" in complaint
 
 
 def queued_argv(name: str) -> tuple[str, ...]:
-    """The command that lists the jobs of this name, waiting or running."""
+    """The command that lists the jobs with this name, waiting or running."""
     return ("qselect", "-N", name, "-s", "HQRW")
 
 
 def parse_queued(text: str, name: str) -> tuple[str, ...]:
-    """The ids of the jobs of this name."""
+    """The IDs of the jobs with this name."""
     return tuple(text.split())
 
 
 def queues_argv() -> tuple[str, ...]:
-    """The command that lists the queues, each with a line `Queue: NAME` (qstat(1B))."""
+    """The command that lists the queues, each on a line `Queue: NAME` (qstat(1B))."""
     return ("qstat", "-Q", "-f")
 
 
@@ -153,5 +153,5 @@ def parse_queues(text: str) -> tuple[str, ...]:
 
 
 def waiting(status: JobStatus) -> str:
-    """Why a job has not started: PBS says it in words."""
+    """Why a job has not started: the comment of PBS, which is already a phrase."""
     return "" if status.reason == "None" else status.reason

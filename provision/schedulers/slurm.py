@@ -1,4 +1,4 @@
-"""Slurm: directives, argv, and parsers of what its programs print (recorded from 22.05)."""
+"""Slurm: directives, argv, and parsers of the output of its programs (recorded from 22.05)."""
 
 from __future__ import annotations
 
@@ -16,62 +16,62 @@ COMMENTS_BEHIND = True
 BEFORE_SUBMITTING: str | None = None
 STARTS_IN_SUBMIT_FOLDER = True
 
-# Why a job waits, in words, where Slurm's own is not one that everybody knows.
+# Why a job waits: explanations of Slurm's reasons that not every user knows.
 REASONS = {
-    "Priority": "others come first",
+    "Priority": "jobs with a higher priority start first",
     "Resources": "waits for nodes to become free",
-    "PartitionTimeLimit": "asks for more time than its partition allows: it will never start",
-    "PartitionNodeLimit": "asks for more nodes than its partition has: it will never start",
-    "PartitionConfig": "asks for more than its partition has, nodes for instance: it will never start",
+    "PartitionTimeLimit": "requests more time than its partition allows: it will never start",
+    "PartitionNodeLimit": "requests more nodes than its partition allows: it will never start",
+    "PartitionConfig": "requests more than its partition has, for example nodes: it will never start",
     "DependencyNeverSatisfied": "waits for a job that failed: it will never start",
     "PartitionDown": "its partition is down",
-    "ReqNodeNotAvail": "nodes that it asks for are down or reserved",
-    "BadConstraints": "no node has the features that it asks for",
+    "ReqNodeNotAvail": "nodes that it requests are down or reserved",
+    "BadConstraints": "no node has the features that it requests",
     "AssocGrpCPUMinutesLimit": "the account has used up its hours",
-    "QOSMaxJobsPerUserLimit": "this user has as many jobs running as the QOS allows",
-    "JobHeldUser": "held: `scontrol release` it",
+    "QOSMaxJobsPerUserLimit": "this user already runs as many jobs as the QOS allows",
+    "JobHeldUser": "held by its user; `scontrol release` releases it",
     "JobHeldAdmin": "held by an administrator",
 }
 
 
 def output_path(jobs: str, name: str) -> str:
-    """Where a job's output goes: sbatch puts the job's id in place of `%j`."""
+    """The path of a job's output file: sbatch replaces `%j` with the job's ID."""
     return f"{jobs}/{name}-%j.out"
 
 
 def directives(batch: Batch) -> tuple[Directive, ...]:
     """The `#SBATCH` lines of a job."""
-    asked: list[tuple[str, str]] = [
-        (f"--job-name={batch.name}", "its name in the queue"),
-        (f"--output={batch.output}", "what it prints (%j: the job's id)"),
-        (f"--nodes={batch.nodes}", "nodes"),
+    options: list[tuple[str, str]] = [
+        (f"--job-name={batch.name}", "the job's name in the queue"),
+        (f"--output={batch.output}", "the output file (%j: the job ID)"),
+        (f"--nodes={batch.nodes}", "number of nodes"),
         (f"--ntasks-per-node={batch.ranks_per_node}", "processes (ranks) on each node"),
-        (f"--time={batch.time}", "time limit: after it the job is ended"),
+        (f"--time={batch.time}", "time limit, after which the scheduler ends the job"),
     ]
     if batch.exclusive:
-        asked.append(("--exclusive", "whole nodes"))
+        options.append(("--exclusive", "whole nodes"))
     if batch.cpus_per_rank:
-        asked.append((f"--cpus-per-task={batch.cpus_per_rank}", "CPUs of each process"))
+        options.append((f"--cpus-per-task={batch.cpus_per_rank}", "CPUs for each process"))
     for key, value, meaning in (
         ("partition", batch.partition, "the queue"),
         ("constraint", batch.constraint, "the kind of node"),
-        ("account", batch.account, "who pays"),
+        ("account", batch.account, "the account to charge"),
         ("qos", batch.qos, "the quality of service: its limits and its priority"),
-        ("licenses", ",".join(batch.filesystems), "the file systems that it needs"),
+        ("licenses", ",".join(batch.filesystems), "the file systems that the job needs"),
     ):
         if value:
-            asked.append((f"--{key}={value}", meaning))
-    asked += _gpus(batch)
+            options.append((f"--{key}={value}", meaning))
+    options += _gpus(batch)
     if batch.memory and batch.scheduler.memory == "per-cpu":
-        asked.append((f"--mem-per-cpu={batch.memory}", "memory for each CPU"))
+        options.append((f"--mem-per-cpu={batch.memory}", "memory for each CPU"))
     elif batch.node_memory and batch.scheduler.memory == "per-node":
-        asked.append((f"--mem={batch.node_memory}", f"memory on each node: {batch.memory} for each CPU"))
-    asked += [(option, "as the site's file says") for option in (*batch.scheduler.options, *batch.options)]
-    return tuple(Directive(line=f"#SBATCH {quoted(option)}", meaning=meaning) for option, meaning in asked)
+        options.append((f"--mem={batch.node_memory}", f"memory on each node: {batch.memory} for each CPU"))
+    options += [(option, "required by the site profile") for option in (*batch.scheduler.options, *batch.options)]
+    return tuple(Directive(line=f"#SBATCH {quoted(option)}", meaning=meaning) for option, meaning in options)
 
 
 def _gpus(batch: Batch) -> list[tuple[str, str]]:
-    """GPUs as the site spells them."""
+    """The option for GPUs that the site uses."""
     count, model = batch.gpus_per_node, f"{batch.gpu_model}:" if batch.gpu_model else ""
     match batch.scheduler.gpus if count else "none":
         case "none":
@@ -82,49 +82,55 @@ def _gpus(batch: Batch) -> list[tuple[str, str]]:
             return [(f"--gpus-per-node={model}{count}", "GPUs on each node")]
         case "gpus-per-task" if batch.nodes * batch.ranks_per_node > 1:
             return [
-                (f"--gpus-per-task={model}{count // batch.ranks_per_node}", "GPUs of each process: it sees no other")
+                (
+                    f"--gpus-per-task={model}{count // batch.ranks_per_node}",
+                    "GPUs for each process, which sees no other GPU",
+                )
             ]
         case "gpus" | "gpus-per-task":
             return [(f"--gpus={model}{count * batch.nodes}", "GPUs in all")]
 
 
 def quoted(option: str) -> str:
-    """An option as sbatch reads it in a directive: in double quotes where it holds white space or a special letter."""
+    """An option as sbatch reads it in a directive: in double quotes if it contains white space or special characters."""
     if re.fullmatch(r"[A-Za-z0-9_.,:;=/@%+&|*()\[\]-]+", option):
         return option
     key, separator, value = option.partition("=")
     if not separator:
-        return option  # `-A staff`: two words, and meant as two
+        return option  # `-A staff` is meant as two words
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'{key}{separator}"{escaped}"'
 
 
 def submit_argv(script: str) -> tuple[str, ...]:
-    """The command that submits a job script and prints its id alone."""
+    """The command that submits a job script and prints only the job's ID."""
     return ("sbatch", "--parsable", script)
 
 
 def parse_job_id(text: str) -> str | None:
-    """The job id of `sbatch --parsable`: `123`, or `123;cluster`."""
-    found = re.search(r"^(\d+)(;\S+)?$", text.strip(), re.MULTILINE)
-    return found[1] if found else None
+    """The job ID in the output of `sbatch --parsable`: `123` or `123;cluster`."""
+    match = re.search(r"^(\d+)(;\S+)?$", text.strip(), re.MULTILINE)
+    return match[1] if match else None
 
 
 def is_job_id(text: str) -> bool:
-    """Whether a job may have this id."""
+    """Whether this text has the form of a job ID."""
     return text.isdigit()
 
 
 def status_argv(job: str) -> tuple[str, ...]:
-    """The command that tells how a job is: no accounting needed; ended jobs for `MinJobAge` (300 s by default)."""
+    """The command that prints the state of a job, without accounting.
+
+    Slurm knows an ended job for `MinJobAge` (300 s by default).
+    """
     return ("scontrol", "show", "job", "--oneliner", job)
 
 
 def parse_status(text: str) -> JobStatus | None:
-    """What `scontrol show job --oneliner` says; None where it does not know the job."""
+    """The status in the output of `scontrol show job --oneliner`; None if Slurm does not know the job."""
     fields: dict[str, str] = {}
     for key, value in re.findall(r"(?:^|\s)([A-Za-z]+)=(\S*)", text):
-        fields.setdefault(key, value)  # a comment may hold anything, and stands behind what counts
+        fields.setdefault(key, value)  # a comment may contain `Key=value` too, but it comes after the fields that count
     output = re.search(r"\sStdOut=(.*?)\s+(?:Power|TresPerNode|MailUser|[A-Z]\w*)=", text)
     if "JobState" not in fields:
         return None
@@ -140,18 +146,18 @@ def parse_status(text: str) -> JobStatus | None:
     )
 
 
-def is_unknown(said: str) -> bool:
-    """Whether the scheduler's complaint says that it does not know the job (any more)."""
-    return "Invalid job id" in said
+def is_unknown(complaint: str) -> bool:
+    """Whether the error of the status command means that the scheduler does not know the job, or no longer."""
+    return "Invalid job id" in complaint
 
 
 def mpi_types_argv() -> tuple[str, ...]:
-    """The command that lists the ways in which srun starts MPI."""
+    """The command that lists the values that `srun --mpi=` accepts."""
     return ("srun", "--mpi=list")
 
 
 def parse_mpi_types(text: str) -> tuple[str, ...]:
-    """What may stand behind `--mpi=` so that ranks see each other: one word a line, and versions of pmix on a line of theirs."""
+    """The values of `--mpi=` that connect ranks: one word on each line; versions of PMIx share a line."""
     kinds = [words[0] for words in map(str.split, text.splitlines()) if len(words) == 1]
     for versions in re.findall(r"versions available: (.*)", text):
         kinds += versions.replace(",", " ").split()
@@ -159,12 +165,12 @@ def parse_mpi_types(text: str) -> tuple[str, ...]:
 
 
 def queued_argv(name: str) -> tuple[str, ...]:
-    """The command that lists our jobs of this name, waiting or running."""
+    """The command that lists the user's jobs with this name, waiting or running."""
     return ("squeue", "--me", "--noheader", "--format=%i", f"--name={name}")
 
 
 def parse_queued(text: str, name: str) -> tuple[str, ...]:
-    """The ids of the jobs of this name."""
+    """The IDs of the jobs with this name."""
     return tuple(text.split())
 
 
@@ -179,6 +185,6 @@ def parse_queues(text: str) -> tuple[str, ...]:
 
 
 def waiting(status: JobStatus) -> str:
-    """Why a job has not started, in words."""
+    """Why a job has not started: Slurm's reason, explained if we know it."""
     meaning = REASONS.get(status.reason.split(",")[0])
     return f"{status.reason}: {meaning}" if meaning else "" if status.reason == "None" else status.reason

@@ -1,10 +1,10 @@
-"""How a job is, whichever scheduler says it."""
+"""The state of a job, in the same words for every scheduler."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-# States from which a job does not come back; the words are Slurm's (squeue(1), JOB STATE CODES).
+# States in which a job has ended; the words are Slurm's (squeue(1), JOB STATE CODES).
 ENDED = (
     *("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL"),
     *("BOOT_FAIL", "DEADLINE", "PREEMPTED", "REVOKED"),
@@ -13,9 +13,9 @@ ENDED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStatus:
-    """What a scheduler says of a job. `state` is in Slurm's words, `native` in another scheduler's own.
+    """What a scheduler reports about a job. `state` is Slurm's word, `native` another scheduler's own word.
 
-    `reason` is why it waits, as the scheduler says it; `exit_code` is `code:signal`.
+    `reason` is why the job waits, in the scheduler's words; `exit_code` is `code:signal`.
     """
 
     job: str
@@ -30,27 +30,27 @@ class JobStatus:
 
     @property
     def ended(self) -> bool:
-        """Whether the job is over."""
+        """Whether the job has ended."""
         return self.state in ENDED
 
 
 def ending(status: JobStatus) -> str:
-    """How a job ended, exactly: failed, cancelled and out of time are different things."""
+    """How a job ended, as a sentence: it finished, failed, was cancelled, or reached a limit."""
     code, _, signal = status.exit_code.partition(":")
     match status.state:
         case "COMPLETED":
             return f"job {status.job} finished after {status.run_time}"
         case "TIMEOUT":
-            return f"job {status.job} hit its time limit of {status.time_limit}"
+            return f"job {status.job} reached its time limit of {status.time_limit}"
         case "CANCELLED" if not status.nodes or status.nodes == "(null)":
-            return f"job {status.job} was cancelled before it began"
+            return f"job {status.job} was cancelled before it started"
         case "CANCELLED":
             return f"job {status.job} was cancelled after {status.run_time}"
         case "OUT_OF_MEMORY":
-            return f"job {status.job} used more memory than it asked for"
+            return f"job {status.job} used more memory than it requested"
         case "FAILED" if signal not in ("", "0"):
             return f"job {status.job} was ended by signal {signal} after {status.run_time}"
         case "FAILED":
             return f"job {status.job} failed with exit code {code} after {status.run_time}"
         case _:
-            return f"job {status.job} ended as {status.state} ({status.reason}) after {status.run_time}"
+            return f"job {status.job} ended in state {status.state} ({status.reason}) after {status.run_time}"

@@ -352,7 +352,7 @@ def test_a_job_that_hits_its_time_limit_is_told_as_that(cluster: Cluster) -> Non
     job = sleeping(cluster, "--time=1")
     code, said = followed(cluster, job, lambda _: void(cluster.slurm.expire(job)))
     assert code == 1
-    assert f"error: job {job} hit its time limit of 00:01:00" in said or "hit its time limit" in said
+    assert f"error: job {job} reached its time limit of 00:01:00" in said or "reached its time limit" in said
     assert "job.time" in said
 
 

@@ -1,4 +1,4 @@
-"""The schedulers' common shape, and what PBS and Cobalt are told and say, by their manuals: neither can be run here."""
+"""The interface of the schedulers, and PBS and Cobalt as their manuals describe them: neither can run in the tests."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ BATCH = Batch(
 )
 
 
-def test_every_scheduler_that_a_site_may_name_has_a_room_of_the_same_shape() -> None:
+def test_all_scheduler_modules_have_the_same_functions() -> None:
     assert set(get_args(SchedulerName)) == {*NAMES, "none"} == {*TITLES, "none"}
     wanted = {name for name in vars(SchedulerInterface) if not name.startswith("_")} | set(
         SchedulerInterface.__annotations__
@@ -57,7 +57,7 @@ def test_every_scheduler_that_a_site_may_name_has_a_room_of_the_same_shape() -> 
                 assert theirs == list(inspect.signature(shape).parameters)[1:], f"{name}.{attribute}"
 
 
-def test_without_a_scheduler_there_is_nothing_to_speak() -> None:
+def test_a_site_without_a_scheduler_has_no_scheduler_module() -> None:
     with pytest.raises(ConfigError, match="the site has no scheduler"):
         scheduler_for("none")
 
@@ -74,13 +74,13 @@ def test_without_a_scheduler_there_is_nothing_to_speak() -> None:
         ("2-00:00:01", 172801),
     ],
 )
-def test_a_time_is_read_as_slurm_reads_it(text: str, seconds: int) -> None:
+def test_a_time_limit_is_parsed_as_slurm_does(text: str, seconds: int) -> None:
     assert to_seconds(text) == seconds
     assert to_seconds(to_clock(seconds)) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "soon", "1:2:3", "-1", "1.5"])
-def test_what_is_no_time_is_refused(text: str) -> None:
+def test_an_invalid_time_limit_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is no time"):
         to_seconds(text)
 
@@ -88,8 +88,8 @@ def test_what_is_no_time_is_refused(text: str) -> None:
 # PBS
 
 
-def test_pbs_is_told_chunks_places_file_systems_and_a_umask() -> None:
-    assert [str(one) for one in pbs.directives(BATCH)] == [
+def test_pbs_directives() -> None:
+    assert [str(line) for line in pbs.directives(BATCH)] == [
         "#PBS -N mnist",
         "#PBS -o /site/jobs/",
         "#PBS -j oe",
@@ -118,13 +118,13 @@ Job Id: 123.polaris-pbs-01
 
 
 def status(state: str, more: str = "") -> JobStatus:
-    """What `qstat -xf` says of a job in this state."""
-    found = pbs.parse_status(QSTAT.format(state=state) + more)
-    assert found is not None
-    return found
+    """The parsed output of `qstat -xf` for a job in this state."""
+    parsed = pbs.parse_status(QSTAT.format(state=state) + more)
+    assert parsed is not None
+    return parsed
 
 
-def test_a_running_pbs_job_is_read_whole() -> None:
+def test_all_fields_of_a_running_pbs_job_are_parsed() -> None:
     assert status("R") == JobStatus(
         job="123.polaris-pbs-01",
         state="RUNNING",
@@ -142,28 +142,28 @@ def test_a_running_pbs_job_is_read_whole() -> None:
         ("    Exit_status = 0\n", "COMPLETED", "finished after 00:10:00"),
         ("    Exit_status = 3\n", "FAILED", "failed with exit code 3"),
         ("    Exit_status = 265\n", "FAILED", "was ended by signal 9"),
-        ("    Exit_status = -29\n", "TIMEOUT", "hit its time limit of 01:30:00"),
+        ("    Exit_status = -29\n", "TIMEOUT", "reached its time limit of 01:30:00"),
         ("    Exit_status = -27\n", "OUT_OF_MEMORY", "used more memory"),
         ("", "CANCELLED", "was cancelled"),
     ],
 )
-def test_how_a_pbs_job_ended_is_told_as_exactly_that(more: str, state: str, words: str) -> None:
-    found = status("F", more)
-    assert found.ended
-    assert found.state == state
-    assert words in ending(found)
-    assert found.native.startswith("F")
+def test_each_ending_of_a_pbs_job_is_described(more: str, state: str, words: str) -> None:
+    ended = status("F", more)
+    assert ended.ended
+    assert ended.state == state
+    assert words in ending(ended)
+    assert ended.native.startswith("F")
 
 
-def test_why_a_pbs_job_waits_is_told_in_its_own_words() -> None:
-    found = status("Q", "    comment = Not Running: No available resources on nodes\n")
-    assert found.state == "PENDING"
-    assert not found.ended
-    assert pbs.waiting(found) == "Not Running: No available resources on nodes"
+def test_the_comment_of_pbs_explains_why_a_job_waits() -> None:
+    queued = status("Q", "    comment = Not Running: No available resources on nodes\n")
+    assert queued.state == "PENDING"
+    assert not queued.ended
+    assert pbs.waiting(queued) == "Not Running: No available resources on nodes"
     assert pbs.waiting(status("Q")) == ""
 
 
-def test_a_pbs_id_is_a_number_and_a_server() -> None:
+def test_a_pbs_job_id_is_a_number_and_a_server() -> None:
     assert pbs.parse_job_id("123.polaris-pbs-01.hsn.cm.polaris\n") == "123.polaris-pbs-01.hsn.cm.polaris"
     assert pbs.parse_job_id("qsub: Job rejected by all possible destinations\n") is None
     assert pbs.is_job_id("123")
@@ -177,10 +177,10 @@ def test_a_pbs_id_is_a_number_and_a_server() -> None:
 # Cobalt
 
 
-def test_cobalt_is_told_attributes_in_one_option() -> None:
+def test_cobalt_directives_have_all_attributes_in_one_option() -> None:
     batch = dataclasses.replace(BATCH, constraint="mcdram=cache:numa=quad", output="/site/jobs/mnist")
     batch = dataclasses.replace(batch, scheduler=Scheduler(name="cobalt", options=()))
-    assert [str(one) for one in cobalt.directives(batch)] == [
+    assert [str(line) for line in cobalt.directives(batch)] == [
         "#COBALT --jobname mnist",
         "#COBALT -O /site/jobs/mnist",
         "#COBALT -n 2",
@@ -191,20 +191,20 @@ def test_cobalt_is_told_attributes_in_one_option() -> None:
     ]
 
 
-def test_a_cobalt_job_is_read() -> None:
+def test_the_status_of_a_cobalt_job_is_parsed() -> None:
     text = "JobID: 77\n    JobName       : mnist\n    WallTime      : 01:30:00\n    RunTime       : 00:10:00\n"
-    found = cobalt.parse_status(f"{text}    State         : running\n    Location      : 1-2\n")
-    assert found == JobStatus(
+    running = cobalt.parse_status(f"{text}    State         : running\n    Location      : 1-2\n")
+    assert running == JobStatus(
         job="77", state="RUNNING", time_limit="01:30:00", run_time="00:10:00", nodes="1-2", native="running"
     )
     held = cobalt.parse_status(f"{text}    State         : admin_hold\n    Location      : None\n")
     assert held is not None
     assert (held.state, held.nodes, held.ended) == ("PENDING", "", False)
-    assert "filesystems" in cobalt.waiting(held)
+    assert "file systems" in cobalt.waiting(held)
     assert cobalt.parse_status("") is None
 
 
-def test_a_cobalt_id_stands_behind_talk() -> None:
+def test_the_job_id_of_cobalt_is_found_after_messages() -> None:
     assert cobalt.parse_job_id('Job routed to queue "debug-cache-quad".\nMemory mode set to cache\n77\n') == "77"
     assert cobalt.parse_job_id("No project specified\n") is None
 
@@ -220,7 +220,7 @@ def test_queued_jobs_are_found_by_their_name() -> None:
 
 
 def site_of(scheduler: SchedulerName, **job: object) -> Site:
-    """A site with this scheduler, which wants an account and file systems of every job."""
+    """A site with this scheduler, which requires an account and file systems for every job."""
     return read_site(
         {
             "name": "cluster",
@@ -248,23 +248,23 @@ def site_of(scheduler: SchedulerName, **job: object) -> Site:
 def script(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The build job of a site with the scheduler of this parameter."""
     site = site_of(request.param, account="tests")
-    asked = request_for(site)
-    plan = make_plan(asked, facts_of(site), Existing())
-    text = render_build_job(build_script(asked, plan, SUBMITTER)).text
+    build = request_for(site)
+    plan = make_plan(build, facts_of(site), Existing())
+    text = render_build_job(build_script(build, plan, SUBMITTER)).text
     (tmp_path / "job.sh").write_text(text)
     subprocess.run(["bash", "-n", str(tmp_path / "job.sh")], check=True)
     return text
 
 
 @pytest.mark.parametrize("script", NAMES, indirect=True)
-def test_every_build_job_goes_by_the_proxy_and_names_its_own_umask(script: str) -> None:
+def test_every_build_job_sets_the_proxy_the_umask_and_tmpdir(script: str) -> None:
     assert "export https_proxy=http://proxy.example:3128\n" in script
     assert 'export TMPDIR="/local/$USER"\n' in script
     assert "umask 022\n" in script
 
 
 @pytest.mark.parametrize("script", ["pbs"], indirect=True)
-def test_a_pbs_build_goes_to_the_folder_it_was_submitted_from(script: str) -> None:
+def test_a_pbs_build_job_changes_to_the_submit_folder(script: str) -> None:
     assert '\ncd "$PBS_O_WORKDIR"\n' in script
     assert '"$PBS_JOBID".events.jsonl' in script
     assert "Submit it with `qsub`" in script
@@ -272,17 +272,17 @@ def test_a_pbs_build_goes_to_the_folder_it_was_submitted_from(script: str) -> No
 
 
 @pytest.mark.parametrize("script", ["cobalt"], indirect=True)
-def test_a_cobalt_build_has_its_own_words(script: str) -> None:
+def test_a_cobalt_build_job_uses_cobalt_variables_and_directives(script: str) -> None:
     assert '"$COBALT_JOBID".events.jsonl' in script
     assert "#COBALT --attrs filesystems=home\n" in script
     assert "\ncd " not in script
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_build_without_the_account_that_the_site_wants_is_no_job(name: SchedulerName) -> None:
+def test_a_build_job_without_the_required_account_is_refused(name: SchedulerName) -> None:
     site = site_of(name)
-    asked = request_for(site)
-    plan = make_plan(asked, facts_of(site), Existing())
+    request = request_for(site)
+    plan = make_plan(request, facts_of(site), Existing())
     with pytest.raises(ConfigError, match="wants `account` of every job") as caught:
-        build_script(asked, plan, SUBMITTER)
+        build_script(request, plan, SUBMITTER)
     assert caught.value.exit_code == EXIT_USAGE

@@ -2,27 +2,27 @@
 # Horovod: 8 ranks on 2 nodes, one for each GPU, by mpiexec-pals.
 # Written by `provision job horovod --site alcf-polaris --arch gpu --account tests`. Submit it with `qsub FILE`.
 # deprecated here: not in the site's base environment since conda/2025-09-25; ours brings it.
-# its name in the queue:
+# the job's name in the queue:
 #PBS -N horovod-gpu
-# what it prints: a file of this folder, named by the job's id:
+# folder of the output file, which is named after the job ID:
 #PBS -o ./
-# errors there too:
+# standard error goes to the same file:
 #PBS -j oe
-# nodes, and their kind:
+# number and kind of nodes:
 #PBS -l select=2:system=polaris
-# each on a node of its own:
+# each chunk on a different node:
 #PBS -l place=scatter
-# time limit: after it the job is ended:
+# time limit, after which the scheduler ends the job:
 #PBS -l walltime=00:30:00
-# others may read what it prints: PBS starts jobs with 0077:
+# lets others read the output (PBS starts jobs with umask 0077):
 #PBS -W umask=022
 # the queue:
 #PBS -q debug
-# who pays:
+# the account to charge:
 #PBS -A tests
-# the file systems that it needs:
+# the file systems that the job needs:
 #PBS -l filesystems=home:eagle
-# as the site's file says:
+# required by the site profile:
 #PBS -k doe
 
 set -euo pipefail

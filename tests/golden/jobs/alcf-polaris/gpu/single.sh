@@ -1,27 +1,27 @@
 #!/usr/bin/env bash
 # One process on one GPU.
 # Written by `provision job single --site alcf-polaris --arch gpu --account tests`. Submit it with `qsub FILE`.
-# its name in the queue:
+# the job's name in the queue:
 #PBS -N single-gpu
-# what it prints: a file of this folder, named by the job's id:
+# folder of the output file, which is named after the job ID:
 #PBS -o ./
-# errors there too:
+# standard error goes to the same file:
 #PBS -j oe
-# nodes, and their kind:
+# number and kind of nodes:
 #PBS -l select=1:system=polaris
-# each on a node of its own:
+# each chunk on a different node:
 #PBS -l place=scatter
-# time limit: after it the job is ended:
+# time limit, after which the scheduler ends the job:
 #PBS -l walltime=00:30:00
-# others may read what it prints: PBS starts jobs with 0077:
+# lets others read the output (PBS starts jobs with umask 0077):
 #PBS -W umask=022
 # the queue:
 #PBS -q debug
-# who pays:
+# the account to charge:
 #PBS -A tests
-# the file systems that it needs:
+# the file systems that the job needs:
 #PBS -l filesystems=home:eagle
-# as the site's file says:
+# required by the site profile:
 #PBS -k doe
 
 set -euo pipefail

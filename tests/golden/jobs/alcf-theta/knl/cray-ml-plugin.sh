@@ -2,23 +2,23 @@
 # Cray PE ML plug-in: 2 ranks on 2 nodes, by aprun.
 # By the site's pages alone: `provision` can neither build nor prove the plug-in, it is Cray's.
 # Written by `provision job cray-ml-plugin --site alcf-theta --arch knl --account tests`. Submit it with `qsub FILE`.
-# `chmod +x` it, and leave it where it is until it has run: Cobalt does not copy it.
+# Make it executable (`chmod +x`), and leave it in place until the job ends: Cobalt does not copy it.
 # ALCF Theta (Cray XC40, KNL): retired in 2023-12-31.
 # deprecated here: its modulefile stood in a workshop's project folder, which is not the site's and is gone; Python 2's
 # is not supported.
-# its name in the queue:
+# the job's name in the queue:
 #COBALT --jobname cray-ml-plugin-knl
-# what its .output, .error and .cobaltlog begin with:
+# prefix of the .output, .error and .cobaltlog files:
 #COBALT -O ./cray-ml-plugin-knl
-# nodes:
+# number of nodes:
 #COBALT -n 2
-# time limit: after it the job is ended:
+# time limit, after which the scheduler ends the job:
 #COBALT -t 00:30:00
 # the queue:
 #COBALT -q debug-cache-quad
-# who pays:
+# the account to charge:
 #COBALT -A tests
-# the kind of node, and the file systems that it needs:
+# the kind of node, and the file systems that the job needs:
 #COBALT --attrs mcdram=cache:numa=quad:filesystems=home,theta-fs0
 
 set -euo pipefail

@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
 # MirroredStrategy: one process, no GPUs of one node.
 # Written by `provision job mirrored --site alcf-theta --arch knl --account tests`. Submit it with `qsub FILE`.
-# `chmod +x` it, and leave it where it is until it has run: Cobalt does not copy it.
+# Make it executable (`chmod +x`), and leave it in place until the job ends: Cobalt does not copy it.
 # ALCF Theta (Cray XC40, KNL): retired in 2023-12-31.
-# its name in the queue:
+# the job's name in the queue:
 #COBALT --jobname mirrored-knl
-# what its .output, .error and .cobaltlog begin with:
+# prefix of the .output, .error and .cobaltlog files:
 #COBALT -O ./mirrored-knl
-# nodes:
+# number of nodes:
 #COBALT -n 1
-# time limit: after it the job is ended:
+# time limit, after which the scheduler ends the job:
 #COBALT -t 00:30:00
 # the queue:
 #COBALT -q debug-cache-quad
-# who pays:
+# the account to charge:
 #COBALT -A tests
-# the kind of node, and the file systems that it needs:
+# the kind of node, and the file systems that the job needs:
 #COBALT --attrs mcdram=cache:numa=quad:filesystems=home,theta-fs0
 
 set -euo pipefail

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # MirroredStrategy: one process, no GPUs of one node.
 # Written by `provision job mirrored --site generic-slurm --arch cpu --account tests`. Submit it with `sbatch FILE`.
-#SBATCH --job-name=mirrored-cpu         # its name in the queue
-#SBATCH --output=./mirrored-cpu-%j.out  # what it prints (%j: the job's id)
-#SBATCH --nodes=1                       # nodes
+#SBATCH --job-name=mirrored-cpu         # the job's name in the queue
+#SBATCH --output=./mirrored-cpu-%j.out  # the output file (%j: the job ID)
+#SBATCH --nodes=1                       # number of nodes
 #SBATCH --ntasks-per-node=1             # processes (ranks) on each node
-#SBATCH --time=00:30:00                 # time limit: after it the job is ended
+#SBATCH --time=00:30:00                 # time limit, after which the scheduler ends the job
 #SBATCH --exclusive                     # whole nodes
-#SBATCH --cpus-per-task=64              # CPUs of each process
+#SBATCH --cpus-per-task=64              # CPUs for each process
 #SBATCH --partition=normal              # the queue
 #SBATCH --constraint=zen3               # the kind of node
-#SBATCH --account=tests                 # who pays
+#SBATCH --account=tests                 # the account to charge
 
 set -euo pipefail
 umask 022

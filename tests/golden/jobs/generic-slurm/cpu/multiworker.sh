@@ -2,16 +2,16 @@
 # MultiWorkerMirroredStrategy: 4 workers on 2 nodes, by srun.
 # Written by `provision job multiworker --site generic-slurm --arch cpu --account tests`. Submit it with `sbatch FILE`.
 # supported here: NCCL stalled on the system that this was written on.
-#SBATCH --job-name=multiworker-cpu         # its name in the queue
-#SBATCH --output=./multiworker-cpu-%j.out  # what it prints (%j: the job's id)
-#SBATCH --nodes=2                          # nodes
+#SBATCH --job-name=multiworker-cpu         # the job's name in the queue
+#SBATCH --output=./multiworker-cpu-%j.out  # the output file (%j: the job ID)
+#SBATCH --nodes=2                          # number of nodes
 #SBATCH --ntasks-per-node=2                # processes (ranks) on each node
-#SBATCH --time=00:30:00                    # time limit: after it the job is ended
+#SBATCH --time=00:30:00                    # time limit, after which the scheduler ends the job
 #SBATCH --exclusive                        # whole nodes
-#SBATCH --cpus-per-task=32                 # CPUs of each process
+#SBATCH --cpus-per-task=32                 # CPUs for each process
 #SBATCH --partition=normal                 # the queue
 #SBATCH --constraint=zen3                  # the kind of node
-#SBATCH --account=tests                    # who pays
+#SBATCH --account=tests                    # the account to charge
 
 set -euo pipefail
 umask 022

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Horovod: 8 ranks on 2 nodes, one for each GPU, by srun.
 # Written by `provision job horovod --site generic-slurm --arch gpu --account tests`. Submit it with `sbatch FILE`.
-#SBATCH --job-name=horovod-gpu         # its name in the queue
-#SBATCH --output=./horovod-gpu-%j.out  # what it prints (%j: the job's id)
-#SBATCH --nodes=2                      # nodes
+#SBATCH --job-name=horovod-gpu         # the job's name in the queue
+#SBATCH --output=./horovod-gpu-%j.out  # the output file (%j: the job ID)
+#SBATCH --nodes=2                      # number of nodes
 #SBATCH --ntasks-per-node=4            # processes (ranks) on each node
-#SBATCH --time=00:30:00                # time limit: after it the job is ended
+#SBATCH --time=00:30:00                # time limit, after which the scheduler ends the job
 #SBATCH --exclusive                    # whole nodes
-#SBATCH --cpus-per-task=16             # CPUs of each process
+#SBATCH --cpus-per-task=16             # CPUs for each process
 #SBATCH --partition=gpu                # the queue
 #SBATCH --constraint=a100              # the kind of node
-#SBATCH --account=tests                # who pays
+#SBATCH --account=tests                # the account to charge
 #SBATCH --gres=gpu:4                   # GPUs on each node
 
 set -euo pipefail

@@ -2,15 +2,15 @@
 # The image tensorflow/tensorflow:2.15.0-gpu as a file for the jobs of any Slurm cluster, to be filled in.
 # Written by `provision job image --site generic-slurm --arch gpu --account tests`.
 # Run it on a login node: `bash FILE`. Or submit it, compute nodes reach registries too: `sbatch FILE`.
-#SBATCH --job-name=image-gpu         # its name in the queue
-#SBATCH --output=./image-gpu-%j.out  # what it prints (%j: the job's id)
-#SBATCH --nodes=1                    # nodes
+#SBATCH --job-name=image-gpu         # the job's name in the queue
+#SBATCH --output=./image-gpu-%j.out  # the output file (%j: the job ID)
+#SBATCH --nodes=1                    # number of nodes
 #SBATCH --ntasks-per-node=1          # processes (ranks) on each node
-#SBATCH --time=01:00:00              # time limit: after it the job is ended
-#SBATCH --cpus-per-task=4            # CPUs of each process
+#SBATCH --time=01:00:00              # time limit, after which the scheduler ends the job
+#SBATCH --cpus-per-task=4            # CPUs for each process
 #SBATCH --partition=normal           # the queue
 #SBATCH --constraint=zen3            # the kind of node
-#SBATCH --account=tests              # who pays
+#SBATCH --account=tests              # the account to charge
 
 set -euo pipefail
 umask 022

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # One process on one GPU.
 # Written by `provision job single --site generic-slurm --arch gpu --account tests`. Submit it with `sbatch FILE`.
-#SBATCH --job-name=single-gpu         # its name in the queue
-#SBATCH --output=./single-gpu-%j.out  # what it prints (%j: the job's id)
-#SBATCH --nodes=1                     # nodes
+#SBATCH --job-name=single-gpu         # the job's name in the queue
+#SBATCH --output=./single-gpu-%j.out  # the output file (%j: the job ID)
+#SBATCH --nodes=1                     # number of nodes
 #SBATCH --ntasks-per-node=1           # processes (ranks) on each node
-#SBATCH --time=00:30:00               # time limit: after it the job is ended
+#SBATCH --time=00:30:00               # time limit, after which the scheduler ends the job
 #SBATCH --exclusive                   # whole nodes
-#SBATCH --cpus-per-task=16            # CPUs of each process
+#SBATCH --cpus-per-task=16            # CPUs for each process
 #SBATCH --partition=gpu               # the queue
 #SBATCH --constraint=a100             # the kind of node
-#SBATCH --account=tests               # who pays
+#SBATCH --account=tests               # the account to charge
 #SBATCH --gres=gpu:1                  # GPUs on each node
 
 set -euo pipefail

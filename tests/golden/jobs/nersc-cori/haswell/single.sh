@@ -2,17 +2,17 @@
 # One process on the CPUs of one node.
 # Written by `provision job single --site nersc-cori --arch haswell --account tests`. Submit it with `sbatch FILE`.
 # NERSC Cori (Cray XC40): retired in 2023.
-#SBATCH --job-name=single-haswell         # its name in the queue
-#SBATCH --output=./single-haswell-%j.out  # what it prints (%j: the job's id)
-#SBATCH --nodes=1                         # nodes
+#SBATCH --job-name=single-haswell         # the job's name in the queue
+#SBATCH --output=./single-haswell-%j.out  # the output file (%j: the job ID)
+#SBATCH --nodes=1                         # number of nodes
 #SBATCH --ntasks-per-node=1               # processes (ranks) on each node
-#SBATCH --time=00:30:00                   # time limit: after it the job is ended
+#SBATCH --time=00:30:00                   # time limit, after which the scheduler ends the job
 #SBATCH --exclusive                       # whole nodes
-#SBATCH --cpus-per-task=64                # CPUs of each process
+#SBATCH --cpus-per-task=64                # CPUs for each process
 #SBATCH --constraint=haswell              # the kind of node
-#SBATCH --account=tests                   # who pays
+#SBATCH --account=tests                   # the account to charge
 #SBATCH --qos=debug                       # the quality of service: its limits and its priority
-#SBATCH --licenses=SCRATCH                # the file systems that it needs
+#SBATCH --licenses=SCRATCH                # the file systems that the job needs
 
 set -euo pipefail
 umask 022

@@ -3,17 +3,17 @@
 # Written by `provision job horovod --site nersc-cori --arch knl --account tests`. Submit it with `sbatch FILE`.
 # NERSC Cori (Cray XC40): retired in 2023.
 # recommended here: TensorFlow's own gRPC is tedious, and slow on a tightly coupled system.
-#SBATCH --job-name=horovod-knl         # its name in the queue
-#SBATCH --output=./horovod-knl-%j.out  # what it prints (%j: the job's id)
-#SBATCH --nodes=2                      # nodes
+#SBATCH --job-name=horovod-knl         # the job's name in the queue
+#SBATCH --output=./horovod-knl-%j.out  # the output file (%j: the job ID)
+#SBATCH --nodes=2                      # number of nodes
 #SBATCH --ntasks-per-node=1            # processes (ranks) on each node
-#SBATCH --time=00:30:00                # time limit: after it the job is ended
+#SBATCH --time=00:30:00                # time limit, after which the scheduler ends the job
 #SBATCH --exclusive                    # whole nodes
-#SBATCH --cpus-per-task=272            # CPUs of each process
+#SBATCH --cpus-per-task=272            # CPUs for each process
 #SBATCH --constraint=knl               # the kind of node
-#SBATCH --account=tests                # who pays
+#SBATCH --account=tests                # the account to charge
 #SBATCH --qos=debug                    # the quality of service: its limits and its priority
-#SBATCH --licenses=SCRATCH             # the file systems that it needs
+#SBATCH --licenses=SCRATCH             # the file systems that the job needs
 
 set -euo pipefail
 umask 022

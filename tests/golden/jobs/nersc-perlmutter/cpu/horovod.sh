@@ -2,15 +2,15 @@
 # Horovod: 4 ranks on 2 nodes, by srun.
 # Written by `provision job horovod --site nersc-perlmutter --arch cpu --account tests`. Submit it with `sbatch FILE`.
 # deprecated here: the training page shows PyTorch only; the site's modules stop at TensorFlow 2.15.0.
-#SBATCH --job-name=horovod-cpu         # its name in the queue
-#SBATCH --output=./horovod-cpu-%j.out  # what it prints (%j: the job's id)
-#SBATCH --nodes=2                      # nodes
+#SBATCH --job-name=horovod-cpu         # the job's name in the queue
+#SBATCH --output=./horovod-cpu-%j.out  # the output file (%j: the job ID)
+#SBATCH --nodes=2                      # number of nodes
 #SBATCH --ntasks-per-node=2            # processes (ranks) on each node
-#SBATCH --time=00:30:00                # time limit: after it the job is ended
+#SBATCH --time=00:30:00                # time limit, after which the scheduler ends the job
 #SBATCH --exclusive                    # whole nodes
-#SBATCH --cpus-per-task=128            # CPUs of each process
+#SBATCH --cpus-per-task=128            # CPUs for each process
 #SBATCH --constraint=cpu               # the kind of node
-#SBATCH --account=tests                # who pays
+#SBATCH --account=tests                # the account to charge
 #SBATCH --qos=debug                    # the quality of service: its limits and its priority
 
 set -euo pipefail

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # MirroredStrategy: one process, 4 GPUs of one node.
 # Written by `provision job mirrored --site nersc-perlmutter --arch gpu --account tests`. Submit it with `sbatch FILE`.
-#SBATCH --job-name=mirrored-gpu         # its name in the queue
-#SBATCH --output=./mirrored-gpu-%j.out  # what it prints (%j: the job's id)
-#SBATCH --nodes=1                       # nodes
+#SBATCH --job-name=mirrored-gpu         # the job's name in the queue
+#SBATCH --output=./mirrored-gpu-%j.out  # the output file (%j: the job ID)
+#SBATCH --nodes=1                       # number of nodes
 #SBATCH --ntasks-per-node=1             # processes (ranks) on each node
-#SBATCH --time=00:30:00                 # time limit: after it the job is ended
+#SBATCH --time=00:30:00                 # time limit, after which the scheduler ends the job
 #SBATCH --exclusive                     # whole nodes
-#SBATCH --cpus-per-task=128             # CPUs of each process
+#SBATCH --cpus-per-task=128             # CPUs for each process
 #SBATCH --constraint=gpu                # the kind of node
-#SBATCH --account=tests                 # who pays
+#SBATCH --account=tests                 # the account to charge
 #SBATCH --qos=debug                     # the quality of service: its limits and its priority
 #SBATCH --gpus-per-node=4               # GPUs on each node
 

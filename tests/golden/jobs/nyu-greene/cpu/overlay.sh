@@ -2,13 +2,13 @@
 # An overlay with TensorFlow 2.15.1 for the containers of NYU Greene: 10 GB, 400,000 files.
 # Written by `provision job overlay --site nyu-greene --arch cpu --account tests`. Submit it with `sbatch FILE`.
 # What it downloads may be fetched before, on gdtn (`ssh gdtn`): `bash FILE fetch`.
-#SBATCH --job-name=overlay-cpu         # its name in the queue
-#SBATCH --output=./overlay-cpu-%j.out  # what it prints (%j: the job's id)
-#SBATCH --nodes=1                      # nodes
+#SBATCH --job-name=overlay-cpu         # the job's name in the queue
+#SBATCH --output=./overlay-cpu-%j.out  # the output file (%j: the job ID)
+#SBATCH --nodes=1                      # number of nodes
 #SBATCH --ntasks-per-node=1            # processes (ranks) on each node
-#SBATCH --time=01:00:00                # time limit: after it the job is ended
-#SBATCH --cpus-per-task=4              # CPUs of each process
-#SBATCH --account=tests                # who pays
+#SBATCH --time=01:00:00                # time limit, after which the scheduler ends the job
+#SBATCH --cpus-per-task=4              # CPUs for each process
+#SBATCH --account=tests                # the account to charge
 #SBATCH --mem=16G                      # memory on each node: 4G for each CPU
 
 set -euo pipefail

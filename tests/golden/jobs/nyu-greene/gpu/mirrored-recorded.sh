@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # MirroredStrategy: one process, 2 GPUs of one node.
 # Written by `provision job mirrored --site nyu-greene --arch gpu --gpus 2 --record`. Submit it with `sbatch FILE`.
-#SBATCH --job-name=mirrored-gpu         # its name in the queue
-#SBATCH --output=./mirrored-gpu-%j.out  # what it prints (%j: the job's id)
-#SBATCH --nodes=1                       # nodes
+#SBATCH --job-name=mirrored-gpu         # the job's name in the queue
+#SBATCH --output=./mirrored-gpu-%j.out  # the output file (%j: the job ID)
+#SBATCH --nodes=1                       # number of nodes
 #SBATCH --ntasks-per-node=1             # processes (ranks) on each node
-#SBATCH --time=00:20:00                 # time limit: after it the job is ended
-#SBATCH --cpus-per-task=16              # CPUs of each process
+#SBATCH --time=00:20:00                 # time limit, after which the scheduler ends the job
+#SBATCH --cpus-per-task=16              # CPUs for each process
 #SBATCH --gres=gpu:2                    # GPUs on each node
 #SBATCH --mem=64G                       # memory on each node: 4G for each CPU
 

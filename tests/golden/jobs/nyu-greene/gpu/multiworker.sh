@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # MultiWorkerMirroredStrategy: 8 workers on 2 nodes, by srun.
 # Written by `provision job multiworker --site nyu-greene --arch gpu --account tests`. Submit it with `sbatch FILE`.
-#SBATCH --job-name=multiworker-gpu         # its name in the queue
-#SBATCH --output=./multiworker-gpu-%j.out  # what it prints (%j: the job's id)
-#SBATCH --nodes=2                          # nodes
+#SBATCH --job-name=multiworker-gpu         # the job's name in the queue
+#SBATCH --output=./multiworker-gpu-%j.out  # the output file (%j: the job ID)
+#SBATCH --nodes=2                          # number of nodes
 #SBATCH --ntasks-per-node=4                # processes (ranks) on each node
-#SBATCH --time=00:20:00                    # time limit: after it the job is ended
-#SBATCH --cpus-per-task=8                  # CPUs of each process
-#SBATCH --account=tests                    # who pays
+#SBATCH --time=00:20:00                    # time limit, after which the scheduler ends the job
+#SBATCH --cpus-per-task=8                  # CPUs for each process
+#SBATCH --account=tests                    # the account to charge
 #SBATCH --gres=gpu:4                       # GPUs on each node
 #SBATCH --mem=128G                         # memory on each node: 4G for each CPU
 

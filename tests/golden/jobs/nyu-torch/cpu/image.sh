@@ -2,15 +2,15 @@
 # The image tensorflow/tensorflow@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa as a file for the jobs of NYU Torch.
 # Written by `provision job image --site nyu-torch --arch cpu --image docker://tensorflow/tensorflow@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa --account tests`.
 # Run it on a login node: `bash FILE`. Or submit it, compute nodes reach registries too: `sbatch FILE`.
-#SBATCH --job-name=image-cpu                   # its name in the queue
-#SBATCH --output=./image-cpu-%j.out            # what it prints (%j: the job's id)
-#SBATCH --nodes=1                              # nodes
+#SBATCH --job-name=image-cpu                   # the job's name in the queue
+#SBATCH --output=./image-cpu-%j.out            # the output file (%j: the job ID)
+#SBATCH --nodes=1                              # number of nodes
 #SBATCH --ntasks-per-node=1                    # processes (ranks) on each node
-#SBATCH --time=01:00:00                        # time limit: after it the job is ended
-#SBATCH --cpus-per-task=4                      # CPUs of each process
-#SBATCH --account=tests                        # who pays
+#SBATCH --time=01:00:00                        # time limit, after which the scheduler ends the job
+#SBATCH --cpus-per-task=4                      # CPUs for each process
+#SBATCH --account=tests                        # the account to charge
 #SBATCH --mem=16G                              # memory on each node: 4G for each CPU
-#SBATCH --comment=preemption=yes;requeue=true  # as the site's file says
+#SBATCH --comment=preemption=yes;requeue=true  # required by the site profile
 
 set -euo pipefail
 umask 022

@@ -2,15 +2,15 @@
 # MirroredStrategy: one process, no GPUs of one node.
 # Written by `provision job mirrored --site nyu-torch --arch cpu --account tests`. Submit it with `sbatch FILE`.
 # recommended here: the multi-node page shows PyTorch only.
-#SBATCH --job-name=mirrored-cpu                # its name in the queue
-#SBATCH --output=./mirrored-cpu-%j.out         # what it prints (%j: the job's id)
-#SBATCH --nodes=1                              # nodes
+#SBATCH --job-name=mirrored-cpu                # the job's name in the queue
+#SBATCH --output=./mirrored-cpu-%j.out         # the output file (%j: the job ID)
+#SBATCH --nodes=1                              # number of nodes
 #SBATCH --ntasks-per-node=1                    # processes (ranks) on each node
-#SBATCH --time=00:20:00                        # time limit: after it the job is ended
-#SBATCH --cpus-per-task=16                     # CPUs of each process
-#SBATCH --account=tests                        # who pays
+#SBATCH --time=00:20:00                        # time limit, after which the scheduler ends the job
+#SBATCH --cpus-per-task=16                     # CPUs for each process
+#SBATCH --account=tests                        # the account to charge
 #SBATCH --mem=64G                              # memory on each node: 4G for each CPU
-#SBATCH --comment=preemption=yes;requeue=true  # as the site's file says
+#SBATCH --comment=preemption=yes;requeue=true  # required by the site profile
 
 set -euo pipefail
 umask 022

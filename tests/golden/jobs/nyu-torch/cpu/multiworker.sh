@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # MultiWorkerMirroredStrategy: 2 workers on 1 node, by srun.
 # Written by `provision job multiworker --site nyu-torch --arch cpu --account tests`. Submit it with `sbatch FILE`.
-#SBATCH --job-name=multiworker-cpu             # its name in the queue
-#SBATCH --output=./multiworker-cpu-%j.out      # what it prints (%j: the job's id)
-#SBATCH --nodes=1                              # nodes
+#SBATCH --job-name=multiworker-cpu             # the job's name in the queue
+#SBATCH --output=./multiworker-cpu-%j.out      # the output file (%j: the job ID)
+#SBATCH --nodes=1                              # number of nodes
 #SBATCH --ntasks-per-node=2                    # processes (ranks) on each node
-#SBATCH --time=00:20:00                        # time limit: after it the job is ended
-#SBATCH --cpus-per-task=16                     # CPUs of each process
-#SBATCH --account=tests                        # who pays
+#SBATCH --time=00:20:00                        # time limit, after which the scheduler ends the job
+#SBATCH --cpus-per-task=16                     # CPUs for each process
+#SBATCH --account=tests                        # the account to charge
 #SBATCH --mem=128G                             # memory on each node: 4G for each CPU
-#SBATCH --comment=preemption=yes;requeue=true  # as the site's file says
+#SBATCH --comment=preemption=yes;requeue=true  # required by the site profile
 
 set -euo pipefail
 umask 022

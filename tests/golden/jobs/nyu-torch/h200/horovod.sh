@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # Horovod: 8 ranks on 1 node, one for each GPU, by srun.
 # Written by `provision job horovod --site nyu-torch --arch h200 --account tests`. Submit it with `sbatch FILE`.
-#SBATCH --job-name=horovod-h200                # its name in the queue
-#SBATCH --output=./horovod-h200-%j.out         # what it prints (%j: the job's id)
-#SBATCH --nodes=1                              # nodes
+#SBATCH --job-name=horovod-h200                # the job's name in the queue
+#SBATCH --output=./horovod-h200-%j.out         # the output file (%j: the job ID)
+#SBATCH --nodes=1                              # number of nodes
 #SBATCH --ntasks-per-node=8                    # processes (ranks) on each node
-#SBATCH --time=00:20:00                        # time limit: after it the job is ended
-#SBATCH --cpus-per-task=8                      # CPUs of each process
+#SBATCH --time=00:20:00                        # time limit, after which the scheduler ends the job
+#SBATCH --cpus-per-task=8                      # CPUs for each process
 #SBATCH --constraint=h200                      # the kind of node
-#SBATCH --account=tests                        # who pays
+#SBATCH --account=tests                        # the account to charge
 #SBATCH --gres=gpu:8                           # GPUs on each node
 #SBATCH --mem=256G                             # memory on each node: 4G for each CPU
-#SBATCH --comment=preemption=yes;requeue=true  # as the site's file says
+#SBATCH --comment=preemption=yes;requeue=true  # required by the site profile
 
 set -euo pipefail
 umask 022

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # One process on one GPU.
 # Written by `provision job single --site nyu-torch --arch h200 --account tests`. Submit it with `sbatch FILE`.
-#SBATCH --job-name=single-h200                 # its name in the queue
-#SBATCH --output=./single-h200-%j.out          # what it prints (%j: the job's id)
-#SBATCH --nodes=1                              # nodes
+#SBATCH --job-name=single-h200                 # the job's name in the queue
+#SBATCH --output=./single-h200-%j.out          # the output file (%j: the job ID)
+#SBATCH --nodes=1                              # number of nodes
 #SBATCH --ntasks-per-node=1                    # processes (ranks) on each node
-#SBATCH --time=00:20:00                        # time limit: after it the job is ended
-#SBATCH --cpus-per-task=8                      # CPUs of each process
+#SBATCH --time=00:20:00                        # time limit, after which the scheduler ends the job
+#SBATCH --cpus-per-task=8                      # CPUs for each process
 #SBATCH --constraint=h200                      # the kind of node
-#SBATCH --account=tests                        # who pays
+#SBATCH --account=tests                        # the account to charge
 #SBATCH --gres=gpu:1                           # GPUs on each node
 #SBATCH --mem=32G                              # memory on each node: 4G for each CPU
-#SBATCH --comment=preemption=yes;requeue=true  # as the site's file says
+#SBATCH --comment=preemption=yes;requeue=true  # required by the site profile
 
 set -euo pipefail
 umask 022

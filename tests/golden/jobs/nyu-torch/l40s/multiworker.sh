@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # MultiWorkerMirroredStrategy: 4 workers on 1 node, by srun.
 # Written by `provision job multiworker --site nyu-torch --arch l40s --account tests`. Submit it with `sbatch FILE`.
-#SBATCH --job-name=multiworker-l40s            # its name in the queue
-#SBATCH --output=./multiworker-l40s-%j.out     # what it prints (%j: the job's id)
-#SBATCH --nodes=1                              # nodes
+#SBATCH --job-name=multiworker-l40s            # the job's name in the queue
+#SBATCH --output=./multiworker-l40s-%j.out     # the output file (%j: the job ID)
+#SBATCH --nodes=1                              # number of nodes
 #SBATCH --ntasks-per-node=4                    # processes (ranks) on each node
-#SBATCH --time=00:20:00                        # time limit: after it the job is ended
-#SBATCH --cpus-per-task=8                      # CPUs of each process
+#SBATCH --time=00:20:00                        # time limit, after which the scheduler ends the job
+#SBATCH --cpus-per-task=8                      # CPUs for each process
 #SBATCH --constraint=l40s                      # the kind of node
-#SBATCH --account=tests                        # who pays
+#SBATCH --account=tests                        # the account to charge
 #SBATCH --gres=gpu:4                           # GPUs on each node
 #SBATCH --mem=128G                             # memory on each node: 4G for each CPU
-#SBATCH --comment=preemption=yes;requeue=true  # as the site's file says
+#SBATCH --comment=preemption=yes;requeue=true  # required by the site profile
 
 set -euo pipefail
 umask 022

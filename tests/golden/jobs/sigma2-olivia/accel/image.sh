@@ -2,14 +2,14 @@
 # The image nvcr.io/nvidia/tensorflow:25.02-tf2-py3 as a file for the jobs of Sigma2 Olivia (Grace-Hopper).
 # Written by `provision job image --site sigma2-olivia --arch accel --account tests`.
 # Run it on a login node: `bash FILE`. Or submit it, compute nodes reach registries too: `sbatch FILE`.
-#SBATCH --job-name=image-accel         # its name in the queue
-#SBATCH --output=./image-accel-%j.out  # what it prints (%j: the job's id)
-#SBATCH --nodes=1                      # nodes
+#SBATCH --job-name=image-accel         # the job's name in the queue
+#SBATCH --output=./image-accel-%j.out  # the output file (%j: the job ID)
+#SBATCH --nodes=1                      # number of nodes
 #SBATCH --ntasks-per-node=1            # processes (ranks) on each node
-#SBATCH --time=01:00:00                # time limit: after it the job is ended
-#SBATCH --cpus-per-task=4              # CPUs of each process
+#SBATCH --time=01:00:00                # time limit, after which the scheduler ends the job
+#SBATCH --cpus-per-task=4              # CPUs for each process
 #SBATCH --partition=accel              # the queue
-#SBATCH --account=tests                # who pays
+#SBATCH --account=tests                # the account to charge
 #SBATCH --mem=6000M                    # memory on each node: 1500M for each CPU
 
 set -euo pipefail

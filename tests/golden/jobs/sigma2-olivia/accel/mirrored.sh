@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # MirroredStrategy: one process, 4 GPUs of one node.
 # Written by `provision job mirrored --site sigma2-olivia --arch accel --account tests`. Submit it with `sbatch FILE`.
-#SBATCH --job-name=mirrored-accel         # its name in the queue
-#SBATCH --output=./mirrored-accel-%j.out  # what it prints (%j: the job's id)
-#SBATCH --nodes=1                         # nodes
+#SBATCH --job-name=mirrored-accel         # the job's name in the queue
+#SBATCH --output=./mirrored-accel-%j.out  # the output file (%j: the job ID)
+#SBATCH --nodes=1                         # number of nodes
 #SBATCH --ntasks-per-node=1               # processes (ranks) on each node
-#SBATCH --time=00:30:00                   # time limit: after it the job is ended
-#SBATCH --cpus-per-task=288               # CPUs of each process
+#SBATCH --time=00:30:00                   # time limit, after which the scheduler ends the job
+#SBATCH --cpus-per-task=288               # CPUs for each process
 #SBATCH --partition=accel                 # the queue
-#SBATCH --account=tests                   # who pays
+#SBATCH --account=tests                   # the account to charge
 #SBATCH --gpus-per-node=4                 # GPUs on each node
 #SBATCH --mem=432000M                     # memory on each node: 1500M for each CPU
 

@@ -2,14 +2,14 @@
 # MirroredStrategy: one process, 4 GPUs of one node.
 # Written by `provision job mirrored --site sigma2-saga --arch a100 --account tests`. Submit it with `sbatch FILE`.
 # supported here: 4 GPUs at most: one node.
-#SBATCH --job-name=mirrored-a100         # its name in the queue
-#SBATCH --output=./mirrored-a100-%j.out  # what it prints (%j: the job's id)
-#SBATCH --nodes=1                        # nodes
+#SBATCH --job-name=mirrored-a100         # the job's name in the queue
+#SBATCH --output=./mirrored-a100-%j.out  # the output file (%j: the job ID)
+#SBATCH --nodes=1                        # number of nodes
 #SBATCH --ntasks-per-node=1              # processes (ranks) on each node
-#SBATCH --time=00:30:00                  # time limit: after it the job is ended
-#SBATCH --cpus-per-task=32               # CPUs of each process
+#SBATCH --time=00:30:00                  # time limit, after which the scheduler ends the job
+#SBATCH --cpus-per-task=32               # CPUs for each process
 #SBATCH --partition=a100                 # the queue
-#SBATCH --account=tests                  # who pays
+#SBATCH --account=tests                  # the account to charge
 #SBATCH --gpus=4                         # GPUs in all
 #SBATCH --mem-per-cpu=8G                 # memory for each CPU
 

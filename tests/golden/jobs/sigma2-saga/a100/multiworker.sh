@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # MultiWorkerMirroredStrategy: 8 workers on 2 nodes, by srun.
 # Written by `provision job multiworker --site sigma2-saga --arch a100 --account tests`. Submit it with `sbatch FILE`.
-#SBATCH --job-name=multiworker-a100         # its name in the queue
-#SBATCH --output=./multiworker-a100-%j.out  # what it prints (%j: the job's id)
-#SBATCH --nodes=2                           # nodes
+#SBATCH --job-name=multiworker-a100         # the job's name in the queue
+#SBATCH --output=./multiworker-a100-%j.out  # the output file (%j: the job ID)
+#SBATCH --nodes=2                           # number of nodes
 #SBATCH --ntasks-per-node=4                 # processes (ranks) on each node
-#SBATCH --time=00:30:00                     # time limit: after it the job is ended
-#SBATCH --cpus-per-task=8                   # CPUs of each process
+#SBATCH --time=00:30:00                     # time limit, after which the scheduler ends the job
+#SBATCH --cpus-per-task=8                   # CPUs for each process
 #SBATCH --partition=a100                    # the queue
-#SBATCH --account=tests                     # who pays
-#SBATCH --gpus-per-task=1                   # GPUs of each process: it sees no other
+#SBATCH --account=tests                     # the account to charge
+#SBATCH --gpus-per-task=1                   # GPUs for each process, which sees no other GPU
 #SBATCH --mem-per-cpu=8G                    # memory for each CPU
 
 set -euo pipefail

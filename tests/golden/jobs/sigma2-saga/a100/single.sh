@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # One process on one GPU.
 # Written by `provision job single --site sigma2-saga --arch a100 --account tests`. Submit it with `sbatch FILE`.
-#SBATCH --job-name=single-a100         # its name in the queue
-#SBATCH --output=./single-a100-%j.out  # what it prints (%j: the job's id)
-#SBATCH --nodes=1                      # nodes
+#SBATCH --job-name=single-a100         # the job's name in the queue
+#SBATCH --output=./single-a100-%j.out  # the output file (%j: the job ID)
+#SBATCH --nodes=1                      # number of nodes
 #SBATCH --ntasks-per-node=1            # processes (ranks) on each node
-#SBATCH --time=00:30:00                # time limit: after it the job is ended
-#SBATCH --cpus-per-task=8              # CPUs of each process
+#SBATCH --time=00:30:00                # time limit, after which the scheduler ends the job
+#SBATCH --cpus-per-task=8              # CPUs for each process
 #SBATCH --partition=a100               # the queue
-#SBATCH --account=tests                # who pays
+#SBATCH --account=tests                # the account to charge
 #SBATCH --gpus=1                       # GPUs in all
 #SBATCH --mem-per-cpu=8G               # memory for each CPU
 

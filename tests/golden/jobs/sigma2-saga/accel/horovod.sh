@@ -2,15 +2,15 @@
 # Horovod: 8 ranks on 2 nodes, one for each GPU, by srun.
 # Written by `provision job horovod --site sigma2-saga --arch accel --account tests`. Submit it with `sbatch FILE`.
 # supported here: as a module with TensorFlow 2.11.0, frozen.
-#SBATCH --job-name=horovod-accel         # its name in the queue
-#SBATCH --output=./horovod-accel-%j.out  # what it prints (%j: the job's id)
-#SBATCH --nodes=2                        # nodes
+#SBATCH --job-name=horovod-accel         # the job's name in the queue
+#SBATCH --output=./horovod-accel-%j.out  # the output file (%j: the job ID)
+#SBATCH --nodes=2                        # number of nodes
 #SBATCH --ntasks-per-node=4              # processes (ranks) on each node
-#SBATCH --time=00:30:00                  # time limit: after it the job is ended
-#SBATCH --cpus-per-task=6                # CPUs of each process
+#SBATCH --time=00:30:00                  # time limit, after which the scheduler ends the job
+#SBATCH --cpus-per-task=6                # CPUs for each process
 #SBATCH --partition=accel                # the queue
-#SBATCH --account=tests                  # who pays
-#SBATCH --gpus-per-task=1                # GPUs of each process: it sees no other
+#SBATCH --account=tests                  # the account to charge
+#SBATCH --gpus-per-task=1                # GPUs for each process, which sees no other GPU
 #SBATCH --mem-per-cpu=8G                 # memory for each CPU
 
 set -euo pipefail

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # One process on the CPUs of one node.
 # Written by `provision job single --site sigma2-saga --arch normal --account tests`. Submit it with `sbatch FILE`.
-#SBATCH --job-name=single-normal         # its name in the queue
-#SBATCH --output=./single-normal-%j.out  # what it prints (%j: the job's id)
-#SBATCH --nodes=1                        # nodes
+#SBATCH --job-name=single-normal         # the job's name in the queue
+#SBATCH --output=./single-normal-%j.out  # the output file (%j: the job ID)
+#SBATCH --nodes=1                        # number of nodes
 #SBATCH --ntasks-per-node=1              # processes (ranks) on each node
-#SBATCH --time=00:30:00                  # time limit: after it the job is ended
-#SBATCH --cpus-per-task=40               # CPUs of each process
+#SBATCH --time=00:30:00                  # time limit, after which the scheduler ends the job
+#SBATCH --cpus-per-task=40               # CPUs for each process
 #SBATCH --partition=normal               # the queue
-#SBATCH --account=tests                  # who pays
+#SBATCH --account=tests                  # the account to charge
 #SBATCH --mem-per-cpu=4G                 # memory for each CPU
 
 set -euo pipefail
