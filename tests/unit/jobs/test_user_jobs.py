@@ -114,7 +114,7 @@ def test_the_cray_ml_plug_ins_job_runs_its_own_example_on_the_modules_of_the_pag
         < lines.index("module list # for the record")
     )
     assert lines[lines.index(plugin) - 1].startswith("[ -e /lus/"), "a modulefile by its path may be gone"
-    assert "which is not the site's and is gone" in " ".join(line.strip("# ") for line in lines)
+    assert "which the site did not maintain" in " ".join(line.strip("# ") for line in lines)
     assert "unset PYTHONNOUSERSITE" in text, "Python would not look below PYTHONUSERBASE"
     assert "\nexport PYTHONNOUSERSITE" not in text
     assert '-e "PYTHONUSERBASE=${PYTHONUSERBASE:-}"' in text

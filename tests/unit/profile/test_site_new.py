@@ -46,7 +46,7 @@ def test_every_blank_has_its_question_in_the_order_of_the_text() -> None:
         "archs.gpu.modules",
         "archs.gpu.gpu.capabilities",
     ]
-    assert ASKED[0].question.startswith("a folder that compute nodes see")
+    assert ASKED[0].question.startswith("a folder that compute nodes can read")
     assert "$LMOD_PKG/init/bash" in ASKED[1].question
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Horovod: 8 ranks on 2 nodes, one for each GPU, by mpiexec-pals.
 # Written by `provision job horovod --site alcf-polaris --arch gpu --account tests`. Submit it with `qsub FILE`.
-# deprecated here: not in the site's base environment since conda/2025-09-25; ours brings it.
+# deprecated here: not in the site's base environment since conda/2025-09-25, but in ours.
 # the job's name in the queue:
 #PBS -N horovod-gpu
 # folder of the output file, which is named after the job ID:

@@ -4,8 +4,8 @@
 # Written by `provision job cray-ml-plugin --site alcf-theta --arch knl --account tests`. Submit it with `qsub FILE`.
 # Make it executable (`chmod +x`), and leave it in place until the job ends: Cobalt does not copy it.
 # ALCF Theta (Cray XC40, KNL): retired in 2023-12-31.
-# deprecated here: its modulefile stood in a workshop's project folder, which is not the site's and is gone; Python 2's
-# is not supported.
+# deprecated here: its modulefile was in a workshop's project folder, which the site did not maintain and which no
+# longer exists; the one for Python 2 is not supported.
 # the job's name in the queue:
 #COBALT --jobname cray-ml-plugin-knl
 # prefix of the .output, .error and .cobaltlog files:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The image tensorflow/tensorflow:2.15.0-gpu as a file for the jobs of any Slurm cluster, to be filled in.
+# The image tensorflow/tensorflow:2.15.0-gpu as a file for the jobs of any Slurm cluster (template).
 # Written by `provision job image --site generic-slurm --arch gpu --account tests`.
 # Run it on a login node: `bash FILE`. Or submit it, compute nodes reach registries too: `sbatch FILE`.
 #SBATCH --job-name=image-gpu         # the job's name in the queue

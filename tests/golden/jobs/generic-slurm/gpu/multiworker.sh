@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # MultiWorkerMirroredStrategy: 8 workers on 2 nodes, by srun.
 # Written by `provision job multiworker --site generic-slurm --arch gpu --account tests`. Submit it with `sbatch FILE`.
-# supported here: NCCL stalled on the system that this was written on.
+# supported here: NCCL stalled on the system where ml-dist was written.
 #SBATCH --job-name=multiworker-gpu         # the job's name in the queue
 #SBATCH --output=./multiworker-gpu-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=2                          # number of nodes

@@ -2,7 +2,7 @@
 # Horovod: 4 ranks on 2 nodes, by srun.
 # Written by `provision job horovod --site nersc-cori --arch haswell --account tests`. Submit it with `sbatch FILE`.
 # NERSC Cori (Cray XC40): retired in 2023.
-# recommended here: TensorFlow's own gRPC is tedious, and slow on a tightly coupled system.
+# recommended here: TensorFlow's own gRPC is hard to set up, and slow on a tightly coupled system.
 #SBATCH --job-name=horovod-haswell         # the job's name in the queue
 #SBATCH --output=./horovod-haswell-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=2                          # number of nodes

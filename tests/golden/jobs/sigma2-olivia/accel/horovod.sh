@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Horovod: 8 ranks on 2 nodes, one for each GPU, by srun.
 # Written by `provision job horovod --site sigma2-olivia --arch accel --account tests`. Submit it with `sbatch FILE`.
-# deprecated here: the pages show torchrun; only the container brings a Horovod.
+# deprecated here: the pages show torchrun; only the container contains Horovod.
 #SBATCH --job-name=horovod-accel         # the job's name in the queue
 #SBATCH --output=./horovod-accel-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=2                        # number of nodes

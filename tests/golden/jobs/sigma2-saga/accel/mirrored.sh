@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # MirroredStrategy: one process, 4 GPUs of one node.
 # Written by `provision job mirrored --site sigma2-saga --arch accel --account tests`. Submit it with `sbatch FILE`.
-# supported here: 4 GPUs at most: one node.
+# supported here: at most 4 GPUs: one node.
 #SBATCH --job-name=mirrored-accel         # the job's name in the queue
 #SBATCH --output=./mirrored-accel-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=1                         # number of nodes
