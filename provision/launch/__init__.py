@@ -1,1 +1,1 @@
-"""How programs are started at a site: its modules loaded, its launcher, the threads of each rank. Pure: text and argv."""
+"""How a site starts programs: the modules to load, the launcher, the threads of each rank. Pure: text and argv."""

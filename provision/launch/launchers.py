@@ -1,4 +1,4 @@
-"""Launchers as data to argv: how a program is started as N ranks.
+"""Turns a site's launcher into an argv that starts a program as N ranks.
 
 Sources: srun(1) of Slurm 22.05; aprun(1) of ALPS and the pages of ALCF Theta; mpiexec(1) of PALS and the pages of ALCF
 Polaris; mpirun(1) of Open MPI 4; mpiexec of MPICH (Hydra).
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from provision.errors import ConfigError
 from provision.profile.launcher import Launcher, LauncherName
 
-# Where a rank finds its number and its number on its node; None: nowhere, the program has to ask MPI.
+# The variables that hold a rank's number and its number on its node; None: no variable does, the program must ask MPI.
 RANK_VARIABLES: dict[LauncherName, tuple[str, str | None] | None] = {
     "srun": ("SLURM_PROCID", "SLURM_LOCALID"),
     "aprun": ("ALPS_APP_PE", None),
@@ -26,7 +26,7 @@ RANK_VARIABLES: dict[LauncherName, tuple[str, str | None] | None] = {
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|_KEY$", re.IGNORECASE)
 
-# What ranks need of their caller's environment, where the launcher does not hand it on by itself.
+# The variables that ranks need from the caller. Some launchers pass no variable unless it is named.
 RANK_VARIABLE_NAMES = (
     *("PATH", "LD_LIBRARY_PATH", "HOME", "USER", "TMPDIR", "VIRTUAL_ENV"),
     *("PROVISION_ENVIRONMENT", "LOADEDMODULES"),
@@ -38,7 +38,7 @@ RANK_VARIABLE_PREFIXES = (
 
 
 def select_rank_environ(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The `NAME=value` of an environment that ranks need, in order of their names."""
+    """The variables that ranks need, as `NAME=value`, sorted by name."""
     return tuple(
         f"{name}={value}"
         for name, value in sorted(environ.items())
@@ -59,26 +59,26 @@ def launch_argv(
 ) -> tuple[str, ...]:
     """The command that runs `program` as `nodes * ranks_per_node` ranks.
 
-    `cpus` are those of one rank, as the scheduler counts them (0: unsaid), `cpus_per_core` how many of one core's
-    threads are used. `environ` are `NAME=value` that must reach the ranks: srun and Hydra hand on everything and get
-    none, the others get each by name.
+    `cpus` is the number of CPUs of one rank, as the scheduler counts them (0: not given). `cpus_per_core` is the number
+    of hardware threads used on each core. `environ` holds the `NAME=value` pairs that must reach the ranks: srun and
+    Hydra pass on the whole environment and do not need them; the other launchers get each one by name.
 
     Raises:
-        ConfigError: several ranks, and the launcher starts one.
+        ConfigError: several ranks are needed, but the launcher starts only one.
     """
     ranks = nodes * ranks_per_node
     options = option_words(launcher)
     match launcher.name:
         case "srun":
-            # Without `--kill-on-bad-exit` the other ranks of a dead one wait for the time limit. `--ntasks` and
-            # `--nodes` are explicit: a job's own values may differ from what is asked for here.
+            # Without `--kill-on-bad-exit`, when one rank dies the others wait until the time limit. `--ntasks` and
+            # `--nodes` are explicit because the values of the job may differ from the ones needed here.
             shape: tuple[str, ...] = (
                 f"--nodes={nodes}",
                 f"--ntasks={ranks}",
                 f"--ntasks-per-node={ranks_per_node}",
                 "--kill-on-bad-exit=1",
             )
-            # Since Slurm 22.05 srun does not inherit the job's value.
+            # Since Slurm 22.05 srun does not inherit this value from the job.
             shape += (f"--cpus-per-task={cpus}",) if cpus else ()
             return ("srun", *shape, *options, *program)
         case "mpiexec":
@@ -87,33 +87,34 @@ def launch_argv(
             shape = ("-n", str(ranks), "-N", str(ranks_per_node))
             shape += ("-d", str(cpus)) if cpus else ()
             shape += ("-j", str(cpus_per_core)) if cpus_per_core > 1 else ()
-            # Each rank on `-d` processors of its own; without it all threads of a rank share one.
+            # Binds each rank to its own `-d` processors. Without `-cc depth` all threads of a rank share one.
             shape += () if "-cc" in options else ("-cc", "depth" if cpus else "none")
             return ("aprun", *shape, *_each("-e", environ), *options, *program)
         case "mpiexec-pals":
             shape = ("-n", str(ranks), "--ppn", str(ranks_per_node))
             shape += ("--depth", str(cpus)) if cpus else ()
-            own = any(option.startswith("--cpu-bind") for option in options)
-            shape += () if own else ("--cpu-bind", "depth" if cpus else "none")
+            binding_given = any(option.startswith("--cpu-bind") for option in options)
+            shape += () if binding_given else ("--cpu-bind", "depth" if cpus else "none")
             return ("mpiexec", *shape, *_each("--env", environ), *options, *program)
         case "mpirun":
-            # Bound to one core by default, in which all threads of a rank would share it.
+            # By default Open MPI binds a rank to one core, which all threads of the rank would then share.
             shape = ("-np", str(ranks), "--map-by", f"ppr:{ranks_per_node}:node", "--bind-to", "none")
             return ("mpirun", *shape, *_each("-x", environ), *options, *program)
         case "none":
             if ranks != 1:
                 raise ConfigError(
-                    f"{ranks} ranks, and the launcher `none` starts one process",
-                    hint="name the arch's launcher in the site's file: `launcher = { name = … }`",
+                    f"the launcher `none` starts one process, but {ranks} ranks are needed",
+                    hint="set the launcher of the arch in the profile: `launcher = { name = … }`",
                 )
             return tuple(program)
 
 
 def node_argv(launcher: Launcher, program: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The command that runs `program` once, with a whole node, from where a job's script runs.
+    """The command that runs `program` once on a whole node, started from the node that runs the job script.
 
-    It gets the whole environment: what a compiler's wrapper needs of its modules nobody lists. Exported functions of bash
-    are left out, whose names no launcher takes, and what looks like a password: all may read a command line.
+    It passes on the whole environment, because nobody can list the variables that a compiler wrapper needs from its
+    modules. Two kinds of variables are left out: exported bash functions, because no launcher accepts their names, and
+    anything that looks like a password, because every user of the machine can read a command line.
     """
     words = tuple(
         f"{name}={value}"
@@ -124,8 +125,8 @@ def node_argv(launcher: Launcher, program: Sequence[str], environ: Mapping[str, 
 
 
 def option_words(launcher: Launcher) -> tuple[str, ...]:
-    """The site's options as words of an argv: `--mca pml ob1` is three, `--comment=a b` one."""
-    return tuple(word for one in launcher.options for word in ([one] if "=" in one else one.split()))
+    """The launcher options of the profile as words of an argv: `--mca pml ob1` is three words, `--comment=a b` is one."""
+    return tuple(word for option in launcher.options for word in ([option] if "=" in option else option.split()))
 
 
 def _each(option: str, values: Sequence[str]) -> tuple[str, ...]:

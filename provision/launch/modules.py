@@ -1,7 +1,7 @@
-"""The module system as lines of bash: how an environment with modules loaded comes to be. Pure text; `probe` runs it.
+"""Bash lines that load modules and print the environment that results. Pure text; `machine/probe.py` runs it.
 
-We never evaluate a modulecmd's output in our own process: bash sources the system's init file, loads the modules as a
-user's job script would, and prints the environment that results.
+We never evaluate the output of a modulecmd in our own process. Instead, bash sources the init file of the module system,
+loads the modules as a user's job script would, and prints the environment that results.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from provision.knowledge.toolchains import generation
 from provision.knowledge.versions import release
 from provision.profile.module_system import ModuleSystem
 
-# What a user's or an admin's shell may carry that changes what a build does. Index settings of pip and uv stay: a site
-# without a direct way to the package index has nothing else.
+# Variables of a user's shell that would change the result of a build. The index settings of pip and uv are kept: a site
+# that cannot reach the public package index directly depends on them.
 DROPPED_VARIABLES = (
     "PYTHONHOME",
     "PYTHONPATH",
@@ -72,7 +72,7 @@ KEPT_INSTALLER_SETTINGS = (
 
 
 def clean_environ(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment without what lies to builds, and telling Python to leave the user's own packages alone."""
+    """The environment without the variables that would change a build; Python ignores the packages in the user's home."""
     kept = {}
     for name, value in environ.items():
         tool, _, setting = name.partition("_")
@@ -85,7 +85,7 @@ def clean_environ(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def drop_module_state(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment without the state of a module system: loading starts from nothing, whoever calls us."""
+    """The environment without the state of a module system, so that loading starts clean for every caller."""
     state = (
         "LOADEDMODULES",
         "_LMFILES_",
@@ -102,22 +102,22 @@ def drop_module_state(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if not name.startswith(state)}
 
 
-# What an init file prints is talk: the environment goes out by a file descriptor of its own.
+# An init file may print anything, so the environment is written to a separate file descriptor.
 SEND_STDOUT_TO_STDERR = "exec 3>&1 1>&2"
 PRINT_ENVIRON = "env -0 >&3"
-# A script of `load_script` prints this and the module's name on stderr when a module cannot be loaded.
+# A script of `load_script` prints this and the name of the module on stderr if a module cannot be loaded.
 FAILED_MODULE = "provision-failed-module="
 
 
 def activate_script(activate: str) -> str:
-    """Bash that sources `activate` and prints the environment, as `load_script` does for modules."""
+    """Bash that sources the file `activate` and prints the environment, as `load_script` does for modules."""
     return f"set -euo pipefail\n{SEND_STDOUT_TO_STDERR}\n. {shlex.quote(activate)}\n{PRINT_ENVIRON}\n"
 
 
 def purge_script(system: ModuleSystem) -> str:
-    """Bash that unloads what the caller has loaded, by the caller's own state, and prints the environment that is left.
+    """Bash that unloads the caller's modules, using the caller's module state, and prints the remaining environment.
 
-    Dropping that state would leave what the modules did: their PATH entries and variables.
+    Dropping only the state would keep what the modules did: their PATH entries and variables.
     """
     lines = ("set -eo pipefail", SEND_STDOUT_TO_STDERR, f"source {shlex.quote(system.init or '')}")
     return "\n".join((*lines, "module --force purge || module purge", PRINT_ENVIRON, ""))
@@ -131,12 +131,12 @@ RESET_LINES = {
 
 
 def reset_lines(system: ModuleSystem) -> list[str]:
-    """Bash that starts from nothing, as the site has it."""
+    """Bash that unloads all modules in the way that the profile sets."""
     return [*RESET_LINES[system.reset]]
 
 
 def unload_lines(system: ModuleSystem, modules: Sequence[str]) -> list[str]:
-    """Bash that takes modules away, sticky ones too; one that is not loaded is no fault."""
+    """Bash that unloads modules, sticky ones included. A module that is not loaded is not an error."""
     force = " --force" if system.name == "lmod" else ""
     return [f"module{force} unload {shlex.quote(module)} >/dev/null 2>&1 || true" for module in modules]
 
@@ -148,11 +148,11 @@ def load_script(
     last: str = PRINT_ENVIRON,
     unload: Sequence[str] = (),
 ) -> str:
-    """Bash that starts from nothing as the site does, loads exactly `modules` in order, and then does `last`: prints the
-    environment. `unload` are taken away first; one that is not loaded is no fault.
+    """Bash that resets the modules, unloads `unload`, loads exactly `modules` in order, and ends with the command `last`.
 
-    `extra_path` are modulepaths in front of the site's. Both module systems tell a failed load by their exit code; that
-    is followed by a look at what is really loaded.
+    `last` prints the environment by default. A module of `unload` that is not loaded is not an error. `extra_path` holds
+    modulepaths that come before those of the site. Both module systems report a failed load with their exit code; the
+    script also checks which modules are really loaded.
     """
     if system.name == "none":
         return f"set -euo pipefail\n{SEND_STDOUT_TO_STDERR}\n{last}\n"
@@ -172,23 +172,26 @@ def load_script(
     return "\n".join((*lines, last, ""))
 
 
-def find_newest_module(wanted: str, there: Sequence[str]) -> str | None:
+def find_newest_module(wanted: str, available: Sequence[str]) -> str | None:
     """The newest available module of the wanted name: of the same toolchain generation, if there is one.
 
-    Names go up to the first digit behind the last slash: `datascience/tensorflow-1.10` is no `datascience/horovod-0.19`.
+    A name ends before the first digit after the last slash, so `datascience/tensorflow-1.10` and
+    `datascience/horovod-0.19` have different names.
     """
 
     def name(module: str) -> str:
         folder, _, version = module.rpartition("/")
         return f"{folder}/{re.split(r'[0-9]', version)[0]}"
 
-    same = [one for one in there if name(one) == name(wanted) or "/" not in wanted]
-    mine = [one for one in same if generation(one) == generation(wanted)] if generation(wanted) else []
-    return max(mine or same, key=lambda one: release(one.rpartition("/")[2]), default=None)
+    same_name = [module for module in available if name(module) == name(wanted) or "/" not in wanted]
+    same_generation = []
+    if generation(wanted):
+        same_generation = [module for module in same_name if generation(module) == generation(wanted)]
+    return max(same_generation or same_name, key=lambda module: release(module.rpartition("/")[2]), default=None)
 
 
 def resolve_loaded(modules: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The modules by the whole names under which they are loaded: `gcc` became `gcc/12.2.0`, which is what is recorded."""
+    """The full names of the loaded modules: `gcc` was loaded as `gcc/12.2.0`, and that name is recorded."""
     loaded = environ.get("LOADEDMODULES", "").split(":")
     return tuple(
         next((name for name in loaded if name == module or name.startswith(f"{module}/")), module) for module in modules
@@ -197,12 +200,12 @@ def resolve_loaded(modules: Sequence[str], environ: Mapping[str, str]) -> tuple[
 
 def parse_environment(text: str) -> dict[str, str]:
     """The environment that `env -0` printed."""
-    found = {}
+    environ = {}
     for entry in text.split("\0"):
         name, separator, value = entry.partition("=")
         if separator:
-            found[name] = value
-    return found
+            environ[name] = value
+    return environ
 
 
 def failed_module(lines: Sequence[str]) -> str | None:

@@ -1,4 +1,4 @@
-"""Launchers: the argv of each, in full, and that every launcher that a site may name has one."""
+"""Launchers: the whole argv of each one, and that every launcher of a profile has one."""
 
 from __future__ import annotations
 
@@ -14,63 +14,63 @@ PROGRAM = ("python", "train.py")
 
 
 def argv(name: LauncherName, *options: str, **shape: int) -> str:
-    """The command of this launcher for 2 nodes of 4 ranks, as one text."""
+    """The command of this launcher for 2 nodes of 4 ranks, as one string."""
     launcher = Launcher(name=name, options=options)
     environ = ("OMP_NUM_THREADS=8", "X=a b")
     whole = {"nodes": 2, "ranks_per_node": 4, **shape}
     return "|".join(launch_argv(launcher, PROGRAM, environ=environ, **whole))  # type: ignore[arg-type]
 
 
-def test_srun_says_its_shape_and_ends_all_ranks_with_the_first_that_fails() -> None:
+def test_srun_gets_nodes_and_ranks_and_stops_when_one_rank_fails() -> None:
     shape = "srun|--nodes=2|--ntasks=8|--ntasks-per-node=4|--kill-on-bad-exit=1"
     assert argv("srun", "--mpi=pmi2") == f"{shape}|--mpi=pmi2|python|train.py"
     assert argv("srun", cpus=16) == f"{shape}|--cpus-per-task=16|python|train.py"
 
 
-def test_hydra_starts_as_many_as_it_is_told() -> None:
+def test_hydra_gets_the_number_of_ranks() -> None:
     assert argv("mpiexec", "-bind-to none") == "mpiexec|-n|8|-bind-to|none|python|train.py"
     other = launch_argv(Launcher(name="mpiexec", options=()), PROGRAM, nodes=1, ranks_per_node=2, mpiexec="/x/mpiexec")
     assert other == ("/x/mpiexec", "-n", "2", *PROGRAM)
 
 
-def test_aprun_gets_depth_and_threads_per_core_and_every_variable_by_name() -> None:
+def test_aprun_gets_depth_threads_per_core_and_each_variable() -> None:
     shape = "aprun|-n|8|-N|4|-d|32|-j|2|-cc|depth|-e|OMP_NUM_THREADS=8|-e|X=a b"
     assert argv("aprun", cpus=32, cpus_per_core=2) == f"{shape}|python|train.py"
     assert argv("aprun", "-b").endswith("-N|4|-cc|none|-e|OMP_NUM_THREADS=8|-e|X=a b|-b|python|train.py")
 
 
-def test_aprun_keeps_the_binding_that_the_site_names() -> None:
+def test_aprun_keeps_the_binding_of_the_profile() -> None:
     words = argv("aprun", "-cc node", cpus=32).split("|")
     assert words.count("-cc") == 1
     assert words[words.index("-cc") + 1] == "node"
 
 
-def test_pals_gets_ranks_per_node_depth_and_every_variable_by_name() -> None:
+def test_pals_gets_ranks_per_node_depth_and_each_variable() -> None:
     shape = "mpiexec|-n|8|--ppn|4|--depth|16|--cpu-bind|depth|--env|OMP_NUM_THREADS=8|--env|X=a b"
     assert argv("mpiexec-pals", cpus=16) == f"{shape}|python|train.py"
     assert "--cpu-bind|depth" not in argv("mpiexec-pals", "--cpu-bind=list:24:16:8:0", cpus=16)
 
 
-def test_open_mpi_places_ranks_by_node_binds_none_and_exports_by_name() -> None:
+def test_open_mpi_places_ranks_by_node_without_binding() -> None:
     shape = "mpirun|-np|8|--map-by|ppr:4:node|--bind-to|none|-x|OMP_NUM_THREADS=8|-x|X=a b"
     mca = "--mca|pml|ob1|--mca|btl|^openib"
     assert argv("mpirun", "--mca pml ob1", "--mca btl ^openib") == f"{shape}|{mca}|python|train.py"
 
 
-def test_without_a_launcher_there_is_one_process() -> None:
+def test_the_launcher_none_starts_one_process_only() -> None:
     assert argv("none", nodes=1, ranks_per_node=1) == "python|train.py"
-    with pytest.raises(ConfigError, match="8 ranks, and the launcher `none` starts one process") as caught:
+    with pytest.raises(ConfigError, match="the launcher `none` starts one process, but 8 ranks are needed") as caught:
         argv("none")
     assert caught.value.exit_code == EXIT_USAGE
 
 
-def test_a_step_of_a_build_gets_one_process_with_a_whole_node() -> None:
+def test_a_build_step_gets_a_whole_node_and_no_secret_variables() -> None:
     aprun = Launcher(name="aprun", options=("-b",))
     argv = node_argv(aprun, ("make",), {"A": "1", "BASH_FUNC_x%%": "() { :; }", "MY_TOKEN": "x", "AWS_ACCESS_KEY": "x"})
     assert " ".join(argv) == "aprun -n 1 -N 1 -cc none -e A=1 -b make"
 
 
-def test_every_launcher_that_a_site_may_name_is_known_with_its_variables() -> None:
+def test_every_launcher_of_a_profile_has_an_argv_and_rank_variables() -> None:
     names = set(get_args(LauncherName))
     assert names == set(RANK_VARIABLES) == {name for known in LAUNCHERS.values() for name in known}
     for name in names - {"none"}:

@@ -1,4 +1,4 @@
-"""A module that cannot be loaded: what there is instead, and the newest of it."""
+"""A module that cannot be loaded: which modules are available instead, and which of them is the newest."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EASYBUILD = (
 
 
 @pytest.mark.parametrize(
-    ("wanted", "there", "found"),
+    ("wanted", "available", "newest"),
     [
         ("gcc/99", ("gcc/9.3.0", "gcc/12.2.0", "gcc/8.3.0"), "gcc/12.2.0"),
         ("gcc", ("gcc/9.3.0", "gcc/12.2.0"), "gcc/12.2.0"),
@@ -40,16 +40,16 @@ EASYBUILD = (
         ("gcc/99", (), None),
     ],
 )
-def test_the_newest_is_by_numbers_of_the_same_name_and_generation(
-    wanted: str, there: tuple[str, ...], found: str | None
+def test_the_newest_module_has_the_same_name_and_generation(
+    wanted: str, available: tuple[str, ...], newest: str | None
 ) -> None:
-    assert find_newest_module(wanted, there) == found
+    assert find_newest_module(wanted, available) == newest
 
 
-def test_a_plan_names_what_is_there_and_the_newest(
+def test_a_plan_lists_the_available_modules_and_names_the_newest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With a stand-in for the module system, whose list marks the default as Lmod does and as Environment Modules does."""
+    """The stand-in for the module system marks the default as Lmod does, and as Environment Modules does."""
     listed = "/site/modules:\\nPrgEnv-gnu/\\nPrgEnv-gnu/8.3.3\\nPrgEnv-gnu/8.10.1(default)\\nPrgEnv-gnu/8.4.0 <D>\\n"
     init = tmp_path / "init"
     init.write_text(f'module() {{ case "$*" in *avail*) printf "{listed}" ;; load*) return 1 ;; esac; }}\n')

@@ -1,4 +1,4 @@
-"""Threads: what a rank gets, who sets it, and the rule that the ranks of a node do not start more than it has."""
+"""Threads: how many a rank gets, who sets them, and that the ranks of a node do not start more than it has."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ THETA_KNL = {"sockets": 1, "cores": 64, "threads": 256}
 
 
 def arch(**tables: Any) -> Arch:
-    """An arch with these tables."""
+    """An arch whose profile has these tables."""
     table = {"target": "haswell", "mpi": {"provider": "site"}, **tables}
     data = {"name": "x", "root": "/r", "stack": "s", "scheduler": {"system": "slurm"}, "archs": {"a": table}}
     return read_site(data, "x.toml", {}).arch("a")
 
 
 def node(table: dict[str, int]) -> Node:
-    """The node of this table."""
-    found = arch(node=table).node
-    assert found is not None
-    return found
+    """The node that this table describes."""
+    node = arch(node=table).node
+    assert node is not None
+    return node
 
 
-def test_where_nothing_is_said_nothing_is_set() -> None:
+def test_a_profile_without_threads_sets_no_variables() -> None:
     assert rank_threads(arch(), 2) is None
     assert job_environ(arch(), 2) == ()
     assert module_environ(arch()) == ()
@@ -54,17 +54,17 @@ def test_where_nothing_is_said_nothing_is_set() -> None:
     ],
 )
 def test_threads_follow_the_shape_of_the_node(shape: dict[str, int], ranks: int, expected: RankThreads) -> None:
-    found = rank_threads(arch(node=shape), ranks)
-    assert found == expected
+    threads = rank_threads(arch(node=shape), ranks)
+    assert threads == expected
     assert explain_too_many_threads(node(shape), ranks, expected.inter, expected.intra) is None
 
 
-def test_a_rank_that_has_two_thirds_of_a_node_has_two_thirds_of_its_threads() -> None:
-    found = rank_threads(arch(node={"sockets": 2, "cores": 48}), 48 / 32)
-    assert found == RankThreads(omp=32, inter=1, intra=32)
+def test_a_rank_with_two_thirds_of_a_node_gets_two_thirds_of_its_threads() -> None:
+    threads = rank_threads(arch(node={"sockets": 2, "cores": 48}), 48 / 32)
+    assert threads == RankThreads(omp=32, inter=1, intra=32)
 
 
-def test_theta_gives_62_to_a_rank_and_its_job_says_so() -> None:
+def test_a_job_on_theta_sets_62_threads_for_a_rank() -> None:
     theta = arch(node=THETA_KNL, threads={"owner": "job", "omp": 62, "environ": {"KMP_BLOCKTIME": 0}})
     assert job_environ(theta, 1) == (
         ("OMP_NUM_THREADS", "62"),
@@ -76,7 +76,7 @@ def test_theta_gives_62_to_a_rank_and_its_job_says_so() -> None:
     assert module_environ(theta) == ()
 
 
-def test_where_the_module_owns_them_jobs_leave_openmp_alone() -> None:
+def test_a_job_does_not_set_openmp_threads_if_the_module_does() -> None:
     cori = arch(node=CORI_KNL, threads={"owner": "module", "omp": 66, "inter": 2, "intra": 32})
     assert job_environ(cori, 1) == (("NUM_INTER_THREADS", "2"), ("NUM_INTRA_THREADS", "32"))
     assert module_environ(cori) == (("OMP_NUM_THREADS", "66"),)
@@ -95,10 +95,10 @@ def test_where_the_module_owns_them_jobs_leave_openmp_alone() -> None:
         (THETA_KNL, 5, 2, 32, False),
     ],
 )
-def test_ranks_times_inter_times_intra_is_within_the_nodes_threads(
+def test_more_threads_than_the_node_has_are_reported(
     shape: dict[str, int], ranks: int, inter: int, intra: int, fits: bool
 ) -> None:
-    told = explain_too_many_threads(node(shape), ranks, inter, intra)
-    assert (told is None) is fits
-    if told:
-        assert f"{ranks * inter * intra} threads, and the node has {shape['threads']}" in told
+    reason = explain_too_many_threads(node(shape), ranks, inter, intra)
+    assert (reason is None) is fits
+    if reason:
+        assert f"{ranks * inter * intra} threads, but the node has {shape['threads']}" in reason
