@@ -1,4 +1,4 @@
-"""The key of a compiled wheel: everything that decides whether it may be reused, and nothing else."""
+"""The key of a compiled wheel: it covers everything that decides whether the wheel may be reused, and nothing else."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ def abi(
     patches: Sequence[Patch],
     gpu: GpuFacts | None = None,
 ) -> dict[str, object]:
-    """What decides a wheel's ABI, as data: kept beside the wheel, and hashed for its key.
+    """Everything that decides a wheel's ABI, as data: it is stored beside the wheel and hashed for its key.
 
-    The exact framework version counts, not its minor: Horovod only warns about another patch level, and loads.
+    The exact version of the framework counts, not only its minor version: with another patch level Horovod only warns,
+    and loads.
     """
     return {
         "source": [source.name, source.version, *source.hashes],
@@ -36,7 +37,7 @@ def abi(
         "environ": dict(sorted(environ.items())),
         "toolchain": toolchain,
         "patches": [f"{patch.name} sha256:{patch.sha256}" for patch in patches],
-        # The capabilities and how NCCL is linked are in `environ`.
+        # `environ` already holds the compute capabilities and how NCCL is linked.
         **({"cuda": gpu.cuda_version, "nccl": f"{gpu.nccl_version} {gpu.nccl_library}"} if gpu else {}),
     }
 

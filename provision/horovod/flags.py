@@ -1,4 +1,4 @@
-"""How Horovod is configured: every switch explicit, nothing left to what a build happens to find.
+"""How Horovod is configured: every switch is explicit, so the result does not depend on what the build happens to find.
 
 Sources: Horovod 0.28.1 `setup.py`, `CMakeLists.txt`, `cmake/Utilities.cmake`.
 """
@@ -14,9 +14,9 @@ from provision.profile.gpu import Gpu
 def build_environ(*, cxx: str, arch_flags: str, patches: int = 0) -> dict[str, str]:
     """The environment variables that configure a build with TensorFlow and MPI, and with nothing else.
 
-    `cxx` is a path. Without `HOROVOD_WITH_MPI` and `HOROVOD_WITH_TENSORFLOW` a build that cannot find
-    them succeeds without them. Gloo stays out: it brings the launcher's unauthenticated network service
-    (CVE-2024-10190) and a second way for ranks not to see each other.
+    `cxx` is a path. Without `HOROVOD_WITH_MPI` and `HOROVOD_WITH_TENSORFLOW`, a build that cannot find MPI or TensorFlow
+    still succeeds, but without them. Gloo is left out: it brings the unauthenticated network service of `horovodrun`
+    (CVE-2024-10190), and one more way in which ranks can fail to find each other.
     """
     return {
         "HOROVOD_WITH_TENSORFLOW": "1",
@@ -33,9 +33,9 @@ def build_environ(*, cxx: str, arch_flags: str, patches: int = 0) -> dict[str, s
 
 
 def gpu_environ(gpu: Gpu, facts: GpuFacts) -> dict[str, str]:
-    """The variables of a build whose GPU operations go through NCCL; what is on the CPU still goes through MPI.
+    """The variables of a build whose GPU operations use NCCL; operations on the CPU still use MPI.
 
-    Horovod links a static NCCL where nothing is said, and builds device code for all that nvcc knows.
+    Unless they are set, Horovod links NCCL statically and builds device code for every GPU that nvcc knows.
     """
     return {
         "HOROVOD_GPU": "CUDA",
@@ -48,31 +48,31 @@ def gpu_environ(gpu: Gpu, facts: GpuFacts) -> dict[str, str]:
 
 
 def nccl_for_the_linker(facts: GpuFacts) -> str:
-    """The text of a `libnccl.so` (a linker script) that stands for the library which programs load.
+    """The text of a `libnccl.so` (a linker script) that points to the library that programs load.
 
-    A wheel of NCCL has `libnccl.so.2` alone, and CMake looks for `libnccl.so`; the site's folder is not ours to add to.
+    The NCCL wheel has only `libnccl.so.2`, but CMake looks for `libnccl.so`. We must not add files to the site's folder.
     """
     return f'INPUT("{facts.nccl_library}")\n'
 
 
 def local_version(version: str, patches: int) -> str:
-    """The wheel's version: a source that we changed says so, and by how many patches."""
+    """The version of the wheel. If we patched the source, the version includes the number of patches."""
     return f"{version}+provision.{patches}" if patches else version
 
 
 def toolchain_file(mpicxx: str, runpath: tuple[str, ...], *, gpu: bool = False) -> str:
-    """A CMake toolchain file (CMake reads it from `CMAKE_TOOLCHAIN_FILE`).
+    """The text of a CMake toolchain file (CMake reads the path from `CMAKE_TOOLCHAIN_FILE`).
 
-    It leaves out debug information (the library is 1.4 MB instead of 40, and links in a second), names the MPI wrapper,
-    and sets the library's RUNPATH: CMake would write absolute paths of the environment it was built in, and a wheel
-    that is reused must not point there.
+    It turns off debug information (the library has 1.4 MB instead of 40 MB and links in a second), names the MPI
+    wrapper, and sets the RUNPATH of the library. Otherwise CMake would write absolute paths of the build environment
+    into the RUNPATH, and a reused wheel must not point there.
     """
     return "".join(
         (
             'set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O3 -DNDEBUG" CACHE STRING "" FORCE)\n',
             f'set(MPI_CXX_COMPILER "{mpicxx}" CACHE FILEPATH "" FORCE)\n',
             "set(MPI_CXX_SKIP_MPICXX ON)\n",
-            # A CPU build, also where a CUDA toolkit lies about: Horovod looks for one and would compile with it.
+            # Keeps a CPU build free of CUDA: if Horovod finds a CUDA toolkit on the machine, it compiles with it.
             *(
                 ()
                 if gpu
@@ -89,7 +89,7 @@ def toolchain_file(mpicxx: str, runpath: tuple[str, ...], *, gpu: bool = False) 
 
 CMAKE_WRAPPER = """\
 #!/usr/bin/env bash
-# Written by provision. Horovod's setup.py passes VERBOSE=1 to the build tool, which is make's way; ninja stops at it.
+# Written by provision. Horovod's setup.py passes VERBOSE=1 to the build tool. make accepts that, but ninja fails.
 set -euo pipefail
 arguments=()
 for argument in "$@"; do
@@ -98,14 +98,13 @@ done
 exec cmake "${arguments[@]}"
 """
 
-# Below site-packages/horovod/tensorflow/, where the library stands: TensorFlow's libraries, and the prefix's own lib/.
+# Relative to the library in site-packages/horovod/tensorflow/: the libraries of TensorFlow, and lib/ of the prefix.
 RUNPATH_TENSORFLOW = ("$ORIGIN/../../tensorflow",)
 RUNPATH_PREFIX = ("$ORIGIN/../../../..",)
 
 
 def runpath(mpi_libraries: tuple[str, ...], nccl_library: str | None = None) -> tuple[str, ...]:
-    """Where the built library looks for others: TensorFlow beside it, then MPI in the prefix or where the site has it,
-    then the site's NCCL where a shared one is linked."""
+    """The folders in which the built library looks for other libraries: TensorFlow, then MPI, then a shared NCCL."""
     folders = dict.fromkeys(os.path.dirname(library) for library in mpi_libraries)
     nccl = (os.path.dirname(nccl_library),) if nccl_library else ()
     return RUNPATH_TENSORFLOW + (tuple(folders) or RUNPATH_PREFIX) + nccl

@@ -1,6 +1,6 @@
-"""Horovod's part of a plan: the source, what compiles it, against which MPI, and what decides the wheel. Pure.
+"""The part of a plan that is about Horovod: the source, the compiler, the MPI, and what decides the wheel. Pure.
 
-A stack without Horovod has no such part, and needs neither a compiler nor an MPI to link.
+A stack without Horovod has no such part and needs neither a compiler nor an MPI.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from provision.model.request import Request
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Build:
-    """How Horovod is compiled. `target_flags` are the compiler's for the arch's CPU; `compiler` and `mpi` are as text."""
+    """How Horovod is compiled. `target_flags` are the compiler flags for the CPU; `compiler` and `mpi` describe them."""
 
     source: Pin
     tools: Lock
@@ -30,9 +30,9 @@ class Build:
     target_flags: str
     mpi: str
     mpicxx: str
-    """The MPI wrapper: a path, or the name of the one that comes into the prefix."""
+    """The MPI wrapper: a path, or only its name if the MPI is installed into the prefix."""
     mpi_libraries: tuple[str, ...]
-    """Those that the wrapper links; none where the MPI comes into the prefix."""
+    """The libraries that the wrapper links; empty if the MPI is installed into the prefix."""
     environ: Mapping[str, str]
     gpu: GpuFacts | None
     abi: Mapping[str, object]
@@ -44,7 +44,7 @@ class Build:
 
     @property
     def version(self) -> str:
-        """The wheel's version: with our patches, if there are any."""
+        """The version of the wheel, including the number of our patches if there are any."""
         return flags.local_version(self.source.version, len(self.patches))
 
     def toolchain(self, mpicxx: str) -> str:
@@ -53,10 +53,10 @@ class Build:
 
 
 def make_build(request: Request, facts: Facts, gpu: GpuFacts | None, target: str) -> Build | None:
-    """How Horovod is compiled for `target` on a machine with these facts; None where the stack has no Horovod.
+    """How Horovod is compiled for `target` on a machine with these facts; None if the stack has no Horovod.
 
     Raises:
-        PlanError: the lock does not pin it, or what compiles it is not there.
+        PlanError: the lock does not pin Horovod, or there is no compiler or MPI.
     """
     arch, stack = request.arch, request.stack
     if stack.horovod is None:
@@ -74,8 +74,8 @@ def make_build(request: Request, facts: Facts, gpu: GpuFacts | None, target: str
     if gpu and arch.gpu:
         environ |= flags.gpu_environ(arch.gpu, gpu)
     environ |= site_environ(request)
-    own_mpi = f"{facts.mpi.family} {facts.mpi.version}; {facts.mpi.show}" if facts.mpi else ""
-    mpi = request.mpi_wheel or own_mpi
+    site_mpi = f"{facts.mpi.family} {facts.mpi.version}; {facts.mpi.show}" if facts.mpi else ""
+    mpi = request.mpi_wheel or site_mpi
     mpicxx = arch.mpi.cxx if in_prefix or facts.mpi is None else facts.mpi.cxx
     libraries = facts.mpi.libraries if facts.mpi and not in_prefix else ()
     abi = horovod_abi.abi(
@@ -85,7 +85,7 @@ def make_build(request: Request, facts: Facts, gpu: GpuFacts | None, target: str
         compiler=compiler,
         mpi=mpi,
         environ=environ,
-        # The wrapper inside the prefix is the same wheel's in every prefix: its path does not decide the ABI.
+        # The wrapper inside the prefix comes from the same wheel in every prefix, so its path does not decide the ABI.
         toolchain=flags.toolchain_file(mpicxx, _runpath(libraries, gpu), gpu=gpu is not None),
         patches=patches,
         gpu=gpu,
@@ -106,7 +106,7 @@ def make_build(request: Request, facts: Facts, gpu: GpuFacts | None, target: str
 
 
 def site_environ(request: Request) -> dict[str, str]:
-    """The variables that the site's file sets while something is compiled."""
+    """The variables that the profile sets while something is compiled."""
     arch = request.arch
     return {**({"CC": arch.compiler.cc} if arch.compiler.cc != "gcc" else {}), **dict(arch.build_environ)}
 
