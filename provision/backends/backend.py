@@ -26,6 +26,8 @@ class Row:
     """The reason to give if the step is kept."""
     reuse: str | None = None
     """Why the step need not run although its result is not in the prefix: an earlier run left it elsewhere."""
+    packages: int = 0
+    """How many packages the step installs; 0 if they are not to be counted."""
     starts_over: bool = False
     """Whether a prefix without this step's receipt is thrown away: the step cannot be repeated in place."""
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import add_target, find_environment, make_target, read_store
 from provision.errors import ConfigError, PlanError
-from provision.machine.console import listener
+from provision.machine.console import listener, shown_as_step
 
 if TYPE_CHECKING:
     from provision.machine.ranks import Ranks
@@ -61,7 +61,9 @@ def run(args: argparse.Namespace) -> Outcome:
     site = shipped.load_site(args.site)
     with listener() as listen:
         what, ranks = (_provided if args.provided else _environment)(args, site, listen)
-        proof = ranks.prove_numbers() if args.thorough else ranks.prove()
+        title = f"the {'numerical ' * args.thorough}proof of {what}"
+        with shown_as_step(listen, "proof", title):
+            proof = ranks.prove_numbers() if args.thorough else ranks.prove()
     if args.thorough:
         checks = proof.verdict.checks
         skipped = sum(check.skipped for check in checks)

@@ -18,6 +18,7 @@ from provision.errors import CommandError, ProofError, ProvisionError, StoreErro
 from provision.knowledge.failures import explain, pick_error_lines
 from provision.launch.launchers import node_argv
 from provision.machine.disk import disk_error, read_json, write
+from provision.machine.installed_packages import PackageCounter
 from provision.machine.ranks import Ranks, loaded_environment, summary
 from provision.machine.render_modulefile import emit_modulefile
 from provision.machine.run import Result, stream
@@ -63,6 +64,7 @@ class Executor:
     seconds: dict[str, float] = field(default_factory=dict)
     findings: dict[str, Any] = field(default_factory=dict)
     step: Step | None = None
+    counter: PackageCounter | None = None
 
     def run(self) -> dict[str, Any]:
         """Carry out every step that is to be created; returns the record of the environment.
@@ -78,6 +80,7 @@ class Executor:
 
     def _step(self, step: Step) -> None:
         self.step, self.findings, began = step, {}, time.monotonic()
+        self.counter = self._count_packages(step)
         self.listen(Event(kind="started", step=step.name, text=step.title))
         try:
             self.log.parent.mkdir(parents=True, exist_ok=True)
@@ -99,6 +102,15 @@ class Executor:
             content = {"step": step.name, "seconds": round(spent, 1), "host": socket.gethostname(), **self.findings}
             self.store.receipt(self.plan.environment, step.name, content)
         self.listen(Event(kind="finished", step=step.name, seconds=spent))
+
+    def _count_packages(self, step: Step) -> PackageCounter | None:
+        """What counts the packages that the step installs: of several commands together."""
+
+        def report(line: str) -> None:
+            self.listen(Event(kind="progress", step=step.name, text=line))
+
+        prefix = Path(self.plan.prefix)
+        return PackageCounter(prefix=prefix, total=step.packages, report=report) if step.packages else None
 
     def _failed(self, step: Step, began: float, error: ProvisionError) -> None:
         self.listen(Event(kind="failed", step=step.name, text=error.message, seconds=time.monotonic() - began))
@@ -162,6 +174,7 @@ class Executor:
             log=self.log,
             keep_open=(self.lock,),
             on_line=None if quiet else progress,
+            on_second=self.counter.look if self.counter else None,
             shown=argv[:1] + command.argv if command.launcher else None,
         )
 

@@ -61,6 +61,7 @@ def stream(
     environ: Mapping[str, str],
     log: Path,
     on_line: Callable[[str], None] | None = None,
+    on_second: Callable[[], None] | None = None,
     timeout_s: float | None = None,
     keep_open: Sequence[int] = (),
     shown: Sequence[str] | None = None,
@@ -68,6 +69,8 @@ def stream(
     """Run a program to its end, its output appended to `log` line by line.
 
     `shown` goes into the log in place of `argv`, where that holds a whole environment.
+
+    `on_second` is called about once a second while it runs, whether it prints or not.
 
     `keep_open` are file descriptors that it inherits: whoever holds the build's lock hands it on, so that the lock is
     free only when the last process that may still write to the prefix is gone, also after `kill -9`.
@@ -89,7 +92,7 @@ def stream(
                     pass_fds=tuple(keep_open),
                 )
             deadline = time.monotonic() + timeout_s if timeout_s else None
-            for line in lines_of(process, deadline):
+            for line in lines_of(process, deadline, on_second):
                 file.write(line + "\n")
                 tail.append(line)
                 if on_line:
@@ -128,14 +131,20 @@ def interrupts_deferred() -> Iterator[None]:
         signal.raise_signal(seen)
 
 
-def lines_of(process: subprocess.Popen[bytes], deadline: float | None) -> Iterator[str]:
+def lines_of(
+    process: subprocess.Popen[bytes], deadline: float | None, on_second: Callable[[], None] | None = None
+) -> Iterator[str]:
     """The lines that a program prints, until it has ended or `deadline` (monotonic seconds) has come.
 
-    Its end is the end, also where something that it left behind still holds the pipe.
+    Its end is the end, also if something that it left behind still holds the pipe. `on_second` is called about once a
+    second until then.
     """
     assert process.stdout is not None  # a pipe was asked for
-    descriptor, rest = process.stdout.fileno(), b""
+    descriptor, rest, looked = process.stdout.fileno(), b"", time.monotonic()
     while deadline is None or time.monotonic() < deadline:
+        if on_second and time.monotonic() - looked >= 1:
+            on_second()
+            looked = time.monotonic()
         ended = process.poll() is not None
         ready, _, _ = select.select([descriptor], [], [], 0.2)
         if not ready:

@@ -217,13 +217,14 @@ Operation = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One unit of a plan."""
+    """One unit of a plan. `packages`: how many packages it installs, 0 if they are not to be counted."""
 
     name: str
     title: str
     action: Action
     reason: str
     operations: tuple[Operation, ...] = ()
+    packages: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

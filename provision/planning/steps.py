@@ -25,7 +25,16 @@ def decide_steps(rows: Sequence[Row], existing: Existing, environment: Environme
         keeping = keeping and action == "keep"
         reason = {"create": row.reason, "keep": row.kept, "reuse": row.reuse or ""}[action]
         operations = row.operations if action == "create" else ()
-        steps.append(Step(name=row.name, title=row.title, action=action, reason=reason, operations=operations))
+        steps.append(
+            Step(
+                name=row.name,
+                title=row.title,
+                action=action,
+                reason=reason,
+                operations=operations,
+                packages=row.packages,
+            )
+        )
     return tuple(steps)
 
 

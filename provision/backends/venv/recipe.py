@@ -89,6 +89,7 @@ def rows(recipe: Recipe, wheels: Collection[str], plan_text: str) -> tuple[Row, 
             if horovod
             else "the framework, without Horovod",
             operations=install(recipe),
+            packages=packages,
             starts_over=True,
         ),
         *(_horovod_rows(recipe, horovod, wheels) if horovod else ()),

@@ -45,6 +45,9 @@ def verb_parser(verb: str, purpose: str) -> argparse.ArgumentParser:
 
 def run_verb(verb: str, purpose: str, words: Sequence[str]) -> int:
     """Run a verb with these words behind it and return the exit code."""
+    from provision.machine.streams import replace_unknown_characters
+
+    replace_unknown_characters(sys.stdout, sys.stderr)
     command = importlib.import_module(f"provision.commands.{verb}")
     one = verb_parser(verb, purpose)
     command.add_arguments(one)

@@ -56,6 +56,15 @@ def test_what_a_program_prints_is_in_the_log_and_told_line_by_line(log: Path) ->
     assert log.read_text().splitlines()[1:] == ["one", "two", "three"]
 
 
+def test_a_silent_program_is_looked_at_every_second_and_a_short_one_never(log: Path) -> None:
+    looks: list[float] = []
+    bash("sleep 2.5", log, on_second=lambda: looks.append(time.monotonic()))
+    assert 1 <= len(looks) <= 2
+    looks.clear()
+    bash("true", log, on_second=lambda: looks.append(time.monotonic()))
+    assert looks == []
+
+
 def test_the_log_says_which_program_ran_and_is_appended_to(log: Path) -> None:
     bash("echo first", log)
     bash("echo second", log)

@@ -1,0 +1,39 @@
+"""How many packages an installer has installed: uv and pip are silent about it, so site-packages is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from provision.model.progress import package_line
+
+# Both write INSTALLER (PEP 376) when all files of a package are in their place.
+FINISHED = "lib/python*/site-packages/*.dist-info/INSTALLER"
+
+
+def installed_packages(prefix: Path) -> frozenset[str]:
+    """The packages that are completely installed below this prefix, by the names of their folders."""
+    return frozenset(path.parent.name for path in prefix.glob(FINISHED))
+
+
+@dataclass(slots=True)
+class PackageCounter:
+    """Reports each time that more of `total` packages are installed than before; what was there at first is not counted."""
+
+    prefix: Path
+    total: int
+    report: Callable[[str], None]
+    before: frozenset[str] = field(init=False)
+    reported: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        """Note what is there already."""
+        self.before = installed_packages(self.prefix)
+
+    def look(self) -> None:
+        """Count, and report a new number."""
+        done = min(self.total, len(installed_packages(self.prefix) - self.before))
+        if done > self.reported:
+            self.reported = done
+            self.report(package_line(done, self.total))

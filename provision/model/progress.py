@@ -1,0 +1,99 @@
+"""What a program that runs for minutes does now, read from what it prints. Pure.
+
+Only lines that are understood count: a compiler's warning between two files, or the log of TensorFlow, changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doing:
+    """How far a step is: `done` of `total` (0: not known) of what `noun` names, and what it does now."""
+
+    noun: str = ""
+    done: int = 0
+    total: int = 0
+    now: str = ""
+
+    def __str__(self) -> str:
+        if not self.noun:
+            return self.now
+        counted = f"{self.noun} {self.done}" + (f" of {self.total}" if self.total else "")
+        return f"{counted}, {self.now}" if self.now else counted
+
+
+def read_progress(line: str, before: Doing) -> Doing:
+    """What is being done after a program has printed this line; `before` is what was being done until now."""
+    text = " ".join(ANSI.sub("", line).split())
+    for pattern, read in READERS:
+        found = pattern.search(text)
+        if found:
+            return read(found, before)
+    return before
+
+
+def package_line(done: int, total: int) -> str:
+    """The line that says how many packages are installed, as `read_progress` reads it."""
+    return f"package {done} of {total}"
+
+
+def _package(found: re.Match[str], before: Doing) -> Doing:
+    return replace(before, noun="package", done=int(found[1]), total=int(found[2]))
+
+
+def _file(found: re.Match[str], before: Doing) -> Doing:
+    name = found[3].rpartition("/")[2].removesuffix(".o")
+    return Doing(noun="file", done=int(found[1]), total=int(found[2]), now=name)
+
+
+def _epoch(found: re.Match[str], before: Doing) -> Doing:
+    loss = f"loss {found[3]}" if found[3] else ""
+    return Doing(noun="epoch", done=int(found[1]), total=int(found[2]), now=loss)
+
+
+def _check(found: re.Match[str], before: Doing) -> Doing:
+    done = before.done + 1 if before.noun == "check" else 1
+    return Doing(noun="check", done=done, now=f"{found[1]} {found[2]}")
+
+
+def _downloaded(found: re.Match[str], before: Doing) -> Doing:
+    return replace(before, now="") if before.now.startswith(f"downloading {found[1]} ") else before
+
+
+def _now(words: str) -> Callable[[re.Match[str], Doing], Doing]:
+    """A reader that changes what is done now, and keeps the count of packages."""
+
+    def read(found: re.Match[str], before: Doing) -> Doing:
+        now = words.format(*found.groups())
+        return replace(before, now=now) if before.noun == "package" else Doing(now=now)
+
+    return read
+
+
+READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], Doing], Doing]], ...] = (
+    (re.compile(r"^package (\d+) of (\d+)$"), _package),
+    # ninja: `[3/27] Building CXX object a/b.cc.o`; a launcher may put a rank in front.
+    (re.compile(r"\[(\d+)/(\d+)\] (?:Building|Linking) .*?([^ ]+)$"), _file),
+    (re.compile(r"^-- (?:Configuring|Generating) done"), _now("configuring")),
+    # uv says what it downloads, and nothing of each package that it installs.
+    (re.compile(r"^Downloading (\S+ \([\d.]+ ?[kKMG]i?B\))$"), _now("downloading {}")),
+    (re.compile(r"^Downloaded (\S+)$"), _downloaded),
+    (re.compile(r"^Prepared \d+ packages?\b"), _now("installing")),
+    (re.compile(r"^Installed \d+ packages?\b"), _now("")),
+    # pip
+    (re.compile(r"^(?:Collecting|Processing) (?:\S*/)?([^\s/]+)"), _now("reading {}")),
+    (re.compile(r"^Installing collected packages: "), _now("installing")),
+    (re.compile(r"^Successfully installed "), _now("")),
+    # the programs of a proof; Keras writes `Epoch 1/3`
+    (re.compile(r"\b[Ee]poch (\d+)/(\d+)\b(?:.*?\bloss(?: of rank 0)? ([\d.]+))?"), _epoch),
+    (re.compile(r"\bloss before training\b"), _now("training")),
+    (re.compile(r"\b(test accuracy [\d.]+)"), _now("{}")),
+    (re.compile(r"^(?:\[?\d+[\]:] )?([a-z][\w -]*?) (passed|failed|skipped) [\d.]+ s\b"), _check),
+    (re.compile(r"^(.*); once more with RING$"), _now("{}; once more with RING")),
+)

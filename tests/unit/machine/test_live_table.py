@@ -1,0 +1,221 @@
+"""The live table: what it says of a step, that it fits on small terminals, and how it ends."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from provision.machine.live_table import ASCII_MARKS, Table, live_table
+from provision.model.event import Event
+
+STEPS = (
+    ("create", "virtual environment with Python 3.11", "keep"),
+    ("install", "44 locked packages by uv", "create"),
+    ("compile", "Horovod 0.28.1+provision.18 from source", "create"),
+    ("horovod", "Horovod into the environment", "create"),
+    ("bytecode", "bytecode of all modules", "create"),
+    ("inspect", "versions and libraries of the environment", "create"),
+    ("candidate", "candidate modulefile", "create"),
+    ("proof", "train on 2 ranks, 1 node", "create"),
+    ("publish", "users load tensorflow/2.21.0", "create"),
+)
+EXPECTED = (
+    ("install", 15.0),
+    ("compile", 112.0),
+    ("horovod", 0.4),
+    ("bytecode", 9.0),
+    ("inspect", 5.0),
+    ("candidate", 0.0),
+    ("proof", 14.0),
+)
+PLAN = Event(kind="plan", steps=STEPS, expected=EXPECTED)
+NINJA = "[3/27] Building CXX object horovod/common/CMakeFiles/common.dir/group_table.cc.o"
+
+
+class Clock:
+    """Seconds that pass when the test says so."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def build(plan: Event = PLAN) -> tuple[Table, Clock]:
+    """A build that installed for 16 s, and has compiled for 24."""
+    clock = Clock()
+    table = Table(clock=clock, say=lambda text: None)
+    table.listen(plan)
+    table.listen(Event(kind="started", step="install", text="44 locked packages by uv"))
+    clock.now += 16
+    table.listen(Event(kind="finished", step="install", seconds=16.2))
+    table.listen(Event(kind="started", step="compile", text="Horovod"))
+    table.listen(Event(kind="progress", step="compile", text=NINJA))
+    clock.now += 24
+    return table, clock
+
+
+def text_of(table: Table, width: int = 100, height: int = 30) -> list[str]:
+    """The table's lines without colours."""
+    return ["".join(text for text, _ in line).rstrip() for line in table.screen(width, height)]
+
+
+def test_a_build_in_its_midst_reads_like_this() -> None:
+    assert text_of(build()[0]) == [
+        "= create       kept  virtual environment with Python 3.11",
+        "✓ install      16 s  44 locked packages by uv",
+        "› compile      24 s  Horovod 0.28.1+provision.18 from source",
+        "                     file 3 of 27, group_table.cc; 1 min 52 s last time",
+        "· horovod            Horovod into the environment",
+        "· bytecode           bytecode of all modules",
+        "· inspect            versions and libraries of the environment",
+        "· candidate          candidate modulefile",
+        "· proof              train on 2 ranks, 1 node",
+        "· publish            users load tensorflow/2.21.0",
+        "step 3 of 9, 40 s so far, about 2 min left",
+    ]
+
+
+def test_a_warning_of_the_compiler_does_not_hide_the_count() -> None:
+    table, _ = build()
+    table.listen(Event(kind="progress", step="compile", text="   | ^~~~~~~~~~~"))
+    assert "file 3 of 27, group_table.cc" in text_of(table)[3]
+
+
+def test_what_a_step_did_is_not_shown_of_the_next() -> None:
+    table, _ = build()
+    table.listen(Event(kind="finished", step="compile", seconds=112))
+    table.listen(Event(kind="started", step="horovod"))
+    assert "group_table.cc" not in "\n".join(text_of(table))
+
+
+def test_before_the_first_build_of_a_stack_there_is_no_estimate() -> None:
+    table, _ = build(Event(kind="plan", steps=STEPS))
+    assert text_of(table)[3].strip() == "file 3 of 27, group_table.cc"
+    assert text_of(table)[-1] == "step 3 of 9, 40 s so far"
+
+
+def test_a_step_that_takes_longer_than_before_leaves_the_rest_to_the_estimate() -> None:
+    table, clock = build()
+    clock.now += 500
+    assert text_of(table)[-1] == "step 3 of 9, 9 min so far, about 30 s left"
+
+
+@pytest.mark.parametrize(("width", "height"), [(100, 30), (80, 24), (60, 8), (40, 20), (40, 8), (20, 4), (10, 2)])
+def test_a_table_fits_and_keeps_its_marks(width: int, height: int) -> None:
+    table, _ = build()
+    for step in ("compile", "proof", "publish"):
+        table.listen(Event(kind="started", step=step))
+        lines = text_of(table, width, height)
+        assert len(lines) < max(height, 4)
+        assert all(len(line) < width for line in lines)
+        assert any(line.startswith(f"› {step}"[: width - 1]) for line in lines)
+        table.listen(Event(kind="finished", step=step, seconds=1))
+
+
+def test_a_low_terminal_shows_the_running_step_and_the_next() -> None:
+    lines = text_of(build()[0], 60, 8)
+    starts = ("= create", "✓ install", "› compile", "  file 3 of 27", "· horovod", "· bytecode", "step 3 of 9")
+    assert [line[: len(start)] for line, start in zip(lines, starts, strict=True)] == list(starts)
+    assert lines[2] == "› compile      24 s  Horovod 0.28.1+provision.18 from sourc"
+
+
+def test_a_narrow_terminal_keeps_mark_name_and_seconds() -> None:
+    assert text_of(build()[0], 40, 20)[2:4] == [
+        "› compile      24 s  Horovod 0.28.1+pro",
+        "  file 3 of 27, group_table.cc; 1 min 5",
+    ]
+
+
+def test_a_build_that_ends_says_how_long_it_took_in_all() -> None:
+    table, clock = build()
+    for name, _, _ in STEPS[2:]:
+        table.listen(Event(kind="finished", step=name, seconds=1))
+    clock.now += 100
+    table.end()
+    clock.now += 100
+    lines = text_of(table, 60, 8)
+    assert len(lines) == 10, "the result is whole also on a low terminal"
+    assert lines[-1] == "8 steps done in 2 min 20 s"
+
+
+def test_a_build_that_stops_says_in_which_step() -> None:
+    table, _ = build()
+    table.listen(Event(kind="failed", step="compile", seconds=24))
+    table.end()
+    assert text_of(table)[2].startswith("✗ compile ")
+    assert text_of(table)[-1] == "stopped in step compile after 40 s"
+
+
+def test_a_job_that_is_followed_no_more_is_not_called_stopped() -> None:
+    table, _ = build()
+    table.end()
+    assert text_of(table)[2].startswith("› compile")
+    assert text_of(table)[-1] == "step 3 of 9 after 40 s"
+
+
+def test_words_before_the_plan_are_printed_and_draw_no_table() -> None:
+    said: list[str] = []
+    table = Table(clock=Clock(), say=said.append)
+    table.listen(Event(kind="say", text="waiting: x is being built by alice"))
+    assert said == ["waiting: x is being built by alice"]
+    assert table.screen(80, 24) == []
+
+
+def test_a_step_without_a_plan_has_a_line() -> None:
+    table = Table(clock=Clock())
+    table.listen(Event(kind="started", step="proof", text="train"))
+    assert text_of(table)[0] == "› proof         0 s  train"
+
+
+class Terminal(io.TextIOWrapper):
+    """A terminal of this encoding that keeps what is drawn."""
+
+    def __init__(self, encoding: str) -> None:
+        self.bytes = io.BytesIO()
+        super().__init__(self.bytes, encoding=encoding, write_through=True)
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal of 60 by 8 for rich."""
+    for name, value in (("COLUMNS", "60"), ("LINES", "8"), ("TERM", "xterm-256color")):
+        monkeypatch.setenv(name, value)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize(("encoding", "mark"), [("utf-8", "✓"), ("latin-1", "+"), ("ascii", "+")])
+def test_marks_are_drawn_in_what_the_terminal_can_write(encoding: str, mark: str) -> None:
+    terminal = Terminal(encoding)
+    with live_table(terminal) as table:
+        table.listen(PLAN)
+        table.listen(Event(kind="say", text="said above"))
+        table.listen(Event(kind="started", step="install"))
+        table.listen(Event(kind="finished", step="install", seconds=1))
+    drawn = terminal.bytes.getvalue().decode(encoding)
+    assert f"{mark} install " in drawn
+    assert "said above" in drawn
+    assert "1 step done in 0 s" in drawn
+
+
+@pytest.mark.usefixtures("small")
+def test_no_color_draws_without_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    def colours() -> bool:
+        terminal = Terminal("utf-8")
+        with live_table(terminal) as table:
+            table.listen(PLAN)
+            table.listen(Event(kind="finished", step="install", seconds=1))
+        return b"[32m" in terminal.bytes.getvalue()
+
+    assert colours()
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not colours()
+
+
+def test_ascii_has_a_mark_for_every_state() -> None:
+    assert set(ASCII_MARKS) == set(Table().marks)
+    assert "".join(ASCII_MARKS.values()).isascii()
