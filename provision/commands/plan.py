@@ -65,9 +65,7 @@ def _outline(target: Target, account: str | None, *, forced: bool) -> Outcome:
     if site.scheduler.name != "none":
         scheduler, jobs = scheduler_for(site.scheduler.name), str(target.store.layout.jobs)
         try:
-            batch = build_batch(
-                site, arch, stack, f"provision-{arch.name}", scheduler.output_path(jobs, "provision"), account
-            )
+            batch = build_batch(site, arch, stack, f"provision-{arch.name}", jobs, account)
             directives = tuple(map(str, scheduler.directives(batch)))
         except ConfigError as error:
             refused = error

@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> Outcome:
 def _environment(args: argparse.Namespace, site: Site, listen: Listener) -> tuple[str, Ranks]:
     from provision.machine import shipped
     from provision.machine.ranks import Ranks, loaded_environment
-    from provision.proof.shape import prove_operation
+    from provision.proof.proof_shape import prove_operation
 
     store = read_store(site)
     env = find_environment(store, args.environment)
@@ -105,7 +105,7 @@ def _environment(args: argparse.Namespace, site: Site, listen: Listener) -> tupl
 def _provided(args: argparse.Namespace, site: Site, listen: Listener) -> tuple[str, Ranks]:
     from provision.machine import shipped
     from provision.machine.ranks import Ranks, provided_environment
-    from provision.proof.shape import prove_operation
+    from provision.proof.proof_shape import prove_operation
 
     target = make_target(site, args.arch, args.stack)
     arch, store = target.arch, target.store

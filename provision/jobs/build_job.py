@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from provision.errors import ConfigError
 from provision.jobs.limits import refuse
+from provision.jobs.scheduler_request import batch_for
 from provision.model.batch import Batch, Directive
 from provision.model.plan import Plan, held
 from provision.model.request import Request
@@ -23,7 +24,7 @@ from provision.profile.arch import Arch
 from provision.profile.scheduler import SchedulerName
 from provision.profile.site import Site
 from provision.profile.stack import Stack
-from provision.proof.shape import proof_environ, proof_shape
+from provision.proof.proof_shape import proof_environ, proof_shape
 from provision.schedulers import scheduler_for
 
 # How to reach the package index: a mirror, a proxy, whom to trust.
@@ -144,9 +145,7 @@ def _script(
         command=f"provision job build --site {site.typed} --arch {arch.name}{profile}",
         submit=scheduler.SUBMIT,
         environment=environment,
-        directives=scheduler.directives(
-            build_batch(site, arch, stack, name, scheduler.output_path(jobs, name), account)
-        ),
+        directives=scheduler.directives(build_batch(site, arch, stack, name, jobs, account)),
         umask=site.files.umask,
         cwd=submitter.config,
         environ=(*carried, *_proxies(site, carried), *proof_environ(site, arch, stack)),
@@ -160,33 +159,13 @@ def _script(
     )
 
 
-def build_batch(site: Site, arch: Arch, stack: Stack, name: str, output: str, account: str | None = None) -> Batch:
-    """What a build asks for: as many nodes, ranks and GPUs as its proof needs. `account` comes before the file's.
+def build_batch(site: Site, arch: Arch, stack: Stack, name: str, jobs: str, account: str | None = None) -> Batch:
+    """What a build asks for: as many nodes, ranks and GPUs as its proof needs. `account` is used before the profile's.
 
     Raises:
         ConfigError: the site would not take such a job; every reason is told.
     """
-    job, proof = arch.job, proof_shape(arch, stack)
-    batch = Batch(
-        scheduler=site.scheduler,
-        name=name,
-        output=output,
-        nodes=proof.nodes,
-        ranks_per_node=proof.ranks_per_node,
-        time=job.time,
-        partition=job.partition,
-        constraint=job.constraint,
-        account=account or job.account,
-        qos=job.qos,
-        exclusive=job.exclusive,
-        cpus_per_rank=proof.cpus_per_rank,
-        gpus_per_node=proof.gpus_per_node,
-        gpu_model=arch.gpu.model if arch.gpu else None,
-        memory=job.memory,
-        filesystems=job.filesystems,
-        umask=site.files.umask,
-        options=job.options,
-    )
+    batch = batch_for(site, arch, proof_shape(arch, stack), name=name, folder=jobs, account=account)
     refuse(site, arch, batch)
     return batch
 

@@ -6,19 +6,16 @@ the file's name.
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 
 from provision.errors import ConfigError
-from provision.jobs.limits import refuse
-from provision.jobs.user_job import refuse_cpu_image
-from provision.jobs.user_script import header, module_lines
+from provision.jobs.containers import container_of, images_folder, refuse_cpu_image
+from provision.jobs.scheduler_request import side_batch
+from provision.jobs.script import header, module_lines
 from provision.knowledge.images import DOCKER, Reference, parse_reference
 from provision.knowledge.targets import machine
-from provision.model.batch import Batch
 from provision.profile.arch import Arch
 from provision.profile.container import Container
-from provision.profile.patterns import TIME
 from provision.profile.site import Site
 from provision.schedulers import scheduler_for
 
@@ -61,73 +58,6 @@ class ImageScript:
     cpu: str
     where: str | None
     manifest: str
-
-
-def container_of(site: Site, what: str) -> Container:
-    """The site's containers.
-
-    Raises:
-        ConfigError: it has none; `what` is for them.
-    """
-    if site.container is None or "container" not in site.runtimes:
-        raise ConfigError(
-            f"site `{site.name}` runs no containers, and {what} is for them",
-            evidence=[f"`runtimes` in `{site.origin}`: {', '.join(site.runtimes)}"],
-            hint=f"describe `[container]` in `{site.origin}`, and name `container` in its `runtimes`",
-        )
-    return site.container
-
-
-def images_folder(site: Site) -> str:
-    """Where pulled images are, as bash reads it: on the file system that jobs see."""
-    return f"{site.files.scratch or '$submit_folder'}/images"
-
-
-def image_path(site: Site, image: str) -> str:
-    """Where the file of an image is, as bash reads it: that of a registry is pulled before a job."""
-    reference = parse_reference(image)
-    return image if reference is None else f"{images_folder(site)}/{reference.stem}.sif"
-
-
-def pull_command(site: Site, arch: Arch, image: str | None) -> str:
-    """What writes the script that pulls an image; None: the site's."""
-    other = f" --image {shlex.quote(image)}" if image else ""
-    return f"provision job image --site {site.typed} --arch {arch.name}{other}"
-
-
-def side_batch(
-    site: Site, arch: Arch, name: str, *, time: str, cpus: int, account: str | None, queue: str | None
-) -> Batch:
-    """A job that prepares something: a part of one node, without GPUs where the site has such nodes of the same CPU.
-
-    Raises:
-        ConfigError: the site would not take it.
-    """
-    if not TIME.fullmatch(time):
-        raise ConfigError(f"`--time {time}` is no time", hint="`--time 01:00:00`")
-    found = next((one for one in site.archs if one.gpu is None and one.target == arch.target), arch)
-    said = found.job
-    by_qos = said.qos is not None and said.partition is None
-    batch = Batch(
-        scheduler=site.scheduler,
-        name=name,
-        output=scheduler_for(site.scheduler.name).output_path(".", name),
-        nodes=1,
-        ranks_per_node=1,
-        time=time,
-        partition=said.partition if by_qos else queue or said.partition,
-        constraint=said.constraint,
-        account=account or said.account,
-        qos=queue or said.qos if by_qos else said.qos,
-        exclusive=False,
-        cpus_per_rank=cpus,
-        memory=said.memory,
-        filesystems=said.filesystems,
-        umask=site.files.umask,
-        options=said.options,
-    )
-    refuse(site, found, batch)
-    return batch
 
 
 def make_image_script(job: ImageJob) -> ImageScript:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from provision.errors import ConfigError
-from provision.jobs.image_job import container_of, image_path, side_batch
-from provision.jobs.user_script import Bash, header, module_lines, word
+from provision.jobs.containers import container_of, image_path
+from provision.jobs.scheduler_request import side_batch
+from provision.jobs.script import Bash, header, module_lines, word
 from provision.knowledge.miniforge import Miniforge
 from provision.knowledge.targets import machine
 from provision.model.lock import Lock

@@ -9,10 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from provision.errors import ConfigError
+from provision.jobs.containers import refuse_cpu_image
 from provision.jobs.limits import refuse
-from provision.knowledge.images import sees_no_gpu
-from provision.launch.rank_threads import cpus_of_node, parts_of_node
+from provision.jobs.scheduler_request import batch_for
+from provision.launch.rank_threads import cpus_of_node
 from provision.model.batch import Batch
+from provision.model.shape import Shape
 from provision.profile.arch import Arch
 from provision.profile.container import Runtime
 from provision.profile.patterns import MODULE, SHELL_PATH, TIME
@@ -53,23 +55,6 @@ class UserJob:
     stage_in: str | None = None
     watch_gpus: bool = False
     record: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """Nodes, ranks on each, CPUs of each rank as the scheduler counts them, GPUs on each node."""
-
-    nodes: int
-    ranks_per_node: int
-    cpus_per_rank: int
-    gpus_per_node: int
-    parts: float
-    """Into how many parts like a rank's a node divides: what threads are computed from."""
-
-    @property
-    def ranks(self) -> int:
-        """Ranks in all."""
-        return self.nodes * self.ranks_per_node
 
 
 def shape_of(job: UserJob) -> Shape:
@@ -113,7 +98,7 @@ def shape_of(job: UserJob) -> Shape:
         ranks_per_node=ranks,
         cpus_per_rank=cpus,
         gpus_per_node=gpus,
-        parts=parts_of_node(job.site, job.arch, ranks, cpus),
+        devices=max(1, gpus // ranks),
     )
 
 
@@ -225,20 +210,6 @@ def check(job: UserJob) -> None:
         refuse_cpu_image(job.image or (site.container.image if site.container else ""), job.arch, "`--no-gpu`")
 
 
-def refuse_cpu_image(image: str, arch: Arch, otherwise: str) -> None:
-    """Raise for an image that sees no GPU, on an arch that has some; `otherwise` is what goes with such an image.
-
-    Raises:
-        ConfigError: it is such an image.
-    """
-    if arch.gpu and sees_no_gpu(image):
-        raise ConfigError(
-            f"the image `{image}` has no GPU support, and arch `{arch.name}` has GPUs",
-            evidence=["tags of tensorflow/tensorflow that do not end in `-gpu` are for CPUs"],
-            hint=f"`--image docker://tensorflow/tensorflow:2.15.0-gpu` or another tag with `-gpu`, or {otherwise}",
-        )
-
-
 def unstaged(job: UserJob, shape: Shape) -> str | None:
     """What to tell of a job of so many nodes that its data are due on the burst buffer, if they are not."""
     files = job.site.files
@@ -254,30 +225,16 @@ def batch_of(job: UserJob, shape: Shape) -> Batch:
     """What the job asks its scheduler for.
 
     Raises:
-        ConfigError: the site would not take it.
+        ConfigError: the site would not accept it.
     """
-    site, said, gpu = job.site, job.arch.job, job.arch.gpu
-    by_qos = said.qos is not None and said.partition is None
-    name = f"{job.kind}-{job.arch.name}"
-    batch = Batch(
-        scheduler=site.scheduler,
-        name=name,
-        output=scheduler_for(site.scheduler.name).output_path(".", name),
-        nodes=shape.nodes,
-        ranks_per_node=shape.ranks_per_node,
-        time=job.time or said.time,
-        partition=said.partition if by_qos else job.queue or said.partition,
-        constraint=said.constraint,
-        account=job.account or said.account,
-        qos=job.queue or said.qos if by_qos else said.qos,
-        exclusive=said.exclusive,
-        cpus_per_rank=shape.cpus_per_rank,
-        gpus_per_node=shape.gpus_per_node,
-        gpu_model=gpu.model if gpu else None,
-        memory=said.memory,
-        filesystems=said.filesystems,
-        umask=site.files.umask,
-        options=said.options,
+    batch = batch_for(
+        job.site,
+        job.arch,
+        shape,
+        name=f"{job.kind}-{job.arch.name}",
+        time=job.time,
+        account=job.account,
+        queue=job.queue,
     )
-    refuse(site, job.arch, batch)
+    refuse(job.site, job.arch, batch)
     return batch

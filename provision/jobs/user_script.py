@@ -6,43 +6,22 @@ The templates `jobs/<kind>.sh.j2` hold the text around them.
 from __future__ import annotations
 
 import re
-import shlex
 import textwrap
 from dataclasses import dataclass
 
 from provision.errors import ConfigError
-from provision.jobs.user_job import Shape, UserJob, batch_of, check, runtime_of, shape_of, unstaged
+from provision.jobs.script import Bash, header, module_lines, word
+from provision.jobs.user_job import UserJob, batch_of, check, runtime_of, shape_of, unstaged
 from provision.launch.launchers import RANK_VARIABLES, launch_argv, node_argv
-from provision.launch.modules import reset_lines, unload_lines
-from provision.launch.rank_threads import OMP, job_environ, module_environ
-from provision.model.batch import Directive
+from provision.launch.rank_threads import OMP, job_environ, module_environ, parts_of_node
+from provision.model.shape import Shape
 from provision.profile.arch import Arch
 from provision.profile.container import Container, Runtime
-from provision.profile.module_system import ModuleSystem
 from provision.profile.patterns import SHELL_PATH
 from provision.profile.strategy import PLUGINS
 from provision.schedulers import scheduler_for
 
 PROXIES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "grpc_proxy")
-
-
-class Bash(str):
-    """A word that is bash already, not to be quoted."""
-
-    __slots__ = ()
-
-
-def word(text: str) -> str:
-    """A word as bash reads it."""
-    return str(text) if isinstance(text, Bash) else shlex.quote(text)
-
-
-def header(directives: tuple[Directive, ...], behind: bool) -> tuple[str, ...]:
-    """Directives with what they mean: behind them where the scheduler takes comments there, else above."""
-    if not behind:
-        return tuple(line for one in directives for line in (f"# {one.meaning}:", one.line))
-    width = max(len(one.line) for one in directives)
-    return tuple(f"{one.line:<{width}}  # {one.meaning}" for one in directives)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +55,7 @@ def make_script(job: UserJob) -> Script:
     runtime, shape = runtime_of(job), shape_of(job)
     batch = batch_of(job, shape)
     scheduler = scheduler_for(job.site.scheduler.name)
-    threads = job_environ(job.arch, shape.parts)
+    threads = job_environ(job.arch, parts_of_node(job.site, job.arch, shape.ranks_per_node, shape.cpus_per_rank))
     # Our modulefile sets the arch's variables; where it is not loaded, the job does. A site's own module sets OpenMP's
     # where modules own them; in a container there is none.
     own = () if runtime == "venv" else job.arch.environ
@@ -142,21 +121,6 @@ def _modules(job: UserJob, runtime: Runtime) -> tuple[str, ...]:
     outside = arch.modules if "venv" not in site.runtimes or arch.launcher.name in ("mpirun", "mpiexec") else ()
     program = site.container.module if site.container else None
     return module_lines(modules, (*outside, *([program] if program else [])), away=arch.unload)
-
-
-def module_lines(
-    modules: ModuleSystem, names: tuple[str, ...], *, away: tuple[str, ...] = (), path: tuple[str, ...] = ()
-) -> tuple[str, ...]:
-    """The lines that load these modules from nothing, without those `away`; `path` is searched besides the site's own."""
-    if modules.name == "none":
-        return ()
-    lines = [*reset_lines(modules), *unload_lines(modules, away)]
-    lines += [f"module use {shlex.quote(folder)}" for folder in (*reversed(modules.path), *path)]
-    for name in names:
-        if name.startswith("/"):  # a modulefile, which is somebody's and may be gone
-            lines.append(f'[ -e {shlex.quote(name)} ] || stop "there is no modulefile {name}"')
-        lines.append(f"module load {shlex.quote(name)}")
-    return tuple(lines)
 
 
 def _launch(job: UserJob, shape: Shape, runtime: Runtime, exports: tuple[tuple[str, str], ...], cuda: bool) -> str:

@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterator
 
 from provision.jobs.limits import refusals
+from provision.jobs.scheduler_request import batch_for
 from provision.launch.rank_threads import INTER, INTRA, OMP, explain_too_many_threads
 from provision.lint import Finding
 from provision.lint.job_script import JobScript, fault, gpus_of, ranks_per_node
-from provision.model.batch import Batch
+from provision.model.shape import Shape
 from provision.profile.arch import Arch
+from provision.profile.job import Job
 from provision.profile.patterns import MEMORY, TIME
 from provision.profile.site import Site
 from provision.schedulers import TITLES
@@ -62,27 +64,27 @@ def _refused(script: JobScript, site: Site, arch: Arch) -> Iterator[Finding]:
     def said(*keys: str) -> str | None:
         return next((script.options[key].value for key in keys if key in script.options), None)
 
-    time = said("time") or "0"
-    cpus, memory = script.number("cpus-per-task") or 0, said("mem-per-cpu") or ""
-    batch = Batch(
-        scheduler=site.scheduler,
-        name="",
-        output="",
-        nodes=script.number("nodes") or 1,
-        ranks_per_node=ranks_per_node(script),
+    time, memory = said("time") or "0", said("mem-per-cpu") or ""
+    filesystems = said("filesystems", "licenses")
+    asked = Job(
         time=time if TIME.fullmatch(time) else "0",
         partition=said("partition"),
         constraint=said("constraint", "attrs", "system"),
         account=said("account"),
         qos=said("qos"),
-        cpus_per_rank=cpus,
-        gpus_per_node=gpus_of(script),
-        memory=memory if MEMORY.fullmatch(memory) else None,
-        filesystems=tuple((said("filesystems", "licenses") or "").replace(":", ",").split(","))
-        if said("filesystems", "licenses")
-        else (),
+        exclusive=True,
+        cpus_per_task=0,
         options=tuple(f"--{key}" for key in script.options),  # spellings that no other field holds: `--mem`
+        filesystems=tuple(filesystems.replace(":", ",").split(",")) if filesystems else (),
+        memory=memory if MEMORY.fullmatch(memory) else None,
     )
+    shape = Shape(
+        nodes=script.number("nodes") or 1,
+        ranks_per_node=ranks_per_node(script),
+        cpus_per_rank=script.number("cpus-per-task") or 0,
+        gpus_per_node=gpus_of(script),
+    )
+    batch = batch_for(site, arch, shape, name="", job=asked)
     stated = {
         "memory": ("mem", "mem-per-cpu"),
         "filesystems": ("filesystems", "licenses"),

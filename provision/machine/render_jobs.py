@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from provision.jobs.image_job import MANIFESTS, ImageJob, image_path, make_image_script, pull_command
+from provision.jobs.containers import image_path, pull_command
+from provision.jobs.image_job import MANIFESTS, ImageJob, make_image_script
 from provision.jobs.overlay_job import OverlayJob, make_overlay_script
 from provision.jobs.user_job import UserJob
 from provision.jobs.user_script import PROXIES, Script, leaves_omp, make_script

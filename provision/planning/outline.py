@@ -13,7 +13,7 @@ from provision.model.facts import GpuFacts
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 from provision.profile.stack import Stack
-from provision.proof.shape import proof_environ, proof_shape
+from provision.proof.proof_shape import proof_environ, proof_shape
 
 # What a stack without Horovod has nothing of: nothing is compiled.
 OF_HOROVOD = ("compiler", "mpi", "horovod", "compile")

@@ -21,7 +21,7 @@ from provision.planning.expectation import inspection
 from provision.planning.identity import environment_id, identity, target_of
 from provision.planning.preflight import gpu_problems
 from provision.planning.steps import decide_steps, last_rows
-from provision.proof.shape import prove_operation
+from provision.proof.proof_shape import prove_operation
 
 
 def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:

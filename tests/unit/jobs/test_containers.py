@@ -28,7 +28,8 @@ from parts.containers import container_program, no_namespaces
 from parts.profiles import profile
 from provision import cli
 from provision.errors import EXIT_USAGE, ConfigError
-from provision.jobs.image_job import ImageJob, image_path
+from provision.jobs.containers import image_path
+from provision.jobs.image_job import ImageJob
 from provision.jobs.overlay_job import OverlayJob, lock_name
 from provision.jobs.user_job import UserJob
 from provision.knowledge.images import parse_reference

@@ -74,8 +74,8 @@ def test_the_build_job_of_each_arch_is_accepted_with_an_account(name: str, arch:
     kind = site.arch(arch)
     if "account" in site.scheduler.required:
         with pytest.raises(ConfigError, match="wants `account` of every job"):
-            build_batch(site, kind, stack(), "x", "/o")
-    batch = build_batch(site, kind, stack(), "x", "/o", account="tests")
+            build_batch(site, kind, stack(), "x", "/jobs")
+    batch = build_batch(site, kind, stack(), "x", "/jobs", account="tests")
     assert refusals(site, kind, batch) == ()
     if kind.gpu:
         assert kind.proof.ranks_per_node <= kind.gpu.per_node

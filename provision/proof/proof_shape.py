@@ -5,24 +5,12 @@ What is planned, what a job asks for and what an outline shows are the same shap
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from provision.launch.rank_threads import job_environ, parts_of_node
 from provision.model.plan import Prove
+from provision.model.shape import Shape
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 from provision.profile.stack import ONE_PROCESS_PROGRAMS, Stack
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """Nodes, processes on each, how many devices each process trains on at once, and its CPUs (0: unsaid)."""
-
-    nodes: int
-    ranks_per_node: int
-    devices: int
-    cpus_per_rank: int
-    gpus_per_node: int
 
 
 def proof_shape(arch: Arch, stack: Stack) -> Shape:

@@ -13,7 +13,7 @@ from provision.jobs.build_job import build_batch
 from provision.jobs.limits import refusals
 from provision.planning.outline import outline
 from provision.profile.stack import ONE_PROCESS_PROGRAMS, PROGRAMS, Stack
-from provision.proof.shape import proof_environ, proof_shape, prove_operation
+from provision.proof.proof_shape import proof_environ, proof_shape, prove_operation
 
 BUILT = tuple((name, arch) for name, arch in ARCHS if "venv" in profile(name).runtimes)
 
@@ -29,7 +29,7 @@ def test_plan_job_and_outline_have_one_shape_that_the_site_takes(name: str, arch
     site = profile(name)
     found, one = site.arch(arch), proved_by(program)
     planned = prove_operation(site, found, one, "/proof", "/prefix")
-    batch = build_batch(site, found, one, "x", "/o", account="tests")
+    batch = build_batch(site, found, one, "x", "/jobs", account="tests")
     assert refusals(site, found, batch) == ()
     assert (batch.nodes, batch.ranks_per_node) == (planned.nodes, planned.ranks_per_node)
     assert batch.cpus_per_rank == planned.cpus_per_task

@@ -1,0 +1,72 @@
+"""A request to a scheduler, for every kind of job: what the arch's profile says, with what this job says instead. Pure."""
+
+from __future__ import annotations
+
+from provision.errors import ConfigError
+from provision.jobs.limits import refuse
+from provision.model.batch import Batch
+from provision.model.shape import Shape
+from provision.profile.arch import Arch
+from provision.profile.job import Job
+from provision.profile.patterns import TIME
+from provision.profile.site import Site
+from provision.schedulers import scheduler_for
+
+
+def batch_for(
+    site: Site,
+    arch: Arch,
+    shape: Shape,
+    *,
+    name: str,
+    folder: str = ".",
+    time: str | None = None,
+    account: str | None = None,
+    queue: str | None = None,
+    exclusive: bool | None = None,
+    job: Job | None = None,
+) -> Batch:
+    """What a job of this shape asks the site's scheduler for. Its output goes to `folder`.
+
+    What is None is what the profile says in `[archs.<arch>.job]`, or `job` if that is given. `queue` is a QOS at a site
+    that divides its nodes by QOS: one whose profile names a QOS and no partition.
+    """
+    said = job or arch.job
+    by_qos = said.qos is not None and said.partition is None
+    return Batch(
+        scheduler=site.scheduler,
+        name=name,
+        output=scheduler_for(site.scheduler.name).output_path(folder, name),
+        nodes=shape.nodes,
+        ranks_per_node=shape.ranks_per_node,
+        time=time or said.time,
+        partition=said.partition if by_qos else queue or said.partition,
+        constraint=said.constraint,
+        account=account or said.account,
+        qos=queue or said.qos if by_qos else said.qos,
+        exclusive=said.exclusive if exclusive is None else exclusive,
+        cpus_per_rank=shape.cpus_per_rank,
+        gpus_per_node=shape.gpus_per_node,
+        gpu_model=arch.gpu.model if arch.gpu else None,
+        memory=said.memory,
+        filesystems=said.filesystems,
+        umask=site.files.umask,
+        options=said.options,
+    )
+
+
+def side_batch(
+    site: Site, arch: Arch, name: str, *, time: str, cpus: int, account: str | None, queue: str | None
+) -> Batch:
+    """A job that prepares something: a part of one node, without GPUs if the site has such nodes of the same CPU.
+
+    Raises:
+        ConfigError: the site would not accept it.
+    """
+    if not TIME.fullmatch(time):
+        raise ConfigError(f"`--time {time}` is no time", hint="`--time 01:00:00`")
+    without_gpus = next((other for other in site.archs if other.gpu is None and other.target == arch.target), arch)
+    shape = Shape(nodes=1, ranks_per_node=1, cpus_per_rank=cpus, gpus_per_node=0)
+    batch = batch_for(site, without_gpus, shape, name=name, time=time, account=account, queue=queue, exclusive=False)
+    refuse(site, without_gpus, batch)
+    return batch

@@ -1,0 +1,62 @@
+"""One builder of a request for every kind of job: the profile's values, and what a job says instead."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from golden_files import slurm_site
+from provision.errors import ConfigError
+from provision.jobs.scheduler_request import batch_for, side_batch
+from provision.model.shape import Shape
+from provision.profile.arch import Arch
+from provision.profile.site import Site
+
+SHAPE = Shape(nodes=2, ranks_per_node=3, cpus_per_rank=4, gpus_per_node=0)
+
+
+def site_whose_job_says(**changes: object) -> tuple[Site, Arch]:
+    """The Slurm site of the golden files, with these values in the job of its first arch."""
+    site = slurm_site()
+    arch = dataclasses.replace(site.archs[0], job=dataclasses.replace(site.archs[0].job, **changes))  # type: ignore[arg-type]
+    return dataclasses.replace(site, archs=(arch,)), arch
+
+
+def test_the_profile_says_what_the_job_leaves_out() -> None:
+    site, arch = site_whose_job_says(partition="long", account="theirs", time="02:00:00", memory="2G")
+    batch = batch_for(site, arch, SHAPE, name="x")
+    assert (batch.partition, batch.account, batch.time, batch.memory) == ("long", "theirs", "02:00:00", "2G")
+    assert (batch.nodes, batch.ranks_per_node, batch.cpus_per_rank) == (2, 3, 4)
+    again = batch_for(
+        site, arch, SHAPE, name="x", account="mine", time="1", queue="short", exclusive=not arch.job.exclusive
+    )
+    assert (again.partition, again.account, again.time) == ("short", "mine", "1")
+    assert again.exclusive is not batch.exclusive
+
+
+@pytest.mark.parametrize(
+    ("said", "partition", "qos"),
+    [
+        ({"partition": "p", "qos": None}, "asked", None),
+        ({"partition": "p", "qos": "q"}, "asked", "q"),
+        ({"partition": None, "qos": "q"}, None, "asked"),
+        ({"partition": None, "qos": None}, "asked", None),
+    ],
+)
+def test_a_queue_is_a_qos_only_at_a_site_that_names_a_qos_and_no_partition(
+    said: dict[str, str | None], partition: str | None, qos: str | None
+) -> None:
+    site, arch = site_whose_job_says(**said)
+    batch = batch_for(site, arch, SHAPE, name="x", queue="asked")
+    assert (batch.partition, batch.qos) == (partition, qos)
+    side = side_batch(site, arch, "x", time="10", cpus=1, account="a", queue="asked")
+    assert (side.partition, side.qos) == (partition, qos)
+
+
+def test_a_job_that_prepares_something_takes_a_part_of_one_node() -> None:
+    site, arch = site_whose_job_says(exclusive=True)
+    batch = side_batch(site, arch, "x", time="10", cpus=3, account="a", queue=None)
+    assert (batch.nodes, batch.ranks_per_node, batch.cpus_per_rank, batch.exclusive) == (1, 1, 3, False)
+    with pytest.raises(ConfigError, match="is no time"):
+        side_batch(site, arch, "x", time="soon", cpus=3, account=None, queue=None)
