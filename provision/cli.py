@@ -1,80 +1,92 @@
-"""The command line: words to a command, errors to exit codes. Nothing heavy is imported before a verb is known.
+"""The command line: words to a verb. Help and version are printed from data; argparse is imported only for a verb.
 
 Exit codes: 0 done or nothing to do; 1 failed; 2 the request or a file is wrong, nothing was tried; 4 a job was left
-running (`--no-wait`); 130 interrupted. stdout is data, stderr is talk.
+running (`--no-wait`); 130 interrupted. stdout is data, stderr is for people.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from provision import __version__
+from provision.commands import VERBS
 
-if TYPE_CHECKING:
-    import argparse
-
-# verb, what it is for; each is `provision/commands/<verb>.py` with `add_arguments(parser)` and `run(args) -> Outcome`.
-VERBS = (
-    ("doctor", "what is here, what would stop a build, each with its fix"),
-    ("lock", "compile requirements/*.in to locks with hashes (needs the network)"),
-    ("fetch", "download all that a build installs, for nodes without network"),
-    ("plan", "every step of a build, why, and what it would reuse; touches nothing"),
-    ("build", "build an environment, prove it, publish its module"),
-    ("test", "prove a published environment again"),
-    ("verify", "whether what this shell has loaded is what was proved"),
-    ("job", "write the script of a build's or a user's job, check one, or follow a job"),
-    ("data", "a script that copies a data set to the site's scratch"),
-    ("scaling", "runs on more and more GPUs, as a table of speed-up and efficiency"),
-    ("site", "a profile of your own site, from one with blanks"),
-    ("list", "the environments of a site"),
-    ("show", "the story of one environment"),
-    ("activate", "print the modulefile's effect, for shells without a module system"),
-    ("explain", "what a log means"),
+USAGE = "usage: provision VERB [OPTIONS]"
+PURPOSE = "TensorFlow + Horovod environments for HPC sites, proved before users can load them."
+LAST = (
+    "`provision help VERB` prints the options of a verb; `provision --version` prints the version.",
+    "Exit codes: 0 done, 1 failed, 2 wrong request, 4 job left running, 130 interrupted.",
 )
-
-
-def parser() -> argparse.ArgumentParser:
-    """The parser of all verbs; a verb's own arguments are added by `verb_parser`."""
-    import argparse
-
-    from provision.commands.shared.running import columns
-
-    top = argparse.ArgumentParser(
-        prog="provision",
-        allow_abbrev=False,
-        # Told the width, argparse does not import shutil to ask for it, which would be a third of our start-up.
-        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=columns() - 2),
-        usage="provision <verb> [options]",
-        description="TensorFlow + Horovod environments for HPC sites, proved before anybody can load them.\n\nverbs:\n"
-        + "\n".join(f"  {verb:<10} {purpose}" for verb, purpose in VERBS),
-        epilog="`provision <verb> --help` tells a verb's options. Exit codes: 0 done, 1 failed, 2 wrong request,\n"
-        "4 job left running, 130 interrupted.",
-    )
-    top.add_argument("--version", action="version", version=f"provision {__version__}")
-    return top
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
-    verbs = dict(VERBS)
-    if not words or words[0].startswith("-"):
-        top = parser()
-        if not words:
-            top.print_help(sys.stderr)
-            return 2
-        top.parse_args(words)  # prints help or the version and ends, or finds fault
-        top.error("a verb comes first")
-    verb = words[0]
-    if verb not in verbs:
-        from provision.wording import nearest
+    if words[:1] == ["__complete"]:
+        from provision.commands.shared.names import names_of
 
-        print(
-            f"error: there is no verb `{verb}`{nearest(verb, list(verbs))}\n\nhint: `provision --help`", file=sys.stderr
-        )
+        print("\n".join(names_of(*words[1:3])))
+        return 0
+    if not words:
+        print(help_text(columns()), file=sys.stderr)
         return 2
+    if words[0] in ("-h", "--help") or words == ["help"]:
+        print(help_text(columns()))
+        return 0
+    if words[0] in ("-V", "--version") or words == ["version"]:
+        print(f"provision {__version__}")
+        return 0
+    if words[0] == "help":
+        words = [*words[1:], "--help"]
     from provision.commands.shared.running import run_verb
 
-    return run_verb(verb, verbs[verb], words[1:])
+    verb, rest = verb_first(words)
+    return run_verb(verb, rest)
+
+
+def verb_first(words: Sequence[str]) -> tuple[str, list[str]]:
+    """The verb among these words, and the others: options may stand before it (`provision --json list`)."""
+    verbs = {verb for verb, _ in VERBS}
+    at = 0
+    if words[0].startswith("-"):
+        names = [index for index, word in enumerate(words) if not word.startswith("-")]
+        at = next((index for index in names if words[index] in verbs), names[0] if names else 0)
+    return words[at], [*words[:at], *words[at + 1 :]]
+
+
+def help_text(width: int) -> str:
+    """What `provision --help` prints, no line longer than this many columns."""
+    indent = 2 + max(len(verb) for verb, _ in VERBS) + 2
+    lines = [USAGE, "", *fold(PURPOSE, width, 0), "", "verbs:"]
+    for verb, purpose in VERBS:
+        first, *more = fold(purpose, width, indent)
+        lines += [f"  {verb}".ljust(indent) + first.lstrip(), *more]
+    for line in LAST:
+        lines += ["", *fold(line, width, 0)] if line is LAST[0] else fold(line, width, 0)
+    return "\n".join(lines)
+
+
+def fold(text: str, width: int, indent: int) -> list[str]:
+    """A text in lines that fit, broken between words (textwrap would cost as much as everything else at start-up)."""
+    lines = [" " * indent]
+    for word in text.split():
+        begun = len(lines[-1]) > indent
+        if begun and len(lines[-1]) + 1 + len(word) > width:
+            lines.append(" " * indent + word)
+        else:
+            lines[-1] += f" {word}" if begun else word
+    return lines
+
+
+def columns() -> int:
+    """The width of the terminal, as shutil has it: from COLUMNS, else from the terminal, else 80."""
+    try:
+        return int(os.environ["COLUMNS"]) or 80
+    except (KeyError, ValueError):
+        pass
+    try:
+        return os.get_terminal_size().columns or 80
+    except (OSError, ValueError):
+        return 80

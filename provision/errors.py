@@ -59,6 +59,7 @@ class ProvisionError(Exception):
         log: str | None = None,
         kind: ErrorKind | None = None,
         problems: Sequence[Mapping[str, Any]] = (),
+        correction: tuple[str, str] | None = None,
     ) -> None:
         super().__init__(message)
         if kind is not None:
@@ -68,6 +69,8 @@ class ProvisionError(Exception):
         self.hint = hint
         self.log = log
         self.problems = tuple(problems)
+        # A misspelt word and the nearest valid one: the hint becomes the command with the word corrected.
+        self.correction = correction
 
     def to_dict(self) -> dict[str, Any]:
         """The error as it is in the `--json` envelope; `problems` only where it is made of several."""

@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def nearest(word: str, known: Sequence[str]) -> str:
-    """` (did you mean …?)` for a misspelt word, or nothing."""
+def nearest_name(word: str, known: Sequence[str]) -> str | None:
+    """The known name that a misspelt word most likely means, or None."""
     import difflib
 
-    close = difflib.get_close_matches(word, known, n=1)
-    return f" (did you mean `{close[0]}`?)" if close else ""
+    if word in known:
+        return word
+    beginning = [name for name in known if len(word) > 2 and name.startswith(word)]
+    if len(beginning) == 1:
+        return beginning[0]
+    close = difflib.get_close_matches(word, beginning or known, n=1)
+    return next(iter(close or beginning), None)
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """` (did you mean …?)` for a misspelt word, or nothing."""
+    name = nearest_name(word, known)
+    return f" (did you mean `{name}`?)" if name else ""
 
 
 def count(number: int, noun: str, nouns: str | None = None) -> str:

@@ -1,1 +1,25 @@
-"""The verbs, one file each: `add_arguments(parser)` and `run(args) -> Outcome`. What they share stands in shared/."""
+"""The verbs: each is a file or a folder here, with `add_arguments(parser)` and, unless it has sub-verbs, `run(args)`.
+
+This file is all that the command line reads for `--version` and `--help`, so it imports nothing.
+"""
+
+# verb, what it is for (at most 64 letters: the help fits on 80 columns)
+VERBS = (
+    ("doctor", "check what a build needs, with a fix for what would stop it"),
+    ("lock", "compile requirements/*.in to locks with hashes (needs network)"),
+    ("fetch", "download all that a build installs, for nodes without network"),
+    ("plan", "show every step of a build and why; touches nothing"),
+    ("build", "build an environment, prove it, publish its module"),
+    ("test", "prove a published environment again"),
+    ("verify", "compare what this shell has loaded with what was proved"),
+    ("job", "write the script of a job, check a script, follow a job"),
+    ("data", "write a script that copies a data set to the site's scratch"),
+    ("scaling", "tabulate runs on more and more GPUs: speed-up and efficiency"),
+    ("site", "list the sites, show one, write the profile of your own"),
+    ("stack", "list the stacks: which TensorFlow, Horovod and Pythons"),
+    ("list", "list the environments of a site"),
+    ("show", "show one environment: from what it was built, and its proof"),
+    ("activate", "print shell code that loads an environment without modules"),
+    ("explain", "explain what a log means"),
+    # ("completion", "print the completion script for bash, zsh or fish"),
+)

@@ -5,16 +5,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from provision.commands.shared.options import add_environment, add_site
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import add_site, find_environment, read_store
+from provision.commands.shared.target import find_environment, read_store
 from provision.errors import PlanError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which environment."""
-    parser.add_argument(
-        "environment", help="its name, the beginning of its fingerprint, or the module that points to it"
-    )
+    add_environment(parser)
     add_site(parser)
 
 

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from provision.commands.shared.following import stopped_following
+from provision.commands.shared.options import add_account, add_target, refuse_unused
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import Target, add_target, read_target
+from provision.commands.shared.target import Target, read_target
 from provision.errors import EXIT_JOB_LEFT, ConfigError, DriftError, StoreError
 from provision.machine.console import listener, say
 
@@ -27,24 +28,27 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to build, and where."""
     add_target(parser)
-    parser.add_argument("--submit", action="store_true", help="write the job, submit it, and follow it to its end")
+    parser.add_argument("--submit", action="store_true", help="write the job, submit it, follow it to its end")
     parser.add_argument(
         "--no-wait",
         action="store_true",
-        help="with --submit: print the job id and leave; else: fail where another builds the same",
+        help="with --submit: print the job ID and exit; otherwise: fail, instead of waiting, if this environment is "
+        "already being built",
     )
-    parser.add_argument("--account", help="with --submit: who pays, where the site's file does not say")
+    add_account(parser, when="with --submit: ")
     parser.add_argument(
-        "--plan", metavar="FILE", help="hold this plan (`-`: stdin) against what is here, and stop where it differs"
+        "--plan", metavar="FILE", help="compare this plan (`-`: stdin) with the one made here; stop if they differ"
     )
     parser.add_argument(
         "--verbose", action="store_true", help="in the plan, list the patches too, and why each step is there"
     )
-    parser.add_argument("--events", metavar="FILE", help="write what happens to this file, a JSON object a line")
+    parser.add_argument("--events", metavar="FILE", help="write every event to this file, one JSON object per line")
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Build, or have it built."""
+    unused = (("--plan", args.plan), ("--events", args.events)) if args.submit else (("--account", args.account),)
+    refuse_unused(args, unused, "`--submit` makes a plan of its own" if args.submit else "only a job has an account")
     if args.submit:
         return _submit(args)
     from provision.model.problem import raise_problems
@@ -160,8 +164,6 @@ def _submit(args: argparse.Namespace) -> Outcome:
     from provision.planning.planner import make_plan
     from provision.planning.preflight import network_problems, place_problems
 
-    if args.plan or args.events:
-        raise ConfigError("`--submit` makes its own plan", hint="leave out `--plan` and `--events`")
     target = read_target(args)
     facts = target.observe()
     request = target.request(facts)

@@ -6,8 +6,9 @@ import argparse
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
+from provision.commands.shared.options import add_target
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import Target, add_target, make_target, read_store
+from provision.commands.shared.target import Target, make_target, read_store
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, ProvisionError
 
 if TYPE_CHECKING:

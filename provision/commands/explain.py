@@ -12,7 +12,7 @@ from provision.errors import ConfigError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which log."""
-    parser.add_argument("log", help="a file, or `-` for stdin")
+    parser.add_argument("log", metavar="LOG", help="a file, or `-` for stdin")
 
 
 def run(args: argparse.Namespace) -> Outcome:

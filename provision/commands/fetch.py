@@ -13,8 +13,9 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from provision.commands.shared.options import add_target
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import Target, add_target, read_target
+from provision.commands.shared.target import Target, read_target
 from provision.errors import CommandError, ConfigError, ProvisionError
 from provision.machine.console import say
 
@@ -28,7 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """For which build."""
     add_target(parser)
     parser.add_argument(
-        "--python", help="the minor version (3.11) of the nodes' Python, where this machine does not have it"
+        "--python",
+        metavar="VERSION",
+        help="minor version (3.11) of the nodes' Python, if this machine does not have it",
     )
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from provision.commands.shared.options import add_site
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import add_site, read_store
+from provision.commands.shared.target import read_store
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

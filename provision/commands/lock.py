@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from provision.commands.shared.outcome import Outcome
 from provision.errors import CommandError, ConfigError
 from provision.machine.console import say
+from provision.wording import nearest, nearest_name
 
 if TYPE_CHECKING:
     from provision.model.facts import Interpreter
@@ -23,13 +24,11 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which locks."""
-    parser.add_argument("names", nargs="*", help="requirements/<name>.in (default: all)")
+    parser.add_argument("names", metavar="NAME", nargs="*", help="requirements/<name>.in (default: all)")
     parser.add_argument(
-        "--python", action="append", help="only for this minor version (3.11); may be given several times"
+        "--python", action="append", metavar="VERSION", help="only for this minor version (3.11); can be given again"
     )
-    parser.add_argument(
-        "--upgrade", action="store_true", help="take the newest versions that the input allows, not the lock's"
-    )
+    parser.add_argument("--upgrade", action="store_true", help="take the newest versions that the input allows")
 
 
 def run(args: argparse.Namespace) -> Outcome:
@@ -38,6 +37,7 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.knowledge.miniforge import release_for
     from provision.machine import shipped
     from provision.machine.probe import interpreter_of
+    from provision.machine.search_path import known
 
     folder = next(
         (place / "requirements" for place in shipped.search_path() if (place / "requirements").is_dir()), None
@@ -45,13 +45,17 @@ def run(args: argparse.Namespace) -> Outcome:
     if folder is None:
         raise ConfigError("there is no folder `requirements`", hint="run this in a checkout, or set `PROVISION_CONFIG`")
     inputs = sorted(folder.glob("*.in"))
-    unknown = set(args.names) - {path.stem for path in inputs}
-    if unknown:
-        raise ConfigError(
-            f"there is no `{folder / sorted(unknown)[0]}.in`",
-            evidence=[f"known: {', '.join(path.stem for path in inputs)}"],
-        )
-    stacks = [shipped.load_stack(name) for name in shipped.known("stacks")]
+    stems = [path.stem for path in inputs]
+    for name in args.names:
+        if name not in stems:
+            near = nearest_name(name, stems)
+            raise ConfigError(
+                f"there is no `{folder / name}.in`{nearest(name, stems)}",
+                evidence=[f"known: {', '.join(stems)}"],
+                hint="`provision lock` compiles all",
+                correction=(name, near) if near else None,
+            )
+    stacks = [shipped.load_stack(name) for name in known("stacks")]
     every = tuple(dict.fromkeys(minor for stack in stacks for minor in stack.pythons))
     served = {stack.name: stack.pythons for stack in stacks}
     for stack in stacks:  # an overlay has the Python that Miniforge brings

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+from provision.commands.shared.options import add_account, add_target, refuse_unused
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import Target, add_target, read_target
+from provision.commands.shared.target import Target, read_target
 from provision.errors import ConfigError, PlanError
 
 
@@ -13,9 +14,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to plan, and how much to show."""
     add_target(parser)
     parser.add_argument(
-        "--profile", action="store_true", help="by the site's file alone, as on a machine that is not the site's"
+        "--profile", action="store_true", help="use the profile alone, as on a machine that is not the site's"
     )
-    parser.add_argument("--account", help="with --profile: who pays, where the site's file does not say")
+    add_account(parser, when="with --profile: ")
     parser.add_argument("--verbose", action="store_true", help="list the patches too, and why each step is there")
     parser.add_argument("--commands", action="store_true", help="show the commands of every step too")
 
@@ -28,15 +29,18 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.planning.preflight import blockers, network_problems
 
     target = read_target(args)
-    if args.profile or not target.is_here:
+    alone = args.profile or not target.is_here
+    unused = (("--commands", args.commands),) if alone else (("--account", args.account),)
+    refuse_unused(args, unused, "the profile alone has no commands" if alone else "only a job has an account")
+    if alone:
         return _outline(target, args.account, forced=args.profile)
     facts = target.observe()
     try:
         request = target.request(facts)
     except PlanError as error:
-        alone = f"provision plan --site {args.site} --arch {target.arch.name} --profile"
+        by_profile = f"provision plan --site {args.site} --arch {target.arch.name} --profile"
         raise PlanError(
-            error.message, evidence=[*error.evidence, f"what the profile alone says: `{alone}`"], hint=error.hint
+            error.message, evidence=[*error.evidence, f"what the profile alone says: `{by_profile}`"], hint=error.hint
         ) from error
     plan = make_plan(request, facts, target.store.existing())
     notes = (*blockers(request, facts), *network_problems(request, plan))

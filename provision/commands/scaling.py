@@ -20,8 +20,8 @@ SWEEP = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which runs."""
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="the output folder of a job with `--record`")
-    parser.add_argument("--plot", metavar="FILE", help="write the speed-up as a drawing (SVG), with the ideal line")
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="output folder of a job with `--record`")
+    parser.add_argument("--plot", metavar="FILE", help="draw the speed-up and the ideal line (SVG)")
 
 
 def run(args: argparse.Namespace) -> Outcome:

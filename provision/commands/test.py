@@ -12,8 +12,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from provision.commands.shared.options import add_environment, add_target
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import add_target, find_environment, make_target, read_store
+from provision.commands.shared.target import find_environment, make_target, read_store
 from provision.errors import ConfigError, PlanError
 from provision.machine.console import listener, shown_as_step
 
@@ -25,18 +26,16 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which environment."""
-    parser.add_argument(
-        "environment", nargs="?", help="its name, the beginning of its fingerprint, or the module that points to it"
-    )
+    add_environment(parser, optional=True)
     parser.add_argument(
         "--provided",
         action="store_true",
-        help="instead of an environment: the site's own modules of `--arch`, by the proof of `--stack`",
+        help="test the modules that the site itself provides for `--arch`, with the proof of `--stack`",
     )
     parser.add_argument(
         "--thorough",
         action="store_true",
-        help="the numerical proof: gradients, weights, callbacks, checkpoints (minutes)",
+        help="run the numerical proof: gradients, weights, callbacks, checkpoints (minutes)",
     )
     add_target(parser)
 

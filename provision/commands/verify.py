@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--loaded",
         action="store_true",
         required=True,
-        help="the module that this shell has loaded, against the record of its build and proof",
+        help="compare the module that this shell has loaded with the record of its build and proof",
     )
 
 

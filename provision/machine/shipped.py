@@ -12,30 +12,25 @@ from pathlib import Path
 from typing import Any
 
 from provision.errors import ConfigError
+from provision.machine import search_path as folders
+from provision.machine.search_path import known
 from provision.model.lock import Lock, check_lock, parse_lock
 from provision.model.patch import Patch, parse_patch
 from provision.profile.site import Site, read_site
 from provision.profile.stack import Stack, read_stack
-from provision.wording import nearest
+from provision.wording import nearest, nearest_name
 
-PACKAGE = Path(__file__).resolve().parents[1]
+PACKAGE = Path(folders.PACKAGE)
 
 
 def shipped_root() -> Path:
     """Where the shipped files stand."""
-    inside = PACKAGE / "_shipped"
-    return inside if inside.is_dir() else PACKAGE.parent
+    return Path(folders.shipped_root())
 
 
 def search_path() -> tuple[Path, ...]:
     """The folders that are searched, the first one that has a file wins."""
-    own = os.environ.get("PROVISION_CONFIG")
-    try:
-        here = Path.cwd()
-    except OSError:  # somebody removed it under us
-        here = PACKAGE
-    local = [here] if (here / "sites").is_dir() or (here / "stacks").is_dir() else []
-    return tuple(dict.fromkeys([*([Path(own).absolute()] if own else []), *local, shipped_root()]))
+    return tuple(map(Path, folders.search_path()))
 
 
 def find(name: str) -> Path | None:
@@ -51,17 +46,9 @@ def read(name: str) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def known(folder: str) -> list[str]:
-    """The names of the TOML files in this folder of the search path."""
-    return sorted({path.stem for place in search_path() for path in (place / folder).glob("*.toml")})
-
-
 def environment() -> dict[str, str]:
     """The variables that site files may use; `PROVISION_ROOT` falls back to the user's data folder."""
-    values = dict(os.environ)
-    data = values.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local", "share")
-    values.setdefault("PROVISION_ROOT", os.path.join(data, "provision"))
-    return values
+    return {"PROVISION_ROOT": folders.default_root(), **os.environ}
 
 
 def parse(text: str, origin: str) -> Mapping[str, Any]:
@@ -90,11 +77,13 @@ def _load(kind: str, name: str) -> tuple[Mapping[str, Any], Path]:
     path = Path(name) if name.endswith(".toml") else find(f"{kind}s/{name}.toml")
     if path is None or not path.is_file():
         names = known(f"{kind}s")
+        near = nearest_name(name, names)
         raise ConfigError(
             f"there is no {kind} `{name}`{nearest(name, names)}",
             evidence=[f"known: {', '.join(names)}", *(f"searched: {place / (kind + 's')}" for place in search_path())],
-            hint=f"`--{kind} {names[0]}`, or write `{kind}s/{name}.toml`" if names else None,
             kind="unknown-site" if kind == "site" else "unknown-stack",
+            hint=f"`--{kind} {near}`" if near else f"`provision {kind} list`",
+            correction=(name, near) if near else None,
         )
     try:
         return parse(path.read_text(encoding="utf-8"), str(path)), path

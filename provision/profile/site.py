@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +18,7 @@ from provision.profile.provenance import DATE, Source, read_sources, walk
 from provision.profile.reader import VARIABLE, Faults, Reader
 from provision.profile.scheduler import Scheduler, read_scheduler
 from provision.profile.strategy import PLUGINS, Strategy, StrategyName, read_strategies
-from provision.wording import nearest
+from provision.wording import nearest, nearest_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,11 +80,13 @@ class Site:
         for arch in self.archs:
             if arch.name == name:
                 return arch
+        near = nearest_name(name, known)
         raise ConfigError(
             f"site `{self.name}` has no arch `{name}`{nearest(name, known)}",
             evidence=[f"known archs: {listing}", f"described in: {self.origin}"],
-            hint=f"`--arch {next(iter(difflib.get_close_matches(name, known)), known[0])}`, or describe it in `{self.origin}`",
             kind="unknown-arch",
+            hint=f"`--arch {near}`" if near else f"`provision site show {self.typed}`",
+            correction=(name, near) if near else None,
         )
 
 

@@ -361,7 +361,7 @@ def test_ctrl_c_leaves_the_job_and_says_how_to_look_again(cluster: Cluster) -> N
     job = sleeping(cluster)
     code, said = followed(cluster, job, lambda process: process.send_signal(signal.SIGINT))
     assert code == 130
-    assert f"job {job} goes on without you" in said
+    assert f"stopped following job {job}, which keeps running" in said
     assert f"provision job follow {job}" in said
     assert "JobState=RUNNING" in cluster.slurm.show_job(job)
     cluster.slurm.run("scancel", job)

@@ -22,22 +22,6 @@ if TYPE_CHECKING:
     from provision.profile.stack import Stack
 
 
-def add_site(parser: argparse.ArgumentParser) -> None:
-    """The option that names the site."""
-    parser.add_argument(
-        "--site",
-        default=os.environ.get("PROVISION_SITE", "local"),
-        help="sites/<site>.toml (default: $PROVISION_SITE, else local)",
-    )
-
-
-def add_target(parser: argparse.ArgumentParser) -> None:
-    """The options that name what to build: site, arch, stack."""
-    add_site(parser)
-    parser.add_argument("--arch", help="a kind of node that the site describes (needed where it has several)")
-    parser.add_argument("--stack", help="stacks/<stack>.toml (default: the arch's, or else the site's)")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     """What the options name, read."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,29 +13,17 @@ from typing import Any
 
 import pytest
 
+from parts.cli import call, envelope
 from provision import __version__, cli
+from provision.commands import VERBS
+from provision.commands.shared.parsers import parser_of
 from provision.errors import EXIT_INTERRUPTED, ConfigError, ProvisionError
 
 Captured = pytest.CaptureFixture[str]
 SRC = Path(cli.__file__).resolve().parent
 
 
-def call(*words: str) -> int:
-    """The exit code of the command line in this process."""
-    try:
-        return cli.main(words)
-    except SystemExit as end:
-        return int(end.code or 0)
-
-
-def envelope(captured: Captured) -> dict[str, Any]:
-    """The one JSON object on stdout; stderr is quiet."""
-    out, err = captured.readouterr()
-    assert err == ""
-    body = json.loads(out)
-    assert isinstance(body, dict)
-    assert list(body) == ["schema", "verb", "ok", "result" if body["ok"] else "error"]
-    return body
+COMMANDS = [(verb, *more) for verb, _ in VERBS for more in ([(name,) for name in parser_of(verb).subverbs] or [()])]
 
 
 def spawn(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -52,8 +41,22 @@ def test_help_lists_every_verb_with_its_purpose(capsys: Captured) -> None:
     assert call("--help") == 0
     out, err = capsys.readouterr()
     assert err == ""
-    for verb, purpose in cli.VERBS:
-        assert f"  {verb:<10} {purpose}" in out
+    for verb, purpose in VERBS:
+        assert re.search(rf"^  {verb} +{re.escape(purpose)}$", out, re.MULTILINE)
+    assert max(map(len, out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("width", [40, 60, 200])
+def test_help_fits_the_terminal_and_breaks_no_word(
+    width: int, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert call("--help") == 0
+    narrow = capsys.readouterr().out
+    monkeypatch.setenv("COLUMNS", "80")
+    assert call("--help") == 0
+    assert narrow.split() == capsys.readouterr().out.split()
+    assert max(map(len, narrow.splitlines())) <= width
 
 
 def test_without_a_verb_the_help_is_talk(capsys: Captured) -> None:
@@ -67,7 +70,7 @@ def test_an_unknown_verb_is_told_with_the_nearest(capsys: Captured) -> None:
     assert call("biuld", "--site", "local") == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err == "error: there is no verb `biuld` (did you mean `build`?)\n\nhint: `provision --help`\n"
+    assert err == "error: there is no verb `biuld` (did you mean `build`?)\n\nhint: `provision build --site local`\n"
 
 
 def test_a_verb_is_not_abbreviated(capsys: Captured) -> None:
@@ -76,29 +79,57 @@ def test_a_verb_is_not_abbreviated(capsys: Captured) -> None:
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize("words", [("--nosuch",), ("--json", "list"), ("--version", "--nosuch")])
-def test_an_option_before_the_verb_is_told(words: tuple[str, ...], capsys: Captured) -> None:
-    code = call(*words)
-    assert code == (0 if "--version" in words else 2)
-    if code:
-        assert "usage: provision" in capsys.readouterr().err
+@pytest.mark.parametrize("words", [("--json", "list"), ("--site", "local", "list", "--json"), ("list", "--json")])
+def test_an_option_may_stand_before_the_verb(words: tuple[str, ...], capsys: Captured) -> None:
+    assert call(*words) == 0
+    assert envelope(capsys)["verb"] == "list"
 
 
-@pytest.mark.parametrize("verb", [verb for verb, _ in cli.VERBS])
-def test_every_verb_has_help_and_takes_json(verb: str, capsys: Captured) -> None:
-    assert call(verb, "--help") == 0
+@pytest.mark.parametrize("words", [("-V",), ("--version",), ("version",), ("--version", "--nosuch")])
+def test_the_version_is_asked_for_in_every_common_way(words: tuple[str, ...], capsys: Captured) -> None:
+    assert call(*words) == 0
+    assert capsys.readouterr().out == f"provision {__version__}\n"
+
+
+@pytest.mark.parametrize(("words", "same"), [(("help",), ("--help",)), (("help", "build"), ("build", "--help"))])
+def test_help_is_a_verb_too(words: tuple[str, ...], same: tuple[str, ...], capsys: Captured) -> None:
+    assert call(*words) == 0
+    out = capsys.readouterr().out
+    assert call(*same) == 0
+    assert capsys.readouterr().out == out
+
+
+def test_an_option_without_a_verb_is_a_wrong_request(capsys: Captured) -> None:
+    assert call("--nosuch") == 2
+    assert "--nosuch" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_verb_has_help_that_fits_and_takes_json(command: tuple[str, ...], capsys: Captured) -> None:
+    assert call(*command, "--help") == 0
     out, err = capsys.readouterr()
-    assert out.startswith(f"usage: provision {verb}")
+    assert out.startswith(f"usage: provision {' '.join(command)}")
     assert "--json" in out
     assert err == ""
+    assert max(map(len, out.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("verb", [verb for verb, _ in cli.VERBS])
-def test_an_unknown_option_is_a_wrong_request(verb: str, capsys: Captured) -> None:
-    assert call(verb, "--nosuch") == 2
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_an_unknown_option_is_a_wrong_request(command: tuple[str, ...], capsys: Captured) -> None:
+    assert call(*command, "--nosuch") == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert "--nosuch" in err or "required" in err
+    assert f"`provision {' '.join(command)}` does not take `--nosuch`" in err
+
+
+@pytest.mark.parametrize("verb", sorted({command[0] for command in COMMANDS if len(command) > 1}))
+def test_a_verb_with_sub_verbs_lists_them(verb: str, capsys: Captured) -> None:
+    assert call(verb) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert f"`provision {verb}` needs a sub-verb\n  one of: " in err
+    assert call(verb, "--help") == 0
+    assert "SUB-VERB" in capsys.readouterr().out
 
 
 def test_an_empty_root_is_listed_as_data(capsys: Captured) -> None:

@@ -327,15 +327,15 @@ def test_what_cannot_work_is_one_error_with_the_fix(asked: OverlayJob | ImageJob
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("overlay", "--nodes", "2"), "`job overlay` does not take `--nodes`"),
-        (("overlay", "--image", "x"), "`job overlay` does not take `--image`"),
-        (("image", "--gb", "2"), "`job image` does not take `--gb`"),
-        (("image", "--watch-gpus"), "`job image` does not take `--watch-gpus`"),
-        (("single", "--gb", "2"), "`job single` does not take `--gb`"),
-        (("overlay", "--gb", "0"), "`--gb 0` must be at least 1"),
+        (("overlay", "--nodes", "2"), "`provision job overlay` does not take `--nodes`"),
+        (("overlay", "--image", "x"), "`provision job overlay` does not take `--image`"),
+        (("image", "--gb", "2"), "`provision job image` does not take `--gb`"),
+        (("image", "--watch-gpus"), "`provision job image` does not take `--watch-gpus`"),
+        (("single", "--gb", "2"), "`provision job single` does not take `--gb`"),
+        (("overlay", "--gb", "0"), "argument --gb: `0` must be at least 1"),
         (("overlay", "--stack", "tensorflow-2.20.0"), "there is no `requirements/overlay-tensorflow-2.20.0.in`"),
-        (("overlay", "--stack", "tensorflow-1.15.5"), "no Miniforge brings a Python for the stack `tensorflow-1.15.5`"),
-        (("overlay", "7"), "takes no job id"),
+        (("overlay", "--stack", "tensorflow-1.15.5"), "no Miniforge has a Python for the stack `tensorflow-1.15.5`"),
+        (("overlay", "7"), "`provision job overlay` takes no argument `7`"),
     ],
 )
 def test_the_verb_refuses_with_exit_2_and_prints_no_script(

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from golden_files import Golden, local_site
+from parts.cli import call
 from parts.profiles import ARCHS, profile
-from provision import cli
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.jobs.user_job import UserJob, shape_of
 from provision.jobs.user_script import make_script
@@ -483,11 +483,6 @@ def test_a_site_without_a_scheduler_has_no_jobs_for_users_either() -> None:
 # The verb
 
 
-def call(*words: str) -> int:
-    """The exit code of the command line."""
-    return cli.main(["job", *words])
-
-
 def test_the_verb_prints_the_script_and_notes_what_is_not_published(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -495,7 +490,7 @@ def test_the_verb_prints_the_script_and_notes_what_is_not_published(
     script.write_text("")
     monkeypatch.chdir(tmp_path)
     words = ("horovod", "--site", "nersc-perlmutter", "--arch", "gpu", "--account", "tests", "--script", "train.py")
-    assert call(*words) == 0
+    assert call("job", *words) == 0
     out, err = capsys.readouterr()
     assert out.startswith("#!/usr/bin/env bash\n# Horovod: 8 ranks on 2 nodes")
     assert f"script={script}\n" in out
@@ -506,9 +501,9 @@ def test_the_verb_prints_the_script_and_notes_what_is_not_published(
 
 def test_the_verb_notes_that_the_burst_buffer_is_due(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("horovod", "--site", "nersc-cori", "--arch", "knl", "--account", "tests")
-    assert call(*words, "--nodes", "32") == 0
+    assert call("job", *words, "--nodes", "32") == 0
     assert "note: 32 nodes read the data from the parallel file system" in capsys.readouterr().err
-    assert call(*words, "--nodes", "32", "--stage-in", "/data") == 0
+    assert call("job", *words, "--nodes", "32", "--stage-in", "/data") == 0
     assert "parallel file system" not in capsys.readouterr().err
 
 
@@ -521,16 +516,19 @@ def test_the_verb_notes_that_the_burst_buffer_is_due(capsys: pytest.CaptureFixtu
             ("single", "--site", "sigma2-saga", "--arch", "accel", "--script", "nosuch.py"),
             "no training script `nosuch.py`",
         ),
-        (("single", "--site", "sigma2-saga", "--arch", "accel", "--nodes", "0"), "`--nodes 0` must be at least 1"),
+        (
+            ("single", "--site", "sigma2-saga", "--arch", "accel", "--gpus", "0"),
+            "argument --gpus: `0` must be at least 1",
+        ),
         (("single", "--site", "sigma2-saga", "--arch", "accel", "--arguments", "it's"), "cannot be split into words"),
-        (("mirrored", "7", "--site", "sigma2-saga"), "takes no job id"),
+        (("mirrored", "7", "--site", "sigma2-saga"), "`provision job mirrored` takes no argument `7`"),
         (("single", "--site", "local"), "has no scheduler"),
     ],
 )
 def test_the_verb_refuses_with_exit_2_and_prints_no_script(
     words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert call(*words) == EXIT_USAGE
+    assert call("job", *words) == EXIT_USAGE
     out, err = capsys.readouterr()
     assert out == ""
     assert message in err

@@ -1,4 +1,4 @@
-"""`provision job --lint`: what we write has no fault; each fault of the pages and of their readers is found at its line."""
+"""`provision job lint`: what we write has no fault; each fault of the pages and of their readers is found at its line."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from parts.cli import call
 from parts.paths import GOLDEN
 from parts.profiles import profile
-from provision import cli
 from provision.errors import EXIT_USAGE
 from provision.lint.job_rules import lint_job
 from provision.lint.job_script import read_script
@@ -396,11 +396,6 @@ def test_many_nodes_without_the_burst_buffer_are_found() -> None:
 # The verb
 
 
-def call(*words: str) -> int:
-    """The exit code of the command line."""
-    return cli.main(["job", *words])
-
-
 @pytest.fixture
 def job(tmp_path: Path) -> Path:
     """The good script on disk, with a training script beside it."""
@@ -411,7 +406,7 @@ def job(tmp_path: Path) -> Path:
 
 
 def test_a_script_without_fault_is_told_with_what_was_read(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert call("--lint", str(job), "--site", "sigma2-saga") == 0
+    assert call("job", "lint", str(job), "--site", "sigma2-saga") == 0
     out, err = capsys.readouterr()
     assert out == f"no fault in `{job}` and `{job.parent / 'train.py'}`, against site `sigma2-saga`\n"
     assert err == ""
@@ -423,7 +418,7 @@ def test_faults_are_told_with_file_line_evidence_and_fix_and_exit_2(
     job.write_text(put(GOOD, "module list\n", ""))
     train = job.parent / "train.py"
     train.write_text(put(train.read_text(), "hvd.rank() == 0", "hvd.rank == 0"))
-    assert call("--lint", str(job), "--site", "sigma2-saga") == EXIT_USAGE
+    assert call("job", "lint", str(job), "--site", "sigma2-saga") == EXIT_USAGE
     out, err = capsys.readouterr()
     assert out == ""
     assert f"error: 3 faults in `{job}`\n" in err
@@ -432,7 +427,7 @@ def test_faults_are_told_with_file_line_evidence_and_fix_and_exit_2(
         f"  {train}:10: never-called: `hvd.rank` is the function itself, no number: if hvd.rank == 0:\n    fix: `hvd.rank()`"
         in err
     )
-    assert call("--lint", str(job), "--site", "sigma2-saga", "--json") == EXIT_USAGE
+    assert call("job", "lint", str(job), "--site", "sigma2-saga", "--json") == EXIT_USAGE
     error = json.loads(capsys.readouterr().out)["error"]
     assert error["findings"][0] == {
         "rule": "no-module-list",
@@ -447,21 +442,23 @@ def test_faults_are_told_with_file_line_evidence_and_fix_and_exit_2(
 def test_another_training_script_may_be_named(job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = tmp_path / "other.py"
     other.write_text("import horovod.tensorflow as hvd\nhvd.init()\n")
-    assert call("--lint", str(job), "--script", str(other)) == EXIT_USAGE
+    assert call("job", "lint", str(job), "--script", str(other)) == EXIT_USAGE
     assert "not-distributed" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--lint", "nosuch.sh"), "the job script `nosuch.sh` cannot be read"),
-        (("--lint", "."), "the job script `.` cannot be read"),
-        (("single", "--lint", "job.sh"), "`--lint` checks a script and writes none"),
-        ((), "which job? none is named"),
+        (("lint", "nosuch.sh"), "the job script `nosuch.sh` cannot be read"),
+        (("lint", "."), "the job script `.` cannot be read"),
+        (("single", "--lint", "job.sh"), "`provision job single` does not take `--lint`"),
+        (("lint",), "required: FILE"),
+        (("lint", "job.sh", "--arch", "normal"), "site `local` has no scheduler"),
+        ((), "`provision job` needs a sub-verb"),
     ],
 )
 def test_a_wrong_request_is_told(words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert call(*words) == EXIT_USAGE
+    assert call("job", *words) == EXIT_USAGE
     assert message in capsys.readouterr().err
 
 
@@ -470,5 +467,5 @@ def test_any_text_is_read_without_a_bug(text: str, tmp_path: Path, capsys: pytes
     path = tmp_path / "job.sh"
     path.write_text(text)
     for site in ("local", "sigma2-saga", "alcf-polaris", "alcf-theta"):
-        assert call("--lint", str(path), "--site", site) in (0, EXIT_USAGE)
+        assert call("job", "lint", str(path), "--site", site) in (0, EXIT_USAGE)
         assert "a bug in provision" not in capsys.readouterr().err

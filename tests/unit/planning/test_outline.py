@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from golden_files import SUBMITTER, Golden, stack
+from parts.cli import call
 from parts.profiles import ARCHS, SITES, profile
-from provision import cli
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.jobs.build_job import profile_script
 from provision.machine import shipped
@@ -113,11 +113,6 @@ def test_the_place_of_each_phase_follows_from_the_profile() -> None:
 
 
 # The verbs
-
-
-def call(*words: str) -> int:
-    """The exit code of the command line."""
-    return cli.main(list(words))
 
 
 @pytest.mark.parametrize("name", ["nersc-cori", "alcf-theta", "alcf-polaris", "sigma2-saga"])

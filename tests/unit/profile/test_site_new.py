@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from parts.cli import call
 from parts.profiles import FILLED, SITES, parsed
 from provision import cli
 from provision.errors import EXIT_USAGE, ConfigError
@@ -27,11 +28,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     return tmp_path
-
-
-def call(*words: str) -> int:
-    """The exit code of the command line."""
-    return cli.main(["site", *words])
 
 
 def sets(answers: dict[str, str]) -> list[str]:
@@ -75,7 +71,7 @@ def test_a_blank_that_is_no_whole_value_is_told() -> None:
 
 
 def test_all_answers_make_a_site_that_plans(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert call("new", "ours", *sets(SET)) == 0
+    assert call("site", "new", "ours", *sets(SET)) == 0
     out = capsys.readouterr().out
     assert f"written: {here}/sites/ours.toml" in out
     assert "next: `provision doctor --site ours`" in out
@@ -86,16 +82,16 @@ def test_all_answers_make_a_site_that_plans(here: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(("kept", "gone"), [("cpu", "gpu"), ("gpu", "cpu")])
 def test_an_arch_that_the_cluster_does_not_have_goes_with_its_blanks_and_sources(kept: str, gone: str) -> None:
     mine = {path: value for path, value in SET.items() if not path.startswith(f"archs.{gone}.")}
-    assert call("new", "ours", "--arch", kept, *sets(mine)) == 0
+    assert call("site", "new", "ours", "--arch", kept, *sets(mine)) == 0
     text = Path("sites/ours.toml").read_text()
     assert f"archs.{gone}" not in text.replace(f"`site new --arch {gone}`", "")
     assert [arch.name for arch in shipped.load_site("ours").archs] == [kept]
-    assert call("new", "both", "--arch", kept, "--arch", gone) == 0
+    assert call("site", "new", "both", "--arch", kept, "--arch", gone) == 0
 
 
 def test_what_is_left_is_told_and_refused_by_every_verb(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     some = {path: value for path, value in SET.items() if path not in ("root", "archs.gpu.job.partition")}
-    assert call("new", "ours", *sets(some)) == 0
+    assert call("site", "new", "ours", *sets(some)) == 0
     out = capsys.readouterr().out
     assert "2 left to be filled in; nothing is built before:\n  root = " in out
     assert '  archs.gpu.job.partition = "?"' in out
@@ -110,7 +106,7 @@ def test_what_the_machine_tells_is_taken_and_said(
     (here / "lmod/init/bash").write_text("")
     for name, value in {"LMOD_PKG": f"{here}/lmod", "SCRATCH": "/s/ada", "https_proxy": "http://p:1"}.items():
         monkeypatch.setenv(name, value)
-    assert call("new", "ours", "--json") == 0
+    assert call("site", "new", "ours", "--json") == 0
     result = json.loads(capsys.readouterr().out)["result"]
     assert result["filled"] == {
         "modules.init": f"{here}/lmod/init/bash",
@@ -126,8 +122,8 @@ def test_on_a_terminal_each_blank_is_asked_for(
     monkeypatch.setenv("SCRATCH", "/s/ada")
     answers = {**SET, "files.scratch": ""}
     monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{answers[one.path]}\n" for one in ASKED)))
-    monkeypatch.setattr("provision.commands.site.is_terminal", lambda stream: True)
-    assert call("new", "ours") == 0
+    monkeypatch.setattr("provision.commands.site.new.is_terminal", lambda stream: True)
+    assert call("site", "new", "ours") == 0
     out, err = capsys.readouterr()
     assert "archs.gpu.target: " in err
     assert "files.scratch [$SCRATCH]: " in err
@@ -153,21 +149,21 @@ def test_on_a_terminal_each_blank_is_asked_for(
 def test_a_wrong_answer_writes_nothing(
     words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert call(*words) == EXIT_USAGE
+    assert call("site", *words) == EXIT_USAGE
     assert message in capsys.readouterr().err
     assert not Path("sites").exists()
 
 
 def test_a_profile_that_is_there_is_not_overwritten(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert call("new", "ours") == 0
+    assert call("site", "new", "ours") == 0
     before = (here / "sites/ours.toml").read_bytes()
-    assert call("new", "ours", *sets(SET)) == EXIT_USAGE
+    assert call("site", "new", "ours", *sets(SET)) == EXIT_USAGE
     assert "is there already" in capsys.readouterr().err
     assert (here / "sites/ours.toml").read_bytes() == before
 
 
 def test_the_file_goes_to_the_folder_of_ones_own_settings(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROVISION_CONFIG", str(here / "config"))
-    assert call("new", "ours") == 0
+    assert call("site", "new", "ours") == 0
     assert (here / "config/sites/ours.toml").is_file()
     assert [path.name for path in here.iterdir()] == ["config"]

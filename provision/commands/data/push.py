@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from provision.commands.shared.command_line import command_line
+from provision.commands.shared.options import add_site
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import add_site
 from provision.errors import ConfigError
 from provision.machine.console import say
 
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to copy, and where."""
-    parser.add_argument("what", choices=("push",))
-    parser.add_argument("source", help="a folder or a file")
+    parser.add_argument("source", metavar="PATH", help="a folder or a file")
     parser.add_argument("--name", help="its name at the site (default: the source's)")
     add_site(parser)
 
@@ -52,15 +51,6 @@ def run(args: argparse.Namespace) -> Outcome:
     size, files = measure(source)
     host = None if is_here(site) else _host(site)
     what = f"{size / 1e6:.1f} MB in {files} file{'s' * (files != 1)} and folders"
-    words = [
-        "provision",
-        "data",
-        "push",
-        args.source,
-        *(["--name", args.name] if args.name else []),
-        "--site",
-        args.site,
-    ]
     text = render(
         "jobs/data.sh.j2",
         site=site,
@@ -69,7 +59,7 @@ def run(args: argparse.Namespace) -> Outcome:
         # A folder's slash tells rsync that its content is meant, and the name is ours.
         source=f"{source}/" if source.is_dir() else str(source),
         name=name,
-        command=re.sub(r"[\x00-\x1f]+", " ", shlex.join(words)),  # it stands in a comment
+        command=command_line(args),
         kilobytes=-(-size // 1024),
         files=files,
         what=what,

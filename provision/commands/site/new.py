@@ -1,4 +1,4 @@
-"""`provision site`: a profile of one's own from one with blanks: what this machine tells, what `--set` says, what is asked."""
+"""`provision site new`: your own profile from one with blanks: values of this machine, of `--set`, and of your answers."""
 
 from __future__ import annotations
 
@@ -18,14 +18,18 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which profile, and what is known already."""
-    parser.add_argument("what", choices=("new",))
-    parser.add_argument("name", help="of the site; the file is sites/NAME.toml below $PROVISION_CONFIG or here")
-    parser.add_argument("--from", dest="source", default="generic-slurm", help="the profile to fill in")
     parser.add_argument(
-        "--arch", action="append", metavar="ARCH", help="leave out all other archs of the profile; again for more"
+        "name", metavar="NAME", help="name of the new site: sites/NAME.toml below $PROVISION_CONFIG or here"
+    )
+    parser.add_argument("--from", dest="source", metavar="SITE", default="generic-slurm", help="the profile to fill in")
+    parser.add_argument(
+        "--arch",
+        action="append",
+        metavar="ARCH",
+        help="keep this arch of the profile, leave out the others; can be given again",
     )
     parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="a blank's value; again for more"
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="the value of a blank; can be given again"
     )
 
 

@@ -1,0 +1,42 @@
+"""`provision job build`: the script of the job that builds, proves and publishes an environment."""
+
+from __future__ import annotations
+
+import argparse
+
+from provision.commands.shared.options import add_account, add_target
+from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.parsers import SubVerb
+from provision.commands.shared.target import read_target
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the job builds."""
+    add_target(parser)
+    add_account(parser)
+    parser.add_argument("--profile", action="store_true", help="use the profile alone, without looking at this machine")
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Write the script; its plan is for what this machine has, or only for what the profile says."""
+    from provision.jobs.build_job import build_script, profile_script
+    from provision.machine.submission import render_build_job, submitter
+    from provision.planning.planner import make_plan
+
+    target = read_target(args)
+    if args.profile:
+        alone = profile_script(target.site, target.arch, target.stack, submitter(target.store), args.account)
+        job = render_build_job(alone)
+        return Outcome(text=job.text, result={"name": job.name, "script": job.text, "environment": None})
+    facts = target.observe()
+    request = target.request(facts)
+    plan = make_plan(request, facts, target.store.existing())
+    job = render_build_job(build_script(request, plan, submitter(target.store), args.account))
+    # sbatch does not make the folder of a job's output, and a job without one vanishes without a word.
+    target.store.make_jobs()
+    return Outcome(text=job.text, result={"name": job.name, "script": job.text, "environment": str(plan.environment)})
+
+
+SUBVERBS = (
+    SubVerb(name="build", purpose="write the job that builds an environment", add_arguments=add_arguments, run=run),
+)

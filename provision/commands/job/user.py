@@ -1,0 +1,157 @@
+"""`provision job single|mirrored|multiworker|horovod|cray-ml-plugin`: the script of a user's training job."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from provision.commands.shared.command_line import command_line
+from provision.commands.shared.options import add_account, add_queue, add_target, positive
+from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.parsers import SubVerb
+from provision.commands.shared.target import make_target
+from provision.errors import ConfigError
+from provision.machine.console import say
+
+if TYPE_CHECKING:
+    from provision.jobs.user_job import UserJob
+    from provision.profile.container import Runtime
+
+PURPOSES = {
+    "single": "write a job of one process that uses at most one GPU",
+    "mirrored": "write a job of one process on all GPUs of a node",
+    "multiworker": "write a job with MultiWorkerMirroredStrategy",
+    "horovod": "write a job with Horovod: one rank per GPU, any number of nodes",
+    "cray-ml-plugin": "write a job with the plug-in of a site's own modules",
+}
+ON_ONE_NODE = ("single", "mirrored")
+PLUGIN = "cray-ml-plugin"
+
+
+def add_arguments(parser: argparse.ArgumentParser, *, kind: str) -> None:
+    """The options of one kind of job; what is left out is as the profile has it."""
+    parser.set_defaults(nodes=None, ranks_per_node=None, runtime=None, module=None, image=None)
+    add_target(parser)
+    program = parser.add_argument_group("program")
+    program.add_argument(
+        "--script", metavar="FILE", help="training script (default: train.py in the folder of the submission)"
+    )
+    program.add_argument("--arguments", metavar="TEXT", default="", help="arguments of the script, quoted as one word")
+    program.add_argument("--data", metavar="PATH", help="path of the training data; the job stops if it does not exist")
+    program.add_argument("--stage-in", metavar="PATH", help="copy the data to the burst buffer before the job")
+    program.add_argument("--resume-from", metavar="JOBID", help="continue from the checkpoints of this job")
+    size = parser.add_argument_group("size")
+    if kind not in ON_ONE_NODE:
+        size.add_argument("--nodes", type=positive, metavar="N", help="nodes")
+        size.add_argument("--ranks-per-node", type=positive, metavar="N", help="ranks on each node")
+    size.add_argument("--gpus", type=positive, metavar="N", help="GPUs on each node")
+    size.add_argument("--no-gpu", action="store_true", help="use CPUs only, for a quick start in the queue")
+    size.add_argument("--cpus", type=positive, metavar="N", help="CPUs of each rank")
+    queue = parser.add_argument_group("queue")
+    add_account(queue)
+    add_queue(queue)
+    runtime = parser.add_argument_group("runtime")
+    if kind != PLUGIN:
+        runtime.add_argument("--runtime", choices=("venv", "modules", "container"), help="how TensorFlow is run")
+        runtime.add_argument("--module", help="with --runtime venv: the module to load (default: the stack's)")
+        runtime.add_argument("--image", metavar="IMAGE", help="with --runtime container: another image")
+    runtime.add_argument(
+        "--venv", metavar="DIR", help="your own virtual environment, made with the modules that the job loads"
+    )
+    output = parser.add_argument_group("output")
+    output.add_argument("--watch-gpus", action="store_true", help="write the use of the GPUs to gpu.csv")
+    output.add_argument("--record", action="store_true", help="write run.json, which `provision scaling` reads")
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Write the script, with a note of what it still lacks."""
+    from provision.jobs.user_job import UserJob, runtime_of, shape_of, unstaged
+    from provision.machine import shipped
+    from provision.machine.render_jobs import render_user_job
+
+    if args.script is not None and not Path(args.script).is_file():
+        raise ConfigError(
+            f"there is no training script `{args.script}`",
+            evidence=[f"looked for: {os.path.abspath(args.script)}"],
+            hint=f"`ls {shlex.quote(os.path.dirname(args.script) or '.')}`, then `--script FILE`",
+        )
+    try:
+        arguments = tuple(shlex.split(args.arguments))
+    except ValueError as error:
+        raise ConfigError(
+            f"`--arguments` cannot be split into words: {error}", hint="`--arguments '--epochs 3'`"
+        ) from error
+    target = make_target(shipped.load_site(args.site), args.arch, args.stack)
+    module = args.module or target.stack.module
+    kind = "lua" if target.site.modules.name == "lmod" else "tcl"
+    modules = target.store.layout.modules(target.arch.name)
+    job = UserJob(
+        kind=args.subverb,
+        site=target.site,
+        arch=target.arch,
+        command=command_line(args),
+        module=module,
+        modulepath=str(modules / kind),
+        script=os.path.abspath(args.script)
+        if args.script
+        else target.site.strategy(args.subverb).example or "train.py",
+        arguments=arguments,
+        nodes=args.nodes,
+        gpus=args.gpus,
+        ranks_per_node=args.ranks_per_node,
+        cpus=args.cpus,
+        use_gpu=not args.no_gpu,
+        runtime=args.runtime,
+        image=args.image,
+        venv=os.path.abspath(args.venv) if args.venv else None,
+        time=args.time,
+        account=args.account,
+        queue=args.queue,
+        data=os.path.abspath(args.data) if args.data else None,
+        resume=args.resume_from,
+        stage_in=os.path.abspath(args.stage_in) if args.stage_in else None,
+        watch_gpus=args.watch_gpus or (args.record and target.arch.gpu is not None and not args.no_gpu),
+        record=args.record,
+    )
+    text = render_user_job(job)
+    refuse_unused(args, runtime_of(job), job)
+    due = unstaged(job, shape_of(job))
+    if due:
+        say(f"note: {due}")
+    if f"module load {module}" in text and f"{target.arch.name}/{module}" not in target.store.pointers():
+        say(f"note: `{module}` is not published below `{modules}` yet; `provision build` does that")
+    return Outcome(
+        text=text, result={"kind": args.subverb, "site": target.site.name, "arch": target.arch.name, "script": text}
+    )
+
+
+def refuse_unused(args: argparse.Namespace, runtime: Runtime, job: UserJob) -> None:
+    """Raise for an option that this runtime would not use.
+
+    Raises:
+        ConfigError: `--module` or `--venv` was given, and the job loads no such thing.
+    """
+    unused = [
+        option
+        for option, given, used in (
+            ("--module", args.module, runtime == "venv"),
+            ("--venv", args.venv, runtime != "container"),
+        )
+        if given and not used
+    ]
+    if unused:
+        raise ConfigError(
+            f"`{unused[0]}` is not used if TensorFlow is run by `{runtime}`",
+            evidence=[f"`--runtime {runtime}` was given" if args.runtime else f"`runtimes` in `{job.site.origin}`"],
+            hint=f"leave `{unused[0]}` out, or add `--runtime venv`",
+        )
+
+
+SUBVERBS = tuple(
+    SubVerb(name=kind, purpose=purpose, add_arguments=functools.partial(add_arguments, kind=kind), run=run)
+    for kind, purpose in PURPOSES.items()
+)

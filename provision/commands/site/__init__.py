@@ -1,0 +1,35 @@
+"""`provision site`: the sites that are known, and the profile of your own."""
+
+from __future__ import annotations
+
+import argparse
+
+from provision.commands.shared.parsers import SubVerb, add_subverbs
+from provision.commands.site import browse, new
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What can be done with sites."""
+    add_subverbs(
+        parser,
+        (
+            SubVerb(
+                name="list",
+                purpose="list the sites, their schedulers and archs",
+                add_arguments=browse.add_list_arguments,
+                run=browse.run_list,
+            ),
+            SubVerb(
+                name="show",
+                purpose="show a site: archs, scheduler, runtimes, stack",
+                add_arguments=browse.add_show_arguments,
+                run=browse.run_show,
+            ),
+            SubVerb(
+                name="new",
+                purpose="write the profile of your own site, from one with blanks",
+                add_arguments=new.add_arguments,
+                run=new.run,
+            ),
+        ),
+    )

@@ -1,0 +1,102 @@
+"""`provision site list` and `site show`: what the profiles say, as they are written; blanks are no fault here."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+from provision.commands.shared.outcome import Outcome
+from provision.errors import ConfigError
+
+NO_SCHEDULER = "no scheduler"
+
+
+def add_list_arguments(parser: argparse.ArgumentParser) -> None:
+    """Nothing: every site is listed."""
+
+
+def add_show_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which site."""
+    parser.add_argument("site", metavar="SITE", help="a site of `provision site list`, or the path of a profile")
+
+
+def run_list(args: argparse.Namespace) -> Outcome:
+    """List the sites."""
+    from provision.machine.search_path import known
+
+    rows, wrong = [], []
+    for name in known("sites"):
+        try:
+            rows.append(describe(name))
+        except ConfigError as error:
+            wrong.append(f"{name}: {error.message}")
+    width = max((len(row["name"]) for row in rows), default=0)
+    lines = []
+    for row in rows:
+        notes = [row["scheduler"] or NO_SCHEDULER, f"archs: {', '.join(arch['name'] for arch in row['archs'])}"]
+        notes += [f"retired in {row['retired']}"] if row["retired"] else []
+        lines.append(f"{row['name']:<{width}}  {'; '.join(notes)}")
+    return Outcome(text="\n".join([*lines, *wrong]), result={"sites": rows, "unreadable": wrong})
+
+
+def run_show(args: argparse.Namespace) -> Outcome:
+    """Show one site."""
+    row = describe(args.site)
+    lines = [
+        f"site       {row['name']}" + (f" ({row['title']})" if row["title"] else ""),
+        f"profile    {row['path']}",
+        f"root       {row['root'] or 'not filled in yet'}",
+        f"scheduler  {row['scheduler'] or 'none: builds run on this machine'}",
+        f"runtimes   {', '.join(row['runtimes'])}",
+        *([f"retired    {row['retired']}"] if row["retired"] else []),
+    ]
+    for title, arch in zip(["archs", *[""] * len(row["archs"])], row["archs"], strict=False):
+        gpu = f", {arch['gpus_per_node']} GPUs per node" if arch["gpus_per_node"] else ""
+        lines.append(
+            f"{title:<10} {arch['name']}: {arch['target'] or 'target not filled in yet'}{gpu}, {arch['stack']}"
+        )
+    return Outcome(text="\n".join(lines), result=row)
+
+
+def describe(name: str) -> dict[str, Any]:
+    """What a profile says of its site, without checking it.
+
+    Raises:
+        ConfigError: there is no such profile, or it is not TOML.
+    """
+    from provision.machine import shipped
+
+    data, path = shipped.load_profile(name)
+    stack = data.get("stack")
+    return {
+        "name": str(data.get("name", name)),
+        "title": data.get("title"),
+        "path": str(path),
+        "root": filled(data.get("root")),
+        "scheduler": filled(table(data, "scheduler").get("system")),
+        "runtimes": list(data.get("runtimes", ["venv"])),
+        "retired": data.get("retired"),
+        "stack": filled(stack),
+        "archs": [
+            {
+                "name": arch,
+                "target": filled(values.get("target")),
+                "gpus_per_node": filled(table(values, "gpu").get("per_node")),
+                "stack": filled(values.get("stack", stack)),
+            }
+            for arch, values in table(data, "archs").items()
+            if isinstance(values, Mapping)
+        ],
+    }
+
+
+def table(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """A table of a profile, or an empty one."""
+    value = data.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def filled(value: object) -> object:
+    """A value, or None if it is a blank."""
+    return None if value == "?" else value

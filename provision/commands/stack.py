@@ -1,0 +1,57 @@
+"""`provision stack list`: the stacks, which say what is built."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.parsers import SubVerb, add_subverbs
+from provision.errors import ConfigError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What can be done with stacks."""
+    add_subverbs(
+        parser,
+        [SubVerb(name="list", purpose="list the stacks", add_arguments=add_list_arguments, run=run_list)],
+    )
+
+
+def add_list_arguments(parser: argparse.ArgumentParser) -> None:
+    """Nothing: every stack is listed."""
+
+
+def run_list(args: argparse.Namespace) -> Outcome:
+    """List the stacks."""
+    from provision.machine import shipped
+    from provision.machine.search_path import known
+
+    rows: list[dict[str, Any]] = []
+    wrong = []
+    for name in known("stacks"):
+        try:
+            stack = shipped.load_stack(name)
+        except ConfigError as error:
+            wrong.append(f"{name}: {error.message}")
+            continue
+        rows.append(
+            {
+                "name": name,
+                "summary": stack.summary,
+                "module": stack.module,
+                "pythons": list(stack.pythons),
+                "framework": str(stack.framework.version),
+                "horovod": stack.horovod,
+            }
+        )
+    width = max((len(row["name"]) for row in rows), default=0)
+    lines = [line for row in rows for line in stack_lines(row, width)]
+    return Outcome(text="\n".join([*lines, *wrong]), result={"stacks": rows, "unreadable": wrong})
+
+
+def stack_lines(row: dict[str, Any], width: int) -> list[str]:
+    """A stack on one line, its summary below it."""
+    horovod = f"Horovod {row['horovod']}" if row["horovod"] else "no Horovod"
+    lines = [f"{row['name']:<{width}}  Python {', '.join(row['pythons'])}; {horovod}"]
+    return [*lines, f"{'':<{width}}  {row['summary']}"] if row["summary"] else lines

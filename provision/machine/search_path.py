@@ -1,0 +1,41 @@
+"""Where sites, stacks, locks and templates are searched, and the names that are there. Imports nothing: completion asks it."""
+
+from __future__ import annotations
+
+import os
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+
+
+def shipped_root() -> str:
+    """The folder of the files that come with the tool: in a wheel inside the package, in a checkout beside it."""
+    inside = os.path.join(PACKAGE, "_shipped")
+    return inside if os.path.isdir(inside) else os.path.dirname(PACKAGE)
+
+
+def search_path() -> list[str]:
+    """The folders that are searched; the first one that has a file wins."""
+    config = os.environ.get("PROVISION_CONFIG")
+    try:
+        here = os.getcwd()
+    except OSError:  # the folder was removed under us
+        here = PACKAGE
+    local = [here] if any(os.path.isdir(os.path.join(here, name)) for name in ("sites", "stacks")) else []
+    return list(dict.fromkeys([*([os.path.abspath(config)] if config else []), *local, shipped_root()]))
+
+
+def known(folder: str) -> list[str]:
+    """The names of the TOML files in this folder of the search path."""
+    names = set()
+    for place in search_path():
+        try:
+            names |= {name[:-5] for name in os.listdir(os.path.join(place, folder)) if name.endswith(".toml")}
+        except OSError:
+            continue
+    return sorted(names)
+
+
+def default_root() -> str:
+    """The root of a user without `PROVISION_ROOT`: below the folder for a user's data."""
+    data = os.environ.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local", "share")
+    return os.path.join(data, "provision")

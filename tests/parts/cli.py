@@ -1,0 +1,28 @@
+"""The command line, called in the test's own process."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from provision import cli
+
+
+def call(*words: str) -> int:
+    """The exit code of `provision` with these words."""
+    try:
+        return cli.main(words)
+    except SystemExit as end:
+        return int(end.code or 0)
+
+
+def envelope(captured: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """The one JSON object that a verb printed with `--json`; stderr is empty."""
+    out, err = captured.readouterr()
+    assert err == ""
+    body = json.loads(out)
+    assert isinstance(body, dict)
+    assert list(body) == ["schema", "verb", "ok", "result" if body["ok"] else "error"]
+    return body

@@ -1,0 +1,70 @@
+"""`site list`, `site show` and `stack list`: what is there, without typing a wrong name to see it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from parts.cli import call, envelope
+from provision.machine.search_path import known
+
+Captured = pytest.CaptureFixture[str]
+
+
+def test_every_site_is_listed_with_its_scheduler_and_archs(capsys: Captured) -> None:
+    assert call("site", "list") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == known("sites")
+    assert any(line.startswith("local ") and "no scheduler; archs: native" in line for line in lines)
+    assert any(
+        line.startswith("nersc-cori ") and "slurm; archs: haswell, knl; retired in 2023" in line for line in lines
+    )
+
+
+def test_a_site_is_shown_even_with_blanks(capsys: Captured) -> None:
+    assert call("site", "show", "generic-slurm", "--json") == 0
+    result = envelope(capsys)["result"]
+    assert (result["scheduler"], result["root"]) == ("slurm", None)
+    assert call("site", "show", "generic-slurm") == 0
+    assert "not filled in yet" in capsys.readouterr().out
+
+
+def test_a_site_is_shown_with_what_a_user_chooses_from(capsys: Captured) -> None:
+    assert call("site", "show", "nyu-torch", "--json") == 0
+    result = envelope(capsys)["result"]
+    assert Path(result["path"]).name == "nyu-torch.toml"
+    assert (result["scheduler"], result["runtimes"]) == ("slurm", ["container"])
+    assert result["archs"][0] == {
+        "name": "h200",
+        "target": "sapphirerapids",
+        "gpus_per_node": 8,
+        "stack": "tensorflow-2.15.1",
+    }
+
+
+def test_every_stack_is_listed_with_its_pythons_and_summary(capsys: Captured) -> None:
+    assert call("stack", "list", "--json") == 0
+    rows = envelope(capsys)["result"]["stacks"]
+    assert [row["name"] for row in rows] == known("stacks")
+    newest = next(row for row in rows if row["name"] == "tensorflow-2.21.0")
+    assert newest["pythons"][0] == "3.11"
+    assert call("stack", "list") == 0
+    out = capsys.readouterr().out
+    assert newest["summary"] in out
+    assert "tensorflow-2.21.0 " in out
+
+
+def test_a_file_that_is_not_a_profile_does_not_hide_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    for folder in ("sites", "stacks"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "broken.toml").write_text("= 3")
+    monkeypatch.setenv("PROVISION_CONFIG", str(tmp_path))
+    for words, key in ((("site", "list"), "sites"), (("stack", "list"), "stacks")):
+        assert call(*words, "--json") == 0
+        result = envelope(capsys)["result"]
+        assert len(result[key]) == len(known(key)) - 1
+        (line,) = result["unreadable"]
+        assert line.startswith("broken: `")

@@ -1,0 +1,139 @@
+"""What is misspelt or belongs to another verb: nothing is ignored, and the hint is a command that works when it is pasted."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+
+from parts.cli import call, envelope
+
+Captured = pytest.CaptureFixture[str]
+
+
+def refused(capsys: Captured, *words: str) -> dict[str, object]:
+    """The error of a wrong request."""
+    assert call(*words, "--json") == 2
+    error: dict[str, object] = envelope(capsys)["error"]
+    return error
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "hint"),
+    [
+        ("biuld", "there is no verb `biuld` (did you mean `build`?)", "provision build"),
+        ("ls --site local", "there is no verb `ls`", "provision list --site local"),
+        ("stacks", "there is no verb `stacks`", "provision stack list"),
+        ("sites", "there is no verb `sites`", "provision site list"),
+        ("job biuld", "no sub-verb `biuld` (did you mean `build`?)", "provision job build"),
+        ("job horovd --nodes 2", "no sub-verb `horovd`", "provision job horovod --nodes 2"),
+        ("site shw local", "no sub-verb `shw`", "provision site show local"),
+        ("list --site lokal", "there is no site `lokal`", "provision list --site local"),
+        ("list --site=lokal", "there is no site `lokal`", "provision list --site=local"),
+        ("site show nyu-torsh", "there is no site `nyu-torsh`", "provision site show nyu-torch"),
+        ("plan --stack tensorflow-2.21", "there is no stack", "provision plan --stack tensorflow-2.21.0"),
+        ("plan --site nyu-torch --arch h20", "has no arch `h20`", "provision plan --site nyu-torch --arch h200"),
+        ("build --acrh=knl", "does not take `--acrh` (did you mean `--arch`?)", "provision build --arch=knl"),
+        (
+            "job single --runtime contaner",
+            "`contaner` is not a valid value",
+            "provision job single --runtime container",
+        ),
+        ("build tensorflow-2.21.0", "takes no argument", "provision build --stack tensorflow-2.21.0"),
+        ("build tensorflow-2.21", "takes no argument", "provision build --stack tensorflow-2.21.0"),
+        ("plan --site nyu-torch h200", "takes no argument", "provision plan --site nyu-torch --arch h200"),
+        ("list nyu-torch", "takes no argument", "provision list --site nyu-torch"),
+        ("build --dry-run", "does not take `--dry-run`", "provision plan"),
+        ("lock tensorflow-2.21", "there is no `", "provision lock tensorflow-2.21.0"),
+    ],
+)
+def test_a_typo_is_answered_with_the_command_that_was_meant(
+    words: str, message: str, hint: str, capsys: Captured
+) -> None:
+    error = refused(capsys, *words.split())
+    assert message in str(error["message"])
+    last = str(error["hint"]).split("`")[-2]
+    assert [word for word in shlex.split(last) if word != "--json"] == hint.split()
+
+
+def test_a_name_that_was_not_typed_is_not_corrected_in_the_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.setenv("PROVISION_SITE", "lokal")
+    assert refused(capsys, "list")["hint"] == "`--site local`"
+
+
+@pytest.mark.parametrize(
+    ("words", "option", "takers"),
+    [
+        ("job build --nodes 17", "--nodes", ("multiworker", "horovod")),
+        ("job build --profile --site alcf-theta --gpus 3", "--gpus", ("single", "horovod")),
+        ("job build --script /nope", "--script", ("single", "lint")),
+        ("job build --image foo", "--image", ("image", "horovod")),
+        ("job horovod --profile", "--profile", ("build",)),
+        ("job single --nodes 2", "--nodes", ("horovod",)),
+        ("job image --stack tensorflow-2.15.1", "--stack", ("overlay", "build")),
+        ("job overlay --watch-gpus", "--watch-gpus", ("horovod",)),
+        ("job cray-ml-plugin --runtime venv", "--runtime", ("horovod",)),
+        ("job follow 7 --arch knl", "--arch", ("build",)),
+        ("plan --submit", "--submit", ("build",)),
+    ],
+)
+def test_an_option_of_another_verb_is_refused_with_the_verbs_that_take_it(
+    words: str, option: str, takers: tuple[str, ...], capsys: Captured
+) -> None:
+    error = refused(capsys, *words.split())
+    assert f"does not take `{option}`" in str(error["message"])
+    (line,) = error["evidence"]  # type: ignore[misc]
+    assert line.startswith(f"`{option}` is an option of `provision ")
+    assert all(f" {taker}`" in line for taker in takers)
+    without = str(error["hint"]).removeprefix("leave it out: ").strip("`")
+    assert option not in without
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("build --account me", "`provision build` would not use `--account` here"),
+        ("build --submit --plan x", "`provision build` would not use `--plan` here"),
+        ("build --submit --events x", "`provision build` would not use `--events` here"),
+        ("plan --account me", "`provision plan` would not use `--account` here"),
+        ("plan --profile --commands", "`provision plan` would not use `--commands` here"),
+        ("test --arch knl tensorflow/2.21.0", "`--arch` and `--stack` go with `--provided`"),
+        ("test --provided tensorflow/2.21.0", "`--provided` tests no environment"),
+        ("job lint x.sh --arch knl", "`--arch` is not used"),
+    ],
+)
+def test_an_option_that_this_mode_does_not_heed_is_refused(words: str, message: str, capsys: Captured) -> None:
+    assert message in str(refused(capsys, *words.split())["message"])
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        ("--runtime modules --module nosuch/1.0", "--module"),
+        ("--runtime container --module nosuch/1.0 --no-gpu", "--module"),
+        ("--runtime container --venv /x --no-gpu", "--venv"),
+        ("--runtime venv --image x", "--image"),
+    ],
+)
+def test_an_option_of_another_runtime_is_refused(words: str, option: str, capsys: Captured) -> None:
+    site, arch = ("nyu-greene", "gpu") if "container" in words else ("sigma2-saga", "accel")
+    error = refused(capsys, "job", "single", "--site", site, "--arch", arch, "--account", "me", *words.split())
+    assert f"`{option}` is" in str(error["message"])
+
+
+@pytest.mark.parametrize("words", ["job --site nyu-torch build --profile", "job build --site nyu-torch --profile"])
+def test_an_option_may_stand_before_the_sub_verb(words: str, capsys: Captured) -> None:
+    assert "`nyu-torch`" in str(refused(capsys, *words.split())["message"])
+
+
+def test_a_value_that_looks_like_an_option_is_a_value(capsys: Captured) -> None:
+    words = ("job", "single", "--site", "sigma2-saga", "--arch", "normal", "--account", "me")
+    assert call(*words, "--arguments", "--epochs 3", "--gpus", "-1") == 2
+    assert "`-1` must be at least 1" in capsys.readouterr().err
+    assert call(*words, "--arguments", "--epochs 3") == 0
+    assert "--epochs 3" in capsys.readouterr().out
+    assert not Path(os.environ["PROVISION_ROOT"]).exists()
