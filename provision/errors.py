@@ -129,13 +129,14 @@ class JobError(ProvisionError):
 
     kind: ErrorKind = "job"
 
-    def __init__(self, message: str, *, state: str, **rest: object) -> None:
+    def __init__(self, message: str, *, state: str, cause: Mapping[str, Any] | None = None, **rest: object) -> None:
         super().__init__(message, **rest)  # type: ignore[arg-type]
         self.state = state
+        self.cause = cause
 
     def to_dict(self) -> dict[str, Any]:
-        """The error with the scheduler's word."""
-        return {**super().to_dict(), "state": self.state}
+        """The error with the scheduler's word, and with the error of the build in the job, if it left one."""
+        return {**super().to_dict(), "state": self.state, "cause": dict(self.cause) if self.cause else None}
 
 
 class Interruption(ProvisionError):

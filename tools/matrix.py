@@ -39,17 +39,16 @@ sys.path.insert(0, str(REPOSITORY))
 from provision.backends.venv.wheelhouse import download_argv  # noqa: E402
 from provision.horovod.patches import select_patches  # noqa: E402
 from provision.knowledge.compatibility import (  # noqa: E402
-    CELLS_FILE,
     Cell,
     Proof,
     dump_cells,
     keras_of,
-    parse_cells,
 )
 from provision.knowledge.versions import release  # noqa: E402
 from provision.machine import shipped  # noqa: E402
 from provision.machine.disk import sha256_of, write  # noqa: E402
 from provision.machine.probe import interpreter_of  # noqa: E402
+from provision.machine.tables import CELLS_FILE, read_cells  # noqa: E402
 from provision.model.lock import lock_header, normalized  # noqa: E402
 
 PAGE = REPOSITORY / "docs" / "reference" / "compatibility.md"
@@ -265,7 +264,7 @@ def page(cells: Sequence[Cell]) -> str:
 
 def keep(cell: Cell) -> None:
     """Put one cell into the knowledge and the page."""
-    others = [one for one in parse_cells(CELLS_FILE.read_text(encoding="utf-8")) if one.key != cell.key]
+    others = [one for one in read_cells() if one.key != cell.key]
     write(CELLS_FILE, dump_cells([*others, cell]))
     write(PAGE, page([*others, cell]))
 
@@ -282,7 +281,7 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="also what is measured")
     parser.add_argument("--list", action="store_true", help="only say which cells are to do")
     args = parser.parse_args()
-    done = {cell.key: cell for cell in parse_cells(CELLS_FILE.read_text(encoding="utf-8"))}
+    done = {cell.key: cell for cell in read_cells()}
     todo: list[tuple[int, Release, str]] = []
     for one in releases():
         wanted = not args.only or any(

@@ -15,7 +15,7 @@ from provision.commands.shared.following import stopped_following
 from provision.commands.shared.options import add_account, add_target, refuse_unused
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target, read_target
-from provision.errors import EXIT_JOB_LEFT, ConfigError, DriftError, StoreError
+from provision.errors import EXIT_JOB_LEFT, ConfigError, DriftError, ProvisionError, StoreError
 from provision.machine.console import listener, say
 
 if TYPE_CHECKING:
@@ -51,6 +51,21 @@ def run(args: argparse.Namespace) -> Outcome:
     refuse_unused(args, unused, "`--submit` makes a plan of its own" if args.submit else "only a job has an account")
     if args.submit:
         return _submit(args)
+    if not args.events:
+        return _build_here(args, None)
+    from provision.machine.event_file import to_file
+    from provision.model.event import error_event
+
+    with to_file(Path(args.events)) as write_event:
+        try:
+            return _build_here(args, write_event)
+        except ProvisionError as error:
+            write_event(error_event(error))  # `job follow` shows it
+            raise
+
+
+def _build_here(args: argparse.Namespace, write_event: Listener | None) -> Outcome:
+    """Build on this machine; `write_event` gets every event, too."""
     from provision.model.problem import raise_problems
     from provision.planning.planner import make_plan
     from provision.planning.preflight import blockers, network_problems
@@ -67,10 +82,10 @@ def run(args: argparse.Namespace) -> Outcome:
     raise_problems((*blockers(request, facts, installed=is_installed(plan)), *network_problems(request, plan)))
     with listener() as listen:
         events = listen
-        if args.events:
-            from provision.machine.event_file import to_all, to_file
+        if write_event:
+            from provision.machine.event_file import to_all
 
-            events = to_all(listen, to_file(Path(args.events)))
+            events = to_all(listen, write_event)
         plan = _build(args, target, facts, plan, events)
         did = "nothing to do: somebody else built it meanwhile" if plan.done else "published"
     return _outcome(target, plan, did)

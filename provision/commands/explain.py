@@ -17,18 +17,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Explain."""
-    from provision.knowledge.failures import explain, pick_error_lines
+    from provision.machine.failed_program import diagnose
 
     try:
         content = sys.stdin.buffer.read() if args.log == "-" else Path(args.log).read_bytes()
     except OSError as error:
         raise ConfigError(f"`{args.log}` cannot be read: {error.strerror}") from error
     lines = content.decode("utf-8", "replace").splitlines()
-    known, found = explain(lines), pick_error_lines(lines)
+    diagnosis = diagnose(lines)
     told = (
-        [f"{known.cause} ({known.id})", f"hint: {known.hint}"]
-        if known
+        [f"{diagnosis.cause} ({diagnosis.id})", f"hint: {diagnosis.hint}"]
+        if diagnosis.id
         else ["no known failure; lines that look like errors:"]
     )
-    result = {"failure": known.id if known else None, "cause": known.cause if known else None, "lines": list(found)}
-    return Outcome(text="\n".join((*told, *(f"  {line}" for line in found))), result=result)
+    result = {
+        "failure": diagnosis.id,
+        "cause": diagnosis.cause,
+        "hint": diagnosis.hint,
+        "lines": list(diagnosis.evidence),
+    }
+    return Outcome(text="\n".join((*told, *(f"  {line}" for line in diagnosis.evidence))), result=result)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from provision.commands.shared.options import add_target
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target, read_target
-from provision.errors import CommandError, ConfigError, ProvisionError
+from provision.errors import ConfigError, ProvisionError
 from provision.machine.console import say
 
 if TYPE_CHECKING:
@@ -79,7 +79,8 @@ def _request(target: Target, python: str | None) -> Request:
 def _fetch_lock(target: Target, lock: Lock, request: Request) -> None:
     """Download into a folder of its own; what is whole is moved to the wheelhouse, and the receipt comes last."""
     from provision.backends.venv.wheelhouse import download_argv
-    from provision.knowledge.targets import foreign_family
+    from provision.knowledge.targets import family_of
+    from provision.machine.probe import cpu_family
 
     target.store.downloads.make_wheelhouse()
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=str(target.store.layout.wheelhouse)) as scratch:
@@ -87,9 +88,17 @@ def _fetch_lock(target: Target, lock: Lock, request: Request) -> None:
         # Horovod is fetched as source: a wheel of it, if the index had one, would be for some other MPI.
         requirements.write_text(lock.without("horovod"), encoding="utf-8")
         files = Path(scratch) / "files"
-        family = None if request.arch.target == "native" else foreign_family(request.arch.target)
+        here = cpu_family()
+        family = family_of(request.arch.target, here)
+        foreign = family if family != here else None
         _pip(
-            download_argv(sys.executable, str(requirements), str(files), minor=request.minor, foreign=family),
+            download_argv(
+                sys.executable,
+                str(requirements),
+                str(files),
+                minor=request.minor,
+                foreign=foreign,
+            ),
             Path(scratch) / "log",
         )
         target.store.downloads.keep_fetched(files, lock.sha256, lock.path)
@@ -116,17 +125,16 @@ def _fetch_source(target: Target, request: Request) -> bool:
 
 def _pip(argv: tuple[str, ...], log: Path) -> None:
     """Run pip; a failure is told with what pip said."""
-    from provision.knowledge.failures import explain, pick_error_lines
     from provision.launch.modules import clean_environ
+    from provision.machine.failed_program import failed_program
     from provision.machine.run import stream
 
     result = stream(argv, environ=clean_environ(os.environ), log=log)
     if result.code:
-        known = explain(result.tail)
-        raise CommandError(
-            "the download failed" + (f": {known.cause}" if known else ""),
-            evidence=pick_error_lines(result.tail),
-            hint=known.hint if known else "run this where there is network; behind a proxy set `https_proxy`",
+        raise failed_program(
+            "the download failed",
+            result.tail,
+            hint="run this where there is network; behind a proxy set `https_proxy`",
         )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from provision.commands.shared.outcome import Outcome
-from provision.errors import CommandError, ConfigError
+from provision.errors import ConfigError
 from provision.machine.console import say
 from provision.wording import nearest, nearest_name
 
@@ -84,10 +84,10 @@ def _compile(interpreter: Interpreter, inputs: list[Path], *, upgrade: bool) -> 
     """Compile these inputs in one throw-away environment with pip-tools; returns the locks written."""
     import sys
 
-    from provision.knowledge.failures import explain, pick_error_lines
     from provision.launch.modules import clean_environ
     from provision.machine import shipped
     from provision.machine.disk import write
+    from provision.machine.failed_program import failed_program
     from provision.machine.run import stream
     from provision.model.lock import lock_header, parse_lock
 
@@ -100,11 +100,8 @@ def _compile(interpreter: Interpreter, inputs: list[Path], *, upgrade: bool) -> 
         def must(*argv: str) -> None:
             result = stream(argv, environ=environ, log=log)
             if result.code:
-                known = explain(result.tail)
-                raise CommandError(
-                    f"`{' '.join(argv[:4])} …` failed" + (f": {known.cause}" if known else ""),
-                    evidence=pick_error_lines(result.tail),
-                    hint=known.hint if known else "mend the input, then `provision lock`",
+                raise failed_program(
+                    f"`{' '.join(argv[:4])} …` failed", result.tail, hint="fix the input, then `provision lock`"
                 )
 
         if interpreter.own_venv:

@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """Plan and show."""
     from provision.knowledge.compatibility import describe_cell, find_cell, keras_of
+    from provision.machine.tables import read_cells
     from provision.planning.plan_text import plan_lines
     from provision.planning.planner import make_plan
     from provision.planning.preflight import blockers, network_problems
@@ -49,7 +50,7 @@ def run(args: argparse.Namespace) -> Outcome:
     lines = [*plan_lines(plan, expected=expected, verbose=args.verbose, commands=args.commands), ""]
     if stack.horovod:  # what is measured is Horovod on a TensorFlow
         key = (stack.framework.version, keras_of(stack.framework.version, stack.environ), minor)
-        lines.append(f"measured: {describe_cell(*key, find_cell(*key))}")
+        lines.append(f"measured: {describe_cell(*key, find_cell(read_cells(), *key))}")
     for problem in notes:
         lines += [f"not here: {problem.message}", *(f"  {line}" for line in problem.evidence)]
         lines += [f"  hint: {problem.hint}"] if problem.hint else []

@@ -48,12 +48,14 @@ class Submitter:
     """The machine that a job is written on: how it runs this tool, its variables, and the folder of its own sites.
 
     `config` is the working directory, if sites or stacks are read from there; `jobs` is the folder `jobs/` of the root.
+    `folder` is the working directory: a profile that is named by a relative path is there.
     """
 
     tool: tuple[str, ...]
     jobs: str
     environ: Mapping[str, str] = field(default_factory=dict)
     config: str | None = None
+    folder: str = "/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +138,14 @@ def _script(
         )
     refuse_runtime(site)
     jobs, scheduler = submitter.jobs, scheduler_for(site.scheduler.name)
-    arguments = ("--site", os.path.abspath(site.origin), "--arch", arch.name, "--stack", stack.name)
+    arguments = (
+        "--site",
+        os.path.normpath(os.path.join(submitter.folder, site.origin)),
+        "--arch",
+        arch.name,
+        "--stack",
+        stack.name,
+    )
     profile = "" if plan else " --profile"
     carried = _carried(site, submitter.environ)
     return BuildScript(

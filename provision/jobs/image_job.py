@@ -13,7 +13,7 @@ from provision.jobs.containers import container_of, images_folder, refuse_cpu_im
 from provision.jobs.scheduler_request import side_batch
 from provision.jobs.script import header, module_lines
 from provision.knowledge.images import DOCKER, Reference, parse_reference
-from provision.knowledge.targets import machine
+from provision.knowledge.targets import family_of
 from provision.profile.arch import Arch
 from provision.profile.container import Container
 from provision.profile.site import Site
@@ -60,7 +60,7 @@ class ImageScript:
     manifest: str
 
 
-def make_image_script(job: ImageJob) -> ImageScript:
+def make_image_script(job: ImageJob, cpu_family: str) -> ImageScript:
     """Everything that the template needs.
 
     Raises:
@@ -102,7 +102,7 @@ def make_image_script(job: ImageJob) -> ImageScript:
             site, arch, f"image-{arch.name}", time=job.time, cpus=CORES, account=job.account, queue=job.queue
         )
         lines = header(scheduler.directives(batch), scheduler.COMMENTS_BEHIND)
-    uname = machine(arch.target)
+    uname = family_of(arch.target, cpu_family)
     return ImageScript(
         job=job,
         container=container,

@@ -16,7 +16,7 @@ from provision.jobs.containers import container_of, image_path
 from provision.jobs.scheduler_request import side_batch
 from provision.jobs.script import Bash, header, module_lines, word
 from provision.knowledge.miniforge import Miniforge
-from provision.knowledge.targets import machine
+from provision.knowledge.targets import family_of
 from provision.model.lock import Lock
 from provision.profile.arch import Arch
 from provision.profile.container import Container, Template
@@ -76,7 +76,7 @@ def lock_name(stack: str) -> str:
     return f"overlay-{stack.removesuffix('-gpu')}"
 
 
-def make_overlay_script(job: OverlayJob) -> OverlayScript:
+def make_overlay_script(job: OverlayJob, cpu_family: str) -> OverlayScript:
     """Everything that the template needs.
 
     Raises:
@@ -92,7 +92,7 @@ def make_overlay_script(job: OverlayJob) -> OverlayScript:
         )
     if site.scheduler.name == "none":
         raise ConfigError(f"site `{site.name}` has no scheduler, there is no job to write", hint="add `--site SITE`")
-    uname = machine(job.arch.target)
+    uname = family_of(job.arch.target, cpu_family)
     if uname not in job.miniforge.sha256:
         raise ConfigError(
             f"the checksum of Miniforge {job.miniforge.version} for {uname} is not known",

@@ -10,11 +10,8 @@ import dataclasses
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from provision.knowledge.versions import release
-
-CELLS_FILE = Path(__file__).with_name("compatibility.json")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +69,8 @@ def dump_cells(cells: Sequence[Cell]) -> str:
     return "[\n" + ",\n".join(json.dumps(dataclasses.asdict(cell)) for cell in ordered) + "\n]\n"
 
 
-def find_cell(tensorflow: str, keras: str, python: str) -> Cell | None:
+def find_cell(cells: Sequence[Cell], tensorflow: str, keras: str, python: str) -> Cell | None:
     """What was measured of this combination, if it was."""
-    cells = parse_cells(CELLS_FILE.read_text(encoding="utf-8"))
     return next((cell for cell in cells if cell.key == (tensorflow, keras, python)), None)
 
 

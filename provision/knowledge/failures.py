@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 
 # The first lines that say what went wrong; pip and make print useless summaries at the end.
 ERROR_LINE = re.compile(
@@ -35,22 +33,20 @@ class KnownFailure:
     source: str
 
 
-@cache
-def known_failures() -> tuple[KnownFailure, ...]:
-    """All known failures, in the order in which they are tried."""
+def parse_failures(text: str) -> tuple[KnownFailure, ...]:
+    """The known failures in the text of `failures.toml`, in the order in which they are tried."""
     import sys
 
     if sys.version_info >= (3, 11):
         import tomllib
     else:
         import tomli as tomllib
-    text = Path(__file__).with_name("failures.toml").read_text(encoding="utf-8")
     return tuple(KnownFailure(**entry) for entry in tomllib.loads(text)["failure"])
 
 
-def explain(lines: Sequence[str]) -> KnownFailure | None:
-    """The known failure that these lines show, or None."""
-    for failure in known_failures():
+def explain(lines: Sequence[str], failures: Sequence[KnownFailure]) -> KnownFailure | None:
+    """The first of the known failures that these lines show, or None."""
+    for failure in failures:
         pattern = re.compile(failure.match)
         if any(pattern.search(line) for line in lines):
             return failure

@@ -60,19 +60,11 @@ def is_foreign(target: str, cpu: str) -> bool:
     return bool(archspec.cpu.TARGETS[target].family != archspec.cpu.TARGETS[cpu].family)
 
 
-def foreign_family(target: str) -> str | None:
-    """The family of `target` (`aarch64`), where it is not that of this machine's CPU."""
+def family_of(target: str, here: str) -> str:
+    """The family of a target, which `uname -m` prints: `x86_64`, `aarch64`. `here` is this machine's, which is `native`."""
     import archspec.cpu
 
-    family, here = archspec.cpu.TARGETS[target].family, archspec.cpu.host().family
-    return None if family == here else str(family.name)
-
-
-def machine(target: str) -> str:
-    """What `uname -m` says on a CPU like `target`: `x86_64`, `aarch64`."""
-    import archspec.cpu
-
-    return str((archspec.cpu.host() if target == "native" else archspec.cpu.TARGETS[target]).family.name)
+    return here if target == "native" else str(archspec.cpu.TARGETS[target].family.name)
 
 
 def missing_features(target: str, features: Collection[str]) -> tuple[str, ...]:

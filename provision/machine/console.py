@@ -103,7 +103,7 @@ class Plain:
                 self.say(f"{start} FAILED after {event.seconds:.1f} s")
             case "say":
                 self.say(event.text)
-            case "progress":
+            case "progress" | "error":
                 pass
 
     def end(self) -> None:

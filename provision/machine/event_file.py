@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from provision.errors import ConfigError
 from provision.model.event import Event, Listener, emit_event
 
 
-def to_file(path: Path) -> Listener:
+@contextlib.contextmanager
+def to_file(path: Path) -> Iterator[Listener]:
     """A listener that appends to a file, progress at most once a second: it may be on a parallel file system."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -32,7 +34,8 @@ def to_file(path: Path) -> Listener:
             file.write(emit_event(event))
             file.flush()
 
-    return listen
+    with file:
+        yield listen
 
 
 def to_all(*listeners: Listener) -> Listener:

@@ -15,9 +15,9 @@ from typing import Any
 
 from provision import __version__
 from provision.errors import CommandError, ProofError, ProvisionError, StoreError
-from provision.knowledge.failures import explain, pick_error_lines
 from provision.launch.launchers import node_argv
 from provision.machine.disk import disk_error, read_json, write
+from provision.machine.failed_program import failed_program
 from provision.machine.installed_packages import PackageCounter
 from provision.machine.ranks import Ranks, loaded_environment, summary
 from provision.machine.render_modulefile import emit_modulefile
@@ -179,15 +179,15 @@ class Executor:
         )
 
     def _command_error(self, result: Result) -> CommandError:
-        known = explain(result.tail)
         compiler = next((line.strip() for line in result.tail if COMPILER_ERROR.search(line)), None)
         what = f"`{Path(result.argv[0]).name}`" if result.argv[1:2] != ("-m",) else f"`{result.argv[2]}`"
         end = f"was ended by signal {-result.code}" if result.code < 0 else f"ended with code {result.code}"
         assert self.step is not None
-        return CommandError(
-            f"step `{self.step.name}` failed: " + (known.cause if known else compiler or f"{what} {end}"),
-            evidence=pick_error_lines(result.tail),
-            hint=known.hint if known else f"read `{self.log}`; run the same command again when it is mended",
+        return failed_program(
+            f"step `{self.step.name}` failed",
+            result.tail,
+            otherwise=compiler or f"{what} {end}",
+            hint=f"read `{self.log}`, fix the cause, then run the same command again",
             log=str(self.log),
         )
 
@@ -203,7 +203,7 @@ class Executor:
             report = json.loads(result.tail[-1])
         except (IndexError, ValueError) as error:
             raise self._command_error(result) from error
-        checks = judge_inspection(report, inspect.expectation)
+        checks = judge_inspection(report, inspect.expectation, os.path.realpath)
         self.findings.update(checks=[check.to_dict() for check in checks], versions=report.get("versions"))
         wrong = [check for check in checks if not check.passed]
         if wrong:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from provision.errors import CommandError, JobError
-from provision.knowledge.failures import explain, pick_error_lines
+from provision.machine.failed_program import diagnose
 from provision.machine.store import Store
 from provision.machine.submission import status
 from provision.model.event import Event, Listener, parse_event
@@ -53,6 +53,7 @@ def follow(
     jobs, last, published = Path(store.layout.jobs), "", False
     first, waited = True, 0
     follower: Follower | None = None
+    failure: Mapping[str, Any] = {}
     while True:
         try:
             now = status(job, scheduler)
@@ -71,9 +72,12 @@ def follow(
         first = False
         for event in follower.events() if follower else ():
             published = published or (event.kind == "finished" and event.step == "publish")
+            failure = event.error if event.kind == "error" else failure
             listen(event)
         if now is None and published:
             return JobStatus(job=job, state="COMPLETED")
+        if now is None and failure:
+            raise _failed(f"job {job} failed", "UNKNOWN", failure, None, None)
         if now is None:
             raise JobError(
                 f"{TITLES[scheduler]} does not know job {job} (any more)",
@@ -90,40 +94,47 @@ def follow(
             last = word
         if now.ended:
             for event in follower.events() if follower else ():
+                failure = event.error if event.kind == "error" else failure
                 listen(event)
-            return _ended(now)
+            return _ended(now, failure)
         waited += 1
         pause(1.0 if waited < 60 else 5.0)  # the controller has others to serve
 
 
-def _ended(now: JobStatus) -> JobStatus:
+def _ended(now: JobStatus, failure: Mapping[str, Any]) -> JobStatus:
+    """The status of a job that ended well.
+
+    Raises:
+        JobError: it did not; the error of its build is the evidence, or else the telling lines of its output.
+    """
     if now.state == "COMPLETED":
         return now
+    by_state = {
+        "TIMEOUT": "raise `job.time` in the profile, and submit it again: what is done is kept",
+        "CANCELLED": "submit it again: what is done is kept",
+        "OUT_OF_MEMORY": "ask for more in `job.options` of the profile (`--mem=…`)",
+    }.get(now.state)
     try:
         lines = Path(now.output).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         lines = []
-    told = our_error(lines)
-    log = next((found[1] for line in told if (found := re.match(r"\s*log: (.*)", line))), now.output)
-    known = explain(lines)
-    own = {
-        "TIMEOUT": "raise `job.time` in the site's file, and submit it again: what is done is kept",
-        "CANCELLED": "submit it again: what is done is kept",
-        "OUT_OF_MEMORY": "ask for more in `job.options` of the site's file (`--mem=…`)",
-    }.get(now.state)
+    if failure:
+        raise _failed(ending(now), now.state, failure, by_state, now.output if lines else None)
+    diagnosis = diagnose(lines)
     raise JobError(
-        ending(now) + (f": {known.cause}" if known and not told and own is None else ""),
+        f"{ending(now)}: {diagnosis.cause}" if diagnosis.cause and by_state is None else ending(now),
         state=now.state,
-        evidence=[*(told or pick_error_lines(lines)), *([f"output: {now.output}"] if lines else [])],
-        hint=own or next((line.removeprefix("hint: ") for line in lines if line.startswith("hint: ")), f"read `{log}`"),
-        log=log if lines else None,
+        evidence=[*diagnosis.evidence, *([f"output: {now.output}"] if lines else ())],
+        hint=by_state or diagnosis.hint or f"read `{now.output}`",
+        log=now.output if lines else None,
     )
 
 
-def our_error(lines: Sequence[str]) -> list[str]:
-    """What `provision build` itself said at the end of a job's output: its error, without the hint."""
-    starts = [number for number, line in enumerate(lines) if line.startswith("error: ")]
-    if not starts:
-        return []
-    block = list(lines[starts[-1] :])
-    return block[: block.index("")] if "" in block else block
+def _failed(what: str, state: str, failure: Mapping[str, Any], hint: str | None, output: str | None) -> JobError:
+    """The error of a job whose build left its own error."""
+    evidence = [str(failure.get("message")), *(f"  {line}" for line in failure.get("evidence") or ())]
+    log = failure.get("log") or output
+    evidence += [f"log of the step: {log}"] if log and log != output else []
+    evidence += [f"output: {output}"] if output else []
+    hint = hint or failure.get("hint") or (f"read `{log}`" if log else None)
+    return JobError(what, state=state, evidence=evidence, hint=hint, log=log, cause=failure)

@@ -59,6 +59,8 @@ class Table:
         if event.kind == "say":
             self.say(event.text)
             return
+        if event.kind == "error":  # the verb shows it at the end
+            return
         now = self.clock()
         self.began = now if self.began is None else self.began
         match event.kind:

@@ -315,6 +315,13 @@ def cpu() -> Cpu:
     return Cpu(target=archspec.cpu.host().name, features=frozenset(detected_info().features))
 
 
+def cpu_family() -> str:
+    """The family of this machine's processor, which `uname -m` prints: `x86_64`, `aarch64`."""
+    import archspec.cpu
+
+    return str(archspec.cpu.host().family.name)
+
+
 def observe(site: Site, arch: Arch, stack: Stack, store: Store) -> Facts:
     """All facts that planning needs."""
     probes = Probes(site, arch)

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from provision.errors import ConfigError, ProofError
-from provision.knowledge.failures import explain, pick_error_lines
 from provision.launch.launchers import launch_argv, select_rank_environ
 from provision.launch.modules import activate_script, load_script, parse_environment
 from provision.machine.datasets import choose_data
 from provision.machine.disk import read_json, write
+from provision.machine.failed_program import diagnose, failed_program
 from provision.machine.probe import unloaded
 from provision.machine.run import Result, capture, stream
 from provision.machine.store import Store
@@ -267,14 +267,13 @@ class Ranks:
 
 def silent(result: Result, proof: Prove, log: str) -> ProofError:
     """The error that tells why no rank reported anything."""
-    known = explain(result.tail)
     late = f" in {proof.timeout_s} s" if result.timed_out else ""
-    return ProofError(
-        f"no rank reported{late}: `{result.argv[0]}` ended with code {result.code}"
-        + (f": {known.cause}" if known else ""),
-        evidence=pick_error_lines(result.tail),
-        hint=known.hint if known else f"run it by hand: `{shlex.join(result.argv)}`",
+    return failed_program(
+        f"no rank reported{late}: `{result.argv[0]}` ended with code {result.code}",
+        result.tail,
+        hint=f"run it by hand: `{shlex.join(result.argv)}`",
         log=log,
+        error=ProofError,
     )
 
 
@@ -283,18 +282,18 @@ def failed(verdict: Verdict, result: Result, proof: Prove, log: str) -> ProofErr
 
     Of ranks that died without a word the log may know more than the checks can.
     """
-    failures, tail = verdict.failures, pick_error_lines(result.tail)
+    failures, diagnosis = verdict.failures, diagnose(result.tail)
     died = bool(failures) and failures[0].name == "reports"
-    known = explain(result.tail) if died else None
+    cause, hint = (diagnosis.cause, diagnosis.hint) if died else (None, None)
     evidence = [f"{check.name}: {check.message}" for check in failures]
     if result.timed_out:
         evidence.insert(0, f"stalled: ended after {proof.timeout_s} s")
     elif result.code and not failures:
-        evidence += [f"every rank reported well, and the launcher ended with code {result.code}", *tail]
+        evidence += [f"every rank reported well, and the launcher ended with code {result.code}", *diagnosis.evidence]
     elif result.code:
-        evidence += list(tail)
-    what = known.cause if known else failures[0].name if failures else "launcher"
-    hint = known.hint if known else next((check.hint for check in failures if check.hint), None)
+        evidence += list(diagnosis.evidence)
+    what = cause or (failures[0].name if failures else "launcher")
+    hint = hint or next((check.hint for check in failures if check.hint), None)
     return ProofError(
         f"the ranks did not prove the environment, nothing is published: {what}",
         evidence=evidence,

@@ -9,6 +9,7 @@ from provision.jobs.image_job import MANIFESTS, ImageJob, make_image_script
 from provision.jobs.overlay_job import OverlayJob, make_overlay_script
 from provision.jobs.user_job import UserJob
 from provision.jobs.user_script import PROXIES, Script, leaves_omp, make_script
+from provision.machine.probe import cpu_family
 from provision.machine.render import render
 from provision.schedulers import scheduler_for
 
@@ -56,7 +57,7 @@ def render_overlay_job(job: OverlayJob) -> str:
     Raises:
         ConfigError: the site makes no such overlay.
     """
-    one = make_overlay_script(job)
+    one = make_overlay_script(job, cpu_family())
     scheduler = scheduler_for(job.site.scheduler.name)
     pulled = one.image != one.container.image
     return render(
@@ -75,7 +76,7 @@ def render_image_job(job: ImageJob) -> str:
     Raises:
         ConfigError: there is nothing to pull, or nowhere.
     """
-    one = make_image_script(job)
+    one = make_image_script(job, cpu_family())
     scheduler = scheduler_for(job.site.scheduler.name) if job.site.scheduler.name != "none" else None
     return render(
         "jobs/image.sh.j2",

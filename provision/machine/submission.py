@@ -36,6 +36,7 @@ def submitter(store: Store) -> Submitter:
         jobs=str(store.layout.jobs),
         environ=os.environ,
         config=config_here(),
+        folder=os.path.abspath(os.curdir),
     )
 
 

@@ -5,17 +5,22 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
+from provision.errors import ProvisionError
 from provision.model.plan import Plan
 
-EventKind = Literal["plan", "started", "progress", "finished", "failed", "say"]
+EventKind = Literal["plan", "started", "progress", "finished", "failed", "say", "error"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happened. `environment`, `steps` and `expected` come with the plan only."""
+    """Something that happened. `environment`, `steps` and `expected` come with the plan only.
+
+    `failed` is a step that failed; `error` is the last event of a run that failed, and has the whole error as `--json`
+    prints it.
+    """
 
     kind: EventKind
     step: str = ""
@@ -26,6 +31,7 @@ class Event:
     """Each step's name, title and action."""
     expected: tuple[tuple[str, float], ...] = ()
     """The seconds that steps took before."""
+    error: Mapping[str, Any] = field(default_factory=dict)
 
 
 Listener = Callable[[Event], None]
@@ -35,6 +41,11 @@ def plan_event(plan: Plan, expected: Mapping[str, float]) -> Event:
     """The event that shows a plan. `expected`: the seconds that steps took before."""
     steps = tuple((step.name, step.title, step.action) for step in plan.steps)
     return Event(kind="plan", environment=str(plan.environment), steps=steps, expected=tuple(expected.items()))
+
+
+def error_event(error: ProvisionError) -> Event:
+    """The event of a run that failed."""
+    return Event(kind="error", text=error.message, error=error.to_dict())
 
 
 def emit_event(event: Event) -> str:

@@ -211,7 +211,7 @@ def test_a_log_is_explained(tmp_path: Path, capsys: Captured) -> None:
 def test_a_log_on_stdin_is_explained(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"all is well\n")))
     assert call("explain", "-", "--json") == 0
-    assert envelope(capsys)["result"] == {"failure": None, "cause": None, "lines": ["all is well"]}
+    assert envelope(capsys)["result"] == {"failure": None, "cause": None, "hint": None, "lines": ["all is well"]}
 
 
 @pytest.mark.parametrize("log", ["nosuch.log", "."])

@@ -11,7 +11,6 @@ import pytest
 
 from parts.paths import REPOSITORY
 from provision.knowledge.compatibility import (
-    CELLS_FILE,
     Cell,
     Proof,
     describe_cell,
@@ -20,6 +19,7 @@ from provision.knowledge.compatibility import (
     keras_of,
     parse_cells,
 )
+from provision.machine.tables import read_cells
 
 
 @pytest.fixture(scope="module")
@@ -84,12 +84,12 @@ def test_a_plan_says_what_was_measured_and_never_more() -> None:
 
 
 def test_the_page_is_what_the_knowledge_says(matrix: ModuleType) -> None:
-    cells = parse_cells(CELLS_FILE.read_text(encoding="utf-8"))
+    cells = read_cells()
     assert cells
     assert (REPOSITORY / "docs" / "reference" / "compatibility.md").read_text(encoding="utf-8") == matrix.page(cells)
     first = cells[0]
-    assert find_cell(*first.key) == first
-    assert find_cell("0.1.0", "2", "3.10") is None
+    assert find_cell(cells, *first.key) == first
+    assert find_cell(cells, "0.1.0", "2", "3.10") is None
 
 
 def test_a_cell_that_failed_is_not_shown_as_one_that_passed(matrix: ModuleType) -> None:

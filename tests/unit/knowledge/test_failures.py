@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from provision.knowledge.failures import KnownFailure, explain, known_failures, pick_error_lines
+from provision.knowledge.failures import KnownFailure, explain, pick_error_lines
+from provision.machine.tables import known_failures
 
 UV_HASH = """\
 Using Python 3.11.7 environment at: v
@@ -166,7 +167,7 @@ EXPLAINED = {
 @pytest.mark.parametrize("name", EXPLAINED)
 def test_a_failure_that_we_know_is_explained(name: str) -> None:
     text, wanted = EXPLAINED[name]
-    found = explain(text.splitlines())
+    found = explain(text.splitlines(), known_failures())
     assert found is not None
     assert found.id == wanted
 
@@ -192,7 +193,7 @@ def test_the_names_of_known_failures_are_unique() -> None:
 
 @pytest.mark.parametrize("text", ["", PIP_GCC, "all is well\n", "checking whether errors are found... yes\n"])
 def test_a_failure_that_we_do_not_know_is_not_explained(text: str) -> None:
-    assert explain(text.splitlines()) is None
+    assert explain(text.splitlines(), known_failures()) is None
 
 
 def test_of_a_compile_error_within_pips_output_the_compilers_line_is_shown_first() -> None:
@@ -242,23 +243,23 @@ def test_of_too_many_threads_the_telling_line_is_shown(name: str) -> None:
 
 
 def test_a_socket_that_is_busy_is_no_matter_of_threads() -> None:
-    assert explain(["recv failed: Resource temporarily unavailable"]) is None
+    assert explain(["recv failed: Resource temporarily unavailable"], known_failures()) is None
 
 
 @pytest.mark.parametrize("text", [HYDRA_RANKS, RANK_RESET])
 def test_ranks_that_do_not_reach_each_other_are_no_matter_of_the_package_index(text: str) -> None:
-    found = explain(text.splitlines())
+    found = explain(text.splitlines(), known_failures())
     assert found is None or found.id != "index-unreachable"
 
 
 def test_slurms_word_for_memory_that_ran_out_is_known() -> None:
-    found = explain(SLURM_OOM.splitlines())
+    found = explain(SLURM_OOM.splitlines(), known_failures())
     assert found is not None
     assert found.id == "out-of-memory"
 
 
 def test_another_signal_is_no_illegal_instruction() -> None:
-    assert explain(["srun: error: n1: task 0: ended by signal 42"]) is None
+    assert explain(["srun: error: n1: task 0: ended by signal 42"], known_failures()) is None
 
 
 def test_pips_own_program_is_not_shown_as_an_error() -> None:

@@ -1,0 +1,93 @@
+"""A job that failed is described by the error that its build wrote to the events, and never by the words of its output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from provision.errors import JobError, StoreError
+from provision.machine import follow as following
+from provision.machine.event_file import to_file
+from provision.machine.store import Store
+from provision.model.event import Event, emit_event, error_event, parse_event
+from provision.model.layout import Layout
+from provision.schedulers.status import JobStatus
+
+Ended = Callable[..., JobError]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """A root with a folder of jobs."""
+    store = Store(Layout(PurePosixPath(tmp_path)))
+    store.make_jobs()
+    return store
+
+
+@pytest.fixture
+def ended(store: Store, monkeypatch: pytest.MonkeyPatch) -> Ended:
+    """Follow a job that the scheduler says has ended; returns the error."""
+
+    def follow(state: str | None = "FAILED", output: str = "") -> JobError:
+        file = Path(store.layout.jobs) / "x-42.out"
+        file.write_text(output)
+        status = JobStatus(job="42", state=state, output=str(file), exit_code="1:0") if state else None
+        monkeypatch.setattr(following, "status", lambda *_: status)
+        with pytest.raises(JobError) as caught:
+            following.follow("42", "slurm", store, lambda event: None, pause=lambda seconds: None)
+        return caught.value
+
+    return follow
+
+
+def write_events(store: Store, *events: Event) -> None:
+    """What the build in the job wrote."""
+    (Path(store.layout.jobs) / "x-42.events.jsonl").write_text("".join(map(emit_event, events)))
+
+
+def test_the_error_of_the_build_is_the_evidence_and_the_cause(store: Store, ended: Ended) -> None:
+    failure = StoreError("the disk is full", evidence=["df says 0"], hint="free some", log="/l/x.log", kind="no-space")
+    write_events(store, error_event(failure))
+    error = ended(output="error: another story\n\nhint: misleading\n")
+    assert error.evidence[:3] == ("the disk is full", "  df says 0", "log of the step: /l/x.log")
+    assert (error.hint, error.log, error.kind, error.state) == ("free some", "/l/x.log", "job", "FAILED")
+    assert error.to_dict()["cause"] == failure.to_dict()
+    assert "another story" not in " ".join(error.evidence)
+
+
+def test_a_job_that_was_killed_shows_the_lines_that_look_like_errors(ended: Ended) -> None:
+    error = ended(output="begin\nerror: the node went away\n\nhint: `this is not read`\n")
+    assert "error: the node went away" in error.evidence
+    assert "this is not read" not in str(error.hint)
+    assert error.to_dict()["cause"] is None
+
+
+def test_the_state_of_the_job_decides_what_to_do_about_a_time_limit(store: Store, ended: Ended) -> None:
+    write_events(store, error_event(StoreError("interrupted", hint="run it again")))
+    assert "`job.time`" in str(ended("TIMEOUT").hint)
+
+
+def test_a_job_that_the_scheduler_forgot_is_described_by_its_events(store: Store, ended: Ended) -> None:
+    write_events(store, error_event(StoreError("the disk is full")))
+    error = ended(None)
+    assert (error.state, error.evidence[0]) == ("UNKNOWN", "the disk is full")
+
+
+def test_a_file_of_events_keeps_every_event(tmp_path: Path) -> None:
+    events = [
+        Event(kind="plan", environment="knl/t/1-0", steps=(("venv", "make it", "create"),)),
+        Event(kind="finished", step="venv", seconds=1.5),
+        error_event(StoreError("x", kind="locked")),
+    ]
+    with to_file(tmp_path / "deep" / "events.jsonl") as listen:
+        for event in events:
+            listen(event)
+    lines = (tmp_path / "deep" / "events.jsonl").read_text().splitlines()
+    assert [parse_event(line) for line in lines] == events
+
+
+@pytest.mark.parametrize("line", ["", "{", '{"kind": "say", "strange": 1}', "[]", '{"kind": "plan", "steps": 3}'])
+def test_a_damaged_line_of_events_is_left_out(line: str) -> None:
+    assert parse_event(line) is None
