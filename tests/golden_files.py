@@ -148,6 +148,30 @@ def slurm_site() -> Site:
     )
 
 
+def cray_site(**scheduler: object) -> Site:
+    """A Cray's arch: wrappers that compile, a default environment to take away, threads that the module owns."""
+    site = slurm_site()
+    data = {
+        "target": "haswell",
+        "modules": ["PrgEnv-gnu"],
+        "unload": ["PrgEnv-intel", "atp"],
+        "compiler": {"cxx": "CC", "cc": "cc"},
+        "build_environ": {"CRAYPE_LINK_TYPE": "dynamic"},
+        "mpi": {"provider": "site"},
+        "launcher": {"name": "aprun"},
+        "threads": {"owner": "module", "omp": 32},
+    }
+    whole = {
+        "name": "cray",
+        "root": site.root,
+        "stack": site.stack,
+        "modules": {"system": "environment-modules", "init": "/i", "reset": "none"},
+        "scheduler": {"system": "cobalt", **scheduler},
+        "archs": {"haswell": data},
+    }
+    return read_site(whole, site.origin, {})
+
+
 def gpu_site(**gpu: object) -> Site:
     """A machine with GPUs and without scheduler and modules."""
     table = {"per_node": 4, "model": "a100", "capabilities": ["90", "80"], "cuda_home": "${CUDA_HOME}", **gpu}

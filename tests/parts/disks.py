@@ -22,3 +22,20 @@ def mounted(folder: Path, options: str) -> Iterator[Path]:
         pytest.skip(f"cannot mount a tmpfs: {done.stderr.strip()}")
     yield folder
     subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def fill(disk: Path) -> None:
+    """Leave no block free."""
+    with (disk / "filler").open("wb", buffering=0) as file:
+        for size in (65536, 4096, 1):
+            while True:
+                try:
+                    if file.write(b"x" * size) < size:
+                        break
+                except OSError:
+                    break
+
+
+def files_below(folder: Path) -> list[str]:
+    """Every file below a folder, hidden ones too."""
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
@@ -16,9 +15,9 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from parts.disks import mounted
+from parts.disks import files_below, fill, mounted
 from provision.errors import StoreError
-from provision.machine.disk import disk_error, read_json, sha256_of, write
+from provision.machine.disk import read_json, sha256_of, write
 from provision.machine.store import Store, describe_holder
 from provision.model.layout import EnvironmentId, Layout
 
@@ -43,77 +42,6 @@ def until(what: Callable[[], bool], patience_s: float = 5) -> bool:
     while time.monotonic() < end_at and not what():
         time.sleep(0.01)
     return what()
-
-
-def files(folder: Path) -> list[str]:
-    """Every file below a folder, hidden ones too."""
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir())
-
-
-# Files
-
-
-def test_a_file_is_written_whole_with_its_folders_and_replaced(tmp_path: Path) -> None:
-    path = tmp_path / "a" / "b" / "file"
-    write(path, "one ✓\n")
-    write(path, "two\n", executable=True)
-    assert path.read_text(encoding="utf-8") == "two\n"
-    assert path.stat().st_mode & 0o777 == 0o755
-    assert files(tmp_path) == ["a/b/file"]
-
-
-def test_a_reader_sees_the_old_file_or_the_new_one_and_nothing_between(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    write(path, "0" * 100_000)
-    seen, stop = set(), threading.Event()
-
-    def read() -> None:
-        while not stop.is_set():
-            text = path.read_text()
-            seen.add((len(text), text[:1], text[-1:]))
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    for digit in "123456789":
-        write(path, digit * 100_000)
-    stop.set()
-    reader.join()
-    assert {(length, first == last) for length, first, last in seen} == {(100_000, True)}
-
-
-def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(StoreError, match="Is a directory"):
-        write(tmp_path / "folder", "text")
-    assert files(tmp_path) == []
-
-
-def test_json_that_is_missing_or_damaged_or_no_object_is_none(tmp_path: Path) -> None:
-    path = tmp_path / "file.json"
-    assert read_json(path) is None
-    for text in ("", "{", "[1]", "null", "\ufffd"):
-        path.write_text(text, encoding="utf-8")
-        assert read_json(path) is None
-    path.write_bytes(b"\xff")
-    assert read_json(path) is None
-    path.write_text('{"a": 1}')
-    assert read_json(path) == {"a": 1}
-
-
-@pytest.mark.parametrize(
-    ("number", "words"),
-    [
-        (errno.ENOSPC, "the disk is full"),
-        (errno.EDQUOT, "the quota is used up"),
-        (errno.EACCES, "may not be written"),
-        (errno.EROFS, "may not be written"),
-        (errno.EIO, "Input/output error"),
-    ],
-)
-def test_an_error_of_the_file_system_is_told_with_its_path(number: int, words: str) -> None:
-    error = disk_error(OSError(number, os.strerror(number), "/site/root/file"), "/site/root")
-    assert words in error.message
-    assert "/site/root/file" in error.message
 
 
 # Receipts and what is there
@@ -161,7 +89,7 @@ def test_a_folder_is_removed_with_all_below_it(store: Store) -> None:
     folder = store.root / "envs" / "x"
     write(folder / "a" / "b", "text")
     store.remove(str(folder))
-    assert files(store.root) == []
+    assert files_below(store.root) == []
     store.remove(str(folder))
 
 
@@ -195,7 +123,7 @@ def test_publishing_again_keeps_what_was_published_and_the_older_generations(sto
     store.publish(newer, {"lua/tensorflow/2.15.1.lua": "second"})
     pointer, generations = store.root / "modules" / "knl", store.root / "modules" / ".generations" / "knl"
     assert sorted(path.name for path in generations.iterdir()) == ["000001", "000002", "000003"]
-    assert files(generations / "000001") == ["environments/tensorflow/2.15.1", "lua/tensorflow/2.15.1.lua"]
+    assert files_below(generations / "000001") == ["environments/tensorflow/2.15.1", "lua/tensorflow/2.15.1.lua"]
     assert (generations / "000002/lua/tensorflow/2.15.1.lua").read_text() == "first"
     assert (pointer / "lua/tensorflow/2.15.1.lua").read_text() == "second"
     assert (pointer / "lua/tensorflow/2.14.0.lua").read_text() == "other"
@@ -213,7 +141,7 @@ def test_a_generation_that_was_left_half_written_is_not_in_the_way(store: Store)
     generations = store.root / "modules" / ".generations" / "knl"
     write(generations / f".000001.{os.getpid()}" / "lua" / "old.lua", "half")
     store.publish(ENV, {"lua/t/1.lua": "whole"})
-    assert files(store.root / "modules" / "knl") == ["environments/tensorflow/2.15.1", "lua/t/1.lua"]
+    assert files_below(store.root / "modules" / "knl") == ["environments/tensorflow/2.15.1", "lua/t/1.lua"]
 
 
 def test_two_publishers_at_once_both_stay_published(store: Store) -> None:
@@ -457,28 +385,6 @@ def test_a_holder_is_described_also_by_what_little_is_known() -> None:
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of 1 MB."""
     yield from mounted(tmp_path / "disk", "size=1m")
-
-
-def fill(disk: Path) -> None:
-    """Leave no block free."""
-    with (disk / "filler").open("wb", buffering=0) as file:
-        for size in (65536, 4096, 1):
-            while True:
-                try:
-                    if file.write(b"x" * size) < size:
-                        break
-                except OSError:
-                    break
-
-
-def test_a_full_disk_is_told_and_leaves_the_old_file_whole(small_disk: Path) -> None:
-    write(small_disk / "file", "old\n")
-    fill(small_disk)
-    with pytest.raises(StoreError, match="the disk is full") as caught:
-        write(small_disk / "file", "new" * 100_000)
-    assert f"`df -h {small_disk}`" in str(caught.value.hint)
-    assert (small_disk / "file").read_text() == "old\n"
-    assert files(small_disk) == ["file", "filler"]
 
 
 def test_a_full_disk_stops_a_receipt_a_wheel_and_a_source(small_disk: Path, tmp_path: Path) -> None:

@@ -9,20 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from golden_files import Golden, facts_of, local_site, lock_of, place, request_for, slurm_site
+from golden_files import Golden, cray_site, facts_of, local_site, lock_of, place, request_for, slurm_site
 from provision.errors import ConfigError, PlanError
 from provision.horovod.flags import build_environ
-from provision.launch.modules import load_script
-from provision.machine.probe import unloaded
 from provision.machine.render_modulefile import emit_modulefile
-from provision.model.facts import Cpu, Existing, Facts, Interpreter, Place
+from provision.model.facts import Cpu, Existing, Facts, Interpreter
 from provision.model.plan import Command, InstallWheel, Plan, Prove, Step, WriteFile, differences, fingerprint, held
 from provision.model.problem import Problem
 from provision.model.request import Request
 from provision.planning.planner import make_plan
-from provision.planning.preflight import NEEDED_BYTES, NEEDED_INODES, blockers, place_problems
-from provision.profile.module_system import ModuleSystem
-from provision.profile.site import Site, read_site
+from provision.profile.site import Site
 from provision.profile.stack import ONE_PROCESS_PROGRAMS, PROGRAMS
 
 STEPS = ("create", "install", "compile", "horovod", "bytecode", "inspect", "candidate", "proof", "publish")
@@ -425,61 +421,7 @@ def test_publishing_is_the_last_step_and_the_proof_comes_before_it() -> None:
     assert names[-2:] == ["proof", "publish"]
 
 
-# What stands in the way
-
-
-def subjects(problems: tuple[Problem, ...]) -> list[str]:
-    """What the problems are about."""
-    return [problem.subject for problem in problems]
-
-
-@SITES
-def test_a_machine_that_has_everything_is_not_blocked(make_site: Callable[[], Site]) -> None:
-    assert blockers(request_for(make_site()), facts_of(make_site())) == ()
-
-
-def test_a_cpu_that_lacks_an_instruction_set_is_blocked_with_what_it_lacks() -> None:
-    old = Cpu(
-        target="ivybridge",
-        features=frozenset(["sse", "sse2", "sse3", "ssse3", "sse4_1", "sse4_2", "popcnt", "avx", "f16c"]),
-    )
-    (problem,) = blockers(request_for(slurm_site()), facts_of(slurm_site(), cpu=old))
-    assert "the CPU of `n1` cannot run what is built for `haswell`" in problem.message
-    assert "avx2" in problem.evidence[0]
-    assert "fma" in problem.evidence[0]
-    assert "ivybridge" in problem.evidence[1]
-
-
-def test_a_login_node_is_sent_to_a_job() -> None:
-    (problem,) = blockers(request_for(slurm_site()), facts_of(slurm_site(), job=None))
-    assert problem.subject == "job"
-    assert problem.hint == "`provision build --site cluster --arch haswell --submit`"
-
-
-@pytest.mark.parametrize(
-    ("changed", "told"),
-    [
-        (place(writable=False), "cannot be written"),
-        (place(free_bytes=NEEDED_BYTES - 1), "GB left"),
-        (place(free_inodes=NEEDED_INODES - 1), "inodes left"),
-        (place(free_inodes=0), "0 inodes left"),
-    ],
-)
-def test_a_root_without_room_is_told(changed: Place, told: str) -> None:
-    (problem,) = place_problems(changed)
-    assert told in problem.message
-    assert problem.hint
-    assert place_problems(place(free_bytes=NEEDED_BYTES, free_inodes=None)) == ()
-
-
-def test_everything_that_stands_in_the_way_is_told_at_once() -> None:
-    facts = facts_of(
-        slurm_site(),
-        cpu=Cpu(target="x86_64", features=frozenset()),
-        job=None,
-        place=place(free_bytes=5, free_inodes=5),
-    )
-    assert subjects(blockers(request_for(slurm_site()), facts)) == ["cpu", "job", "root", "root"]
+# What is refused
 
 
 def test_all_problems_of_the_probes_are_told_in_one_error() -> None:
@@ -552,13 +494,6 @@ def test_the_tools_own_pip_is_not_run_by_a_python_that_it_does_not_support() -> 
 # What is wrong
 
 
-@pytest.mark.parametrize("target", ["power9le", "ppc64le", "aarch64"])
-def test_a_cpu_of_another_family_is_blocked(target: str) -> None:
-    request = request_for(slurm_site())
-    request = dataclasses.replace(request, arch=dataclasses.replace(request.arch, target=target))
-    assert "cpu" in subjects(blockers(request, facts_of(slurm_site())))
-
-
 def test_two_environments_of_the_module_are_told_apart() -> None:
     request, facts = request_for(slurm_site()), facts_of(slurm_site())
     prints = set()
@@ -572,32 +507,8 @@ def test_two_environments_of_the_module_are_told_apart() -> None:
 # What a profile says besides.
 
 
-def cray(**scheduler: object) -> Site:
-    """A Cray's arch: wrappers that compile, a default environment to take away, threads that the module owns."""
-    site = slurm_site()
-    data = {
-        "target": "haswell",
-        "modules": ["PrgEnv-gnu"],
-        "unload": ["PrgEnv-intel", "atp"],
-        "compiler": {"cxx": "CC", "cc": "cc"},
-        "build_environ": {"CRAYPE_LINK_TYPE": "dynamic"},
-        "mpi": {"provider": "site"},
-        "launcher": {"name": "aprun"},
-        "threads": {"owner": "module", "omp": 32},
-    }
-    whole = {
-        "name": "cray",
-        "root": site.root,
-        "stack": site.stack,
-        "modules": {"system": "environment-modules", "init": "/i", "reset": "none"},
-        "scheduler": {"system": "cobalt", **scheduler},
-        "archs": {"haswell": data},
-    }
-    return read_site(whole, site.origin, {})
-
-
 def test_wrappers_and_switches_of_a_cray_reach_the_compiler_and_the_fingerprint() -> None:
-    plan = plan_for(cray())
+    plan = plan_for(cray_site())
     (wheel,) = [one for one in commands(step(plan, "compile")) if "wheel" in one.argv]
     assert dict(wheel.environ)["CC"] == "cc"
     assert dict(wheel.environ)["CRAYPE_LINK_TYPE"] == "dynamic"
@@ -607,7 +518,7 @@ def test_wrappers_and_switches_of_a_cray_reach_the_compiler_and_the_fingerprint(
 
 
 def test_the_modulefile_takes_away_what_the_build_took_away_and_sets_the_threads_it_owns() -> None:
-    plan = plan_for(cray())
+    plan = plan_for(cray_site())
     assert plan.modulefile.unload == ("PrgEnv-intel", "atp")
     assert dict(plan.modulefile.environ)["OMP_NUM_THREADS"] == "32"
     lua, tcl = (emit_modulefile(plan.modulefile, kind, "p") for kind in ("lua", "tcl"))
@@ -616,7 +527,7 @@ def test_the_modulefile_takes_away_what_the_build_took_away_and_sets_the_threads
 
 
 def test_from_a_service_node_what_needs_the_archs_cpu_goes_by_the_launcher() -> None:
-    plan = plan_for(cray(script_on="service-node"))
+    plan = plan_for(cray_site(script_on="service-node"))
     (wheel,) = [one for one in commands(step(plan, "compile")) if "wheel" in one.argv]
     (inspect,) = commands(step(plan, "inspect"))
     for one in (wheel, inspect):
@@ -625,37 +536,5 @@ def test_from_a_service_node_what_needs_the_archs_cpu_goes_by_the_launcher() -> 
     # What fetches and installs runs where the script runs: there is no network beyond.
     for name in ("create", "install", "horovod"):
         assert all(one.launcher is None for one in commands(step(plan, name)))
-    (here,) = [one for one in commands(step(plan_for(cray()), "compile")) if "wheel" in one.argv]
+    (here,) = [one for one in commands(step(plan_for(cray_site()), "compile")) if "wheel" in one.argv]
     assert here.launcher is None
-
-
-def test_the_cpu_of_a_service_node_is_no_reason_against_a_build() -> None:
-    site, weak = cray(script_on="service-node"), Cpu(target="x86_64", features=frozenset({"sse2"}))
-    facts = facts_of(site, cpu=weak)
-    assert blockers(request_for(site), facts) == ()
-    assert blockers(request_for(cray()), facts_of(cray(), cpu=weak)) != ()
-
-
-@pytest.mark.parametrize("reset", ["reset", "none"])
-def test_what_a_login_shell_has_is_kept_where_modules_are_not_purged(
-    reset: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LMOD_SYSTEM_DEFAULT_MODULES", "StdEnv")
-    monkeypatch.setenv("MODULEPATH", "/site/modules")
-    system = ModuleSystem(name="lmod", init="/i", path=(), reset=reset)  # type: ignore[arg-type]
-    environ = unloaded(system)
-    assert (environ["LMOD_SYSTEM_DEFAULT_MODULES"], environ["MODULEPATH"]) == ("StdEnv", "/site/modules")
-    assert "MODULEPATH" not in unloaded(dataclasses.replace(system, reset="purge"))
-
-
-@pytest.mark.parametrize(
-    ("reset", "first"), [("purge", "module purge"), ("reset", "module reset"), ("none", "module --force unload")]
-)
-def test_loading_begins_as_the_site_has_it(reset: str, first: str) -> None:
-    system = ModuleSystem(name="lmod", init="/i", path=(), reset=reset)  # type: ignore[arg-type]
-    script = load_script(system, ("gcc/12",), unload=("atp", "it's"))
-    steps = [line for line in script.splitlines() if line.startswith("module ")]
-    assert steps[0].startswith(first)
-    assert "module --force unload 'it'\"'\"'s'" in script
-    assert script.index("module --force unload atp") < script.index("module load gcc/12")
-    assert ("module purge" in script) is (reset == "purge")

@@ -1,0 +1,95 @@
+"""The script of a build's job: it carries the plan, the site's variables and its directives."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from golden_files import SUBMITTER, Golden, facts_of, local_site, request_for, slurm_site
+from parts.scripts import checked, run
+from provision.errors import ConfigError
+from provision.jobs.build_job import build_script
+from provision.machine.submission import BuildJob, render_build_job
+from provision.model.facts import Existing
+from provision.model.plan import held
+from provision.planning.planner import make_plan
+from provision.profile.job import Job
+
+
+def job_script(job: Job | None = None) -> BuildJob:
+    """A build job of a site whose file names a variable of the caller's."""
+    site = dataclasses.replace(slurm_site(), variables=("PROVISION_ROOT", "EXAMPLE_SITE"))
+    request = request_for(site)
+    if job:
+        request = dataclasses.replace(request, arch=dataclasses.replace(request.arch, job=job))
+    plan = make_plan(request, facts_of(site), Existing())
+    environ = {"PROVISION_ROOT": "/site/root", "EXAMPLE_SITE": "/site/it's", "OTHER": "stays here"}
+    submitter = dataclasses.replace(SUBMITTER, environ=environ, config="/site/work")
+    return render_build_job(build_script(request, plan, submitter))
+
+
+def test_the_job_script_of_a_cluster_is_the_golden_one(golden: Golden) -> None:
+    golden("slurm/job.sh", job_script().text)
+
+
+def test_the_job_script_carries_the_plan_and_every_variable_of_the_site() -> None:
+    script = job_script().text
+    text = script.split("<<'PROVISION_PLAN'\n")[1].split("\nPROVISION_PLAN\n")[0]
+    plan = make_plan(request_for(slurm_site()), facts_of(slurm_site()), Existing())
+    assert json.loads(text) == {"environment": str(plan.environment), "held": held(plan)}
+    assert f"export EXAMPLE_SITE={shlex.quote(chr(47) + 'site/it' + chr(39) + 's')}\n" in script
+    assert "export PROVISION_ROOT=/site/root\n" in script
+
+
+def test_bash_hands_the_plan_and_the_arguments_on_as_they_are(tmp_path: Path) -> None:
+    script = job_script().text
+    tool = tmp_path / "tool"
+    tool.write_text('#!/bin/sh\nprintf "%s\\n" "$@"; echo "root=$PROVISION_ROOT site=$EXAMPLE_SITE"; cat\n')
+    tool.chmod(0o755)
+    script = script.replace("/site/provision/bin/python", str(tool)).replace("cd /site/work", f"cd {tmp_path}")
+    path = tmp_path / "job.sh"
+    path.write_text(script)
+    lines = run(["bash", str(path)], environ={"PATH": os.environ["PATH"], "SLURM_JOB_ID": "42"}).splitlines()
+    assert lines[:4] == ["-I", "-m", "provision", "build"]
+    assert lines[lines.index("--plan") + 1] == "-"
+    events = lines[lines.index("--events") + 1]
+    assert re.fullmatch(r"/site/root/jobs/provision-haswell-tensorflow-2\.15\.1-[0-9a-f]{10}-42\.events\.jsonl", events)
+    assert "root=/site/root site=/site/it's" in lines
+    assert json.loads("\n".join(lines[lines.index("{") :]))["held"]
+
+
+def test_the_directives_stand_before_the_first_command() -> None:
+    lines = job_script().text.splitlines()
+    assert lines[0] == "#!/usr/bin/env bash"
+    first_command = next(index for index, line in enumerate(lines) if line and not line.startswith("#"))
+    directives = [index for index, line in enumerate(lines) if line.startswith("#SBATCH ")]
+    assert len(directives) == 9
+    assert max(directives) < first_command
+
+
+def test_a_site_without_a_scheduler_has_no_job_to_write() -> None:
+    request = request_for(local_site())
+    plan = make_plan(request, facts_of(local_site()), Existing())
+    with pytest.raises(ConfigError, match="has no scheduler") as caught:
+        build_script(request, plan, SUBMITTER)
+    assert "provision build --site local" in str(caught.value.hint)
+
+
+def test_bash_and_shellcheck_find_no_fault_in_the_job_script(tmp_path: Path) -> None:
+    job = Job(
+        time="01:00:00",
+        partition="p",
+        constraint="a&b",
+        account=None,
+        qos=None,
+        exclusive=True,
+        cpus_per_task=4,
+        options=("--comment=it's $x",),
+    )
+    checked(tmp_path / "job.sh", job_script(job).text, "bash")

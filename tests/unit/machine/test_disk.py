@@ -1,0 +1,94 @@
+"""Files are written whole or not at all, and the errors of a file system are told with a fix."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from parts.disks import files_below, fill, mounted
+from provision.errors import StoreError
+from provision.machine.disk import disk_error, read_json, write
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 1 MB."""
+    yield from mounted(tmp_path / "disk", "size=1m")
+
+
+def test_a_file_is_written_whole_with_its_folders_and_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b" / "file"
+    write(path, "one ✓\n")
+    write(path, "two\n", executable=True)
+    assert path.read_text(encoding="utf-8") == "two\n"
+    assert path.stat().st_mode & 0o777 == 0o755
+    assert files_below(tmp_path) == ["a/b/file"]
+
+
+def test_a_reader_sees_the_old_file_or_the_new_one_and_nothing_between(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write(path, "0" * 100_000)
+    seen, stop = set(), threading.Event()
+
+    def read() -> None:
+        while not stop.is_set():
+            text = path.read_text()
+            seen.add((len(text), text[:1], text[-1:]))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for digit in "123456789":
+        write(path, digit * 100_000)
+    stop.set()
+    reader.join()
+    assert {(length, first == last) for length, first, last in seen} == {(100_000, True)}
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(StoreError, match="Is a directory"):
+        write(tmp_path / "folder", "text")
+    assert files_below(tmp_path) == []
+
+
+def test_json_that_is_missing_or_damaged_or_no_object_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    assert read_json(path) is None
+    for text in ("", "{", "[1]", "null", "\ufffd"):
+        path.write_text(text, encoding="utf-8")
+        assert read_json(path) is None
+    path.write_bytes(b"\xff")
+    assert read_json(path) is None
+    path.write_text('{"a": 1}')
+    assert read_json(path) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (errno.ENOSPC, "the disk is full"),
+        (errno.EDQUOT, "the quota is used up"),
+        (errno.EACCES, "may not be written"),
+        (errno.EROFS, "may not be written"),
+        (errno.EIO, "Input/output error"),
+    ],
+)
+def test_an_error_of_the_file_system_is_told_with_its_path(number: int, words: str) -> None:
+    error = disk_error(OSError(number, os.strerror(number), "/site/root/file"), "/site/root")
+    assert words in error.message
+    assert "/site/root/file" in error.message
+
+
+def test_a_full_disk_is_told_and_leaves_the_old_file_whole(small_disk: Path) -> None:
+    write(small_disk / "file", "old\n")
+    fill(small_disk)
+    with pytest.raises(StoreError, match="the disk is full") as caught:
+        write(small_disk / "file", "new" * 100_000)
+    assert f"`df -h {small_disk}`" in str(caught.value.hint)
+    assert (small_disk / "file").read_text() == "old\n"
+    assert files_below(small_disk) == ["file", "filler"]
