@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 
-from provision.machine.probe import unloaded
+from golden_files import local_site, slurm_site, stack
+from provision.machine.probe import Probes, interpreter_at, unloaded
 from provision.profile.module_system import ModuleSystem
+from provision.profile.site import Site
 
 
 @pytest.mark.parametrize("reset", ["reset", "none"])
@@ -20,3 +23,145 @@ def test_what_a_login_shell_has_is_kept_where_modules_are_not_purged(
     environ = unloaded(system)
     assert (environ["LMOD_SYSTEM_DEFAULT_MODULES"], environ["MODULEPATH"]) == ("StdEnv", "/site/modules")
     assert "MODULEPATH" not in unloaded(dataclasses.replace(system, reset="purge"))
+
+
+def program(path: Path, script: str) -> Path:
+    """An executable of this shell script."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/bash\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
+def probes_at(site: Site) -> Probes:
+    """The probes of the site's only arch."""
+    return Probes(site, site.archs[0])
+
+
+# Modules
+
+MODULE = """
+module() {
+    case "$1 ${2:-}" in
+        "load gcc/12.2.0") echo "Lmod has detected the following error" >&2; return 1 ;;
+        "load "*) LOADEDMODULES="${LOADEDMODULES:+$LOADEDMODULES:}$2"; export LOADEDMODULES ;;
+        "-t avail") printf '/site/modulefiles:\\ngcc/\\ngcc/9.1.0\\ngcc/11.3.0(default)\\ngcc-libs/1\\n' ;;
+    esac
+}
+"""
+
+
+def site_of_modules(tmp_path: Path, init: str | None, modules: tuple[str, ...]) -> Site:
+    """A site whose module system is this init file."""
+    path = tmp_path / "init" / "bash"
+    if init is not None:
+        path.parent.mkdir()
+        path.write_text(init)
+    site = slurm_site()
+    system = dataclasses.replace(site.modules, init=str(path))
+    return dataclasses.replace(site, modules=system, archs=(dataclasses.replace(site.archs[0], modules=modules),))
+
+
+def test_modules_are_loaded_and_their_environment_is_read_back(tmp_path: Path) -> None:
+    probes = probes_at(site_of_modules(tmp_path, MODULE, ("mpich/4.0.2", "python/3.11")))
+    assert probes.environment()["LOADEDMODULES"] == "mpich/4.0.2:python/3.11"
+    assert probes.problems == []
+
+
+def test_a_module_that_cannot_be_loaded_is_told_with_those_there_are(tmp_path: Path) -> None:
+    probes = probes_at(site_of_modules(tmp_path, MODULE, ("mpich/4.0.2", "gcc/12.2.0")))
+    assert "LOADEDMODULES" not in probes.environment()
+    (problem,) = probes.problems
+    assert problem.message == "module `gcc/12.2.0` of arch `haswell` cannot be loaded"
+    assert problem.evidence == ("searched: /site/modulefiles", "Lmod has detected the following error")
+    assert str(problem.hint).startswith(
+        "`module avail gcc` lists gcc/9.1.0, gcc/11.3.0, `gcc/11.3.0` the newest; change"
+    )
+
+
+@pytest.mark.parametrize(
+    ("init", "message"), [(None, "is not there"), ("exit 1", "did not start"), ("(", "did not start")]
+)
+def test_a_module_system_that_does_not_start_is_told(tmp_path: Path, init: str | None, message: str) -> None:
+    probes = probes_at(site_of_modules(tmp_path, init, ("gcc/12",)))
+    assert probes.environment()["PYTHONNOUSERSITE"] == "1"
+    (problem,) = probes.problems
+    assert message in problem.message
+    assert str(tmp_path / "init" / "bash") in problem.message
+
+
+# Python
+
+
+def python(path: Path, version: str) -> Path:
+    """A program that answers like a Python of this version."""
+    return program(path, f"echo {path}; echo {version}; echo 'cpython linux-x86_64'")
+
+
+def test_an_interpreter_is_what_it_says_of_itself(tmp_path: Path) -> None:
+    path = python(tmp_path / "python3.11", "3.11.7")
+    found = interpreter_at(str(path), {})
+    assert found is not None
+    assert (found.executable, found.version, found.minor) == (str(path), "3.11.7", "3.11")
+    assert found.tag == "cpython linux-x86_64"
+
+
+@pytest.mark.parametrize("script", ["echo one", "exit 1", "echo a; echo 3.11.7; echo c; echo d"])
+def test_a_program_that_answers_otherwise_is_no_interpreter(tmp_path: Path, script: str) -> None:
+    assert interpreter_at(str(program(tmp_path / "python3.11", script)), {}) is None
+    assert interpreter_at(str(tmp_path / "nosuch"), {}) is None
+
+
+def test_a_python_that_the_stack_has_no_wheel_for_is_told_with_its_version(tmp_path: Path) -> None:
+    python(tmp_path / "python3", "3.6.15")
+    old = dataclasses.replace(stack(), pythons=("3.7",))
+    probes = probes_at(local_site())
+    assert probes.python(old, {"PATH": str(tmp_path), "HOME": str(tmp_path)}) is None
+    (problem,) = probes.problems
+    assert problem.message == "there is no Python 3.7 here, and `tensorflow-2.15.1` has no wheel for another"
+    assert problem.evidence == (f"{tmp_path}/python3 is 3.6.15",)
+
+
+def test_the_python_that_an_arch_names_is_the_only_one_that_is_tried(tmp_path: Path) -> None:
+    site = slurm_site()
+    environ = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
+    path = python(tmp_path / "python3.11", "3.11.7")
+    found = probes_at(site).python(stack(), environ)
+    assert found is not None
+    assert found.executable == str(path)
+    python(tmp_path / "python3.11", "3.10.2")
+    probes = probes_at(site)
+    assert probes.python(stack(), environ) is None
+    assert "`python3.11` is not a Python 3.11" in probes.problems[0].message
+
+
+# The compiler
+
+
+@pytest.mark.parametrize(
+    ("macros", "family"), [("#define __GNUC__ 12", "gcc"), ("#define __GNUC__ 4\n#define __clang__ 1", "clang")]
+)
+def test_a_compiler_is_known_by_its_macros(tmp_path: Path, macros: str, family: str) -> None:
+    answer = f"case $1 in -dumpfullversion) echo 12.2.0 ;; *) printf '%s\\n' '{macros}' ;; esac"
+    path = program(tmp_path / "g++", answer)
+    probes = probes_at(local_site())
+    found = probes.compiler({"PATH": str(tmp_path)})
+    assert found is not None
+    assert (found.family, found.version, found.cxx) == (family, "12.2.0", str(path))
+
+
+@pytest.mark.parametrize(
+    "script", ["exit 1", "echo not a version", "case $1 in -dumpfullversion) echo 12 ;; *) exit 1 ;; esac"]
+)
+def test_a_compiler_that_does_not_work_is_told(tmp_path: Path, script: str) -> None:
+    program(tmp_path / "g++", script)
+    probes = probes_at(local_site())
+    assert probes.compiler({"PATH": str(tmp_path)}) is None
+    assert [(problem.kind, problem.subject) for problem in probes.problems] == [("broken", "compiler")]
+
+
+def test_a_compiler_that_is_not_there_is_told_with_the_path_that_was_searched(tmp_path: Path) -> None:
+    probes = probes_at(local_site())
+    assert probes.compiler({"PATH": str(tmp_path)}) is None
+    (problem,) = probes.problems
+    assert (problem.kind, problem.evidence) == ("missing", (f"PATH: {tmp_path}",))

@@ -8,13 +8,17 @@ from collections.abc import Callable
 import pytest
 
 from golden_files import cray_site, facts_of, local_site, place, request_for, slurm_site
-from provision.model.facts import Cpu, Place
+from provision.errors import ConfigError
+from provision.model.facts import Cpu, Existing, Place
 from provision.model.problem import Problem
+from provision.planning.planner import make_plan
 from provision.planning.preflight import (
     NEEDED_BYTES,
     NEEDED_INODES,
     blockers,
+    network_problems,
     place_problems,
+    refuse_runtime,
 )
 from provision.profile.site import Site
 
@@ -87,3 +91,65 @@ def test_the_cpu_of_a_service_node_is_no_reason_against_a_build() -> None:
     facts = facts_of(site, cpu=weak)
     assert blockers(request_for(site), facts) == ()
     assert blockers(request_for(cray_site()), facts_of(cray_site(), cpu=weak)) != ()
+
+
+def test_what_is_installed_already_needs_less_room() -> None:
+    little = place(free_bytes=NEEDED_BYTES // 2, free_inodes=NEEDED_INODES // 2)
+    assert subjects(place_problems(little)) == ["root", "root"]
+    assert place_problems(little, installed=True) == ()
+    facts = facts_of(slurm_site(), place=little)
+    assert blockers(request_for(slurm_site()), facts, installed=True) == ()
+
+
+def test_a_root_that_cannot_be_written_is_one_problem_whatever_room_it_has() -> None:
+    (problem,) = place_problems(place(writable=False, free_bytes=0, free_inodes=0))
+    assert problem.kind == "not-writable"
+    assert "PROVISION_ROOT" in str(problem.hint)
+
+
+def network_site(compute: str, login: str = "yes", *, scheduler: bool = True) -> Site:
+    """A site with this network."""
+    site = slurm_site() if scheduler else local_site()
+    return dataclasses.replace(site, network=dataclasses.replace(site.network, login=login, compute=compute))
+
+
+@pytest.mark.parametrize(
+    ("site", "stopped"),
+    [
+        (network_site("no"), True),
+        (network_site("yes"), False),
+        (network_site("proxy"), False),
+        (network_site("yes", login="no"), False),
+        (network_site("yes", login="no", scheduler=False), True),
+        (network_site("no", scheduler=False), False),
+    ],
+    ids=["nodes without", "nodes with", "proxy", "login without", "machine without", "machine with"],
+)
+def test_a_build_without_network_is_stopped_unless_all_is_fetched(site: Site, stopped: bool) -> None:
+    request, facts = request_for(site), facts_of(site)
+    plan = make_plan(request, facts, Existing())
+    problems = network_problems(request, plan)
+    assert bool(problems) is stopped
+    for problem in problems:
+        assert "not fetched: horovod-0.28.1.tar.gz" in problem.evidence
+        assert "provision fetch" in str(problem.hint)
+        assert f"--stack {request.stack.name}" in str(problem.hint)
+    fetched = Existing(
+        fetched=frozenset(lock.sha256 for lock in request.locks), sources=frozenset({"horovod-0.28.1.tar.gz"})
+    )
+    assert network_problems(request, make_plan(request, facts, fetched)) == ()
+
+
+def test_a_site_of_containers_is_refused_and_its_jobs_are_named() -> None:
+    refuse_runtime(slurm_site())
+    site = dataclasses.replace(slurm_site(), runtimes=("container",))
+    with pytest.raises(ConfigError, match="site `cluster` runs TensorFlow by container") as caught:
+        refuse_runtime(site)
+    assert "provision job single --site cluster" in str(caught.value.hint)
+
+
+def test_every_problem_has_a_fix() -> None:
+    facts = facts_of(slurm_site(), cpu=Cpu(target="x86_64", features=frozenset()), job=None, place=place(free_bytes=5))
+    problems = blockers(request_for(slurm_site()), facts)
+    assert [problem.kind for problem in problems] == ["mismatch", "outside-job", "no-space"]
+    assert all(problem.hint for problem in problems)
