@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from provision.commands.shared.following import stopped_following
+from provision.commands.shared.following import stopped_following, waiting_text
 from provision.commands.shared.options import add_account, add_target, refuse_unused
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target, read_target
@@ -94,7 +94,6 @@ def _build_here(args: argparse.Namespace, write_event: Listener | None) -> Outco
 def _build(args: argparse.Namespace, target: Target, facts: Facts, plan: Plan, listen: Listener) -> Plan:
     """Carry the plan out, alone: whoever else builds the same is waited for, and then there may be nothing to do."""
     from provision.machine.executor import Executor
-    from provision.machine.store import describe_holder
     from provision.model.event import Event, plan_event
     from provision.planning.planner import make_plan
 
@@ -102,9 +101,7 @@ def _build(args: argparse.Namespace, target: Target, facts: Facts, plan: Plan, l
     with store.held(
         Path(store.layout.lock(plan.environment)),
         {"does": f"builds {plan.environment}"},
-        lambda other: listen(
-            Event(kind="say", text=f"waiting: {plan.environment} is being built by {describe_holder(other)}")
-        ),
+        lambda other: listen(Event(kind="say", text=waiting_text(plan, other, args.site))),
         wait=not args.no_wait,
     ) as lock:
         plan = make_plan(target.request(facts), facts, store.existing())

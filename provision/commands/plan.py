@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> Outcome:
     for problem in notes:
         lines += [f"not here: {problem.message}", *(f"  {line}" for line in problem.evidence)]
         lines += [f"  hint: {problem.hint}"] if problem.hint else []
-    result = {**plan.to_dict(), "not_here": [problem.message for problem in notes]}
+    result = {**plan.to_dict(), "expected_seconds": expected, "not_here": [problem.message for problem in notes]}
     return Outcome(text="\n".join(lines), result=result)
 
 

@@ -98,7 +98,7 @@ class Plain:
                 self.say(f"{start} {title}")
             case "finished":
                 self.done += 1
-                self.say(f"{start} done in {event.seconds:.1f} s")
+                self.say(f"{start} done in {event.seconds:.1f} s{f', {event.text}' if event.text else ''}")
             case "failed":
                 self.say(f"{start} FAILED after {event.seconds:.1f} s")
             case "say":

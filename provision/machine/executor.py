@@ -101,7 +101,8 @@ class Executor:
         if step.name not in ("publish", "compile"):  # their proof is the pointer, and the wheel in the cache
             content = {"step": step.name, "seconds": round(spent, 1), "host": socket.gethostname(), **self.findings}
             self.store.receipt(self.plan.environment, step.name, content)
-        self.listen(Event(kind="finished", step=step.name, seconds=spent))
+        size = f"{self.findings['bytes'] / 1e9:.1f} GB" if "bytes" in self.findings else ""
+        self.listen(Event(kind="finished", step=step.name, text=size, seconds=spent))
 
     def _count_packages(self, step: Step) -> PackageCounter | None:
         """What counts the packages that the step installs: of several commands together."""
@@ -142,7 +143,7 @@ class Executor:
                 self.findings["wheel"] = {"key": operation.key, "file": wheel.name}
                 self._command(Command(argv=(*operation.command.argv, str(wheel))))
             case MakeReadable():
-                self.store.make_readable(operation.path)
+                self.findings["bytes"] = self.store.make_readable(operation.path)
             case Inspect():
                 self._inspect(operation)
             case WriteCandidate():

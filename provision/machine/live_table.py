@@ -76,6 +76,8 @@ class Table:
                 row = self.rows.setdefault(event.step, Row(title="", state="run", began=now))
                 row.state = "done" if event.kind == "finished" else "failed"
                 row.seconds, self.doing = event.seconds, Doing()
+                if event.kind == "finished" and event.text:
+                    row.title += f": {event.text}"
 
     def end(self) -> None:
         """Stop the clock: what is drawn from now on is the result."""

@@ -18,6 +18,8 @@ EventKind = Literal["plan", "started", "progress", "finished", "failed", "say", 
 class Event:
     """Something that happened. `environment`, `steps` and `expected` come with the plan only.
 
+    The `text` of a finished step is a word on its result, if there is one: the size of the environment.
+
     `failed` is a step that failed; `error` is the last event of a run that failed, and has the whole error as `--json`
     prints it.
     """

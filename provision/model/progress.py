@@ -70,7 +70,7 @@ def _now(words: str) -> Callable[[re.Match[str], Doing], Doing]:
     """A reader that changes what is done now, and keeps the count of packages."""
 
     def read(found: re.Match[str], before: Doing) -> Doing:
-        now = words.format(*found.groups())
+        now = words.format(*found.groups(""))
         return replace(before, now=now) if before.noun == "package" else Doing(now=now)
 
     return read
@@ -82,12 +82,16 @@ READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], Doing], Doing]], 
     (re.compile(r"\[(\d+)/(\d+)\] (?:Building|Linking) .*?([^ ]+)$"), _file),
     (re.compile(r"^-- (?:Configuring|Generating) done"), _now("configuring")),
     # uv says what it downloads, and nothing of each package that it installs.
-    (re.compile(r"^Downloading (\S+ \([\d.]+ ?[kKMG]i?B\))$"), _now("downloading {}")),
+    (re.compile(r"^Downloading (\S+ \([\d.]+[KMG]iB\))$"), _now("downloading {}")),
     (re.compile(r"^Downloaded (\S+)$"), _downloaded),
     (re.compile(r"^Prepared \d+ packages?\b"), _now("installing")),
     (re.compile(r"^Installed \d+ packages?\b"), _now("")),
     # pip
-    (re.compile(r"^(?:Collecting|Processing) (?:\S*/)?([^\s/]+)"), _now("reading {}")),
+    (
+        re.compile(r"^Downloading (?:\S*/)?([^\s/]+?)-(?:py|cp)\d\S*\.whl( \([\d.]+ [kMG]B\))?$"),
+        _now("downloading {}{}"),
+    ),
+    (re.compile(r"^(?:Collecting|Processing) (?:\S*/)?([^\s/]+?)(?:-(?:py|cp)\d\S*\.whl)?(?: |$)"), _now("reading {}")),
     (re.compile(r"^Installing collected packages: "), _now("installing")),
     (re.compile(r"^Successfully installed "), _now("")),
     # the programs of a proof; Keras writes `Epoch 1/3`

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import shlex
+from typing import TYPE_CHECKING, Any
 
 from provision.errors import Interruption
 
 if TYPE_CHECKING:
+    from provision.model.plan import Plan
     from provision.profile.site import Site
 
 
@@ -18,3 +20,12 @@ def stopped_following(number: str, again: str, site: Site) -> Interruption:
     return Interruption(
         f"stopped following job {number}, which keeps running", hint=f"resume: `{again}`; cancel: `{end}`"
     )
+
+
+def waiting_text(plan: Plan, holder: dict[str, Any], site: str) -> str:
+    """What to say while another run builds the same; the progress of a job can be followed."""
+    from provision.machine.store import describe_holder
+
+    job = holder.get("job")
+    where = f"; `provision job follow {job} --site {shlex.quote(site)}` shows its progress" if job else ""
+    return f"waiting: {plan.environment} is being built by {describe_holder(holder)}{where}"

@@ -32,7 +32,7 @@ def test_plain_lines_tell_when_each_step_begins_and_ends_and_the_total() -> None
         PLAN,
         Event(kind="started", step="install", text="44 packages"),
         Event(kind="progress", step="install", text="package 1 of 44"),
-        Event(kind="finished", step="install", seconds=100.04),
+        Event(kind="finished", step="install", seconds=100.04, text="1.7 GB"),
         Event(kind="started", step="proof", text="train"),
         Event(kind="finished", step="proof", seconds=11),
     ):
@@ -41,7 +41,7 @@ def test_plain_lines_tell_when_each_step_begins_and_ends_and_the_total() -> None
     assert said == [
         "waiting",
         "[1/2] install: 44 packages",
-        "[1/2] install: done in 100.0 s",
+        "[1/2] install: done in 100.0 s, 1.7 GB",
         "[2/2] proof: train",
         "[2/2] proof: done in 11.0 s",
         "2 steps done in 1 min 51 s",
@@ -51,7 +51,7 @@ def test_plain_lines_tell_when_each_step_begins_and_ends_and_the_total() -> None
 def test_plain_lines_tell_that_a_step_failed_and_no_total() -> None:
     said: list[str] = []
     plain = Plain(say=said.append, clock=lambda: 0.0)
-    for event in (PLAN, Event(kind="failed", step="install", text="no network", seconds=3)):
+    for event in (PLAN, Event(kind="failed", step="install", text="no network", seconds=3), Event(kind="error")):
         plain.listen(event)
     plain.end()
     assert said == ["[1/2] install: FAILED after 3.0 s"]

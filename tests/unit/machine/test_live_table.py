@@ -49,7 +49,7 @@ def build(plan: Event = PLAN) -> tuple[Table, Clock]:
     table.listen(plan)
     table.listen(Event(kind="started", step="install", text="44 locked packages by uv"))
     clock.now += 16
-    table.listen(Event(kind="finished", step="install", seconds=16.2))
+    table.listen(Event(kind="finished", step="install", seconds=16.2, text="1.7 GB"))
     table.listen(Event(kind="started", step="compile", text="Horovod"))
     table.listen(Event(kind="progress", step="compile", text=NINJA))
     clock.now += 24
@@ -64,7 +64,7 @@ def text_of(table: Table, width: int = 100, height: int = 30) -> list[str]:
 def test_a_build_in_its_midst_reads_like_this() -> None:
     assert text_of(build()[0]) == [
         "= create       kept  virtual environment with Python 3.11",
-        "✓ install      16 s  44 locked packages by uv",
+        "✓ install      16 s  44 locked packages by uv: 1.7 GB",
         "› compile      24 s  Horovod 0.28.1+provision.18 from source",
         "                     file 3 of 27, group_table.cc; 1 min 52 s last time",
         "· horovod            Horovod into the environment",
@@ -143,6 +143,7 @@ def test_a_build_that_ends_says_how_long_it_took_in_all() -> None:
 def test_a_build_that_stops_says_in_which_step() -> None:
     table, _ = build()
     table.listen(Event(kind="failed", step="compile", seconds=24))
+    table.listen(Event(kind="error", error={"message": "it failed"}))
     table.end()
     assert text_of(table)[2].startswith("✗ compile ")
     assert text_of(table)[-1] == "stopped in step compile after 40 s"

@@ -82,6 +82,18 @@ def test_a_root_below_a_file_cannot_be_written(tmp_path: Path) -> None:
     assert not store_at(tmp_path / "file" / "root").place().writable
 
 
+def test_everybody_may_read_an_environment_and_its_size_is_known(store: Store) -> None:
+    folder = store.root / "envs"
+    write(folder / "program", "x" * 1000, executable=True)
+    write(folder / "data", "x" * 500)
+    for name, mode in (("program", 0o700), ("data", 0o600)):
+        (folder / name).chmod(mode)
+    before = store.make_readable(str(folder))
+    assert [(folder / name).stat().st_mode & 0o777 for name in ("program", "data")] == [0o755, 0o644]
+    write(folder / "more", "x" * 500)
+    assert store.make_readable(str(folder)) - before == 500
+
+
 # Removing
 
 

@@ -21,6 +21,7 @@ PLAN = plan_event(make_plan(request_for(local_site()), facts_of(local_site()), E
         Event(kind="finished", step="install", seconds=15.25),
         Event(kind="failed", step="proof", text="line\nbreak", seconds=0.5),
         Event(kind="say", text="waiting"),
+        Event(kind="error", error={"message": "it failed", "evidence": ["a", "b"], "hint": None}),
     ],
     ids=lambda event: event.kind,
 )

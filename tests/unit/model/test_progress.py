@@ -30,8 +30,12 @@ LINK = "[27/27] Linking CXX shared library horovod/tensorflow/mpi_lib.cpython-31
         ("package 12 of 44", "package 12 of 44"),
         ("Downloading tensorflow-cpu (264.1MiB)", "downloading tensorflow-cpu (264.1MiB)"),
         ("Prepared 44 packages in 12.31s", "installing"),
+        (
+            "  Downloading cmake-3.31.10-py3-none-manylinux_2_17_x86_64.whl (27.8 MB)",
+            "downloading cmake-3.31.10 (27.8 MB)",
+        ),
         ("Collecting cmake==3.31.10 (from -r /x/build.txt (line 3))", "reading cmake==3.31.10"),
-        ("Processing /opt/wheels/ninja-1.13.2-py3-none-any.whl (from -r x)", "reading ninja-1.13.2-py3-none-any.whl"),
+        ("Processing /opt/wheels/ninja-1.13.2-py3-none-any.whl (from -r x)", "reading ninja-1.13.2"),
         ("Installing collected packages: ninja, cmake", "installing"),
         ("epoch 2/4  loss 0.3121  train accuracy 0.913  1.02 s", "epoch 2 of 4, loss 0.3121"),
         ("[0] epoch 2/4  loss of rank 0 0.3121  1.02 s", "epoch 2 of 4, loss 0.3121"),
