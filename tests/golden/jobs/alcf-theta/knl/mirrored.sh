@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# MirroredStrategy: one process, no GPUs of one node.
+# MirroredStrategy without a GPU: one process with one replica, on the CPUs of one node, as a `single` job has it.
 # Written by `provision job mirrored --site alcf-theta --arch knl --account tests`. Submit it with `qsub FILE`.
 # Make it executable (`chmod +x`), and leave it in place until the job ends: Cobalt does not copy it.
 # ALCF Theta (Cray XC40, KNL): retired in 2023-12-31.
@@ -54,7 +54,7 @@ export KMP_BLOCKTIME=0
 export KMP_AFFINITY=granularity=fine,compact,1,0
 export NUM_INTER_THREADS=1
 export NUM_INTRA_THREADS=62
-# For the script to compare with `strategy.num_replicas_in_sync`: fewer GPUs than asked for train silently.
+# For the script to compare with `strategy.num_replicas_in_sync`: all CPUs of a node are one device.
 export PROVISION_REPLICAS=1
 
 aprun -n 1 -N 1 -d 64 -cc depth -e "OMP_NUM_THREADS=${OMP_NUM_THREADS:-}" \

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# MirroredStrategy: one process, no GPUs of one node.
+# MirroredStrategy without a GPU: one process with one replica, on the CPUs of one node, as a `single` job has it.
 # Written by `provision job mirrored --site nersc-cori --arch haswell --account tests`. Submit it with `sbatch FILE`.
 # NERSC Cori (Cray XC40): retired in 2023.
 #SBATCH --job-name=mirrored-haswell         # the job's name in the queue
@@ -49,7 +49,7 @@ export KERAS_HOME="${KERAS_HOME:-$SCRATCH/keras}" # data sets and weights, off t
 # OMP_NUM_THREADS is set by the module: leave it as it is.
 export NUM_INTER_THREADS=2
 export NUM_INTRA_THREADS=32
-# For the script to compare with `strategy.num_replicas_in_sync`: fewer GPUs than asked for train silently.
+# For the script to compare with `strategy.num_replicas_in_sync`: all CPUs of a node are one device.
 export PROVISION_REPLICAS=1
 
 python -u "$script"

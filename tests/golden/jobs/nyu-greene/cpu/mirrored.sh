@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# MirroredStrategy: one process, no GPUs of one node.
+# MirroredStrategy without a GPU: one process with one replica, on the CPUs of one node, as a `single` job has it.
 # Written by `provision job mirrored --site nyu-greene --arch cpu --account tests`. Submit it with `sbatch FILE`.
 #SBATCH --job-name=mirrored-cpu         # the job's name in the queue
 #SBATCH --output=./mirrored-cpu-%j.out  # the output file (%j: the job ID)
@@ -52,7 +52,7 @@ export KERAS_HOME="${KERAS_HOME:-/scratch/$USER/keras}" # data sets and weights,
 export OMP_NUM_THREADS=16
 export NUM_INTER_THREADS=1
 export NUM_INTRA_THREADS=16
-# For the script to compare with `strategy.num_replicas_in_sync`: fewer GPUs than asked for train silently.
+# For the script to compare with `strategy.num_replicas_in_sync`: all CPUs of a node are one device.
 export PROVISION_REPLICAS=1
 
 singularity exec --overlay "$overlay:ro" --bind "$bind" "$image" /bin/bash -c \

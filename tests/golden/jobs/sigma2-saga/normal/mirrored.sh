@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# MirroredStrategy: one process, no GPUs of one node.
+# MirroredStrategy without a GPU: one process with one replica, on the CPUs of one node, as a `single` job has it.
 # Written by `provision job mirrored --site sigma2-saga --arch normal --account tests`. Submit it with `sbatch FILE`.
 # supported here: at most 4 GPUs: one node.
 #SBATCH --job-name=mirrored-normal         # the job's name in the queue
@@ -48,7 +48,7 @@ export KERAS_HOME="${KERAS_HOME:-$USERWORK/keras}" # data sets and weights, off 
 export OMP_NUM_THREADS=40
 export NUM_INTER_THREADS=1
 export NUM_INTRA_THREADS=40
-# For the script to compare with `strategy.num_replicas_in_sync`: fewer GPUs than asked for train silently.
+# For the script to compare with `strategy.num_replicas_in_sync`: all CPUs of a node are one device.
 export PROVISION_REPLICAS=1
 
 python -u "$script"
