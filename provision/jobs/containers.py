@@ -6,6 +6,7 @@ import shlex
 
 from provision.errors import ConfigError
 from provision.knowledge.images import parse_reference, sees_no_gpu
+from provision.model.problem import Problem
 from provision.profile.arch import Arch
 from provision.profile.container import Container
 from provision.profile.site import Site
@@ -43,15 +44,14 @@ def pull_command(site: Site, arch: Arch, image: str | None) -> str:
     return f"provision job image --site {site.typed} --arch {arch.name}{other}"
 
 
-def refuse_cpu_image(image: str, arch: Arch, otherwise: str) -> None:
-    """Raise for an image that sees no GPU, on an arch that has some; `otherwise` is what goes with such an image.
-
-    Raises:
-        ConfigError: it is such an image.
-    """
-    if arch.gpu and sees_no_gpu(image):
-        raise ConfigError(
-            f"the image `{image}` has no GPU support, and arch `{arch.name}` has GPUs",
-            evidence=["tags of tensorflow/tensorflow that do not end in `-gpu` are for CPUs"],
-            hint=f"`--image docker://tensorflow/tensorflow:2.15.0-gpu` or another tag with `-gpu`, or {otherwise}",
-        )
+def cpu_image_problem(image: str, arch: Arch, otherwise: str) -> Problem | None:
+    """Why an image cannot be used on an arch with GPUs, if it sees none; `otherwise` is what goes with such an image."""
+    if arch.gpu is None or not sees_no_gpu(image):
+        return None
+    return Problem(
+        kind="mismatch",
+        subject="image",
+        message=f"the image `{image}` has no GPU support, but arch `{arch.name}` has GPUs",
+        evidence=("tags of tensorflow/tensorflow that do not end in `-gpu` are for CPUs",),
+        hint=f"`--image docker://tensorflow/tensorflow:2.15.0-gpu` or another tag with `-gpu`, or {otherwise}",
+    )

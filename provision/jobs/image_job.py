@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from provision.errors import ConfigError
-from provision.jobs.containers import container_of, images_folder, refuse_cpu_image
+from provision.jobs.containers import container_of, cpu_image_problem, images_folder
 from provision.jobs.scheduler_request import side_batch
 from provision.jobs.script import header, module_lines
 from provision.knowledge.images import DOCKER, Reference, parse_reference
 from provision.knowledge.targets import family_of
+from provision.model.problem import raise_problems
 from provision.profile.arch import Arch
 from provision.profile.container import Container
 from provision.profile.site import Site
@@ -86,7 +87,8 @@ def make_image_script(job: ImageJob, cpu_family: str) -> ImageScript:
             f"`{image}` is no name of an image in a registry",
             hint="`docker://REGISTRY/REPOSITORY:TAG`, as in `docker://nvcr.io/nvidia/tensorflow:25.02-tf2-py3`",
         )
-    refuse_cpu_image(image, arch, "an arch without GPUs")
+    problem = cpu_image_problem(image, arch, "an arch without GPUs")
+    raise_problems((problem,) if problem else (), ConfigError)
     network = site.network
     in_job = network.compute != "no" and site.scheduler.name != "none"
     if network.where_to_download is None and not in_job:

@@ -1,16 +1,20 @@
-"""What a site takes: words that its jobs must say or must not, the limits of its queues, the shape of its nodes. Pure."""
+"""What a site accepts: what its jobs must and must not ask for, the limits of its queues, the shape of its nodes. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 from provision.errors import ConfigError
+from provision.launch.rank_threads import cpus_of_node
 from provision.model.batch import Batch
-from provision.model.problem import Problem, raise_problems
+from provision.model.problem import Problem, ProblemKind, raise_problems
 from provision.model.walltime import to_clock, to_seconds
 from provision.profile.arch import Arch
 from provision.profile.patterns import NAME
 from provision.profile.site import Site
 
-# Options by which a site's file may say a word itself.
+# The options with which a profile may give each of these itself.
 OPTION_SPELLINGS: dict[str, tuple[str, ...]] = {
     "account": ("--account", "-A"),
     "partition": ("--partition", "-p", "-q"),
@@ -23,166 +27,151 @@ OPTION_SPELLINGS: dict[str, tuple[str, ...]] = {
 
 
 def says(batch: Batch, word: str) -> bool:
-    """Whether a job says this word of `[archs.<arch>.job]`, by itself or among its options."""
+    """Whether a job has this key of `[archs.<arch>.job]`, by itself or among its options."""
     options = (*batch.scheduler.options, *batch.options)
-    return bool(getattr(batch, word)) or any(one.startswith(OPTION_SPELLINGS[word]) for one in options)
+    return bool(getattr(batch, word)) or any(option.startswith(OPTION_SPELLINGS[word]) for option in options)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Limits:
+    """One job against one arch of a site."""
+
+    site: Site
+    arch: Arch
+    batch: Batch
+
+    def refusal(self, kind: ProblemKind, subject: str, message: str, path: str, hint: str) -> Problem:
+        """A problem whose evidence is the profile's value at this key path, with the page that it came from."""
+        return Problem(kind=kind, subject=subject, message=message, evidence=_origin(self.site, path), hint=hint)
+
+    def names(self) -> Iterator[Problem]:
+        """What a person typed goes into a directive: a line break there would be a directive of its own."""
+        for word, thing, option in (
+            ("account", "an account", "--account"),
+            ("partition", "a queue", "--queue"),
+            ("qos", "a queue", "--queue"),
+        ):
+            value = getattr(self.batch, word)
+            if value is not None and not NAME.fullmatch(value):
+                yield Problem(
+                    kind="name",
+                    subject=word,
+                    message=f"{value!r} is not a valid name of {thing}",
+                    evidence=(f"names have the form {NAME.pattern}",),
+                    hint=f"`{option} NAME`",
+                )
+
+    def words(self) -> Iterator[Problem]:
+        """What the site requires of every job, and what it forbids."""
+        site, where = self.site, f"archs.{self.arch.name}.job"
+        for word in site.scheduler.required:
+            if not says(self.batch, word):
+                yield self.refusal(
+                    "missing",
+                    word,
+                    f"site `{site.name}` requires `{word}` for every job, but none was given",
+                    "scheduler.required",
+                    f'`--account ACCOUNT`, or `{where}.account = "…"` in `{site.origin}`'
+                    if word == "account"
+                    else f"set `{where}.{word}` in `{site.origin}`",
+                )
+        for word in site.scheduler.forbidden:
+            if says(self.batch, word):
+                yield self.refusal(
+                    "forbidden",
+                    word,
+                    f"site `{site.name}` forbids `{word}` in a job, but this one has `{getattr(self.batch, word) or word}`",
+                    "scheduler.forbidden",
+                    f"take `{where}.{word}` out of `{site.origin}`",
+                )
+
+    def queue(self) -> Iterator[Problem]:
+        """Nodes and time against the limits of the job's queue."""
+        batch = self.batch
+        for queue in self.arch.queues:
+            if queue.name not in (batch.partition, batch.qos):
+                continue
+            place, other = f"archs.{self.arch.name}.queues.{queue.name}", "or another queue: `--queue QUEUE`"
+            most, least, time = queue.most_nodes, queue.least_nodes, queue.time
+            nodes = f"the job has {batch.nodes} nodes, but queue `{queue.name}` takes"
+            if most is not None and batch.nodes > most:
+                yield self.refusal(
+                    "limit", "nodes", f"{nodes} {most} at most", f"{place}.most_nodes", f"`--nodes {most}`, {other}"
+                )
+            if batch.nodes < least:
+                yield self.refusal(
+                    "limit", "nodes", f"{nodes} {least} at least", f"{place}.least_nodes", f"`--nodes {least}`, {other}"
+                )
+            if time is not None and to_seconds(batch.time) > to_seconds(time):
+                given, longest = to_clock(to_seconds(batch.time)), to_clock(to_seconds(time))
+                message = f"the job asks for {given}, but queue `{queue.name}` gives {longest} at most"
+                yield self.refusal("limit", "time", message, f"{place}.time", f"`--time {longest}`, {other}")
+
+    def node(self) -> Iterator[Problem]:
+        """GPUs, CPUs and memory against what a node has."""
+        site, arch, batch = self.site, self.arch, self.batch
+        gpus = f"the job has {batch.gpus_per_node} GPUs on each node"
+        if batch.gpus_per_node and arch.gpu is None:
+            with_gpus = " or ".join(f"`--arch {other.name}`" for other in site.archs if other.gpu)
+            yield Problem(
+                kind="missing",
+                subject="gpus",
+                message=f"{gpus}, but arch `{arch.name}` has none",
+                evidence=(f"`archs.{arch.name}.gpu` is not in `{site.origin}`",),
+                hint=f"leave `--gpus` out, or {with_gpus}" if with_gpus else "leave `--gpus` out",
+            )
+        if arch.gpu is not None and batch.gpus_per_node > arch.gpu.per_node:
+            yield self.refusal(
+                "limit",
+                "gpus",
+                f"{gpus}, but arch `{arch.name}` has {arch.gpu.per_node}",
+                f"archs.{arch.name}.gpu.per_node",
+                f"`--gpus {arch.gpu.per_node}`, and more nodes",
+            )
+        if arch.node is None:
+            return
+        cpus, memory, most = cpus_of_node(site, arch), memory_gib(batch), arch.node.memory_gb
+        if batch.cpus_per_rank * batch.ranks_per_node > cpus:
+            yield self.refusal(
+                "limit",
+                "cpus",
+                f"the job has {batch.ranks_per_node} ranks of {batch.cpus_per_rank} CPUs on each node, but a node has {cpus}",
+                f"archs.{arch.name}.node.cores",
+                f"`--cpus {cpus // batch.ranks_per_node}`",
+            )
+        if most and memory > most:
+            yield self.refusal(
+                "limit",
+                "memory",
+                f"the job asks for {memory:g} GiB of memory on each node, but a node has {most}",
+                f"archs.{arch.name}.node.memory_gb",
+                f"set `archs.{arch.name}.job.memory` in `{site.origin}` to less",
+            )
 
 
 def refusals(site: Site, arch: Arch, batch: Batch) -> tuple[Problem, ...]:
-    """Why the site's scheduler would not take or never start this job, each with its fix."""
-    where = f"archs.{arch.name}.job"
-    # What a person typed goes into a directive: a line break there would be a directive of its own.
-    found = [
-        Problem(
-            kind="name",
-            subject=word,
-            message=f"{value!r} is no name of {thing}",
-            evidence=(f"names have the form {NAME.pattern}",),
-            hint=f"`{option} NAME`",
-        )
-        for word, value, thing, option in (
-            ("account", batch.account, "an account", "--account"),
-            ("partition", batch.partition, "a queue", "--queue"),
-            ("qos", batch.qos, "a queue", "--queue"),
-        )
-        if value is not None and not NAME.fullmatch(value)
-    ]
-    found += [
-        Problem(
-            kind="missing",
-            subject=word,
-            message=f"site `{site.name}` wants `{word}` of every job, and this one says none",
-            evidence=_told(site, "scheduler.required"),
-            hint=f'`--account ACCOUNT`, or `{where}.account = "…"` in `{site.origin}`'
-            if word == "account"
-            else f"set `{where}.{word}` in `{site.origin}`",
-        )
-        for word in site.scheduler.required
-        if not says(batch, word)
-    ]
-    found += [
-        Problem(
-            kind="forbidden",
-            subject=word,
-            message=f"site `{site.name}` wants no `{word}` of a job, and this one says `{getattr(batch, word) or word}`",
-            evidence=_told(site, "scheduler.forbidden"),
-            hint=f"take `{where}.{word}` out of `{site.origin}`",
-        )
-        for word in site.scheduler.forbidden
-        if says(batch, word)
-    ]
-    return (*found, *_queue(site, arch, batch), *_node(site, arch, batch))
+    """Why the site's scheduler would refuse or never start this job, each with its fix."""
+    limits = _Limits(site=site, arch=arch, batch=batch)
+    return (*limits.names(), *limits.words(), *limits.queue(), *limits.node())
 
 
-def _queue(site: Site, arch: Arch, batch: Batch) -> list[Problem]:
-    """Nodes and time against the queue's limits."""
-    found = []
-    for queue in arch.queues:
-        if queue.name not in (batch.partition, batch.qos):
-            continue
-        place = f"archs.{arch.name}.queues.{queue.name}"
-        if queue.most_nodes is not None and batch.nodes > queue.most_nodes:
-            found.append(
-                Problem(
-                    kind="limit",
-                    subject="nodes",
-                    message=f"{batch.nodes} nodes, and queue `{queue.name}` takes {queue.most_nodes} at most",
-                    evidence=_told(site, f"{place}.most_nodes"),
-                    hint=f"`--nodes {queue.most_nodes}`, or another queue: `--queue QUEUE`",
-                )
-            )
-        if batch.nodes < queue.least_nodes:
-            found.append(
-                Problem(
-                    kind="limit",
-                    subject="nodes",
-                    message=f"{batch.nodes} nodes, and queue `{queue.name}` takes {queue.least_nodes} at least",
-                    evidence=_told(site, f"{place}.least_nodes"),
-                    hint=f"`--nodes {queue.least_nodes}`, or another queue: `--queue QUEUE`",
-                )
-            )
-        if queue.time is not None and to_seconds(batch.time) > to_seconds(queue.time):
-            most = to_clock(to_seconds(queue.time))
-            found.append(
-                Problem(
-                    kind="limit",
-                    subject="time",
-                    message=f"a time of {to_clock(to_seconds(batch.time))}, and queue `{queue.name}` gives {most} at most",
-                    evidence=_told(site, f"{place}.time"),
-                    hint=f"`--time {most}`, or another queue: `--queue QUEUE`",
-                )
-            )
-    return found
-
-
-def _node(site: Site, arch: Arch, batch: Batch) -> list[Problem]:
-    """CPUs, GPUs and memory of a node against what it has."""
-    found, node = [], arch.node
-    if batch.gpus_per_node and arch.gpu is None:
-        with_gpus = [f"`--arch {one.name}`" for one in site.archs if one.gpu]
-        found.append(
-            Problem(
-                kind="missing",
-                subject="gpus",
-                message=f"{batch.gpus_per_node} GPUs on each node, and arch `{arch.name}` has none",
-                evidence=(f"`archs.{arch.name}.gpu` is not in `{site.origin}`",),
-                hint=f"leave `--gpus` out, or {' or '.join(with_gpus)}" if with_gpus else "leave `--gpus` out",
-            )
-        )
-    if arch.gpu is not None and batch.gpus_per_node > arch.gpu.per_node:
-        found.append(
-            Problem(
-                kind="limit",
-                subject="gpus",
-                message=f"{batch.gpus_per_node} GPUs on each node, and arch `{arch.name}` has {arch.gpu.per_node}",
-                evidence=_told(site, f"archs.{arch.name}.gpu.per_node"),
-                hint=f"`--gpus {arch.gpu.per_node}`, and more nodes",
-            )
-        )
-    if node is None:
-        return found
-    cpus = node.threads if site.scheduler.cpu == "thread" else node.cores
-    if batch.cpus_per_rank * batch.ranks_per_node > cpus:
-        found.append(
-            Problem(
-                kind="limit",
-                subject="cpus",
-                message=f"{batch.ranks_per_node} ranks of {batch.cpus_per_rank} CPUs on each node, and it has {cpus}",
-                evidence=_told(site, f"archs.{arch.name}.node.cores"),
-                hint=f"`--cpus {cpus // batch.ranks_per_node}`",
-            )
-        )
-    asked = memory_gb(batch)
-    if node.memory_gb and asked > node.memory_gb:
-        found.append(
-            Problem(
-                kind="limit",
-                subject="memory",
-                message=f"{asked:g} GB of memory on each node, and it has {node.memory_gb}",
-                evidence=_told(site, f"archs.{arch.name}.node.memory_gb"),
-                hint=f"set `archs.{arch.name}.job.memory` in `{site.origin}` to less",
-            )
-        )
-    return found
-
-
-def memory_gb(batch: Batch) -> float:
-    """The memory that a job asks for on each node, in GB; 0 where it says none."""
+def memory_gib(batch: Batch) -> float:
+    """The memory that a job asks for on each node, in GiB; 0 if it asks for none. Schedulers mean GiB by `G`."""
     if batch.node_memory is None or batch.scheduler.memory == "none":
         return 0
     return int(batch.node_memory[:-1]) * {"M": 1 / 1024, "G": 1, "T": 1024}[batch.node_memory[-1]]
 
 
 def refuse(site: Site, arch: Arch, batch: Batch) -> None:
-    """Raise for a job that the site would not take.
+    """Raise for a job that the site would not accept.
 
     Raises:
-        ConfigError: the first reason is the message, the others stand in its evidence.
+        ConfigError: the first reason is the message, the others are in its evidence.
     """
     raise_problems(refusals(site, arch, batch), ConfigError, "refused-by-site")
 
 
-def _told(site: Site, path: str) -> tuple[str, ...]:
+def _origin(site: Site, path: str) -> tuple[str, ...]:
     """The key path of a value, and the page that it came from."""
     source = site.source(path)
     return (f"`{path}` in `{site.origin}`" + (f" ({source})" if source else ""),)

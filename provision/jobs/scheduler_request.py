@@ -64,7 +64,7 @@ def side_batch(
         ConfigError: the site would not accept it.
     """
     if not TIME.fullmatch(time):
-        raise ConfigError(f"`--time {time}` is no time", hint="`--time 01:00:00`")
+        raise ConfigError(f"`--time {time}` is not a valid time", hint="`--time 01:00:00`")
     without_gpus = next((other for other in site.archs if other.gpu is None and other.target == arch.target), arch)
     shape = Shape(nodes=1, ranks_per_node=1, cpus_per_rank=cpus, gpus_per_node=0)
     batch = batch_for(site, without_gpus, shape, name=name, time=time, account=account, queue=queue, exclusive=False)

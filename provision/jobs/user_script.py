@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from provision.errors import ConfigError
 from provision.jobs.script import Bash, header, module_lines, word
-from provision.jobs.user_job import UserJob, batch_of, check, runtime_of, shape_of, unstaged
+from provision.jobs.user_job import UserJob, batch_of, runtime_of, shape_of, unstaged
+from provision.jobs.user_job_checks import refuse_user_job
 from provision.launch.launchers import RANK_VARIABLES, launch_argv, node_argv
 from provision.launch.rank_threads import OMP, job_environ, module_environ, parts_of_node
 from provision.model.shape import Shape
@@ -51,7 +52,7 @@ def make_script(job: UserJob) -> Script:
     Raises:
         ConfigError: such a job cannot work at this site; why, and what can.
     """
-    check(job)
+    refuse_user_job(job)
     runtime, shape = runtime_of(job), shape_of(job)
     batch = batch_of(job, shape)
     scheduler = scheduler_for(job.site.scheduler.name)

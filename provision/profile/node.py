@@ -9,7 +9,10 @@ from provision.profile.reader import Reader
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One node: sockets, physical cores and hardware threads of the whole node, memory in GB (0: unsaid)."""
+    """One node: sockets, physical cores and hardware threads of the whole node (0: not given).
+
+    `memory_gb` is in GiB (2³⁰ bytes), as schedulers count `G`, though sites' pages and the key call it GB.
+    """
 
     sockets: int
     cores: int

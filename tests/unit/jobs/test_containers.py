@@ -278,9 +278,9 @@ def test_a_file_is_where_it_is_and_a_pulled_image_on_scratch() -> None:
         (overlay("nyu-greene", "gpu", files=20_000_000), "no template holds 9 GB in 20,000,000", "--files 10000000"),
         (overlay("sigma2-saga", "accel"), "site `sigma2-saga` runs no containers", "describe `[container]`"),
         (overlay("sigma2-olivia", "accel"), "`sigma2-olivia` have no overlay", "`provision job image --site sigma2-ol"),
-        (overlay("nyu-greene", "gpu", time="soon"), "`--time soon` is no time", "`--time 01:00:00`"),
-        (overlay("nyu-greene", "gpu", cpus=64), "1 ranks of 64 CPUs on each node, and it has 48", "`--cpus 48`"),
-        (overlay("nyu-torch", "h200", account=None), "wants `account` of every job", "`--account ACCOUNT`"),
+        (overlay("nyu-greene", "gpu", time="soon"), "`--time soon` is not a valid time", "`--time 01:00:00`"),
+        (overlay("nyu-greene", "gpu", cpus=64), "1 ranks of 64 CPUs on each node, but a node has 48", "`--cpus 48`"),
+        (overlay("nyu-torch", "h200", account=None), "requires `account` for every job", "`--account ACCOUNT`"),
         (
             overlay("nyu-greene", "gpu", site=contained(profile("nyu-greene"), overlay_templates=())),
             "names no template",
@@ -300,7 +300,7 @@ def test_a_file_is_where_it_is_and_a_pulled_image_on_scratch() -> None:
         (image("sigma2-saga", "accel"), "site `sigma2-saga` runs no containers, and an image", "`[container]`"),
         (
             image("nyu-torch", "h200", "docker://tensorflow/tensorflow:2.15.0"),
-            "has no GPU support, and arch `h200` has GPUs",
+            "has no GPU support, but arch `h200` has GPUs",
             "or an arch without GPUs",
         ),
         (image("nyu-torch", "cpu", "docker://Not A Name"), "`docker://Not A Name` is no name of an image", "nvcr.io"),

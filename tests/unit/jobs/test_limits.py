@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from provision.errors import EXIT_USAGE, ConfigError
-from provision.jobs.limits import memory_gb, refusals, refuse
+from provision.jobs.limits import memory_gib, refusals, refuse
 from provision.model.batch import Batch
 from provision.profile.site import Site, read_site
 
@@ -64,13 +64,21 @@ def test_a_job_within_the_limits_is_taken() -> None:
 @pytest.mark.parametrize(
     ("changes", "message", "hint"),
     [
-        ({"nodes": 5}, "5 nodes, and queue `debug` takes 4 at most", "`--nodes 4`"),
-        ({"nodes": 1}, "1 nodes, and queue `debug` takes 2 at least", "`--nodes 2`"),
-        ({"time": "31"}, "a time of 00:31:00, and queue `debug` gives 00:30:00 at most", "`--time 00:30:00`"),
-        ({"qos": "debug", "partition": None, "nodes": 5}, "5 nodes, and queue `debug` takes 4 at most", "`--nodes 4`"),
-        ({"gpus_per_node": 8}, "8 GPUs on each node, and arch `accel` has 4", "`--gpus 4`"),
-        ({"cpus_per_rank": 7}, "4 ranks of 7 CPUs on each node, and it has 24", "`--cpus 6`"),
-        ({"memory": "17G"}, "408 GB of memory on each node, and it has 384", "archs.accel.job.memory"),
+        ({"nodes": 5}, "the job has 5 nodes, but queue `debug` takes 4 at most", "`--nodes 4`"),
+        ({"nodes": 1}, "the job has 1 nodes, but queue `debug` takes 2 at least", "`--nodes 2`"),
+        ({"time": "31"}, "the job asks for 00:31:00, but queue `debug` gives 00:30:00 at most", "`--time 00:30:00`"),
+        (
+            {"qos": "debug", "partition": None, "nodes": 5},
+            "the job has 5 nodes, but queue `debug` takes 4 at most",
+            "`--nodes 4`",
+        ),
+        ({"gpus_per_node": 8}, "the job has 8 GPUs on each node, but arch `accel` has 4", "`--gpus 4`"),
+        ({"cpus_per_rank": 7}, "the job has 4 ranks of 7 CPUs on each node, but a node has 24", "`--cpus 6`"),
+        (
+            {"memory": "17G"},
+            "the job asks for 408 GiB of memory on each node, but a node has 384",
+            "archs.accel.job.memory",
+        ),
     ],
 )
 def test_a_job_beyond_a_limit_is_told_which_and_what_fits(changes: dict[str, Any], message: str, hint: str) -> None:
@@ -97,7 +105,7 @@ def test_a_queue_without_limits_takes_anything() -> None:
 def test_gpus_on_an_arch_without_any_are_refused_with_the_archs_that_have_some() -> None:
     at = site()
     (problem,) = refusals(at, at.arch("normal"), batch(at))
-    assert problem.message == "4 GPUs on each node, and arch `normal` has none"
+    assert problem.message == "the job has 4 GPUs on each node, but arch `normal` has none"
     assert "`--arch accel`" in str(problem.hint)
 
 
@@ -112,25 +120,25 @@ def test_what_the_site_wants_may_stand_in_its_options() -> None:
 def test_what_the_site_forbids_is_refused() -> None:
     at = site({"forbidden": ["partition"]})
     (problem,) = refusals(at, at.arch("accel"), batch(at))
-    assert problem.message == "site `cluster` wants no `partition` of a job, and this one says `debug`"
+    assert problem.message == "site `cluster` forbids `partition` in a job, but this one has `debug`"
     assert (problem.kind, problem.subject) == ("forbidden", "partition")
 
 
 def test_all_refusals_are_told_in_one_error() -> None:
     at = site({"required": ["account"]})
-    with pytest.raises(ConfigError, match="wants `account`") as caught:
+    with pytest.raises(ConfigError, match="requires `account`") as caught:
         refuse(at, at.arch("accel"), batch(at, account=None, nodes=9))
     assert caught.value.exit_code == EXIT_USAGE
     assert caught.value.kind == "refused-by-site"
     assert [one["kind"] for one in caught.value.problems] == ["missing", "limit"]
-    assert "also: 9 nodes, and queue `debug` takes 4 at most" in caught.value.evidence
+    assert "also: the job has 9 nodes, but queue `debug` takes 4 at most" in caught.value.evidence
 
 
 def test_memory_is_that_of_a_cpu_times_the_cpus_of_a_node() -> None:
     at = site({"memory": "per-node"})
-    assert memory_gb(batch(at)) == 192
-    assert memory_gb(batch(at, memory="512M", cpus_per_rank=1, ranks_per_node=1)) == 0.5
-    assert memory_gb(batch(at, memory=None)) == 0
-    assert memory_gb(batch(at, cpus_per_rank=0)) == 0
+    assert memory_gib(batch(at)) == 192
+    assert memory_gib(batch(at, memory="512M", cpus_per_rank=1, ranks_per_node=1)) == 0.5
+    assert memory_gib(batch(at, memory=None)) == 0
+    assert memory_gib(batch(at, cpus_per_rank=0)) == 0
     none = site({"memory": "none"})
-    assert memory_gb(batch(none)) == 0
+    assert memory_gib(batch(none)) == 0

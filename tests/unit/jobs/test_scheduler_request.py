@@ -58,5 +58,5 @@ def test_a_job_that_prepares_something_takes_a_part_of_one_node() -> None:
     site, arch = site_whose_job_says(exclusive=True)
     batch = side_batch(site, arch, "x", time="10", cpus=3, account="a", queue=None)
     assert (batch.nodes, batch.ranks_per_node, batch.cpus_per_rank, batch.exclusive) == (1, 1, 3, False)
-    with pytest.raises(ConfigError, match="is no time"):
+    with pytest.raises(ConfigError, match="is not a valid time"):
         side_batch(site, arch, "x", time="soon", cpus=3, account=None, queue=None)

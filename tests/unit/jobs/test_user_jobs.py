@@ -137,7 +137,7 @@ def test_a_plug_in_is_refused_where_the_site_names_no_modules_of_it(name: str) -
 
 def test_a_plug_in_is_run_by_no_other_modules() -> None:
     error = refusal(job("alcf-theta", "knl", "cray-ml-plugin", runtime="venv"))
-    assert "`--runtime venv` has others" in error.message
+    assert "which `--runtime venv` does not load" in error.message
 
 
 @pytest.mark.parametrize("script", [EXAMPLE, None])
@@ -261,7 +261,7 @@ def test_torch_says_no_partition_and_which_gpu() -> None:
     assert "--partition" not in text
     assert "#SBATCH --constraint=h200 " in text
     assert error_of(job("nyu-torch", "h200", "mirrored", queue="gpu")).startswith(
-        "site `nyu-torch` wants no `partition`"
+        "site `nyu-torch` forbids `partition`"
     )
 
 
@@ -402,25 +402,49 @@ def test_the_use_of_gpus_is_watched_beside_the_output(golden: Golden) -> None:
         (("sigma2-saga", "accel", "mirrored", {"ranks_per_node": 2}), "a `mirrored` job has one task", "horovod"),
         (("sigma2-saga", "accel", "mirrored", {"nodes": 2}), "a `mirrored` job has one node", "leave `--nodes` out"),
         (("sigma2-saga", "accel", "single", {"nodes": 2}), "a `single` job has one node", "`provision job horovod`"),
-        (("sigma2-saga", "accel", "horovod", {"nodes": 8}), "8 nodes, and queue `accel` takes 7", "`--nodes 7`"),
-        (("sigma2-saga", "accel", "single", {"time": "15-0"}), "a time of 360:00:00, and queue", "`--time 336:00:00`"),
-        (("sigma2-saga", "accel", "single", {"time": "soon"}), "`--time soon` is no time", "`--time 00:30:00`"),
-        (("sigma2-saga", "accel", "single", {"account": None}), "wants `account` of every job", "`--account ACCOUNT`"),
-        (("sigma2-saga", "normal", "single", {"gpus": 1}), "1 GPUs on each node, and arch `normal`", "`--arch accel`"),
+        (
+            ("sigma2-saga", "accel", "horovod", {"nodes": 8}),
+            "the job has 8 nodes, but queue `accel` takes 7",
+            "`--nodes 7`",
+        ),
+        (
+            ("sigma2-saga", "accel", "single", {"time": "15-0"}),
+            "the job asks for 360:00:00, but queue",
+            "`--time 336:00:00`",
+        ),
+        (
+            ("sigma2-saga", "accel", "single", {"time": "soon"}),
+            "`--time soon` is not a valid time",
+            "`--time 00:30:00`",
+        ),
+        (
+            ("sigma2-saga", "accel", "single", {"account": None}),
+            "requires `account` for every job",
+            "`--account ACCOUNT`",
+        ),
+        (("sigma2-saga", "normal", "single", {"gpus": 1}), "1 GPUs on each node, but arch `normal`", "`--arch accel`"),
         (
             ("sigma2-saga", "accel", "mirrored", {"gpus": 5}),
-            "5 GPUs on each node, and arch `accel` has 4",
+            "5 GPUs on each node, but arch `accel` has 4",
             "`--gpus 4`",
         ),
-        (("sigma2-saga", "accel", "horovod", {"ranks_per_node": 8}), "8 ranks and 4 GPUs on each node", "`--gpus 8`"),
+        (
+            ("sigma2-saga", "accel", "horovod", {"ranks_per_node": 8}),
+            "one rank for each GPU, but this one has 8 ranks and 4 GPUs",
+            "`--gpus 8`",
+        ),
         (("sigma2-saga", "accel", "single", {"gpus": 1, "use_gpu": False}), "`--gpus` and `--no-gpu`", "leave one"),
         (
             ("sigma2-saga", "accel", "horovod", {"cpus": 7}),
-            "4 ranks of 7 CPUs on each node, and it has 24",
+            "4 ranks of 7 CPUs on each node, but a node has 24",
             "`--cpus 6`",
         ),
         (("sigma2-saga", "normal", "single", {"runtime": "modules"}), "arch `normal` names no modules", "venv"),
-        (("nyu-torch", "h200", "single", {"runtime": "venv"}), "does not run TensorFlow by `venv`", "container"),
+        (
+            ("nyu-torch", "h200", "single", {"runtime": "venv"}),
+            "does not run TensorFlow with the runtime `venv`",
+            "container",
+        ),
         (("sigma2-saga", "accel", "single", {"image": "x.sif"}), "`--image` is for", "`--runtime container`"),
         (
             ("nyu-greene", "gpu", "single", {"image": "docker://tensorflow/tensorflow:latest"}),
@@ -432,31 +456,63 @@ def test_the_use_of_gpus_is_watched_beside_the_output(golden: Golden) -> None:
             "the image `docker://tensorflow/tensorflow` has no GPU support",
             "-gpu`",
         ),
-        (("nyu-greene", "gpu", "single", {"image": "a b.sif"}), "`--image 'a b.sif'` is no path", "`--image /a/path`"),
+        (
+            ("nyu-greene", "gpu", "single", {"image": "a b.sif"}),
+            "`--image 'a b.sif'` is not a valid path",
+            "`--image /a/path`",
+        ),
         (
             ("sigma2-saga", "accel", "single", {"module": "x/1\nreboot"}),
-            "is no name of a module",
+            "is not a valid name of a module",
             "--module tensorflow",
         ),
-        (("sigma2-saga", "accel", "single", {"module": "$(reboot)"}), "is no name of a module", "--module tensorflow"),
-        (("sigma2-saga", "accel", "single", {"account": "a\n#SBATCH --x"}), "is no name of an account", "--account"),
-        (("sigma2-saga", "accel", "single", {"account": "$(id)"}), "'$(id)' is no name of an account", "--account"),
-        (("sigma2-saga", "accel", "single", {"queue": "a b"}), "'a b' is no name of a queue", "--queue"),
-        (("nersc-cori", "knl", "single", {"queue": "a\nb"}), "'a\\nb' is no name of a queue", "--queue"),
-        (("sigma2-saga", "accel", "single", {"data": "/x/$(id)"}), "`--data '/x/$(id)'` is no path", "`--data"),
-        (("sigma2-saga", "accel", "single", {"venv": "/x;id"}), "`--venv '/x;id'` is no path", "`--venv"),
+        (
+            ("sigma2-saga", "accel", "single", {"module": "$(reboot)"}),
+            "is not a valid name of a module",
+            "--module tensorflow",
+        ),
+        (
+            ("sigma2-saga", "accel", "single", {"account": "a\n#SBATCH --x"}),
+            "is not a valid name of an account",
+            "--account",
+        ),
+        (
+            ("sigma2-saga", "accel", "single", {"account": "$(id)"}),
+            "'$(id)' is not a valid name of an account",
+            "--account",
+        ),
+        (("sigma2-saga", "accel", "single", {"queue": "a b"}), "'a b' is not a valid name of a queue", "--queue"),
+        (("nersc-cori", "knl", "single", {"queue": "a\nb"}), "'a\\nb' is not a valid name of a queue", "--queue"),
+        (
+            ("sigma2-saga", "accel", "single", {"data": "/x/$(id)"}),
+            "`--data '/x/$(id)'` is not a valid path",
+            "`--data",
+        ),
+        (("sigma2-saga", "accel", "single", {"venv": "/x;id"}), "`--venv '/x;id'` is not a valid path", "`--venv"),
         (("sigma2-saga", "accel", "single", {"stage_in": "/x"}), "has no burst buffer", "`--data /x`"),
         (("nersc-cori", "knl", "single", {"stage_in": "/x", "data": "/y"}), "two places for the data", "`--data /x`"),
-        (("nersc-cori", "knl", "single", {"watch_gpus": True}), "`--watch-gpus`, and the job", "leave `--watch-gpus`"),
-        (("sigma2-saga", "accel", "single", {"resume": "../x"}), "`--resume-from ../x` is no id", "123"),
-        (("sigma2-saga", "accel", "single", {"script": "a\nb.py"}), "holds a line break", "--script train.py"),
-        (("alcf-theta", "knl", "horovod", {"nodes": 9}), "9 nodes, and queue `debug-cache-quad` takes 8", "--queue"),
+        (
+            ("nersc-cori", "knl", "single", {"watch_gpus": True}),
+            "`--watch-gpus` needs GPUs, but this job requests none",
+            "leave `--watch-gpus`",
+        ),
+        (("sigma2-saga", "accel", "single", {"resume": "../x"}), "`--resume-from ../x` is not a valid job ID", "123"),
+        (("sigma2-saga", "accel", "single", {"script": "a\nb.py"}), "has a line break", "--script train.py"),
+        (
+            ("alcf-theta", "knl", "horovod", {"nodes": 9}),
+            "the job has 9 nodes, but queue `debug-cache-quad` takes 8",
+            "--queue",
+        ),
         (
             ("alcf-theta", "knl", "horovod", {"queue": "default", "nodes": 8}),
-            "8 nodes, and queue `default` takes 128 at least",
+            "the job has 8 nodes, but queue `default` takes 128 at least",
             "`--nodes 128`",
         ),
-        (("nersc-cori", "knl", "single", {"time": "31"}), "a time of 00:31:00, and queue `debug`", "`--time 00:30:00`"),
+        (
+            ("nersc-cori", "knl", "single", {"time": "31"}),
+            "the job asks for 00:31:00, but queue `debug`",
+            "`--time 00:30:00`",
+        ),
     ],
 )
 def test_what_cannot_work_is_one_error_with_the_fix(
@@ -466,6 +522,38 @@ def test_what_cannot_work_is_one_error_with_the_fix(
     error = refusal(job(name, arch, kind, **changes))
     assert message in error.message
     assert hint in str(error.hint)
+
+
+def test_everything_that_is_wrong_with_a_job_is_in_one_error() -> None:
+    wrong = {"account": None, "nodes": 2, "time": "15-0", "image": "a b.sif", "watch_gpus": True, "use_gpu": False}
+    error = refusal(job("sigma2-saga", "accel", "mirrored", **wrong))
+    assert error.message == "`--watch-gpus` needs GPUs, but this job requests none"
+    assert error.evidence[0] == "`--no-gpu` was given"
+    also = [line.removeprefix("also: ") for line in error.evidence if line.startswith("also: ")]
+    for line, start in zip(
+        also,
+        (
+            "`--image 'a b.sif'` is not a valid path",
+            "`--image` is for `--runtime container`",
+            "a `mirrored` job has one node",
+            "site `sigma2-saga` requires `account`",
+            "the job asks for 360:00:00",
+        ),
+        strict=True,
+    ):
+        assert line.startswith(start)
+    assert "  hint: leave `--nodes` out, or `provision job horovod` or `multiworker`" in error.evidence
+    assert [problem["subject"] for problem in error.problems][-2:] == ["account", "time"]
+    assert error.kind == "config"
+
+
+def test_a_job_that_only_the_site_refuses_has_a_kind_of_its_own() -> None:
+    assert refusal(job("sigma2-saga", "accel", "single", account=None)).kind == "refused-by-site"
+
+
+def test_a_time_that_is_none_hides_no_other_fault() -> None:
+    error = refusal(job("sigma2-saga", "accel", "single", time="soon", module="$(x)"))
+    assert "also: `--module '$(x)'` is not a valid name of a module" in error.evidence
 
 
 def test_an_image_for_cpus_is_good_without_a_gpu() -> None:

@@ -164,7 +164,7 @@ def test_a_plan_by_the_profile_may_be_asked_for_anywhere(tmp_path: Path, capsys:
 def test_a_builds_job_by_the_profile_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("job", "build", "--site", "alcf-theta", "--profile")
     assert call(*words) == EXIT_USAGE
-    assert "wants `account` of every job" in capsys.readouterr().err
+    assert "requires `account` for every job" in capsys.readouterr().err
     assert call(*words, "--account", "tests") == 0
     out = capsys.readouterr().out
     assert "#COBALT -A tests\n" in out

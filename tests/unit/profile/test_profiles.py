@@ -73,7 +73,7 @@ def test_the_build_job_of_each_arch_is_accepted_with_an_account(name: str, arch:
     site = profile(name)
     kind = site.arch(arch)
     if "account" in site.scheduler.required:
-        with pytest.raises(ConfigError, match="wants `account` of every job"):
+        with pytest.raises(ConfigError, match="requires `account` for every job"):
             build_batch(site, kind, stack(), "x", "/jobs")
     batch = build_batch(site, kind, stack(), "x", "/jobs", account="tests")
     assert refusals(site, kind, batch) == ()

@@ -283,6 +283,6 @@ def test_a_build_job_without_the_required_account_is_refused(name: SchedulerName
     site = site_of(name)
     request = request_for(site)
     plan = make_plan(request, facts_of(site), Existing())
-    with pytest.raises(ConfigError, match="wants `account` of every job") as caught:
+    with pytest.raises(ConfigError, match="requires `account` for every job") as caught:
         build_script(request, plan, SUBMITTER)
     assert caught.value.exit_code == EXIT_USAGE

@@ -1,0 +1,225 @@
+"""What is refused of a user's job before anything is printed: one function a concern, and all refusals in one error. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from provision.errors import ConfigError
+from provision.jobs.containers import cpu_image_problem
+from provision.jobs.limits import refusals
+from provision.jobs.user_job import UserJob, batch_of, runtime_of, shape_of
+from provision.model.problem import Problem, raise_problems
+from provision.profile.patterns import MODULE, SHELL_PATH, TIME
+from provision.profile.strategy import PLUGINS, STRATEGIES
+from provision.schedulers import scheduler_for
+
+
+def refuse_user_job(job: UserJob) -> None:
+    """Raise for a job that cannot work at its site.
+
+    Raises:
+        ConfigError: every reason; the first is the message, the others are in its evidence.
+    """
+    wrong = [problem for check in CHECKS for problem in check(job)]
+    limits = _limits(job)
+    raise_problems([*wrong, *limits], ConfigError, None if wrong else "refused-by-site")
+
+
+def _strategy(job: UserJob) -> Iterator[Problem]:
+    """The way to train must exist at the site."""
+    site, strategy = job.site, job.site.strategy(job.kind)
+    if strategy.status != "absent" and (job.kind not in PLUGINS or strategy.modules):
+        return
+    hint = f"one of: {', '.join(name for name in STRATEGIES if site.strategy(name).status != 'absent')}"
+    if job.kind in PLUGINS and strategy.note is None:
+        yield Problem(
+            kind="missing",
+            subject="strategy",
+            message=f"site `{site.name}` has no `{job.kind}`",
+            evidence=(f"there is no `strategies.{job.kind}` with its modules in `{site.origin}`",),
+            hint=hint,
+        )
+        return
+    source = site.source(f"strategies.{job.kind}.status")
+    yield Problem(
+        kind="forbidden",
+        subject="strategy",
+        message=f"`{job.kind}` does not work at site `{site.name}`: {strategy.note or 'its profile says so'}",
+        evidence=(f"`strategies.{job.kind}` in `{site.origin}`" + (f" ({source})" if source else ""),),
+        hint=hint,
+    )
+
+
+def _scheduler(job: UserJob) -> Iterator[Problem]:
+    """There must be a scheduler to write a job for."""
+    if job.site.scheduler.name == "none":
+        yield Problem(
+            kind="missing",
+            subject="scheduler",
+            message=f"site `{job.site.name}` has no scheduler, so there is no job to write",
+            hint=f"`provision activate`, then `{job.arch.launcher.name} -n 2 python {job.script}`",
+        )
+
+
+def _multiworker(job: UserJob) -> Iterator[Problem]:
+    """MultiWorkerMirroredStrategy needs srun."""
+    if job.kind == "multiworker" and (job.site.scheduler.name != "slurm" or job.arch.launcher.name != "srun"):
+        yield Problem(
+            kind="mismatch",
+            subject="launcher",
+            message=f"`multiworker` needs srun, but arch `{job.arch.name}` starts ranks with `{job.arch.launcher.name}`",
+            evidence=("SlurmClusterResolver reads SLURM_STEP_NUM_TASKS and others that only srun sets",),
+            hint="`provision job horovod`",
+        )
+
+
+def _data(job: UserJob) -> Iterator[Problem]:
+    """The data are in one place, and that place exists."""
+    if job.stage_in is None:
+        return
+    hint = f"`--data {job.stage_in}` reads the data where they are"
+    if job.data is not None:
+        yield Problem(
+            kind="mismatch", subject="data", message="`--stage-in` and `--data` name two places for the data", hint=hint
+        )
+    if job.site.files.burst_buffer == "none":
+        yield Problem(
+            kind="missing",
+            subject="burst-buffer",
+            message=f"site `{job.site.name}` has no burst buffer to stage data to",
+            evidence=(f"`files.burst_buffer` in `{job.site.origin}` is `none`",),
+            hint=hint,
+        )
+
+
+def _gpus(job: UserJob) -> Iterator[Problem]:
+    """Options that need GPUs."""
+    if job.gpus and not job.use_gpu:
+        yield Problem(
+            kind="mismatch",
+            subject="gpus",
+            message="`--gpus` and `--no-gpu` contradict each other",
+            hint="leave one of them out",
+        )
+    if job.watch_gpus and not (job.arch.gpu and job.use_gpu):
+        yield Problem(
+            kind="mismatch",
+            subject="gpus",
+            message="`--watch-gpus` needs GPUs, but this job requests none",
+            evidence=("`--no-gpu` was given",) if job.arch.gpu else (f"arch `{job.arch.name}` has no GPUs",),
+            hint="leave `--watch-gpus` out",
+        )
+
+
+def _words(job: UserJob) -> Iterator[Problem]:
+    """What a person typed goes into a script: it must have the form that is expected there."""
+    if job.time is not None and not TIME.fullmatch(job.time):
+        yield _invalid("time", f"`--time {job.time}` is not a valid time", "`--time 00:30:00`")
+    if not MODULE.fullmatch(job.module):
+        yield _invalid(
+            "module", f"`--module {job.module!r}` is not a valid name of a module", "`--module tensorflow/2.15.1`"
+        )
+    for name, value in (("image", job.image), ("venv", job.venv), ("data", job.data), ("stage-in", job.stage_in)):
+        if value is not None and not SHELL_PATH.fullmatch(value.removeprefix("docker://")):
+            message = f"`--{name} {value!r}` is not a valid path: letters, digits, `_./@%+:=-` and `$NAME`"
+            yield _invalid(name, message, f"`--{name} /a/path`")
+    scheduler = job.site.scheduler.name
+    if job.resume is not None and scheduler != "none" and not scheduler_for(scheduler).is_job_id(job.resume):
+        message = f"`--resume-from {job.resume}` is not a valid job ID"
+        yield _invalid("resume-from", message, "`--resume-from 123`")
+    if any(ord(letter) < 32 for text in (job.script, *job.arguments) for letter in text):
+        message = "the path of the script or one of its arguments has a line break in it"
+        yield _invalid("script", message, "`--script train.py`")
+
+
+def _invalid(subject: str, message: str, hint: str) -> Problem:
+    return Problem(kind="name", subject=subject, message=message, hint=hint)
+
+
+def _runtime(job: UserJob) -> Iterator[Problem]:
+    """The site runs TensorFlow in the way that was asked for."""
+    site, runtime = job.site, runtime_of(job)
+    if job.kind in PLUGINS:
+        if job.runtime not in (None, "modules"):
+            yield Problem(
+                kind="mismatch",
+                subject="runtime",
+                message=f"`{job.kind}` comes with the site's own modules, which `--runtime {job.runtime}` does not load",
+                hint="leave `--runtime` out",
+            )
+    elif runtime not in site.runtimes:
+        yield Problem(
+            kind="forbidden",
+            subject="runtime",
+            message=f"site `{site.name}` does not run TensorFlow with the runtime `{runtime}`",
+            evidence=(f"`runtimes` in `{site.origin}`: {', '.join(site.runtimes)}",),
+            hint=f"`--runtime {site.runtimes[0]}`, or describe it in `{site.origin}`",
+        )
+    elif runtime == "modules" and not job.arch.provided:
+        yield Problem(
+            kind="missing",
+            subject="runtime",
+            message=f"arch `{job.arch.name}` names no modules of the site's own that bring TensorFlow",
+            evidence=(f"`archs.{job.arch.name}.provided` in `{site.origin}` is empty",),
+            hint="`--runtime venv` runs our environment",
+        )
+
+
+def _image(job: UserJob) -> Iterator[Problem]:
+    """An image is for containers, and must see the GPUs."""
+    if runtime_of(job) != "container":
+        if job.image:
+            yield Problem(
+                kind="mismatch",
+                subject="image",
+                message="`--image` is for `--runtime container`",
+                hint="add `--runtime container`",
+            )
+    elif job.use_gpu:
+        image = job.image or (job.site.container.image if job.site.container else "")
+        problem = cpu_image_problem(image, job.arch, "`--no-gpu`")
+        if problem:
+            yield problem
+
+
+def _shape(job: UserJob) -> Iterator[Problem]:
+    """The kind of job can have such nodes, ranks and GPUs."""
+    shape, mirrored = shape_of(job), job.kind == "mirrored"
+    if job.alone and shape.nodes > 1:
+        yield Problem(
+            kind="mismatch",
+            subject="nodes",
+            message=f"a `{job.kind}` job has one node, but `--nodes` is {shape.nodes}",
+            evidence=("MirroredStrategy sees the GPUs of its own node only",) if mirrored else (),
+            hint="leave `--nodes` out, or `provision job horovod` or `multiworker`",
+        )
+    if job.alone and (job.ranks_per_node or 1) > 1:
+        yield Problem(
+            kind="mismatch",
+            subject="ranks",
+            message=f"a `{job.kind}` job has one task, but `--ranks-per-node` is {job.ranks_per_node}",
+            evidence=("one process uses all GPUs; a second one would take them too",) if mirrored else (),
+            hint="leave `--ranks-per-node` out, or `provision job horovod`: one task a GPU",
+        )
+    if not job.alone and shape.gpus_per_node not in (0, shape.ranks_per_node):
+        yield Problem(
+            kind="mismatch",
+            subject="ranks",
+            message=f"a `{job.kind}` job has one rank for each GPU, but this one has {shape.ranks_per_node} ranks and "
+            f"{shape.gpus_per_node} GPUs on each node",
+            hint=f"`--gpus {shape.ranks_per_node}`, or leave `--ranks-per-node` out",
+        )
+
+
+def _limits(job: UserJob) -> tuple[Problem, ...]:
+    """What the site's scheduler would refuse; not asked with a time that is not a time."""
+    if job.site.scheduler.name == "none" or (job.time is not None and not TIME.fullmatch(job.time)):
+        return ()
+    return refusals(job.site, job.arch, batch_of(job, shape_of(job)))
+
+
+# In the order in which they are reported: what makes the others pointless comes first.
+CHECKS: tuple[Callable[[UserJob], Iterator[Problem]], ...] = (
+    *(_strategy, _scheduler, _multiworker, _data, _gpus),
+    *(_words, _runtime, _image, _shape),
+)
