@@ -1,9 +1,9 @@
-# make build   sets up the tool in .venv, then builds, proves and publishes an environment for this machine
-# make test    sets up what the tests need, then runs all of them
-# make test-fast  only what needs no real build and no cluster (under a minute)
-# make bench   measures, as ratios within one run
-# make matrix  builds and proves every TensorFlow, Keras and Python that it can (hours; ONLY="--only 2.21" for some)
-# make lint    ruff and mypy
+# make build      sets up the tool in .venv, then builds, proves and publishes an environment for this machine
+# make test       runs the linters and all tests
+# make test-fast  runs the tests that need no real build and no cluster (under a minute)
+# make bench      measures what the tool costs, as ratios within one run
+# make matrix     builds and proves every combination of TensorFlow, Keras and Python (hours; ONLY="--only 2.21" limits it)
+# make lint       runs ruff and mypy
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 PYTHON ?= python3
@@ -35,7 +35,7 @@ matrix: .venv/ready
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[fast,test]'
 	touch $@
 
-# quick: no real build, no cluster
+# needs no real build and no cluster
 test-fast: .venv/ready-test
 	.venv/bin/pytest -q -m "not real and not slurm"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`make bench`: what the tool costs, as ratios within one run (machines are noisy, a ratio is less so).
+"""`make bench`: measures what the tool costs, as ratios within one run (a ratio varies less between runs than seconds).
 
     start-up      CPU seconds of `provision --version` and `--help` over a bare `python3 -c pass`     at most 3
     again         wall seconds of `provision build` of what is already built                           under 0.5 s
@@ -7,9 +7,9 @@
     cached wheel  the same with the compiled wheel in the cache                                        at most 0.2
     compile       wall of the step that compiles Horovod, over plain `pip install horovod`             at most 0.75
 
-With the stack of TensorFlow 2.15.1: a plain `pip install horovod` does not compile on what is newer than 2.18.
-Packages are downloaded before anything is timed. The plain script is what people write by hand: venv, pip install
-tensorflow-cpu, pip install horovod with the same flags. Prints one table, and with `--json FILE` writes the figures.
+It uses the stack of TensorFlow 2.15.1, because a plain `pip install horovod` does not compile with TensorFlow 2.19 or
+newer. All packages are downloaded before the timing starts. The plain script is what people write by hand: venv, pip
+install tensorflow-cpu, pip install horovod with the same flags. The result is one table; `--json FILE` writes the figures.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ env/bin/python -c 'import horovod.tensorflow'
 
 
 def cpu_seconds(argv: tuple[str, ...], times: int = 20) -> float:
-    """User and system seconds of the fastest of so many runs."""
+    """User and system seconds of the fastest of `times` runs."""
     best = float("inf")
     for _ in range(times):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -59,7 +59,7 @@ def cpu_seconds(argv: tuple[str, ...], times: int = 20) -> float:
 
 
 def wall_seconds(argv: tuple[str, ...], **environ: str) -> float:
-    """Wall seconds of one run, which must end well."""
+    """Wall seconds of one run, which must succeed."""
     began = time.monotonic()
     subprocess.run(
         argv, env={**os.environ, **environ}, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -68,7 +68,7 @@ def wall_seconds(argv: tuple[str, ...], **environ: str) -> float:
 
 
 def built(root: Path) -> tuple[float, float, float]:
-    """Build below this root; wall seconds without the proof, those of the compilation, and the library's megabytes."""
+    """Build below this root. Returns the seconds without the proof, the seconds of the compilation, the library's MB."""
     whole = wall_seconds((*TOOL, "build", *STACK), PROVISION_ROOT=str(root))
     record_file = next(root.glob("envs/*/*/*/.provision/record.json"))
     seconds = json.loads(record_file.read_text())["seconds"]
@@ -76,15 +76,15 @@ def built(root: Path) -> tuple[float, float, float]:
 
 
 def megabytes(prefix: Path) -> float:
-    """The size of Horovod's library in an environment."""
+    """The size of Horovod's library in an environment, in MB."""
     return next(prefix.glob(LIBRARY)).stat().st_size / 1e6
 
 
 def main() -> int:
-    """Measure and print."""
+    """Measure, and print the table."""
     parser = argparse.ArgumentParser(description="measure what the tool costs")
     parser.add_argument("--json", metavar="FILE", help="write the figures to this file")
-    parser.add_argument("--quick", action="store_true", help="start-up only")
+    parser.add_argument("--quick", action="store_true", help="measure the start-up only")
     args = parser.parse_args()
     bare = cpu_seconds((sys.executable, "-c", "pass"))
     rows = [
@@ -107,7 +107,7 @@ def main() -> int:
 
 
 def builds() -> list[tuple[str, float, float, str, float]]:
-    """The builds: one to download everything, then the plain script and ours, each from nothing."""
+    """The rows of the builds. The first build downloads everything; then the plain script and our tool build again."""
     rows = []
     with tempfile.TemporaryDirectory(prefix="provision-bench-") as scratch:
         root = Path(scratch) / "root"
@@ -138,10 +138,10 @@ def builds() -> list[tuple[str, float, float, str, float]]:
             shutil.rmtree(folder)
             return seconds, ended - began, size
 
-        print("the plain script, to fill pip's cache, then timed …", file=sys.stderr)
+        print("running the plain script twice: first to fill pip's cache, then timed …", file=sys.stderr)
         plain("warm")
         by_hand, compiled_by_hand, size_by_hand = plain("timed")
-        print("ours, from nothing, then with the wheel …", file=sys.stderr)
+        print("building with provision: from nothing, then with the cached wheel …", file=sys.stderr)
         sources = Path(scratch) / "fresh" / "cache"
         shutil.copytree(root / "cache", sources)
         seconds, compiled, size = built(Path(scratch) / "fresh")
@@ -150,7 +150,7 @@ def builds() -> list[tuple[str, float, float, str, float]]:
         seconds = built(Path(scratch) / "fresh")[0]
         rows.append(("with the cached wheel", seconds, by_hand, "x the plain script", 0.2))
         rows.append(("compile", compiled, compiled_by_hand, "x plain `pip install horovod`", 0.75))
-        print(f"Horovod's library: {size:.1f} MB, and {size_by_hand:.1f} MB by the plain script", file=sys.stderr)
+        print(f"Horovod's library: {size:.1f} MB; with the plain script: {size_by_hand:.1f} MB", file=sys.stderr)
     return rows
 
 

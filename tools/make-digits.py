@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Make `provision/proof/programs/data/digits.npz`, the data set of the proof, from scikit-learn's handwritten digits.
 
-A compute node seldom has network, and a proof that waits for a download is no proof; so a small data set travels with
-the tool. This script is how it came about. Equal input gives equal bytes: the split does not depend on a random
-number generator, and the archive carries no times.
+A compute node seldom has network, and the proof must not depend on a download, so the tool ships a small data set.
+This script made it. Equal input gives equal bytes: the split does not depend on a random number generator, and the
+archive contains no times.
 
-Needs NumPy and scikit-learn, which `provision` itself does not, so run it in a throw-away environment:
+The script needs NumPy and scikit-learn, which `provision` itself does not need, so run it in a temporary environment:
 
     python3 -m venv /tmp/digits
     /tmp/digits/bin/pip install scikit-learn
@@ -24,15 +24,15 @@ from sklearn.datasets import load_digits
 TRAIN_IMAGES = 1500
 ENLARGE = 3
 BORDER = 2  # 8 * 3 + 2 * 2 = 28, the side of an MNIST image
-FULL_INK = 16  # value of a wholly inked pixel in the source
-ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip archive can carry
+FULL_INK = 16  # the value of a completely black pixel in the source
+ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip archive can hold
 
 
 def split_order(count: int) -> list[int]:
-    """Shuffle 0..count-1 the same way for ever: by the digest of the number, not by a generator of some version.
+    """Shuffle 0..count-1 in an order that never changes: by the digest of each number, not with a random generator.
 
-    The source is sorted by writer. An unshuffled split would test on hands never trained on, and move the accuracy
-    from run to run by more than the faults that the proof looks for.
+    The source is sorted by writer. Without shuffling, the test images would be from writers that are not in the training
+    images, and the accuracy would vary from run to run by more than the faults that the proof looks for.
     """
     return sorted(range(count), key=lambda index: hashlib.sha256(str(index).encode()).digest())
 
