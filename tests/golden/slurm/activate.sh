@@ -1,5 +1,5 @@
-# Written by provision for tensorflow/2.15.1: the modulefile's effect where there is no module system.
-# `eval` or source it in bash, dash, zsh or ksh; `provision_deactivate` takes everything back.
+# Written by provision for tensorflow/2.15.1: does what the modulefile does, without a module system.
+# `eval` or source it in bash, dash, zsh or ksh; `provision_deactivate` undoes everything.
 if command -v provision_deactivate >/dev/null 2>&1; then provision_deactivate; fi
 if [ -n "${VIRTUAL_ENV+set}" ]; then _provision_old_VIRTUAL_ENV="$VIRTUAL_ENV"; else unset _provision_old_VIRTUAL_ENV; fi
 if [ -n "${PROVISION_ENVIRONMENT+set}" ]; then _provision_old_PROVISION_ENVIRONMENT="$PROVISION_ENVIRONMENT"; else unset _provision_old_PROVISION_ENVIRONMENT; fi
@@ -19,7 +19,7 @@ provision_deactivate() {
   unset _provision_old_PYTHONNOUSERSITE
   if [ -n "${_provision_old_OMP_NUM_THREADS+set}" ]; then export OMP_NUM_THREADS="$_provision_old_OMP_NUM_THREADS"; else unset OMP_NUM_THREADS; fi
   unset _provision_old_OMP_NUM_THREADS
-  # Only our own entry: what came to the variable since then stays.
+  # Removes only our own entry; entries that were added later stay.
   _provision_entry=/site/root/envs/haswell/tensorflow/2.15.1-db15519c04/bin
   _provision_list=":$PATH:"
   case "$_provision_list" in *":$_provision_entry:"*)

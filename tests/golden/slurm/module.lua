@@ -1,11 +1,11 @@
--- Written by provision for tensorflow/2.15.1; `provision show haswell/tensorflow/2.15.1-db15519c04` tells its story.
+-- Written by provision for tensorflow/2.15.1; for details run `provision show haswell/tensorflow/2.15.1-db15519c04`.
 whatis("Name: tensorflow")
 whatis("Version: 2.15.1")
 whatis("Description: TensorFlow 2.15.1 with Horovod 0.28.1 over MPI")
 
 help("TensorFlow 2.15.1 with Horovod 0.28.1 over MPI\n\nframework    tensorflow-cpu 2.15.1\nhorovod      0.28.1+provision.1\npython       3.11.7\nmpi          mpich 4.0.2\ncompiler     gcc 12.2.0\nbuilt for    haswell: haswell (-march=haswell -mtune=haswell)\nenvironment  haswell/tensorflow/2.15.1-db15519c04\nproof        2 ranks on 2 hosts trained mnist to 98.1%, weights identical (2026-11-21)")
 
--- Another version of the same name: Lmod swaps it for this one by itself.
+-- If another version of this module is loaded, Lmod replaces it with this one.
 conflict("tensorflow")
 depends_on("gcc/12.2.0")
 depends_on("mpich/4.0.2")

@@ -1,5 +1,5 @@
 #%Module1.0
-# Written by provision for tensorflow/2.15.1; `provision show haswell/tensorflow/2.15.1-db15519c04` tells its story.
+# Written by provision for tensorflow/2.15.1; for details run `provision show haswell/tensorflow/2.15.1-db15519c04`.
 module-whatis "Name: tensorflow"
 module-whatis "Version: 2.15.1"
 module-whatis "Description: TensorFlow 2.15.1 with Horovod 0.28.1 over MPI"
@@ -18,7 +18,7 @@ proc ModulesHelp { } {
 }
 
 conflict "tensorflow"
-# depends-on came with Environment Modules 5.1; before, a load in a modulefile is taken back when it is unloaded.
+# Environment Modules has depends-on since 5.1. Before that, unloading a modulefile also unloads what it loaded.
 if {[llength [info commands depends-on]]} { depends-on "gcc/12.2.0" } else { module load "gcc/12.2.0" }
 if {[llength [info commands depends-on]]} { depends-on "mpich/4.0.2" } else { module load "mpich/4.0.2" }
 if {[llength [info commands depends-on]]} { depends-on "python/3.11" } else { module load "python/3.11" }
