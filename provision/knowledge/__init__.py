@@ -1,1 +1,1 @@
-"""What we know of the world, as data and pure look-ups: CPU targets, known failures, data sets."""
+"""Facts about the world outside, as data and pure look-ups: CPU targets, CUDA versions, images, known failures."""

@@ -1,7 +1,7 @@
-"""What was built and proved, cell by cell: a TensorFlow with a Keras on a Python. Measured by `make matrix`, never claimed.
+"""Which combinations of TensorFlow, Keras and Python were built and proved. `make matrix` measures every one of them.
 
-A cell is what happened on one machine on one day. `compatibility.json` holds them, one a line; docs/reference/compatibility.md
-is the same for people.
+A cell is the result of one combination on one machine on one day. `compatibility.json` holds one cell per line;
+docs/reference/compatibility.md shows the same cells as tables.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from provision.knowledge.versions import release
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """The numerical proof (`provision test --thorough`) on so many ranks; `seconds` of wall time.
+    """The result of a numerical proof (`provision test --thorough`) on `ranks` ranks; `seconds` is wall time.
 
-    `worst` is the largest difference of any check that compares numbers, fp16 compression (lossy by intent) included;
-    `skipped` names what this TensorFlow lacks.
+    `worst` is the largest difference of any check that compares numbers, including fp16 compression, which is lossy by
+    design. `skipped` names the checks that this TensorFlow cannot run.
     """
 
     ranks: int
@@ -31,9 +31,9 @@ class Proof:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One combination. `failed` says at which step and why, and is empty where all proofs passed.
+    """The result of one combination. `failed` is the step that failed and why; it is empty if all proofs passed.
 
-    `patch_set` is the hash of the patches that were applied: a cell of another set is measured again.
+    `patch_set` is the hash of the applied patches: if the patches change, the cell is measured again.
     """
 
     tensorflow: str
@@ -50,7 +50,7 @@ class Cell:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What makes it this cell."""
+        """What identifies the cell: TensorFlow, Keras, Python."""
         return (self.tensorflow, self.keras, self.python)
 
 
@@ -64,30 +64,30 @@ def parse_cells(text: str) -> tuple[Cell, ...]:
 
 
 def dump_cells(cells: Sequence[Cell]) -> str:
-    """The JSON text: sorted, a cell a line, so that a new measurement is one line of a diff."""
+    """The JSON text: sorted, one cell per line, so that a new measurement changes one line of a diff."""
     ordered = sorted(cells, key=lambda cell: (release(cell.tensorflow), cell.keras, release(cell.python)))
     return "[\n" + ",\n".join(json.dumps(dataclasses.asdict(cell)) for cell in ordered) + "\n]\n"
 
 
 def find_cell(cells: Sequence[Cell], tensorflow: str, keras: str, python: str) -> Cell | None:
-    """What was measured of this combination, if it was."""
+    """The measured result of this combination; None if it was not measured."""
     return next((cell for cell in cells if cell.key == (tensorflow, keras, python)), None)
 
 
 def describe_cell(tensorflow: str, keras: str, python: str, cell: Cell | None) -> str:
-    """One line on what was measured of this combination."""
-    what = f"TensorFlow {tensorflow}, Keras {keras}, Python {python}"
+    """One line about the measured result of this combination."""
+    combination = f"TensorFlow {tensorflow}, Keras {keras}, Python {python}"
     if cell is None:
-        return f"{what} was never measured together; `make matrix` in a checkout does it"
-    where = f"({cell.date}, {cell.compiler}, {cell.mpi})"
+        return f"{combination} was never measured; run `make matrix` in a checkout to measure it"
+    circumstances = f"({cell.date}, {cell.compiler}, {cell.mpi})"
     if cell.failed:
-        return f"{what} failed {where}: {cell.failed}"
+        return f"{combination} failed {circumstances}: {cell.failed}"
     proofs = ", ".join(f"{proof.passed} checks on {proof.ranks} ranks" for proof in cell.proofs)
-    return f"{what} passed {proofs} {where}"
+    return f"{combination} passed {proofs} {circumstances}"
 
 
 def keras_of(tensorflow: str, environ: Sequence[tuple[str, str]]) -> str:
-    """Which Keras `tf.keras` is: from TensorFlow 2.16 it is Keras 3, unless `TF_USE_LEGACY_KERAS` asks for tf-keras."""
+    """The Keras behind `tf.keras`: Keras 3 from TensorFlow 2.16 on, unless `TF_USE_LEGACY_KERAS` selects tf-keras."""
     if release(tensorflow) < (2, 16):
         return "2"
     return "tf-keras" if dict(environ).get("TF_USE_LEGACY_KERAS") in ("1", "true", "True") else "3"

@@ -1,8 +1,8 @@
-"""Which CUDA the GPU wheels of TensorFlow are built with, and which packages are such wheels.
+"""The CUDA version that each GPU wheel of TensorFlow is built with, and the packages that have no GPU support.
 
 Source: `cuda_version` in the wheels' own `tf.sysconfig.get_build_info()` for 2.15.1 (12.2), 2.18.1 and 2.21.0 (12.5.1),
 read on 2026-11-21; for the others the table "Tested build configurations, GPU, Linux" of TensorFlow's installation page
-(`site/en/install/source.md`, 2026-03-11). A version that is not here is not known, and nothing is refused for it.
+(`site/en/install/source.md`, 2026-03-11). For a version that is not in this table nothing is checked.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ CUDA_OF_TENSORFLOW = {
     **dict.fromkeys(("2.18", "2.19", "2.20", "2.21"), "12.5"),
 }
 
-# Wheels without a kernel for GPUs: they never use one, and a Horovod built for GPUs cannot be loaded beside them
-# (`undefined symbol: …DenseUpdate<Eigen::GpuDevice, …>`).
+# Wheels without kernels for GPUs: they never use a GPU, and a Horovod that is built for GPUs cannot be loaded together
+# with them (`undefined symbol: …DenseUpdate<Eigen::GpuDevice, …>`).
 CPU_PACKAGES = frozenset({"tensorflow-cpu"})
 
 
 def cuda_of(tensorflow: str) -> str | None:
-    """The CUDA that this version's GPU wheel is built with, None where that is not known."""
+    """The CUDA version that the GPU wheel of this TensorFlow is built with; None if it is not known."""
     return CUDA_OF_TENSORFLOW.get(".".join(tensorflow.split(".")[:2]))
 
 
-def same_major(one: str, other: str) -> bool:
-    """Whether two versions of CUDA have the major version in common: within it, one's libraries serve the other."""
-    return one.split(".")[0] == other.split(".")[0]
+def same_major(first: str, second: str) -> bool:
+    """Whether two versions of CUDA have the same major version; if they do, their libraries can replace each other."""
+    return first.split(".")[0] == second.split(".")[0]

@@ -1,4 +1,4 @@
-"""What a failed step's log means: the lines that look like errors, and the known failure that they show, if any."""
+"""Reads the log of a failed step: picks the lines that look like errors, and recognises a known failure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# The first lines that say what went wrong; pip and make print useless summaries at the end.
+# The first lines that show what went wrong; pip and make print useless summaries at the end.
 ERROR_LINE = re.compile(
     r"\b[Ee]rror\b|ERROR|[Ff]atal|FAILED|undefined reference|[Nn]ot found|No such file|Traceback|Exception|Killed|"
     r"==\S+ from |Expected sha256|\bGot  +[0-9a-f]{64}|"
@@ -17,14 +17,14 @@ ERROR_LINE = re.compile(
 NOISE_LINE = re.compile(
     r"subprocess-exited-with-error|This error originates from|Failed building wheel|Failed to build|note:|-Werror|"
     r"ninja: build stopped|returned non-zero exit status|^\s*raise |Performing Test|Looking for|/errors?\.|error\.(py|h|cc)|"
-    # pip runs setup.py by a program of its own, which it prints when that fails.
+    # pip runs setup.py with a small program, and prints that program when it fails.
     r"provides a clear error|except ImportError as error|Can not execute .setup|Rebuild target|CMakeError.log|oneDNN"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownFailure:
-    """A failure that was seen before."""
+    """A failure that was seen before: how to recognise it, its cause, how to fix it, and where it was seen."""
 
     id: str
     match: str
@@ -54,7 +54,7 @@ def explain(lines: Sequence[str], failures: Sequence[KnownFailure]) -> KnownFail
 
 
 def pick_error_lines(lines: Sequence[str], most: int = 8) -> tuple[str, ...]:
-    """The lines that say what went wrong: the first ones that look like errors, else the last ones."""
-    found = [line.strip() for line in lines if ERROR_LINE.search(line) and not NOISE_LINE.search(line)]
-    chosen = list(dict.fromkeys(found))[:most] or [line.strip() for line in lines if line.strip()][-most:]
+    """The first lines that look like errors, or the last lines if none does; at most `most`, each at most 300 long."""
+    errors = [line.strip() for line in lines if ERROR_LINE.search(line) and not NOISE_LINE.search(line)]
+    chosen = list(dict.fromkeys(errors))[:most] or [line.strip() for line in lines if line.strip()][-most:]
     return tuple(line[:300] for line in chosen)

@@ -1,7 +1,7 @@
-"""What is known of Miniforge: its releases, the Python that each brings, and the checksums of the installers.
+"""Miniforge: its releases, the Python version of each, and the checksums of the installers.
 
-Sources: github.com/conda-forge/miniforge/releases; the checksums as Spack's package `miniforge3` holds them, those of
-25.3.0-3 also as Arch Linux's package does. A release is chosen by its Python: a lock is for one.
+Sources: github.com/conda-forge/miniforge/releases. The checksums are those of Spack's package `miniforge3`; the ones of
+25.3.0-3 are also in Arch Linux's package. A release is chosen by its Python, because a lock is for one Python.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ URL = "https://github.com/conda-forge/miniforge/releases/download/{version}/Mini
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Miniforge:
-    """A release; `sha256` is of its installer for each machine (as `uname -m` says it)."""
+    """A release; `sha256` holds the checksum of the installer for each machine (a name that `uname -m` prints)."""
 
     version: str
     python: str
     sha256: Mapping[str, str]
 
     def url(self, machine: str) -> str:
-        """Where the installer for this machine is."""
+        """The URL of the installer for this machine."""
         return URL.format(version=self.version, machine=machine)
 
 
@@ -43,5 +43,5 @@ RELEASES = (
 
 
 def release_for(pythons: Sequence[str]) -> Miniforge | None:
-    """The newest release whose Python is one of these."""
-    return next((one for one in RELEASES if one.python in pythons), None)
+    """The newest release whose Python is one of `pythons`; None if there is none."""
+    return next((miniforge for miniforge in RELEASES if miniforge.python in pythons), None)

@@ -1,4 +1,4 @@
-"""CPU targets: which compiler flags an archspec target needs, and whether a CPU can run what was built for one.
+"""CPU targets: the compiler flags of an archspec target, and whether a CPU can run programs that were built for it.
 
 Source: archspec (its database of microarchitectures, features and compiler support). archspec is imported inside the
 functions: it reads its database when it is imported.
@@ -16,7 +16,7 @@ from provision.wording import nearest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flags:
-    """Compiler flags for `target`; `used` is the ancestor that the compiler knows, where it does not know the target itself."""
+    """Compiler flags for `target`; `used` is the target itself, or its nearest ancestor that the compiler supports."""
 
     target: str
     used: str
@@ -29,16 +29,16 @@ def require_known_target(name: str) -> None:
 
     if name != "native" and name not in archspec.cpu.TARGETS:
         raise ConfigError(
-            f"archspec knows no target `{name}`{nearest(name, list(archspec.cpu.TARGETS))}",
+            f"`{name}` is not a CPU target that archspec knows{nearest(name, list(archspec.cpu.TARGETS))}",
             hint=f"list them: `{sys.executable} -c 'import archspec.cpu; print(*sorted(archspec.cpu.TARGETS))'`",
         )
 
 
 def flags_for(target: str, compiler: str, version: str) -> Flags:
-    """The flags by which `compiler` (`gcc`, `clang`) at `version` builds for `target`.
+    """The flags with which `compiler` (`gcc`, `clang`) at `version` builds for `target`.
 
-    A compiler that is older than the CPU gets the nearest ancestor that it knows: gcc 12 does not know zen5 and builds
-    for zen3. That runs everywhere the target does.
+    A compiler that is older than the CPU gets the flags of the nearest ancestor that it supports: gcc 12 does not know
+    zen5 and builds for zen3. A program for the ancestor runs on every CPU of the target.
     """
     import archspec.cpu
 
@@ -54,25 +54,25 @@ def flags_for(target: str, compiler: str, version: str) -> Flags:
 
 
 def is_foreign(target: str, cpu: str) -> bool:
-    """Whether the two are of different families: nothing that is built for one runs on the other."""
+    """Whether the two targets are of different families: a program that is built for one does not run on the other."""
     import archspec.cpu
 
     return bool(archspec.cpu.TARGETS[target].family != archspec.cpu.TARGETS[cpu].family)
 
 
 def family_of(target: str, here: str) -> str:
-    """The family of a target, which `uname -m` prints: `x86_64`, `aarch64`. `here` is this machine's, which is `native`."""
+    """The family of a target, as `uname -m` prints it: `x86_64`, `aarch64`. For `native` it is `here`, this machine's."""
     import archspec.cpu
 
     return here if target == "native" else str(archspec.cpu.TARGETS[target].family.name)
 
 
 def missing_features(target: str, features: Collection[str]) -> tuple[str, ...]:
-    """The instruction sets that `target` may use and a CPU with these `features` lacks.
+    """The instruction sets that `target` may use but that a CPU with these `features` lacks.
 
-    Compared feature by feature and not by archspec's family tree: an AMD CPU runs what was built for haswell though it
-    does not descend from it. Only what a compiler may emit counts: virtual machines hide flags such as `pku`, `rdseed`
-    or `clwb` that `-march` allows and that generated code does not use by itself.
+    The comparison is feature by feature, not by archspec's family tree: an AMD CPU runs programs for haswell although
+    it does not descend from haswell. Only instructions that a compiler generates count: virtual machines hide flags such
+    as `pku`, `rdseed` or `clwb`, which `-march` allows but which generated code does not use by itself.
     """
     import archspec.cpu
 

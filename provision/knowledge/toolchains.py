@@ -1,7 +1,8 @@
-"""EasyBuild's toolchains: which modules belong to one generation, and so may be loaded together.
+"""EasyBuild's toolchains: which modules belong to the same generation and may therefore be loaded together.
 
 Names are `Name/version-toolchain-suffix`: `TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0`, `Python/3.10.4-GCCcore-11.3.0`.
-Source: docs.easybuild.io, "Common toolchains" (the GCC of each); Sigma2's documentation of 2026 says that they do not mix.
+Sources: docs.easybuild.io, "Common toolchains" (the GCC of each generation); Sigma2's documentation of 2026 (generations
+must not be mixed).
 """
 
 from __future__ import annotations
@@ -29,21 +30,25 @@ BY_GCC = re.compile(r"(?:-GCC(?:core)?-|^GCC(?:core)?/)(\d+\.\d+\.\d+)\b")
 
 
 def generation(module: str) -> str | None:
-    """The generation that a module belongs to, None for one that has no toolchain in its name, or an unknown one."""
-    named = BY_NAME.search(module)
-    if named:
-        return named[1]
-    compiled = BY_GCC.search(module)
-    return GENERATION_OF.get(compiled[1]) if compiled else None
+    """The generation of a module; None if its name contains no toolchain, or an unknown one."""
+    toolchain = BY_NAME.search(module)
+    if toolchain:
+        return toolchain[1]
+    gcc = BY_GCC.search(module)
+    return GENERATION_OF.get(gcc[1]) if gcc else None
 
 
 def mixture(modules: Iterable[str]) -> str | None:
-    """Why these modules do not go together, if they do not: their libraries are built by different compilers."""
-    first: dict[str, str] = {}
+    """The reason why these modules must not be loaded together; None if they may.
+
+    Modules of different generations have libraries that different compilers built.
+    """
+    first_module: dict[str, str] = {}
     for module in modules:
-        found = generation(module)
-        if found is not None:
-            first.setdefault(found, module)
-    if len(first) < 2:
+        module_generation = generation(module)
+        if module_generation is not None:
+            first_module.setdefault(module_generation, module)
+    if len(first_module) < 2:
         return None
-    return "mixes toolchain generations: " + ", ".join(f"`{one}` is of {found}" for found, one in first.items())
+    parts = ", ".join(f"`{module}` is of {name}" for name, module in first_module.items())
+    return f"mixes toolchain generations: {parts}"

@@ -1,4 +1,4 @@
-"""What `make matrix` measured: read, written, shown, and told in a plan."""
+"""The measurements of `make matrix`: how they are read and written, and how the page and a plan show them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from provision.machine.tables import read_cells
 
 @pytest.fixture(scope="module")
 def matrix() -> ModuleType:
-    """tools/matrix.py, which is no package."""
+    """tools/matrix.py, loaded by its path because it is not in a package."""
     spec = importlib.util.spec_from_file_location("matrix", REPOSITORY / "tools" / "matrix.py")
     assert spec is not None
     assert spec.loader is not None
@@ -54,11 +54,11 @@ def cell(tensorflow: str = "2.9.3", python: str = "3.10", **changes: object) -> 
     return Cell(**values)  # type: ignore[arg-type]
 
 
-def test_cells_are_kept_a_line_each_by_version_not_by_text() -> None:
+def test_cells_are_written_one_per_line_sorted_by_version() -> None:
     cells = [cell("2.10.1", "3.10"), cell("2.9.3", "3.10"), cell("2.9.3", "3.9")]
     text = dump_cells(cells)
     assert len(text.splitlines()) == len(cells) + 2
-    assert [one.key for one in parse_cells(text)] == [
+    assert [parsed.key for parsed in parse_cells(text)] == [
         ("2.9.3", "2", "3.9"),
         ("2.9.3", "2", "3.10"),
         ("2.10.1", "2", "3.10"),
@@ -66,14 +66,14 @@ def test_cells_are_kept_a_line_each_by_version_not_by_text() -> None:
     assert parse_cells(dump_cells(parse_cells(text))) == parse_cells(text)
 
 
-def test_the_keras_of_a_tensorflow() -> None:
+def test_the_keras_version_follows_from_tensorflow_and_its_environ() -> None:
     assert keras_of("2.15.1", ()) == "2"
     assert keras_of("2.16.2", ()) == "3"
     assert keras_of("2.16.2", (("TF_USE_LEGACY_KERAS", "1"),)) == "tf-keras"
     assert keras_of("2.16.2", (("TF_USE_LEGACY_KERAS", "0"),)) == "3"
 
 
-def test_a_plan_says_what_was_measured_and_never_more() -> None:
+def test_a_plan_describes_a_cell_as_it_was_measured() -> None:
     assert describe_cell("2.9.3", "2", "3.10", cell()) == (
         "TensorFlow 2.9.3, Keras 2, Python 3.10 passed 20 checks on 2 ranks (2026-11-21, gcc 12.2.0, mpich 5.0.2 (wheel))"
     )
@@ -83,7 +83,7 @@ def test_a_plan_says_what_was_measured_and_never_more() -> None:
     assert "step `compile` failed" in failed
 
 
-def test_the_page_is_what_the_knowledge_says(matrix: ModuleType) -> None:
+def test_the_page_shows_the_measured_cells(matrix: ModuleType) -> None:
     cells = read_cells()
     assert cells
     assert (REPOSITORY / "docs" / "reference" / "compatibility.md").read_text(encoding="utf-8") == matrix.page(cells)
@@ -92,37 +92,37 @@ def test_the_page_is_what_the_knowledge_says(matrix: ModuleType) -> None:
     assert find_cell(cells, "0.1.0", "2", "3.10") is None
 
 
-def test_a_cell_that_failed_is_not_shown_as_one_that_passed(matrix: ModuleType) -> None:
+def test_the_page_marks_a_failed_cell_as_failed(matrix: ModuleType) -> None:
     page = matrix.page([cell(), cell("2.10.1", failed="the ranks | did not agree", proofs=())])
     assert "| 2.9.3 | 2 | passed |" in page
     assert "| 2.10.1 | 2 | **failed** |" in page
     assert "the ranks / did not agree" in page
 
 
-def test_every_shipped_stack_and_every_minor_is_in_the_matrix_once(matrix: ModuleType) -> None:
+def test_every_shipped_stack_and_minor_version_is_in_the_matrix_once(matrix: ModuleType) -> None:
     rows = matrix.releases()
-    assert len({(one.version, one.keras) for one in rows}) == len(rows)
-    minors = {tuple(map(int, one.version.split(".")[:2])) for one in rows}
+    assert len({(row.version, row.keras) for row in rows}) == len(rows)
+    minors = {tuple(map(int, row.version.split(".")[:2])) for row in rows}
     assert minors == {(1, 15), *((2, minor) for minor in range(22))}
-    assert {one.stack for one in rows if one.shipped} >= {"tensorflow-2.15.1", "tensorflow-2.21.0"}
+    assert {row.stack for row in rows if row.shipped} >= {"tensorflow-2.15.1", "tensorflow-2.21.0"}
 
 
-def test_a_stack_that_the_matrix_makes_is_read_by_the_tool(
+def test_the_tool_reads_a_stack_that_the_matrix_writes(
     matrix: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from provision.machine import shipped
 
-    one = next(row for row in matrix.releases() if row.stack == "tensorflow-2.17.1-tf-keras")
-    matrix.write_stack(one, tmp_path)
+    release = next(row for row in matrix.releases() if row.stack == "tensorflow-2.17.1-tf-keras")
+    matrix.write_stack(release, tmp_path)
     monkeypatch.setenv("PROVISION_CONFIG", str(tmp_path))
-    stack = shipped.load_stack(one.stack)
+    stack = shipped.load_stack(release.stack)
     assert (stack.module, stack.framework.version) == ("tensorflow/2.17.1-tf-keras", "2.17.1")
     assert dict(stack.environ)["TF_USE_LEGACY_KERAS"] == "1"
-    wanted = (tmp_path / "requirements" / f"{one.stack}.in").read_text().split()
+    wanted = (tmp_path / "requirements" / f"{release.stack}.in").read_text().split()
     assert {"tensorflow-cpu==2.17.1", "tf-keras==2.17.0", "horovod==0.28.1", "setuptools<70"} <= set(wanted)
 
 
-def test_hashes_are_found_for_wheels_and_source_packages(matrix: ModuleType) -> None:
+def test_the_name_of_a_distribution_is_read_from_its_file_name(matrix: ModuleType) -> None:
     assert matrix.name_of("tensorflow_cpu-2.19.1-cp311-cp311-manylinux_2_17_x86_64.whl") == "tensorflow_cpu"
     assert matrix.name_of("gast-0.2.2.tar.gz") == "gast"
     assert matrix.name_of("opt-einsum-3.1.0.tar.gz") == "opt-einsum"

@@ -1,4 +1,4 @@
-"""What a log means: real outputs (uv 0.13, pip 23, gcc 12, MPICH, Slurm) are explained, or their error lines are shown."""
+"""Logs of failed steps: real outputs of uv 0.13, pip 23, gcc 12, MPICH and Slurm are explained, or their errors shown."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ Building wheels for collected packages: bad
 Failed to build bad
 ERROR: Failed to build one or more wheels
 """
-# What pip 23 prints after a failed setup.py: its own program.
+# After a failed setup.py, pip 23 prints the program with which it ran it.
 PIP_PROGRAM = """\
   bad.cc:2:21: error: 'nothing' was not declared in this scope
   error: subprocess-exited-with-error
@@ -165,63 +165,64 @@ EXPLAINED = {
 
 
 @pytest.mark.parametrize("name", EXPLAINED)
-def test_a_failure_that_we_know_is_explained(name: str) -> None:
-    text, wanted = EXPLAINED[name]
-    found = explain(text.splitlines(), known_failures())
-    assert found is not None
-    assert found.id == wanted
+def test_a_known_failure_is_explained(name: str) -> None:
+    text, expected = EXPLAINED[name]
+    failure = explain(text.splitlines(), known_failures())
+    assert failure is not None
+    assert failure.id == expected
 
 
 def test_every_known_failure_has_a_sample_here() -> None:
-    assert {one.id for one in known_failures()} - {wanted for _, wanted in EXPLAINED.values()} <= {"no-compiler"}
+    explained = {identifier for _, identifier in EXPLAINED.values()}
+    assert {failure.id for failure in known_failures()} - explained <= {"no-compiler"}
 
 
-@pytest.mark.parametrize("one", known_failures(), ids=lambda one: one.id)
-def test_every_known_failure_can_be_matched_and_says_what_to_do(one: KnownFailure) -> None:
-    pattern = re.compile(one.match)
+@pytest.mark.parametrize("failure", known_failures(), ids=lambda failure: failure.id)
+def test_every_known_failure_has_a_pattern_a_cause_and_a_hint(failure: KnownFailure) -> None:
+    pattern = re.compile(failure.match)
     assert pattern.search("") is None, "it would explain every log"
-    assert one.cause[0].islower() or one.cause.startswith("CMake")
-    assert not one.cause.endswith(".")
-    assert one.hint
-    assert one.source
+    assert failure.cause[0].islower() or failure.cause.startswith("CMake")
+    assert not failure.cause.endswith(".")
+    assert failure.hint
+    assert failure.source
 
 
 def test_the_names_of_known_failures_are_unique() -> None:
-    names = [one.id for one in known_failures()]
+    names = [failure.id for failure in known_failures()]
     assert len(set(names)) == len(names)
 
 
 @pytest.mark.parametrize("text", ["", PIP_GCC, "all is well\n", "checking whether errors are found... yes\n"])
-def test_a_failure_that_we_do_not_know_is_not_explained(text: str) -> None:
+def test_an_unknown_failure_is_not_explained(text: str) -> None:
     assert explain(text.splitlines(), known_failures()) is None
 
 
-def test_of_a_compile_error_within_pips_output_the_compilers_line_is_shown_first() -> None:
+def test_the_compilers_error_comes_first_in_the_output_of_pip() -> None:
     lines = pick_error_lines(PIP_GCC.splitlines())
     assert lines[0] == "bad.cc:2:21: error: 'nothing' was not declared in this scope"
     assert not any("subprocess" in line or "note:" in line or "Failed building" in line for line in lines)
 
 
-def test_of_a_wrong_hash_the_package_is_shown() -> None:
+def test_a_wrong_hash_is_shown_with_its_package() -> None:
     assert any("six==1.17.0" in line for line in pick_error_lines(UV_HASH.splitlines()))
     assert pick_error_lines(PIP_HASH.splitlines())[0].startswith("ERROR: THESE PACKAGES DO NOT MATCH")
 
 
-def test_where_no_line_looks_like_an_error_the_last_ones_are_shown() -> None:
+def test_the_last_lines_are_shown_if_no_line_looks_like_an_error() -> None:
     assert pick_error_lines([f"line {number}" for number in range(20)], most=3) == ("line 17", "line 18", "line 19")
     assert pick_error_lines(["", "  ", "only one  "]) == ("only one",)
     assert pick_error_lines([]) == ()
 
 
-def test_no_more_lines_than_asked_for_are_shown_each_once_and_none_endless() -> None:
+def test_error_lines_are_limited_in_number_and_length_and_unique() -> None:
     lines = ["error: same"] * 5 + [f"error: number {number}" for number in range(20)] + ["error: " + "x" * 1000]
-    found = pick_error_lines(lines)
-    assert len(found) == 8
-    assert len(set(found)) == 8
+    picked = pick_error_lines(lines)
+    assert len(picked) == 8
+    assert len(set(picked)) == 8
     assert max(len(line) for line in pick_error_lines(lines, most=100)) == 300
 
 
-# What is explained wrongly
+# Outputs that were once explained wrongly
 
 HYDRA_RANKS = """\
 [proxy:0:1@n2] HYDU_sock_connect (lib/utils/sock.c:145): unable to connect from "n2" to "n1" (Connection refused)
@@ -237,31 +238,31 @@ slurmstepd: error: Detected 1 oom_kill event in StepId=42.0. Some of the step ta
 
 
 @pytest.mark.parametrize("name", THREADS)
-def test_of_too_many_threads_the_telling_line_is_shown(name: str) -> None:
+def test_the_error_line_about_too_many_threads_is_shown(name: str) -> None:
     (line,) = pick_error_lines(THREADS[name].splitlines())
     assert "thread" in line.lower()
 
 
-def test_a_socket_that_is_busy_is_no_matter_of_threads() -> None:
+def test_a_busy_socket_is_not_explained_as_too_many_threads() -> None:
     assert explain(["recv failed: Resource temporarily unavailable"], known_failures()) is None
 
 
 @pytest.mark.parametrize("text", [HYDRA_RANKS, RANK_RESET])
-def test_ranks_that_do_not_reach_each_other_are_no_matter_of_the_package_index(text: str) -> None:
-    found = explain(text.splitlines(), known_failures())
-    assert found is None or found.id != "index-unreachable"
+def test_unreachable_ranks_are_not_explained_as_an_unreachable_index(text: str) -> None:
+    failure = explain(text.splitlines(), known_failures())
+    assert failure is None or failure.id != "index-unreachable"
 
 
-def test_slurms_word_for_memory_that_ran_out_is_known() -> None:
-    found = explain(SLURM_OOM.splitlines(), known_failures())
-    assert found is not None
-    assert found.id == "out-of-memory"
+def test_slurms_message_about_memory_is_explained() -> None:
+    failure = explain(SLURM_OOM.splitlines(), known_failures())
+    assert failure is not None
+    assert failure.id == "out-of-memory"
 
 
-def test_another_signal_is_no_illegal_instruction() -> None:
+def test_another_signal_is_not_an_illegal_instruction() -> None:
     assert explain(["srun: error: n1: task 0: ended by signal 42"], known_failures()) is None
 
 
-def test_pips_own_program_is_not_shown_as_an_error() -> None:
+def test_the_program_that_pip_prints_is_not_shown_as_an_error() -> None:
     lines = pick_error_lines(PIP_PROGRAM.splitlines())
     assert lines == ("bad.cc:2:21: error: 'nothing' was not declared in this scope",)

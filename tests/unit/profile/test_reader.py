@@ -294,7 +294,9 @@ def test_of_several_archs_one_must_be_named() -> None:
 def test_an_unknown_target_is_told_with_the_nearest_one() -> None:
     require_known_target("native")
     require_known_target("mic_knl")
-    with pytest.raises(ConfigError, match=r"archspec knows no target `haswel` \(did you mean `haswell`\?\)"):
+    with pytest.raises(
+        ConfigError, match=r"`haswel` is not a CPU target that archspec knows \(did you mean `haswell`\?\)"
+    ):
         require_known_target("haswel")
 
 
