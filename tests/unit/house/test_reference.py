@@ -65,6 +65,12 @@ def test_the_launchers_of_each_scheduler_are_those_of_the_reader() -> None:
         assert f"| `{scheduler}` | {', '.join(f'`{name}`' for name in launchers)} |" in text
 
 
+def test_every_profile_that_is_shipped_is_on_its_page() -> None:
+    text = (REFERENCE / "sites.md").read_text(encoding="utf-8")
+    rows = "".join(re.findall(r"^\| (.*?) \|", text, re.MULTILINE))
+    assert set(re.findall(r"`([\w-]+)`", rows)) == {path.stem for path in (ROOT / "sites").glob("*.toml")}
+
+
 def test_the_exit_codes_are_those_of_the_code() -> None:
     codes = {value for name, value in vars(errors).items() if name.startswith("EXIT_")}
     text = (REFERENCE / "exit-codes.md").read_text(encoding="utf-8")
