@@ -75,7 +75,7 @@ class Table:
             case "finished" | "failed":
                 row = self.rows.setdefault(event.step, Row(title="", state="run", began=now))
                 row.state = "done" if event.kind == "finished" else "failed"
-                row.seconds, self.doing = event.seconds, Doing()
+                row.seconds = event.seconds
                 if event.kind == "finished" and event.text:
                     row.title += f": {event.text}"
 

@@ -96,6 +96,12 @@ def test_before_the_first_build_of_a_stack_there_is_no_estimate() -> None:
     assert text_of(table)[-1] == "step 3 of 9, 40 s so far"
 
 
+def test_an_estimate_without_one_of_the_steps_is_not_shown() -> None:
+    without_proof = tuple(pair for pair in EXPECTED if pair[0] != "proof")
+    table, _ = build(Event(kind="plan", steps=STEPS, expected=without_proof))
+    assert text_of(table)[-1] == "step 3 of 9, 40 s so far"
+
+
 def test_a_step_that_takes_longer_than_before_leaves_the_rest_to_the_estimate() -> None:
     table, clock = build()
     clock.now += 500
