@@ -1,4 +1,4 @@
-"""Checks of what somebody else wrote: a job's script and the training script that it starts. Pure: texts to findings."""
+"""Checks scripts that users wrote: a job script and the training script that it starts. Pure: texts in, findings out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One fault: its rule, the file and line, what is wrong, the text that shows it, and how to mend it."""
+    """One fault: its rule, the file and line, what is wrong, the text that shows it, and how to fix it."""
 
     rule: str
     file: str

@@ -1,6 +1,6 @@
-"""The rules for a job's script: each finding names the line, what is wrong there, and the fix.
+"""The rules for a job script: each finding names the line, what is wrong there, and the fix.
 
-Every rule comes from an error on a site page or from what its readers ran into; docs/dev/requirements.md says which.
+Every rule comes from an error on a site page, or from a problem of its readers; docs/dev/requirements.md says which.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from provision.knowledge.toolchains import mixture
 from provision.launch.rank_threads import INTER, INTRA
 from provision.lint import Finding
 from provision.lint.job_script import JobScript, Line, fault, gpus_of, tasks_of
-from provision.lint.site_rules import at_site
+from provision.lint.site_rules import check_site
 from provision.lint.training import Training
-from provision.lint.version_rules import at_version
+from provision.lint.version_rules import check_versions
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 
@@ -27,55 +27,85 @@ CACHES = ("APPTAINER_CACHEDIR", "SINGULARITY_CACHEDIR", "APPTAINER_TMPDIR", "PIP
 
 
 def lint_job(script: JobScript, training: Training | None, site: Site | None, arch: Arch | None) -> tuple[Finding, ...]:
-    """All faults of a script, in order of their lines. Without a site only what is wrong anywhere."""
-    found = [*_text(script), *_modules(script, site, arch), *_launch(script, site), *_shape(script, training)]
-    found += _containers(script, arch)
+    """All faults of a script, sorted by line. Without a site only the rules that hold at every site apply."""
+    findings = [*_text(script), *_modules(script, site, arch), *_launch(script, site), *_shape(script, training)]
+    findings += _containers(script, arch)
     if training is not None:
-        found += _training(script, training)
-        found += at_version(script, training)
+        findings += _training(script, training)
+        findings += check_versions(script, training)
     if site is not None:
-        found += at_site(script, site, arch)
-    return tuple(sorted(dict.fromkeys(found), key=lambda one: (one.line, one.rule)))
+        findings += check_site(script, site, arch)
+    return tuple(sorted(dict.fromkeys(findings), key=lambda finding: (finding.line, finding.rule)))
 
 
 def _text(script: JobScript) -> Iterator[Finding]:
-    """What is wrong in any script."""
+    """The faults that are wrong in any script: placeholders, shell traps, directives that are not read."""
     for option in script.options.values():
-        found = BLANK.search(option.text)
-        if found:
+        blank = BLANK.search(option.text)
+        if blank:
             yield fault(
-                script, "blank", (option.line, option.text), f"`{found[0]}` is still to be filled in", "fill it in"
+                script,
+                "blank",
+                (option.line, option.text),
+                f"`{blank[0]}` is a placeholder",
+                "replace it with your value",
             )
     for line in script.lines:
-        found = BLANK.search(line.text)
-        if found:
-            yield fault(script, "blank", line, f"`{found[0]}` is still to be filled in", "fill it in")
+        blank = BLANK.search(line.text)
+        if blank:
+            yield fault(script, "blank", line, f"`{blank[0]}` is a placeholder", "replace it with your value")
         if line.glued:
             yield fault(
-                script, "glued-backslash", line, "a backslash touches the word before it", "put a space before it"
+                script,
+                "glued-backslash",
+                line,
+                "no space before the backslash, so this word and the next line become one word",
+                "put a space before the backslash",
             )
         if "--no-check-certificate" in line.words:
-            yield fault(script, "no-certificate", line, "anybody may answer this download", "leave the option out")
+            yield fault(
+                script,
+                "no-certificate",
+                line,
+                "the server of this download is not verified",
+                "remove `--no-check-certificate`",
+            )
         if re.search(r"bash -l?c (\"|').*source [^;&]*;", line.text):
-            yield fault(script, "source-then", line, "the program runs though sourcing failed", "`&&` in place of `;`")
+            yield fault(
+                script, "source-then", line, "the program runs even if `source` fails", "use `&&` instead of `;`"
+            )
     for line in script.late:
         yield fault(
-            script, "late-directive", line, "a directive behind the first command is not read", "move it to the top"
+            script,
+            "late-directive",
+            line,
+            "the scheduler ignores a directive after the first command",
+            "move it to the top of the script",
         )
     if script.scheduler != "none" and not re.search(r"^\s*set -\S*e|^\s*set -o errexit", script.text, re.MULTILINE):
         yield fault(
-            script, "goes-on", (1, ""), "it goes on after a command that failed", "`set -euo pipefail` before the first"
+            script,
+            "goes-on",
+            (1, ""),
+            "the script continues after a command that failed",
+            "put `set -euo pipefail` before the first command",
         )
     for name, (value, number, exported) in script.variables.items():
         where = (number, f"{name}={value}")
         if name in CACHES and not exported:
-            yield fault(script, "not-exported", where, f"programs do not see `{name}`", f"`export {name}=…`")
+            yield fault(
+                script,
+                "not-exported",
+                where,
+                f"`{name}` is not exported, so programs do not see it",
+                f"`export {name}=…`",
+            )
         if name == "PYTHONPATH" and re.search(r"\$\{?PATH\}?", value):
-            yield fault(script, "path-in-pythonpath", where, "PYTHONPATH holds PATH", "leave it out")
+            yield fault(script, "path-in-pythonpath", where, "PYTHONPATH contains PATH", "remove PATH from PYTHONPATH")
 
 
 def _modules(script: JobScript, site: Site | None, arch: Arch | None) -> Iterator[Finding]:
-    """Modules: exact, from nothing, and recorded."""
+    """Modules must have exact versions, must be loaded into a clean environment, and must be listed in the output."""
     loaded = list(script.modules())
     named = {*(arch.modules if arch else ()), *(arch.provided if arch else ())}
     for line, name in loaded:
@@ -84,15 +114,21 @@ def _modules(script: JobScript, site: Site | None, arch: Arch | None) -> Iterato
                 script,
                 "module-version",
                 line,
-                f"`{name}` has no version: another one tomorrow",
-                f"`module avail {name}`, then `module load {name}/VERSION`",
+                f"`{name}` has no version, so another one may be loaded tomorrow",
+                f"run `module avail {name}`, then write `module load {name}/VERSION`",
             )
     if not loaded:
         return
     first = loaded[0][0]
     mixed = mixture(name for _, name in loaded)
     if mixed:
-        yield fault(script, "toolchains", first, f"it {mixed}", "modules of one generation: `module avail NAME`")
+        yield fault(
+            script,
+            "toolchains",
+            first,
+            f"the script {mixed}",
+            "load modules of one generation; `module avail NAME` lists them",
+        )
     emptied = [n for n in (script.does("module", word) for word in ("purge", "reset")) if n] or [
         n for n in (script.does("ml", word) for word in ("purge", "reset")) if n
     ]
@@ -103,15 +139,21 @@ def _modules(script: JobScript, site: Site | None, arch: Arch | None) -> Iterato
             script,
             "modules-on-top",
             first,
-            "modules come on top of what the shell had loaded",
-            f"`module {word}` first",
+            "modules are added to those that the shell has already loaded",
+            f"put `module {word}` before the first `module load`",
         )
     if script.does("module", "list") is None and script.does("ml", "list") is None and script.does("ml") is None:
-        yield fault(script, "no-module-list", first, "nothing records what was loaded", "`module list` behind the last")
+        yield fault(
+            script,
+            "no-module-list",
+            first,
+            "the output does not record which modules were loaded",
+            "put `module list` after the last `module load`",
+        )
 
 
 def _launch(script: JobScript, site: Site | None) -> Iterator[Finding]:
-    """How ranks are started."""
+    """The launcher and its options must start the ranks that the directives request."""
     started = list(script.started())
     nodes = script.number("nodes") or 1
     for line, launcher, words in started:
@@ -121,8 +163,8 @@ def _launch(script: JobScript, site: Site | None) -> Iterator[Finding]:
                 script,
                 "horovodrun",
                 line,
-                "horovodrun fails on several nodes under a scheduler",
-                "`srun` or the site's own",
+                "horovodrun fails on several nodes of a scheduler",
+                "start the ranks with `srun` or the launcher of the site",
             )
         cpus = script.options.get("cpus-per-task")
         if (
@@ -135,65 +177,69 @@ def _launch(script: JobScript, site: Site | None) -> Iterator[Finding]:
                 script,
                 "srun-cpus",
                 line,
-                "since Slurm 22.05 srun does not take over --cpus-per-task: every task gets one CPU",
+                "since Slurm 22.05 srun does not inherit --cpus-per-task from the job, so every task gets one CPU",
                 f"`srun --cpus-per-task={cpus.value}`",
             )
         if launcher in ("mpirun", "mpiexec", "aprun") and re.search(r"SLURM_(PROCID|LOCALID)", script.text):
-            number = next(
-                (one.number for one in script.lines if re.search(r"SLURM_(PROCID|LOCALID)", one.text)), line.number
-            )
+            reads = (line.number for line in script.lines if re.search(r"SLURM_(PROCID|LOCALID)", line.text))
+            number = next(reads, line.number)
             yield fault(
                 script,
                 "slurm-number",
                 (number, f"{launcher} …"),
                 f"SLURM_PROCID is 0 in every process that {launcher} starts",
-                "start by srun, or ask MPI: `hvd.rank()`",
+                "start the ranks with srun, or use MPI's number: `hvd.rank()`",
             )
         yield from _ranks(script, line, launcher, text, nodes)
     if site is not None and site.scheduler.script_on == "service-node":
         for line in script.lines:
-            if re.match(r"(\S*/)?python[0-9.]*\s", line.text) and not any(line is one for one, _, _ in started):
+            if re.match(r"(\S*/)?python[0-9.]*\s", line.text) and not any(line is start for start, _, _ in started):
                 yield fault(
                     script,
                     "on-service-node",
                     line,
-                    "this runs where the script runs: another CPU, on which TensorFlow dies of `Illegal instruction`",
-                    "`aprun -n 1 -N 1` before it",
+                    "this runs on the service node, whose CPU differs: TensorFlow fails with `Illegal instruction`",
+                    "put `aprun -n 1 -N 1` before the command",
                 )
 
 
 def _ranks(script: JobScript, line: Line, launcher: str, text: str, nodes: int) -> Iterator[Finding]:
-    """The launcher's ranks against the directives' nodes."""
-    found = re.search(r"(?:^|\s)(?:-np?|--np|--ntasks)[ =](\d+)(?=\s|$)", text)
-    each = re.search(r"(?:^|\s)(?:-N|--ppn|-npernode|--ntasks-per-node)[ =](\d+)(?=\s|$)", text)
-    if found is None:
+    """The number of ranks must fit the nodes and tasks of the directives."""
+    all_ranks = re.search(r"(?:^|\s)(?:-np?|--np|--ntasks)[ =](\d+)(?=\s|$)", text)
+    on_each_node = re.search(r"(?:^|\s)(?:-N|--ppn|-npernode|--ntasks-per-node)[ =](\d+)(?=\s|$)", text)
+    if all_ranks is None:
         return
-    ranks, per_node = int(found[1]), int(each[1]) if each else script.number("ntasks-per-node")
+    ranks = int(all_ranks[1])
+    per_node = int(on_each_node[1]) if on_each_node else script.number("ntasks-per-node")
     tasks = script.number("ntasks")
     if per_node is not None and launcher != "horovodrun" and ranks != nodes * per_node:
         yield fault(
             script,
             "ranks",
             line,
-            f"{ranks} ranks are not {nodes} nodes × {per_node} on each",
-            f"`{found[0].strip().replace(found[1], str(nodes * per_node))}`",
+            f"{ranks} ranks, but {nodes} nodes × {per_node} ranks per node are {nodes * per_node}",
+            f"`{all_ranks[0].strip().replace(all_ranks[1], str(nodes * per_node))}`",
         )
     elif tasks is not None and per_node is None and ranks > tasks:
         yield fault(
-            script, "ranks", line, f"{ranks} ranks, and the job asks for {tasks} tasks", f"`--ntasks={ranks}` above"
+            script,
+            "ranks",
+            line,
+            f"{ranks} ranks, but the job requests {tasks} tasks",
+            f"request `--ntasks={ranks}` in the directives",
         )
 
 
 def _shape(script: JobScript, training: Training | None) -> Iterator[Finding]:
-    """Tasks against nodes and GPUs."""
+    """The number of tasks must fit the nodes, the GPUs and the strategy of the training script."""
     placed = {"nodes", "ntasks-per-node", "tasks-per-node"} & set(script.options)
     if {"gpus-per-task", "ntasks"} <= set(script.options) and not placed:
         yield fault(
             script,
             "tasks-anywhere",
             script.line_of("ntasks"),
-            "nothing says on how many nodes the tasks are",
-            "`--nodes=N` and `--ntasks-per-node` besides",
+            "the number of nodes is not given, so the tasks may be on any number of nodes",
+            "add `--nodes=N` and `--ntasks-per-node=N`",
         )
     if training is None:
         return
@@ -204,23 +250,23 @@ def _shape(script: JobScript, training: Training | None) -> Iterator[Finding]:
             script,
             "mirrored-tasks",
             where,
-            f"MirroredStrategy is one process, and the job has {tasks} tasks: each takes all GPUs",
+            f"MirroredStrategy is one process, but the job has {tasks} tasks, each of which takes all GPUs",
             "`--nodes=1` and `--ntasks=1`",
         )
     elif training.mirrored and nodes > 1:
-        yield fault(script, "mirrored-nodes", where, "MirroredStrategy sees its own node only", "`--nodes=1`")
+        yield fault(script, "mirrored-nodes", where, "MirroredStrategy uses the GPUs of one node only", "`--nodes=1`")
     if training.horovod and tasks == 1 and gpus > 1 and script.scheduler == "slurm":
         yield fault(
             script,
             "horovod-tasks",
             script.line_of("ntasks", "gres", "gpus"),
-            f"one task, and {gpus} GPUs: Horovod uses one for each task",
+            f"one task, but {gpus} GPUs: Horovod uses one GPU per task",
             f"`--ntasks-per-node={gpus}`",
         )
 
 
 def _training(script: JobScript, training: Training) -> Iterator[Finding]:
-    """The job against the training script that it starts."""
+    """The job must start the training script in the way that the script needs."""
     launchers = {launcher: line for line, launcher, _ in script.started()}
     others = [name for name in launchers if name in ("mpirun", "mpiexec", "aprun")]
     if training.multiworker:
@@ -230,7 +276,7 @@ def _training(script: JobScript, training: Training) -> Iterator[Finding]:
                 script,
                 "multiworker-launcher",
                 line,
-                "MultiWorkerMirroredStrategy's Slurm resolver reads what srun alone sets (SLURM_STEP_NUM_TASKS)",
+                "MultiWorkerMirroredStrategy reads SLURM_STEP_NUM_TASKS, which only srun sets",
                 "`srun python …`",
             )
         unset = {word for line in script.lines if line.words[:1] == ("unset",) for word in line.words[1:]}
@@ -239,8 +285,8 @@ def _training(script: JobScript, training: Training) -> Iterator[Finding]:
                 script,
                 "proxies",
                 launchers.get("srun", (1, "")),
-                "workers speak gRPC to each other, which a proxy swallows: they hang",
-                "`unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY grpc_proxy all_proxy` before",
+                "the workers use gRPC, which a proxy blocks: they would hang",
+                "before it, `unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY grpc_proxy all_proxy`",
             )
     if training.reads_slurm is not None and others:
         yield Finding(
@@ -249,16 +295,17 @@ def _training(script: JobScript, training: Training) -> Iterator[Finding]:
             line=training.reads_slurm,
             message=f"SLURM_PROCID is 0 in every process that {others[0]} starts",
             evidence=launchers[others[0]].text,
-            fix="start by srun, or ask Horovod: `hvd.rank()`",
+            fix="start the ranks with srun, or use Horovod's number: `hvd.rank()`",
         )
-    one_each = script.options.get("gpus-per-task")
-    if one_each is not None and one_each.value.endswith("1") and training.picks_gpu_by_local_rank is not None:
+    gpus_per_task = script.options.get("gpus-per-task")
+    one_each = gpus_per_task is not None and gpus_per_task.value.endswith("1")
+    if gpus_per_task is not None and one_each and training.picks_gpu_by_local_rank is not None:
         yield Finding(
             rule="gpu-by-local-rank",
             file=training.file,
             line=training.picks_gpu_by_local_rank,
-            message="each task sees one GPU only, number 0: IndexError for all but the first",
-            evidence=one_each.text,
+            message="each task sees only one GPU, number 0, so all tasks but the first fail with IndexError",
+            evidence=gpus_per_task.text,
             fix="`gpus[hvd.local_rank() if len(gpus) > 1 else 0]`",
         )
     if {INTER, INTRA} & set(script.variables) and not training.reads_threads:
@@ -267,23 +314,39 @@ def _training(script: JobScript, training: Training) -> Iterator[Finding]:
             script,
             "threads-unread",
             (script.variables[name][1], f"{name}={script.variables[name][0]}"),
-            f"TensorFlow does not read `{name}` by itself, and `{training.file}` does not either",
-            f'`tf.config.threading.set_intra_op_parallelism_threads(int(os.environ["{INTRA}"]))`, inter likewise',
+            f"neither TensorFlow nor `{training.file}` reads `{name}`",
+            f'`tf.config.threading.set_intra_op_parallelism_threads(int(os.environ["{INTRA}"]))`, and the same for inter',
         )
 
 
 def _containers(script: JobScript, arch: Arch | None) -> Iterator[Finding]:
-    """Containers: read-only overlays, GPUs."""
+    """A container must open its overlay read-only, and must see the GPUs."""
     wants_gpu = gpus_of(script) > 0
     for line in script.lines:
         if not re.search(r"\b(apptainer|singularity)\b.*\b(exec|run|shell)\b", line.text):
             continue
         if re.search(r":rw\b", script.filled(line.text)):
             yield fault(
-                script, "overlay-rw", line, "an overlay that may be written serves one job at a time", "`:ro` in jobs"
+                script,
+                "overlay-rw",
+                line,
+                "only one job at a time can use an overlay with write access",
+                "use `:ro` in jobs",
             )
         if wants_gpu and "--nv" not in line.words:
-            yield fault(script, "container-gpu", line, "the container sees no GPU", f"`--nv` behind `{line.words[0]}`")
+            yield fault(
+                script,
+                "container-gpu",
+                line,
+                "the container does not see the GPUs",
+                "add `--nv` after `exec`, `run` or `shell`",
+            )
         for word in map(script.filled, line.words):
             if wants_gpu and sees_no_gpu(word):
-                yield fault(script, "image-gpu", line, f"`{word}` has no GPU support", "a tag that ends in `-gpu`")
+                yield fault(
+                    script,
+                    "image-gpu",
+                    line,
+                    f"the image `{word}` has no GPU support",
+                    "use a tag that ends in `-gpu`",
+                )

@@ -1,6 +1,6 @@
-"""A job's script as what it asks for and does: directives, modules, variables, and the commands that start something.
+"""Reads a job script: its directives, modules, variables, and the commands that start programs.
 
-Read as text, not run: variables that the script itself sets to plain text are filled in, all others stay as they are.
+The script is read as text, not run. Variables that the script sets to plain text are replaced; all others stay as they are.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from provision.profile.scheduler import SchedulerName
 
 PREFIXES: dict[str, SchedulerName] = {"#SBATCH": "slurm", "#PBS": "pbs", "#COBALT": "cobalt"}
 LAUNCHERS = ("srun", "mpirun", "mpiexec", "aprun", "horovodrun")
-# Options by a letter, as each scheduler has them; what is not in here is no part of a check.
+# The long names of the one-letter options of each scheduler. No rule uses the options that are missing here.
 SHORT: dict[SchedulerName, dict[str, str]] = {
     "slurm": {
         "-N": "nodes",
@@ -40,18 +40,18 @@ ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A logical line: continuations joined, comments taken off, split into words (empty where bash alone can)."""
+    """A logical line: continuations joined, comments removed, split into words (a comment line has none)."""
 
     number: int
     text: str
     words: tuple[str, ...]
     glued: bool
-    """Whether a backslash at a line's end touches the word before it, which then runs on into the next line."""
+    """Whether a backslash at the end of a line touches the word before it, which then continues in the next line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """What a directive asks for."""
+    """The value of an option in a directive, and the line that holds it."""
 
     value: str
     line: int
@@ -60,7 +60,7 @@ class Option:
 
 @dataclass(slots=True, kw_only=True)
 class JobScript:
-    """A script, read."""
+    """A job script: its directives, its command lines and its variables."""
 
     name: str
     text: str
@@ -69,53 +69,53 @@ class JobScript:
     late: list[Line] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
     variables: dict[str, tuple[str, int, bool]] = field(default_factory=dict)
-    """Name to value, line, and whether it is exported."""
+    """Each name with its value, its line, and whether it is exported."""
 
     def number(self, key: str) -> int | None:
-        """The whole number that a directive says, None where it says none."""
+        """The whole number that a directive gives; None if there is none."""
         option = self.options.get(key)
         return int(option.value) if option and option.value.isdigit() else None
 
     def line_of(self, *keys: str) -> tuple[int, str]:
-        """The line of the first of these directives that is there, else that of the script's beginning."""
+        """The line of the first of these options that the script has, or its first line if it has none of them."""
         for key in keys:
             if key in self.options:
                 return self.options[key].line, self.options[key].text
         return 1, ""
 
     def started(self) -> Iterator[tuple[Line, str, tuple[str, ...]]]:
-        """The lines that start ranks: the launcher and all words behind it."""
+        """The lines that start ranks, each with the launcher and all words after it."""
         for line in self.lines:
-            for index, one in enumerate(line.words):
+            for index, word in enumerate(line.words):
                 before = line.words[index - 1] if index else ""
-                if one.rsplit("/", 1)[-1] in LAUNCHERS and before in ("", "time", "exec", "&&", ";", "then", "!"):
-                    yield line, one.rsplit("/", 1)[-1], line.words[index + 1 :]
+                if word.rsplit("/", 1)[-1] in LAUNCHERS and before in ("", "time", "exec", "&&", ";", "then", "!"):
+                    yield line, word.rsplit("/", 1)[-1], line.words[index + 1 :]
                     break
 
     def modules(self) -> Iterator[tuple[Line, str]]:
-        """Every module that is loaded."""
+        """Every module that the script loads, with its line."""
         for line in self.lines:
             for command in _commands(line.words):
-                words = [one for one in command if not one.startswith("-")]
+                words = [word for word in command if not word.startswith("-")]
                 if words[:2] in (["module", "load"], ["module", "add"]):
                     yield from ((line, name) for name in words[2:])
                 elif words[:1] == ["ml"] and words[1:2] not in (["purge"], ["reset"], ["list"]):
                     yield from ((line, name) for name in words[1:])
 
     def does(self, *words: str) -> int | None:
-        """The line of the first command that begins with these words, options between them aside."""
+        """The line of the first command that begins with these words, not counting options between them."""
         for line in self.lines:
             for command in _commands(line.words):
-                plain = [one for one in command if not one.startswith("-")]
+                plain = [word for word in command if not word.startswith("-")]
                 if tuple(plain[: len(words)]) == words:
                     return line.number
         return None
 
     def program(self) -> str | None:
-        """The Python program that it starts, with the script's own variables filled in: a file, no module or text."""
+        """The Python file that the script starts, with the script's variables replaced; None for `-c` and `-m`."""
         for line in self.lines:
-            for index, one in enumerate(line.words):
-                if re.fullmatch(r"(.*/)?python[0-9.]*", one):
+            for index, word in enumerate(line.words):
+                if re.fullmatch(r"(.*/)?python[0-9.]*", word):
                     options = ("-c", "-m", "-")
                     after = next((w for w in line.words[index + 1 :] if not w.startswith("-") or w in options), ";")
                     if after not in options and not after.startswith((";", "&", "|", "<", ">", ")")):
@@ -123,10 +123,10 @@ class JobScript:
         return None
 
     def filled(self, text: str) -> str:
-        """A text with the variables that the script sets filled in."""
+        """The text, with the variables that the script sets replaced by their values."""
         for _ in range(5):
             before = text
-            text = re.sub(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?", lambda found: self._value(found[1], found[0]), text)
+            text = re.sub(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?", lambda match: self._value(match[1], match[0]), text)
             if text == before:
                 break
         return text
@@ -137,23 +137,23 @@ class JobScript:
 
 def _commands(words: tuple[str, ...]) -> Iterator[list[str]]:
     command: list[str] = []
-    for one in words:
-        if one in ("&&", "||", ";", "|", "then", "do", "{", "("):
+    for word in words:
+        if word in ("&&", "||", ";", "|", "then", "do", "{", "("):
             yield command
             command = []
         else:
-            command.append(one)
+            command.append(word)
     yield command
 
 
 def fault(script: JobScript, rule: str, line: Line | tuple[int, str], message: str, fix: str) -> Finding:
-    """A finding at a line of a script."""
+    """A finding at a line of a job script."""
     number, text = (line.number, line.text) if isinstance(line, Line) else line
     return Finding(rule=rule, file=script.name, line=number, message=message, evidence=text, fix=fix)
 
 
 def tasks_of(script: JobScript) -> int | None:
-    """The tasks that a script asks for in all, None where it does not say."""
+    """The total number of tasks that a script requests; None if it does not give it."""
     each, nodes = script.number("ntasks-per-node") or script.number("tasks-per-node"), script.number("nodes")
     if each is not None:
         return each * (nodes or 1)
@@ -161,7 +161,7 @@ def tasks_of(script: JobScript) -> int | None:
 
 
 def ranks_per_node(script: JobScript) -> int:
-    """The tasks on each node, as far as a script says: 1 where the scheduler may put each on a node of its own."""
+    """The tasks on each node, as far as the script gives them: 1 if the scheduler may put each task on another node."""
     each = script.number("ntasks-per-node") or script.number("tasks-per-node")
     if each is not None:
         return each
@@ -170,26 +170,26 @@ def ranks_per_node(script: JobScript) -> int:
 
 
 def gpus_of(script: JobScript) -> int:
-    """The GPUs that a script asks for on each node, as far as it says; 0: none."""
+    """The GPUs that a script requests on each node, as far as it gives them; 0 means none."""
     nodes = script.number("nodes") or 1
     for key, share in (("gres", 1), ("gpus-per-node", 1), ("gpus", nodes), ("gpus-per-task", 0)):
         option = script.options.get(key)
-        found = re.search(r"(\d+)$", option.value) if option else None
-        if found and (key != "gres" or (option is not None and option.value.startswith("gpu"))):
+        count = re.search(r"(\d+)$", option.value) if option else None
+        if count and (key != "gres" or (option is not None and option.value.startswith("gpu"))):
             if share:
-                return max(1, int(found[1]) // share)
-            return int(found[1]) * ranks_per_node(script)
+                return max(1, int(count[1]) // share)
+            return int(count[1]) * ranks_per_node(script)
         if option is not None and key == "gres" and option.value == "gpu":
             return 1
     return 0
 
 
 def read_script(text: str, name: str) -> JobScript:
-    """The script of this text; nothing in it is a fault of reading, all is told by the rules."""
+    """The script in this text. Reading never fails: the rules report everything that is wrong."""
     script = JobScript(name=name, text=text)
     begun = False
     for line in _lines(text):
-        prefix = next((one for one in PREFIXES if line.text.startswith(f"{one} ")), None)
+        prefix = next((prefix for prefix in PREFIXES if line.text.startswith(f"{prefix} ")), None)
         if prefix is None:
             if line.text and not line.text.startswith("#"):
                 begun = True
@@ -226,49 +226,49 @@ def _line(number: int, text: str, glued: bool) -> Line:
     lexer.whitespace_split = True
     try:
         words = tuple(lexer)
-    except ValueError:  # a quote that goes on in the next line: bash reads it, we do not
+    except ValueError:  # a quoted text that continues in the next line: bash reads that, we do not
         words = tuple(text.split())
     return Line(number=number, text=text, words=words, glued=glued)
 
 
 def _assign(script: JobScript, line: Line) -> None:
     exported = line.words[:1] == ("export",)
-    for one in line.words[1:] if exported else line.words[:1]:
-        found = ASSIGNMENT.fullmatch(one)
-        if found:
-            script.variables[found[1]] = (found[2], line.number, exported)
-        elif exported and one in script.variables:
-            script.variables[one] = (*script.variables[one][:2], True)
+    for word in line.words[1:] if exported else line.words[:1]:
+        assignment = ASSIGNMENT.fullmatch(word)
+        if assignment:
+            script.variables[assignment[1]] = (assignment[2], line.number, exported)
+        elif exported and word in script.variables:
+            script.variables[word] = (*script.variables[word][:2], True)
 
 
 def _options(text: str, scheduler: SchedulerName) -> Iterator[tuple[str, str]]:
-    """The options of a directive, by their long names."""
+    """The options of a directive, with their long names."""
     try:
         words = shlex.split(text, comments=True)
     except ValueError:
         words = text.split()
     index = 0
     while index < len(words):
-        one, index = words[index], index + 1
+        word, index = words[index], index + 1
         following = words[index] if index < len(words) and not words[index].startswith("-") else ""
-        if one.startswith("--"):
-            key, separator, value = one[2:].partition("=")
+        if word.startswith("--"):
+            key, separator, value = word[2:].partition("=")
             if not separator and following:
                 value, index = following, index + 1
             yield key, value
             if key == "attrs":
                 yield from _attributes(value)
-        elif scheduler == "pbs" and one == "-l":
+        elif scheduler == "pbs" and word == "-l":
             index += 1
             yield from _resources(following)
-        elif one[:2] in SHORT[scheduler]:
-            value = one[2:] or following
-            index += 0 if one[2:] else 1
-            yield SHORT[scheduler][one[:2]], value
+        elif word[:2] in SHORT[scheduler]:
+            value = word[2:] or following
+            index += 0 if word[2:] else 1
+            yield SHORT[scheduler][word[:2]], value
 
 
 def _resources(text: str) -> Iterator[tuple[str, str]]:
-    """What stands behind `-l` of PBS: `select=2:system=x:ngpus=4`, `walltime=…`, `filesystems=home:eagle`."""
+    """The options in `-l` of PBS: `select=2:system=x:ngpus=4`, `walltime=…`, `filesystems=home:eagle`."""
     key, _, value = text.partition("=")
     if key != "select":
         yield {"walltime": "time"}.get(key, key), value
@@ -281,7 +281,7 @@ def _resources(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _attributes(text: str) -> Iterator[tuple[str, str]]:
-    """What stands behind `--attrs` of Cobalt: `mcdram=cache:filesystems=home,theta-fs0`."""
+    """The options in `--attrs` of Cobalt: `mcdram=cache:filesystems=home,theta-fs0`."""
     for part in text.split(":"):
         name, _, value = part.partition("=")
         if name == "filesystems":

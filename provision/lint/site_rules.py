@@ -1,4 +1,4 @@
-"""The rules that need a site: its scheduler, what it requires of jobs, its queues, and the threads of its nodes."""
+"""The rules that need a site: its scheduler, the options that its jobs need, its queues, and the threads of its nodes."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ from provision.schedulers import TITLES
 FORWARDED = ("OMP_", "KMP_", "NUM_INT")
 
 
-def at_site(script: JobScript, site: Site, arch: Arch | None) -> Iterator[Finding]:
-    """A script against the site's scheduler and, where it is known, the arch's nodes and queues."""
+def check_site(script: JobScript, site: Site, arch: Arch | None) -> Iterator[Finding]:
+    """The faults against the scheduler of the site and, if the arch is given, against its nodes and queues."""
     if script.scheduler != "none" and script.scheduler != site.scheduler.name:
         yield fault(
             script,
             "scheduler",
             script.line_of(*script.options),
-            f"these directives are {TITLES[script.scheduler]}'s, and site `{site.name}` has "
+            f"these directives are for {TITLES[script.scheduler]}, but the scheduler of site `{site.name}` is "
             f"{TITLES.get(site.scheduler.name, 'none')}",
-            f"`provision job KIND --site {site.typed}` writes its own",
+            f"`provision job KIND --site {site.typed}` writes a script with the directives of the site",
         )
         return
     if site.scheduler.name == "pbs":
-        if "umask" not in "".join(one.text for one in script.lines):
+        if "umask" not in "".join(line.text for line in script.lines):
             yield fault(
                 script,
                 "umask",
                 (1, ""),
-                "PBS starts jobs with umask 0077: nobody else reads what they write",
+                "PBS starts jobs with umask 0077, so nobody else can read the files that the job writes",
                 "`umask 022`",
             )
         if not re.search(r"cd \"?\$\{?(PBS_O_WORKDIR|submit_folder)", script.text):
-            yield fault(script, "folder", (1, ""), "PBS starts jobs in the home folder", '`cd "$PBS_O_WORKDIR"`')
+            yield fault(script, "folder", (1, ""), "PBS starts jobs in your home folder", '`cd "$PBS_O_WORKDIR"`')
     nodes = script.number("nodes") or 1
     if site.files.needs_burst_buffer(nodes) and not re.search(r"^#(DW|BB) ", script.text, re.MULTILINE):
         yield fault(
             script,
             "burst-buffer",
             script.line_of("nodes"),
-            f"{nodes} nodes, and from {site.files.burst_buffer_from} on data belong on the burst buffer of `{site.name}`",
-            "`provision job KIND --stage-in FOLDER` writes the directives `#DW jobdw` and `#DW stage_in`",
+            f"{nodes} nodes: from {site.files.burst_buffer_from} nodes on, data must be on the burst buffer of `{site.name}`",
+            "add `#DW jobdw` and `#DW stage_in`; `provision job KIND --stage-in FOLDER` writes them",
         )
     if arch is None:
         return
@@ -59,22 +59,22 @@ def at_site(script: JobScript, site: Site, arch: Arch | None) -> Iterator[Findin
 
 
 def _refused(script: JobScript, site: Site, arch: Arch) -> Iterator[Finding]:
-    """The directives against what the site takes."""
+    """The directives that the scheduler or the profile would refuse."""
 
-    def said(*keys: str) -> str | None:
+    def value_of(*keys: str) -> str | None:
         return next((script.options[key].value for key in keys if key in script.options), None)
 
-    time, memory = said("time") or "0", said("mem-per-cpu") or ""
-    filesystems = said("filesystems", "licenses")
-    asked = Job(
+    time, memory = value_of("time") or "0", value_of("mem-per-cpu") or ""
+    filesystems = value_of("filesystems", "licenses")
+    requested = Job(
         time=time if TIME.fullmatch(time) else "0",
-        partition=said("partition"),
-        constraint=said("constraint", "attrs", "system"),
-        account=said("account"),
-        qos=said("qos"),
+        partition=value_of("partition"),
+        constraint=value_of("constraint", "attrs", "system"),
+        account=value_of("account"),
+        qos=value_of("qos"),
         exclusive=True,
         cpus_per_task=0,
-        options=tuple(f"--{key}" for key in script.options),  # spellings that no other field holds: `--mem`
+        options=tuple(f"--{key}" for key in script.options),  # options that no other field holds: `--mem`
         filesystems=tuple(filesystems.replace(":", ",").split(",")) if filesystems else (),
         memory=memory if MEMORY.fullmatch(memory) else None,
     )
@@ -84,7 +84,7 @@ def _refused(script: JobScript, site: Site, arch: Arch) -> Iterator[Finding]:
         cpus_per_rank=script.number("cpus-per-task") or 0,
         gpus_per_node=gpus_of(script),
     )
-    batch = batch_for(site, arch, shape, name="", job=asked)
+    batch = batch_for(site, arch, shape, name="", job=requested)
     stated = {
         "memory": ("mem", "mem-per-cpu"),
         "filesystems": ("filesystems", "licenses"),
@@ -95,7 +95,7 @@ def _refused(script: JobScript, site: Site, arch: Arch) -> Iterator[Finding]:
     for problem in refusals(site, arch, batch):
         keys = stated.get(problem.subject, (problem.subject,))
         yield fault(script, problem.subject, script.line_of(*keys), problem.message, str(problem.hint))
-    node, whole = arch.node, said("mem") or ""
+    node, whole = arch.node, value_of("mem") or ""
     if node is not None and node.memory_gb and re.fullmatch(r"\d+[GT]B?", whole, re.IGNORECASE):
         amount = int(re.sub(r"\D", "", whole)) * (1024 if "T" in whole.upper() else 1)
         if amount > node.memory_gb:
@@ -103,13 +103,13 @@ def _refused(script: JobScript, site: Site, arch: Arch) -> Iterator[Finding]:
                 script,
                 "memory",
                 script.line_of("mem"),
-                f"{amount} GB of memory, and a node has {node.memory_gb}",
-                "less",
+                f"{amount} GB of memory, but a node has {node.memory_gb} GB",
+                f"request at most `--mem={node.memory_gb}G`",
             )
 
 
 def _threads(script: JobScript, site: Site, arch: Arch) -> Iterator[Finding]:
-    """Threads against the node's, and against who sets them."""
+    """The threads must fit the node, and must not be set if a module of the site sets them."""
     values = {
         name: (int(script.variables[name][0]), script.variables[name][1])
         for name in (OMP, INTER, INTRA)
@@ -124,8 +124,8 @@ def _threads(script: JobScript, site: Site, arch: Arch) -> Iterator[Finding]:
             script,
             "omp-owner",
             (values[OMP][1], f"{OMP}={values[OMP][0]}"),
-            f"the modules of `{site.name}` set it: another value starves or overloads the node",
-            "take the line out",
+            f"the modules of `{site.name}` set it; another value uses too few or too many threads of the node",
+            "remove this line",
         )
     if arch.node is None:
         return
@@ -134,19 +134,25 @@ def _threads(script: JobScript, site: Site, arch: Arch) -> Iterator[Finding]:
             script,
             "threads",
             (values[OMP][1], f"{OMP}={values[OMP][0]}"),
-            f"{ranks} ranks × {values[OMP][0]} threads, and a node has {arch.node.threads}",
-            f"`{OMP}={arch.node.threads // ranks}` at most",
+            f"{ranks} ranks × {values[OMP][0]} threads, but a node has {arch.node.threads} threads",
+            f"set `{OMP}={arch.node.threads // ranks}` or less",
         )
     if INTER in values and INTRA in values:
-        told = explain_too_many_threads(arch.node, ranks, values[INTER][0], values[INTRA][0])
-        if told:
-            yield fault(script, "threads", (values[INTRA][1], f"{INTRA}={values[INTRA][0]}"), told, "less of either")
+        reason = explain_too_many_threads(arch.node, ranks, values[INTER][0], values[INTRA][0])
+        if reason:
+            yield fault(
+                script,
+                "threads",
+                (values[INTRA][1], f"{INTRA}={values[INTRA][0]}"),
+                reason,
+                f"lower `{INTER}` or `{INTRA}`",
+            )
     if OMP in values and INTRA in values and values[OMP][0] != values[INTRA][0]:
         yield fault(
             script,
             "intra-omp",
             (values[INTRA][1], f"{INTRA}={values[INTRA][0]}"),
-            f"TensorFlow's intra pool is not what OpenMP has, {values[OMP][0]}",
+            f"TensorFlow's intra pool differs from the {values[OMP][0]} threads of OpenMP",
             f"`{INTRA}={values[OMP][0]}`",
         )
     if arch.launcher.name == "aprun":

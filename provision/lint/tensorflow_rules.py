@@ -1,7 +1,7 @@
-"""What TensorFlow and Keras make of a training script: names of version 1, sessions, callbacks in order, input that goes unused.
+"""The rules about TensorFlow and Keras in a training script: names of version 1, sessions, order of callbacks, unused input.
 
-Read from the syntax tree alone. A rule is silent where it would have to guess: a script that asks for `tf.__version__` knows
-what it does, and a callback of somebody's own may stand anywhere.
+They use the syntax tree only. A rule reports nothing if it would have to guess: a script that reads `tf.__version__` already
+distinguishes versions, and a callback that the user wrote may be anywhere in the list.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-# In TensorFlow 1.15 and not in 2.2, 2.15 or 2.21: each was looked up there.
+# Names that TensorFlow 1.15 has but 2.2, 2.15 and 2.21 do not have. Each was looked up in all four.
 TF1_NAMES = re.compile(
     r"(Interactive)?Session|ConfigProto|GPUOptions|placeholder|get_variable|variable_scope|(global|trainable)_variables"
     r"|(global|local)_variables_initializer|(get|reset)_default_graph|set_random_seed|random_normal|truncated_normal"
@@ -24,7 +24,7 @@ TF1_NAMES = re.compile(
 )
 MONITORED = ("MonitoredTrainingSession", "MonitoredSession", "SingularMonitoredSession")
 RUN_HOOKS = (*MONITORED, "Estimator", "EstimatorSpec", "train_and_evaluate", "model_to_estimator")
-# Calls of TensorFlow that put something into the graph.
+# Calls of TensorFlow that add something to the graph.
 ADDS_TO_GRAPH = re.compile(
     r"(v1\.)?(constant|placeholder|Variable|get_variable|matmul|cast|argmax|equal|add|subtract|multiply|square|gradients"
     r"|reduce_\w+|global_variables_initializer|assign|math\.\w+|nn\.\w+|layers\.\w+|losses\.\w+|train\.\w+Optimizer"
@@ -43,11 +43,11 @@ KNOWN_CALLBACKS = (
 WRITE_FILES = ("ModelCheckpoint", "TensorBoard", "CSVLogger")
 MAKE_DATA = ("from_tensor_slices", "from_generator", "from_tensors", "TFRecordDataset", "TextLineDataset")
 FEWEST_BYTES = 16384
-"""A `buffer_size` of TFRecordDataset below this was meant as a number of records: it is in bytes."""
+"""A `buffer_size` of TFRecordDataset is in bytes; a smaller value was meant as a number of records."""
 
 
 class Fault(NamedTuple):
-    """A fault: the rule's name, the line, what is wrong there, and the fix."""
+    """A fault: the name of the rule, the line, what is wrong there, and the fix."""
 
     rule: str
     line: int
@@ -56,22 +56,22 @@ class Fault(NamedTuple):
 
 
 class Needs(NamedTuple):
-    """What decides with which TensorFlow a script works; each None, or a line with the text it is about."""
+    """The uses that decide which TensorFlow a script works with: each is None, or the line of the use."""
 
     old_name: tuple[int, str] | None
-    """A name of TensorFlow 1 that is not taken from `tf.compat.v1`."""
+    """A name of TensorFlow 1 that does not come from `tf.compat.v1`."""
     eager_placeholder: int | None
-    """A placeholder of `tf.compat.v1`, where nothing leaves eager execution."""
+    """A placeholder of `tf.compat.v1` in a script that never disables eager execution."""
     run_function: int | None
-    """`experimental_run_tf_function` handed to `compile`, by a script that does not ask for Keras 2 itself."""
+    """`experimental_run_tf_function` passed to `compile` in a script that does not select Keras 2 itself."""
     compiles: int | None
-    """A `compile` without it."""
+    """A `compile` without `experimental_run_tf_function`."""
     reads: tuple[int, int] | None
     """The line and number of `num_parallel_reads`."""
 
 
 def dotted(node: ast.AST) -> str:
-    """`tf.train.Saver` of that expression; empty where it is no plain name."""
+    """The dotted name of an expression (`tf.train.Saver`); empty if the expression is not a plain name."""
     parts = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -80,13 +80,13 @@ def dotted(node: ast.AST) -> str:
 
 
 def last(node: ast.AST) -> str:
-    """The last name of what a call calls, of an attribute, or of a name."""
+    """The last part of the name that a call, an attribute or a name has."""
     node = node.func if isinstance(node, ast.Call) else node
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def _given(call: ast.Call, name: str) -> ast.expr | None:
-    return next((one.value for one in call.keywords if one.arg == name), None)
+    return next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
 
 
 def _imports(nodes: Sequence[ast.AST]) -> tuple[set[str], set[str]]:
@@ -107,10 +107,10 @@ def _imports(nodes: Sequence[ast.AST]) -> tuple[set[str], set[str]]:
 
 
 def needs(nodes: Sequence[ast.AST]) -> Needs:
-    """What a script needs of its TensorFlow."""
+    """The version of TensorFlow that a script needs, as the uses that decide it."""
     plain, old = _imports(nodes)
     calls = [node for node in nodes if isinstance(node, ast.Call)]
-    # Whoever asks for the version, or for single names, decides by it.
+    # A script that reads the version, or tests for single names, handles several versions itself.
     decides = any(isinstance(node, ast.Attribute) and node.attr in ("__version__", "VERSION") for node in nodes) or any(
         last(call) in ("hasattr", "getattr") and call.args and dotted(call.args[0]).partition(".")[0] in plain
         for call in calls
@@ -131,7 +131,7 @@ def needs(nodes: Sequence[ast.AST]) -> Needs:
     compiled = [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "compile"]
     compiled = [call for call in compiled if _given(call, "optimizer") is not None or _given(call, "loss") is not None]
     flagged = [call.lineno for call in compiled if _given(call, "experimental_run_tf_function") is not None]
-    plainly = [call.lineno for call in compiled if not any(one.arg is None for one in call.keywords)]
+    plainly = [call.lineno for call in compiled if not any(keyword.arg is None for keyword in call.keywords)]
     legacy = any(isinstance(node, ast.Constant) and node.value == "TF_USE_LEGACY_KERAS" for node in nodes)
     reads = [
         (call.lineno, value.value)
@@ -145,23 +145,24 @@ def needs(nodes: Sequence[ast.AST]) -> Needs:
         eager_placeholder=None if decides or lazy else min(holders, default=None),
         run_function=None if decides or legacy else min(flagged, default=None),
         compiles=None if decides or flagged else min(plainly, default=None),
-        reads=max(reads, key=lambda one: one[1], default=None),
+        reads=max(reads, key=lambda read: read[1], default=None),
     )
 
 
-def sessions(nodes: Sequence[ast.AST]) -> Iterator[Fault]:
-    """Sessions and steps of TensorFlow 1's style."""
+def session_faults(nodes: Sequence[ast.AST]) -> Iterator[Fault]:
+    """Faults in sessions and training steps in the style of TensorFlow 1."""
     calls = [node for node in nodes if isinstance(node, ast.Call)]
     named = {last(call) for call in calls}
     monitored = bool(named & set(MONITORED))
     if monitored or "StopAtStepHook" in named:
         applied = [call for call in calls if last(call) in ("minimize", "apply_gradients")]
         counted = [call for call in applied if len(call.args) > 1 or _given(call, "global_step") is not None]
-        if applied and not counted and not any(one.arg is None for call in applied for one in call.keywords):
+        unpacked = any(keyword.arg is None for call in applied for keyword in call.keywords)
+        if applied and not counted and not unpacked:
             yield Fault(
                 rule="no-global-step",
                 line=applied[0].lineno,
-                message="nothing counts the steps: a StopAtStepHook never stops, and every checkpoint is that of step 0",
+                message="the steps are not counted, so StopAtStepHook never stops and every checkpoint is of step 0",
                 fix="`step = tf.train.get_or_create_global_step()`, then `minimize(loss, global_step=step)`",
             )
     plain = [call for call in calls if re.fullmatch(r"\w+\.(compat\.v1\.)?(Interactive)?Session", dotted(call.func))]
@@ -169,21 +170,21 @@ def sessions(nodes: Sequence[ast.AST]) -> Iterator[Fault]:
         yield Fault(
             rule="hooks-unread",
             line=plain[0].lineno,
-            message="a plain session runs no hooks: nothing is broadcast, ranks train from different weights",
+            message="a plain session runs no hooks, so nothing is broadcast and the ranks train from different weights",
             fix="`with tf.train.MonitoredTrainingSession(hooks=hooks, config=config) as session:`",
         )
     plainly, old = _imports(nodes)
     for node in nodes:
-        if isinstance(node, ast.With) and any(last(one.context_expr) in MONITORED for one in node.items):
+        if isinstance(node, ast.With) and any(last(item.context_expr) in MONITORED for item in node.items):
             yield from _within(node.body, plainly | old)
 
 
 def _within(body: Sequence[ast.AST], aliases: set[str]) -> Iterator[Fault]:
-    """Calls within a monitored session that would change its graph, which it has finalized."""
+    """Calls within a monitored session that would change its finalized graph."""
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.Lambda | ast.ClassDef):
             continue
-        if isinstance(node, ast.With) and any(last(one.context_expr) == "as_default" for one in node.items):
+        if isinstance(node, ast.With) and any(last(item.context_expr) == "as_default" for item in node.items):
             continue  # another graph
         if isinstance(node, ast.Call):
             alias, _, name = dotted(node.func).partition(".")
@@ -192,13 +193,13 @@ def _within(body: Sequence[ast.AST], aliases: set[str]) -> Iterator[Fault]:
                     rule="graph-changed",
                     line=node.lineno,
                     message="the session has finalized its graph: `Graph is finalized and cannot be modified`",
-                    fix=f"call `{alias}.{name}` before the session, and run what it returns",
+                    fix=f"call `{alias}.{name}` before the session, and run its result in the session",
                 )
         yield from _within(list(ast.iter_child_nodes(node)), aliases)
 
 
-def callbacks(nodes: Sequence[ast.AST]) -> Iterator[Fault]:
-    """Keras's callbacks under Horovod: what is broadcast comes first, averages before who reads them, writers on rank 0."""
+def callback_faults(nodes: Sequence[ast.AST]) -> Iterator[Fault]:
+    """Faults in the Keras callbacks: the broadcast must come first, averages before their readers, writers on rank 0."""
     made = {
         target.id: node.value
         for node in nodes
@@ -210,28 +211,29 @@ def callbacks(nodes: Sequence[ast.AST]) -> Iterator[Fault]:
     for listed in nodes:
         if not isinstance(listed, ast.List | ast.Tuple):
             continue
-        order = [made.get(one.id, one) if isinstance(one, ast.Name) else one for one in listed.elts]
-        if not {BROADCAST, AVERAGE} & {last(one) for one in order}:
+        order = [made.get(item.id, item) if isinstance(item, ast.Name) else item for item in listed.elts]
+        names = {last(callback) for callback in order}
+        if not {BROADCAST, AVERAGE} & names:
             continue
         parent = parents.get(id(listed))
-        if BROADCAST in {last(one) for one in order} and not _by_rank(listed, parents):
+        if BROADCAST in names and not _by_rank(listed, parents):
             yield from _on_all_ranks(order)
         order = [*order, *_appended(nodes, parent)]
         yield from _in_order(order)
 
 
 def _by_rank(node: ast.AST, parents: dict[int, ast.AST]) -> bool:
-    """Whether a condition about the rank stands over a node."""
-    over = parents.get(id(node))
-    while over is not None:
-        if isinstance(over, ast.If | ast.IfExp) and "rank" in {last(one) for one in ast.walk(over.test)}:
+    """Whether a node is inside a condition about the rank."""
+    parent = parents.get(id(node))
+    while parent is not None:
+        if isinstance(parent, ast.If | ast.IfExp) and "rank" in {last(part) for part in ast.walk(parent.test)}:
             return True
-        over = parents.get(id(over))
+        parent = parents.get(id(parent))
     return False
 
 
 def _appended(nodes: Sequence[ast.AST], assigned: ast.AST | None) -> list[ast.expr]:
-    """What is appended to a list by its name, until it is assigned again."""
+    """The items that are appended to a named list until the name is assigned again."""
     if not isinstance(assigned, ast.Assign) or not isinstance(assigned.targets[0], ast.Name):
         return []
     name = assigned.targets[0].id
@@ -248,19 +250,19 @@ def _appended(nodes: Sequence[ast.AST], assigned: ast.AST | None) -> list[ast.ex
         and node.args
         and assigned.lineno < node.lineno < min(again, default=node.lineno + 1)
     ]
-    return [call.args[0] for call in sorted(calls, key=lambda one: one.lineno)]
+    return [call.args[0] for call in sorted(calls, key=lambda call: call.lineno)]
 
 
 def _in_order(order: Sequence[ast.expr]) -> Iterator[Fault]:
-    names = [last(one) for one in order]
+    names = [last(callback) for callback in order]
     if BROADCAST in names:
         before = [name for name in names[: names.index(BROADCAST)] if name in KNOWN_CALLBACKS]
         if before:
             yield Fault(
                 rule="callback-order",
                 line=order[names.index(BROADCAST)].lineno,
-                message=f"`{before[0]}` comes before the broadcast, and acts on weights that ranks do not share yet",
-                fix=f"`{BROADCAST}(0)` as the first of the list",
+                message=f"`{before[0]}` comes before the broadcast, when the ranks still have different weights",
+                fix=f"put `{BROADCAST}(0)` first in the list",
             )
     if AVERAGE in names:
         before = [name for name in names[: names.index(AVERAGE)] if name in READ_METRICS]
@@ -268,50 +270,48 @@ def _in_order(order: Sequence[ast.expr]) -> Iterator[Fault]:
             yield Fault(
                 rule="callback-order",
                 line=order[names.index(AVERAGE)].lineno,
-                message=f"`{before[0]}` comes before it, and reads the metrics of its own rank only",
-                fix=f"`{AVERAGE}()` before it",
+                message=f"`{before[0]}` comes before the average, so it reads the metrics of its own rank only",
+                fix=f"put `{AVERAGE}()` before it",
             )
 
 
 def _on_all_ranks(order: Sequence[ast.expr]) -> Iterator[Fault]:
-    for one in order:
-        if (
-            isinstance(one, ast.Call)
-            and last(one) in WRITE_FILES
-            and "rank" not in {last(part) for part in ast.walk(one)}
-        ):
+    for call in order:
+        if not isinstance(call, ast.Call) or last(call) not in WRITE_FILES:
+            continue
+        if "rank" not in {last(part) for part in ast.walk(call)}:
             yield Fault(
                 rule="all-ranks-write",
-                line=one.lineno,
-                message=f"every rank has this `{last(one)}`, and writes the same files",
-                fix="append it `if hvd.rank() == 0:`, as the last one",
+                line=call.lineno,
+                message=f"every rank has this `{last(call)}`, so all ranks write the same files",
+                fix="append it to the end of the list, only `if hvd.rank() == 0:`",
             )
 
 
-def inputs(nodes: Sequence[ast.AST]) -> Iterator[Fault]:
-    """Data sets: built and not used, or buffered by a number that is none of bytes."""
+def input_faults(nodes: Sequence[ast.AST]) -> Iterator[Fault]:
+    """Faults in data sets: one that is never used, or a buffer size that was not meant in bytes."""
     calls = [node for node in nodes if isinstance(node, ast.Call)]
     fits = [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "fit" and call.args]
     sets: dict[str, int] = {}
-    own: set[int] = set()  # uses of a name in its own assignment: `data = data.batch(32)`
+    reassigned: set[int] = set()  # uses of a name in its own assignment: `data = data.batch(32)`
     for node in nodes:
         if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
             continue
         name = node.targets[0].id
-        if any(last(one) in MAKE_DATA for one in ast.walk(node.value) if isinstance(one, ast.Call)):
+        if any(last(part) in MAKE_DATA for part in ast.walk(node.value) if isinstance(part, ast.Call)):
             sets.setdefault(name, node.lineno)
-        own |= {id(one) for one in ast.walk(node.value) if isinstance(one, ast.Name) and one.id == name}
+        reassigned |= {id(part) for part in ast.walk(node.value) if isinstance(part, ast.Name) and part.id == name}
     used = {
         node.id
         for node in nodes
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in own
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in reassigned
     }
     for name, line in sets.items():
         if fits and name not in used:
             yield Fault(
                 rule="dataset-unused",
                 line=line,
-                message=f"`{name}` is built and never used: `fit` in line {fits[0].lineno} trains on something else",
+                message=f"`{name}` is never used: `fit` in line {fits[0].lineno} trains on other data",
                 fix=f"`model.fit({name}, …)`",
             )
     for call in calls:
@@ -325,6 +325,6 @@ def inputs(nodes: Sequence[ast.AST]) -> Iterator[Fault]:
             yield Fault(
                 rule="buffer-in-bytes",
                 line=call.lineno,
-                message=f"`buffer_size` of TFRecordDataset is in bytes: {size.value} are less than a read of any disk",
-                fix="the bytes of some batches, such as `8 << 20`, or leave it out",
+                message=f"`buffer_size` of TFRecordDataset is in bytes, and {size.value} bytes are too small a buffer",
+                fix="use the size of some batches in bytes, such as `8 << 20`, or remove it",
             )

@@ -1,6 +1,6 @@
-"""A training script, by its syntax tree: what makes Horovod train on its own, or every rank believe that it is the first.
+"""The rules for a training script, read from its syntax tree: faults that make each rank train alone, or believe it is rank 0.
 
-Each rule is an error that one of the site pages has, or that its readers made.
+Each rule is an error that a site page has, or that its readers made.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from provision.lint import Finding
-from provision.lint.tensorflow_rules import Needs, callbacks, inputs, needs, sessions
+from provision.lint.tensorflow_rules import Needs, callback_faults, input_faults, needs, session_faults
 
 WRAPPERS = ("DistributedOptimizer", "DistributedGradientTape", "DistributedAdasumOptimizer")
 BROADCASTS = (
     *("BroadcastGlobalVariablesHook", "BroadcastGlobalVariablesCallback", "broadcast_variables"),
     *("broadcast_global_variables", "BroadcastGlobalVariables"),
-    *("KerasState", "TensorFlowState", "TensorFlowKerasState"),  # of Horovod's elastic mode, which broadcast themselves
+    *("KerasState", "TensorFlowState", "TensorFlowKerasState"),  # states of elastic Horovod broadcast by themselves
 )
-# Horovod's modules that start programs elsewhere: their script is no training script itself.
+# Modules of Horovod that start programs elsewhere: a script that imports only these is not a training script.
 STARTERS = ("runner", "spark", "ray")
 FUNCTIONS = ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size", "init")
 SLURM_NUMBERS = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS")
@@ -27,7 +27,7 @@ SAVERS = ("ModelCheckpoint", "save", "save_weights", "TensorBoard")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """A training script, read: what it is, and all its faults. `tree` is None where it is no Python."""
+    """A training script: what it uses, and all its faults."""
 
     file: str
     horovod: bool
@@ -35,7 +35,7 @@ class Training:
     multiworker: bool
     reads_threads: bool
     picks_gpu_by_local_rank: int | None
-    """The line that takes a GPU out of a list by `local_rank()` or SLURM_LOCALID."""
+    """The line that takes a GPU from a list with `local_rank()` or SLURM_LOCALID."""
     reads_slurm: int | None
     """The first line that names one of Slurm's rank variables."""
     needs: Needs
@@ -43,7 +43,7 @@ class Training:
 
 
 def read_training(text: str, file: str) -> Training:
-    """The training script of this text."""
+    """The training script in this text. A text that is not Python 3 is a script with one finding."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError) as error:
@@ -52,9 +52,9 @@ def read_training(text: str, file: str) -> Training:
             rule="no-python",
             file=file,
             line=line,
-            message="Python 3 cannot read this script",
+            message="this is not valid Python 3",
             evidence=str(getattr(error, "msg", error)),
-            fix=f"`python3 -m py_compile {file}`; Python 2 is not supported",
+            fix=f"`python3 -m py_compile {file}` shows the error; Python 2 is not supported",
         )
         return Training(
             file=file,
@@ -71,13 +71,13 @@ def read_training(text: str, file: str) -> Training:
 
 
 def _trains(module: str) -> bool:
-    """Whether a module is Horovod, as a training script imports it."""
+    """Whether a module is a part of Horovod that training scripts import."""
     first, *rest = module.split(".")
-    return first == "horovod" and rest[:1] not in ([one] for one in STARTERS)
+    return first == "horovod" and rest[:1] not in ([starter] for starter in STARTERS)
 
 
 class _Reader:
-    """One pass over a tree, with the names that mean Horovod."""
+    """Reads one syntax tree, and knows the names under which the script imports Horovod."""
 
     def __init__(self, tree: ast.Module, text: str, file: str) -> None:
         self.nodes = list(ast.walk(tree))
@@ -90,7 +90,7 @@ class _Reader:
         }
 
     def _horovod(self) -> tuple[set[str], int | None]:
-        """The names under which Horovod is imported, and the line of the first."""
+        """The names under which Horovod is imported, and the line of the first import."""
         aliases: set[str] = set()
         lines = []
         for node in self.nodes:
@@ -105,7 +105,7 @@ class _Reader:
         return aliases, min(lines, default=None)
 
     def read(self) -> Training:
-        """What the script is, and its faults."""
+        """The training script: what it uses, and its faults."""
         multiworker = "MultiWorkerMirroredStrategy" in self.names
         slurm = [node.lineno for node in self.nodes if isinstance(node, ast.Constant) and node.value in SLURM_NUMBERS]
         pick = [
@@ -113,11 +113,11 @@ class _Reader:
             for node in self.nodes
             if isinstance(node, ast.Subscript)
             and not self._is_environ(node.value)
-            and not isinstance(node.slice, ast.IfExp)  # it looks how many there are first
+            and not isinstance(node.slice, ast.IfExp)  # the script first checks how many GPUs there are
             and any(
-                (isinstance(one, ast.Attribute) and one.attr == "local_rank")
-                or (isinstance(one, ast.Constant) and one.value == "SLURM_LOCALID")
-                for one in ast.walk(node.slice)
+                (isinstance(part, ast.Attribute) and part.attr == "local_rank")
+                or (isinstance(part, ast.Constant) and part.value == "SLURM_LOCALID")
+                for part in ast.walk(node.slice)
             )
         ]
         return Training(
@@ -130,7 +130,7 @@ class _Reader:
             picks_gpu_by_local_rank=min(pick, default=None),
             reads_slurm=min(slurm, default=None),
             needs=needs(self.nodes),
-            findings=tuple(sorted(self._findings(), key=lambda one: one.line)),
+            findings=tuple(sorted(self._findings(), key=lambda finding: finding.line)),
         )
 
     def _keywords(self) -> set[str]:
@@ -147,8 +147,8 @@ class _Reader:
     def _findings(self) -> Iterator[Finding]:
         if self.imported is not None:
             yield from self._of_horovod(self.imported)
-        for told in (*sessions(self.nodes), *callbacks(self.nodes), *inputs(self.nodes)):
-            yield self._finding(told.rule, told.line, told.message, told.fix)
+        for fault in (*session_faults(self.nodes), *callback_faults(self.nodes), *input_faults(self.nodes)):
+            yield self._finding(fault.rule, fault.line, fault.message, fault.fix)
         for node in self.nodes:
             if isinstance(node, ast.Compare):
                 yield from self._compared(node)
@@ -156,8 +156,8 @@ class _Reader:
                 yield self._finding(
                     "node-local-output",
                     node.lineno,
-                    f"`{node.value}` is on the node, and gone after the job",
-                    'write below `os.environ["PROVISION_OUTPUT"]`',
+                    f"`{node.value}` is on the node and is lost after the job",
+                    'write to a folder below `os.environ["PROVISION_OUTPUT"]`',
                 )
         softmax = [
             node
@@ -179,8 +179,8 @@ class _Reader:
             yield self._finding(
                 "softmax-twice",
                 logits[0].value.lineno,
-                "the model ends in softmax, and the loss applies it again",
-                "leave one out: `activation='softmax'` or `from_logits=True`",
+                "the model ends with softmax, and the loss applies softmax again",
+                "remove `activation='softmax'` or `from_logits=True`",
             )
 
     def _of_horovod(self, line: int) -> Iterator[Finding]:
@@ -191,21 +191,21 @@ class _Reader:
         }
         if "init" not in called:
             yield self._finding(
-                "horovod-not-initialised", line, "Horovod is imported and never started", "call `hvd.init()` first"
+                "horovod-not-initialised", line, "Horovod is imported but never initialised", "call `hvd.init()` first"
             )
         if not called & set(WRAPPERS):
             yield self._finding(
                 "not-distributed",
                 line,
-                "Horovod is imported, and no optimizer or tape is wrapped: every rank trains on its own",
+                "Horovod is imported, but no optimizer or tape is wrapped, so each rank trains alone",
                 "`opt = hvd.DistributedOptimizer(opt)`, or `tape = hvd.DistributedGradientTape(tape)`",
             )
         if not called & set(BROADCASTS):
             yield self._finding(
                 "no-broadcast",
                 line,
-                "nothing broadcasts the first weights: ranks start from different ones",
-                "`hvd.callbacks.BroadcastGlobalVariablesCallback(0)`, the hook of that name, or `broadcast_variables`",
+                "the first weights are not broadcast, so the ranks start from different weights",
+                "use `hvd.callbacks.BroadcastGlobalVariablesCallback(0)`, the hook of that name, or `broadcast_variables`",
             )
         if called & set(SAVERS) and "rank" not in called:
             saver = next(
@@ -215,7 +215,10 @@ class _Reader:
                 and (node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")) in SAVERS
             )
             yield self._finding(
-                "all-ranks-write", saver.lineno, "every rank writes the same files", "do it `if hvd.rank() == 0:` only"
+                "all-ranks-write",
+                saver.lineno,
+                "every rank writes the same files",
+                "do this only `if hvd.rank() == 0:`",
             )
         functions = [node.func for node in self.nodes if isinstance(node, ast.Call)]
         for node in self.nodes:
@@ -229,21 +232,23 @@ class _Reader:
                 yield self._finding(
                     "never-called",
                     node.lineno,
-                    f"`{node.value.id}.{node.attr}` is the function itself, no number",
+                    f"`{node.value.id}.{node.attr}` is a function, not a number",
                     f"`{node.value.id}.{node.attr}()`",
                 )
         for node in self.nodes:
             if isinstance(node, ast.Constant) and node.value in SLURM_NUMBERS:
-                ask = {"SLURM_PROCID": "rank", "SLURM_LOCALID": "local_rank", "SLURM_NTASKS": "size"}[str(node.value)]
+                function = {"SLURM_PROCID": "rank", "SLURM_LOCALID": "local_rank", "SLURM_NTASKS": "size"}[
+                    str(node.value)
+                ]
                 yield self._finding(
                     "slurm-number-in-horovod",
                     node.lineno,
-                    f"`{node.value}` is wrong for Horovod wherever ranks are not started by srun (0 for all by mpirun)",
-                    f"`hvd.{ask}()`",
+                    f"`{node.value}` is right only if srun starts the ranks (with mpirun it is 0 for all of them)",
+                    f"`hvd.{function}()`",
                 )
 
     def _compared(self, node: ast.Compare) -> Iterator[Finding]:
-        """Text from the environment that is held against a number: never equal."""
+        """Comparisons of a variable of the environment, which is text, with a number: they are never equal."""
         sides = [node.left, *node.comparators]
         texts = [side for side in sides if self._from_environ(side)]
         numbers = [
@@ -255,7 +260,7 @@ class _Reader:
             yield self._finding(
                 "text-is-no-number",
                 node.lineno,
-                "a variable of the environment is text, and never equal to a number",
+                "a variable of the environment is text, which is never equal to a number",
                 "`int(os.environ[…])`",
             )
 

@@ -1,4 +1,4 @@
-"""The training script against the TensorFlow that the job loads, where a module's name tells which one that is."""
+"""The rules about the TensorFlow version of the job, which is read from the names of the loaded modules."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ TENSORFLOW_MODULE = re.compile(r"tensorflow[/-](?:intel-)?(\d+\.\d+[\d.]*)", re.
 
 
 def tensorflow_of(script: JobScript) -> tuple[str, tuple[int, ...], bool] | None:
-    """The module by which a job has TensorFlow, its version, and whether Keras 2 comes as tf-keras; None: no name tells."""
+    """The module that provides TensorFlow, its version, and whether Keras is tf-keras; None if no name gives a version."""
     for _, name in script.modules():
-        found = TENSORFLOW_MODULE.search(name)
-        if found:
+        version = TENSORFLOW_MODULE.search(name)
+        if version:
             legacy = script.variables.get("TF_USE_LEGACY_KERAS", ("", 0, False))[0]
-            return name, release(found[1]), "tf-keras" in name or legacy in ("1", "true", "True")
+            return name, release(version[1]), "tf-keras" in name or legacy in ("1", "true", "True")
     return None
 
 
-def at_version(script: JobScript, training: Training) -> Iterator[Finding]:
-    """What does not work with this TensorFlow, and readers that take the threads of the computation."""
+def check_versions(script: JobScript, training: Training) -> Iterator[Finding]:
+    """The faults of a training script with this TensorFlow, and parallel reads that need more threads."""
     if training.needs.reads is not None and INTER in script.variables:
         line, reads = training.needs.reads
         value, number, _ = script.variables[INTER]
@@ -36,8 +36,8 @@ def at_version(script: JobScript, training: Training) -> Iterator[Finding]:
                 script,
                 "parallel-reads",
                 (number, f"{INTER}={value}"),
-                f"{reads} parallel reads (line {line} of `{training.file}`) are {reads} threads more of this pool",
-                f"`{INTER}={int(value) + reads}` with an {INTRA} that leaves them room, or `num_parallel_reads={value}`",
+                f"the {reads} parallel reads in line {line} of `{training.file}` need {reads} more threads of this pool",
+                f"set `{INTER}={int(value) + reads}` and lower {INTRA}, or set `num_parallel_reads={value}`",
             )
     loaded = tensorflow_of(script)
     if loaded is None:
@@ -54,27 +54,27 @@ def at_version(script: JobScript, training: Training) -> Iterator[Finding]:
         yield finding(
             rule="tf1-names",
             line=line,
-            message=f"`{name}` is TensorFlow 1's, and not in {version[0]}.{version[1]}",
+            message=f"`{name}` is a name of TensorFlow 1, which {version[0]}.{version[1]} does not have",
             fix="`import tensorflow.compat.v1 as tf`, then `tf.disable_v2_behavior()`",
         )
     if needs.eager_placeholder is not None and version >= (2,):
         yield finding(
             rule="tf1-eager",
             line=needs.eager_placeholder,
-            message="TensorFlow 2 runs eagerly, and a placeholder is for graphs: `RuntimeError`",
-            fix="`tf.compat.v1.disable_v2_behavior()` behind the imports, or `with tf.Graph().as_default():`",
+            message="a placeholder needs a graph, but TensorFlow 2 runs eagerly: `RuntimeError`",
+            fix="`tf.compat.v1.disable_v2_behavior()` after the imports, or `with tf.Graph().as_default():`",
         )
     if needs.run_function is not None and version >= (2, 16) and not tf_keras:
         yield finding(
             rule="run-tf-function",
             line=needs.run_function,
             message="Keras 3 does not know `experimental_run_tf_function`: `TypeError`",
-            fix="leave it out; from TensorFlow 2.2 on it does nothing",
+            fix="remove it; from TensorFlow 2.2 on it has no effect",
         )
     if needs.compiles is not None and training.horovod and (2,) <= version < (2, 2):
         yield finding(
             rule="run-tf-function",
             line=needs.compiles,
-            message="Keras of TensorFlow 2.0 and 2.1 goes round Horovod's optimizer: ranks train on their own",
-            fix="`experimental_run_tf_function=False` in `compile`",
+            message="Keras of TensorFlow 2.0 and 2.1 bypasses Horovod's optimizer, so each rank trains alone",
+            fix="pass `experimental_run_tf_function=False` to `compile`",
         )

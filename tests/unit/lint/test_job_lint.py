@@ -59,7 +59,7 @@ MULTIWORKER = "import tensorflow as tf\nstrategy = tf.distribute.MultiWorkerMirr
 
 
 def put(text: str, old: str, new: str) -> str:
-    """The text with this piece, which it must have, replaced."""
+    """The text with `old`, which it must contain, replaced by `new`."""
     assert old in text
     return text.replace(old, new)
 
@@ -67,31 +67,31 @@ def put(text: str, old: str, new: str) -> str:
 def found(
     text: str, *, training: str | None = None, site: str | None = "sigma2-saga", arch: str = "accel"
 ) -> list[Any]:
-    """The rules and lines of what is found in a script."""
+    """The rules and lines of the findings in a job script."""
     at = profile(site) if site else None
     read: Training | None = read_training(training, "train.py") if training is not None else None
     findings = lint_job(read_script(text, "job.sh"), read, at, at.arch(arch) if at else None)
-    for one in findings:
-        assert one.message
-        assert one.fix
-    return [(one.rule, one.line) for one in findings]
+    for finding in findings:
+        assert finding.message
+        assert finding.fix
+    return [(finding.rule, finding.line) for finding in findings]
 
 
 def trained(text: str) -> list[tuple[str, int]]:
-    """The rules and lines of what is found in a training script."""
-    return [(one.rule, one.line) for one in read_training(text, "train.py").findings]
+    """The rules and lines of the findings in a training script."""
+    return [(finding.rule, finding.line) for finding in read_training(text, "train.py").findings]
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: str(path.relative_to(JOBS)))
-def test_what_we_write_has_no_fault(path: Path) -> None:
+def test_the_job_scripts_that_we_write_have_no_fault(path: Path) -> None:
     name, arch = path.relative_to(JOBS).parts[:2]
     text = path.read_text(encoding="utf-8")
     assert found(text, site=name, arch=arch) == []
-    # A Cray XC's modules are not to be purged, which only its profile knows.
-    known_there = {"modules-on-top"} if profile(name).modules.reset == "none" else set()
-    # Saga's other module tree is a module without version, which only its profile knows.
-    known_there |= {"module-version"} if "module load Zen2Env" in text else set()
-    assert {rule for rule, _ in found(text, site=None)} == known_there
+    # The modules of a Cray XC must not be purged; only its profile states that.
+    without_profile = {"modules-on-top"} if profile(name).modules.reset == "none" else set()
+    # Saga's other module tree is a module without a version; only its profile states that.
+    without_profile |= {"module-version"} if "module load Zen2Env" in text else set()
+    assert {rule for rule, _ in found(text, site=None)} == without_profile
     program = read_script(text, "job.sh").program()
     if path.stem in ("image", "overlay"):
         assert program is None, "they train nothing"
@@ -101,7 +101,7 @@ def test_what_we_write_has_no_fault(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", BUILDS, ids=lambda path: str(path.relative_to(JOBS.with_name("builds"))))
-def test_the_builds_that_we_write_have_no_fault(path: Path) -> None:
+def test_the_build_scripts_that_we_write_have_no_fault(path: Path) -> None:
     name, arch = path.relative_to(JOBS.with_name("builds")).parts[:2]
     assert found(path.read_text(encoding="utf-8"), site=name, arch=arch) == []
 
@@ -111,7 +111,7 @@ def test_there_are_scripts_to_check() -> None:
     assert len(BUILDS) >= 10
 
 
-def test_a_good_script_of_somebody_elses_has_no_fault() -> None:
+def test_a_good_script_of_a_user_has_no_fault() -> None:
     assert found(GOOD) == []
     assert found(GOOD, site=None) == []
     safe = put(HOROVOD, "gpus[hvd.local_rank()]", "gpus[0]")
@@ -146,7 +146,7 @@ def test_a_good_script_of_somebody_elses_has_no_fault() -> None:
 def test_a_fault_is_found_in_any_script_at_its_line(old: str, new: str, rule: str, line: int) -> None:
     text = put(GOOD, old, new)
     assert (rule, line) in found(text, site=None)
-    assert {one for one, _ in found(text, site=None)} == {rule}
+    assert {finding for finding, _ in found(text, site=None)} == {rule}
 
 
 @pytest.mark.parametrize(
@@ -171,18 +171,18 @@ def test_a_fault_against_the_site_is_found_at_its_line(old: str, new: str, rule:
     assert found(text, site=None) == []
 
 
-def test_memory_of_a_node_is_memory_said() -> None:
+def test_memory_of_a_whole_node_counts_as_memory() -> None:
     assert found(put(GOOD, "--mem-per-cpu=8G", "--mem=192G")) == []
 
 
-def test_gpus_on_an_arch_that_has_none_are_found() -> None:
+def test_gpus_on_an_arch_without_gpus_are_found() -> None:
     assert ("gpus", 5) in found(GOOD, arch="normal")
 
 
-def test_a_task_for_each_gpu_on_no_matter_which_nodes_is_found() -> None:
+def test_tasks_without_a_number_of_nodes_are_found() -> None:
     text = put(put(GOOD, "#SBATCH --nodes=2\n", ""), "--ntasks-per-node=4", "--ntasks=8")
     assert found(text, site=None) == [("tasks-anywhere", 2)]
-    assert found(text) == [("tasks-anywhere", 2)], "on how many GPUs of a node nobody can tell"
+    assert found(text) == [("tasks-anywhere", 2)], "the GPUs per node are unknown"
 
 
 # Against the training script
@@ -190,19 +190,19 @@ def test_a_task_for_each_gpu_on_no_matter_which_nodes_is_found() -> None:
 
 def test_mirrored_with_two_tasks_is_found() -> None:
     assert ("mirrored-tasks", 3) in found(GOOD, training=MIRRORED)
-    one = put(put(GOOD, "--ntasks-per-node=4", "--ntasks-per-node=1"), "--gpus-per-task=1", "--gpus-per-task=4")
-    assert ("mirrored-tasks", 3) in found(one, training=MIRRORED), "one task on each of two nodes are two"
-    assert found(put(one, "--nodes=2", "--nodes=1"), training=MIRRORED) == []
+    text = put(put(GOOD, "--ntasks-per-node=4", "--ntasks-per-node=1"), "--gpus-per-task=1", "--gpus-per-task=4")
+    assert ("mirrored-tasks", 3) in found(text, training=MIRRORED), "one task on each of two nodes makes two tasks"
+    assert found(put(text, "--nodes=2", "--nodes=1"), training=MIRRORED) == []
 
 
-def test_one_task_for_many_gpus_is_found_for_horovod() -> None:
+def test_horovod_with_one_task_for_many_gpus_is_found() -> None:
     text = put(put(GOOD, "--nodes=2", "--nodes=1"), "--ntasks-per-node=4", "--ntasks=1")
     text = put(text, "--gpus-per-task=1", "--gpus=4")
     assert ("horovod-tasks", 3) in found(text, training=HOROVOD)
     assert "horovod-tasks" not in dict(found(text, training=MIRRORED))
 
 
-def test_multiworker_by_mpirun_or_with_proxies_is_found() -> None:
+def test_multiworker_with_mpirun_or_with_proxies_is_found() -> None:
     assert found(GOOD, training=MULTIWORKER) == []
     assert ("multiworker-launcher", 17) in found(
         put(GOOD, "srun --cpus-per-task=6", "mpirun -np 8"), training=MULTIWORKER
@@ -210,7 +210,7 @@ def test_multiworker_by_mpirun_or_with_proxies_is_found() -> None:
     assert ("proxies", 16) in found(put(GOOD, "unset http_proxy https_proxy\n", ""), training=MULTIWORKER)
 
 
-def test_slurms_rank_under_mpirun_is_found_in_the_job_and_in_the_training() -> None:
+def test_slurms_rank_under_mpirun_is_found_in_both_scripts() -> None:
     by_mpirun = put(GOOD, "srun --cpus-per-task=6", "mpirun -np 8")
     text = put(by_mpirun, "export OMP_NUM_THREADS=6", 'export RANK="$SLURM_PROCID"')
     assert ("slurm-number", 15) in found(text, site=None)
@@ -219,15 +219,15 @@ def test_slurms_rank_under_mpirun_is_found_in_the_job_and_in_the_training() -> N
     assert found(GOOD, training=training) == []
 
 
-def test_a_gpu_by_local_rank_where_each_task_sees_one_is_found() -> None:
+def test_a_gpu_by_local_rank_is_found_if_each_task_sees_one_gpu() -> None:
     assert found(GOOD, training=HOROVOD) == [("gpu-by-local-rank", 6)]
-    asked = put(HOROVOD, "gpus[hvd.local_rank()]", "gpus[hvd.local_rank() if len(gpus) > 1 else 0]")
-    assert found(GOOD, training=asked) == [], "as the fix of the finding has it"
+    fixed = put(HOROVOD, "gpus[hvd.local_rank()]", "gpus[hvd.local_rank() if len(gpus) > 1 else 0]")
+    assert found(GOOD, training=fixed) == [], "this is the fix that the finding proposes"
     several = put(GOOD, "--gpus-per-task=1", "--gpus-per-node=4")
     assert found(several, training=HOROVOD, site=None) == []
 
 
-def test_threads_that_nobody_reads_are_found() -> None:
+def test_thread_variables_that_the_training_does_not_read_are_found() -> None:
     text = put(GOOD, "OMP_NUM_THREADS=6", "NUM_INTRA_THREADS=6")
     assert ("threads-unread", 15) in found(text, training=MULTIWORKER)
     assert "threads-unread" not in dict(found(text, training=HOROVOD))
@@ -255,7 +255,7 @@ def test_a_fault_of_a_training_script_is_found_at_its_line(old: str, new: str, r
     assert trained(put(HOROVOD, old, new)) == [(rule, line)]
 
 
-def test_a_rank_that_is_text_is_no_number() -> None:
+def test_a_comparison_of_text_with_a_number_is_found() -> None:
     assert trained("import os\nif os.environ['SLURM_PROCID'] == 0:\n    pass\n") == [("text-is-no-number", 2)]
     assert trained("import os\nif os.environ.get('SLURM_PROCID') == 0:\n    pass\n") == [("text-is-no-number", 2)]
     assert trained("import os\nif int(os.environ['SLURM_PROCID']) == 0:\n    pass\n") == []
@@ -267,18 +267,18 @@ def test_softmax_twice_is_found() -> None:
     assert trained(put(twice, "True", "False")) == []
 
 
-def test_a_tape_of_horovods_is_distributed_too() -> None:
+def test_a_distributed_tape_counts_as_distributed() -> None:
     tape = put(HOROVOD, f"hvd.DistributedOptimizer({ADAM})", "1")
     assert trained(f"{tape}tape = hvd.DistributedGradientTape(tape)\n") == []
 
 
-def test_names_that_are_imported_by_themselves_count() -> None:
+def test_names_imported_from_horovod_count() -> None:
     text = "from horovod.tensorflow import init, DistributedOptimizer, broadcast_variables\n"
     text += "init()\nDistributedOptimizer(1)\nbroadcast_variables([], 0)\n"
     assert trained(text) == []
 
 
-def test_what_is_no_python_is_one_finding() -> None:
+def test_a_text_that_is_not_python_is_one_finding() -> None:
     assert trained("import os\nprint 'rank'\n") == [("no-python", 2)]
     assert trained("\0") == [("no-python", 1)]
 
@@ -315,7 +315,7 @@ def test_a_fault_of_a_container_is_found(old: str, new: str, rule: str) -> None:
 
 
 def written(site: str, arch: str, kind: str) -> str:
-    """What we write for a site."""
+    """A job script that we write for a site."""
     return (JOBS / site / arch / f"{kind}.sh").read_text(encoding="utf-8")
 
 
@@ -368,7 +368,7 @@ def test_memory_is_found_in_any_spelling(spelling: str, table: str) -> None:
     at = profile("sigma2-saga")
     at = dataclasses.replace(at, scheduler=dataclasses.replace(at.scheduler, **{"required": (), table: ("memory",)}))
     text = put(GOOD, "--mem-per-cpu=8G", spelling)
-    rules = [one.rule for one in lint_job(read_script(text, "job.sh"), None, at, at.arch("accel"))]
+    rules = [finding.rule for finding in lint_job(read_script(text, "job.sh"), None, at, at.arch("accel"))]
     assert ("memory" in rules) == (table == "forbidden")
 
 
@@ -377,7 +377,7 @@ def test_tensorflow_on_a_service_node_is_found() -> None:
     assert "on-service-node" in dict(found(text, site="alcf-theta", arch="knl"))
 
 
-def test_openmp_threads_that_the_sites_module_owns_are_left_alone() -> None:
+def test_setting_openmp_threads_that_a_module_sets_is_found() -> None:
     text = put(
         written("nersc-cori", "knl", "horovod"), "export NUM_INTER", "export OMP_NUM_THREADS=66\nexport NUM_INTER"
     )
@@ -405,16 +405,14 @@ def job(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_script_without_fault_is_told_with_what_was_read(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_script_without_fault_is_reported_with_the_files_read(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call("job", "lint", str(job), "--site", "sigma2-saga") == 0
     out, err = capsys.readouterr()
     assert out == f"no fault in `{job}` and `{job.parent / 'train.py'}`, against site `sigma2-saga`\n"
     assert err == ""
 
 
-def test_faults_are_told_with_file_line_evidence_and_fix_and_exit_2(
-    job: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_faults_are_reported_with_line_evidence_and_fix(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job.write_text(put(GOOD, "module list\n", ""))
     train = job.parent / "train.py"
     train.write_text(put(train.read_text(), "hvd.rank() == 0", "hvd.rank == 0"))
@@ -422,9 +420,10 @@ def test_faults_are_told_with_file_line_evidence_and_fix_and_exit_2(
     out, err = capsys.readouterr()
     assert out == ""
     assert f"error: 3 faults in `{job}`\n" in err
-    assert f"  {job}:13: no-module-list: nothing records what was loaded: module load TensorFlow" in err
+    recorded = "the output does not record which modules were loaded"
+    assert f"  {job}:13: no-module-list: {recorded}: module load TensorFlow" in err
     assert (
-        f"  {train}:10: never-called: `hvd.rank` is the function itself, no number: if hvd.rank == 0:\n    fix: `hvd.rank()`"
+        f"  {train}:10: never-called: `hvd.rank` is a function, not a number: if hvd.rank == 0:\n    fix: `hvd.rank()`"
         in err
     )
     assert call("job", "lint", str(job), "--site", "sigma2-saga", "--json") == EXIT_USAGE
@@ -433,13 +432,13 @@ def test_faults_are_told_with_file_line_evidence_and_fix_and_exit_2(
         "rule": "no-module-list",
         "file": str(job),
         "line": 13,
-        "message": "nothing records what was loaded",
+        "message": recorded,
         "evidence": "module load TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0",
-        "fix": "`module list` behind the last",
+        "fix": "put `module list` after the last `module load`",
     }
 
 
-def test_another_training_script_may_be_named(job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_training_script_can_be_given(job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = tmp_path / "other.py"
     other.write_text("import horovod.tensorflow as hvd\nhvd.init()\n")
     assert call("job", "lint", str(job), "--script", str(other)) == EXIT_USAGE
@@ -457,13 +456,13 @@ def test_another_training_script_may_be_named(job: Path, tmp_path: Path, capsys:
         ((), "`provision job` needs a sub-verb"),
     ],
 )
-def test_a_wrong_request_is_told(words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_request_is_refused(words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert call("job", *words) == EXIT_USAGE
     assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["", "\n", "#!/bin/bash\n", "a 'b\n", "#SBATCH\n#SBATCH --\n#PBS -l\n", "x \\"])
-def test_any_text_is_read_without_a_bug(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_any_text_can_be_read(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "job.sh"
     path.write_text(text)
     for site in ("local", "sigma2-saga", "alcf-polaris", "alcf-theta"):

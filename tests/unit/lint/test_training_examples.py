@@ -1,7 +1,8 @@
-"""The programs of docs/howto/training-scripts.md: Python 3.7, no finding of our linter, and run if there is a TensorFlow.
+"""The programs of docs/howto/training-scripts.md: they parse on Python 3.7, our linter finds nothing, and they run.
 
-`TENSORFLOW_PYTHON` names a Python that has TensorFlow and our Horovod: one rank each is trained then, stopped and gone on
-with. Two ranks: `TENSORFLOW_LAUNCHER="mpiexec -n 2"`. `test_build_local.py` runs them in what it has built.
+They run only if `TENSORFLOW_PYTHON` is set to a Python that has TensorFlow and our Horovod: each program trains on one
+rank, stops and resumes. For two ranks set `TENSORFLOW_LAUNCHER="mpiexec -n 2"`. `test_build_local.py` runs them in the
+environments that it builds.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ from provision.lint.training import read_training
 every_program = pytest.mark.parametrize("name", ["convert.py", "train.py", "graph.py"])
 
 
-def test_every_program_is_found_and_there_is_no_other() -> None:
+def test_the_page_contains_exactly_these_programs() -> None:
     assert sorted(PROGRAMS) == ["convert.py", "graph.py", "train.py"]
     assert TEXT.count("```python") == len(PROGRAMS)
 
 
 @every_program
-def test_a_program_is_of_the_oldest_python_that_a_stack_has(name: str) -> None:
+def test_a_program_parses_on_the_oldest_python_of_a_stack(name: str) -> None:
     ast.parse(PROGRAMS[name], feature_version=(3, 7))
 
 
 @every_program
-def test_a_program_has_no_fault_by_our_own_rules(name: str) -> None:
+def test_our_linter_finds_no_fault_in_a_program(name: str) -> None:
     training = read_training(PROGRAMS[name], name)
     assert training.findings == ()
     for version in ("2.15.1", "2.21.0"):
@@ -41,33 +42,33 @@ def test_a_program_has_no_fault_by_our_own_rules(name: str) -> None:
             f"module purge\nmodule load tensorflow/{version}\nmodule list\n"
             f"export NUM_INTER_THREADS=2\nexport NUM_INTRA_THREADS=4\nsrun python {name}\n"
         )
-        found = lint_job(read_script(job, "job.sh"), training, None, None)
-        # convert.py is started by hand, once, and computes nothing.
-        wrong = {one.rule for one in found} - ({"threads-unread"} if name == "convert.py" else set())
-        assert wrong == set()
+        findings = lint_job(read_script(job, "job.sh"), training, None, None)
+        # A user starts convert.py once by hand; it does not compute with TensorFlow.
+        expected = {"threads-unread"} if name == "convert.py" else set()
+        assert {finding.rule for finding in findings} - expected == set()
 
 
 @every_program
-def test_lines_are_as_short_as_ours(name: str) -> None:
+def test_the_lines_of_a_program_are_at_most_120_long(name: str) -> None:
     assert max(map(len, PROGRAMS[name].splitlines())) <= 120
 
 
 @pytest.fixture
 def python() -> str:
-    found = os.environ.get("TENSORFLOW_PYTHON")
-    if not found:
-        pytest.skip("TENSORFLOW_PYTHON names no Python with TensorFlow and Horovod; these programs were not run here")
-    return found
+    interpreter = os.environ.get("TENSORFLOW_PYTHON")
+    if not interpreter:
+        pytest.skip("TENSORFLOW_PYTHON is not set to a Python with TensorFlow and Horovod; the programs were not run")
+    return interpreter
 
 
 @pytest.fixture
 def launcher(python: str) -> list[str]:
-    """The launcher beside that Python, if one is named."""
+    """The launcher beside that Python, if TENSORFLOW_LAUNCHER is set."""
     first, *rest = shlex.split(os.environ.get("TENSORFLOW_LAUNCHER", "")) or [""]
     return [str(Path(python).with_name(first)), *rest] if first else []
 
 
-def test_the_keras_program_trains_on_converted_data_and_goes_on(
+def test_the_keras_program_trains_on_converted_data_and_resumes(
     python: str, launcher: list[str], tmp_path: Path
 ) -> None:
     if run(tmp_path, python, "-c", "import tensorflow as tf; print(tf.__version__)").startswith("1."):
@@ -75,5 +76,5 @@ def test_the_keras_program_trains_on_converted_data_and_goes_on(
     train_keras(tmp_path, python, launcher)
 
 
-def test_the_graph_program_stops_and_goes_on(python: str, launcher: list[str], tmp_path: Path) -> None:
+def test_the_graph_program_stops_and_resumes(python: str, launcher: list[str], tmp_path: Path) -> None:
     train_graph(tmp_path, python, launcher)

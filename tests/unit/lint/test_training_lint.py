@@ -1,4 +1,4 @@
-"""The linter's rules about TensorFlow and Keras in a training script: each fault is found at its line, its cure is clean."""
+"""The rules about TensorFlow and Keras in a training script: each fault is found at its line, and its fix has no fault."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from provision.lint.training import read_training
 from provision.lint.version_rules import tensorflow_of
 
 PROGRAMS = sorted((Path(provision.__file__).parent / "proof" / "programs").glob("*.py"))
-# Faults of a program as a whole: ours import from each other, so that a file alone may look as if it had them.
-OF_A_WHOLE = {"horovod-not-initialised", "not-distributed", "no-broadcast"}
+# Faults that need the whole program: our programs import from each other, so a single file may seem to have them.
+WHOLE_PROGRAM_RULES = {"horovod-not-initialised", "not-distributed", "no-broadcast"}
 
 GRAPH = """\
 import tensorflow as tf
@@ -51,26 +51,26 @@ model.fit(dataset, epochs=3, callbacks=callbacks)
 
 
 def put(text: str, old: str, new: str) -> str:
-    """The text with this piece, which it must have, replaced."""
+    """The text with `old`, which it must contain once, replaced by `new`."""
     assert text.count(old) == 1
     return text.replace(old, new)
 
 
 def trained(text: str) -> list[tuple[str, int]]:
-    """The rules and lines of what is found in a training script."""
+    """The rules and lines of the findings in a training script."""
     findings = read_training(text, "train.py").findings
-    assert all(one.message and one.fix for one in findings)
-    return [(one.rule, one.line) for one in findings]
+    assert all(finding.message and finding.fix for finding in findings)
+    return [(finding.rule, finding.line) for finding in findings]
 
 
 def at(module: str, training: str, *, more: str = "") -> list[tuple[str, str, int]]:
-    """The rules, files and lines of what is found in a script that loads this module and starts this training."""
+    """The rules, files and lines of the findings in a job that loads this module and starts this training."""
     job = (
         "#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --ntasks=1\nset -e\nmodule purge\n"
         f"module load {module}\nmodule list\n{more}srun python train.py\n"
     )
     findings = lint_job(read_script(job, "job.sh"), read_training(training, "train.py"), None, None)
-    return [(one.rule, one.file, one.line) for one in findings]
+    return [(finding.rule, finding.file, finding.line) for finding in findings]
 
 
 @pytest.mark.parametrize("text", [GRAPH, KERAS], ids=["graph", "keras"])
@@ -81,7 +81,7 @@ def test_a_good_script_has_no_fault(text: str) -> None:
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: str(path.name))
 def test_our_own_programs_have_no_fault(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    assert {rule for rule, _ in trained(text)} <= OF_A_WHOLE
+    assert {rule for rule, _ in trained(text)} <= WHOLE_PROGRAM_RULES
     assert at("tensorflow/2.21.0", text, more="unset http_proxy https_proxy\n") == []
 
 
@@ -117,7 +117,7 @@ def test_a_fault_of_a_session_is_found(old: str, new: str, rule: str, line: int)
         ("        session.run(train)", "        def later():\n            tf.constant(1)\n        session.run(train)"),
     ],
 )
-def test_what_looks_like_a_fault_of_a_session_and_is_none(old: str, new: str) -> None:
+def test_a_correct_session_is_not_reported(old: str, new: str) -> None:
     assert trained(put(GRAPH, old, new)) == []
 
 
@@ -125,7 +125,7 @@ def test_hooks_that_a_plain_session_does_not_run_are_found() -> None:
     plain = put(GRAPH, "tf.train.MonitoredTrainingSession(checkpoint_dir=where, hooks=hooks)", "tf.Session()")
     assert trained(plain) == [("hooks-unread", 11)]
     both = GRAPH + "with tf.compat.v1.Session() as other:\n    other.run(loss)\n"
-    assert trained(both) == [], "evaluated by itself, after the training"
+    assert trained(both) == [], "the plain session only evaluates after the training"
     assert trained("import tensorflow as tf\nsession = tf.Session()\n") == [], "no hooks, no Horovod"
 
 
@@ -172,11 +172,11 @@ def test_a_fault_of_keras_is_found(old: str, new: str, found: list[tuple[str, in
         ("model.fit(dataset, ", "train = dataset.prefetch(1)\nmodel.fit(train, "),
     ],
 )
-def test_what_looks_like_a_fault_of_keras_and_is_none(old: str, new: str) -> None:
+def test_a_correct_use_of_keras_is_not_reported(old: str, new: str) -> None:
     assert trained(put(KERAS, old, new)) == []
 
 
-def test_a_list_for_rank_0_alone_may_hold_who_writes() -> None:
+def test_a_list_of_callbacks_for_rank_0_may_contain_writers() -> None:
     callbacks = KERAS[KERAS.index("callbacks = [") : KERAS.index("model.fit(")]
     by_rank = (
         "first = hvd.callbacks.BroadcastGlobalVariablesCallback(0)\n"
@@ -188,20 +188,20 @@ def test_a_list_for_rank_0_alone_may_hold_who_writes() -> None:
     assert trained(put(KERAS, callbacks, on_all)) == [("all-ranks-write", 10)]
 
 
-def test_a_buffer_of_records_in_bytes_is_found() -> None:
+def test_a_buffer_size_meant_in_records_is_found() -> None:
     text = "import tensorflow as tf\ndata = tf.data.TFRecordDataset(files, buffer_size={})\nmodel.fit(data)\n"
     assert trained(text.format("1000")) == [("buffer-in-bytes", 2)]
     for good in ("8 << 20", "8388608", "None", "size"):
         assert trained(text.format(good)) == []
 
 
-def test_who_starts_horovod_elsewhere_is_no_training_script() -> None:
+def test_a_script_that_starts_horovod_elsewhere_has_no_findings() -> None:
     assert trained("from horovod.spark import run\nrun(train)\n") == []
     assert trained("import horovod.spark.keras as hvd\nhvd.KerasEstimator()\n") == []
     assert trained("import horovod.tensorflow as hvd\n") != []
 
 
-def test_a_state_of_elastic_horovod_broadcasts_by_itself() -> None:
+def test_a_state_of_elastic_horovod_counts_as_a_broadcast() -> None:
     text = "import horovod.tensorflow.keras as hvd\nhvd.init()\nopt = hvd.DistributedOptimizer(opt)\n"
     assert [rule for rule, _ in trained(text)] == ["no-broadcast"]
     assert trained(f"{text}state = hvd.elastic.KerasState(model, batch=0)\n") == []
@@ -221,21 +221,21 @@ def test_a_state_of_elastic_horovod_broadcasts_by_itself() -> None:
         ("miniconda-3.6/conda-4.5.12", None),
     ],
 )
-def test_the_tensorflow_of_a_job_is_read_from_its_modules_name(module: str, version: tuple[int, ...] | None) -> None:
-    found = tensorflow_of(read_script(f"module load gcc/12.2.0\nmodule load {module}\n", "job.sh"))
-    assert (found[:2] if found else None) == ((module, version) if version else None)
+def test_the_tensorflow_of_a_job_is_read_from_the_module_name(module: str, version: tuple[int, ...] | None) -> None:
+    tensorflow = tensorflow_of(read_script(f"module load gcc/12.2.0\nmodule load {module}\n", "job.sh"))
+    assert (tensorflow[:2] if tensorflow else None) == ((module, version) if version else None)
 
 
-def test_names_of_tensorflow_1_are_found_where_the_job_has_2() -> None:
+def test_names_of_tensorflow_1_are_found_if_the_job_has_2() -> None:
     assert at("tensorflow/2.15.1", GRAPH) == [("tf1-names", "train.py", 5)]
     assert at("tensorflow/intel-1.15.0-py37", GRAPH) == []
-    assert at("conda/2021-09-22", GRAPH) == [], "nobody knows which TensorFlow that is"
-    for cure in (
+    assert at("conda/2021-09-22", GRAPH) == [], "the TensorFlow of this module is unknown"
+    for fixed in (
         put(GRAPH, "import tensorflow as tf\n", "import tensorflow.compat.v1 as tf\n"),
         put(GRAPH, "import tensorflow as tf\n", "import tensorflow as tf\ntf = tf.compat.v1\n"),
         put(GRAPH, "hvd.init()\n", "hvd.init()\nif tf.__version__.startswith('2'):\n    tf = tf.compat.v1\n"),
     ):
-        assert at("tensorflow/2.15.1", cure) == []
+        assert at("tensorflow/2.15.1", fixed) == []
 
 
 def test_a_placeholder_without_a_graph_is_found() -> None:
@@ -247,7 +247,7 @@ def test_a_placeholder_without_a_graph_is_found() -> None:
     assert at("tensorflow/2.15.1", whole) == [("tf1-eager", "train.py", 2)]
 
 
-def test_run_tf_function_is_wanted_before_2_2_and_refused_by_keras_3() -> None:
+def test_run_tf_function_is_needed_before_2_2_and_wrong_for_keras_3() -> None:
     flagged = put(KERAS, 'loss="mse"', 'loss="mse", experimental_run_tf_function=False')
     wrong = [("run-tf-function", "train.py", 7)]
     assert at("tensorflow/2.1.0", KERAS) == wrong
