@@ -33,6 +33,7 @@ ErrorKind = Literal[
     "inspection",
     "store",
     "locked",
+    "damaged-record",
     "no-space",
     "bug",
 ]

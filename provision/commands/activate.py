@@ -27,10 +27,10 @@ def run(args: argparse.Namespace) -> Outcome:
     record = store.record(env)
     if record is None:
         raise PlanError(f"{env} is not proved, it cannot be activated", hint="`provision build` goes on with it")
-    if record["modules"]:
+    if record.modules:
         raise PlanError(
-            f"{env} needs the modules {' '.join(record['modules'])}, which only a module system loads",
-            hint=f"`module use {store.layout.modules(env.arch)}/lua` (or `/tcl`), then `module load {record['module']}`",
+            f"{env} needs the modules {' '.join(record.modules)}, which only a module system loads",
+            hint=f"`module use {store.layout.modules(env.arch)}/lua` (or `/tcl`), then `module load {record.module}`",
         )
     text = (Path(store.layout.story(env)) / "activate.sh").read_text(encoding="utf-8")
     return Outcome(text=text, result={"environment": str(env), "script": text})

@@ -145,7 +145,7 @@ def _hold_against(expected: dict[str, str], plan: Plan, facts: Facts) -> None:
 
 
 def _outcome(target: Target, plan: Plan, what: str) -> Outcome:
-    record = target.store.record(plan.environment) or {}
+    record = target.store.record(plan.environment)
     module, arch = f"{plan.modulefile.name}/{plan.modulefile.version}", plan.environment.arch
     if target.site.modules.name == "none":
         use = f'eval "$({_tool()} activate --site {shlex.quote(target.site.typed)} {plan.environment})"'
@@ -154,9 +154,14 @@ def _outcome(target: Target, plan: Plan, what: str) -> Outcome:
         paths = (*target.site.modules.path, f"{target.store.layout.modules(arch)}/{kind}")
         use = "; ".join((*(f"module use {shlex.quote(path)}" for path in paths), f"module load {module}"))
     say(f"{what}: {plan.environment}")
-    if record.get("proof"):
-        say(f"  proof: {record['proof']}")
-    result = {"environment": str(plan.environment), "done": what, "use": use, "record": record}
+    if record:
+        say(f"  proof: {record.proof}")
+    result = {
+        "environment": str(plan.environment),
+        "done": what,
+        "use": use,
+        "record": record.to_dict() if record else None,
+    }
     return Outcome(text=use, result=result)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from provision.commands.shared.options import add_site
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import read_store
+from provision.errors import StoreError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,15 +24,18 @@ def run(args: argparse.Namespace) -> Outcome:
     pointers = {env: name for name, env in store.pointers().items()}
     rows: list[dict[str, Any]] = []
     for env in store.environments():
-        record = store.record(env) or {}
-        state = "published" if str(env) in pointers else "proved" if record else "unfinished"
+        try:
+            record = store.record(env)
+            state = "published" if str(env) in pointers else "proved" if record else "unfinished"
+        except StoreError:
+            record, state = None, "damaged"
         rows.append(
             {
                 "environment": str(env),
                 "state": state,
                 "module": pointers.get(str(env), "").split("/", 1)[-1] or None,
-                "built": record.get("built"),
-                "proof": record.get("proof"),
+                "built": record.built if record else None,
+                "proof": record.proof if record else None,
                 "steps": sorted(store.receipts(env)),
             }
         )

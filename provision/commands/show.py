@@ -31,23 +31,20 @@ def run(args: argparse.Namespace) -> Outcome:
     lines = [
         f"environment  {env}",
         f"state        {state}",
-        f"module       {record['module']}",
-        f"prefix       {record['prefix']}",
-        f"built        {record['built']} on {record['host']}" + (f", job {record['job']}" if record["job"] else ""),
-        f"proof        {record['proof']}",
+        f"module       {record.module}",
+        f"prefix       {record.prefix}",
+        f"built        {record.built} on {record.host}" + (f", job {record.job}" if record.job else ""),
+        f"proof        {record.proof}",
         "",
         "from",
-        *(f"  {name:<18} {value}" for name, value in record["identity"].items() if value),
+        *(f"  {name:<18} {value}" for name, value in record.identity.items() if value),
         "",
         "checked",
-        *(
-            f"  {check['name']}: {check['message']}"
-            for check in [*(record["checks"] or []), *record["verdict"]["checks"]]
-        ),
+        *(f"  {check.name}: {check.message}" for check in (*record.checks, *record.verdict.verdict.checks)),
         "",
         "seconds",
-        *(f"  {name:<18} {seconds}" for name, seconds in record["seconds"].items()),
+        *(f"  {name:<18} {seconds}" for name, seconds in record.seconds.items()),
         "",
-        f"logs         {record['prefix']}/.provision/logs",
+        f"logs         {record.prefix}/.provision/logs",
     ]
-    return Outcome(text="\n".join(lines), result={"state": state, **record})
+    return Outcome(text="\n".join(lines), result={"state": state, **record.to_dict()})

@@ -43,7 +43,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """Load the module, train, judge; the verdict is kept in the environment's `.provision/tests/`."""
     from provision.machine import shipped
-    from provision.machine.ranks import summary
 
     if args.provided == (args.environment is not None):
         raise ConfigError(
@@ -69,7 +68,7 @@ def run(args: argparse.Namespace) -> Outcome:
         told = f"{len(checks) - skipped} checks on {ranks.proof.processes} ranks, {skipped} skipped, in {proof.seconds:.0f} s\n"
         told += "\n".join(f"  {check.name}: {check.message}" for check in checks)
     else:
-        told = summary(proof.to_dict())
+        told = proof.summary
     result = {"environment": what, "verdict": proof.to_dict(), "folder": str(ranks.into)}
     return Outcome(text=f"passed: {told}", result=result)
 
@@ -90,13 +89,13 @@ def _environment(args: argparse.Namespace, site: Site, listen: Listener) -> tupl
         raise ConfigError(
             f"site `{site.name}` does not describe the arch `{env.arch}` any more", hint=f"edit `{site.origin}`"
         )
-    stack = shipped.load_stack(record["stack"])
-    proof = prove_operation(site, arch, stack, str(shipped.PACKAGE / "proof" / "programs"), record["prefix"])
+    stack = shipped.load_stack(record.stack)
+    proof = prove_operation(site, arch, stack, str(shipped.PACKAGE / "proof" / "programs"), record.prefix)
     story = Path(store.layout.story(env))
     into = _folder(story / "tests")
     log, kind = into / "proof.log", "lua" if site.modules.name == "lmod" else "tcl"
     modulepath = Path(store.layout.modules(env.arch)) / kind
-    environ = loaded_environment(site.modules, modulepath, record["module"], story / "activate.sh", log)
+    environ = loaded_environment(site.modules, modulepath, record.module, story / "activate.sh", log)
     python = str(store.layout.prefix(env) / "bin" / "python")
     return str(env), Ranks(store=store, python=python, proof=proof, environ=environ, log=log, listen=listen, into=into)
 

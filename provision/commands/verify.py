@@ -6,9 +6,13 @@ import argparse
 import os
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from provision.commands.shared.outcome import Outcome
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError
+
+if TYPE_CHECKING:
+    from provision.model.record import Record
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +27,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Compare; exit 1 where something differs."""
-    from provision.machine.disk import read_json
     from provision.proof.loaded import judge_loaded
 
     name, prefix = os.environ.get("PROVISION_ENVIRONMENT"), os.environ.get("VIRTUAL_ENV")
@@ -34,13 +37,7 @@ def run(args: argparse.Namespace) -> Outcome:
             hint="`module load tensorflow/VERSION`, then this command; `provision list` names them",
         )
     path = Path(prefix) / ".provision" / "record.json"
-    record = read_json(path)
-    if record is None or record.get("environment") != name:
-        raise ConfigError(
-            f"`{path}` is not the record of {name}",
-            evidence=["the environment is gone, or another one was activated over it"],
-            hint="load the module in a new shell",
-        )
+    record = _record(path, name)
     checks = judge_loaded(record, os.environ, shutil.which("python"))
     wrong = [check for check in checks if not check.passed]
     lines = [f"environment  {name}"]
@@ -53,3 +50,26 @@ def run(args: argparse.Namespace) -> Outcome:
         result={"environment": name, "checks": [check.to_dict() for check in checks]},
         exit_code=EXIT_FAILED if wrong else EXIT_OK,
     )
+
+
+def _record(path: Path, name: str) -> Record:
+    """The record of the environment that is loaded.
+
+    Raises:
+        ConfigError: it is not there, is damaged, or is another environment's.
+    """
+    from provision.machine.disk import read_json
+    from provision.model.record import Record
+
+    try:
+        record = Record.from_dict(read_json(path) or {})
+        if record.environment != name:
+            raise ValueError(f"it is the record of {record.environment}")
+    except ValueError as error:
+        raise ConfigError(
+            f"`{path}` is not the record of {name}",
+            evidence=[str(error), "the environment is gone or damaged, or another one was activated over it"],
+            hint="load the module in a new shell",
+            kind="damaged-record",
+        ) from error
+    return record

@@ -19,11 +19,11 @@ from provision.launch.launchers import node_argv
 from provision.machine.disk import disk_error, read_json, write
 from provision.machine.failed_program import failed_program
 from provision.machine.installed_packages import PackageCounter
-from provision.machine.ranks import Ranks, loaded_environment, summary
+from provision.machine.ranks import Ranks, loaded_environment
 from provision.machine.render_modulefile import emit_modulefile
 from provision.machine.run import Result, stream
 from provision.machine.source_tree import apply_patches, unpack
-from provision.machine.store import Store
+from provision.machine.store import Store, utc_now
 from provision.model.event import Event, Listener
 from provision.model.layout import KINDS, modulefile_path
 from provision.model.plan import (
@@ -43,12 +43,28 @@ from provision.model.plan import (
     WriteCandidate,
     WriteFile,
 )
+from provision.model.proof_result import ProofResult
+from provision.model.receipt import Receipt
+from provision.model.record import Record
+from provision.model.verdict import Check
 from provision.profile.site import Site
 from provision.proof.inspection import judge_inspection
 from provision.schedulers import job_here
 
 COMPILER_ERROR = re.compile(r"^\s*\S+:\d+:\d+: (fatal )?error: ")
+# What proves that these steps are done: the pointer, and the wheel in the cache.
+WITHOUT_RECEIPT = ("publish", "compile")
 UNPROVED = "none yet: this is a candidate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRun:
+    """One step while it is carried out: its log, and what its operations find out for the receipt."""
+
+    step: Step
+    log: Path
+    counter: PackageCounter | None
+    findings: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -62,11 +78,8 @@ class Executor:
     listen: Listener
     lock: int
     seconds: dict[str, float] = field(default_factory=dict)
-    findings: dict[str, Any] = field(default_factory=dict)
-    step: Step | None = None
-    counter: PackageCounter | None = None
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> Record | None:
         """Carry out every step that is to be created; returns the record of the environment.
 
         Raises:
@@ -76,32 +89,33 @@ class Executor:
         for step in self.plan.steps:
             if step.action == "create":
                 self._step(step)
-        return self.store.record(self.plan.environment) or {}
+        return self.store.record(self.plan.environment)
 
     def _step(self, step: Step) -> None:
-        self.step, self.findings, began = step, {}, time.monotonic()
-        self.counter = self._count_packages(step)
+        began = time.monotonic()
+        log = Path(self.store.layout.log(self.plan.environment, step.name))
+        run = StepRun(step=step, log=log, counter=self._count_packages(step))
         self.listen(Event(kind="started", step=step.name, text=step.title))
         try:
-            self.log.parent.mkdir(parents=True, exist_ok=True)
-            self.log.unlink(missing_ok=True)
+            log.parent.mkdir(parents=True, exist_ok=True)
+            log.unlink(missing_ok=True)
             for operation in step.operations:
-                self._operation(operation)
+                self._operation(run, operation)
         except OSError as error:
-            self._failed(step, began, disk_error(error, self.store.root))
+            self._failed(step, began, disk_error(error, self.store.root).message)
             raise disk_error(error, self.store.root) from error
         except ProvisionError as error:
-            self._failed(step, began, error)
+            self._failed(step, began, error.message)
             raise
         except KeyboardInterrupt:
-            self.listen(Event(kind="failed", step=step.name, text="interrupted", seconds=time.monotonic() - began))
+            self._failed(step, began, "interrupted")
             raise
         spent = time.monotonic() - began
         self.seconds[step.name] = round(spent, 1)
-        if step.name not in ("publish", "compile"):  # their proof is the pointer, and the wheel in the cache
-            content = {"step": step.name, "seconds": round(spent, 1), "host": socket.gethostname(), **self.findings}
-            self.store.receipt(self.plan.environment, step.name, content)
-        size = f"{self.findings['bytes'] / 1e9:.1f} GB" if "bytes" in self.findings else ""
+        if step.name not in WITHOUT_RECEIPT:
+            receipt = Receipt(step=step.name, seconds=round(spent, 1), host=socket.gethostname(), findings=run.findings)
+            self.store.write_receipt(self.plan.environment, receipt)
+        size = f"{run.findings['bytes'] / 1e9:.1f} GB" if "bytes" in run.findings else ""
         self.listen(Event(kind="finished", step=step.name, text=size, seconds=spent))
 
     def _count_packages(self, step: Step) -> PackageCounter | None:
@@ -113,112 +127,87 @@ class Executor:
         prefix = Path(self.plan.prefix)
         return PackageCounter(prefix=prefix, total=step.packages, report=report) if step.packages else None
 
-    def _failed(self, step: Step, began: float, error: ProvisionError) -> None:
-        self.listen(Event(kind="failed", step=step.name, text=error.message, seconds=time.monotonic() - began))
+    def _failed(self, step: Step, began: float, text: str) -> None:
+        self.listen(Event(kind="failed", step=step.name, text=text, seconds=time.monotonic() - began))
 
-    @property
-    def log(self) -> Path:
-        """The log of the step at hand."""
-        assert self.step is not None
-        return Path(self.store.layout.log(self.plan.environment, self.step.name))
-
-    def _operation(self, operation: Operation) -> None:
+    def _operation(self, run: StepRun, operation: Operation) -> None:
         match operation:
             case Command():
-                self._command(operation)
+                self._command(run, operation)
             case WriteFile():
                 write(Path(operation.path), operation.text, executable=operation.executable)
             case Remove():
                 self.store.remove(operation.path)
             case FetchSource():
-                self._fetch(operation)
+                self._fetch(run, operation)
             case Unpack():
                 folder = Path(operation.folder)
                 unpack(Path(operation.path), folder)
-                apply_patches(folder, operation.patches, self.log)
+                apply_patches(folder, operation.patches, run.log)
             case KeepWheel():
                 self.store.keep_wheel(operation.folder, operation.key, operation.abi)
             case InstallWheel():
                 wheel = self.store.wheel(operation.key)
-                self.findings["wheel"] = {"key": operation.key, "file": wheel.name}
-                self._command(Command(argv=(*operation.command.argv, str(wheel))))
+                run.findings["wheel"] = {"key": operation.key, "file": wheel.name}
+                self._command(run, Command(argv=(*operation.command.argv, str(wheel))))
             case MakeReadable():
-                self.findings["bytes"] = self.store.make_readable(operation.path)
+                run.findings["bytes"] = self.store.make_readable(operation.path)
             case Inspect():
-                self._inspect(operation)
+                self._inspect(run, operation)
             case WriteCandidate():
                 self._write_candidate()
             case Prove():
-                self._prove(operation)
+                self._prove(run, operation)
             case Publish():
                 self._publish()
 
-    def _command(self, command: Command) -> Result:
-        result = self._run(command)
+    def _command(self, run: StepRun, command: Command) -> None:
+        result = self._run(run, command)
         if result.code:
-            raise self._command_error(result)
-        return result
+            raise command_error(run, result)
 
-    def _run(self, command: Command, *, quiet: bool = False) -> Result:
+    def _run(self, run: StepRun, command: Command, *, quiet: bool = False) -> Result:
         environ = {**self.environ, **dict(command.environ)}
         environ["PATH"] = os.pathsep.join((*command.path, self.environ.get("PATH", "")))
         argv = command.argv if command.launcher is None else node_argv(command.launcher, command.argv, environ)
-        assert self.step is not None
-        name = self.step.name
 
         def progress(line: str) -> None:
-            self.listen(Event(kind="progress", step=name, text=line))
+            self.listen(Event(kind="progress", step=run.step.name, text=line))
 
         return stream(
             argv,
             environ=environ,
-            log=self.log,
+            log=run.log,
             keep_open=(self.lock,),
             on_line=None if quiet else progress,
-            on_second=self.counter.look if self.counter else None,
+            on_second=run.counter.look if run.counter else None,
             shown=argv[:1] + command.argv if command.launcher else None,
         )
 
-    def _command_error(self, result: Result) -> CommandError:
-        compiler = next((line.strip() for line in result.tail if COMPILER_ERROR.search(line)), None)
-        what = f"`{Path(result.argv[0]).name}`" if result.argv[1:2] != ("-m",) else f"`{result.argv[2]}`"
-        end = f"was ended by signal {-result.code}" if result.code < 0 else f"ended with code {result.code}"
-        assert self.step is not None
-        return failed_program(
-            f"step `{self.step.name}` failed",
-            result.tail,
-            otherwise=compiler or f"{what} {end}",
-            hint=f"read `{self.log}`, fix the cause, then run the same command again",
-            log=str(self.log),
-        )
-
-    def _fetch(self, source: FetchSource) -> None:
+    def _fetch(self, run: StepRun, source: FetchSource) -> None:
         if self.store.downloads.has_source(source.path, source.hashes):
             return
-        self._command(source.download)
+        self._command(run, source.download)
         self.store.downloads.keep_source(source.folder, source.path, source.hashes)
 
-    def _inspect(self, inspect: Inspect) -> None:
-        result = self._command_or_report(inspect.command)
+    def _inspect(self, run: StepRun, inspect: Inspect) -> None:
+        # It ends with an error if an import fails; its report then says which import, and why.
+        result = self._run(run, inspect.command, quiet=True)
         try:
             report = json.loads(result.tail[-1])
         except (IndexError, ValueError) as error:
-            raise self._command_error(result) from error
+            raise command_error(run, result) from error
         checks = judge_inspection(report, inspect.expectation, os.path.realpath)
-        self.findings.update(checks=[check.to_dict() for check in checks], versions=report.get("versions"))
+        run.findings.update(checks=[check.to_dict() for check in checks], versions=report.get("versions"))
         wrong = [check for check in checks if not check.passed]
         if wrong:
             raise ProvisionError(
                 f"the environment is not what was planned: {wrong[0].name}",
                 evidence=[f"{check.name}: {check.message}" for check in wrong],
-                hint=next((check.hint for check in wrong if check.hint), f"read `{self.log}`"),
-                log=str(self.log),
+                hint=next((check.hint for check in wrong if check.hint), f"read `{run.log}`"),
+                log=str(run.log),
                 kind="inspection",
             )
-
-    def _command_or_report(self, command: Command) -> Result:
-        """Run the inspection: it ends with an error when an import fails, and its report then says which and why."""
-        return self._run(command, quiet=True)
 
     def _write_candidate(self) -> None:
         env, module = self.plan.environment, self.plan.modulefile
@@ -227,7 +216,7 @@ class Executor:
             write(Path(path), emit_modulefile(module, kind, UNPROVED))
         write(Path(self.store.layout.story(env)) / "activate.sh", emit_modulefile(module, "sh", UNPROVED))
 
-    def _prove(self, proof: Prove) -> None:
+    def _prove(self, run: StepRun, proof: Prove) -> None:
         env, module = self.plan.environment, self.plan.modulefile
         kind = "lua" if self.site.modules.name == "lmod" else "tcl"
         environ = loaded_environment(
@@ -235,14 +224,14 @@ class Executor:
             Path(self.store.layout.candidate(env, kind)),
             f"{module.name}/{module.version}",
             Path(self.store.layout.story(env)) / "activate.sh",
-            self.log,
+            run.log,
         )
         ranks = Ranks(
             store=self.store,
             python=str(self.store.layout.prefix(env) / "bin" / "python"),
             proof=proof,
             environ=environ,
-            log=self.log,
+            log=run.log,
             listen=self.listen,
             into=Path(self.store.layout.story(env)),
             keep_open=(self.lock,),
@@ -254,50 +243,71 @@ class Executor:
             raise ProofError(
                 f"the modulefile does not load what the build did: {missing}", evidence=[f"loaded: {' '.join(loaded)}"]
             )
-        self.findings["summary"] = summary(result.to_dict())
+        run.findings["summary"] = result.summary
 
     def _publish(self) -> None:
-        env, module, story = (
-            self.plan.environment,
-            self.plan.modulefile,
-            Path(self.store.layout.story(self.plan.environment)),
-        )
-        verdict = read_json(story / "verdict.json")
-        if verdict is None or not verdict["passed"]:
-            raise StoreError(f"`{story / 'verdict.json'}` is missing or not a pass", hint="build again")
-        proof = summary(verdict)
-        receipts = {
-            step: read_json(story / "receipts" / f"{step}.json") or {} for step in sorted(self.store.receipts(env))
-        }
-        record = {
-            "schema": 1,
-            "environment": str(env),
-            "site": self.plan.site,
-            "stack": self.plan.stack,
-            "module": f"{module.name}/{module.version}",
-            "prefix": self.plan.prefix,
-            "modules": list(module.modules),
-            "identity": dict(self.plan.identity),
-            "wheel": self.plan.abi_key,
-            "versions": receipts.get("inspect", {}).get("versions"),
-            "checks": receipts.get("inspect", {}).get("checks"),
-            "seconds": {**{name: content.get("seconds") for name, content in receipts.items()}, **self.seconds},
-            "verdict": verdict,
-            "proof": proof,
-            "built": time.strftime("%Y-%m-%d %H:%M:%S"),
-            "host": socket.gethostname(),
-            "job": job_here(os.environ),
-            "provision": __version__,
-        }
+        env, module = self.plan.environment, self.plan.modulefile
+        story = Path(self.store.layout.story(env))
+        record = self._record(story)
         logs = Path(self.store.layout.log(env, "any")).parent
         shutil.copytree(logs, story / "logs", dirs_exist_ok=True)
         files = {
             str(modulefile_path(PurePosixPath(kind), kind, module.name, module.version)): emit_modulefile(
-                module, kind, proof
+                module, kind, record.proof
             )
             for kind in KINDS
         }
-        write(story / "activate.sh", emit_modulefile(module, "sh", proof))
-        write(story / "record.json", json.dumps(record, indent=1) + "\n")
+        write(story / "activate.sh", emit_modulefile(module, "sh", record.proof))
+        write(story / "record.json", json.dumps(record.to_dict(), indent=1) + "\n")
         self.store.publish(env, files)
         self.store.remove(str(Path(self.store.layout.candidate(env, "lua")).parent))
+
+    def _record(self, story: Path) -> Record:
+        """The record that is to be published.
+
+        Raises:
+            StoreError: the verdict of the proof is not there, damaged, or not a pass.
+        """
+        path = story / "verdict.json"
+        try:
+            proof = ProofResult.from_dict(read_json(path) or {})
+        except ValueError as error:
+            raise StoreError(f"`{path}` is missing or damaged", evidence=[str(error)], hint="build again") from error
+        if not proof.verdict.passed:
+            raise StoreError(f"`{path}` is not a pass", evidence=[str(proof.verdict.failures)], hint="build again")
+        env, module = self.plan.environment, self.plan.modulefile
+        receipts = self.store.read_receipts(env)
+        found = receipts["inspect"].findings if "inspect" in receipts else {}
+        return Record(
+            environment=str(env),
+            site=self.plan.site,
+            stack=self.plan.stack,
+            module=f"{module.name}/{module.version}",
+            prefix=self.plan.prefix,
+            modules=module.modules,
+            identity=self.plan.identity,
+            wheel=self.plan.abi_key,
+            versions=found.get("versions"),
+            checks=tuple(Check.from_dict(check) for check in found.get("checks") or ()),
+            seconds={**{name: receipt.seconds for name, receipt in receipts.items()}, **self.seconds},
+            verdict=proof,
+            proof=proof.summary,
+            built=utc_now(),
+            host=socket.gethostname(),
+            job=job_here(os.environ),
+            provision=__version__,
+        )
+
+
+def command_error(run: StepRun, result: Result) -> CommandError:
+    """The error of a step one of whose programs failed."""
+    compiler = next((line.strip() for line in result.tail if COMPILER_ERROR.search(line)), None)
+    what = f"`{Path(result.argv[0]).name}`" if result.argv[1:2] != ("-m",) else f"`{result.argv[2]}`"
+    end = f"was ended by signal {-result.code}" if result.code < 0 else f"ended with code {result.code}"
+    return failed_program(
+        f"step `{run.step.name}` failed",
+        result.tail,
+        otherwise=compiler or f"{what} {end}",
+        hint=f"read `{run.log}`, fix the cause, then run the same command again",
+        log=str(run.log),
+    )

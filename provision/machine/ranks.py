@@ -21,6 +21,7 @@ from provision.machine.run import Result, capture, stream
 from provision.machine.store import Store
 from provision.model.event import Event, Listener
 from provision.model.plan import Prove
+from provision.model.proof_result import ProofResult
 from provision.model.verdict import Verdict
 from provision.profile.module_system import ModuleSystem
 from provision.profile.stack import ONE_PROCESS_PROGRAMS
@@ -30,43 +31,6 @@ from provision.proof.strategies import judge_mirrored, judge_single, judge_worke
 
 # Workers that do nothing for this part of the proof's time have stalled; what is left is for a second try.
 STALL_SHARE = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProofResult:
-    """A verdict with what it was given on."""
-
-    verdict: Verdict
-    data: str
-    trained_by: str
-    """Who trained, in words."""
-    argv: tuple[str, ...]
-    modules: tuple[str, ...]
-    seconds: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """The verdict's JSON, with the circumstances."""
-        return {
-            **self.verdict.to_dict(),
-            "data": self.data,
-            "trained_by": self.trained_by,
-            "command": list(self.argv),
-            "modules": list(self.modules),
-            "seconds": round(self.seconds, 1),
-            "date": time.strftime("%Y-%m-%d"),
-        }
-
-
-def summary(verdict: Mapping[str, Any]) -> str:
-    """The line that `module help` and `list` show of a verdict."""
-    figures = verdict["figures"]
-    nodes, speed = len(figures["hosts"]), figures["images_per_second"]
-    agreed = ", weights identical" if any(check["name"] == "weights" for check in verdict["checks"]) else ""
-    who = verdict.get("trained_by", f"{figures['ranks']} ranks")  # a build that went on after an upgrade has none
-    return (
-        f"{who} on {nodes} node{'s' * (nodes != 1)} trained {verdict['data']} to "
-        f"{figures['accuracy']:.1%}{f' at {speed:.0f} images/s' if speed else ''}{agreed} ({verdict['date']})"
-    )
 
 
 def trained_by(proof: Prove, gpus: int, stalled: str | None = None) -> str:
@@ -228,9 +192,10 @@ class Ranks:
             verdict=verdict,
             data=data,
             trained_by=trained_by(proof, verdict.figures.gpus, stalled),
-            argv=argv,
+            command=argv,
             modules=modules,
             seconds=time.monotonic() - began,
+            date=time.strftime("%Y-%m-%d", time.gmtime()),
         )
         write(self.into / "verdict.json", json.dumps(result_of_proof.to_dict(), indent=1) + "\n")
         if not verdict.passed or result.code:

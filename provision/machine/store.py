@@ -25,6 +25,8 @@ from provision.machine.disk import JSON, disk_error, read_json, sha256_of, write
 from provision.machine.downloads import Downloads
 from provision.model.facts import Existing, Place
 from provision.model.layout import KINDS, EnvironmentId, Layout
+from provision.model.receipt import Receipt
+from provision.model.record import Record
 from provision.schedulers import job_here
 
 
@@ -91,13 +93,32 @@ class Store:
             sources=self.downloads.sources(),
         )
 
-    def record(self, env: EnvironmentId) -> JSON | None:
-        """The record of an environment, or None while it has none."""
-        return read_json(Path(self.layout.story(env) / "record.json"))
+    def record(self, env: EnvironmentId) -> Record | None:
+        """The record of an environment, or None while it has none.
+
+        Raises:
+            StoreError: it is damaged.
+        """
+        path = Path(self.layout.story(env) / "record.json")
+        data = read_json(path)
+        try:
+            return None if data is None else Record.from_dict(data)
+        except ValueError as error:
+            raise StoreError(
+                f"`{path}` is damaged, or was written by another version",
+                evidence=[str(error)],
+                hint="restore it from a backup, or remove the environment and build it again",
+                kind="damaged-record",
+            ) from error
 
     def records(self) -> list[JSON]:
-        """The records of all environments that have one."""
-        return [record for record in map(self.record, self.environments()) if record is not None]
+        """The records of all environments that have one that is not damaged, as JSON."""
+        found = []
+        for env in self.environments():
+            with contextlib.suppress(StoreError):
+                record = self.record(env)
+                found += [record.to_dict()] if record else []
+        return found
 
     # Doing
 
@@ -149,9 +170,19 @@ class Store:
             raise disk_error(error, path) from error
         return size
 
-    def receipt(self, env: EnvironmentId, step: str, content: JSON) -> None:
+    def write_receipt(self, env: EnvironmentId, receipt: Receipt) -> None:
         """Write down that a step is done."""
-        write(Path(self.layout.story(env) / "receipts" / f"{step}.json"), json.dumps(content, indent=1) + "\n")
+        path = Path(self.layout.story(env) / "receipts" / f"{receipt.step}.json")
+        write(path, json.dumps(receipt.to_dict(), indent=1) + "\n")
+
+    def read_receipts(self, env: EnvironmentId) -> dict[str, Receipt]:
+        """The receipts of the steps that are done, by their names; a damaged one is left out."""
+        found = {}
+        for step in sorted(self.receipts(env)):
+            data = read_json(Path(self.layout.story(env) / "receipts" / f"{step}.json"))
+            with contextlib.suppress(ValueError):
+                found[step] = Receipt.from_dict(data or {})
+        return found
 
     def keep_wheel(self, folder: str, key: str, abi: Mapping[str, object]) -> None:
         """Move the one wheel in `folder` into the cache. Who comes second with the same key changes nothing.
@@ -288,7 +319,7 @@ class Store:
                 "host": socket.gethostname(),
                 "pid": os.getpid(),
                 "job": job_here(os.environ),
-                "since": time.strftime("%Y-%m-%d %H:%M:%S"),
+                "since": utc_now(),
                 **holder,
             }
             try:
@@ -299,6 +330,11 @@ class Store:
             yield descriptor
         finally:
             os.close(descriptor)
+
+
+def utc_now() -> str:
+    """The time, ISO 8601 in UTC: `2026-11-22T01:02:03+00:00`."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
 
 
 def user_name() -> str:

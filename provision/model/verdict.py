@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from provision.model import stored
+
 SCHEMA = 1
 
 
@@ -38,13 +40,15 @@ class Check:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Check:
-        """Read back what `to_dict` returned."""
+        """Read back what `to_dict` returned. Raises `ValueError` if it is damaged."""
+        if not isinstance(data, Mapping) or not isinstance(data.get("passed"), bool):
+            raise ValueError(f"{data!r} is not a check")
         return cls(
-            name=data["name"],
+            name=stored.text(data, "name"),
             passed=data["passed"],
-            message=data["message"],
-            hint=data.get("hint"),
-            skipped=data.get("skipped", False),
+            message=stored.text(data, "message"),
+            hint=stored.optional_text(data, "hint"),
+            skipped=bool(data.get("skipped", False)),
             figure=data.get("figure"),
         )
 
@@ -144,10 +148,11 @@ class Verdict:
         """
         if data.get("schema") != SCHEMA:
             raise ValueError(f"verdict has schema {data.get('schema')!r}, expected {SCHEMA}")
-        verdict = cls(
-            checks=tuple(Check.from_dict(item) for item in data["checks"]),
-            figures=Figures.from_dict(data["figures"]),
-        )
-        if verdict.passed is not data["passed"]:
-            raise ValueError(f"verdict says passed = {data['passed']!r}, its checks say {verdict.passed!r}")
+        try:
+            figures = Figures.from_dict(stored.mapping(data, "figures"))
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"`figures` is damaged: {error!r}") from error
+        verdict = cls(checks=tuple(map(Check.from_dict, stored.sequence(data, "checks"))), figures=figures)
+        if verdict.passed is not data.get("passed"):
+            raise ValueError(f"verdict says passed = {data.get('passed')!r}, its checks say {verdict.passed!r}")
         return verdict

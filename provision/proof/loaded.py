@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from typing import Any
 
+from provision.model.record import Record
 from provision.model.verdict import Check
 
 
-def judge_loaded(record: Mapping[str, Any], environ: Mapping[str, str], python: str | None) -> tuple[Check, ...]:
+def judge_loaded(record: Record, environ: Mapping[str, str], python: str | None) -> tuple[Check, ...]:
     """Whether this shell is the one that the proof ran in, as far as it decides what runs.
 
     `record` is the environment's, `environ` the shell's, `python` the interpreter that it would start. The modules are
@@ -19,8 +19,8 @@ def judge_loaded(record: Mapping[str, Any], environ: Mapping[str, str], python: 
     return tuple(checks)
 
 
-def _modules(record: Mapping[str, Any], environ: Mapping[str, str]) -> Check:
-    proved = [str(name) for name in record["verdict"].get("modules") or record["modules"]]
+def _modules(record: Record, environ: Mapping[str, str]) -> Check:
+    proved = record.verdict.modules or record.modules
     loaded = [name for name in environ.get("LOADEDMODULES", "").split(":") if name]
     by_name = {name.rsplit("/", 1)[0]: name for name in loaded}
     differing = []
@@ -33,15 +33,15 @@ def _modules(record: Mapping[str, Any], environ: Mapping[str, str]) -> Check:
             name="modules",
             passed=False,
             message=f"not the modules of the proof: {', '.join(differing)}",
-            hint=f"`module purge; module load {record['module']}`",
+            hint=f"`module purge; module load {record.module}`",
         )
     more = [name for name in loaded if name not in proved]
     besides = f"; besides them: {', '.join(more)}" if more else ""
     return Check(name="modules", passed=True, message=f"{len(proved)} modules as in the proof{besides}")
 
 
-def _python(record: Mapping[str, Any], python: str | None) -> Check:
-    wanted = f"{record['prefix']}/bin/python"
+def _python(record: Record, python: str | None) -> Check:
+    wanted = f"{record.prefix}/bin/python"
     return Check(
         name="python",
         passed=python == wanted,
@@ -51,9 +51,9 @@ def _python(record: Mapping[str, Any], python: str | None) -> Check:
     )
 
 
-def _variables(record: Mapping[str, Any], environ: Mapping[str, str]) -> Check:
+def _variables(record: Record, environ: Mapping[str, str]) -> Check:
     """The module's own variables: a changed OMP_NUM_THREADS is why TensorFlow starts too many threads, or one."""
-    words = shlex.split(record["identity"].get("module environment", ""))
+    words = shlex.split(record.identity.get("module environment", ""))
     wanted = dict(word.split("=", 1) for word in words)
     changed = [
         f"{name} is {environ.get(name)!r}, was {value!r}"
@@ -64,7 +64,7 @@ def _variables(record: Mapping[str, Any], environ: Mapping[str, str]) -> Check:
         name="variables",
         passed=not changed,
         message="; ".join(changed) if changed else f"{len(wanted)} variables as the module sets them",
-        hint=f"`module load {record['module']}` again, and do not set them after it" if changed else None,
+        hint=f"`module load {record.module}` again, and do not set them after it" if changed else None,
     )
 
 

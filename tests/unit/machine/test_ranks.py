@@ -13,7 +13,7 @@ import pytest
 from parts.reports import workers
 from provision import cli
 from provision.errors import ConfigError, ProofError
-from provision.machine.ranks import Ranks, summary
+from provision.machine.ranks import Ranks
 from provision.machine.store import Store
 from provision.model.layout import Layout
 from provision.model.plan import Prove
@@ -107,7 +107,7 @@ def test_workers_that_train_are_started_once(start: Start) -> None:
     proof = ranks.prove()
     (call,) = calls(folder)
     assert call[call.index("--communication") :][:4] == ["--communication", "AUTO", "--stall", "20"]
-    assert "2 workers on 1 node trained digits to 95.0%" in summary(proof.to_dict())
+    assert "2 workers on 1 node trained digits to 95.0%" in proof.summary
 
 
 def test_workers_that_stall_are_started_once_more_with_ring_and_the_proof_says_so(start: Start) -> None:
@@ -117,7 +117,7 @@ def test_workers_that_stall_are_started_once_more_with_ring_and_the_proof_says_s
     told = {check.name: check.message for check in proof.verdict.checks}
     assert told["communication"].startswith("second try: RING")
     assert "AUTO stalled in stage `training`: nothing happened for 20 s" in told["communication"]
-    assert "2 workers (by RING, for AUTO stalled)" in summary(proof.to_dict())
+    assert "2 workers (by RING, for AUTO stalled)" in proof.summary
     assert len(list((ranks.into / "proof-stalled").glob("report-*.json"))) == 2
 
 

@@ -16,10 +16,12 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from parts.disks import files_below, fill, mounted
+from parts.records import make_record
 from provision.errors import StoreError
 from provision.machine.disk import read_json, sha256_of, write
 from provision.machine.store import Store, describe_holder
 from provision.model.layout import EnvironmentId, Layout
+from provision.model.receipt import Receipt
 
 ENV = EnvironmentId("knl", "tensorflow", "2.15.1", "0123456789")
 OTHER = EnvironmentId("knl", "tensorflow", "2.14.0", "abcdefabcd")
@@ -55,9 +57,9 @@ def test_a_new_root_is_empty(store: Store) -> None:
 
 
 def test_receipts_are_seen_by_the_next_run(store: Store) -> None:
-    store.receipt(ENV, "create", {"seconds": 1})
-    store.receipt(ENV, "install", {"seconds": 2})
-    store.receipt(OTHER, "create", {})
+    store.write_receipt(ENV, Receipt(step="create", seconds=1, host="n"))
+    store.write_receipt(ENV, Receipt(step="install", seconds=1, host="n"))
+    store.write_receipt(OTHER, Receipt(step="create", seconds=1, host="n"))
     assert store.existing().receipts == {str(ENV): frozenset({"create", "install"}), str(OTHER): frozenset({"create"})}
 
 
@@ -406,7 +408,7 @@ def test_a_full_disk_stops_a_receipt_a_wheel_and_a_source(small_disk: Path, tmp_
     hashes = (f"sha256:{sha256_of(tmp_path / 'built' / 'a.whl')}",)
     fill(small_disk)
     with pytest.raises(StoreError, match="the disk is full"):
-        store.receipt(ENV, "create", {})
+        store.write_receipt(ENV, Receipt(step="create", seconds=1, host="n"))
     with pytest.raises(StoreError, match="the disk is full"):
         store.keep_wheel(str(tmp_path / "built"), "k", {})
     with pytest.raises(StoreError, match="the disk is full"):
@@ -417,12 +419,12 @@ def test_a_full_disk_stops_a_receipt_a_wheel_and_a_source(small_disk: Path, tmp_
 
 def test_a_root_that_is_read_only_is_told(small_disk: Path) -> None:
     store = store_at(small_disk / "root")
-    store.receipt(ENV, "create", {})
+    store.write_receipt(ENV, Receipt(step="create", seconds=1, host="n"))
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     assert not store.place().writable
     assert store.receipts(ENV) == {"create"}
     for act in (
-        lambda: store.receipt(ENV, "install", {}),
+        lambda: store.write_receipt(ENV, Receipt(step="install", seconds=1, host="n")),
         lambda: store.publish(ENV, {}),
         lambda: store.remove(str(store.layout.prefix(ENV))),
         store.make_jobs,
@@ -450,7 +452,7 @@ def test_a_full_disk_is_told_when_a_generation_is_copied(small_disk: Path) -> No
 
 
 def test_what_is_being_removed_is_no_environment(store: Store) -> None:
-    store.receipt(ENV, "create", {})
+    store.write_receipt(ENV, Receipt(step="create", seconds=1, host="n"))
     prefix = Path(store.layout.prefix(ENV))
     prefix.rename(prefix.with_name(f".{prefix.name}.removed.1.abcdef"))  # where `remove` was killed
     assert store.environments() == []
@@ -490,8 +492,26 @@ def test_a_root_below_somebody_elses_private_folder_is_told(tmp_path: Path) -> N
 
 
 def test_a_record_is_what_was_written(store: Store) -> None:
-    write(Path(store.layout.story(ENV)) / "record.json", json.dumps({"schema": 1}))
-    assert store.record(ENV) == {"schema": 1}
+    write(Path(store.layout.story(ENV)) / "record.json", json.dumps(make_record().to_dict()))
+    assert store.record(ENV) == make_record()
+
+
+def test_a_damaged_record_is_an_error_that_names_the_file_and_the_value(store: Store) -> None:
+    path = Path(store.layout.story(ENV)) / "record.json"
+    write(path, json.dumps({**make_record().to_dict(), "prefix": 3}))
+    with pytest.raises(StoreError, match="is damaged") as caught:
+        store.record(ENV)
+    assert caught.value.kind == "damaged-record"
+    assert str(path) in caught.value.message
+    assert caught.value.evidence == ("`prefix` is 3, not a string",)
+    assert store.records() == []
+
+
+def test_a_damaged_receipt_is_left_out(store: Store) -> None:
+    store.write_receipt(ENV, Receipt(step="create", seconds=1, host="n", findings={"versions": {"a": "1"}}))
+    write(Path(store.layout.story(ENV)) / "receipts" / "install.json", '{"step": "install"}')
+    receipts = store.read_receipts(ENV)
+    assert receipts == {"create": Receipt(step="create", seconds=1, host="n", findings={"versions": {"a": "1"}})}
 
 
 def test_what_a_killed_run_was_removing_is_swept_and_what_another_is_removing_is_not(store: Store) -> None:

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from parts.records import make_record
 from provision.cli import main
 from provision.proof.loaded import judge_loaded
 
 PREFIX = "/site/root/envs/knl/tensorflow/2.15.1-0123456789"
 MODULES = ["gcc/12.2.0", "mpich/4.0.2", "tensorflow/2.15.1"]
-RECORD: dict[str, Any] = {
-    "environment": "knl/tensorflow/2.15.1-0123456789",
-    "module": "tensorflow/2.15.1",
-    "prefix": PREFIX,
-    "modules": MODULES[:2],
-    "identity": {"module environment": "OMP_NUM_THREADS=68 KMP_AFFINITY='granularity=fine,compact,1,0' NOTE='a b'"},
-    "verdict": {"modules": MODULES},
-}
+IDENTITY = {"module environment": "OMP_NUM_THREADS=68 KMP_AFFINITY='granularity=fine,compact,1,0' NOTE='a b'"}
+RECORD = make_record(prefix=PREFIX, modules=tuple(MODULES[:2]), identity=IDENTITY)
 SHELL = {
     "LOADEDMODULES": ":".join(MODULES),
     "OMP_NUM_THREADS": "68",
@@ -77,13 +71,13 @@ def test_an_environment_whose_record_is_another_ones_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path))
-    monkeypatch.setenv("PROVISION_ENVIRONMENT", RECORD["environment"])
+    monkeypatch.setenv("PROVISION_ENVIRONMENT", RECORD.environment)
     assert main(["verify", "--loaded"]) == 2
     (tmp_path / ".provision").mkdir()
-    (tmp_path / ".provision" / "record.json").write_text(json.dumps({**RECORD, "environment": "other"}))
+    (tmp_path / ".provision" / "record.json").write_text(json.dumps(make_record(environment="other").to_dict()))
     assert main(["verify", "--loaded"]) == 2
     assert capsys.readouterr().err.count("is not the record of knl/tensorflow/2.15.1-0123456789") == 2
-    (tmp_path / ".provision" / "record.json").write_text(json.dumps(RECORD))
+    (tmp_path / ".provision" / "record.json").write_text(json.dumps(RECORD.to_dict()))
     assert main(["verify", "--loaded"]) == 1
     assert "✗ modules" in capsys.readouterr().out
 

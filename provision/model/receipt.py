@@ -1,0 +1,38 @@
+"""A receipt: that one step of an environment is done, on which host, in how many seconds, and what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from provision.model import stored
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """One step that is done. `findings` are those of its operations: `wheel`, `checks`, `versions`, `summary`."""
+
+    step: str
+    seconds: float
+    host: str
+    findings: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return this receipt as plain JSON values; the findings stand beside the other keys."""
+        return {"step": self.step, "seconds": self.seconds, "host": self.host, **self.findings}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Receipt:
+        """Read back what `to_dict` returned.
+
+        Raises:
+            ValueError: it is damaged.
+        """
+        findings = {key: value for key, value in data.items() if key not in ("step", "seconds", "host")}
+        return cls(
+            step=stored.text(data, "step"),
+            seconds=stored.number(data, "seconds"),
+            host=stored.text(data, "host"),
+            findings=findings,
+        )

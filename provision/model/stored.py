@@ -1,0 +1,51 @@
+"""Reading JSON that lies on disk: a value of the right type, or a ValueError that names the key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def text(data: Mapping[str, Any], key: str) -> str:
+    """The string under `key`. Raises `ValueError` for anything else."""
+    value = data.get(key)
+    if not isinstance(value, str):
+        raise ValueError(f"`{key}` is {value!r}, not a string")
+    return value
+
+
+def optional_text(data: Mapping[str, Any], key: str) -> str | None:
+    """The string under `key`, or None. Raises `ValueError` for anything else."""
+    return None if data.get(key) is None else text(data, key)
+
+
+def number(data: Mapping[str, Any], key: str) -> float:
+    """The number under `key`. Raises `ValueError` for anything else."""
+    value = data.get(key)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise ValueError(f"`{key}` is {value!r}, not a number")
+    return value
+
+
+def mapping(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """The object under `key`. Raises `ValueError` for anything else."""
+    value = data.get(key)
+    if not isinstance(value, Mapping):
+        raise ValueError(f"`{key}` is {value!r}, not an object")
+    return value
+
+
+def sequence(data: Mapping[str, Any], key: str) -> Sequence[Any]:
+    """The list under `key`. Raises `ValueError` for anything else."""
+    value = data.get(key)
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise ValueError(f"`{key}` is {value!r}, not a list")
+    return value
+
+
+def texts(data: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    """The list of strings under `key`. Raises `ValueError` for anything else."""
+    values = sequence(data, key)
+    if not all(isinstance(value, str) for value in values):
+        raise ValueError(f"`{key}` is {list(values)!r}, not a list of strings")
+    return tuple(values)

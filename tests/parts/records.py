@@ -1,0 +1,83 @@
+"""A record of an environment that passed its proof, for tests that need one on the disk or as a value."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+from provision.machine.store import Store
+from provision.model.layout import EnvironmentId
+from provision.model.proof_result import ProofResult
+from provision.model.receipt import Receipt
+from provision.model.record import Record
+from provision.model.verdict import Check, Figures, Verdict
+
+ENVIRONMENT = EnvironmentId("knl", "tensorflow", "2.15.1", "0123456789")
+PREFIX = "/site/root/envs/knl/tensorflow/2.15.1-0123456789"
+
+FIGURES = Figures(
+    ranks=2,
+    hosts=("n1",),
+    gpus=0,
+    accuracy=0.95,
+    loss_before=2.3,
+    loss_last=0.2,
+    images_per_second=1234.5,
+    seconds=12.5,
+    versions={"tensorflow": "2.15.1"},
+    weights_sha256="ab" * 32,
+)
+PROOF = ProofResult(
+    verdict=Verdict(
+        checks=(
+            Check(name="reports", passed=True, message="2 of 2 processes finished without an error"),
+            Check(name="weights", passed=True, message="all ranks hold the weights abababababab", figure=0.0),
+        ),
+        figures=FIGURES,
+    ),
+    data="digits",
+    trained_by="2 ranks",
+    command=("mpiexec", "-n", "2", "python"),
+    modules=("gcc/12.2.0", "mpich/4.0.2", "tensorflow/2.15.1"),
+    seconds=12.5,
+    date="2026-11-22",
+)
+
+
+def make_record(**changes: Any) -> Record:
+    """A record, with these values in place of its own."""
+    good = Record(
+        environment=str(ENVIRONMENT),
+        site="cluster",
+        stack="tensorflow-2.15.1",
+        module="tensorflow/2.15.1",
+        prefix=PREFIX,
+        modules=("gcc/12.2.0", "mpich/4.0.2"),
+        identity={"python": "3.11.7", "module environment": "OMP_NUM_THREADS=68"},
+        wheel="horovod-0.28.1-abc",
+        versions={"tensorflow": "2.15.1"},
+        checks=(Check(name="imports", passed=True, message="TensorFlow and Horovod import"),),
+        seconds={"create": 1.5, "proof": 12.5},
+        verdict=PROOF,
+        proof=PROOF.summary,
+        built="2026-11-22T01:02:03+00:00",
+        host="n1",
+        job="42",
+        provision="0.1.0",
+    )
+    return dataclasses.replace(good, **changes)
+
+
+def put_published(store: Store, **changes: Any) -> Record:
+    """An environment in this store that looks as if it was built, proved and published."""
+    record = make_record(prefix=str(store.layout.prefix(ENVIRONMENT)), **changes)
+    story = Path(store.layout.story(ENVIRONMENT))
+    story.mkdir(parents=True)
+    (story / "record.json").write_text(json.dumps(record.to_dict()))
+    (story / "activate.sh").write_text("export PROVISION_ENVIRONMENT=x\n")
+    for step in ("create", "proof"):
+        store.write_receipt(ENVIRONMENT, Receipt(step=step, seconds=1.5, host="n1"))
+    store.publish(ENVIRONMENT, {"lua/tensorflow/2.15.1.lua": "-- a modulefile\n"})
+    return record

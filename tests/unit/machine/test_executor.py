@@ -1,0 +1,257 @@
+"""The executor carries small plans out: each step leaves its receipt, its log and its events, and a failure keeps them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+
+from parts.profiles import profile
+from parts.records import ENVIRONMENT, PROOF
+from provision.errors import CommandError, ProvisionError, StoreError
+from provision.machine.executor import Executor
+from provision.machine.store import Store
+from provision.model.event import Event
+from provision.model.layout import Layout
+from provision.model.modulefile import Modulefile
+from provision.model.plan import Command, Expectation, Inspect, Operation, Plan, Publish, Remove, Step, WriteFile
+from provision.model.receipt import Receipt
+
+MODULE = Modulefile(
+    name="tensorflow",
+    version="2.15.1",
+    summary="TensorFlow",
+    environment=str(ENVIRONMENT),
+    prefix="/p",
+    modules=(),
+    prepend=(("PATH", "/p/bin"),),
+    environ=(),
+    facts=(("python", "3.11"),),
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """An empty root."""
+    return Store(Layout(PurePosixPath(tmp_path / "root")))
+
+
+@dataclasses.dataclass
+class Run:
+    """Executes steps in one root, and keeps the events."""
+
+    store: Store
+    events: list[Event] = dataclasses.field(default_factory=list)
+    interrupt_at: str | None = None
+
+    def listen(self, event: Event) -> None:
+        """Keep an event; press Ctrl-C at the kind of event that is asked for."""
+        self.events.append(event)
+        if event.kind == self.interrupt_at:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def __call__(self, *steps: Step, **environ: str) -> Executor:
+        """Execute a plan of these steps."""
+        plan = Plan(
+            site="local",
+            stack="tensorflow-2.15.1",
+            environment=ENVIRONMENT,
+            prefix=str(self.store.layout.prefix(ENVIRONMENT)),
+            identity={"python": "3.11.7"},
+            modulefile=MODULE,
+            abi_key=None,
+            not_fetched=(),
+            steps=steps,
+        )
+        with self.store.held(Path(self.store.layout.lock(ENVIRONMENT)), {}) as lock:
+            executor = Executor(
+                plan=plan,
+                site=profile("local"),
+                store=self.store,
+                environ={"PATH": os.defpath, **environ},
+                listen=self.listen,
+                lock=lock,
+            )
+            executor.run()
+        return executor
+
+    def log(self, step: str) -> str:
+        """The log of a step."""
+        return Path(self.store.layout.log(ENVIRONMENT, step)).read_text()
+
+    def told(self) -> list[tuple[str, str]]:
+        """The kinds and steps of the events, without progress."""
+        return [(event.kind, event.step) for event in self.events if event.kind != "progress"]
+
+
+@pytest.fixture
+def run(store: Store) -> Run:
+    """What executes steps."""
+    return Run(store)
+
+
+def step(name: str, *operations: Operation, action: Any = "create") -> Step:
+    """A step of these operations."""
+    return Step(name=name, title=f"the {name}", action=action, reason="there is none", operations=operations)
+
+
+def sh(script: str, **more: Any) -> Command:
+    """A command that runs a script of the shell."""
+    return Command(argv=("/bin/sh", "-c", script), **more)
+
+
+def test_every_step_leaves_a_log_a_receipt_and_two_events(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "made" / "file"
+    done = run(step("create", sh("echo hello")), step("write", WriteFile(path=str(file), text="x", executable=True)))
+    assert "hello\n" in run.log("create")
+    assert file.read_text() == "x"
+    assert os.access(file, os.X_OK)
+    receipts = run.store.read_receipts(ENVIRONMENT)
+    assert set(receipts) == {"create", "write"}
+    assert receipts["create"].seconds == done.seconds["create"]
+    assert run.told() == [("started", "create"), ("finished", "create"), ("started", "write"), ("finished", "write")]
+    assert [event.text for event in run.events if event.kind == "progress"] == ["hello"]
+
+
+def test_a_step_that_is_kept_is_not_carried_out(run: Run) -> None:
+    run(step("create", sh("echo no"), action="keep"), step("wheel", sh("echo no"), action="reuse"), step("last"))
+    assert run.told() == [("started", "last"), ("finished", "last")]
+    assert set(run.store.read_receipts(ENVIRONMENT)) == {"last"}
+
+
+def test_a_command_gets_the_environment_of_the_arch_and_its_own(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    tool = tmp_path / "bin" / "tool"
+    tool.write_text('#!/bin/sh\necho "$FROM_ARCH-$OWN"\n')
+    tool.chmod(0o755)
+    run(step("create", sh("tool", path=(str(tool.parent),), environ=(("OWN", "own"),))), FROM_ARCH="arch")
+    assert "arch-own\n" in run.log("create")
+
+
+def test_a_command_that_fails_stops_the_plan_and_keeps_what_is_done(run: Run) -> None:
+    script = "echo working; echo 'x.cc:3:7: error: no such type'; exit 3"
+    with pytest.raises(CommandError) as caught:
+        run(step("create"), step("compile", sh(script)), step("last"))
+    assert caught.value.message == "step `compile` failed: x.cc:3:7: error: no such type"
+    assert caught.value.log == str(run.store.layout.log(ENVIRONMENT, "compile"))
+    assert run.told() == [("started", "create"), ("finished", "create"), ("started", "compile"), ("failed", "compile")]
+    assert run.events[-1].text == caught.value.message
+    assert set(run.store.read_receipts(ENVIRONMENT)) == {"create"}
+
+
+@pytest.mark.parametrize(
+    ("script", "words"), [("exit 3", "`sh` ended with code 3"), ("kill -9 $$", "`sh` was ended by signal 9")]
+)
+def test_a_command_that_fails_without_a_word_says_how_it_ended(run: Run, script: str, words: str) -> None:
+    with pytest.raises(CommandError, match=f"step `create` failed: {words}"):
+        run(step("create", sh(script)))
+
+
+def test_a_second_run_of_a_step_begins_a_new_log(run: Run) -> None:
+    for word in ("first", "second"):
+        run(step("create", sh(f"echo {word}")))
+    assert "first" not in run.log("create")
+
+
+def test_an_interruption_is_an_event_and_leaves_no_receipt(run: Run) -> None:
+    run.interrupt_at = "progress"
+    with pytest.raises(KeyboardInterrupt):
+        run(step("create", sh("echo working; sleep 30")))
+    assert (run.events[-1].kind, run.events[-1].text) == ("failed", "interrupted")
+    assert run.store.read_receipts(ENVIRONMENT) == {}
+
+
+def test_a_disk_that_refuses_is_a_failure_of_the_step(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ProvisionError) as caught:
+        run(step("create", WriteFile(path=str(tmp_path / "file" / "below"), text="x")))
+    assert caught.value.kind == "store"
+    assert run.told()[-1] == ("failed", "create")
+
+
+def test_only_what_is_below_the_root_is_removed(run: Run, tmp_path: Path) -> None:
+    inside = Path(run.store.layout.prefix(ENVIRONMENT)) / "lib"
+    inside.mkdir(parents=True)
+    run(step("create", Remove(path=str(inside))))
+    assert not inside.exists()
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(StoreError, match="not ours to remove"):
+        run(step("create", Remove(path=str(tmp_path / "mine"))))
+    assert (tmp_path / "mine").is_dir()
+
+
+def inspection(report: dict[str, Any] | str) -> Inspect:
+    """An inspection whose program prints this."""
+    text = report if isinstance(report, str) else json.dumps(report)
+    command = Command(argv=("/bin/sh", "-c", 'echo talk; printf "%s\\n" "$1"', "sh", text))
+    return Inspect(command=command, expectation=Expectation(versions=(), mpi_libraries=(), allowed=("/",)))
+
+
+def test_an_inspection_leaves_its_checks_and_versions_in_the_receipt(run: Run) -> None:
+    run(step("inspect", inspection({"versions": {"tensorflow": "2.15.1"}, "mapped_objects": ["/lib/libc.so"]})))
+    receipt = run.store.read_receipts(ENVIRONMENT)["inspect"]
+    assert receipt.findings["versions"] == {"tensorflow": "2.15.1"}
+    assert "imports" in {check["name"] for check in receipt.findings["checks"]}
+    assert not [event for event in run.events if event.kind == "progress"], "a report is not for people"
+
+
+def test_an_environment_that_is_not_what_was_planned_stops_the_build(run: Run) -> None:
+    with pytest.raises(ProvisionError, match="not what was planned: imports") as caught:
+        run(step("inspect", inspection({"errors": {"import tensorflow": "no"}, "mapped_objects": ["/lib/libc.so"]})))
+    assert caught.value.kind == "inspection"
+    with pytest.raises(CommandError, match="step `inspect` failed"):
+        run(step("inspect", inspection("no report")))
+
+
+def put_verdict(store: Store, content: dict[str, Any] | None) -> None:
+    """What the proof wrote."""
+    story = Path(store.layout.story(ENVIRONMENT))
+    story.mkdir(parents=True, exist_ok=True)
+    if content is not None:
+        (story / "verdict.json").write_text(json.dumps(content))
+
+
+def test_publishing_writes_the_record_from_the_receipts_and_the_verdict(run: Run) -> None:
+    put_verdict(run.store, PROOF.to_dict())
+    run.store.write_receipt(ENVIRONMENT, Receipt(step="install", seconds=7, host="n1"))
+    run(step("inspect", inspection({"versions": {"tensorflow": "2.15.1"}, "mapped_objects": ["/lib/x"]})))
+    run(step("publish", Publish()))
+    record = run.store.record(ENVIRONMENT)
+    assert record is not None
+    assert record.verdict == PROOF
+    assert record.proof == PROOF.summary
+    assert record.versions == {"tensorflow": "2.15.1"}
+    assert (record.seconds["install"], set(record.seconds)) == (7, {"install", "inspect"})
+    assert record.built.endswith("+00:00")
+    assert run.store.pointers() == {"knl/tensorflow/2.15.1": str(ENVIRONMENT)}
+    modules = Path(run.store.layout.modules("knl"))
+    assert PROOF.summary in (modules / "lua" / "tensorflow" / "2.15.1.lua").read_text()
+    assert "publish" not in run.store.read_receipts(ENVIRONMENT), "the pointer says it"
+
+
+FAILED = {"name": "reports", "passed": False, "message": "none"}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        None,
+        {},
+        {**PROOF.to_dict(), "schema": 9},
+        {**PROOF.to_dict(), "checks": []},
+        {**PROOF.to_dict(), "checks": [FAILED], "passed": False},
+        {**PROOF.to_dict(), "checks": [FAILED], "passed": True},
+    ],
+    ids=["none", "empty", "other schema", "no checks", "failed", "edited"],
+)
+def test_nothing_is_published_without_a_verdict_that_passed(run: Run, content: dict[str, Any] | None) -> None:
+    put_verdict(run.store, content)
+    with pytest.raises(StoreError, match=r"verdict\.json"):
+        run(step("publish", Publish()))
+    assert run.store.pointers() == {}
+    assert run.store.record(ENVIRONMENT) is None
