@@ -8,7 +8,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 PYTHON ?= python3
 
-.PHONY: build test test-fast bench matrix lint clean
+.PHONY: build test test-fast bench matrix lint reference clean
 
 build: .venv/ready
 	.venv/bin/provision build --site local
@@ -41,3 +41,7 @@ test-fast: .venv/ready-test
 
 clean:
 	rm -rf .venv
+
+# docs/reference/cli.md and man/provision.1, from the parsers
+reference: .venv/ready
+	.venv/bin/python tools/reference.py

@@ -27,7 +27,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words[:1] == ["__complete"]:
         from provision.commands.shared.names import names_of
 
-        print("\n".join(names_of(*words[1:3])))
+        for name in names_of(*words[1:3]):
+            print(name)
         return 0
     if not words:
         print(help_text(columns()), file=sys.stderr)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`make bench`: measures what the tool costs, as ratios within one run (a ratio varies less between runs than seconds).
 
-    start-up      CPU seconds of `provision --version` and `--help` over a bare `python3 -c pass`     at most 3
+    start-up      CPU seconds of `--version`, `--help` and completion over a bare `python3 -c pass`    at most 2.7
     again         wall seconds of `provision build` of what is already built                           under 0.5 s
     from nothing  wall of `provision build` without the proof, over a plain script doing the same      at most 0.8
     cached wheel  the same with the compiled wheel in the cache                                        at most 0.2
@@ -88,8 +88,8 @@ def main() -> int:
     args = parser.parse_args()
     bare = cpu_seconds((sys.executable, "-c", "pass"))
     rows = [
-        (f"start-up {word}", cpu_seconds((*INSTALLED, word)), bare, "x a bare interpreter's CPU", 3.0)
-        for word in ("--version", "--help")
+        (f"start-up {' '.join(words[:2])}", cpu_seconds((*INSTALLED, *words)), bare, "x a bare interpreter's CPU", 2.7)
+        for words in (("--version",), ("--help",), ("__complete", "sites"), ("__complete", "archs", "nyu-torch"))
     ]
     if not args.quick:
         rows += builds()

@@ -21,5 +21,5 @@ VERBS = (
     ("show", "show one environment: from what it was built, and its proof"),
     ("activate", "print shell code that loads an environment without modules"),
     ("explain", "explain what a log means"),
-    # ("completion", "print the completion script for bash, zsh or fish"),
+    ("completion", "print the completion script for bash, zsh or fish"),
 )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which locks."""
-    parser.add_argument("names", metavar="NAME", nargs="*", help="requirements/<name>.in (default: all)")
+    parser.add_argument("names", metavar="NAME", nargs="*", help="requirements/NAME.in (default: all)")
     parser.add_argument(
         "--python", action="append", metavar="VERSION", help="only for this minor version (3.11); can be given again"
     )

@@ -16,7 +16,7 @@ def add_image_arguments(parser: argparse.ArgumentParser) -> None:
     """Which image, and the job that pulls it."""
     add_site(parser)
     add_arch(parser)
-    parser.add_argument("--image", metavar="IMAGE", help="image in a registry (default: the site's), docker://…")
+    parser.add_argument("--image", metavar="IMAGE", help="image in a registry, docker://NAME (default: the site's)")
     add_account(parser)
     add_queue(parser)
 

@@ -12,6 +12,8 @@ import re
 from provision.machine.search_path import default_root, known, search_path
 
 ARCH = re.compile(r"""^\s*\[\s*archs\s*\.\s*["']?([\w+-]+)""", re.MULTILINE)
+# The shell may expand what completion prints, so a file named `$(command).toml` is not offered.
+SAFE = re.compile(r"[\w.+/-]+")
 ROOT = re.compile(r"""^\s*root\s*=\s*["'](.*?)["']""", re.MULTILINE)
 
 
@@ -20,14 +22,15 @@ def names_of(kind: str = "", site: str = "") -> list[str]:
     site = site or os.environ.get("PROVISION_SITE") or "local"
     match kind:
         case "sites" | "stacks":
-            return known(kind)
+            names = known(kind)
         case "archs":
-            return list(dict.fromkeys(ARCH.findall(read_profile(site))))
+            names = list(dict.fromkeys(ARCH.findall(read_profile(site))))
         case "environments":
             root = ROOT.search(read_profile(site))
-            return environments_below(expand(root[1])) if root else []
+            names = environments_below(expand(root[1])) if root else []
         case _:
-            return []
+            names = []
+    return [name for name in names if SAFE.fullmatch(name)]
 
 
 def read_profile(site: str) -> str:
