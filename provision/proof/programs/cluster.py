@@ -1,8 +1,8 @@
-"""Which worker of how many this process is, and where the others listen: what TF_CONFIG says of them.
+"""Finds the number of this worker and the addresses of all workers, for TF_CONFIG.
 
-Beside `rank.py`, and by the same rules; nothing of TensorFlow in it. Under srun the cluster comes from TensorFlow's own
-resolver (see `multiworker.py`). Every other launcher tells a process its number and no more, so workers tell each other
-their addresses by files in a folder that all nodes see: the one of the reports.
+The rules of `rank.py` hold here too; nothing here needs TensorFlow. Under srun the cluster comes from TensorFlow's own
+resolver (see `multiworker.py`). Other launchers give a process only its number, so the workers exchange their addresses
+with files in the folder of the reports, which all nodes see.
 """
 
 import json
@@ -11,8 +11,8 @@ import re
 import socket
 import time
 
-# Rank and size: MPICH's Hydra, PALS and srun with an MPI plugin; Open MPI; srun alone. In this order, for Hydra starts its
-# proxies by srun, and Slurm's variables are then those of a proxy.
+# Rank and size: MPICH's Hydra, PALS and srun with an MPI plugin; Open MPI; srun alone. The order matters: Hydra starts its
+# proxies with srun, and then Slurm's variables describe a proxy.
 RANKS = (
     ("PMI_RANK", "PMI_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
@@ -23,46 +23,48 @@ PROXIES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy"
 
 
 def place(environ):
-    """This process's rank, the number of processes, its rank on the node, and whether srun's step is one of them each."""
+    """The rank of this process, the number of processes, the rank on the node, and whether srun started the processes."""
     for rank, size in RANKS:
         if rank in environ and size in environ:
-            found = int(environ[rank]), int(environ[size])
+            rank_and_size = int(environ[rank]), int(environ[size])
             break
     else:
         names = ", ".join("{} and {}".format(*pair) for pair in RANKS)
-        raise RuntimeError("no launcher says which worker this is: there is none of {}".format(names))
+        raise RuntimeError("the launcher did not set the number of this worker: none of {} is set".format(names))
     local = next((int(environ[name]) for name in LOCAL_RANKS if name in environ), 0)
     step = tuple(environ.get(name) for name in RANKS[-1])
-    return {"rank": found[0], "size": found[1], "local_rank": local, "srun": step == tuple(map(str, found))}
+    by_srun = step == tuple(map(str, rank_and_size))
+    return {"rank": rank_and_size[0], "size": rank_and_size[1], "local_rank": local, "srun": by_srun}
 
 
 def tf_config(workers, rank):
-    """The text of TF_CONFIG for worker `rank` of those at these addresses."""
+    """The text of TF_CONFIG for worker `rank` of the workers at these addresses."""
     return json.dumps({"cluster": {"worker": list(workers)}, "task": {"type": "worker", "index": rank}})
 
 
 def unset_proxies(environ):
-    """Take the proxies out, which would swallow what workers say to each other; their names are returned."""
+    """Remove the proxy variables, because a proxy would block the traffic between workers; returns their names."""
     return [name for name in PROXIES if environ.pop(name, None) is not None]
 
 
 def most_tasks(tasks_per_node):
-    """The most tasks on a node, of Slurm's `2(x3),1`."""
+    """The largest number of tasks on a node, from Slurm's `2(x3),1`."""
     return max(int(count) for count in re.findall(r"(\d+)(?:\(x\d+\))?", tasks_per_node))
 
 
 def port_base(job):
-    """A first port for a job's workers: apart for jobs that share a node, below those that Linux gives away (32768)."""
+    """The first port of a job's workers: it differs between jobs on one node, and is below Linux's own range (32768)."""
     return 12000 + int(job) * 64 % 20000
 
 
 def meet(folder, rank, size, limit, host=None):
-    """Tell the others where this worker will listen, and return the addresses of all, by rank.
+    """Publish the address of this worker, wait for the others, and return the addresses of all, by rank.
 
-    The port is held until all have told theirs, so that two workers of a node cannot get the same one.
+    A worker keeps its port open until all workers have published theirs, so that two workers on a node cannot get the
+    same port.
 
     Raises:
-        RuntimeError: the others did not come within `limit` seconds, or the folder is another run's.
+        RuntimeError: some workers did not appear within `limit` seconds, or the folder is of another run.
     """
     os.makedirs(folder, exist_ok=True)
     host = host or socket.gethostname()
@@ -70,28 +72,31 @@ def meet(folder, rank, size, limit, host=None):
         holder.bind(("", 0))
         mine = os.path.join(folder, "address-{}.json".format(rank))
         if os.path.exists(mine):
-            raise RuntimeError("{} is there already: give each run an empty folder".format(mine))
+            raise RuntimeError("{} already exists: give each run an empty folder".format(mine))
         with open(mine + ".part", "w") as stream:
             json.dump([host, holder.getsockname()[1]], stream)
         os.rename(mine + ".part", mine)
-        end, found = time.time() + limit, {}
-        while len(found) < size:
-            for other in set(range(size)) - set(found):
+        end, addresses = time.time() + limit, {}
+        while len(addresses) < size:
+            for other in set(range(size)) - set(addresses):
                 try:
                     with open(os.path.join(folder, "address-{}.json".format(other))) as stream:
-                        found[other] = json.load(stream)
+                        addresses[other] = json.load(stream)
                 except IOError:
                     continue
-            if len(found) < size:
+            if len(addresses) < size:
                 if time.time() > end:
-                    missing = ", ".join(str(one) for one in range(size) if one not in found)
-                    raise RuntimeError("workers did not come within {} s: {}".format(limit, missing))
+                    missing = ", ".join(str(other) for other in range(size) if other not in addresses)
+                    raise RuntimeError("workers did not appear within {} s: {}".format(limit, missing))
                 time.sleep(0.05)
-        # Told by all that all were heard, or a worker would close its port while another one still chooses.
+        # Wait until every worker has seen all addresses: otherwise one would close its port while another still chooses.
         open(os.path.join(folder, "heard-{}".format(rank)), "w").close()
-        while not all(os.path.exists(os.path.join(folder, "heard-{}".format(one))) for one in range(size)):
+        while not all(os.path.exists(os.path.join(folder, "heard-{}".format(other))) for other in range(size)):
             if time.time() > end:
-                raise RuntimeError("workers did not come within {} s".format(limit))
+                raise RuntimeError("workers did not appear within {} s".format(limit))
             time.sleep(0.05)
-    alone = len({name for name, _ in found.values()}) == 1
-    return ["{}:{}".format("127.0.0.1" if alone else found[one][0], found[one][1]) for one in range(size)]
+    one_node = len({name for name, _ in addresses.values()}) == 1
+    return [
+        "{}:{}".format("127.0.0.1" if one_node else addresses[worker][0], addresses[worker][1])
+        for worker in range(size)
+    ]

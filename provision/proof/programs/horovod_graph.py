@@ -1,14 +1,14 @@
-"""The training run of TensorFlow 1's style: a graph, sessions and checkpoints under Horovod, on MNIST-shaped digits.
+"""The training run in the style of TensorFlow 1: a graph, sessions and checkpoints under Horovod, on MNIST-shaped digits.
 
-For stacks whose users still write `tf.Session` (the stack says `proof.program = "horovod_graph"`): on TensorFlow 1.15 as
-it is, without version 2 behaviour, and on 2.x by `tf.compat.v1`. It reports what `horovod_keras.py` reports, by the same
-rules, so the same judge reads it. There is no Keras in it, which from TensorFlow 2.16 on makes no model in a graph: the
-network is written out with variables and `matmul`.
+It is for stacks whose users still write `tf.Session` (`proof.program = "horovod_graph"`): on TensorFlow 1.15 without
+version 2 behaviour, and on 2.x with `tf.compat.v1`. It reports what `horovod_keras.py` reports, by the same rules, so the
+same judge reads it. It does not use Keras, which cannot build a model in a graph from TensorFlow 2.16 on; the network is
+made of variables and `matmul`.
 
-What such a program does on a cluster is done here: input sharded by rank through placeholders, `DistributedOptimizer`
-with the rate scaled by the number of ranks, `MonitoredTrainingSession` with `BroadcastGlobalVariablesHook(0)` and
-`StopAtStepHook`, threads by `ConfigProto`. Half-way the session ends and a second one goes on: rank 0 alone has the
-checkpoint, the other ranks start from new random weights, and after the broadcast all must hold the first session's.
+It does what such programs do on a cluster: input sharded by rank through placeholders, `DistributedOptimizer` with the
+rate scaled by the number of ranks, `MonitoredTrainingSession` with `BroadcastGlobalVariablesHook(0)` and `StopAtStepHook`,
+threads set in `ConfigProto`. Half-way the session ends and a second one continues: only rank 0 has the checkpoint, the
+other ranks start from new random weights, and after the broadcast all must have the weights of the first session.
 """
 
 import json
@@ -30,16 +30,18 @@ PIXELS, HIDDEN, CLASSES = 28 * 28, 128, 10
 
 
 def parse_args(argv=None):
-    """Read the command line; checkpoints go below the reports unless another folder is named."""
+    """Read the command line. By default the checkpoints are written below the reports."""
     parser = argument_parser(
         "Train a small network in a TensorFlow 1 graph under Horovod; one JSON report per process."
     )
-    parser.add_argument("--checkpoints", metavar="DIR", help="written by rank 0 alone; default: `checkpoints` in --out")
+    parser.add_argument(
+        "--checkpoints", metavar="DIR", help="folder for the checkpoints of rank 0; default: `checkpoints` in --out"
+    )
     return parser.parse_args(argv)
 
 
 def initial_weights(np, seed):
-    """Weights and biases of both layers, drawn by NumPy: a graph's own seeds depend on the number of its operations."""
+    """Weights and biases of both layers, drawn by NumPy, because the seeds of a graph depend on its number of operations."""
     draw = np.random.RandomState(seed)
     arrays = []
     for inputs, outputs in ((PIXELS, HIDDEN), (HIDDEN, CLASSES)):
@@ -66,12 +68,12 @@ class Network:
         self.accuracy = tf.reduce_mean(tf.cast(hits, tf.float32))
 
     def feed(self, images, labels):
-        """What a session is fed for these images."""
+        """The values with which a session is fed for these images."""
         return {self.images: images.reshape(len(images), PIXELS), self.labels: labels}
 
 
 class Trial:
-    """What both sessions work with: the libraries, this rank's share, the length of the run."""
+    """The data of both sessions: the libraries, the shard of this rank, the length of the run."""
 
     def __init__(self, args, np, tf, hvd, config, train):
         self.args, self.np, self.tf, self.hvd, self.config = args, np, tf, hvd, config
@@ -85,23 +87,23 @@ class Trial:
         self.began = time.time()
 
     def batch(self, step):
-        """This rank's images of a step: all of its share once per epoch, in an order that the epoch decides."""
+        """The images of a step on this rank: its whole shard once per epoch, in an order that depends on the epoch."""
         epoch, place = divmod(step, self.steps_per_epoch)
         order = self.np.random.RandomState(self.args.seed + epoch).permutation(len(self.images))
         mine = order[place * self.args.batch_size : (place + 1) * self.args.batch_size]
         return self.images[mine], self.labels[mine]
 
     def session(self, steps, last, arrays, checkpoints):
-        """Train `steps` steps up to step `last`, from `arrays` or, if it has one, from rank 0's checkpoint.
+        """Train `steps` steps up to step `last`, from `arrays` or, if there is one, from rank 0's checkpoint.
 
-        Returns the step it began at, the weights then (right after the broadcast) and those at the end.
+        Returns the step at which it began, the weights at that step (after the broadcast), and the weights at the end.
         """
         tf, hvd = self.tf, self.hvd
         v1 = tf.compat.v1
         with tf.Graph().as_default():
             network = Network(tf, arrays)
             step = v1.train.get_or_create_global_step()
-            # To zero at the end, as in horovod_keras.py: it steadies a short run.
+            # Falls to zero, as in horovod_keras.py, so that a short run ends steadily.
             rate = v1.train.polynomial_decay(self.learning_rate, step, self.steps, end_learning_rate=0.0)
             optimizer = hvd.DistributedOptimizer(v1.train.AdamOptimizer(rate))
             train = optimizer.minimize(network.loss, global_step=step)
@@ -110,7 +112,7 @@ class Trial:
             root, trained = hvd.rank() == 0, []
 
             class End(v1.train.SessionRunHook):
-                # Not the session's own saver: it also writes the graph as text, at which TensorFlow fails with
+                # Not the saver of the session: it also writes the graph as text, which fails in TensorFlow with
                 # protobuf 7 (`MessageToString() got an unexpected keyword argument 'float_format'`).
                 def end(self, session):
                     trained.extend(session.run(network.variables))
@@ -154,7 +156,7 @@ class Trial:
             )
 
     def measure(self, arrays, question):
-        """Answer `question(network, evaluate)` in a graph and a session of its own, with these weights."""
+        """Answer `question(network, evaluate)` in a separate graph and session, with these weights."""
         tf = self.tf
         with tf.Graph().as_default(), tf.compat.v1.Session(config=self.config) as session:
             network = Network(tf, arrays)
@@ -163,7 +165,7 @@ class Trial:
 
 
 def train(args, report):
-    """The whole run, from the imports to the finished report; true where the restart went wrong."""
+    """The whole run, from the imports to the finished report; returns true if the restart went wrong."""
     fields = report.fields
     np, tf, hvd = import_libraries(report)
     join(report, tf, hvd, args.gpu)
@@ -182,17 +184,17 @@ def train(args, report):
     fields.update(train_images=len(trial.images), test_images=len(x_test), learning_rate=trial.learning_rate)
     checkpoints = args.checkpoints or os.path.join(args.out, "checkpoints")
     if rank == 0:
-        os.makedirs(checkpoints)  # an old checkpoint there would be gone on with: refused
+        os.makedirs(checkpoints)  # fails if the folder exists: the run would continue from an old checkpoint
 
     report.stage("model")
-    # Different on every rank, on purpose: were they alike, a missing broadcast would go unseen.
+    # Different on every rank, on purpose: if they were equal, a missing broadcast would not be noticed.
     arrays = initial_weights(np, args.seed * 100003 + rank)
     fields["weights_sha256_initial"] = weights_sha256(np, arrays)
     few = (trial.images[:BEFORE_IMAGES], trial.labels[:BEFORE_IMAGES])
 
     def loss_before(network, evaluate):
-        own = evaluate(network.loss, network.feed(*few))
-        return float(evaluate(hvd.allreduce(tf.constant(own), op=hvd.Average, name="proof.before")))
+        loss = evaluate(network.loss, network.feed(*few))
+        return float(evaluate(hvd.allreduce(tf.constant(loss), op=hvd.Average, name="proof.before")))
 
     fields["loss_before"] = trial.measure(arrays, loss_before)
     if rank == 0:
@@ -206,7 +208,7 @@ def train(args, report):
     trial.began = time.time()
     _, _, at_half = trial.session(half, half, arrays, checkpoints)
     report.stage("restart")
-    # Other weights than at first, and other ones on each rank: only rank 0's checkpoint can bring the old ones back.
+    # New weights, different on each rank: only the checkpoint of rank 0 can restore the old ones.
     arrays = initial_weights(np, args.seed * 100003 + size + rank)
     began_at, again, trained = trial.session(trial.steps - half, trial.steps, arrays, checkpoints)
     fields["restart"] = {
@@ -225,7 +227,7 @@ def train(args, report):
         return losses.tolist(), difference, float(evaluate(network.accuracy, network.feed(x_test, y_test)))
 
     fields["loss"], fields["weights_max_difference"], fields["accuracy"] = trial.measure(trained, results)
-    # The first epoch pays for the slowest rank's start, and the middle one for the restart.
+    # The first epoch includes the start of the slowest rank, so it is not counted.
     timed = trial.seconds[1:]
     fields["epoch_seconds"] = [round(seconds, 4) for seconds in trial.seconds]
     fields["images_per_second"] = len(trial.images) * size * len(timed) / sum(timed) if timed else None
@@ -236,12 +238,12 @@ def train(args, report):
         )
 
     report.stage("done")
-    # The judge says it in words; this is for whoever runs the program by hand.
+    # The judge reports this in words; the exit code is for a person who runs the program by hand.
     return began_at != half or fields["restart"]["began_sha256"] != fields["restart"]["saved_sha256"]
 
 
 def gather(np, tf, hvd, mine, evaluate):
-    """What every rank says, as a list by rank: `hvd.allgather_object` needs cloudpickle and a newer TensorFlow."""
+    """The value of every rank, as a list by rank. `hvd.allgather_object` needs cloudpickle and a newer TensorFlow."""
     text = np.frombuffer(json.dumps(mine).encode(), np.uint8)
     lengths = evaluate(hvd.allgather(tf.constant([len(text)]), name="proof.lengths"))
     joined = evaluate(hvd.allgather(tf.constant(text), name="proof.peers"))

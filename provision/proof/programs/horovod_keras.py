@@ -1,21 +1,21 @@
 """The training run that a candidate environment must pass: Keras under Horovod on MNIST-shaped digits.
 
-This file runs *inside* the environment that is on trial, as N ranks started by the site's launcher. It imports
-TensorFlow and Horovod, never `provision`, and parses on Python 3.7. What it has in common with the programs beside it
-stands in `rank.py`, `trial.py` and `keras_model.py`. It measures and reports; it does not judge. The judge
-(`provision/proof/checks.py`) reads the reports of all processes together, because the faults that matter cannot be seen from
-inside one process: a process that never found its peers is, by its own lights, a flawless rank 0 of 1.
+This file runs *inside* the candidate environment, as N ranks that the launcher of the site starts. It imports TensorFlow
+and Horovod, never `provision`, and parses on Python 3.7. The parts that other programs use too are in `rank.py`, `trial.py`
+and `keras_model.py`. It measures and reports; it does not judge. The judge (`provision/proof/checks.py`) reads the reports
+of all processes together, because a single process cannot see the faults that matter: a process that never found the
+others believes that it is a correct rank 0 of 1.
 
-How the measurements are made to mean something:
+Why the measurements prove something:
 
 - every rank starts from *different* weights, so only a working broadcast can make them equal;
 - every rank trains on *different* images, so only a working allreduce of the gradients can keep them equal;
-- nothing in the model is rank-local by design (no batch normalisation), so equal means equal to the last bit;
-- the report is rewritten at each stage, so a process that hangs or dies of an illegal instruction leaves behind
-  the name of the stage it was in.
+- nothing in the model is local to a rank by design (no batch normalisation), so equal means equal to the last bit;
+- the report is rewritten at each stage, so if a process hangs or dies of an illegal instruction, its report still
+  names the stage.
 
 Works with TensorFlow 2.2 to 2.15 (Keras 2) and Horovod 0.19 or later, and with TensorFlow 2.16 to 2.21 (Keras 3, or tf-keras
-by TF_USE_LEGACY_KERAS=1) and the Horovod 0.28.1 of `patches/`.
+with TF_USE_LEGACY_KERAS=1) and the Horovod 0.28.1 of `patches/`.
 """
 
 import os
@@ -34,7 +34,7 @@ from trial import (
 
 
 def evaluate(tensor):
-    """The value of a tensor, which is there already: this program runs eagerly."""
+    """The value of a tensor. This program runs eagerly, so the tensor already has one."""
     return tensor.numpy()
 
 
@@ -56,13 +56,13 @@ def train(args, report):
     fields["train_images"] = len(x_train)
 
     report.stage("model")
-    # Different on every rank, on purpose: were they alike, a missing broadcast would go unseen.
+    # Different on every rank, on purpose: if they were equal, a missing broadcast would not be noticed.
     seed(np, tf, args.seed * 100003 + rank)
     model = build_model(tf, classes=10)
-    # Horovod's own warm-up callback is left out: it fails in TensorFlow 2.15 for SGD with momentum, and Adam on a
-    # network this small does not need it. The fall to zero steadies the end of a short run: with four ranks and
-    # a constant rate the test accuracy lay between 0.926 and 0.980 from seed to seed, with this between 0.946 and
-    # 0.966, and the bar must not be flaky.
+    # Horovod's own warm-up callback is not used: it fails in TensorFlow 2.15 for SGD with momentum, and Adam does not
+    # need it on a network this small. The rate falls to zero so that a short run ends steadily: with four ranks and a
+    # constant rate the test accuracy was between 0.926 and 0.980, depending on the seed; with the falling rate it is
+    # between 0.946 and 0.966. The check of the accuracy must not depend on chance.
     learning_rate = args.learning_rate * size
     steps = args.epochs * -(-len(x_train) // args.batch_size)
     schedule = tf.keras.optimizers.schedules.PolynomialDecay(learning_rate, steps, end_learning_rate=0.0)
@@ -91,13 +91,13 @@ def train(args, report):
         verbose=0,
         callbacks=[
             hvd_keras.callbacks.BroadcastGlobalVariablesCallback(0),
-            # Before `epochs`, which is to see the loss averaged over the ranks.
+            # Must come before `epochs`, which records the loss averaged over the ranks.
             hvd_keras.callbacks.MetricAverageCallback(),
             epochs,
         ],
     )
     fields["loss"] = epochs.losses
-    # The first epoch pays for tracing and for the slowest rank's start; of a single epoch there is no fair figure.
+    # The first epoch includes tracing and the start of the slowest rank, so it is not counted; a run of one epoch has no figure.
     timed = epochs.seconds[1:]
     fields["epoch_seconds"] = [round(seconds, 4) for seconds in epochs.seconds]
     # Of all ranks together: this rank's images times `size`, for the shards are of equal length.

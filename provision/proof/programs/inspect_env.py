@@ -1,16 +1,16 @@
-"""What a built environment says about itself: versions, how Horovod was built, which shared objects it really maps.
+"""Inspects a built environment: versions, how Horovod was built, and which shared objects are really loaded.
 
-With `--without-horovod` TensorFlow alone is asked: that environment is not meant to have Horovod.
+With `--without-horovod` it inspects TensorFlow only, for environments without Horovod.
 
-Like the training program this runs *inside* the environment on trial, imports TensorFlow and Horovod but never
-`provision`, and parses on Python 3.7. It starts no ranks and never calls `hvd.init()`: on several systems MPI refuses
-to start outside a job step, and the question here is what was linked, not what works.
+Like the training programs it runs *inside* the candidate environment, imports TensorFlow and Horovod but never
+`provision`, and parses on Python 3.7. It starts no ranks and never calls `hvd.init()`: on several systems MPI refuses to
+start outside a job step, and this program only looks at what was linked, not at what works.
 
-The last line on standard output is one JSON object; whatever libraries print stands before it. What could not be found
-out is null, with the reason under `errors`. The exit code is 0 if what was asked for could be imported, else 1.
+The last line on standard output is one JSON object; anything that libraries print comes before it. A value that could not
+be determined is null, with the reason under `errors`. The exit code is 0 if the libraries could be imported, else 1.
 
-The list of mapped objects is the kernel's, taken after the imports: a library's own record of what it wants (`ldd`,
-RUNPATH) is a guess about the loader, `/proc/self/maps` is what the loader did.
+The list of mapped objects comes from the kernel, after the imports: what a library records about its needs (`ldd`, RUNPATH)
+is only a guess about the loader, but `/proc/self/maps` shows what the loader did.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from rank import keras_version
 
 SCHEMA = 1
 
-# Asked of `horovod.tensorflow`; those of an older or newer Horovod may be absent.
+# Functions of `horovod.tensorflow`; an older or newer Horovod may not have all of them.
 BUILD_FLAGS = (
     "mpi_built",
     "mpi_enabled",
@@ -47,7 +47,7 @@ BUILD_FLAGS = (
 
 
 def mapped_objects():
-    """Sorted paths of all shared objects in this process, as the kernel names them (links resolved)."""
+    """The sorted paths of all shared objects in this process, as the kernel names them (links resolved)."""
     paths = set()
     with open("/proc/self/maps") as stream:
         for line in stream:
@@ -58,7 +58,7 @@ def mapped_objects():
 
 
 def tensorflow_facts(tf):
-    """How TensorFlow was built: CUDA and cuDNN versions if any, and what an extension must match."""
+    """How TensorFlow was built: CUDA and cuDNN versions if any, and the compiler and ABI that an extension must match."""
     info = getattr(tf.sysconfig, "get_build_info", dict)()  # since TensorFlow 2.3
     return {
         "build_info": {
@@ -71,27 +71,28 @@ def tensorflow_facts(tf):
 
 
 def math_backend(tf):
-    """The library that does the mathematics on CPUs: "oneDNN" or "Eigen", by TensorFlow's own word.
+    """The library that computes on CPUs, according to TensorFlow: "oneDNN" or "Eigen".
 
-    Newer packages have both, and TF_ENABLE_ONEDNN_OPTS decides. TensorFlow 2.11 to 2.21, 2.2 and 1.15 answer in three
-    places; 1.15.5 and 2.2.3 of the package index say Eigen, 2.11.1, 2.15.1 and 2.21.0 oneDNN, and Eigen where it is 0.
+    Newer packages have both, and TF_ENABLE_ONEDNN_OPTS selects one. The function is in one of three modules, for
+    TensorFlow 2.11 to 2.21, 2.2, and 1.15. Of the packages on PyPI, 1.15.5 and 2.2.3 use Eigen; 2.11.1, 2.15.1 and 2.21.0
+    use oneDNN, or Eigen if the variable is 0.
     """
     for name in ("tensorflow.python.util._pywrap_util_port", "tensorflow.python._pywrap_util_port"):
         try:
-            asked = importlib.import_module(name)
+            module = importlib.import_module(name)
             break
         except ImportError:
             continue
     else:  # TensorFlow 1
-        asked = importlib.import_module("tensorflow.python.pywrap_tensorflow")
+        module = importlib.import_module("tensorflow.python.pywrap_tensorflow")
     return {
-        "backend": "oneDNN" if asked.IsMklEnabled() else "Eigen",
+        "backend": "oneDNN" if module.IsMklEnabled() else "Eigen",
         "TF_ENABLE_ONEDNN_OPTS": os.environ.get("TF_ENABLE_ONEDNN_OPTS"),
     }
 
 
 def horovod_metadata(horovod):
-    """The frameworks and versions that Horovod was built against; None before 0.24, which writes no such file."""
+    """The frameworks and versions that Horovod was built against; None before 0.24, which does not write this file."""
     path = os.path.join(os.path.dirname(horovod.__file__), "metadata.json")
     if not os.path.exists(path):
         return None
@@ -100,56 +101,56 @@ def horovod_metadata(horovod):
 
 
 def horovod_extensions(horovod):
-    """Paths of Horovod's compiled extension for TensorFlow: one, or two where the build covers GPU and CPU."""
+    """The paths of Horovod's compiled extension for TensorFlow: one, or two if the build is for GPU and CPU."""
     return sorted(glob.glob(os.path.join(os.path.dirname(horovod.__file__), "tensorflow", "*.so")))
 
 
 def build_flags(hvd):
-    """Answers of the compiled extension; `nccl_built` is a version number, the others are truths."""
+    """The answers of the compiled extension; `nccl_built` is a version number, the others are 0 or 1."""
     return {name: int(getattr(hvd, name)()) for name in BUILD_FLAGS if hasattr(hvd, name)}
 
 
 def cuda_driver():
-    """The CUDA version that this machine's driver serves (`12.8`), or why that is not known: a build needs no driver."""
+    """The CUDA version that the driver of this machine supports (`12.8`), or why it is not known: a build needs no driver."""
     version = ctypes.c_int(0)
     try:
         code = ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
     except OSError as error:
         return {"serves": None, "reason": str(error)}
     if code:
-        return {"serves": None, "reason": "cuDriverGetVersion says {}".format(code)}
+        return {"serves": None, "reason": "cuDriverGetVersion returned {}".format(code)}
     return {"serves": "{}.{}".format(version.value // 1000, version.value % 1000 // 10), "reason": None}
 
 
 def device_code(cuobjdump, libraries):
-    """The compute capabilities that the libraries hold device code for (`80`), by the toolkit's own word."""
-    found = set()
+    """The compute capabilities that the libraries contain device code for (`80`), according to cuobjdump."""
+    capabilities = set()
     for library in libraries:
         text = subprocess.run(
             [cuobjdump, "--list-elf", library], check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         ).stdout.decode("utf-8", "replace")
-        found |= set(re.findall(r"\.sm_(\d+)[a-z]?\.cubin", text))
-    return sorted(found, key=int)
+        capabilities |= set(re.findall(r"\.sm_(\d+)[a-z]?\.cubin", text))
+    return sorted(capabilities, key=int)
 
 
 def check_build_text():
-    """What `horovodrun --check-build` prints, without a second import of TensorFlow.
+    """The output of `horovodrun --check-build`, without a second import of TensorFlow.
 
-    Horovod forks a child per question; the children inherit the TensorFlow already imported here, so this takes 0.1 s
-    where the command takes 31 s: it imports TensorFlow for six of its questions. For Horovod 0.28 the answer
-    `[X] PyTorch` means nothing, since `horovod.torch` imports without its extension; `extensions` and `flags` tell.
+    Horovod forks a child for each question. The children inherit the TensorFlow that is already imported here, so this
+    takes 0.1 s; the command takes 31 s, because it imports TensorFlow for six of its questions. For Horovod 0.28 the answer
+    `[X] PyTorch` means nothing, because `horovod.torch` can be imported without its extension; use `extensions` and `flags`.
     """
     from horovod.runner.launch import check_build
 
     captured = io.StringIO()
-    # It ends the process when it has printed.
+    # check_build ends the process after it has printed.
     with contextlib.redirect_stdout(captured), contextlib.suppress(SystemExit):
         check_build(False)
     return captured.getvalue()
 
 
 def inspect(gpu=False, cuobjdump=None, with_horovod=True):
-    """Gather everything; a question that fails leaves null and its reason, and the next one is asked."""
+    """Gather all facts. If a question fails, its value is null, the reason is recorded, and the next one follows."""
     facts = {
         "schema": SCHEMA,
         "versions": {"python": platform.python_version()},
@@ -180,7 +181,7 @@ def inspect(gpu=False, cuobjdump=None, with_horovod=True):
         facts["versions"]["numpy"] = sys.modules["numpy"].__version__
         facts["tensorflow"] = ask("tensorflow", tensorflow_facts, tf)
         facts["math"] = ask("math", math_backend, tf)
-    # The package without its extension: tells a Horovod that cannot be loaded from one that is not there.
+    # The package without its extension: this distinguishes a Horovod that cannot be loaded from one that is missing.
     horovod = ask("import horovod", __import__, "horovod") if with_horovod else None
     if horovod is not None:
         facts["versions"]["horovod"] = horovod.__version__
@@ -190,7 +191,7 @@ def inspect(gpu=False, cuobjdump=None, with_horovod=True):
             facts["horovod"]["device_code"] = ask("device_code", device_code, cuobjdump, facts["horovod"]["extensions"])
     hvd = ask("import horovod.tensorflow", import_horovod_tensorflow) if tf is not None and with_horovod else None
     facts["mapped_objects"] = ask("mapped_objects", mapped_objects)
-    if gpu:  # after the mapping was read: the driver's library would be in it
+    if gpu:  # after reading the mapping, which would otherwise contain the driver's library
         facts["cuda_driver"] = ask("cuda_driver", cuda_driver)
     if hvd is not None:
         facts["horovod"]["flags"] = ask("flags", build_flags, hvd)
@@ -199,7 +200,7 @@ def inspect(gpu=False, cuobjdump=None, with_horovod=True):
 
 
 def import_tensorflow():
-    """Import TensorFlow without its start-up talk."""
+    """Import TensorFlow without its messages at start-up."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     import tensorflow
 
@@ -207,18 +208,20 @@ def import_tensorflow():
 
 
 def import_horovod_tensorflow():
-    """Import Horovod with its compiled extension, which is where unfit builds show."""
+    """Import Horovod with its compiled extension; a bad build fails here."""
     import horovod.tensorflow
 
     return horovod.tensorflow
 
 
 def main(argv=None):
-    """Print the findings as the last line and tell by the exit code whether the imports worked."""
-    parser = argparse.ArgumentParser(description="Print what this environment is, as JSON.", allow_abbrev=False)
-    parser.add_argument("--gpu", action="store_true", help="the build is for GPUs: say what driver is here")
+    """Print the facts as the last line; the exit code is 0 if the imports worked."""
+    parser = argparse.ArgumentParser(description="Print the facts about this environment as JSON.", allow_abbrev=False)
+    parser.add_argument("--gpu", action="store_true", help="the build is for GPUs: report the driver of this machine")
     parser.add_argument("--cuobjdump", metavar="FILE", help="the CUDA toolkit's program that lists device code")
-    parser.add_argument("--without-horovod", action="store_true", help="there is to be no Horovod: do not ask for it")
+    parser.add_argument(
+        "--without-horovod", action="store_true", help="the environment has no Horovod: inspect TensorFlow only"
+    )
     args = parser.parse_args(argv)
     faulthandler.enable()
     facts, imported = inspect(args.gpu, args.cuobjdump, not args.without_horovod)

@@ -1,6 +1,6 @@
-"""The Keras network of the training programs, and the callback that keeps the account of its epochs.
+"""The Keras network of the training programs, and the callback that records its epochs.
 
-Beside `rank.py`, and by the same rules: imported by path, Python 3.7, nothing of TensorFlow at the top.
+The rules of `rank.py` hold here too: it is imported by path, parses on Python 3.7, and does not import TensorFlow at the top.
 """
 
 import os
@@ -11,14 +11,14 @@ from trial import weights_sha256
 
 
 def seed(np, tf, number):
-    """Seed all that draws: a model built after this has the weights of this number."""
+    """Seed all random generators: a model that is built after this has the weights of this number."""
     random.seed(number)
     np.random.seed(number)
     tf.random.set_seed(number)
 
 
 def build_model(tf, classes):
-    """A network of about 56,000 weights: strided convolutions, so that a rank needs seconds on one core."""
+    """A network of about 56,000 weights, with strided convolutions, so that a rank needs only seconds on one core."""
     layers = tf.keras.layers
     return tf.keras.Sequential(
         [
@@ -33,7 +33,7 @@ def build_model(tf, classes):
 
 
 def make_epoch_callback(tf, rank, epochs):
-    """A Keras callback that keeps the averaged loss and the seconds of each epoch, and lets rank 0 say them."""
+    """A Keras callback that records the averaged loss and the seconds of each epoch, and prints them on rank 0."""
 
     class Epochs(tf.keras.callbacks.Callback):
         def __init__(self):
@@ -59,9 +59,9 @@ def make_epoch_callback(tf, rank, epochs):
 
 
 def measure(np, model, images, labels):
-    """Mean loss and accuracy by this process alone, without its strategy.
+    """Mean loss and accuracy, computed by this process alone, without its strategy.
 
-    `evaluate` of Keras 3 fails under MultiWorkerMirroredStrategy, and under MirroredStrategy where a batch does not divide
+    `evaluate` of Keras 3 fails under MultiWorkerMirroredStrategy, and under MirroredStrategy if a batch does not divide
     evenly (256 by 3: "Inputs to operation AddN ... must have the same size and shape"; seen with Keras 3.15.1).
     """
     guesses = np.concatenate(
@@ -72,7 +72,7 @@ def measure(np, model, images, labels):
 
 
 def compile_model(tf, model, learning_rate, steps):
-    """Compile for these steps; the rate falls to zero, which steadies the end of a short run (see `horovod_keras.py`)."""
+    """Compile for these steps. The rate falls to zero, which makes a short run end steadily (see `horovod_keras.py`)."""
     schedule = tf.keras.optimizers.schedules.PolynomialDecay(learning_rate, steps, end_learning_rate=0.0)
     model.compile(
         optimizer=tf.keras.optimizers.Adam(schedule), loss="sparse_categorical_crossentropy", metrics=["accuracy"]
@@ -81,15 +81,15 @@ def compile_model(tf, model, learning_rate, steps):
 
 
 def checkpoint_path(tf, folder, name="model"):
-    """Where a whole model is saved, optimizer included: Keras' own format where this TensorFlow has it, else HDF5."""
+    """The file for a whole model, optimizer included: in Keras' own format if this TensorFlow has it, else HDF5."""
     version = tuple(int(part) for part in tf.__version__.split(".")[:2])
     return os.path.join(folder, name + (".keras" if version >= (2, 13) else ".h5"))
 
 
 def train_and_restart(np, report, model, epochs, fit, save, load):
-    """Train half of the epochs by `fit(model, first, last)`, save, and train the rest with what `load()` returns.
+    """Train half of the epochs with `fit(model, first, last)`, save, and train the rest with the model from `load()`.
 
-    The report tells the step and the weights that were saved, and those with which the second half began. Returns the
+    The report gets the step and the weights that were saved, and those with which the second half began. Returns the
     trained model.
     """
     half = first_half(epochs)
@@ -107,21 +107,21 @@ def train_and_restart(np, report, model, epochs, fit, save, load):
 
 
 def steps_done(model):
-    """Steps that the model's optimizer has made."""
+    """The number of steps that the optimizer of the model has made."""
     return int(model.optimizer.iterations.numpy())
 
 
 def restart_failed(restart):
-    """Whether the second half began elsewhere than where the first one ended."""
+    """Whether the second half began with another step or other weights than the first half ended with."""
     return (restart["began_at"], restart["began_sha256"]) != (restart["saved_at"], restart["saved_sha256"])
 
 
 def images_per_second(images, seconds):
-    """Images of an epoch, over the seconds of all epochs but those that began with a new model; None if none is left."""
-    timed = [one for number, one in enumerate(seconds) if number not in (0, first_half(len(seconds)))]
+    """Images per second, over all epochs except those that began with a new model; None if no epoch is left."""
+    timed = [duration for number, duration in enumerate(seconds) if number not in (0, first_half(len(seconds)))]
     return images * len(timed) / sum(timed) if timed else None
 
 
 def first_half(epochs):
-    """How many epochs come before the restart."""
+    """The number of epochs before the restart."""
     return max(1, epochs // 2)

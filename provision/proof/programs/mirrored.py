@@ -1,15 +1,15 @@
 """The training run of one process on all devices of a node: Keras under MirroredStrategy on MNIST-shaped digits.
 
-For stacks whose users train so (`proof.program = "mirrored"`). The devices are `--devices` many: the visible GPUs where
-there are any, else parts of the CPU that stand for them. `provision/proof/strategies.py` judges what is reported:
+It is for stacks whose users train with this strategy (`proof.program = "mirrored"`). There are `--devices` devices: the
+visible GPUs if there are any, else parts of the CPU. `provision/proof/strategies.py` judges the report:
 
-- as many replicas in sync as were asked for: without that the strategy trains on one device, and says nothing;
+- there are as many replicas in sync as requested; otherwise the strategy trains on one device without a warning;
 - a sum over the replicas is exact;
-- each replica was fed its own images, `--batch-size` of them; the global batch is that times the replicas;
-- after training the copies of the weights are equal to the last bit, and after the restart those of the file.
+- each replica gets its own images, `--batch-size` of them; the global batch is that times the number of replicas;
+- after training all copies of the weights are equal to the last bit; after the restart they are those of the file.
 
-The model is built, compiled and loaded within the strategy's scope. Works with TensorFlow 2.2 and later; Horovod is not
-asked for.
+The model is built, compiled and loaded within the scope of the strategy. Works with TensorFlow 2.2 and later; Horovod is
+not needed.
 """
 
 import os
@@ -31,7 +31,7 @@ from trial import BEFORE_IMAGES, LARGE_ELEMENTS, VECTOR_LENGTH, argument_parser,
 
 
 def take_all_devices(tf, wanted):
-    """Take every visible GPU, or divide the CPU into `wanted` devices; the report's `gpu`, and the devices' names."""
+    """Take every visible GPU, or divide the CPU into `wanted` devices; returns `gpu` of the report, and the device names."""
     gpus = tf.config.list_physical_devices("GPU")
     for gpu in gpus:
         tf.config.experimental.set_memory_growth(gpu, True)
@@ -53,7 +53,7 @@ def take_all_devices(tf, wanted):
 
 
 def known_sum(np, tf, strategy):
-    """Sum over the replicas what each makes of its number: whole numbers, exact in float32."""
+    """Sum over the replicas a vector that depends on the replica's number: whole numbers, exact in float32."""
     size, pattern = strategy.num_replicas_in_sync, np.arange(1, VECTOR_LENGTH + 1, dtype=np.float32)
     large = np.tile(pattern, LARGE_ELEMENTS // VECTOR_LENGTH)
 
@@ -75,21 +75,21 @@ def known_sum(np, tf, strategy):
 
 
 def first_batch(np, strategy, dataset):
-    """What each replica is fed in a step: how many images, and a digest of them."""
+    """The input of each replica in a step: the number of images, and a digest of them."""
     images = next(iter(strategy.experimental_distribute_dataset(dataset)))[0]
-    fed = [part.numpy() for part in strategy.experimental_local_results(images)]
-    return {"images": [len(part) for part in fed], "sha256": [weights_sha256(np, [part]) for part in fed]}
+    parts = [part.numpy() for part in strategy.experimental_local_results(images)]
+    return {"images": [len(part) for part in parts], "sha256": [weights_sha256(np, [part]) for part in parts]}
 
 
 def copies_of_weights(strategy, model):
-    """The copies of all weights, a list for each replica. Keras 3 has TensorFlow's variable in `value`."""
+    """The copies of all weights, one list for each replica. Keras 3 holds the TensorFlow variable in `value`."""
     variables = [weight if callable(weight.value) else weight.value for weight in model.weights]
     copies = [strategy.experimental_local_results(variable) for variable in variables]
     return [[copy.numpy() for copy in replica] for replica in zip(*copies)]
 
 
 def train(args, report):
-    """The whole run, from the imports to the finished report; true where the restart went wrong."""
+    """The whole run, from the imports to the finished report; returns true if the restart went wrong."""
     fields = report.fields
     np, tf = import_tensorflow(report)
     fields.update(rank=0, size=1, local_rank=0, local_size=1)
@@ -107,14 +107,14 @@ def train(args, report):
     }
     print(f"{size} replicas in sync: {', '.join(devices)}", flush=True)
     if size != args.devices:
-        raise RuntimeError(f"expected {args.devices} replicas in sync, there are {size}: {', '.join(devices)}")
+        raise RuntimeError(f"expected {args.devices} replicas in sync, but there are {size}: {', '.join(devices)}")
 
     report.stage("allreduce")
     replicas["reduced"] = known_sum(np, tf, strategy)
 
     report.stage("data")
     (x_train, y_train), (x_test, y_test), fields["shard"] = load_shard(np, args, 0, 1)
-    # Keras divides a batch among the replicas: what it is given is the global one.
+    # Keras divides each batch among the replicas, so it is given the global batch.
     batch = args.batch_size * size
     if batch > len(x_train):
         raise RuntimeError(f"{len(x_train)} training images do not fill one batch of {batch}")
@@ -157,7 +157,7 @@ def train(args, report):
     print(f"test accuracy {fields['accuracy']:.4f}, restarted at step {fields['restart']['began_at']}", flush=True)
 
     report.stage("done")
-    # The judge says it in words; this is for whoever runs the program by hand.
+    # The judge reports this in words; the exit code is for a person who runs the program by hand.
     return restart_failed(fields["restart"]) or len(set(replicas["weights_sha256"])) != 1
 
 

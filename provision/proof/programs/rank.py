@@ -1,8 +1,8 @@
-"""What every program here does as one of N ranks: report, join the others, take its share of the node.
+"""The common parts of all programs that run as ranks: the report, joining the other ranks, taking a share of the node.
 
-The programs run by path inside the environment on trial, so their folder is the first of `sys.path` and they import this
-file as `rank`. Like them it parses on Python 3.7, imports TensorFlow and Horovod late and `provision` never. The folder
-as a whole can be copied to any node and started by hand.
+The programs are started by path inside the candidate environment, so their folder comes first in `sys.path` and they
+import this file as `rank`. Like them it parses on Python 3.7, imports TensorFlow and Horovod late, and never `provision`.
+The whole folder can be copied to any node, and its programs started by hand.
 """
 
 import ctypes
@@ -21,10 +21,10 @@ SCHEMA = 1
 
 
 class Report:
-    """The report of this process, on disk from the first moment and rewritten whole at each stage.
+    """The report of this process: it is on disk from the start, and is rewritten at each stage.
 
-    The file's name is made of host and process id, never of the rank: the classic failure is that every process
-    believes it is rank 0 of 1, and reports named by rank would then overwrite each other and hide it.
+    The name of the file contains the host and the process id, never the rank: in the classic failure every process
+    believes that it is rank 0 of 1. Reports named by rank would then overwrite each other and hide the failure.
     """
 
     def __init__(self, directory):
@@ -35,7 +35,7 @@ class Report:
         self.fields = {
             "schema": SCHEMA,
             "host": self.host,
-            # Slurm's own name of the node: with several slurmd on one machine the hosts are all the same.
+            # Slurm's name of the node: if several slurmd run on one machine, the host names are all the same.
             "node": os.environ.get("SLURMD_NODENAME"),
             "pid": os.getpid(),
             "stage": "start",
@@ -47,7 +47,7 @@ class Report:
         self.write()
 
     def stage(self, name):
-        """Close the present stage, noting its seconds, and enter the next one."""
+        """End the present stage, record its seconds, and begin the next stage."""
         now = time.time()
         self.fields["seconds_by_stage"][self.fields["stage"]] = round(now - self.stage_started, 3)
         self.fields["stage"] = name
@@ -56,7 +56,7 @@ class Report:
         self.write()
 
     def write(self):
-        """Replace the file in one step, so that a reader never sees half a report."""
+        """Replace the file in one step, so that a reader never sees an incomplete report."""
         temporary = f"{self.path}.part"
         with open(temporary, "w") as stream:
             json.dump(plain(self.fields), stream, indent=1, sort_keys=True, allow_nan=False)
@@ -65,7 +65,7 @@ class Report:
 
 
 def plain(value):
-    """Make a value fit for strict JSON: numbers that are not finite become null, NumPy scalars become Python's."""
+    """Convert a value for strict JSON: numbers that are not finite become null, NumPy scalars become Python numbers."""
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -78,9 +78,9 @@ def plain(value):
 
 
 def run(title, out, work):
-    """Do `work(report)` and see that a report is left behind in `out` whatever happens; the exit code is 0 or 1.
+    """Call `work(report)` and leave a report in `out`, even after an error; returns the exit code, 0 or 1.
 
-    It is 1 after an exception, which the report then holds, and where `work` returns something true.
+    The exit code is 1 after an exception, which the report then contains, and if `work` returns a true value.
     """
     faulthandler.enable()
     report = Report(out)
@@ -100,7 +100,7 @@ def run(title, out, work):
 
 
 def import_tensorflow(report):
-    """Import NumPy and TensorFlow, in a stage of its own: here an illegal instruction strikes."""
+    """Import NumPy and TensorFlow, in a separate stage, because an illegal instruction fails here."""
     fields = report.fields
     fields["versions"] = {"python": platform.python_version()}
 
@@ -109,7 +109,7 @@ def import_tensorflow(report):
     import numpy as np
     import tensorflow as tf
 
-    # Keras warns of slow callbacks because broadcast and metric average wait for all ranks, as they must.
+    # Hides Keras' warning about slow callbacks: broadcast and metric average must wait for all ranks.
     tf.get_logger().setLevel("ERROR")
     fields["versions"].update(numpy=np.__version__, tensorflow=tf.__version__)
     fields["versions"]["keras"] = keras_version(tf)
@@ -117,7 +117,7 @@ def import_tensorflow(report):
 
 
 def import_libraries(report):
-    """Import NumPy, TensorFlow and Horovod, in stages of their own."""
+    """Import NumPy, TensorFlow and Horovod, in separate stages."""
     np, tf = import_tensorflow(report)
     report.stage("import horovod")
     import horovod
@@ -128,12 +128,12 @@ def import_libraries(report):
 
 
 def add_gpu_argument(parser):
-    """The option by which the caller says that the proof is one of GPUs."""
-    parser.add_argument("--gpu", action="store_true", help="every rank must use a GPU; without one the proof ends")
+    """Add the option with which the caller requires that every rank uses a GPU."""
+    parser.add_argument("--gpu", action="store_true", help="every rank must use a GPU; without a GPU the proof fails")
 
 
 def join(report, tf, hvd, gpu=False):
-    """Meet the other ranks, then take the threads and the GPU that are this rank's; with `gpu`, it must have one."""
+    """Join the other ranks, then take the threads and the GPU of this rank; with `gpu`, there must be one."""
     fields = report.fields
     report.stage("hvd.init")
     hvd.init()
@@ -149,28 +149,28 @@ def join(report, tf, hvd, gpu=False):
 
 
 def need_gpu(tf, fields):
-    """End a proof that is one of GPUs where this process took none; the report says what the machine lacks."""
+    """Fail if this process has no GPU; the report then contains what the machine lacks."""
     if not fields["gpu"]["used"]:
         fields["gpu"]["missing"] = why_no_gpu(tf)
-        raise RuntimeError("for want of a GPU: {}".format("; ".join(fields["gpu"]["missing"])))
+        raise RuntimeError("this rank has no GPU: {}".format("; ".join(fields["gpu"]["missing"])))
 
 
 def take_devices(tf, local_rank):
-    """Take the threads and the GPU that are this rank's, and tell which."""
+    """Take the threads and the GPU of this rank, and return what was taken."""
     return {"threads": set_threads(tf), "gpu": pin_gpu(tf, local_rank)}
 
 
 def keras_version(tf):
-    """Version of the Keras behind `tf.keras`, which from TensorFlow 2.6 on is a package of its own."""
+    """The version of the Keras behind `tf.keras`, which is a separate package from TensorFlow 2.6 on."""
     root = sys.modules[tf.keras.Model.__module__.split(".")[0]]
     return str(getattr(tf.keras, "__version__", root.__version__))
 
 
 def mpi_library_version():
-    """Ask the MPI library that Horovod really pulled into this process what it is; None when that is not known.
+    """The name and version of the MPI library that Horovod loaded into this process; None if they are not known.
 
-    MPI allows `MPI_Get_library_version` at any time. Horovod loads its library privately, so the library is looked
-    up by the path under which it is mapped; opening it again returns the copy already in use.
+    MPI allows `MPI_Get_library_version` at any time. Horovod loads its library privately, so this function looks up the
+    path under which it is mapped; opening it again returns the copy that is already in use.
     """
     try:
         with open("/proc/self/maps") as stream:
@@ -187,12 +187,12 @@ def mpi_library_version():
                 lines = text.value.decode("utf-8", "replace").splitlines()
                 return "; ".join(" ".join(line.split()) for line in lines[:2])
     except Exception:
-        return None  # a nicety for the reader of the report: never a reason to fail the environment
+        return None  # only information for the reader of the report: never a reason to fail
     return None
 
 
 def gpu_bus_id(index):
-    """PCI bus id of CUDA device `index` as this process counts, or None: tells two ranks on one GPU from two GPUs."""
+    """The PCI bus id of CUDA device `index` of this process, or None. It shows whether two ranks share one GPU."""
     try:
         cuda = ctypes.CDLL("libcuda.so.1")
         device = ctypes.c_int(0)
@@ -207,7 +207,7 @@ def gpu_bus_id(index):
 
 
 def set_threads(tf):
-    """Apply NUM_INTER_THREADS and NUM_INTRA_THREADS, by which a site shares a node among ranks; 0 is automatic."""
+    """Apply NUM_INTER_THREADS and NUM_INTRA_THREADS, which divide a node among its ranks; 0 is automatic."""
     inter = os.environ.get("NUM_INTER_THREADS")
     intra = os.environ.get("NUM_INTRA_THREADS")
     if inter:
@@ -221,34 +221,34 @@ def set_threads(tf):
 
 
 def why_no_gpu(tf):
-    """What a machine without a GPU for TensorFlow lacks, a line each: what was looked for, and what was found."""
-    found = []
+    """The reasons why TensorFlow sees no GPU, one line each: every part that was looked for, and its state."""
+    reasons = []
     if not tf.test.is_built_with_cuda():
-        found.append("this TensorFlow is built without CUDA")
+        reasons.append("this TensorFlow is built without CUDA")
     try:
         code = ctypes.CDLL("libcuda.so.1").cuInit(0)
-        found.append(
-            "the driver is there, and cuInit says {}".format(code) if code else "the driver is there and starts"
-        )
+        reasons.append("the driver is present, but cuInit returned {}".format(code) if code else "the driver works")
     except OSError as error:
-        found.append("no driver ({})".format(error))
+        reasons.append("no driver ({})".format(error))
     devices = sorted(glob.glob("/dev/nvidia[0-9]*"))
-    found.append("device files: {}".format(" ".join(devices)) if devices else "no device files /dev/nvidia0 and so on")
+    reasons.append(
+        "device files: {}".format(" ".join(devices)) if devices else "no device files /dev/nvidia0 and so on"
+    )
     for name in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"):
         if name in os.environ:
-            found.append("{}={!r}".format(name, os.environ[name]))
-    return found
+            reasons.append("{}={!r}".format(name, os.environ[name]))
+    return reasons
 
 
 def pin_gpu(tf, local_rank):
-    """Give this rank one GPU: the one at its local rank, or the only one that the launcher lets it see."""
+    """Give this rank one GPU: the one with its local rank, or the only one that the launcher lets it see."""
     config = tf.config if hasattr(tf.config, "set_visible_devices") else tf.config.experimental  # before 2.1
     gpus = config.list_physical_devices("GPU")
     if not gpus:
         return {"visible": 0, "used": None, "bus_id": None}
     if len(gpus) > 1 and local_rank >= len(gpus):
         raise RuntimeError(
-            f"local rank {local_rank} has no GPU of its own: {len(gpus)} GPUs are visible; "
+            f"there is no GPU for local rank {local_rank}: {len(gpus)} GPUs are visible; "
             f"start at most {len(gpus)} ranks per node"
         )
     index = local_rank if len(gpus) > 1 else 0
@@ -259,7 +259,7 @@ def pin_gpu(tf, local_rank):
 
 
 def session_config(tf, devices):
-    """The ConfigProto of a session with what `take_devices` took: a session of TensorFlow 1 does not know of it."""
+    """The ConfigProto with the devices from `take_devices`, which a session of TensorFlow 1 does not use by itself."""
     config = tf.compat.v1.ConfigProto()
     config.inter_op_parallelism_threads = devices["threads"]["inter"]
     config.intra_op_parallelism_threads = devices["threads"]["intra"]

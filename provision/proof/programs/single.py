@@ -1,11 +1,11 @@
-"""The training run of one process on one device: Keras on MNIST-shaped digits, saved half-way and gone on with.
+"""The training run of one process on one device: Keras on MNIST-shaped digits, saved half-way and continued.
 
-For stacks whose users train without any strategy (`proof.program = "single"`). It reports as the programs of several
-ranks do, as rank 0 of 1, and measures like them: `provision/proof/strategies.py` judges. On a node with several GPUs
-the job lets it see one (`CUDA_VISIBLE_DEVICES=0`); of several it takes the first.
+It is for stacks whose users train without any strategy (`proof.program = "single"`). It reports and measures like the
+programs of several ranks, as rank 0 of 1; `provision/proof/strategies.py` judges the report. On a node with several GPUs
+the job lets it see one (`CUDA_VISIBLE_DEVICES=0`); if it sees several, it takes the first.
 
-Half-way the model is saved as a whole, optimizer included. A second one is made from the file, and must hold the saved
-weights and the saved step before it goes on. Works with TensorFlow 2.2 and later; Horovod is not asked for.
+Half-way the whole model is saved, optimizer included. A second model is loaded from the file, and must have the saved
+weights and the saved step before the training continues. Works with TensorFlow 2.2 and later; Horovod is not needed.
 """
 
 import os
@@ -26,7 +26,7 @@ from trial import BEFORE_IMAGES, argument_parser, load_shard, weights_sha256
 
 
 def train(args, report):
-    """The whole run, from the imports to the finished report; true where the restart went wrong."""
+    """The whole run, from the imports to the finished report; returns true if the restart went wrong."""
     fields = report.fields
     np, tf = import_tensorflow(report)
     fields.update(rank=0, size=1, local_rank=0, local_size=1)
@@ -83,7 +83,7 @@ def train(args, report):
     print(f"test accuracy {fields['accuracy']:.4f}, restarted at step {fields['restart']['began_at']}", flush=True)
 
     report.stage("done")
-    # The judge says it in words; this is for whoever runs the program by hand.
+    # The judge reports this in words; the exit code is for a person who runs the program by hand.
     return restart_failed(fields["restart"])
 
 

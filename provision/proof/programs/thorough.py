@@ -1,19 +1,19 @@
 """The numerical proof that Horovod trains correctly in a candidate environment, as named checks with figures.
 
-This file runs *inside* the environment that is on trial, as N ranks started by the site's launcher, like the proof
-test beside it (`horovod_keras.py`): it imports TensorFlow and Horovod, never `provision`, parses on Python 3.7, and
-leaves one JSON report per process, rewritten at each stage. It needs no data: every rank can make every
-rank's numbers from the seed, and so knows by itself what the others' gradients must amount to.
+This file runs *inside* the candidate environment, as N ranks that the launcher of the site starts, like `horovod_keras.py`.
+It imports TensorFlow and Horovod, never `provision`, parses on Python 3.7, and writes one JSON report per process, which
+it rewrites at each stage. It needs no data: every rank can compute the data of all ranks from the seed, and so knows
+which gradients the other ranks must have.
 
-The yardstick is always the same training done by one process alone on the concatenated batches. A check passes when
-the figures of this rank agree with that within the tolerance written beside them. Checks that could pass by accident
-also measure what the figure would be without any communication (`alone`), and fail if that is no worse.
+The reference is always the same training by one process on the concatenated batches. A check passes if the figures of
+this rank agree with the reference within the tolerance. Checks that could pass by chance also measure the figure that a
+rank would see without any communication (`alone`), and fail if it is not clearly different.
 
-What this TensorFlow or Horovod does not have is reported as skipped, with the reason. Every check runs on all ranks in
-the same order; a rank that stops in the middle of one leaves the others waiting, and the launcher's time limit ends it.
+A check that this TensorFlow or Horovod cannot run is reported as skipped, with the reason. All ranks run the checks in
+the same order. If a rank stops in the middle of a check, the others wait until the time limit of the launcher.
 
-Works with TensorFlow 1.15 to 2.21, with Keras 2, tf-keras and Keras 3. On TensorFlow 1.15 the checks in graphs run as
-1.15 is, the others after `tf.compat.v1.enable_v2_behavior()`.
+Works with TensorFlow 1.15 to 2.21, with Keras 2, tf-keras and Keras 3. On TensorFlow 1.15 the checks in graphs run
+without version 2 behaviour, the others after `tf.compat.v1.enable_v2_behavior()`.
 """
 
 import argparse
@@ -30,18 +30,18 @@ FEATURES = 6
 IMAGES = 16  # per rank and step
 VOCABULARY = 11
 
-# Of a gradient: what the issue asks for. Sums over the ranks are made in another order than over the batch.
+# For a gradient. Sums over the ranks are computed in another order than sums over the batch.
 GRADIENT_TOLERANCE = 1e-5
-# Of weights after some tens of steps, through which such roundings grow.
+# For weights after some tens of steps, through which the rounding grows.
 TRAINING_TOLERANCE = 1e-4
-# A half has 11 bits: 2**-11 of the largest gradient, which is near 1, and room for the sum.
+# A half-precision number has 11 bits: 2**-11 of the largest gradient, which is near 1, and some more for the sum.
 FP16_TOLERANCE = 2e-3
-# A rank's own gradient differs from the average by far more than any tolerance here.
+# The gradient of a single rank differs from the average by far more than any tolerance here.
 ALONE_AT_LEAST = 1e-2
 
 
 class Skip(Exception):
-    """This TensorFlow or this Horovod does not have what the check is about."""
+    """This TensorFlow or Horovod does not have the feature that the check needs."""
 
 
 def parse_args(argv=None):
@@ -50,15 +50,15 @@ def parse_args(argv=None):
         description="Prove by numbers that Horovod averages gradients; write one JSON report per process.",
         allow_abbrev=False,
     )
-    parser.add_argument("--out", required=True, metavar="DIR", help="directory for the reports; best empty")
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder for the reports; should be empty")
     parser.add_argument("--seed", type=int, default=1)
     add_gpu_argument(parser)
-    parser.add_argument("--only", action="append", metavar="CHECK", help="run this check alone; may be given again")
+    parser.add_argument("--only", action="append", metavar="CHECK", help="run only this check; may be repeated")
     return parser.parse_args(argv)
 
 
 class Bench:
-    """What the checks work with: the libraries, the ranks, everybody's data, and the list of figures."""
+    """The tools of the checks: the libraries, the ranks, the data of all ranks, and the list of figures."""
 
     def __init__(self, np, tf, hvd, hvd_keras, seed, devices):
         self.np, self.tf, self.hvd, self.hvd_keras, self.seed = np, tf, hvd, hvd_keras, seed
@@ -70,11 +70,11 @@ class Bench:
         self.figures = []
 
     def behave_as_2(self):
-        """Take up TensorFlow 2's ways on TensorFlow 1.15: eager execution, tf.function, tf.keras on top of them."""
+        """Enable version 2 behaviour on TensorFlow 1.15: eager execution, tf.function, and tf.keras with both."""
         if self.version >= (2, 0) or self.tf.executing_eagerly():
             return
-        # Meant for a process's first line. What stands in the way later is the context that the graphs made: without
-        # this, variables land in a graph instead of in it. TensorFlow 1 has no public word for it, and will not change.
+        # TensorFlow expects this call at the start of a process. Later, the context that the graphs created is in the
+        # way: variables would be put into a graph. TensorFlow 1 has no public function for it, and will not change.
         from tensorflow.python.eager import context
 
         context._context = None
@@ -82,7 +82,7 @@ class Bench:
         take_devices(self.tf, self.hvd.local_rank())
 
     def data(self, step=0, rank=None):
-        """Inputs, words and targets of one rank (this one by default) in one step; the targets differ by rank."""
+        """The inputs, words and targets of one rank (by default this one) in one step; the targets differ by rank."""
         rank = self.rank if rank is None else rank
         draw = self.np.random.RandomState(self.seed * 1000003 + step * 1009 + rank)
         x = draw.normal(size=(IMAGES, FEATURES)).astype("float32")
@@ -91,12 +91,12 @@ class Bench:
         return x, words, y
 
     def everybody(self, step=0, ranks=None):
-        """The batches of all ranks (or of some) one after another."""
+        """The concatenated batches of all ranks, or of some."""
         parts = [self.data(step, rank) for rank in (range(self.size) if ranks is None else ranks)]
         return tuple(self.np.concatenate(part) for part in zip(*parts))
 
     def model(self, same=True, words=False, dropout=False):
-        """A small network; with the same weights on all ranks, or with different ones."""
+        """A small network, with the same weights on all ranks or with different ones."""
         keras = self.tf.keras
         keras.backend.clear_session()
         draw = self.np.random.RandomState(self.seed + (0 if same else 1 + self.rank))
@@ -115,41 +115,41 @@ class Bench:
         return model
 
     def loss(self, model, batch, words=False):
-        """Mean squared error, written out."""
+        """The mean squared error."""
         x, w, y = batch
         return self.tf.reduce_mean(self.tf.square(model([x, w] if words else x, training=True) - y))
 
     def gradient(self, model, batch, words=False):
-        """The gradient that one process alone finds for a batch."""
+        """The gradient that one process computes for a batch without Horovod."""
         with self.tf.GradientTape() as tape:
             loss = self.loss(model, batch, words)
         return self.dense(tape.gradient(loss, model.trainable_variables))
 
     def dense(self, tensors):
-        """Gradients as arrays, sparse ones filled up."""
+        """Gradients as arrays; sparse ones become dense."""
         return [self.tf.convert_to_tensor(tensor).numpy() for tensor in tensors]
 
     def flat(self, arrays):
-        """Arrays, or variables, end to end in double precision."""
+        """Arrays or variables, joined into one array of double precision."""
         arrays = [array.numpy() if hasattr(array, "numpy") else array for array in arrays]
         return self.np.concatenate([self.np.asarray(array, dtype="float64").ravel() for array in arrays])
 
     def compare(self, what, expected, seen, tolerance, alone=None):
-        """Note how far `seen` is from `expected`; `alone` is what a rank would see that talks to nobody."""
+        """Record how far `seen` is from `expected`; `alone` is what a rank would see without communication."""
         expected, seen = self.flat(list(expected)), self.flat(list(seen))
         if expected.shape != seen.shape:
             raise AssertionError("{}: {} numbers instead of {}".format(what, seen.size, expected.size))
-        apart = self.np.abs(expected - seen)
-        worst = int(self.np.argmax(apart)) if apart.size else 0
+        differences = self.np.abs(expected - seen)
+        worst = int(self.np.argmax(differences)) if differences.size else 0
         figure = {
             "what": what,
-            "numbers": int(apart.size),
-            "expected": float(expected[worst]) if apart.size else None,
-            "seen": float(seen[worst]) if apart.size else None,
-            "difference": float(apart[worst]) if apart.size else 0.0,
+            "numbers": int(differences.size),
+            "expected": float(expected[worst]) if differences.size else None,
+            "seen": float(seen[worst]) if differences.size else None,
+            "difference": float(differences[worst]) if differences.size else 0.0,
             "tolerance": tolerance,
         }
-        # Not `>`: a difference that is not a number must fail.
+        # `<=`, not a negated `>`: a difference that is not a number must fail.
         passed = figure["difference"] <= tolerance
         if alone is not None and self.size > 1:
             figure["alone"] = float(self.np.max(self.np.abs(expected - self.flat(list(alone)))))
@@ -158,11 +158,11 @@ class Bench:
         self.figures.append(figure)
 
     def holds(self, what, truth, **figures):
-        """Note whether a plain statement is true."""
+        """Record whether a statement is true."""
         self.figures.append(dict(figures, what=what, passed=bool(truth)))
 
     def refuses(self, what, action):
-        """Note that an action fails with a message, and which."""
+        """Record whether an action fails, and the message with which it fails."""
         try:
             action()
         except Exception as error:
@@ -171,7 +171,7 @@ class Bench:
             self.figures.append({"what": what, "passed": False, "message": None})
 
     def across(self, what, arrays):
-        """Note the largest distance of these numbers from rank 0's, which must be nothing at all."""
+        """Record the largest difference of these numbers from those of rank 0, which must be exactly 0."""
         mine = self.flat(list(arrays))
         everyone = self.hvd.allgather(self.tf.constant(mine[self.np.newaxis])).numpy()
         self.compare(what, everyone[0], mine, 0.0)
@@ -181,7 +181,7 @@ class Bench:
         return getattr(self.tf.keras.optimizers, kind)(**options)
 
     def state(self, optimizer):
-        """An optimizer's variables: a property in Keras 3, a method before."""
+        """The variables of an optimizer: a property in Keras 3, a method before."""
         variables = optimizer.variables
         return variables() if callable(variables) else variables
 
@@ -190,7 +190,7 @@ class Bench:
         return float(self.np.asarray(self.tf.convert_to_tensor(model.optimizer.learning_rate)))
 
     def fit(self, model, steps=1, callbacks=(), epochs=1, words=False, first=0):
-        """Train by `fit` on this rank's batches of some steps, in order."""
+        """Train with `fit` on the batches of this rank for some steps, in order."""
         parts = [self.data(step) for step in range(first, first + steps)]
         x, w, y = (self.np.concatenate(part) for part in zip(*parts))
         return model.fit(
@@ -204,7 +204,7 @@ class Bench:
         )
 
     def fit_alone(self, model, steps=1, epochs=1, words=False):
-        """The same training by one process, on everybody's batches together."""
+        """The same training by one process, on the concatenated batches of all ranks."""
         parts = [self.everybody(step) for step in range(steps)]
         x, w, y = (self.np.concatenate(part) for part in zip(*parts))
         model.fit([x, w] if words else x, y, batch_size=IMAGES * self.size, epochs=epochs, shuffle=False, verbose=0)
@@ -237,7 +237,7 @@ def check_tape(bench):
 
 
 def check_fit(bench):
-    """One step of SGD at rate 1 by `fit` moves the weights by the gradient of the concatenated batch."""
+    """One step of SGD with rate 1 in `fit` moves the weights by the gradient of the concatenated batch."""
     for words in (False, True):
         model = bench.model(words=words)
         before = model.get_weights()
@@ -251,7 +251,7 @@ def check_fit(bench):
 
 
 def check_loop(bench):
-    """DistributedOptimizer in a custom loop averages what it is handed, once."""
+    """DistributedOptimizer in a custom loop averages the gradients that it gets, exactly once."""
     hvd, tf = bench.hvd, bench.tf
     for what, wrap_tape, op in (
         ("plain tape", False, hvd.Average),
@@ -287,7 +287,7 @@ def check_loop(bench):
 
 
 def check_ranks(bench):
-    """From different weights, on different data: weights and optimizer state end equal to the last bit."""
+    """With different weights at first and different data, weights and optimizer state end equal to the last bit."""
     callbacks = bench.hvd_keras.callbacks
     for kind, options in (("SGD", {"learning_rate": 0.05, "momentum": 0.9}), ("Adam", {"learning_rate": 0.01})):
         model = bench.model(same=False, words=True, dropout=True)
@@ -306,7 +306,7 @@ def check_training(bench):
     """Training on N ranks equals training by one process on the same global batches."""
     for kind, options in (
         ("SGD", {"learning_rate": 0.05, "momentum": 0.9}),
-        # A tiny gradient makes Adam's step a matter of rounding, unless epsilon is larger than the rounding.
+        # For a tiny gradient, Adam's step depends on rounding unless epsilon is larger than the rounding.
         ("Adam", {"learning_rate": 0.01, "epsilon": 1e-3}),
     ):
         alone = bench.model(words=True)
@@ -321,19 +321,19 @@ def check_training(bench):
 def check_broadcast(bench):
     """Variables and objects of rank 0 arrive on all ranks."""
     root = bench.np.random.RandomState(bench.seed + 1).normal(size=5).astype("float32")
-    own = bench.np.random.RandomState(bench.seed + 1 + bench.rank).normal(size=5).astype("float32")
-    variable = bench.tf.Variable(own)
+    values = bench.np.random.RandomState(bench.seed + 1 + bench.rank).normal(size=5).astype("float32")
+    variable = bench.tf.Variable(values)
     bench.hvd.broadcast_variables([variable], root_rank=0)
     bench.compare("variable", root, [variable], 0.0)
     model = bench.model(same=False)
     bench.hvd.broadcast_variables(model.variables, root_rank=0)
     bench.across("variables of a model", model.get_weights())
-    told = bench.hvd.broadcast_object({"rank": bench.rank, "text": "x" * (1 + bench.rank)}, root_rank=0)
-    bench.holds("object", told == {"rank": 0, "text": "x"}, seen=str(told))
+    received = bench.hvd.broadcast_object({"rank": bench.rank, "text": "x" * (1 + bench.rank)}, root_rank=0)
+    bench.holds("object", received == {"rank": 0, "text": "x"}, seen=str(received))
 
 
 def check_metrics(bench):
-    """MetricAverageCallback makes the metrics the mean over the ranks, for the callbacks after it."""
+    """MetricAverageCallback averages the metrics over the ranks, for the callbacks that come after it."""
 
     class Note(bench.tf.keras.callbacks.Callback):
         def __init__(self):
@@ -352,7 +352,7 @@ def check_metrics(bench):
 
 
 def rates_of(bench, callback, optimizer, epochs, steps):
-    """The learning rate of each batch, seen while it is worked on, and the one in the logs of each epoch."""
+    """The learning rate at the start of each batch, and the one in the logs of each epoch."""
     rates = []
 
     class Note(bench.tf.keras.callbacks.Callback):
@@ -366,7 +366,7 @@ def rates_of(bench, callback, optimizer, epochs, steps):
 
 
 def check_warmup(bench):
-    """LearningRateWarmupCallback climbs from rate/size to rate, also for SGD with momentum."""
+    """LearningRateWarmupCallback raises the rate from rate/size to rate, also for SGD with momentum."""
     rate, warmup, epochs, steps = 0.08, 2, 3, 4
     expected = []
     for batch in range(epochs * steps):
@@ -387,12 +387,12 @@ def check_schedule(bench):
     )
     seen, logged = rates_of(bench, callback, bench.optimizer(learning_rate=rate), 4, steps)
     by_epoch = [rate, rate * 0.5, rate * 0.25, rate * 0.25]
-    bench.compare("rate of each batch", [one for one in by_epoch for _ in range(steps)], seen, 1e-7)
+    bench.compare("rate of each batch", [rate for rate in by_epoch for _ in range(steps)], seen, 1e-7)
     bench.compare("rate in the logs", by_epoch, logged, 1e-7)
 
 
 def check_sync_batch_norm(bench):
-    """SyncBatchNormalization normalises by mean and variance of all ranks' images."""
+    """SyncBatchNormalization uses the mean and variance of the images of all ranks."""
     np = bench.np
     layer = bench.hvd.SyncBatchNormalization(momentum=0.5, epsilon=1e-3)
     mine = bench.data()[0] + np.float32(bench.rank)
@@ -421,12 +421,12 @@ def check_sync_batch_norm(bench):
 
 
 def saved_name(bench, name):
-    """A path for a saved model, in the newest format that this Keras has."""
+    """The path for a saved model, in the newest format that this Keras has."""
     return os.path.join(bench.scratch, name + (".keras" if bench.version >= (2, 13) else ".h5"))
 
 
 def check_load_model(bench):
-    """A saved model comes back with its state and with an optimizer that averages; and without Horovod, plain."""
+    """A model that is saved and loaded keeps its state, and its optimizer averages; without Horovod it loads too."""
     for kind, options in (("SGD", {"learning_rate": 1.0, "momentum": 0.5}), ("Adam", {"learning_rate": 0.01})):
         model = bench.model()
         model.compile(optimizer=bench.hvd_keras.DistributedOptimizer(bench.optimizer(kind, **options)), loss="mse")
@@ -456,7 +456,7 @@ def check_load_model(bench):
 
 
 def check_resume(bench):
-    """Training that is saved, loaded and gone on with ends where uninterrupted training ends."""
+    """Training that is saved, loaded and continued ends with the same weights as uninterrupted training."""
 
     def fresh():
         model = bench.model()
@@ -477,7 +477,7 @@ def check_resume(bench):
 
 
 def check_checkpoint(bench):
-    """A checkpoint that rank 0 writes brings weights and optimizer back, and the broadcast takes them to all."""
+    """A checkpoint of rank 0 restores weights and optimizer, and the broadcast sends them to all ranks."""
     model = bench.model()
     optimizer = bench.optimizer("Adam", learning_rate=0.01)
     model.compile(optimizer=bench.hvd_keras.DistributedOptimizer(optimizer), loss="mse")
@@ -496,9 +496,9 @@ def check_checkpoint(bench):
 
 
 def check_process_sets(bench):
-    """The ranks but the last average among themselves, and the last is none of their business."""
+    """All ranks except the last average among themselves, without the last."""
     if not hasattr(bench.hvd, "add_process_set"):
-        raise Skip("this Horovod has no process sets (they came with 0.23)")
+        raise Skip("this Horovod has no process sets (new in 0.23)")
     members = list(range(bench.size - 1)) if bench.size > 1 else [0]
     some = bench.hvd.add_process_set(members)
     try:
@@ -519,7 +519,7 @@ def check_process_sets(bench):
 
 
 def check_fp16(bench):
-    """Compressed to halves, the averaged gradient is right to the last of their 11 bits."""
+    """With fp16 compression, the averaged gradient is correct to the last of its 11 bits."""
     compression = bench.hvd.Compression.fp16
     model = bench.model()
     before = model.get_weights()
@@ -532,7 +532,7 @@ def check_fp16(bench):
     bench.compare("gradient by tape", expected, seen, FP16_TOLERANCE, alone)
     if bench.size > 1:
         exact = float(bench.np.max(bench.np.abs(bench.flat(expected) - bench.flat(seen))))
-        bench.holds("the compression is felt", exact > GRADIENT_TOLERANCE / 100, difference=exact)
+        bench.holds("the compression changes the gradient", exact > GRADIENT_TOLERANCE / 100, difference=exact)
     optimizer = bench.hvd_keras.DistributedOptimizer(bench.optimizer(learning_rate=1.0), compression=compression)
     model.compile(optimizer=optimizer, loss="mse")
     bench.fit(model)
@@ -541,10 +541,10 @@ def check_fp16(bench):
 
 
 def check_grouped(bench):
-    """Several tensors reduced as one group, directly and as gradients, come out each as by itself."""
+    """Tensors that are reduced as one group, directly and as gradients, have the same results as one by one."""
     hvd = bench.hvd
     if not hasattr(hvd, "grouped_allreduce"):
-        raise Skip("this Horovod has no grouped allreduce (it came with 0.21)")
+        raise Skip("this Horovod has no grouped allreduce (new in 0.21)")
     tensors = [bench.tf.fill([length], float((bench.rank + 1) * length)) for length in (1, 3, 5)]
     total = bench.size * (bench.size + 1) / 2
     seen = hvd.grouped_allreduce(tensors, op=hvd.Sum)
@@ -571,11 +571,11 @@ def check_grouped(bench):
 
 
 def check_accumulation(bench):
-    """Gradients of two batches gathered before a step give the step of both batches together."""
+    """Gradients of two batches that are accumulated before a step give the step of both batches together."""
     model = bench.model()
     before = model.get_weights()
     parts = [bench.gradient(model, bench.everybody(step)) for step in range(2)]
-    expected = [(one + two) / 2 for one, two in zip(*parts)]
+    expected = [(first + second) / 2 for first, second in zip(*parts)]
     alone = bench.gradient(model, bench.data())
     if bench.keras3:
         optimizer = bench.optimizer(learning_rate=1.0, gradient_accumulation_steps=2)
@@ -589,7 +589,7 @@ def check_accumulation(bench):
             bench.optimizer(learning_rate=1.0), backward_passes_per_step=2, average_aggregated_gradients=True
         )
         if bench.version < (2, 2):
-            # `fit` computes the gradients itself there; only `minimize` would gather them.
+            # There `fit` computes the gradients itself; only `minimize` would accumulate them.
             model.compile(optimizer=optimizer, loss="mse")
             bench.refuses("backward_passes_per_step in fit before TensorFlow 2.2", lambda: bench.fit(model))
             return
@@ -600,17 +600,17 @@ def check_accumulation(bench):
 
 
 def check_local_layers(bench):
-    """PartialDistributedOptimizer leaves the gradients of chosen layers to each rank, divided by the size."""
+    """PartialDistributedOptimizer does not average the gradients of chosen layers, but divides them by the size."""
     try:
         import keras  # noqa: F401
     except ImportError as error:
-        raise Skip("horovod.keras is about the package `keras`, which TensorFlow has brought since 2.6") from error
+        raise Skip("horovod.keras needs the package `keras`, which TensorFlow installs since 2.6") from error
     import horovod.keras as by_keras
 
     if not hasattr(by_keras, "PartialDistributedOptimizer"):
-        raise Skip("this Horovod has no PartialDistributedOptimizer (it came with 0.27)")
+        raise Skip("this Horovod has no PartialDistributedOptimizer (new in 0.27)")
     if os.environ.get("TF_USE_LEGACY_KERAS") == "1":
-        raise Skip("horovod.keras is about the package `keras`, which is Keras 3 here, and tf.keras is tf-keras")
+        raise Skip("horovod.keras uses the package `keras`, which is Keras 3 here, but tf.keras is tf-keras")
     model = bench.model()
     before = model.get_weights()
     expected = bench.gradient(model, bench.everybody())[:2]
@@ -623,7 +623,7 @@ def check_local_layers(bench):
 
 
 def check_elastic(bench):
-    """An elastic state takes rank 0's model to all ranks, and goes back to what was committed."""
+    """An elastic state sends the model of rank 0 to all ranks, and restores the committed state."""
     model = bench.model(same=False)
     optimizer = bench.hvd_keras.DistributedOptimizer(bench.optimizer("Adam", learning_rate=0.01))
     model.compile(optimizer=optimizer, loss="mse")
@@ -642,9 +642,9 @@ def check_elastic(bench):
 
 
 def check_loss_scale(bench):
-    """Under a LossScaleOptimizer an overflow on one rank makes all ranks leave out the step."""
+    """With a LossScaleOptimizer, all ranks skip a step if one rank has an overflow."""
     if not bench.keras3:
-        raise Skip("Keras 3's LossScaleOptimizer; that of Keras 2 averages inside it")
+        raise Skip("this check is for the LossScaleOptimizer of Keras 3; that of Keras 2 averages inside it")
     keras, np = bench.tf.keras, bench.np
     bench.refuses(
         "a LossScaleOptimizer around a Horovod optimizer",
@@ -667,7 +667,7 @@ def check_loss_scale(bench):
 
 
 def check_refusals(bench):
-    """What cannot average gradients is refused with a message, before any training."""
+    """An optimizer that cannot average gradients is refused with a message, before any training."""
     wrap = bench.hvd_keras.DistributedOptimizer
     bench.refuses("a name instead of an optimizer", lambda: wrap("adam"))
 
@@ -679,7 +679,7 @@ def check_refusals(bench):
         def from_config(cls, config):
             return cls()
 
-    bench.refuses("a class of no Keras", lambda: wrap(Foreign()))
+    bench.refuses("a class that is not from Keras", lambda: wrap(Foreign()))
     if bench.keras3:
         bench.refuses("an optimizer wrapped twice", lambda: wrap(wrap(bench.optimizer())))
         try:
@@ -694,13 +694,13 @@ def check_refusals(bench):
 
 
 def check_graph(bench):
-    """TensorFlow 1's style: a graph, an optimizer of compat.v1, a MonitoredTrainingSession, a checkpoint."""
+    """Training in the style of TensorFlow 1: a graph, an optimizer of compat.v1, a session, a checkpoint."""
     np, tf, hvd = bench.np, bench.tf, bench.hvd
     v1 = tf.compat.v1
     if not hasattr(hvd, "BroadcastGlobalVariablesHook"):
-        raise Skip("this Horovod has no BroadcastGlobalVariablesHook here")
+        raise Skip("this Horovod has no BroadcastGlobalVariablesHook")
     steps, rate = 6, 0.1
-    draw = np.random.RandomState(bench.seed + bench.rank)  # different on each rank: the hook has to make them equal
+    draw = np.random.RandomState(bench.seed + bench.rank)  # different on each rank: the hook must make them equal
     root = np.random.RandomState(bench.seed)
     start = draw.normal(size=(FEATURES, 1)).astype("float32")
     root_start = root.normal(size=(FEATURES, 1)).astype("float64")
@@ -719,7 +719,7 @@ def check_graph(bench):
             saver = v1.train.Saver()
 
             class Save(v1.train.SessionRunHook):
-                # Not by `checkpoint_dir`: that also writes the graph as text, at which TensorFlow 2.20 fails with
+                # Not with `checkpoint_dir`: that also writes the graph as text, which fails in TensorFlow 2.20 with
                 # protobuf 7 (`MessageToString() got an unexpected keyword argument 'float_format'`).
                 def end(self, session):
                     if checkpoint and bench.rank == 0:
@@ -735,7 +735,7 @@ def check_graph(bench):
                 config=bench.config,
             ) as session:
                 while not session.should_stop():
-                    # The first step of all is `resume`: 0, or the one at which the checkpoint was written.
+                    # The first step is `resume`: 0, or the step at which the checkpoint was written.
                     inputs, _, targets = bench.data(resume + len(gradients))
                     gradients.append(session.run([train, pairs[0][0]], {x: inputs, y: targets})[1])
             return gradients
@@ -754,30 +754,30 @@ def check_graph(bench):
     gradients = run(steps, checkpoint, 0, hvd.Compression.none)
     expected = alone(2 * steps)
     x, _, y = bench.data(0)
-    own = 2.0 / len(x) * x.astype("float64").T.dot(x.dot(root_start) - y)
-    bench.compare("gradient of the first step", [expected[0]], [gradients[0]], GRADIENT_TOLERANCE, [own])
+    first_alone = 2.0 / len(x) * x.astype("float64").T.dot(x.dot(root_start) - y)
+    bench.compare("gradient of the first step", [expected[0]], [gradients[0]], GRADIENT_TOLERANCE, [first_alone])
     bench.compare("gradients of all steps", expected[:steps], gradients, TRAINING_TOLERANCE)
-    # Again, from the checkpoint of rank 0: the others have none, and learn of it by the broadcast.
+    # Again, from the checkpoint of rank 0. The other ranks have none and get its weights from the broadcast.
     gradients = run(2 * steps, checkpoint, steps, hvd.Compression.none)
-    bench.holds("goes on where it stopped", len(gradients) == steps, steps=len(gradients))
+    bench.holds("continues where it stopped", len(gradients) == steps, steps=len(gradients))
     bench.compare("gradients after the checkpoint", expected[steps:], gradients, TRAINING_TOLERANCE)
     gradients = run(1, None, 0, hvd.Compression.fp16)
-    bench.compare("gradient of the first step, fp16", [expected[0]], [gradients[0]], 10 * FP16_TOLERANCE, [own])
+    bench.compare("gradient of the first step, fp16", [expected[0]], [gradients[0]], 10 * FP16_TOLERANCE, [first_alone])
 
 
 def check_keras_graph(bench):
-    """tf.keras of TensorFlow 1 as it is, in a graph: `fit` averages, the callback broadcasts."""
+    """tf.keras of TensorFlow 1 in a graph: `fit` averages, and the callback broadcasts."""
     np, tf, hvd = bench.np, bench.tf, bench.hvd
     if bench.version >= (2, 0):
         raise Skip("tf.keras of TensorFlow 2 runs eagerly; see the checks `fit` and `ranks`")
     keras, draw = tf.keras, np.random.RandomState(bench.seed + bench.rank)
-    own = [draw.normal(size=(FEATURES, 1)), draw.normal(size=1)]
+    different = [draw.normal(size=(FEATURES, 1)), draw.normal(size=1)]
     same = [0.1 * np.ones((FEATURES, 1)), np.zeros(1)]
 
     def gradient(batch):
         x, _, y = batch
-        apart = 2.0 / len(x) * (x.astype("float64").dot(same[0]) + same[1] - y)
-        return [x.T.dot(apart), apart.sum(axis=0)]
+        error = 2.0 / len(x) * (x.astype("float64").dot(same[0]) + same[1] - y)
+        return [x.T.dot(error), error.sum(axis=0)]
 
     with tf.Graph().as_default(), tf.compat.v1.Session(config=bench.config) as session:
         keras.backend.set_session(session)
@@ -789,7 +789,7 @@ def check_keras_graph(bench):
         bench.compare("gradient", gradient(bench.everybody()), moved, GRADIENT_TOLERANCE, gradient(bench.data()))
         optimizer = bench.optimizer("Adam", learning_rate=0.05)
         model.compile(optimizer=bench.hvd_keras.DistributedOptimizer(optimizer), loss="mse")
-        model.set_weights(own)
+        model.set_weights(different)
         bench.fit(model, steps=4, callbacks=[bench.hvd_keras.callbacks.BroadcastGlobalVariablesCallback(0)])
         weights = bench.flat(model.get_weights())
         everyone = session.run(hvd.allgather(tf.constant(weights[np.newaxis])))
@@ -797,7 +797,7 @@ def check_keras_graph(bench):
     keras.backend.set_session(None)
 
 
-# Graphs first: once a process has taken up TensorFlow 2's ways it is no witness any more of how 1.15 works by itself.
+# The checks in graphs come first: after a process has enabled version 2 behaviour, it no longer behaves like 1.15.
 CHECKS = (
     ("graph", check_graph),
     ("keras_graph", check_keras_graph),
@@ -849,11 +849,11 @@ def run_check(bench, function):
 
 
 def prove(args, report):
-    """The whole proof, from the imports to the finished report; the number of failed checks is returned."""
+    """The whole proof, from the imports to the finished report; returns the number of failed checks."""
     fields = report.fields
     fields["checks"] = {}
     os.environ.setdefault("HOROVOD_DYNAMIC_PROCESS_SETS", "1")
-    # A rank that stops in the middle of a check would leave the others waiting for ever.
+    # If a rank stops in the middle of a check, the others must not wait for ever.
     os.environ.setdefault("HOROVOD_STALL_CHECK_TIME_SECONDS", "10")
     os.environ.setdefault("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "30")
     np, tf, hvd = import_libraries(report)

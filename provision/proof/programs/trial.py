@@ -1,7 +1,8 @@
-"""What the training programs have in common: arguments, shards of the images, sums known beforehand, digests of weights.
+"""The common parts of the training programs: arguments, shards of the images, known sums, digests of weights.
 
-Beside `rank.py`, and by the same rules: imported by path, Python 3.7, nothing of TensorFlow at the top. What needs a value
-takes `evaluate`, which turns a tensor into an array: `.numpy()` where TensorFlow runs eagerly, `session.run` in a graph.
+The rules of `rank.py` hold here too: it is imported by path, parses on Python 3.7, and does not import TensorFlow at the top.
+Functions that need values take `evaluate`, which turns a tensor into an array: `.numpy()` if TensorFlow runs eagerly,
+`session.run` in a graph.
 """
 
 import argparse
@@ -9,12 +10,12 @@ import hashlib
 
 from rank import add_gpu_argument
 
-# Long enough that MPI and NCCL leave their eager paths for rendezvous and segmented ones (4 MiB of float32), which is
-# where a broken fabric set-up shows; the short vector alone would travel inside the first packet.
+# Long enough (4 MiB of float32) that MPI and NCCL use their rendezvous and segmented protocols, with which a broken
+# fabric shows. The short vector fits into the first packet.
 LARGE_ELEMENTS = 1 << 20
 VECTOR_LENGTH = 8
 
-# Images used for the loss before training; the same number on all ranks, and enough for a figure near ln(10) = 2.30.
+# The number of images for the loss before training: the same on all ranks, and enough for a loss near ln(10) = 2.30.
 BEFORE_IMAGES = 1024
 
 
@@ -22,31 +23,31 @@ def positive(text):
     """Parse a whole number of at least 1."""
     value = int(text)
     if value < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, not {text!r}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return value
 
 
 def argument_parser(description):
-    """The arguments of every training program; defaults suit the shipped `digits.npz`."""
+    """The arguments of every training program; the defaults suit the shipped `digits.npz`."""
     parser = argparse.ArgumentParser(description=description, allow_abbrev=False)
     parser.add_argument("--data", required=True, metavar="FILE.npz", help="images in the layout of mnist.npz")
-    parser.add_argument("--out", required=True, metavar="DIR", help="directory for the reports; best empty")
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder for the reports; should be empty")
     parser.add_argument("--epochs", type=positive, default=8)
     parser.add_argument("--batch-size", type=positive, default=32, help="images per step and rank")
     parser.add_argument(
         "--learning-rate", type=float, default=0.001, help="for one rank; multiplied by the number of ranks"
     )
-    parser.add_argument("--seed", type=int, default=1, help="decides the shards, and with the rank the weights")
-    parser.add_argument("--samples", type=int, default=0, help="use only so many training images; 0 means all")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the shards and, with the rank, of the weights")
+    parser.add_argument("--samples", type=int, default=0, help="number of training images to use; 0 means all")
     add_gpu_argument(parser)
     return parser
 
 
 def load_shard(np, args, rank, size):
-    """Read the images and return this rank's share of the training set, all of the test set, and the share's account.
+    """Read the images; returns this rank's shard of the training set, the whole test set, and a record of the shard.
 
-    All ranks shuffle alike, then each takes its own slice. The slices have equal length (the last few images of an
-    uneven division are left out), so that all ranks make the same number of steps and none waits at the end.
+    All ranks shuffle in the same way, then each takes its own slice. The slices have equal length (if the division is
+    uneven, the last images are left out), so that all ranks make the same number of steps and none waits at the end.
     """
     with np.load(args.data, allow_pickle=False) as archive:
         x_train, y_train = archive["x_train"], archive["y_train"]
@@ -68,15 +69,15 @@ def load_shard(np, args, rank, size):
 
 
 def scaled(np, images):
-    """Turn images of 0..255 into float32 of 0..1 with the channel axis that convolutions want."""
+    """Turn images of 0..255 into float32 of 0..1, with the channel axis that convolutions need."""
     return (images.astype(np.float32) / np.float32(255.0))[..., np.newaxis]
 
 
 def known_allreduce(np, tf, hvd, evaluate):
-    """Reduce vectors whose sum is known beforehand.
+    """Reduce vectors whose sum is known in advance.
 
-    The values are small whole numbers, so the sum is exact in float32 up to some two thousand ranks; the average is
-    not (Horovod multiplies by 1/size), and is to be compared with a tolerance.
+    The values are small whole numbers, so the sum is exact in float32 up to about two thousand ranks. The average is not
+    exact (Horovod multiplies by 1/size), so it must be compared with a tolerance.
     """
     rank, size = hvd.rank(), hvd.size()
     pattern = np.arange(1, VECTOR_LENGTH + 1, dtype=np.float32)
@@ -101,7 +102,7 @@ def known_allreduce(np, tf, hvd, evaluate):
 
 
 def weights_sha256(np, weights):
-    """Digest of all weights' bytes in order: equal on two ranks only if every bit is."""
+    """A digest of the bytes of all weights: it is equal on two ranks only if every bit is equal."""
     digest = hashlib.sha256()
     for array in weights:
         digest.update(np.ascontiguousarray(array).tobytes())
@@ -109,7 +110,7 @@ def weights_sha256(np, weights):
 
 
 def weights_difference(np, tf, hvd, weights, evaluate):
-    """Largest distance of any weight from rank 0's: tells rounding (1e-7) from ranks that never spoke (0.1)."""
+    """The largest difference of any weight from rank 0's: about 1e-7 if rounding caused it, 0.1 without communication."""
     worst = 0.0
     for number, array in enumerate(weights):
         root = evaluate(hvd.broadcast(tf.constant(array), root_rank=0, name=f"proof.weights.{number}"))

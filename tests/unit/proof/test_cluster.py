@@ -1,4 +1,4 @@
-"""Which worker a process is, by its launcher's variables, and how workers learn where the others listen."""
+"""Workers: how one finds its number in the variables of its launcher, and how all exchange their addresses."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ SRUN = {"SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "4", "SLURM_LOCALID": "1"}
 
 
 @pytest.mark.parametrize(
-    ("environ", "found"),
+    ("environ", "expected"),
     [
         (SRUN, (3, 4, 1, True)),
         ({**SRUN, "PMI_RANK": "3", "PMI_SIZE": "4"}, (3, 4, 1, True)),
-        # Hydra within a job: srun started its two proxies, and each of them ranks of its own.
+        # Hydra within a job: srun started its two proxies, and each proxy started some of the ranks.
         (
             {
                 "SLURM_PROCID": "1",
@@ -52,26 +52,26 @@ SRUN = {"SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "4", "SLURM_LOCALID": "1"}
         ),
     ],
 )
-def test_each_launcher_says_which_worker_this_is(
-    cluster: ModuleType, environ: dict[str, str], found: tuple[int, int, int, bool]
+def test_the_variables_of_each_launcher_give_the_number_of_a_worker(
+    cluster: ModuleType, environ: dict[str, str], expected: tuple[int, int, int, bool]
 ) -> None:
-    told = cluster.place(environ)
-    assert (told["rank"], told["size"], told["local_rank"], told["srun"]) == found
+    place = cluster.place(environ)
+    assert (place["rank"], place["size"], place["local_rank"], place["srun"]) == expected
 
 
-def test_a_process_that_no_launcher_started_is_told_what_was_looked_for(cluster: ModuleType) -> None:
+def test_a_process_without_a_launcher_fails_with_the_missing_variables(cluster: ModuleType) -> None:
     with pytest.raises(RuntimeError, match="PMI_RANK and PMI_SIZE"):
         cluster.place({"SLURM_PROCID": "0"})
 
 
-def test_tf_config_is_what_tensorflow_reads(cluster: ModuleType) -> None:
+def test_tf_config_has_the_form_that_tensorflow_reads(cluster: ModuleType) -> None:
     assert json.loads(cluster.tf_config(["n1:1", "n2:2"], 1)) == {
         "cluster": {"worker": ["n1:1", "n2:2"]},
         "task": {"type": "worker", "index": 1},
     }
 
 
-def test_proxies_are_taken_out_and_named(cluster: ModuleType) -> None:
+def test_proxy_variables_are_removed_and_returned(cluster: ModuleType) -> None:
     environ = {"https_proxy": "http://proxy:3128", "HTTP_PROXY": "http://proxy:3128", "HOME": "/home/ada"}
     assert cluster.unset_proxies(environ) == ["https_proxy", "HTTP_PROXY"]
     assert environ == {"HOME": "/home/ada"}
@@ -82,7 +82,7 @@ def test_the_most_tasks_on_a_node(cluster: ModuleType, text: str, most: int) -> 
     assert cluster.most_tasks(text) == most
 
 
-def test_ports_are_apart_for_neighbouring_jobs_and_not_those_that_linux_gives_away(cluster: ModuleType) -> None:
+def test_neighbouring_jobs_get_different_ports_outside_linuxs_range(cluster: ModuleType) -> None:
     bases = [cluster.port_base(str(job)) for job in range(4_000_000, 4_000_100)]
     assert len(set(bases)) == 100
     assert all(1024 < base < 32768 - 64 for base in bases)
@@ -95,27 +95,25 @@ def meet(cluster: ModuleType, folder: Path, hosts: list[str]) -> list[list[str]]
         )
 
 
-def test_workers_of_one_node_meet_on_the_loopback_each_with_a_port_of_its_own(
-    cluster: ModuleType, tmp_path: Path
-) -> None:
-    told = meet(cluster, tmp_path / "cluster", ["n1", "n1", "n1"])
-    assert told[0] == told[1] == told[2]
-    assert all(address.startswith("127.0.0.1:") for address in told[0])
-    assert len(set(told[0])) == 3
+def test_workers_on_one_node_use_the_loopback_with_different_ports(cluster: ModuleType, tmp_path: Path) -> None:
+    addresses = meet(cluster, tmp_path / "cluster", ["n1", "n1", "n1"])
+    assert addresses[0] == addresses[1] == addresses[2]
+    assert all(address.startswith("127.0.0.1:") for address in addresses[0])
+    assert len(set(addresses[0])) == 3
 
 
-def test_workers_of_several_nodes_meet_by_name_in_the_order_of_ranks(cluster: ModuleType, tmp_path: Path) -> None:
-    told = meet(cluster, tmp_path / "cluster", ["n10", "n9"])
-    assert told[0] == told[1]
-    assert [address.split(":")[0] for address in told[0]] == ["n10", "n9"]
+def test_workers_on_several_nodes_use_host_names_in_order_of_rank(cluster: ModuleType, tmp_path: Path) -> None:
+    addresses = meet(cluster, tmp_path / "cluster", ["n10", "n9"])
+    assert addresses[0] == addresses[1]
+    assert [address.split(":")[0] for address in addresses[0]] == ["n10", "n9"]
 
 
-def test_a_worker_that_does_not_come_is_named(cluster: ModuleType, tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match=r"did not come within 0\.2 s: 1"):
+def test_a_worker_that_does_not_appear_is_named(cluster: ModuleType, tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match=r"did not appear within 0\.2 s: 1"):
         cluster.meet(str(tmp_path), 0, 2, 0.2, "n1")
 
 
-def test_the_addresses_of_an_earlier_run_are_not_taken_for_this_ones(cluster: ModuleType, tmp_path: Path) -> None:
+def test_the_addresses_of_an_earlier_run_are_refused(cluster: ModuleType, tmp_path: Path) -> None:
     meet(cluster, tmp_path, ["n1", "n1"])
     with pytest.raises(RuntimeError, match="empty folder"):
         cluster.meet(str(tmp_path), 0, 2, 1, "n1")

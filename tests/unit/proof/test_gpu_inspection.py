@@ -1,4 +1,4 @@
-"""The inspection of a build for GPUs: what it is held against, and how each fault is told."""
+"""The inspection of a build for GPUs: what is expected, and the check that fails for each fault."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ EXPECTED = Expectation(
 
 
 @pytest.mark.parametrize(("code", "version"), [(23203, "2.32.3"), (20800, "2.8.0"), (2708, "2.7.8"), (0, None)])
-def test_nccls_version_code_is_read(code: int, version: str | None) -> None:
+def test_the_version_code_of_nccl_is_read(code: int, version: str | None) -> None:
     assert nccl_version(code) == version
 
 
 def gpu_report(**horovod: object) -> dict[str, Any]:
-    """What `proof/programs/inspect_env.py` reports of a good GPU build, on a machine without a driver."""
+    """The report of `proof/programs/inspect_env.py` for a good GPU build on a machine without a driver."""
     return {
         "versions": {"tensorflow": "2.15.1", "horovod": "0.28.1", "python": "3.11.7"},
         "tensorflow": {"built_with_cuda": True, "build_info": {"cuda_version": "12.2"}},
@@ -48,13 +48,13 @@ def gpu_report(**horovod: object) -> dict[str, Any]:
 
 
 def gpu_checks(report: dict[str, Any]) -> dict[str, tuple[bool, str]]:
-    """The checks that a GPU build has besides, by name."""
+    """The additional checks of a GPU build, by name."""
     checks = judge_inspection(report, EXPECTED, resolve=lambda path: path)
     names = {"TensorFlow with CUDA", "NCCL built in", "linked NCCL", "device code", "driver"}
     return {check.name: (check.passed, check.message) for check in checks if check.name in names}
 
 
-def test_a_good_gpu_build_passes_without_a_driver_and_says_what_was_seen() -> None:
+def test_a_good_gpu_build_passes_without_a_driver() -> None:
     checks = gpu_checks(gpu_report())
     assert len(checks) == 5
     assert all(passed for passed, _ in checks.values()), checks
@@ -98,15 +98,15 @@ def break_cuda(report: dict[str, Any]) -> None:
         (break_cuda, "TensorFlow with CUDA"),
     ],
 )
-def test_a_fault_of_a_gpu_build_fails_at_the_check_that_names_it(
+def test_a_fault_of_a_gpu_build_fails_the_check_that_names_it(
     fault: Callable[[dict[str, Any]], None], name: str
 ) -> None:
     report = gpu_report()
     fault(report)
-    assert [one for one, (passed, _) in gpu_checks(report).items() if not passed] == [name]
+    assert [check for check, (passed, _) in gpu_checks(report).items() if not passed] == [name]
 
 
-def test_device_code_that_nothing_could_look_at_is_told_as_that() -> None:
+def test_device_code_without_cuobjdump_passes_as_not_inspected() -> None:
     assert gpu_checks(gpu_report(device_code=None))["device code"] == (
         True,
         "not looked at: this CUDA toolkit has no `cuobjdump`",

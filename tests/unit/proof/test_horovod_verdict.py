@@ -1,4 +1,4 @@
-"""The judge: a good run passes, and each way in which a run is known to go wrong fails at the check that names it."""
+"""The judge of Horovod's ranks: a good run passes, and each known fault of a run fails the check that names it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BAR = 0.9
 
 
 def good_reports(ranks: int) -> Reports:
-    """Reports of a run without fault, as `provision/proof/programs/horovod_keras.py` writes them."""
+    """The reports of a good run, as `provision/proof/programs/horovod_keras.py` writes them."""
     total = float(ranks * (ranks + 1) // 2)
     return [
         {
@@ -58,7 +58,7 @@ def good_reports(ranks: int) -> Reports:
 
 
 def with_gpus(reports: Reports) -> Reports:
-    """The same run on GPUs: one each, and the allreduce on them."""
+    """The same run on GPUs: each rank has one, and the allreduce runs on it."""
     for rank, report in enumerate(reports):
         report["gpu"] = {"visible": 4, "used": f"/physical_device:GPU:{rank}", "bus_id": f"0000:0{rank}:00.0"}
         report["allreduce"]["device"] = f"/job:localhost/replica:0/task:0/device:GPU:{rank}"
@@ -66,21 +66,21 @@ def with_gpus(reports: Reports) -> Reports:
 
 
 def without_gpu(reports: Reports) -> Reports:
-    """Ranks that had to use a GPU on a machine without one, as `proof/programs/rank.py` reports them."""
+    """The reports of ranks that needed a GPU on a machine without one, as `proof/programs/rank.py` writes them."""
     missing = ["no driver (libcuda.so.1: cannot open shared object file)", "no device files /dev/nvidia0 and so on"]
     for report in reports:
         report["gpu"] = {"visible": 0, "used": None, "bus_id": None, "missing": missing}
-        report.update(stage="devices", error=f"RuntimeError: for want of a GPU: {'; '.join(missing)}")
+        report.update(stage="devices", error=f"RuntimeError: this rank has no GPU: {'; '.join(missing)}")
     return reports
 
 
-def test_a_run_on_gpus_passes_where_they_are_asked_for() -> None:
+def test_a_run_on_gpus_passes_if_gpus_are_requested() -> None:
     verdict = judge(with_gpus(good_reports(2)), ranks=2, min_accuracy=BAR, gpus=True)
     assert verdict.passed
     assert verdict.figures.gpus == 2
 
 
-def test_where_gpus_are_asked_for_and_missing_nothing_is_proved_and_the_evidence_is_told() -> None:
+def test_missing_gpus_fail_with_the_evidence_of_the_ranks() -> None:
     verdict = judge(without_gpu(good_reports(2)), ranks=2, min_accuracy=BAR, gpus=True)
     assert not verdict.passed
     first = verdict.failures[0]
@@ -90,13 +90,13 @@ def test_where_gpus_are_asked_for_and_missing_nothing_is_proved_and_the_evidence
     assert first.hint and "nvidia-smi -L" in first.hint
 
 
-def test_a_run_on_the_cpu_is_no_proof_where_gpus_are_asked_for() -> None:
-    # A program that was started without `--gpu`, or a rank that lies.
+def test_a_run_on_the_cpu_fails_if_gpus_are_requested() -> None:
+    # For example, a program that was started without `--gpu`.
     assert failed_names(judge(good_reports(2), ranks=2, min_accuracy=BAR, gpus=True)) == ["gpus"]
     assert judge(good_reports(2), ranks=2, min_accuracy=BAR).passed
 
 
-def test_an_allreduce_on_the_cpu_is_no_proof_of_gpus() -> None:
+def test_an_allreduce_on_the_cpu_fails_if_gpus_are_requested() -> None:
     reports = with_gpus(good_reports(2))
     reports[1]["allreduce"]["device"] = "/job:localhost/replica:0/task:0/device:CPU:0"
     verdict = judge(reports, ranks=2, min_accuracy=BAR, gpus=True)
@@ -105,7 +105,7 @@ def test_an_allreduce_on_the_cpu_is_no_proof_of_gpus() -> None:
 
 
 def alone(ranks: int) -> Reports:
-    """Reports of processes that did not see each other: each a flawless run of one rank."""
+    """The reports of processes that did not see each other: each is a good run of one rank."""
     reports = []
     for number in range(ranks):
         report = good_reports(1)[0]
@@ -151,7 +151,7 @@ def use_gpus(*bus_ids: str | None) -> Callable[[Reports], None]:
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 7, 64])
-def test_good_run_passes(ranks: int) -> None:
+def test_a_good_run_passes(ranks: int) -> None:
     verdict = judge(good_reports(ranks), ranks=ranks, min_accuracy=BAR)
 
     assert verdict.passed, verdict.failures
@@ -166,13 +166,13 @@ def test_good_run_passes(ranks: int) -> None:
     assert verdict.figures.versions["tensorflow"] == "2.15.1"
 
 
-def test_order_of_reports_does_not_matter() -> None:
+def test_the_order_of_reports_does_not_matter() -> None:
     reports = good_reports(4)
 
     assert judge(reports, ranks=4, min_accuracy=BAR) == judge(reports[::-1], ranks=4, min_accuracy=BAR)
 
 
-def test_processes_that_did_not_see_each_other() -> None:
+def test_processes_that_did_not_see_each_other_fail() -> None:
     verdict = judge(alone(4), ranks=4, min_accuracy=BAR)
 
     assert not verdict.passed
@@ -182,11 +182,11 @@ def test_processes_that_did_not_see_each_other() -> None:
     assert "did not see each other" in first.message
     assert first.hint is not None
     assert "--mpi=pmi2" in first.hint
-    # Their flawless figures must not hide it: the sums, the shards and the first weights betray it as well.
+    # The good figures of each process must not hide it: the sums, the shards and the first weights fail too.
     assert {"allreduce", "peers", "shards", "initial-weights"} <= set(failed_names(verdict))
 
 
-def test_job_split_into_two_worlds() -> None:
+def test_a_job_that_split_into_two_groups_of_ranks_fails() -> None:
     reports = good_reports(2) + good_reports(2)
 
     first = judge(reports, ranks=4, min_accuracy=BAR).failures[0]
@@ -260,7 +260,7 @@ def test_job_split_into_two_worlds() -> None:
         pytest.param(use_gpus("1:0", "2:0", None), "gpus", "1 had none", id="one rank without GPU"),
     ],
 )
-def test_faulty_run_fails_and_says_why(spoil: Callable[[Reports], None], check: str, words: str) -> None:
+def test_a_faulty_run_fails_with_the_reason(spoil: Callable[[Reports], None], check: str, words: str) -> None:
     reports = good_reports(3)
     spoil(reports)
 
@@ -294,7 +294,7 @@ def test_accuracy_at_the_bar_passes() -> None:
     assert judge(good_reports(2), ranks=2, min_accuracy=0.95).passed
 
 
-def test_gpus_are_judged_only_where_used() -> None:
+def test_gpus_are_judged_only_if_used() -> None:
     reports = good_reports(2)
     assert "gpus" not in [check.name for check in judge(reports, ranks=2, min_accuracy=BAR).checks]
 
@@ -305,7 +305,7 @@ def test_gpus_are_judged_only_where_used() -> None:
 
 
 @pytest.mark.parametrize(("nodes", "passed"), [(None, True), (1, True), (2, False)])
-def test_hosts_decide_only_if_asked(nodes: int | None, passed: bool) -> None:
+def test_the_number_of_hosts_is_checked_only_on_request(nodes: int | None, passed: bool) -> None:
     verdict = judge(good_reports(2), ranks=2, min_accuracy=BAR, nodes=nodes)
 
     assert verdict.passed is passed
@@ -314,7 +314,7 @@ def test_hosts_decide_only_if_asked(nodes: int | None, passed: bool) -> None:
         assert "expected 2 distinct hosts, seen 1: n1" in verdict.failures[0].message
 
 
-def test_reports_of_an_earlier_run_are_noticed() -> None:
+def test_reports_of_an_earlier_run_fail() -> None:
     old = good_reports(2)
     for report in old:
         report["pid"] += 50
@@ -325,7 +325,7 @@ def test_reports_of_an_earlier_run_are_noticed() -> None:
     assert "expected 2 reports, one per rank, found 4" in verdict.failures[0].message
 
 
-def test_no_reports_at_all() -> None:
+def test_no_reports_at_all_fail() -> None:
     verdict = judge([], ranks=2, min_accuracy=BAR)
 
     assert failed_names(verdict) == ["reports"]
@@ -333,7 +333,7 @@ def test_no_reports_at_all() -> None:
     assert verdict.figures.accuracy is None
 
 
-def test_death_in_the_import_points_at_the_processor() -> None:
+def test_a_process_that_died_in_the_import_hints_at_the_processor() -> None:
     reports: Reports = [{"schema": 1, "stage": "import tensorflow", "error": None, "host": "n1", "pid": 7}]
 
     (failure,) = judge(reports, ranks=1, min_accuracy=BAR).failures
@@ -350,7 +350,7 @@ def test_empty_reports_fail_every_check_without_an_exception() -> None:
     assert {check.name for check in verdict.checks} - set(failed_names(verdict)) == {"reports"}
 
 
-def test_the_first_cause_is_quoted_not_its_echo() -> None:
+def test_the_first_error_is_quoted_not_the_errors_it_caused() -> None:
     reports = good_reports(3)
     for report in reports:
         report.update(stage="training", error="UnknownError: Horovod has been shut down. This was caused by …")
@@ -362,7 +362,7 @@ def test_the_first_cause_is_quoted_not_its_echo() -> None:
     assert "(and 2 more with an error): ResourceExhaustedError: out of memory" in message
 
 
-def test_long_errors_are_cut_and_kept_on_one_line() -> None:
+def test_a_long_error_is_shortened_to_one_line() -> None:
     reports = good_reports(1)
     reports[0].update(error="RuntimeError: first\nsecond " + "x" * 5000, stage="allreduce")
 
@@ -374,14 +374,14 @@ def test_long_errors_are_cut_and_kept_on_one_line() -> None:
 
 
 @pytest.mark.parametrize("reports", [good_reports(2), alone(2), []])
-def test_verdict_survives_json(reports: Reports) -> None:
+def test_a_verdict_can_be_written_and_read_as_json(reports: Reports) -> None:
     verdict = judge(reports, ranks=2, min_accuracy=BAR)
 
     assert Verdict.from_dict(json.loads(json.dumps(verdict.to_dict()))) == verdict
 
 
 @pytest.mark.parametrize(("field", "value"), [("passed", True), ("schema", 2)])
-def test_edited_verdict_is_refused(field: str, value: object) -> None:
+def test_an_edited_verdict_is_refused(field: str, value: object) -> None:
     data = judge(alone(2), ranks=2, min_accuracy=BAR).to_dict()
     data[field] = value
 
@@ -389,46 +389,46 @@ def test_edited_verdict_is_refused(field: str, value: object) -> None:
         Verdict.from_dict(data)
 
 
-def test_a_verdict_without_checks_is_no_proof() -> None:
+def test_a_verdict_without_checks_has_not_passed() -> None:
     verdict = judge(good_reports(1), ranks=1, min_accuracy=BAR)
 
     assert not Verdict(checks=(), figures=verdict.figures).passed
 
 
 def restarted(ranks: int) -> Reports:
-    """Reports of `provision/proof/programs/horovod_graph.py`: half-way a second session went on from rank 0's checkpoint."""
+    """The reports of `provision/proof/programs/horovod_graph.py`: a second session continued from rank 0's checkpoint."""
     reports = good_reports(ranks)
     for report in reports:
         report["restart"] = {"saved_at": 96, "saved_sha256": "half", "began_at": 96, "began_sha256": "half"}
     return reports
 
 
-def test_a_restart_that_went_on_where_it_stopped_is_told() -> None:
+def test_a_restart_that_continued_where_it_stopped_passes() -> None:
     verdict = judge(restarted(2), ranks=2, min_accuracy=BAR)
 
     assert verdict.passed
-    told = {check.name: check.message for check in verdict.checks}
-    assert told["restart"] == "went on at step 96 with the weights of rank 0's checkpoint"
+    messages = {check.name: check.message for check in verdict.checks}
+    assert messages["restart"] == "went on at step 96 with the weights of rank 0's checkpoint"
 
 
 @pytest.mark.parametrize(
-    ("rank", "changed", "told"),
+    ("rank", "changed", "words"),
     [
         (0, {"began_at": 0}, "at step 96 of rank 0's checkpoint, rank 0 of 2 (n1, pid 100) began at step 0"),
         (1, {"began_sha256": "other"}, "with the weights half of rank 0's checkpoint, rank 1 of 2"),
         (0, {"saved_at": None}, "began at step 96"),
     ],
 )
-def test_a_restart_from_elsewhere_fails(rank: int, changed: dict[str, object], told: str) -> None:
+def test_a_restart_from_elsewhere_fails(rank: int, changed: dict[str, object], words: str) -> None:
     reports = restarted(2)
     reports[rank]["restart"].update(changed)
     verdict = judge(reports, ranks=2, min_accuracy=BAR)
 
     assert failed_names(verdict) == ["restart"]
-    assert told in verdict.failures[0].message
+    assert words in verdict.failures[0].message
 
 
-def test_a_rank_without_a_word_on_the_restart_fails() -> None:
+def test_a_rank_that_does_not_report_the_restart_fails() -> None:
     reports = restarted(2)
     del reports[1]["restart"]
 

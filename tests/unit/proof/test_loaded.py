@@ -1,4 +1,4 @@
-"""A shell against the record of the environment that it loaded."""
+"""`provision verify --loaded`: a shell is compared with the record of the environment that it loaded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHELL = {
 
 
 def failed(environ: dict[str, str], python: str | None = f"{PREFIX}/bin/python") -> dict[str, str]:
-    """What does not hold, by name; each has its hint."""
+    """The messages of the failed checks, by name. Each failed check must have a hint."""
     wrong = [check for check in judge_loaded(RECORD, environ, python) if not check.passed]
     assert all(check.hint for check in wrong)
     return {check.name: check.message for check in wrong}
@@ -38,7 +38,7 @@ def test_the_shell_of_the_proof_passes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "name", "told"),
+    ("change", "name", "words"),
     [
         ({"LOADEDMODULES": "gcc/12.2.0:mpich/4.1.0:tensorflow/2.15.1"}, "modules", "mpich/4.0.2 (loaded: mpich/4.1.0)"),
         ({"LOADEDMODULES": "gcc/12.2.0:tensorflow/2.15.1"}, "modules", "mpich/4.0.2 (not loaded)"),
@@ -47,27 +47,27 @@ def test_the_shell_of_the_proof_passes() -> None:
         ({"PYTHONPATH": "/home/ada/lib"}, "nothing before it", "PYTHONPATH=/home/ada/lib"),
     ],
 )
-def test_what_differs_is_told_by_name(change: dict[str, str], name: str, told: str) -> None:
+def test_a_difference_fails_the_check_that_names_it(change: dict[str, str], name: str, words: str) -> None:
     wrong = failed({**SHELL, **change})
     assert list(wrong) == [name]
-    assert told in wrong[name]
+    assert words in wrong[name]
 
 
 @pytest.mark.parametrize("python", [None, "/home/ada/conda/bin/python"])
-def test_another_python_first_on_path_is_told(python: str | None) -> None:
+def test_another_python_first_on_path_is_reported(python: str | None) -> None:
     assert list(failed(SHELL, python)) == ["python"]
 
 
-def test_a_variable_that_was_unset_is_told() -> None:
+def test_a_variable_that_was_unset_is_reported() -> None:
     assert "NOTE is None, was 'a b'" in failed({k: v for k, v in SHELL.items() if k != "NOTE"})["variables"]
 
 
-def test_a_shell_without_our_module_is_told_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_shell_without_our_module_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", "--loaded"]) == 2
     assert "no module of provision is loaded in this shell" in capsys.readouterr().err
 
 
-def test_an_environment_whose_record_is_another_ones_is_told(
+def test_a_record_of_another_environment_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path))
@@ -82,6 +82,6 @@ def test_an_environment_whose_record_is_another_ones_is_told(
     assert "✗ modules" in capsys.readouterr().out
 
 
-def test_what_to_verify_has_to_be_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_verify_without_an_option_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify"]) == 2
     assert "--loaded" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The judge of the numerical proof, on reports made by hand."""
+"""The judge of the numerical proof, with reports that are written by hand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ABSENT = {"status": "skipped", "reason": "no elastic here", "figures": []}
 
 
 def report(rank: int, size: int = 2, **checks: dict[str, Any]) -> dict[str, Any]:
-    """What a rank reports that came to its end."""
+    """The report of a rank that finished."""
     tape = {"status": "passed", "reason": None, "figures": [{"what": "gradient", "difference": 1e-8 * (rank + 1)}]}
     return {
         "stage": "done",
@@ -27,7 +27,7 @@ def report(rank: int, size: int = 2, **checks: dict[str, Any]) -> dict[str, Any]
     }
 
 
-def test_a_check_that_passed_on_all_ranks_tells_its_worst_figure() -> None:
+def test_a_check_that_passed_on_all_ranks_shows_its_worst_figure() -> None:
     verdict = judge_numbers([report(0), report(1)], ranks=2, nodes=1)
     assert verdict.passed
     tape = next(check for check in verdict.checks if check.name == "tape")
@@ -35,14 +35,14 @@ def test_a_check_that_passed_on_all_ranks_tells_its_worst_figure() -> None:
     assert tape.figure == 2e-8
 
 
-def test_one_rank_that_failed_fails_the_proof_with_its_reason() -> None:
+def test_one_failed_rank_fails_the_proof_with_its_reason() -> None:
     wrong = {"tape": {"status": "failed", "reason": "wrong: gradient", "figures": []}}
     verdict = judge_numbers([report(0), report(1, **wrong)], ranks=2, nodes=1)
     assert not verdict.passed
     assert verdict.failures[0].message == "expected it to pass on every rank, seen failed, passed: wrong: gradient"
 
 
-def test_what_this_tensorflow_does_not_have_is_skipped_with_the_reason() -> None:
+def test_a_missing_feature_of_tensorflow_is_skipped_with_the_reason() -> None:
     absent = {"elastic": ABSENT}
     verdict = judge_numbers([report(0, **absent), report(1, **absent)], ranks=2, nodes=1)
     assert verdict.passed
@@ -63,5 +63,5 @@ def test_what_this_tensorflow_does_not_have_is_skipped_with_the_reason() -> None
     ],
     ids=["one missing", "alone", "stopped in the middle", "no checks", "nothing but skips", "none"],
 )
-def test_what_is_no_proof_does_not_pass(reports: list[dict[str, Any]]) -> None:
+def test_incomplete_reports_do_not_pass(reports: list[dict[str, Any]]) -> None:
     assert not judge_numbers(reports, ranks=2, nodes=1).passed

@@ -1,6 +1,6 @@
-"""The programs that run inside a built environment, looked at from outside: they are read here, never imported.
+"""The programs that run inside a built environment: these tests read their text and do not import them.
 
-Real ranks are started in the integration tests; here stands what must hold on any machine, TensorFlow or not.
+The integration tests start real ranks; these tests hold on any machine, with or without TensorFlow.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SHARED = ("cluster.py", "keras_model.py", "rank.py", "trial.py")
 FILES = tuple(sorted(path.name for path in FOLDER.glob("*.py") if path.name != "__init__.py"))
 SIBLINGS = {name[: -len(".py")] for name in SHARED}
 
-# What the judge reads from a report; `provision/proof/checks.py` and the program share no code, only these words.
+# The fields of a report that the judge reads; `provision/proof/checks.py` and the programs share no code, only these words.
 REPORT_FIELDS = {
     "schema",
     "rank",
@@ -60,7 +60,7 @@ REPORT_FIELDS = {
     "gpu",
     "loaded_modules",
 }
-OF_RANKS = {"allreduce", "peers", "weights_max_difference"}
+FIELDS_BETWEEN_RANKS = {"allreduce", "peers", "weights_max_difference"}
 RESTART = {"restart", "saved_at", "saved_sha256", "began_at", "began_sha256"}
 
 
@@ -80,32 +80,32 @@ def imported_roots(tree: ast.Module) -> set[str]:
     return roots
 
 
-def test_each_file_is_a_program_or_what_programs_share() -> None:
+def test_each_file_is_a_program_or_shared_by_programs() -> None:
     assert sorted(PROGRAMS + SHARED) == list(FILES)
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_program_parses_as_python_3_7(name: str) -> None:
+def test_a_program_parses_on_python_3_7(name: str) -> None:
     parse(name)
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_program_imports_its_siblings_and_what_the_environment_has(name: str) -> None:
-    # `provision` is not there, and a relative import has no package to start from.
+def test_a_program_imports_only_its_siblings_and_the_environment(name: str) -> None:
+    # An environment does not have `provision`, and a program is not in a package for relative imports.
     known = {"tensorflow", "horovod", "numpy", "keras", "tf_keras"} | SIBLINGS | sys.stdlib_module_names
 
     assert imported_roots(parse(name)) <= known
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_heavy_imports_stand_inside_functions(name: str) -> None:
-    # A report must exist before TensorFlow is imported, which is where an illegal instruction strikes.
+def test_heavy_imports_are_inside_functions(name: str) -> None:
+    # The report must exist before TensorFlow is imported, because an illegal instruction fails there.
     top = ast.Module(body=[n for n in parse(name).body if isinstance(n, (ast.Import, ast.ImportFrom))], type_ignores=[])
 
     assert not imported_roots(top) & {"tensorflow", "horovod", "numpy", "keras", "tf_keras"}
 
 
-def test_no_function_stands_in_two_files() -> None:
+def test_no_function_is_in_two_files() -> None:
     seen: dict[str, str] = {}
     for name in FILES:
         for node in parse(name).body:
@@ -114,7 +114,7 @@ def test_no_function_stands_in_two_files() -> None:
 
 
 def run_work(work: str, out: Path) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
-    """Run `work(report)` as a program would, in a process of its own; how it ended, and the report it left behind."""
+    """Run `work(report)` as a program does, in a separate process; returns the process and the report that it left."""
     program = f"import rank, sys\ndef work(report):\n    {work}\nsys.exit(rank.run('the trial', sys.argv[1], work))"
     argv = [sys.executable, "-c", program, str(out)]
     done = subprocess.run(argv, cwd=FOLDER, capture_output=True, text=True, check=False)
@@ -122,38 +122,39 @@ def run_work(work: str, out: Path) -> tuple[subprocess.CompletedProcess[str], di
     return done, json.loads(path.read_text(encoding="utf-8"))
 
 
-def test_a_report_is_left_behind_by_a_program_that_fails(tmp_path: Path) -> None:
+def test_a_program_that_fails_leaves_a_report(tmp_path: Path) -> None:
     work = "report.fields['loss'] = [float('nan'), 2.5]; report.stage('training'); raise MemoryError('too large')"
-    done, told = run_work(work, tmp_path / "out")
+    done, report = run_work(work, tmp_path / "out")
 
     assert done.returncode == 1
-    assert (told["stage"], told["error"], told["loss"]) == ("training", "MemoryError: too large", [None, 2.5])
-    assert "in work" in told["traceback"]
+    assert (report["stage"], report["error"], report["loss"]) == ("training", "MemoryError: too large", [None, 2.5])
+    assert "in work" in report["traceback"]
     assert "error: the trial stopped in stage `training`" in done.stderr
 
 
 @pytest.mark.parametrize(("returned", "code"), [("None", 0), ("0", 0), ("3", 1)])
-def test_the_exit_code_tells_what_the_work_returned(tmp_path: Path, returned: str, code: int) -> None:
-    done, told = run_work(f"return {returned}", tmp_path / "out")
+def test_the_exit_code_follows_from_the_returned_value(tmp_path: Path, returned: str, code: int) -> None:
+    done, report = run_work(f"return {returned}", tmp_path / "out")
 
-    assert (done.returncode, told["error"]) == (code, None)
+    assert (done.returncode, report["error"]) == (code, None)
 
 
 def words_of(*names: str) -> set[str]:
     """All strings and keyword names in programs."""
     nodes = [node for name in names for node in ast.walk(parse(name))]
     words = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-    return words | {one.arg for node in nodes if isinstance(node, ast.Call) for one in node.keywords if one.arg}
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    return words | {keyword.arg for call in calls for keyword in call.keywords if keyword.arg}
 
 
 @pytest.mark.parametrize("name", [*HOROVOD, "multiworker.py"])
-def test_report_has_the_fields_that_the_judge_reads(name: str) -> None:
+def test_a_report_has_the_fields_that_the_judge_reads(name: str) -> None:
     assert words_of(name, *SHARED) >= REPORT_FIELDS
 
 
 @pytest.mark.parametrize("name", ONE_PROCESS_PROGRAMS)
-def test_one_process_reports_the_same_but_for_what_passes_between_ranks(name: str) -> None:
-    assert words_of(name, *SHARED) >= REPORT_FIELDS - OF_RANKS
+def test_a_report_of_one_process_has_all_fields_but_those_between_ranks(name: str) -> None:
+    assert words_of(name, *SHARED) >= REPORT_FIELDS - FIELDS_BETWEEN_RANKS
 
 
 @pytest.mark.parametrize("name", ["horovod_graph.py", *STRATEGIES])

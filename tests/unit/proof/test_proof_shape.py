@@ -1,4 +1,4 @@
-"""The shape of a proof is one: what is planned, what a job asks for and what an outline shows agree, at every site."""
+"""The shape of a proof is the same in the plan, in the request of the job, and in the outline, at every site."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ BUILT = tuple((name, arch) for name, arch in ARCHS if "venv" in profile(name).ru
 
 
 def proved_by(program: str) -> Stack:
-    """A stack whose proof is this program."""
+    """A stack whose proof runs this program."""
     return dataclasses.replace(stack(), proof_program=program)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize(("name", "arch"), BUILT)
-def test_plan_job_and_outline_have_one_shape_that_the_site_takes(name: str, arch: str, program: str) -> None:
+def test_plan_job_and_outline_have_the_same_allowed_shape(name: str, arch: str, program: str) -> None:
     site = profile(name)
-    found, one = site.arch(arch), proved_by(program)
-    planned = prove_operation(site, found, one, "/proof", "/prefix")
-    batch = build_batch(site, found, one, "x", "/jobs", account="tests")
-    assert refusals(site, found, batch) == ()
+    at, proved = site.arch(arch), proved_by(program)
+    planned = prove_operation(site, at, proved, "/proof", "/prefix")
+    batch = build_batch(site, at, proved, "x", "/jobs", account="tests")
+    assert refusals(site, at, batch) == ()
     assert (batch.nodes, batch.ranks_per_node) == (planned.nodes, planned.ranks_per_node)
     assert batch.cpus_per_rank == planned.cpus_per_task
-    assert batch.gpus_per_node == (planned.devices * planned.ranks_per_node if found.gpu else 0)
-    shape = (1, 1) if program in ONE_PROCESS_PROGRAMS else (found.proof.nodes, found.proof.ranks_per_node)
+    assert batch.gpus_per_node == (planned.devices * planned.ranks_per_node if at.gpu else 0)
+    shape = (1, 1) if program in ONE_PROCESS_PROGRAMS else (at.proof.nodes, at.proof.ranks_per_node)
     assert (planned.nodes, planned.ranks_per_node) == shape
-    (shown,) = outline(site, found, one, ())["prove"]
+    (shown,) = outline(site, at, proved, ())["prove"]
     ranks = re.search(r"(?:--ntasks=|-np? )(\d+)", shown)
     assert ranks is not None and int(ranks[1]) == planned.processes, shown
 
 
-def test_mirrored_has_all_gpus_of_an_arch_and_single_has_one() -> None:
+def test_mirrored_gets_all_gpus_of_an_arch_and_single_gets_one() -> None:
     site = profile("generic-slurm")
     arch = site.arch("gpu")
     assert arch.proof.ranks_per_node == 4
@@ -51,7 +51,7 @@ def test_mirrored_has_all_gpus_of_an_arch_and_single_has_one() -> None:
     assert shapes["mirrored"].cpus_per_rank == 4 * arch.job.cpus_per_task
 
 
-def test_where_parts_of_the_cpu_stand_for_gpus_there_are_two_replicas_at_least() -> None:
+def test_without_gpus_mirrored_has_at_least_two_replicas_on_the_cpu() -> None:
     arch = slurm_site().arch(None)
     assert arch.proof.ranks_per_node == 1
     shape = proof_shape(arch, proved_by("mirrored"))
@@ -59,7 +59,7 @@ def test_where_parts_of_the_cpu_stand_for_gpus_there_are_two_replicas_at_least()
     assert proof_shape(arch, proved_by("single")).devices == 1
 
 
-def test_a_process_has_the_threads_of_the_cpus_that_its_job_asks_for() -> None:
+def test_a_process_gets_as_many_threads_as_its_job_requests_cpus() -> None:
     site = profile("sigma2-saga")
     arch = site.arch("accel")
     assert arch.job.cpus_per_task == 6
