@@ -1,0 +1,167 @@
+"""docs/reference/json.md is true: what the verbs print, and what lies on the disk, has the keys and types of its tables."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path, PurePosixPath
+from typing import Any, get_args
+
+import pytest
+
+from parts.paths import REPOSITORY
+from parts.records import ENVIRONMENT, PROOF, make_record, put_published
+from provision import cli
+from provision.errors import ErrorKind, JobError, LintError, ProvisionError, StoreError
+from provision.machine.store import Store
+from provision.model.event import Event, emit_event, error_event
+from provision.model.layout import Layout
+from provision.model.problem import Problem, ProblemKind
+from provision.model.receipt import Receipt
+
+PAGE = (REPOSITORY / "docs" / "reference" / "json.md").read_text(encoding="utf-8")
+ROW = re.compile(r"^\| `([\w-]+)` \| (\w+)(\??) \| (.*) \|$", re.MULTILINE)
+TYPES = {"string": str, "number": (int, float), "boolean": bool, "list": list, "object": dict}
+Captured = pytest.CaptureFixture[str]
+
+
+def section(title: str) -> str:
+    """The text under a heading of the page, up to the next heading."""
+    found = re.search(rf"^#+ {re.escape(title)}\n(.*?)(?=^#|\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    assert found, f"the page has no heading `{title}`"
+    return found[1]
+
+
+def faults(data: dict[str, Any], title: str) -> list[str]:
+    """Where this JSON differs from the table under a heading."""
+    rows = {name: (kind, null, meaning) for name, kind, null, meaning in ROW.findall(section(title)) if kind in TYPES}
+    assert rows, f"there is no table under `{title}`"
+    found = [f"`{key}` is not in the table" for key in data if key not in rows]
+    for name, (kind, null, meaning) in rows.items():
+        if name not in data:
+            found += [] if "*(optional)*" in meaning else [f"`{name}` is missing"]
+        elif data[name] is None:
+            found += [] if null else [f"`{name}` is null"]
+        elif not isinstance(data[name], TYPES[kind]) or (kind == "number" and isinstance(data[name], bool)):
+            found.append(f"`{name}` is {data[name]!r}, not a {kind}")
+    return found
+
+
+def test_a_difference_from_a_table_is_a_fault() -> None:
+    good = make_record().to_dict()
+    assert faults(good, "Record") == []
+    assert faults({**good, "more": 1}, "Record") == ["`more` is not in the table"]
+    assert faults({**good, "prefix": None}, "Record") == ["`prefix` is null"]
+    assert faults({**good, "prefix": 1}, "Record") == ["`prefix` is 1, not a string"]
+    del good["prefix"]
+    assert faults(good, "Record") == ["`prefix` is missing"]
+
+
+def test_every_kind_of_error_is_in_the_table() -> None:
+    listed = re.findall(r"^\| `([\w-]+)` \| (?!string|list|number|object|boolean)", section("Errors"), re.MULTILINE)
+    assert sorted(listed) == sorted(get_args(ErrorKind))
+
+
+def test_every_kind_of_problem_is_listed() -> None:
+    assert all(f"`{kind}`" in section("Problems") for kind in get_args(ProblemKind))
+
+
+def test_what_lies_on_the_disk_is_as_documented() -> None:
+    assert faults(PROOF.to_dict(), "Verdict") == []
+    assert all(faults(check.to_dict(), "Check") == [] for check in PROOF.verdict.checks)
+    findings = {"wheel": {}, "bytes": 1, "checks": [], "versions": None, "summary": "x"}
+    assert faults(Receipt(step="x", seconds=1, host="n", findings=findings).to_dict(), "Receipt") == []
+
+
+def test_errors_and_problems_are_as_documented() -> None:
+    problem = Problem(kind="limit", subject="nodes", message="too many").to_dict()
+    errors: list[ProvisionError] = [
+        StoreError("x", problems=[problem]),
+        JobError("x", state="FAILED", cause=StoreError("y").to_dict()),
+        JobError("x", state="FAILED"),
+        LintError("x", findings=[{}]),
+    ]
+    assert [faults(error.to_dict(), "Errors") for error in errors] == [[], [], [], []]
+    assert faults(problem, "Problems") == []
+
+
+def test_events_are_as_documented() -> None:
+    events = [
+        Event(kind="plan", environment="x", steps=(("a", "b", "create"),), expected=(("a", 1.0),)),
+        Event(kind="failed", step="a", text="b", seconds=1.5),
+        error_event(StoreError("x")),
+    ]
+    assert [faults(json.loads(emit_event(event)), "Events") for event in events] == [[], [], []]
+
+
+def printed(capsys: Captured, *words: str) -> tuple[int, dict[str, Any]]:
+    """The exit code and the envelope of a verb."""
+    code = cli.main([*words, "--json"])
+    body = json.loads(capsys.readouterr().out)
+    assert faults(body, "The envelope") == []
+    return code, body
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """The root of site `local`, with one published environment."""
+    monkeypatch.setenv("PROVISION_ROOT", str(tmp_path))
+    store = Store(Layout(PurePosixPath(tmp_path)))
+    put_published(store, modules=())
+    return store
+
+
+def test_list_is_as_documented(store: Store, capsys: Captured) -> None:
+    code, body = printed(capsys, "list")
+    (row,) = body["result"]["environments"]
+    assert (code, row["environment"], row["state"]) == (0, str(ENVIRONMENT), "published")
+    assert faults(row, "list") == []
+    (Path(store.layout.story(ENVIRONMENT)) / "record.json").write_text('{"schema": 1}')
+    (row,) = printed(capsys, "list")[1]["result"]["environments"]
+    assert row["state"] == "damaged"
+    assert faults(row, "list") == []
+
+
+@pytest.mark.usefixtures("store")
+def test_show_and_activate_are_as_documented(capsys: Captured) -> None:
+    _, body = printed(capsys, "show", str(ENVIRONMENT))
+    assert body["result"].pop("state") == "published"
+    assert faults(body["result"], "Record") == []
+    _, body = printed(capsys, "activate", str(ENVIRONMENT))
+    assert faults(body["result"], "activate") == []
+
+
+def test_a_difference_that_verify_finds_is_a_result(
+    store: Store, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROVISION_ENVIRONMENT", str(ENVIRONMENT))
+    monkeypatch.setenv("VIRTUAL_ENV", str(store.layout.prefix(ENVIRONMENT)))
+    code, body = printed(capsys, "verify", "--loaded")
+    assert (code, body["ok"]) == (1, True)
+    assert faults(body["result"], "verify") == []
+    assert all(faults(check, "Check") == [] for check in body["result"]["checks"])
+
+
+def test_explain_is_as_documented(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "log").write_text("No space left on device\n")
+    _, body = printed(capsys, "explain", str(tmp_path / "log"))
+    assert body["result"]["failure"] == "disk-full"
+    assert faults(body["result"], "explain") == []
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        (("list", "--site", "nosuch"), "unknown-site"),
+        (("list", "--nosuch"), "usage"),
+        (("plan", "--arch", "nosuch"), "unknown-arch"),
+        (("plan", "--stack", "nosuch"), "unknown-stack"),
+        (("show", "nosuch"), "unknown-environment"),
+        (("verify", "--loaded"), "config"),
+    ],
+)
+@pytest.mark.usefixtures("store")
+def test_a_wrong_request_has_a_stable_kind(words: tuple[str, ...], kind: str, capsys: Captured) -> None:
+    code, body = printed(capsys, *words)
+    assert (code, body["ok"], body["error"]["kind"]) == (2, False, kind)
+    assert faults(body["error"], "Errors") == []
