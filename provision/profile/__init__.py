@@ -1,4 +1,4 @@
-"""What people write about a site and a stack, read: sites/*.toml and stacks/*.toml to frozen values, every fault listed.
+"""Read profiles (sites/*.toml) and stacks (stacks/*.toml) into frozen values, and list every fault.
 
-One file per table of a profile, named like the table. Pure: text and variables come in, values go out.
+One file for each table of a profile, named like the table. Pure: text and variables come in, values go out.
 """

@@ -1,4 +1,4 @@
-"""An arch: a kind of node at a site, as `[archs.<arch>]` describes it."""
+"""An arch: one kind of node at a site (`[archs.<arch>]`)."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Compiler:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arch:
-    """A kind of node. `target` is archspec's name for its CPU, or `native`: whatever this machine has.
+    """A kind of node. `target` is archspec's name for its CPU, or `native` for the CPU of this machine.
 
-    `stack` is what is built for it where it is not the site's: GPUs need another TensorFlow.
-    `unload` are modules to take away before `modules` are loaded; `provided` are those by which the site itself brings
-    TensorFlow and Horovod, with `provided_unload` to take away. `environ` is set by our modulefile, `build_environ` only
-    while something is compiled.
-    `gpus_reversed`: the last GPU is next to the first cores, and each rank is to take its own from the end.
+    `stack` is the stack to build for this arch if it is not the site's: GPUs need another TensorFlow.
+    `unload` are the modules to unload before `modules` are loaded. `provided` are the modules with which the site itself
+    provides TensorFlow and Horovod, and `provided_unload` those to unload before them. Our modulefile sets `environ`;
+    `build_environ` is set only while something is compiled.
+    `gpus_reversed`: the last GPU is the nearest to the first cores, so ranks take GPUs from the end.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Arch:
 
 
 def read_arch(name: str, archs: Reader, scheduler: SchedulerName) -> Arch:
-    """The arch of `[archs.<name>]` at a site with this scheduler."""
+    """Read the arch in `[archs.<name>]` of a site with this scheduler."""
     table = archs.table(name)
     compiler = table.table("compiler")
     arch = Arch(
@@ -90,11 +90,11 @@ def read_arch(name: str, archs: Reader, scheduler: SchedulerName) -> Arch:
         if mixed:
             table.fault(key, mixed)
     if not NAME.fullmatch(name):
-        archs.fault(name, "cannot be the name of an arch: use letters, digits and `_.+-`")
+        archs.fault(name, "is not a valid name of an arch: use letters, digits and `_.+-`")
     if arch.gpu and arch.proof.ranks_per_node > arch.gpu.per_node:
         table.fault(
             "proof.ranks_per_node",
-            f"is {arch.proof.ranks_per_node}, and a node has {arch.gpu.per_node} GPUs: every rank needs one of its own",
+            f"is {arch.proof.ranks_per_node}, but a node has only {arch.gpu.per_node} GPUs, and every rank needs one",
         )
     for part in (compiler, table):
         part.done()

@@ -1,6 +1,6 @@
-"""The blanks `"?"` of a profile: what they ask, and the profile's text with answers in their places. Pure.
+"""The blanks (`"?"`) of a profile: the question of each, and the profile's text with the answers filled in. Pure.
 
-The text keeps its comments: they are the questions. An answer is checked where the whole file is read.
+The text keeps its comments, which are the questions. Answers are checked when the filled-in profile is read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MARK = f'"{BLANK}"'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blank:
-    """A value to be filled in: its key path, the comment behind it, and whether it is a list."""
+    """A value to fill in: its key path, the comment after it, and whether it is a list."""
 
     path: str
     question: str
@@ -29,69 +29,69 @@ class Blank:
 
 
 def blanks(text: str, data: Mapping[str, Any]) -> tuple[Blank, ...]:
-    """The blanks of a profile, in the order of its text; `data` is that text, parsed.
+    """The blanks of a profile, in the order of its text; `data` is the parsed text.
 
     Raises:
-        ConfigError: text and data do not have the same ones (a table that is opened twice, say).
+        ConfigError: text and data have different blanks, for example because a table occurs twice.
     """
-    found = [(path, isinstance(value, list)) for path, value in walk(data) if value in (BLANK, [BLANK])]
+    values = [(path, isinstance(value, list)) for path, value in walk(data) if value in (BLANK, [BLANK])]
     questions = [comment for code, comment in map(_split, text.splitlines()) for _ in range(code.count(MARK))]
-    if len(found) != len(questions):
+    if len(values) != len(questions):
         raise ConfigError(
-            f"{len(questions)} blanks in the text and {len(found)} values that are one",
-            hint=f"a blank is a whole value: `key = {MARK}` or `key = [{MARK}]`",
+            f"the text has {len(questions)} blanks, but {len(values)} values are blank",
+            hint=f"a blank must be a whole value: `key = {MARK}` or `key = [{MARK}]`",
         )
     return tuple(
-        Blank(path=path, question=question, many=many) for (path, many), question in zip(found, questions, strict=True)
+        Blank(path=path, question=question, many=many) for (path, many), question in zip(values, questions, strict=True)
     )
 
 
 def keep_archs(text: str, archs: Sequence[str]) -> str:
-    """The text of a profile with these of its archs alone; what its sources say of the others goes with them.
+    """The text of a profile with only these archs; paths in its sources that name other archs are removed too.
 
     Raises:
-        ConfigError: an arch that the profile does not have.
+        ConfigError: the profile does not have one of these archs.
     """
     sections = re.split(r"^(?=\[)", text, flags=re.MULTILINE)
     named = {section: match[1] for section in sections if (match := re.match(r"\[archs\.([^].]+)", section))}
-    there = tuple(dict.fromkeys(named.values()))
+    known = tuple(dict.fromkeys(named.values()))
     for arch in archs:
-        if arch not in there:
+        if arch not in known:
             raise ConfigError(
-                f"this profile has no arch `{arch}`{nearest(arch, there)}",
-                evidence=[f"it has: {', '.join(there)}"],
-                hint=f"`--arch {there[0]}`" if there else "leave `--arch` out",
+                f"this profile has no arch `{arch}`{nearest(arch, known)}",
+                evidence=[f"it has: {', '.join(known)}"],
+                hint=f"`--arch {known[0]}`" if known else "omit `--arch`",
             )
     kept = "".join(section for section in sections if section not in named or named[section] in archs)
-    gone = "|".join(re.escape(arch) for arch in there if arch not in archs)
-    return re.sub(rf'"archs\.({gone})(\.[^"]*)?",?[ ]?', "", kept) if gone else kept
+    removed = "|".join(re.escape(arch) for arch in known if arch not in archs)
+    return re.sub(rf'"archs\.({removed})(\.[^"]*)?",?[ ]?', "", kept) if removed else kept
 
 
-def fill(text: str, name: str, asked: tuple[Blank, ...], answers: Mapping[str, str]) -> str:
-    """The text with these answers (key path to what somebody typed) in place of its blanks, and its name.
+def fill(text: str, name: str, blank_values: tuple[Blank, ...], answers: Mapping[str, str]) -> str:
+    """The text with this site name, and with these answers (key path to the typed text) in place of its blanks.
 
-    A whole number becomes one, the words of an answer to a list its texts.
+    A typed whole number becomes a number, and the words of an answer become the texts of a list.
 
     Raises:
-        ConfigError: an answer to what was not asked.
+        ConfigError: an answer is for a key that is not a blank of this profile.
     """
-    known = [one.path for one in asked]
+    known = [blank.path for blank in blank_values]
     for path in answers:
         if path not in known:
             raise ConfigError(
-                f"`{path}` is no blank of this profile{nearest(path, known)}",
+                f"`{path}` is not a blank of this profile{nearest(path, known)}",
                 evidence=[f"blanks: {', '.join(known)}"],
-                hint=f"`--set {known[0]}=VALUE`" if known else "this profile has no blank: `--site NAME`",
+                hint=f"`--set {known[0]}=VALUE`" if known else "this profile has no blanks; omit `--set`",
             )
-    rest = iter(asked)
+    remaining = iter(blank_values)
     lines = []
     for line in text.splitlines():
         code, _ = _split(line)
         parts = code.split(MARK)
         whole = parts[0]
         for part in parts[1:]:
-            one = next(rest)
-            whole += _toml(answers[one.path], one) if one.path in answers else MARK
+            blank = next(remaining)
+            whole += _toml(answers[blank.path], blank) if blank.path in answers else MARK
             whole += part
         lines.append(whole + line[len(code) :])
     return re.sub(r"^name = .*$", f"name = {json.dumps(name)}", "\n".join(lines) + "\n", count=1, flags=re.MULTILINE)
@@ -104,7 +104,7 @@ def _toml(answer: str, blank: Blank) -> str:
 
 
 def _split(line: str) -> tuple[str, str]:
-    """A line of TOML without its comment, and the comment's text."""
+    """A line of TOML split into the code and the text of its comment."""
     quoted = re.match(r'(?:[^"#]|"(?:[^"\\]|\\.)*")*', line)
     code = quoted[0] if quoted else line
     return code, line[len(code) :].lstrip("# ").strip()

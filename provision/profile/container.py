@@ -1,4 +1,4 @@
-"""How a site runs containers, as `[container]` describes it."""
+"""How a site runs containers (`[container]`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SIZE = re.compile(r"([1-9]\d*)GB?-([1-9]\d*)([KM])")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """An empty file system image that the site has ready, compressed by gzip: its room and how many files it holds."""
+    """An empty file system image of the site, compressed with gzip: its size and the number of files that it can hold."""
 
     gb: int
     files: int
@@ -32,10 +32,10 @@ class Template:
 class Container:
     """The program that runs containers, the site's image, and what a run needs.
 
-    `module` brings the program where it is not there by itself. `overlay` is a file system image that is laid over the
-    image (read-only in jobs: many share it), made from one of `overlay_templates`, the smallest first; `write_options`
-    are what the program needs besides to write it. `setup` is the file inside that is sourced before Python; `bind` are
-    folders to be seen inside.
+    `module` provides the program if it is not on PATH. `overlay` is a file system image that is mounted over the image
+    (read-only in jobs, because many jobs share it). It is made from one of `overlay_templates`, sorted by size;
+    `write_options` are the additional options to write to it. `setup` is the file in the container to source before
+    Python; `bind` are the folders to make visible in the container.
     """
 
     command: Literal["apptainer", "singularity", "shifter"]
@@ -49,32 +49,32 @@ class Container:
     write_options: tuple[str, ...]
 
     def template(self, gb: int, files: int, origin: str) -> Template:
-        """The smallest template that holds this.
+        """The smallest template of at least this size.
 
         Raises:
-            ConfigError: none does; `origin` is the file to look into.
+            ConfigError: no template is large enough; `origin` is the profile to name in the message.
         """
-        for one in self.overlay_templates:
-            if one.gb >= gb and one.files >= files:
-                return one
+        for template in self.overlay_templates:
+            if template.gb >= gb and template.files >= files:
+                return template
         if not self.overlay_templates:
             raise ConfigError(
-                f"`{origin}` names no template to make an overlay from",
-                hint=f'`container.overlay_templates = {{ "15GB-500K" = "/a/path.ext3.gz" }}` in `{origin}`',
+                f"`{origin}` names no template for an overlay",
+                hint=f'add `container.overlay_templates = {{ "15GB-500K" = "/a/path.ext3.gz" }}` in `{origin}`',
             )
-        most, many = self.overlay_templates[-1], max(one.files for one in self.overlay_templates)
+        largest, most_files = self.overlay_templates[-1], max(template.files for template in self.overlay_templates)
         raise ConfigError(
-            f"no template holds {gb} GB in {files:,} files",
+            f"no template has room for {gb} GB in {files:,} files",
             evidence=[
                 f"`container.overlay_templates` in `{origin}`:",
-                *(f"{one}: {one.path}" for one in self.overlay_templates),
+                *(f"{template}: {template.path}" for template in self.overlay_templates),
             ],
-            hint=f"`--gb {min(gb, most.gb)} --files {min(files, many)}`",
+            hint=f"`--gb {min(gb, largest.gb)} --files {min(files, most_files)}`",
         )
 
 
 def read_container(table: Reader) -> Container | None:
-    """The containers of `[container]`, None where that table is left out."""
+    """Read `[container]`; None if the profile does not have that table."""
     if not table.names():
         return None
     container = Container(
@@ -91,23 +91,25 @@ def read_container(table: Reader) -> Container | None:
         write_options=table.texts("write_options", pattern=OPTION),
     )
     if container.command == "shifter" and container.overlay:
-        table.fault("overlay", "is for apptainer and singularity; shifter has none")
+        table.fault("overlay", "is only for apptainer and singularity; shifter has no overlays")
     if container.overlay_templates and not container.overlay:
-        table.fault("overlay", "missing; where the overlay is that is made from `overlay_templates`")
+        table.fault("overlay", "missing; the path of the overlay to make from `overlay_templates`")
     if container.overlay and (container.setup is None or container.setup.count("/") < 2 or "$" in container.setup):
-        table.fault("setup", 'the file in the overlay that is sourced before Python, in a folder: "/ext3/env.sh"')
+        table.fault(
+            "setup", 'must be the path of the file in the overlay to source before Python, in a folder: "/ext3/env.sh"'
+        )
     table.done()
     return container
 
 
 def _templates(table: Reader) -> tuple[Template, ...]:
-    found = []
+    templates = []
     for size in table.names():
         path, parts = table.text(size, pattern=SHELL_PATH), SIZE.fullmatch(size)
         if parts is None:
-            table.fault(size, "is no size: room and number of files, as in `15GB-500K`")
+            table.fault(size, "is not a valid size: give the size and the number of files, as in `15GB-500K`")
         else:
             files = int(parts[2]) * {"K": 1000, "M": 1000_000}[parts[3]]
-            found.append(Template(gb=int(parts[1]), files=files, path=path))
+            templates.append(Template(gb=int(parts[1]), files=files, path=path))
     table.done()
-    return tuple(sorted(found, key=lambda one: (one.gb, one.files)))
+    return tuple(sorted(templates, key=lambda template: (template.gb, template.files)))

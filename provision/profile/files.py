@@ -1,4 +1,4 @@
-"""A site's file systems, as `[files]` describes them."""
+"""A site's file systems (`[files]`)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ UMASK = re.compile(r"0?[0-7]{3}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
-    """Where files go. `root_writable`: which nodes may write below the site's root, where software is.
+    """The folders of a site. `root_writable`: which nodes can write below the site's root, which holds the software.
 
     `scratch` (data and output of jobs) and `temporary` (`TMPDIR`) are paths with `$VARIABLES` that the node expands.
-    `burst_buffer` is what data are staged to for jobs of `burst_buffer_from` nodes and more (0: nobody says from how many).
+    `burst_buffer` is where jobs on `burst_buffer_from` or more nodes stage their data (0: no number is known).
     """
 
     root_writable: Literal["everywhere", "login", "compute"]
@@ -28,12 +28,12 @@ class Files:
     burst_buffer_from: int = 0
 
     def needs_burst_buffer(self, nodes: int) -> bool:
-        """Whether so many nodes are to read their data from the burst buffer."""
+        """Whether a job on this many nodes should read its data from the burst buffer."""
         return 0 < self.burst_buffer_from <= nodes
 
 
 def read_files(table: Reader) -> Files:
-    """The file systems of `[files]`."""
+    """Read `[files]`."""
     files = Files(
         root_writable=table.text(  # type: ignore[arg-type]
             "root_writable", "everywhere", choices=("everywhere", "login", "compute")
@@ -45,6 +45,6 @@ def read_files(table: Reader) -> Files:
         burst_buffer_from=table.integer("burst_buffer_from", 0),
     )
     if files.burst_buffer_from and files.burst_buffer == "none":
-        table.fault("burst_buffer_from", "is for a burst buffer, and `files.burst_buffer` names none")
+        table.fault("burst_buffer_from", 'needs a burst buffer, but `files.burst_buffer` is "none"')
     table.done()
     return files

@@ -1,4 +1,4 @@
-"""The GPUs of an arch's nodes, as `[archs.<arch>.gpu]` describes them."""
+"""The GPUs of an arch's nodes (`[archs.<arch>.gpu]`)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ NcclLink = Literal["SHARED", "STATIC"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """The GPUs of one node: how many, what the scheduler calls them, and their compute capabilities as Spack spells
-    them (`80`), for which device code is built.
+    """The GPUs of one node: their number, the scheduler's name for the model, and their compute capabilities.
 
-    `cuda_home` and `nccl_home` are text that the environment expands once the arch's modules are loaded
-    (`${CUDA_HOME}`, `${EBROOTNCCL}`), or None: looked for. `nccl_link`: SHARED where a network plugin goes with the
-    site's NCCL.
+    Device code is built for the capabilities, which are spelt as in Spack (`80`). `cuda_home` and `nccl_home` may contain
+    variables that the arch's modules set (`${CUDA_HOME}`, `${EBROOTNCCL}`); if they are None, the usual folders are
+    searched. `nccl_link` is SHARED if a network plugin belongs to the site's NCCL.
     """
 
     per_node: int
@@ -34,13 +33,13 @@ class Gpu:
 
 
 def read_gpu(table: Reader) -> Gpu | None:
-    """The GPUs of `[archs.<arch>.gpu]`, None where that table is left out or empty."""
+    """Read `[archs.<arch>.gpu]`; None if that table is missing or empty."""
     if not table.names():
         return None
     gpu = Gpu(
         per_node=table.integer("per_node", least=1),
         model=table.optional("model", pattern=NAME),
-        # Numeric order, each once: the order in a file decides nothing.
+        # In numeric order without repeats: the order in the profile has no meaning.
         capabilities=tuple(
             sorted(set(table.texts("capabilities", required=True, pattern=CAPABILITY)), key=int_or_zero)
         ),
@@ -53,5 +52,5 @@ def read_gpu(table: Reader) -> Gpu | None:
 
 
 def int_or_zero(text: str) -> int:
-    """A capability as a number; what is none is a fault already, and sorts first."""
+    """A capability as a number; 0 if it is not one, which is already recorded as a fault."""
     return int(text) if text.isdigit() else 0

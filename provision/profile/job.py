@@ -1,4 +1,4 @@
-"""What a batch job on an arch asks for, as `[archs.<arch>.job]` describes it."""
+"""What batch jobs on an arch request from the scheduler (`[archs.<arch>.job]`)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ CONSTRAINT = re.compile(r"[A-Za-z0-9_&|*()\[\],.:=-]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What a batch job on this arch asks the scheduler for. `time` as the scheduler spells it.
+    """What a batch job on this arch requests. `time` is in the scheduler's notation.
 
-    `exclusive`: whole nodes. `cpus_per_task` (0: unsaid) goes to the launcher too, which does not inherit it.
-    `constraint` is the scheduler's word for a kind of node: `--constraint` of Slurm, what stands in `select` of PBS,
-    `--attrs` of Cobalt. `memory` is that of one CPU (`8G`), however the site's jobs spell it.
+    `exclusive` requests whole nodes. `cpus_per_task` (0: not set) is also passed to the launcher, which does not inherit it.
+    `constraint` selects the kind of node: `--constraint` of Slurm, a part of `select` of PBS, `--attrs` of Cobalt.
+    `memory` is for one CPU (`8G`), also if jobs at the site request it for a node.
     """
 
     time: str
@@ -33,7 +33,7 @@ class Job:
 
 
 def read_job(table: Reader) -> Job:
-    """The job of `[archs.<arch>.job]`."""
+    """Read `[archs.<arch>.job]`."""
     job = Job(
         time=table.text("time", "01:00:00", pattern=TIME),
         partition=table.optional("partition", pattern=NAME),

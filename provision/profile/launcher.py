@@ -1,4 +1,4 @@
-"""The program that starts ranks on an arch, as `[archs.<arch>.launcher]` describes it."""
+"""The program that starts ranks on an arch (`[archs.<arch>.launcher]`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from provision.profile.reader import Reader
 from provision.profile.scheduler import SchedulerName
 
 LauncherName = Literal["mpiexec", "srun", "mpirun", "mpiexec-pals", "aprun", "none"]
-# The ones that a site with this scheduler may name; the first is what it has where nothing is said.
+# The launchers that a site with this scheduler can name; the first is the default.
 LAUNCHERS: dict[SchedulerName, tuple[LauncherName, ...]] = {
     "none": ("mpiexec", "mpirun", "none"),
     "slurm": ("srun", "mpiexec", "mpirun", "none"),
@@ -23,7 +23,7 @@ LAUNCHERS: dict[SchedulerName, tuple[LauncherName, ...]] = {
 class Launcher:
     """The program that starts ranks, with the site's options for it (`--mpi=pmi2`).
 
-    `mpiexec` is Hydra's, of MPICH; `mpirun` is Open MPI's; `mpiexec-pals` is HPE's; `none` starts one process.
+    `mpiexec` is Hydra of MPICH, `mpirun` is Open MPI's, `mpiexec-pals` is HPE's, and `none` starts one process.
     """
 
     name: LauncherName
@@ -31,7 +31,7 @@ class Launcher:
 
 
 def read_launcher(table: Reader, scheduler: SchedulerName) -> Launcher:
-    """The launcher of `[archs.<arch>.launcher]` at a site with this scheduler."""
+    """Read `[archs.<arch>.launcher]` of a site with this scheduler."""
     known = LAUNCHERS[scheduler]
     launcher = Launcher(
         name=table.text("name", known[0], choices=known),  # type: ignore[arg-type]

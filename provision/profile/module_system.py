@@ -1,4 +1,4 @@
-"""A site's module system, as `[modules]` describes it."""
+"""A site's module system (`[modules]`)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ ModuleSystemName = Literal["none", "lmod", "environment-modules"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModuleSystem:
-    """How `module` comes to be: the file that bash sources for it, and the folders of modulefiles to use.
+    """How to get `module`: the file that bash sources to define it, and the folders of modulefiles to use.
 
-    `reset` is how one starts from nothing: `purge`, `reset` where the site's own defaults are to stay (Lmod), or `none`
-    where what a login shell has loaded is needed, as on a Cray XC.
+    `reset` is how to start from a known state: `purge`, `reset` if the site's default modules should stay (Lmod), or
+    `none` if the modules of a login shell are needed, as on a Cray XC.
     """
 
     name: ModuleSystemName
@@ -25,7 +25,7 @@ class ModuleSystem:
 
 
 def read_module_system(table: Reader) -> ModuleSystem:
-    """The module system of `[modules]`; a site without that table has none."""
+    """Read `[modules]`; a site without that table has no module system."""
     name = table.text("system", "none", choices=("none", "lmod", "environment-modules"))
     system = ModuleSystem(
         name=name,  # type: ignore[arg-type]
@@ -34,8 +34,8 @@ def read_module_system(table: Reader) -> ModuleSystem:
         reset=table.text("reset", "purge", choices=("purge", "reset", "none")),  # type: ignore[arg-type]
     )
     if system.reset == "reset" and name != "lmod":
-        table.fault("reset", "`module reset` is Lmod's; Environment Modules has `purge`")
+        table.fault("reset", "`module reset` exists only in Lmod; Environment Modules has `purge`")
     if name != "none" and system.init is None:
-        table.fault("init", f"missing; the file that bash sources so that `module` of {name} is there")
+        table.fault("init", f"missing; the file that bash sources to define the `module` command of {name}")
     table.done()
     return system

@@ -1,4 +1,4 @@
-"""Where an arch's MPI comes from, as `[archs.<arch>.mpi]` describes it."""
+"""The MPI of an arch (`[archs.<arch>.mpi]`)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ MpiFamily = Literal["mpich", "openmpi"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mpi:
-    """Where MPI comes from.
+    """The provider of MPI.
 
-    `site`: the compiler wrapper `cxx` found on PATH once the modules are loaded. `pypi`: a wheel, installed into the
-    environment from the lock named `requirements`.
+    `site`: the compiler wrapper `cxx`, which is on PATH after the modules are loaded. `pypi`: a wheel that is installed
+    into the environment from the lock named `requirements`.
     """
 
     provider: Literal["site", "pypi"]
@@ -26,7 +26,7 @@ class Mpi:
 
 
 def read_mpi(table: Reader) -> Mpi:
-    """The MPI of `[archs.<arch>.mpi]`."""
+    """Read `[archs.<arch>.mpi]`."""
     provider = table.text("provider", choices=("site", "pypi"))
     mpi = Mpi(
         provider=provider,  # type: ignore[arg-type]
@@ -35,8 +35,10 @@ def read_mpi(table: Reader) -> Mpi:
         requirements=table.optional("requirements", pattern=NAME),
     )
     if provider == "site" and mpi.requirements is not None:
-        table.fault("requirements", "names a lock, which is for provider `pypi`; the site's MPI comes from its modules")
+        table.fault("requirements", "is only for provider `pypi`; the site's MPI comes from its modules")
     if provider == "pypi" and mpi.requirements is None:
-        table.fault("requirements", "missing; with provider `pypi` it names the lock in `requirements/` that holds MPI")
+        table.fault(
+            "requirements", "missing; with provider `pypi` it names the lock in `requirements/` that contains MPI"
+        )
     table.done()
     return mpi

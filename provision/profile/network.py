@@ -1,4 +1,4 @@
-"""From where a site's nodes reach the internet, as `[network]` describes it."""
+"""How a site's nodes reach the internet (`[network]`)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ PROXY = re.compile(r"https?://[A-Za-z0-9._-]+(:\d+)?/?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """What the login nodes and the compute nodes reach: everything, nothing, or through `proxy`, an address.
+    """Whether the login nodes and the compute nodes reach the internet: directly, not at all, or through `proxy`.
 
-    `host` is the login node by the name that the world reaches it by; `download_node` the host on which the site wants
-    downloads to run, where that is no login node.
+    `host` is the public name of the login node; `download_node` is the host for downloads if the site has a special one.
     """
 
     login: Reach
@@ -29,21 +28,21 @@ class Network:
 
     @property
     def where_to_download(self) -> str | None:
-        """Where to fetch what a job needs: for a sentence that goes on behind `on`. None: nowhere at this site."""
+        """The host on which to download what a job needs, as a phrase to follow `on`; None if no node has a network."""
         if self.download_node is not None:
             return f"{self.download_node} (`ssh {self.download_node}`)"
         return None if self.login == "no" else "a login node"
 
     @property
     def environ(self) -> tuple[tuple[str, str], ...]:
-        """The variables by which programs find the proxy: curl and Python read the lower case, some only the upper."""
+        """The variables that name the proxy: curl and Python read the lower-case ones, some programs only the upper-case ones."""
         if self.proxy is None:
             return ()
         return tuple((name, self.proxy) for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"))
 
 
 def read_network(table: Reader) -> Network:
-    """The network of `[network]`; where nothing is said, every node reaches what it needs."""
+    """Read `[network]`; by default every node reaches the internet."""
     reach = ("yes", "no", "proxy")
     network = Network(
         login=table.text("login", "yes", choices=reach),  # type: ignore[arg-type]
@@ -53,6 +52,6 @@ def read_network(table: Reader) -> Network:
         host=table.optional("host", pattern=HOST),
     )
     if "proxy" in (network.login, network.compute) and network.proxy is None:
-        table.fault("proxy", "missing; the address of the proxy that nodes reach the network by")
+        table.fault("proxy", "missing; the address of the proxy through which nodes reach the network")
     table.done()
     return network

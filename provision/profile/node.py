@@ -1,4 +1,4 @@
-"""The shape of an arch's nodes, as `[archs.<arch>.node]` describes it."""
+"""The hardware of an arch's nodes (`[archs.<arch>.node]`)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from provision.profile.reader import Reader
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One node: sockets, physical cores and hardware threads of the whole node (0: not given).
+    """One node: its sockets, and the physical cores and hardware threads of all sockets (0: not known).
 
-    `memory_gb` is in GiB (2³⁰ bytes), as schedulers count `G`, though sites' pages and the key call it GB.
+    `memory_gb` is in GiB (2³⁰ bytes), as schedulers count `G`, although the pages of sites and the key call it GB.
     """
 
     sockets: int
@@ -21,7 +21,7 @@ class Node:
 
 
 def read_node(table: Reader) -> Node | None:
-    """The node of `[archs.<arch>.node]`, None where that table is left out."""
+    """Read `[archs.<arch>.node]`; None if the profile does not have that table."""
     if not table.names():
         return None
     cores = table.integer("cores", least=1)
@@ -31,9 +31,9 @@ def read_node(table: Reader) -> Node | None:
         threads=table.integer("threads", cores, least=1),
         memory_gb=table.integer("memory_gb", 0),
     )
-    if node.cores > 1 and node.cores % node.sockets:  # 1 stands for what is a fault already
-        table.fault("cores", f"is of the whole node, and {node.cores} does not divide by {node.sockets} sockets")
+    if node.cores > 1 and node.cores % node.sockets:  # 1 replaces a value that is already a fault
+        table.fault("cores", f"is for the whole node, but {node.cores} is not a multiple of its {node.sockets} sockets")
     if node.threads % node.cores:
-        table.fault("threads", f"is of the whole node, and {node.threads} is no multiple of its {node.cores} cores")
+        table.fault("threads", f"is for the whole node, but {node.threads} is not a multiple of its {node.cores} cores")
     table.done()
     return node

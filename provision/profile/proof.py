@@ -1,4 +1,4 @@
-"""The shape of an arch's proof, as `[archs.<arch>.proof]` describes it."""
+"""The shape of an arch's proof (`[archs.<arch>.proof]`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from provision.profile.reader import Reader
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProofSettings:
-    """The shape of the proof: how many nodes and ranks per node, and how long (seconds) until a stall is called one."""
+    """The shape of the proof: nodes, ranks per node, and the time limit in seconds, after which it counts as stalled."""
 
     nodes: int
     ranks_per_node: int
@@ -17,12 +17,12 @@ class ProofSettings:
 
     @property
     def ranks(self) -> int:
-        """Ranks in all."""
+        """The number of ranks on all nodes."""
         return self.nodes * self.ranks_per_node
 
 
 def read_proof(table: Reader) -> ProofSettings:
-    """The proof's shape of `[archs.<arch>.proof]`."""
+    """Read `[archs.<arch>.proof]`."""
     proof = ProofSettings(
         nodes=table.integer("nodes", 1, least=1),
         ranks_per_node=table.integer("ranks_per_node", 2, least=1),

@@ -1,4 +1,4 @@
-"""Where a profile's values came from, as `[sources.<name>]` says: a text, its date, and the key paths of the values."""
+"""The sources of a profile's values (`[sources.<name>]`): a text, its date, and the key paths of the values."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ PATH = re.compile(r"[A-Za-z0-9_.*+-]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A page or file, the date of what it says (or on which it was read), and the values it stands behind.
+    """A page or file, its date (or the date on which it was read), and the values that come from it.
 
-    `values` are key paths as faults name them; `*` is any one key, and a table's path means all below it. `sure` is
-    false where no text says it: general knowledge, or a guess that a probe of the site has to confirm.
+    `values` are key paths as in faults; `*` matches any one key, and the path of a table covers all values below it.
+    `sure` is false if no text confirms the values: they are general knowledge or guesses that a probe must confirm.
     """
 
     name: str
@@ -27,11 +27,11 @@ class Source:
     values: tuple[str, ...]
 
     def covers(self, path: str) -> bool:
-        """Whether the value at this key path came from here."""
+        """Whether the value at this key path comes from this source."""
         return self.nearness(path) > 0
 
     def nearness(self, path: str) -> int:
-        """How many keys of this path the source names; 0: it does not cover it."""
+        """How many keys of this path the source names; 0 if it does not cover the path."""
         return max((pattern.count(".") + 1 for pattern in self.values if _below(pattern, path)), default=0)
 
     def __str__(self) -> str:
@@ -39,33 +39,33 @@ class Source:
 
 
 def _below(pattern: str, path: str) -> bool:
-    wanted, keys = pattern.split("."), path.split(".")
-    return len(wanted) <= len(keys) and all(one in ("*", key) for one, key in zip(wanted, keys, strict=False))
+    parts, keys = pattern.split("."), path.split(".")
+    return len(parts) <= len(keys) and all(part in ("*", key) for part, key in zip(parts, keys, strict=False))
 
 
 def read_sources(table: Reader, data: Mapping[str, object]) -> tuple[Source, ...]:
-    """The sources of `[sources]`; `data` is the whole file, in which every path they name must be."""
+    """Read `[sources]`; `data` is the whole profile, which must contain every path that a source names."""
     leaves = [path for path, _ in walk(data)]
-    found = []
+    sources = []
     for name in table.names():
-        one = table.table(name)
+        entry = table.table(name)
         source = Source(
             name=name,
-            text=one.text("text"),
-            date=one.text("date", pattern=DATE),
-            sure=one.flag("sure", True),
-            values=one.texts("values", required=True, pattern=PATH),
+            text=entry.text("text"),
+            date=entry.text("date", pattern=DATE),
+            sure=entry.flag("sure", True),
+            values=entry.texts("values", required=True, pattern=PATH),
         )
         for index, pattern in enumerate(source.values):
             if not any(_below(pattern, path) for path in leaves):
-                one.fault(f"values[{index}]", f"{pattern!r} is not in this file")
-        one.done()
-        found.append(source)
-    return tuple(found)
+                entry.fault(f"values[{index}]", f"{pattern!r} is not in this profile")
+        entry.done()
+        sources.append(source)
+    return tuple(sources)
 
 
 def walk(data: Mapping[str, object], path: str = "") -> Iterator[tuple[str, object]]:
-    """Every value of a parsed document that is no table, with its key path; a list is one value."""
+    """Yield every value of a parsed document with its key path; tables are walked, and a list is one value."""
     for key, value in data.items():
         inner = f"{path}.{key}" if path else key
         if isinstance(value, dict):

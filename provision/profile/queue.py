@@ -1,4 +1,4 @@
-"""What a queue takes, as `[archs.<arch>.queues.<queue>]` describes it."""
+"""The limits of a queue (`[archs.<arch>.queues.<queue>]`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from provision.profile.reader import Reader
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """The limits of a queue (a partition or QOS of Slurm) for one job of this arch: nodes, and a time (None: no limit)."""
+    """The limits of a queue (in Slurm a partition or QOS) for one job of this arch: nodes and time (None: no limit)."""
 
     name: str
     least_nodes: int
@@ -19,19 +19,19 @@ class Queue:
 
 
 def read_queues(table: Reader) -> tuple[Queue, ...]:
-    """The queues of `[archs.<arch>.queues]`."""
-    found = []
+    """Read `[archs.<arch>.queues]`."""
+    queues = []
     for name in table.names():
-        one = table.table(name)
-        nodes = one.integer("most_nodes", 0)
+        entry = table.table(name)
+        nodes = entry.integer("most_nodes", 0)
         queue = Queue(
             name=name,
-            least_nodes=one.integer("least_nodes", 1, least=1),
+            least_nodes=entry.integer("least_nodes", 1, least=1),
             most_nodes=nodes or None,
-            time=one.optional("time", pattern=TIME),
+            time=entry.optional("time", pattern=TIME),
         )
         if queue.most_nodes is not None and queue.most_nodes < queue.least_nodes:
-            one.fault("most_nodes", f"is less than `least_nodes`, {queue.least_nodes}")
-        one.done()
-        found.append(queue)
-    return tuple(found)
+            entry.fault("most_nodes", f"is less than `least_nodes` ({queue.least_nodes})")
+        entry.done()
+        queues.append(queue)
+    return tuple(queues)

@@ -1,7 +1,7 @@
-"""Reading a parsed TOML document into values, collecting every fault with its key path instead of stopping at the first.
+"""Read a parsed TOML document into values, and collect every fault with its key path instead of stopping at the first.
 
-A `Reader` wraps one table. Each accessor returns a value that is safe to go on with, also when it recorded a fault,
-so that a whole file is checked in one pass; `Faults.check` then raises them together.
+A `Reader` wraps one table. Each accessor returns a value that is safe to continue with, also when it records a fault,
+so that one pass checks a whole file; `Faults.check` then raises all faults together.
 """
 
 from __future__ import annotations
@@ -25,11 +25,15 @@ class Faults:
         self.lines: list[str] = []
 
     def add(self, path: str, what: str) -> None:
-        """Record that the value at `path` is wrong, and how."""
+        """Record what is wrong with the value at `path`."""
         self.lines.append(f"{path}: {what}")
 
     def check(self, hint: str | None = None) -> None:
-        """Raise one `ConfigError` that lists all faults, if there are any."""
+        """Raise one `ConfigError` that lists all faults, if there are any.
+
+        Raises:
+            ConfigError: there is at least one fault.
+        """
         if self.lines:
             count = "1 fault" if len(self.lines) == 1 else f"{len(self.lines)} faults"
             raise ConfigError(f"{count} in `{self.origin}`", evidence=self.lines, hint=hint, kind="invalid-file")
@@ -58,11 +62,11 @@ class Reader:
         self._seen.append(key)
         if key not in self._data:
             if required:
-                self.fault(key, f"missing; {word} is needed")
+                self.fault(key, f"missing; {word} is required")
             return None
         value = self._data[key]
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            self.fault(key, f"must be {word}, is {value!r}")
+            self.fault(key, f"must be {word}, but is {value!r}")
             return None
         return value
 
@@ -82,7 +86,7 @@ class Reader:
         return self._checked(key, value, choices, pattern, expand)
 
     def optional(self, key: str, *, pattern: re.Pattern[str] | None = None, expand: bool = False) -> str | None:
-        """Text that may be left out."""
+        """Optional text."""
         value = self._value(key, str, "text", False)
         return None if value is None else self._checked(key, value, (), pattern, expand)
 
@@ -93,11 +97,11 @@ class Reader:
             before = len(self._faults.lines)
             value = self._expanded(key, value)
             if len(self._faults.lines) > before:
-                return value  # the variable is the fault, not what is left without it
+                return value  # only the unset variable is a fault, not the text without it
         if not value:
             self.fault(key, "is empty")
         elif choices and value not in choices:
-            self.fault(key, f"must be one of {', '.join(choices)}, is {value!r}{nearest(value, choices)}")
+            self.fault(key, f"must be one of {', '.join(choices)}, but is {value!r}{nearest(value, choices)}")
             return choices[0]
         elif pattern and not pattern.fullmatch(value):
             self.fault(key, f"{value!r} does not have the form {pattern.pattern}")
@@ -126,15 +130,15 @@ class Reader:
         """A list of texts."""
         values = self._value(key, list, "a list of texts", required)
         if required and values is not None and not values:
-            self.fault(key, "is empty; at least one is needed")
-        found = []
+            self.fault(key, "is empty; at least one is required")
+        texts = []
         for index, value in enumerate(values or ()):
             place = f"{key}[{index}]"
             if not isinstance(value, str):
-                self.fault(place, f"must be text, is {value!r}")
+                self.fault(place, f"must be text, but is {value!r}")
             else:
-                found.append(self._checked(place, value, choices, pattern, expand))
-        return tuple(found)
+                texts.append(self._checked(place, value, choices, pattern, expand))
+        return tuple(texts)
 
     def integer(self, key: str, default: int | None = None, *, least: int = 0) -> int:
         """A whole number of at least `least`; required when there is no default."""
@@ -142,7 +146,7 @@ class Reader:
         if value is None:
             return default if default is not None else least
         if value < least:
-            self.fault(key, f"must be at least {least}, is {value}")
+            self.fault(key, f"must be at least {least}, but is {value}")
             return least
         return int(value)
 
@@ -156,12 +160,12 @@ class Reader:
         self._seen.append(key)
         value = self._data.get(key, default)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            self.fault(key, f"must be a number, is {value!r}")
+            self.fault(key, f"must be a number, but is {value!r}")
             return default
         return float(value)
 
     def table(self, key: str, *, required: bool = False) -> Reader:
-        """A table; an empty one where it is left out."""
+        """A table; an empty one if it is missing."""
         value = self._value(key, dict, "a table", required)
         return Reader(value or {}, self._faults, self._at(key), self._environ)
 
@@ -172,21 +176,21 @@ class Reader:
     def environment(self, key: str) -> tuple[tuple[str, str], ...]:
         """A table of environment variables, in the file's order."""
         inner = self.table(key)
-        found = []
+        variables = []
         for name, value in inner._data.items():
             inner._seen.append(name)
             if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
                 inner.fault(name, "is not the name of an environment variable")
             elif isinstance(value, bool) or not isinstance(value, (str, int)):
-                inner.fault(name, f"must be text or a whole number, is {value!r}")
+                inner.fault(name, f"must be text or a whole number, but is {value!r}")
             elif any(ord(letter) < 32 for letter in str(value)):
-                inner.fault(name, f"must not hold a line break or another control character, is {value!r}")
+                inner.fault(name, f"must not contain a line break or another control character, but is {value!r}")
             else:
-                found.append((name, str(value)))
-        return tuple(found)
+                variables.append((name, str(value)))
+        return tuple(variables)
 
     def done(self) -> None:
-        """Record every key that nobody asked for."""
+        """Record a fault for every key that no accessor read."""
         for key in self._data:
             if key not in self._seen:
                 self.fault(key, f"is not a known key{nearest(key, self._seen)}")

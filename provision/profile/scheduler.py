@@ -1,4 +1,4 @@
-"""A site's batch system, as `[scheduler]` describes it."""
+"""A site's batch system (`[scheduler]`)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from provision.profile.reader import Reader
 
 SchedulerName = Literal["none", "slurm", "pbs", "cobalt"]
 GpuSpelling = Literal["gres", "gpus", "gpus-per-node", "gpus-per-task", "none"]
-# What a site may require of every job, or forbid: the words of `[archs.<arch>.job]` for it.
-ASKED = ("account", "partition", "qos", "constraint", "filesystems", "memory", "time")
+# The keys of `[archs.<arch>.job]` that a site can require or forbid.
+JOB_KEYS = ("account", "partition", "qos", "constraint", "filesystems", "memory", "time")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduler:
-    """The batch system, and options that every job of this site needs (an account, say).
+    """The batch system, and the options that every job of this site needs (for example an account).
 
-    `memory` and `gpus` are how jobs spell them here; `cpu` is what the scheduler counts as one. `required` and
-    `forbidden` are words of `[archs.<arch>.job]`. `script_on`: whether a job's script runs on its first node, or on a
-    service node whose CPU is of another kind, from which only the launcher reaches the nodes.
+    `memory` and `gpus` say with which options jobs request them; `cpu` is what the scheduler counts as one CPU.
+    `required` and `forbidden` are keys of `[archs.<arch>.job]`. `script_on`: whether a job script runs on the job's first
+    node, or on a service node with another kind of CPU, from which only the launcher reaches the nodes.
     """
 
     name: SchedulerName
@@ -34,7 +34,7 @@ class Scheduler:
 
 
 def read_scheduler(table: Reader) -> Scheduler:
-    """The scheduler of `[scheduler]`; a site without that table has none."""
+    """Read `[scheduler]`; a site without that table has no scheduler."""
     scheduler = Scheduler(
         name=table.text("system", "none", choices=("none", "slurm", "pbs", "cobalt")),  # type: ignore[arg-type]
         options=table.texts("options", pattern=OPTION),
@@ -43,12 +43,12 @@ def read_scheduler(table: Reader) -> Scheduler:
             "gpus", "none", choices=("none", "gres", "gpus", "gpus-per-node", "gpus-per-task")
         ),
         cpu=table.text("cpu", "core", choices=("core", "thread")),  # type: ignore[arg-type]
-        required=table.texts("required", choices=ASKED),
-        forbidden=table.texts("forbidden", choices=ASKED),
+        required=table.texts("required", choices=JOB_KEYS),
+        forbidden=table.texts("forbidden", choices=JOB_KEYS),
         script_on=table.text("script_on", "node", choices=("node", "service-node")),  # type: ignore[arg-type]
     )
     both = [word for word in scheduler.required if word in scheduler.forbidden]
     if both:
-        table.fault("forbidden", f"names `{both[0]}`, which `required` names too")
+        table.fault("forbidden", f"contains `{both[0]}`, which is also in `required`")
     table.done()
     return scheduler

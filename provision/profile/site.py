@@ -1,4 +1,4 @@
-"""A site: one cluster as `sites/<site>.toml` describes it, with its archs, module system and scheduler."""
+"""A site: one cluster with its archs, module system and scheduler, as its profile `sites/<site>.toml` describes it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ from provision.wording import nearest, nearest_name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """One cluster. `root` is where everything is built; `origin` is the file that says all this, `typed` what
-    names it on a command line. `retired` is the date since which there is no such cluster. `runtimes` are the ways to
-    run TensorFlow there, the usual one first: our environment, the site's own modules, a container.
+    """One cluster, as its profile describes it.
+
+    Everything is built below `root`. `origin` is the path of the profile, `typed` the site's name on a command line.
+    `retired` is the date on which the cluster was switched off. `runtimes` are the ways to run TensorFlow, the default
+    first: our environment, the site's own modules, a container.
     """
 
     name: str
@@ -45,30 +47,30 @@ class Site:
     strategies: tuple[Strategy, ...]
     sources: tuple[Source, ...]
     variables: tuple[str, ...] = ()
-    """The `${VARIABLES}` that the file takes from the environment of whoever reads it; not those that modules set."""
+    """The `${VARIABLES}` that the profile takes from the environment of the command; not those that modules set."""
 
     def launcher_to_node(self, arch: Arch) -> Launcher | None:
         """What starts a program on a node of the arch, if a job's script runs on another one; None: the script is there."""
         return arch.launcher if self.scheduler.script_on == "service-node" else None
 
     def strategy(self, name: StrategyName) -> Strategy:
-        """What the site says of a strategy; one that it says nothing of is supported, a plug-in is absent."""
-        silent = Strategy(name=name, status="absent" if name in PLUGINS else "supported", note=None)
-        return next((one for one in self.strategies if one.name == name), silent)
+        """The site's entry for a strategy. Without an entry, a strategy is supported and a plug-in is absent."""
+        default = Strategy(name=name, status="absent" if name in PLUGINS else "supported", note=None)
+        return next((strategy for strategy in self.strategies if strategy.name == name), default)
 
     def source(self, path: str) -> Source | None:
-        """Where the value at this key path came from, if the file says it: the source that names it most exactly."""
+        """The source of the value at this key path, if the profile names one; of several, the most exact."""
         covering = [source for source in self.sources if source.covers(path)]
         return max(covering, key=lambda source: source.nearness(path), default=None)
 
     def arch(self, name: str | None) -> Arch:
-        """The arch called `name`, or the only one there is.
+        """The arch called `name`; without a name, the site's only arch.
 
         Raises:
-            ConfigError: no such arch, or several and none named; the known ones are listed.
+            ConfigError: the site has no such arch, or has several and none is named; the error lists them.
         """
         known = [arch.name for arch in self.archs]
-        listing = ", ".join(f"`{one}`" for one in known)
+        listing = ", ".join(f"`{arch}`" for arch in known)
         if name is None:
             if len(self.archs) == 1:
                 return self.archs[0]
@@ -83,7 +85,7 @@ class Site:
         near = nearest_name(name, known)
         raise ConfigError(
             f"site `{self.name}` has no arch `{name}`{nearest(name, known)}",
-            evidence=[f"known archs: {listing}", f"described in: {self.origin}"],
+            evidence=[f"known archs: {listing}", f"profile: {self.origin}"],
             kind="unknown-arch",
             hint=f"`--arch {near}`" if near else f"`provision site show {self.typed}`",
             correction=(name, near) if near else None,
@@ -94,37 +96,37 @@ BLANK = "?"
 
 
 def refuse_blanks(data: Mapping[str, Any], origin: str) -> None:
-    """Raise for a profile that is still to be filled in: a value `"?"` is a question to the person who knows the site.
+    """Refuse a profile with values `"?"`, which a person who knows the site must fill in.
 
     Raises:
-        ConfigError: every blank, under its key path.
+        ConfigError: the profile has blanks; the error lists the key path of each.
     """
     blank = [path for path, value in walk(data) if value == BLANK or (isinstance(value, list) and BLANK in value)]
     if blank:
         count = "1 value" if len(blank) == 1 else f"{len(blank)} values"
         raise ConfigError(
-            f"`{origin}` leaves {count} to be filled in",
+            f"`{origin}` has {count} to fill in",
             evidence=[f'{path}: is "{BLANK}"' for path in blank],
-            hint="`provision site new SITE` copies it, fills in what this machine tells and asks for the rest",
+            hint="`provision site new SITE` copies it, fills in what it finds on this machine and asks for the rest",
         )
 
 
 def _variables(data: Mapping[str, Any]) -> tuple[str, ...]:
-    """The `${VARIABLES}` of a parsed file, except those of an arch's CUDA and NCCL, which its modules set."""
-    found: dict[str, None] = {}
+    """The `${VARIABLES}` of a parsed profile, except those of CUDA and NCCL, which the arch's modules set."""
+    names: dict[str, None] = {}
     for path, value in walk(data):
         if path.endswith((".gpu.cuda_home", ".gpu.nccl_home")):
             continue
         for text in value if isinstance(value, list) else [value]:
-            found |= dict.fromkeys(VARIABLE.findall(str(text)))
-    return tuple(found)
+            names |= dict.fromkeys(VARIABLE.findall(str(text)))
+    return tuple(names)
 
 
 def read_site(data: Mapping[str, Any], origin: str, environ: Mapping[str, str], typed: str | None = None) -> Site:
-    """The site that a parsed `sites/<site>.toml` describes; `environ` fills its `${VARIABLES}`.
+    """Read a parsed profile `sites/<site>.toml`; `environ` replaces its `${VARIABLES}`.
 
     Raises:
-        ConfigError: with every fault of the file, each under its key path.
+        ConfigError: the profile has faults; the error lists each with its key path.
     """
     refuse_blanks(data, origin)
     faults = Faults(origin)
@@ -153,16 +155,17 @@ def read_site(data: Mapping[str, Any], origin: str, environ: Mapping[str, str], 
         variables=_variables(data),
     )
     if "container" in site.runtimes and site.container is None:
-        top.fault("container", "missing; `runtimes` names `container`, and this table says which and how")
+        top.fault("container", "missing; `runtimes` contains `container`, and this table describes it")
     if data.get("archs") == {}:
-        top.fault("archs", "describes no arch")
+        top.fault("archs", "contains no arch")
     for arch in site.archs:
         if scheduler.name != "none" and arch.target == "native":
             faults.add(
-                f"archs.{arch.name}.target", '"native" is for machines without a scheduler: name the nodes\' CPU'
+                f"archs.{arch.name}.target",
+                '"native" is only for machines without a scheduler; name the CPU of the nodes',
             )
         if modules.name == "none" and arch.modules:
-            faults.add(f"archs.{arch.name}.modules", 'names modules, but `modules.system` is "none"')
+            faults.add(f"archs.{arch.name}.modules", 'lists modules, but `modules.system` is "none"')
     top.done()
     faults.check(hint=f"edit `{origin}`")
     return site

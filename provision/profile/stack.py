@@ -1,4 +1,4 @@
-"""A stack: what to install, as `stacks/<stack>.toml` describes it."""
+"""A stack: what to install (`stacks/<stack>.toml`)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ BACKENDS: tuple[BackendName, ...] = ("venv",)
 VERSION = re.compile(r"\d+(\.\d+)+")
 MODULE_NAME = re.compile(f"{NAME.pattern}/{NAME.pattern}")
 PYTHON = re.compile(r"3\.\d+")
-# The training programs in `provision/proof/programs/`. `proof/checks.py` judges Horovod's (in Keras, or in TensorFlow 1's
-# graphs), `proof/strategies.py` those of the other strategies.
+# The training programs in `provision/proof/programs/`. `proof/checks.py` judges those of Horovod (with Keras, or with
+# graphs of TensorFlow 1), `proof/strategies.py` those of the other strategies.
 PROGRAMS = ("horovod_keras", "horovod_graph", "single", "mirrored", "multiworker")
-# The ones that train without Horovod, which a stack may then leave out.
+# The programs that train without Horovod; a stack with one of them can omit `horovod`.
 WITHOUT_HOROVOD = ("single", "mirrored", "multiworker")
 # The ones that are one process, however many devices it uses.
 ONE_PROCESS_PROGRAMS = ("single", "mirrored")
@@ -28,7 +28,7 @@ ONE_PROCESS_PROGRAMS = ("single", "mirrored")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Framework:
-    """The framework, which Horovod is compiled against; `package` is its distribution on the package index."""
+    """The framework against which Horovod is compiled; `package` is its distribution on the package index."""
 
     name: Literal["tensorflow"]
     package: str
@@ -37,9 +37,9 @@ class Framework:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """How the proof program trains on one data set, and the test accuracy (0..1) it must reach.
+    """How the proof program trains on one data set, and the test accuracy (0..1) that it must reach.
 
-    `batch_size` is per rank; `learning_rate` is for one rank, the program scales it.
+    `batch_size` is per rank; `learning_rate` is for one rank, and the program multiplies it by the number of ranks.
     """
 
     data: str
@@ -51,10 +51,10 @@ class Training:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stack:
-    """What to install. `module` is the name users load; `pythons` are the minor versions it has locks for, best first.
+    """What to install. `module` is the module's name; `pythons` are the minor versions with locks, the best first.
 
-    `horovod` is its version, None where the stack's users train without it: nothing is compiled then. `backend` is what makes
-    the environment.
+    `horovod` is its version, or None if users of the stack train without it; then nothing is compiled. `backend` is the
+    backend that makes the environment.
     """
 
     name: str
@@ -70,10 +70,10 @@ class Stack:
 
 
 def read_stack(data: Mapping[str, Any], origin: str) -> Stack:
-    """The stack that a parsed `stacks/<stack>.toml` describes.
+    """Read a parsed `stacks/<stack>.toml`.
 
     Raises:
-        ConfigError: with every fault of the file, each under its key path.
+        ConfigError: the file has faults; the error lists each with its key path.
     """
     faults = Faults(origin)
     top = Reader(data, faults)
@@ -95,20 +95,21 @@ def read_stack(data: Mapping[str, Any], origin: str) -> Stack:
             )
         )
         if not 0 < training[-1].min_accuracy <= 1:
-            table.fault("min_accuracy", f"is a share above 0 and up to 1, is {training[-1].min_accuracy}")
+            table.fault("min_accuracy", f"must be above 0 and at most 1, but is {training[-1].min_accuracy}")
         table.done()
     given = data.get("proof")
     plugin = given.get("program") if isinstance(given, Mapping) and given.get("program") in PLUGINS else None
     if plugin:
         proof.fault(
-            "program", f"`{plugin}` is a job's script only: it is of a site's own modules, nothing here proves it"
+            "program",
+            f"`{plugin}` is only for job scripts: it comes from a site's own modules, and has no proof",
         )
     before = len(faults.lines)
     program = proof.text("program", choices=() if plugin else PROGRAMS)
     has_horovod = "horovod" in top.names()
     if not (has_horovod or plugin) and program not in WITHOUT_HOROVOD and len(faults.lines) == before:
         top.fault(
-            "horovod", f"missing; `proof.program` is `{program}`, and only {_listed(WITHOUT_HOROVOD)} train without it"
+            "horovod", f"missing; `proof.program` is `{program}`, but only {_listed(WITHOUT_HOROVOD)} train without it"
         )
     stack = Stack(
         name=top.text("name", pattern=NAME),

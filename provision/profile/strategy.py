@@ -1,4 +1,4 @@
-"""Ways to train on several devices at a site, as `[strategies.<name>]` describes them."""
+"""The strategies to train on several devices at a site (`[strategies.<name>]`)."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from provision.wording import nearest
 
 StrategyName = Literal["single", "mirrored", "multiworker", "horovod", "cray-ml-plugin"]
 STRATEGIES: tuple[StrategyName, ...] = ("single", "mirrored", "multiworker", "horovod")
-# Those that only a site's own modules bring: a job's script can be written for them where a profile names the modules,
-# and nothing can be built or proved.
+# Strategies that only a site's own modules provide: if a profile names the modules, we can write a job script for them,
+# but we can neither build nor prove anything.
 PLUGINS: tuple[StrategyName, ...] = ("cray-ml-plugin",)
 Status = Literal["recommended", "supported", "deprecated", "absent"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strategy:
-    """What a site says of a strategy, and why. `communication` is how MultiWorkerMirroredStrategy reduces.
+    """A site's advice on a strategy, with a note. `communication` is how MultiWorkerMirroredStrategy reduces gradients.
 
-    The rest is a plug-in's: its `modules` in order (a name, or a modulefile by its absolute path), what they need of the
-    `environ`, and the `example` that comes with them (a path by a `$VARIABLE` that they set) with its `arguments`.
+    The other values are for plug-ins: the `modules` in order (names, or absolute paths of modulefiles), the `environ` that
+    they need, and the `example` that they contain (a path that begins with a `$VARIABLE` that they set) with its `arguments`.
     """
 
     name: StrategyName
@@ -36,32 +36,32 @@ class Strategy:
 
 
 def read_strategies(table: Reader) -> tuple[Strategy, ...]:
-    """The strategies of `[strategies]`."""
-    found = []
+    """Read `[strategies]`."""
+    strategies = []
     for name in table.names():
-        one = table.table(name)
+        entry = table.table(name)
         known = (*STRATEGIES, *PLUGINS)
         if name not in known:
-            table.fault(name, f"is no strategy; there are {', '.join(known)}{nearest(name, known)}")
+            table.fault(name, f"is not a known strategy{nearest(name, known)}; known: {', '.join(known)}")
         strategy = Strategy(
             name=name,  # type: ignore[arg-type]
-            status=one.text(  # type: ignore[arg-type]
+            status=entry.text(  # type: ignore[arg-type]
                 "status", "supported", choices=("recommended", "supported", "deprecated", "absent")
             ),
-            note=one.optional("note"),
-            communication=one.text("communication", "AUTO", choices=("AUTO", "RING", "NCCL")),  # type: ignore[arg-type]
-            modules=one.texts("modules", pattern=MODULE),
-            environ=one.environment("environ"),
-            example=one.optional("example", pattern=SHELL_PATH),
-            arguments=one.texts("arguments", pattern=SHELL_PATH),
+            note=entry.optional("note"),
+            communication=entry.text("communication", "AUTO", choices=("AUTO", "RING", "NCCL")),  # type: ignore[arg-type]
+            modules=entry.texts("modules", pattern=MODULE),
+            environ=entry.environment("environ"),
+            example=entry.optional("example", pattern=SHELL_PATH),
+            arguments=entry.texts("arguments", pattern=SHELL_PATH),
         )
         if name in PLUGINS and strategy.status != "absent" and not strategy.modules:
-            one.fault("modules", "missing; a plug-in is what the site's modules bring")
+            entry.fault("modules", "missing; a plug-in comes from modules of the site")
         if strategy.example and not strategy.example.startswith("$"):
-            one.fault("example", f"begins with a `$VARIABLE` that the modules set, is {strategy.example!r}")
+            entry.fault("example", f"must begin with a `$VARIABLE` that the modules set, but is {strategy.example!r}")
         for key in ("modules", "environ", "example", "arguments"):
             if name not in PLUGINS and getattr(strategy, key):
-                one.fault(key, f"is of plug-ins only: {', '.join(PLUGINS)}")
-        one.done()
-        found.append(strategy)
-    return tuple(found)
+                entry.fault(key, f"is only for plug-ins: {', '.join(PLUGINS)}")
+        entry.done()
+        strategies.append(strategy)
+    return tuple(strategies)

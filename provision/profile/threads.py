@@ -1,4 +1,4 @@
-"""Who sets the threads of an arch's ranks, and to what, as `[archs.<arch>.threads]` describes it."""
+"""The number of threads of an arch's ranks, and who sets it (`[archs.<arch>.threads]`)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from provision.profile.reader import Reader
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threads:
-    """The site's word on threads. `owner`: whether the modulefile sets them and jobs leave them alone, or each job does.
+    """The site's settings of threads. `owner`: whether the modulefile sets them and jobs do not, or each job sets them.
 
-    `omp` is `OMP_NUM_THREADS` of one rank that has the whole node, `inter` and `intra` are TensorFlow's pools
-    (`NUM_INTER_THREADS`, `NUM_INTRA_THREADS`); 0: by the node's shape. `environ` is what belongs to it (`KMP_…`).
+    `omp` is `OMP_NUM_THREADS` of one rank that uses the whole node; `inter` and `intra` are TensorFlow's thread pools
+    (`NUM_INTER_THREADS`, `NUM_INTRA_THREADS`); 0 means computed from the node's hardware. `environ` are related variables
+    (`KMP_…`).
     """
 
     owner: Literal["module", "job"]
@@ -24,7 +25,7 @@ class Threads:
 
 
 def read_threads(table: Reader) -> Threads:
-    """The threads of `[archs.<arch>.threads]`."""
+    """Read `[archs.<arch>.threads]`."""
     threads = Threads(
         owner=table.text("owner", "job", choices=("module", "job")),  # type: ignore[arg-type]
         omp=table.integer("omp", 0),

@@ -195,7 +195,7 @@ def test_faults_in_a_file_are_in_the_envelope(tmp_path: Path, capsys: Captured) 
     (tmp_path / "s.toml").write_text('name = "s"\nrooot = "/x"\n')
     assert call("list", "--site", str(tmp_path / "s.toml"), "--json") == 2
     error = envelope(capsys)["error"]
-    assert "root: missing; text is needed" in error["evidence"]
+    assert "root: missing; text is required" in error["evidence"]
     assert any("did you mean `root`" in line for line in error["evidence"])
 
 

@@ -274,8 +274,16 @@ def test_a_file_is_where_it_is_and_a_pulled_image_on_scratch() -> None:
 @pytest.mark.parametrize(
     ("asked", "message", "hint"),
     [
-        (overlay("nyu-greene", "gpu", gb=60), "no template holds 60 GB in 100,000 files", "`--gb 50 --files 100000`"),
-        (overlay("nyu-greene", "gpu", files=20_000_000), "no template holds 9 GB in 20,000,000", "--files 10000000"),
+        (
+            overlay("nyu-greene", "gpu", gb=60),
+            "no template has room for 60 GB in 100,000 files",
+            "`--gb 50 --files 100000`",
+        ),
+        (
+            overlay("nyu-greene", "gpu", files=20_000_000),
+            "no template has room for 9 GB in 20,000,000",
+            "--files 10000000",
+        ),
         (overlay("sigma2-saga", "accel"), "site `sigma2-saga` runs no containers", "describe `[container]`"),
         (overlay("sigma2-olivia", "accel"), "`sigma2-olivia` have no overlay", "`provision job image --site sigma2-ol"),
         (overlay("nyu-greene", "gpu", time="soon"), "`--time soon` is not a valid time", "`--time 01:00:00`"),

@@ -599,7 +599,7 @@ def test_the_verb_notes_that_the_burst_buffer_is_due(capsys: pytest.CaptureFixtu
     ("words", "message"),
     [
         (("horovod", "--site", "sigma2-saga", "--arch", "acel"), "site `sigma2-saga` has no arch `acel`"),
-        (("horovod", "--site", "generic-slurm"), "leaves 24 values to be filled in"),
+        (("horovod", "--site", "generic-slurm"), "has 24 values to fill in"),
         (
             ("single", "--site", "sigma2-saga", "--arch", "accel", "--script", "nosuch.py"),
             "no training script `nosuch.py`",

@@ -26,14 +26,14 @@ def test_a_gpu_table_is_read_and_its_capabilities_are_in_order() -> None:
 @pytest.mark.parametrize(
     ("gpu", "fault"),
     [
-        ({"per_node": 0}, "archs.a100.gpu.per_node: must be at least 1, is 0"),
+        ({"per_node": 0}, "archs.a100.gpu.per_node: must be at least 1, but is 0"),
         (
             {"per_node": 1},
             "archs.a100.proof.ranks_per_node: is 2, and a node has 1 GPUs: every rank needs one of its own",
         ),
         ({"capabilities": []}, "archs.a100.gpu.capabilities: is empty; at least one is needed"),
         ({"capabilities": ["8.0"]}, "archs.a100.gpu.capabilities[0]: '8.0' does not have the form"),
-        ({"capabilities": [80]}, "archs.a100.gpu.capabilities[0]: must be text, is 80"),
+        ({"capabilities": [80]}, "archs.a100.gpu.capabilities[0]: must be text, but is 80"),
         ({"nccl_link": "shared"}, "archs.a100.gpu.nccl_link: must be one of SHARED, STATIC"),
         ({"cuda_home": "cuda"}, "archs.a100.gpu.cuda_home: 'cuda' does not have the form"),
         ({"nccl": "/opt/nccl"}, "archs.a100.gpu.nccl: is not a known key"),

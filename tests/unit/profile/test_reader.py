@@ -1,4 +1,4 @@
-"""Site and stack files: every fault at once, under its key path, with words that lead to the right one."""
+"""Profiles and stacks: every fault is reported at once with its key path, and misspelt names with the nearest one."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ STACK: Table = {
 
 
 def put(table: Table, path: str, value: object) -> Table:
-    """A copy of `table` with the value at the dotted path replaced, or taken out where it is None."""
+    """A copy of `table` with the value at the dotted path replaced, or removed if it is None."""
     changed = copy.deepcopy(table)
     *folders, last = path.split("/")
     inner = changed
@@ -66,21 +66,21 @@ def stack(table: Table) -> Stack:
 
 
 def faults(read: Callable[[Table], object], table: Table) -> tuple[str, ...]:
-    """The faults that reading `table` tells."""
+    """The faults that reading `table` reports."""
     with pytest.raises(ConfigError) as caught:
         read(table)
     assert caught.value.exit_code == EXIT_USAGE
     return caught.value.evidence
 
 
-def test_a_site_without_fault_is_read_with_its_defaults() -> None:
+def test_a_valid_profile_is_read_with_its_defaults() -> None:
     read = site(SITE)
     knl = read.arch("knl")
     assert (knl.target, knl.modules, knl.launcher.name) == ("mic_knl", ("gcc/12.2.0",), "srun")
     assert (knl.proof.nodes, knl.proof.ranks_per_node, knl.proof.ranks) == (1, 2, 2)
 
 
-def test_every_fault_of_a_file_is_told_at_once_with_its_key_path() -> None:
+def test_all_faults_of_a_profile_are_reported_at_once() -> None:
     table = put(SITE, "archs/knl/proof", {"nodes": 0, "ranks_per_node": "two", "timeout_s": True})
     table = put(table, "archs/haswell/target", None)
     table = put(table, "modules/path", "/site/modulefiles")
@@ -89,8 +89,8 @@ def test_every_fault_of_a_file_is_told_at_once_with_its_key_path() -> None:
         site(table)
     assert "6 faults in `sites/cluster.toml`" in caught.value.message
     assert caught.value.hint == "edit `sites/cluster.toml`"
-    told = dict(line.split(": ", 1) for line in caught.value.evidence)
-    assert set(told) == {
+    messages = dict(line.split(": ", 1) for line in caught.value.evidence)
+    assert set(messages) == {
         "archs.knl.proof.nodes",
         "archs.knl.proof.ranks_per_node",
         "archs.knl.proof.timeout_s",
@@ -98,35 +98,35 @@ def test_every_fault_of_a_file_is_told_at_once_with_its_key_path() -> None:
         "modules.path",
         "rooot",
     }
-    assert told["rooot"] == "is not a known key (did you mean `root`?)"
-    assert told["archs.haswell.target"] == "missing; text is needed"
-    assert told["archs.knl.proof.ranks_per_node"] == "must be a whole number, is 'two'"
+    assert messages["rooot"] == "is not a known key (did you mean `root`?)"
+    assert messages["archs.haswell.target"] == "missing; text is required"
+    assert messages["archs.knl.proof.ranks_per_node"] == "must be a whole number, but is 'two'"
 
 
 @pytest.mark.parametrize(
     ("path", "value", "fault"),
     [
-        ("name", 3, "name: must be text, is 3"),
+        ("name", 3, "name: must be text, but is 3"),
         ("name", "", "name: is empty"),
         ("name", "../etc", "name: '../etc' does not have the form"),
-        ("root", None, "root: missing; text is needed"),
-        ("archs", None, "archs: missing; a table is needed"),
-        ("archs", {}, "archs: describes no arch"),
-        ("archs", ["knl"], "archs: must be a table, is ['knl']"),
-        ("archs/knl", 3, "archs.knl: must be a table, is 3"),
-        ("archs/knl/mpi", None, "archs.knl.mpi.provider: missing; text is needed"),
-        ("archs/knl/mpi/provider", "sites", "archs.knl.mpi.provider: must be one of site, pypi, is 'sites'"),
+        ("root", None, "root: missing; text is required"),
+        ("archs", None, "archs: missing; a table is required"),
+        ("archs", {}, "archs: contains no arch"),
+        ("archs", ["knl"], "archs: must be a table, but is ['knl']"),
+        ("archs/knl", 3, "archs.knl: must be a table, but is 3"),
+        ("archs/knl/mpi", None, "archs.knl.mpi.provider: missing; text is required"),
+        ("archs/knl/mpi/provider", "sites", "archs.knl.mpi.provider: must be one of site, pypi, but is 'sites'"),
         ("archs/knl/mpi/provider", "pypi", "archs.knl.mpi.requirements: missing; with provider `pypi`"),
         ("archs/knl/mpi/famly", "mpich", "archs.knl.mpi.famly: is not a known key (did you mean `family`?)"),
-        ("archs/knl/modules", ["gcc/12", 3], "archs.knl.modules[1]: must be text, is 3"),
+        ("archs/knl/modules", ["gcc/12", 3], "archs.knl.modules[1]: must be text, but is 3"),
         ("archs/knl/modules", ["gcc/12\nrm"], "archs.knl.modules[0]: 'gcc/12\\nrm' does not have the form"),
         ("archs/knl/modules", ["$(reboot)"], "archs.knl.modules[0]: '$(reboot)' does not have the form"),
         ("archs/knl/modules", ["gcc;reboot"], "archs.knl.modules[0]: 'gcc;reboot' does not have the form"),
         ("archs/knl/modules", [""], "archs.knl.modules[0]: is empty"),
         ("archs/knl/environ", {"A B": "1"}, "archs.knl.environ.A B: is not the name of an environment variable"),
-        ("archs/knl/environ", {"A": 1.5}, "archs.knl.environ.A: must be text or a whole number, is 1.5"),
-        ("archs/knl/environ", {"A": True}, "archs.knl.environ.A: must be text or a whole number, is True"),
-        ("archs/knl/environ", {"A": "x\ny"}, "archs.knl.environ.A: must not hold a line break"),
+        ("archs/knl/environ", {"A": 1.5}, "archs.knl.environ.A: must be text or a whole number, but is 1.5"),
+        ("archs/knl/environ", {"A": True}, "archs.knl.environ.A: must be text or a whole number, but is True"),
+        ("archs/knl/environ", {"A": "x\ny"}, "archs.knl.environ.A: must not contain a line break"),
         ("archs/knl/job", {"time": "tomorrow"}, "archs.knl.job.time: 'tomorrow' does not have the form"),
         ("archs/knl/job", {"constraint": "knl\n#SBATCH"}, "archs.knl.job.constraint: "),
         ("archs/knl/job", {"options": ["--x=1\n--y"]}, "archs.knl.job.options[0]: "),
@@ -134,15 +134,15 @@ def test_every_fault_of_a_file_is_told_at_once_with_its_key_path() -> None:
         (
             "archs/knl/launcher",
             {"name": "arun"},
-            "archs.knl.launcher.name: must be one of srun, mpiexec, mpirun, none, is 'arun'",
+            "archs.knl.launcher.name: must be one of srun, mpiexec, mpirun, none, but is 'arun'",
         ),
-        ("modules/system", "lmodd", "modules.system: must be one of none, lmod, environment-modules, is 'lmodd'"),
+        ("modules/system", "lmodd", "modules.system: must be one of none, lmod, environment-modules, but is 'lmodd'"),
         ("modules/init", None, "modules.init: missing; the file that bash sources"),
-        ("modules/system", "none", 'archs.knl.modules: names modules, but `modules.system` is "none"'),
+        ("modules/system", "none", 'archs.knl.modules: lists modules, but `modules.system` is "none"'),
         (
             "scheduler/system",
             "slrm",
-            "scheduler.system: must be one of none, slurm, pbs, cobalt, is 'slrm' (did you mean `slurm`?)",
+            "scheduler.system: must be one of none, slurm, pbs, cobalt, but is 'slrm' (did you mean `slurm`?)",
         ),
         ("arch", {}, "arch: is not a known key (did you mean `archs`?)"),
         (
@@ -150,46 +150,50 @@ def test_every_fault_of_a_file_is_told_at_once_with_its_key_path() -> None:
             ["Python/3.8.2-GCCcore-9.3.0", "CUDA/10.1.243", "TensorFlow/2.2.0-fosscuda-2019b-Python-3.7.4"],
             "archs.knl.modules: mixes toolchain generations: `Python/3.8.2-GCCcore-9.3.0` is of 2020a, `TensorFlow/",
         ),
-        ("modules/reset", "purged", "modules.reset: must be one of purge, reset, none, is 'purged'"),
+        ("modules/reset", "purged", "modules.reset: must be one of purge, reset, none, but is 'purged'"),
         ("scheduler/required", ["acount"], "scheduler.required[0]: must be one of account, partition"),
-        ("scheduler/forbidden", ["time"], "scheduler.forbidden: names `time`, which `required` names too"),
+        ("scheduler/forbidden", ["time"], "scheduler.forbidden: contains `time`, which is also in `required`"),
         ("archs/knl/unload", ["atp; reboot"], "archs.knl.unload[0]: 'atp; reboot' does not have the form"),
-        ("archs/knl/node", {"sockets": 1}, "archs.knl.node.cores: missing; a whole number is needed"),
-        ("archs/knl/node", {"cores": 68, "sockets": 3}, "archs.knl.node.cores: is of the whole node, and 68 does not"),
-        ("archs/knl/node", {"cores": 68, "threads": 4}, "archs.knl.node.threads: is of the whole node, and 4 is no"),
-        ("archs/knl/gpu", {"model": "a100"}, "archs.knl.gpu.per_node: missing; a whole number is needed"),
+        ("archs/knl/node", {"sockets": 1}, "archs.knl.node.cores: missing; a whole number is required"),
+        ("archs/knl/node", {"cores": 68, "sockets": 3}, "archs.knl.node.cores: is for the whole node, but 68 is not"),
+        ("archs/knl/node", {"cores": 68, "threads": 4}, "archs.knl.node.threads: is for the whole node, but 4 is not"),
+        ("archs/knl/gpu", {"model": "a100"}, "archs.knl.gpu.per_node: missing; a whole number is required"),
         ("archs/knl/gpu", {"per_node": 4, "capabilities": ["8.0"]}, "archs.knl.gpu.capabilities[0]: '8.0' does not"),
-        ("archs/knl/threads", {"owner": "me"}, "archs.knl.threads.owner: must be one of module, job, is 'me'"),
+        ("archs/knl/threads", {"owner": "me"}, "archs.knl.threads.owner: must be one of module, job, but is 'me'"),
         ("archs/knl/job", {"memory": "lots"}, "archs.knl.job.memory: 'lots' does not have the form"),
         ("archs/knl/job", {"filesystems": ["a b"]}, "archs.knl.job.filesystems[0]: 'a b' does not have the form"),
         ("archs/knl/queues", {"debug": {"time": "long"}}, "archs.knl.queues.debug.time: 'long' does not have the form"),
         (
             "archs/knl/queues",
             {"debug": {"least_nodes": 4, "most_nodes": 2}},
-            "archs.knl.queues.debug.most_nodes: is less than `least_nodes`, 4",
+            "archs.knl.queues.debug.most_nodes: is less than `least_nodes` (4)",
         ),
         ("network", {"compute": "proxy"}, "network.proxy: missing; the address of the proxy"),
         ("network", {"compute": "proxy", "proxy": "http://x y"}, "network.proxy: 'http://x y' does not have the form"),
         ("files", {"umask": "888"}, "files.umask: '888' does not have the form"),
         ("files", {"scratch": "/scratch/$(id)"}, "files.scratch: '/scratch/$(id)' does not have the form"),
         ("files", {"scratch": "/scratch/`id`"}, "files.scratch: '/scratch/`id`' does not have the form"),
-        ("container", {"image": "/x.sif"}, "container.command: missing; text is needed"),
+        ("container", {"image": "/x.sif"}, "container.command: missing; text is required"),
         ("container", {"command": "docker", "image": "x"}, "container.command: must be one of apptainer, singularity"),
-        ("container", {"command": "shifter", "image": "x", "overlay": "/o"}, "container.overlay: is for apptainer and"),
+        (
+            "container",
+            {"command": "shifter", "image": "x", "overlay": "/o"},
+            "container.overlay: is only for apptainer and",
+        ),
         (
             "container",
             {"command": "apptainer", "image": "x", "overlay": "/o", "setup": "env.sh"},
-            "container.setup: the file in the overlay that is sourced before Python, in a folder",
+            "container.setup: must be the path of the file in the overlay to source before Python",
         ),
         (
             "container",
             {"command": "apptainer", "image": "x", "overlay_templates": {"15GB-500K": "/t"}},
-            "container.overlay: missing; where the overlay is that is made from `overlay_templates`",
+            "container.overlay: missing; the path of the overlay to make from `overlay_templates`",
         ),
         (
             "container",
             {"command": "apptainer", "image": "x", "overlay_templates": {"large": "/t"}},
-            "container.overlay_templates.large: is no size: room and number of files, as in `15GB-500K`",
+            "container.overlay_templates.large: is not a valid size: give the size and the number of files, as in `15GB-500K`",
         ),
         (
             "container",
@@ -197,22 +201,26 @@ def test_every_fault_of_a_file_is_told_at_once_with_its_key_path() -> None:
             "container.write_options[0]: 'fakeroot' does not have the form",
         ),
         ("network", {"download_node": "g dtn"}, "network.download_node: 'g dtn' does not have the form"),
-        ("strategies", {"horovd": {}}, "strategies.horovd: is no strategy; there are single, mirrored, multiworker"),
+        (
+            "strategies",
+            {"horovd": {}},
+            "strategies.horovd: is not a known strategy (did you mean `horovod`?); known: single",
+        ),
         (
             "strategies",
             {"cray-ml-plugin": {}},
-            "strategies.cray-ml-plugin.modules: missing; a plug-in is what the site's",
+            "strategies.cray-ml-plugin.modules: missing; a plug-in comes from modules",
         ),
-        ("strategies", {"horovod": {"modules": ["x/1"]}}, "strategies.horovod.modules: is of plug-ins only"),
+        ("strategies", {"horovod": {"modules": ["x/1"]}}, "strategies.horovod.modules: is only for plug-ins"),
         (
             "strategies",
             {"cray-ml-plugin": {"modules": ["x/1"], "example": "/a.py"}},
-            "strategies.cray-ml-plugin.example: begins with a `$VARIABLE`",
+            "strategies.cray-ml-plugin.example: must begin with a `$VARIABLE`",
         ),
-        ("files", {"burst_buffer_from": 8}, "files.burst_buffer_from: is for a burst buffer, and `files.burst_buffer`"),
+        ("files", {"burst_buffer_from": 8}, "files.burst_buffer_from: needs a burst buffer, but `files.burst_buffer`"),
         ("strategies", {"horovod": {"status": "good"}}, "strategies.horovod.status: must be one of recommended"),
         ("retired", "long ago", "retired: 'long ago' does not have the form"),
-        ("sources", {"page": {"date": "2018", "values": ["name"]}}, "sources.page.text: missing; text is needed"),
+        ("sources", {"page": {"date": "2018", "values": ["name"]}}, "sources.page.text: missing; text is required"),
         (
             "sources",
             {"page": {"text": "a page", "date": "lately", "values": ["name"]}},
@@ -221,11 +229,11 @@ def test_every_fault_of_a_file_is_told_at_once_with_its_key_path() -> None:
         (
             "sources",
             {"page": {"text": "a page", "date": "2018-09", "values": ["archs.*.nod"]}},
-            "sources.page.values[0]: 'archs.*.nod' is not in this file",
+            "sources.page.values[0]: 'archs.*.nod' is not in this profile",
         ),
     ],
 )
-def test_a_fault_in_a_site_is_told_under_its_key_path(path: str, value: object, fault: str) -> None:
+def test_a_fault_in_a_profile_is_reported_with_its_key_path(path: str, value: object, fault: str) -> None:
     assert any(line.startswith(fault) for line in faults(site, put(SITE, path, value)))
 
 
@@ -235,42 +243,42 @@ def test_a_fault_in_a_site_is_told_under_its_key_path(path: str, value: object, 
         ("module", "tensorflow", "module: 'tensorflow' does not have the form"),
         ("module", "tensorflow/2/3", "module: 'tensorflow/2/3' does not have the form"),
         ("pythons", ["3.11", "311"], "pythons[1]: '311' does not have the form"),
-        ("pythons", None, "pythons: missing; a list of texts is needed"),
-        ("framework", None, "framework: missing; a table is needed"),
-        ("framework/name", "torch", "framework.name: must be one of tensorflow, is 'torch'"),
-        ("framework/version", 2.15, "framework.version: must be text, is 2.15"),
+        ("pythons", None, "pythons: missing; a list of texts is required"),
+        ("framework", None, "framework: missing; a table is required"),
+        ("framework/name", "torch", "framework.name: must be one of tensorflow, but is 'torch'"),
+        ("framework/version", 2.15, "framework.version: must be text, but is 2.15"),
         ("horovod/version", "latest", "horovod.version: 'latest' does not have the form"),
-        ("proof/digits", None, "proof.digits: missing; a table is needed"),
-        ("proof/mnist/epochs", 0, "proof.mnist.epochs: must be at least 1, is 0"),
-        ("proof/mnist/min_accuracy", "high", "proof.mnist.min_accuracy: must be a number, is 'high'"),
+        ("proof/digits", None, "proof.digits: missing; a table is required"),
+        ("proof/mnist/epochs", 0, "proof.mnist.epochs: must be at least 1, but is 0"),
+        ("proof/mnist/min_accuracy", "high", "proof.mnist.min_accuracy: must be a number, but is 'high'"),
         ("proof/mnist/batchsize", 3, "proof.mnist.batchsize: is not a known key (did you mean `batch_size`?)"),
-        ("proof/program", "pytorch", f"proof.program: must be one of {', '.join(PROGRAMS)}, is 'pytorch'"),
-        ("proof/program", "cray-ml-plugin", "proof.program: `cray-ml-plugin` is a job's script only"),
+        ("proof/program", "pytorch", f"proof.program: must be one of {', '.join(PROGRAMS)}, but is 'pytorch'"),
+        ("proof/program", "cray-ml-plugin", "proof.program: `cray-ml-plugin` is only for job scripts"),
         ("sumary", "x", "sumary: is not a known key (did you mean `summary`?)"),
     ],
 )
-def test_a_fault_in_a_stack_is_told_under_its_key_path(path: str, value: object, fault: str) -> None:
+def test_a_fault_in_a_stack_is_reported_with_its_key_path(path: str, value: object, fault: str) -> None:
     assert any(line.startswith(fault) for line in faults(stack, put(STACK, path, value)))
 
 
-def test_a_variable_is_filled_in_and_an_unset_one_is_named_with_the_command_that_sets_it() -> None:
+def test_a_variable_is_expanded_and_an_unset_variable_is_a_fault() -> None:
     table = put(SITE, "root", "${SCRATCH}/provision")
     assert site(table, SCRATCH="/site/scratch").root == "/site/scratch/provision"
     assert "root: `${SCRATCH}` is not set in the environment; `export SCRATCH=…`" in faults(site, table)
 
 
-def test_a_variable_is_not_filled_in_where_none_is_promised() -> None:
+def test_a_variable_in_a_plain_text_is_not_expanded() -> None:
     assert site(put(SITE, "title", "costs ${MONEY}"), MONEY="1").title == "costs ${MONEY}"
 
 
-def test_module_names_and_options_that_sites_use_are_taken() -> None:
+def test_module_names_and_options_of_real_sites_are_accepted() -> None:
     names = ["gcc/12.2.0", "cray-mpich@8.1.25", "/site/modules/x", "intel-oneapi/2023.1+cuda", "PrgEnv-gnu"]
     assert site(put(SITE, "archs/knl/modules", names)).arch("knl").modules == tuple(names)
     options = ["--mem=4G", "--gres=gpu:4", "--comment=it's a test", "-C knl&quad"]
     assert site(put(SITE, "archs/knl/job", {"options": options})).arch("knl").job.options == tuple(options)
 
 
-def test_easybuild_modules_of_one_generation_go_together() -> None:
+def test_easybuild_modules_of_one_generation_are_accepted() -> None:
     names = ["GCC/11.3.0", "Python/3.10.4-GCCcore-11.3.0", "Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0"]
     assert site(put(SITE, "archs/knl/modules", names)).arch("knl").modules == tuple(names)
     assert [generation(name) for name in (*names, "CUDA/11.7.0", "gcc/12.2.0", "x/1-foss-2031a")] == [
@@ -278,20 +286,20 @@ def test_easybuild_modules_of_one_generation_go_together() -> None:
     ]
 
 
-def test_an_unknown_arch_names_the_known_ones() -> None:
+def test_an_unknown_arch_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ConfigError, match=r"site `cluster` has no arch `kln` \(did you mean `knl`\?\)") as caught:
         site(SITE).arch("kln")
     assert "known archs: `knl`, `haswell`" in caught.value.evidence
 
 
-def test_of_several_archs_one_must_be_named() -> None:
+def test_an_arch_must_be_named_if_there_are_several() -> None:
     with pytest.raises(ConfigError, match="has several archs: `knl`, `haswell`") as caught:
         site(SITE).arch(None)
     assert caught.value.hint == "add `--arch knl`"
     assert site(put(SITE, "archs/haswell", None)).arch(None).name == "knl"
 
 
-def test_an_unknown_target_is_told_with_the_nearest_one() -> None:
+def test_an_unknown_target_is_refused_with_the_nearest_one() -> None:
     require_known_target("native")
     require_known_target("mic_knl")
     with pytest.raises(
@@ -300,7 +308,7 @@ def test_an_unknown_target_is_told_with_the_nearest_one() -> None:
         require_known_target("haswel")
 
 
-def test_a_file_that_is_not_toml_is_told_with_the_place(tmp_path: Path) -> None:
+def test_a_profile_that_is_not_toml_is_refused_with_the_line(tmp_path: Path) -> None:
     path = tmp_path / "site.toml"
     path.write_text('name = "x"\nroot = \n')
     with pytest.raises(ConfigError, match="is not TOML") as caught:
@@ -308,14 +316,14 @@ def test_a_file_that_is_not_toml_is_told_with_the_place(tmp_path: Path) -> None:
     assert "line 2" in caught.value.evidence[0]
 
 
-def test_a_file_that_is_not_text_is_told(tmp_path: Path) -> None:
+def test_a_profile_that_is_not_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "site.toml"
     path.write_bytes(b'name = "\xff"\n')
     with pytest.raises(ConfigError, match="cannot be read"):
         shipped.load_site(str(path))
 
 
-def test_an_empty_file_names_everything_that_is_needed(tmp_path: Path) -> None:
+def test_an_empty_profile_is_refused_with_all_required_keys(tmp_path: Path) -> None:
     path = tmp_path / "site.toml"
     path.write_text("")
     with pytest.raises(ConfigError) as caught:
@@ -323,34 +331,34 @@ def test_an_empty_file_names_everything_that_is_needed(tmp_path: Path) -> None:
     assert [line.split(":")[0] for line in caught.value.evidence] == ["name", "root", "stack", "archs"]
 
 
-def test_an_unknown_site_names_the_known_ones_and_the_nearest() -> None:
+def test_an_unknown_site_is_refused_with_the_nearest_one() -> None:
     with pytest.raises(ConfigError, match=r"there is no site `lokal` \(did you mean `local`\?\)") as caught:
         shipped.load_site("lokal")
     assert "local" in caught.value.evidence[0]
     assert caught.value.hint
 
 
-def test_an_unknown_stack_names_the_known_ones() -> None:
+def test_an_unknown_stack_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ConfigError, match=r"there is no stack `tensorflow-2\.15`") as caught:
         shipped.load_stack("tensorflow-2.15")
     assert "tensorflow-2.15.1" in caught.value.evidence[0]
 
 
-def test_a_sites_own_files_come_before_the_shipped_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = tmp_path / "config" / "sites"
-    own.mkdir(parents=True)
+def test_own_profiles_override_shipped_profiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "config" / "sites"
+    folder.mkdir(parents=True)
     text = Path(shipped.load_site("local").origin).read_text(encoding="utf-8")
-    (own / "local.toml").write_text(text.replace("this machine: no", "OURS: no"))
-    monkeypatch.setenv("PROVISION_CONFIG", str(own.parent))
+    (folder / "local.toml").write_text(text.replace("this machine: no", "OURS: no"))
+    monkeypatch.setenv("PROVISION_CONFIG", str(folder.parent))
     monkeypatch.chdir(tmp_path)
     assert shipped.load_site("local").title.startswith("OURS")
 
 
 @pytest.mark.parametrize("name", shipped.known("sites"))
-def test_every_shipped_site_is_without_fault(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_shipped_profile_has_no_fault(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EXAMPLE_SITE", "/site")
     if name == "generic-slurm":
-        with pytest.raises(ConfigError, match="leaves 24 values to be filled in"):
+        with pytest.raises(ConfigError, match="has 24 values to fill in"):
             shipped.load_site(name)
         return
     read = shipped.load_site(name)
@@ -360,10 +368,10 @@ def test_every_shipped_site_is_without_fault(name: str, monkeypatch: pytest.Monk
         require_known_target(arch.target)
 
 
-# What a profile may say besides.
+# Optional parts of a profile
 
 
-def test_what_a_profile_leaves_out_is_as_it_was() -> None:
+def test_optional_keys_of_a_profile_have_defaults() -> None:
     read = site(SITE)
     knl = read.arch("knl")
     assert (knl.node, knl.gpu, knl.queues, knl.unload, knl.provided, knl.build_environ) == (None, None, (), (), (), ())
@@ -389,20 +397,20 @@ def test_what_a_profile_leaves_out_is_as_it_was() -> None:
         ("root", "?"),
     ],
 )
-def test_a_blank_is_refused_by_name(path: str, value: object) -> None:
+def test_a_blank_is_refused_with_its_key_path(path: str, value: object) -> None:
     with pytest.raises(ConfigError) as caught:
         site(put(SITE, path, value))
-    assert caught.value.message == "`sites/cluster.toml` leaves 1 value to be filled in"
+    assert caught.value.message == "`sites/cluster.toml` has 1 value to fill in"
     assert caught.value.evidence[0].startswith(path.replace("/", "."))
     assert caught.value.exit_code == EXIT_USAGE
 
 
-def test_all_blanks_are_told_at_once() -> None:
+def test_all_blanks_are_reported_at_once() -> None:
     table = put(put(SITE, "root", "?"), "archs/haswell/target", "?")
     assert faults(site, table) == ('root: is "?"', 'archs.haswell.target: is "?"')
 
 
-def test_a_value_knows_the_page_it_came_from() -> None:
+def test_the_source_of_a_value_is_the_most_exact_one() -> None:
     page = {"text": "the pages of Cori", "date": "2018-09", "values": ["archs.*.target", "modules"]}
     guess = {"text": "general knowledge", "date": "2026", "sure": False, "values": ["scheduler.system"]}
     read = site(put(SITE, "sources", {"page": page, "guess": guess}))
@@ -417,62 +425,62 @@ def test_a_value_knows_the_page_it_came_from() -> None:
     assert read.source("root") is None
 
 
-def test_a_proxy_is_told_in_both_spellings() -> None:
+def test_proxy_variables_are_set_in_lower_and_upper_case() -> None:
     network = {"compute": "proxy", "proxy": "http://proxy.example:3128"}
     named = dict(site(put(SITE, "network", network)).network.environ)
     assert set(named) == {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"}
 
 
 @pytest.mark.parametrize("program", WITHOUT_HOROVOD)
-def test_a_stack_whose_users_train_without_horovod_may_leave_it_out(program: str) -> None:
+def test_a_stack_that_trains_without_horovod_can_omit_it(program: str) -> None:
     plain = put(STACK, "proof/program", program)
     assert stack(put(plain, "horovod", None)).horovod is None
     assert stack(plain).horovod == "0.28.1"
 
 
 @pytest.mark.parametrize("program", sorted(set(PROGRAMS) - set(WITHOUT_HOROVOD)))
-def test_a_stack_that_is_proved_under_horovod_must_name_it(program: str) -> None:
-    (told,) = faults(stack, put(put(STACK, "proof/program", program), "horovod", None))
-    assert told == (
-        f"horovod: missing; `proof.program` is `{program}`, and only `single`, `mirrored` and `multiworker` train without it"
+def test_a_stack_that_trains_with_horovod_must_name_it(program: str) -> None:
+    (fault,) = faults(stack, put(put(STACK, "proof/program", program), "horovod", None))
+    assert fault == (
+        f"horovod: missing; `proof.program` is `{program}`, but only `single`, `mirrored` and `multiworker` train without it"
     )
 
 
-def test_a_horovod_without_a_version_and_a_misspelt_program_are_one_fault_each() -> None:
+def test_a_missing_version_and_a_misspelt_program_are_one_fault_each() -> None:
     plain = put(STACK, "proof/program", "mirrored")
-    assert faults(stack, put(plain, "horovod", {})) == ("horovod.version: missing; text is needed",)
-    (told,) = faults(stack, put(put(STACK, "proof/program", "mirored"), "horovod", None))
-    assert told.endswith("is 'mirored' (did you mean `mirrored`?)")
+    assert faults(stack, put(plain, "horovod", {})) == ("horovod.version: missing; text is required",)
+    (fault,) = faults(stack, put(put(STACK, "proof/program", "mirored"), "horovod", None))
+    assert fault.endswith("is 'mirored' (did you mean `mirrored`?)")
 
 
-# Faults that are not found, or are told badly.
+# Values that must be refused
 
 
-def test_a_stack_for_no_python_at_all_is_a_fault() -> None:
+def test_a_stack_without_a_python_is_refused() -> None:
     assert faults(stack, put(STACK, "pythons", []))
 
 
 @pytest.mark.parametrize("module", ["../2.15.1", "tensorflow/..", "-x/1", "./."])
-def test_a_module_name_that_leads_elsewhere_is_a_fault(module: str) -> None:
+def test_a_module_name_that_leaves_its_folder_is_refused(module: str) -> None:
     assert faults(stack, put(STACK, "module", module))
 
 
 @pytest.mark.parametrize("bar", [-1, 95, float("nan"), float("inf")])
-def test_an_accuracy_that_is_no_share_is_a_fault(bar: float) -> None:
+def test_an_accuracy_outside_0_to_1_is_refused(bar: float) -> None:
     assert faults(stack, put(STACK, "proof/mnist/min_accuracy", bar))
 
 
-def test_a_lock_for_mpi_and_a_site_mpi_exclude_each_other() -> None:
+def test_a_lock_for_mpi_is_refused_if_the_site_provides_mpi() -> None:
     assert faults(site, put(SITE, "archs/knl/mpi/requirements", "mpich-5.0.2"))
 
 
-def test_a_module_name_that_is_an_option_is_a_fault() -> None:
+def test_a_module_name_that_looks_like_an_option_is_refused() -> None:
     assert faults(site, put(SITE, "archs/knl/modules", ["--help"]))
 
 
-def test_an_arch_name_with_a_space_is_told_under_its_own_path() -> None:
-    told = faults(site, put(SITE, "archs", {"k nl": SITE["archs"]["knl"]}))
-    assert told[0].startswith("archs.k nl: ")
+def test_an_arch_name_with_a_space_is_reported_with_its_key_path() -> None:
+    lines = faults(site, put(SITE, "archs", {"k nl": SITE["archs"]["knl"]}))
+    assert lines[0].startswith("archs.k nl: ")
 
 
 def test_one_mistake_is_one_fault() -> None:

@@ -1,4 +1,4 @@
-"""`provision site new`: a profile with blanks becomes a site's own, by what is typed, asked and seen; never half-right."""
+"""`provision site new`: fill in a template from options, answers and this machine; a wrong answer writes nothing."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from provision.machine import shipped
 from provision.profile.blanks import blanks, fill
 
 TEXT = (SITES / "generic-slurm.toml").read_text(encoding="utf-8")
-ASKED = blanks(TEXT, parsed("generic-slurm"))
+BLANKS = blanks(TEXT, parsed("generic-slurm"))
 SET = {path: " ".join(value) if isinstance(value, list) else str(value) for path, value in FILLED.items()}
 
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of one's own, on a machine that tells nothing."""
+    """An empty folder, without variables from which an answer could be found."""
     monkeypatch.chdir(tmp_path)
     for name in ("SCRATCH", "https_proxy", "LMOD_PKG", "MODULESHOME", "PROVISION_ROOT"):
         monkeypatch.delenv(name, raising=False)
@@ -35,42 +35,42 @@ def sets(answers: dict[str, str]) -> list[str]:
     return [word for path, value in answers.items() for word in ("--set", f"{path}={value}")]
 
 
-def test_every_blank_has_its_question_in_the_order_of_the_text() -> None:
-    assert [one.path for one in ASKED] == list(FILLED)
-    assert [one.path for one in ASKED if one.many] == [
+def test_blanks_have_questions_in_the_order_of_the_text() -> None:
+    assert [blank.path for blank in BLANKS] == list(FILLED)
+    assert [blank.path for blank in BLANKS if blank.many] == [
         "archs.cpu.modules",
         "archs.gpu.modules",
         "archs.gpu.gpu.capabilities",
     ]
-    assert ASKED[0].question.startswith("a folder that compute nodes can read")
-    assert "$LMOD_PKG/init/bash" in ASKED[1].question
+    assert BLANKS[0].question.startswith("a folder that compute nodes can read")
+    assert "$LMOD_PKG/init/bash" in BLANKS[1].question
 
 
-def test_answers_take_the_places_of_blanks_and_comments_stay() -> None:
-    text = fill(TEXT, "ours", ASKED, SET)
+def test_answers_replace_blanks_and_comments_stay() -> None:
+    text = fill(TEXT, "ours", BLANKS, SET)
     data = shipped.parse(text, "x")
     assert data["name"] == "ours"
     for path, value in FILLED.items():
-        found: object = data
+        inner: object = data
         for key in path.split("."):
-            assert isinstance(found, dict)
-            found = found[key]
-        assert found == value, path
+            assert isinstance(inner, dict)
+            inner = inner[key]
+        assert inner == value, path
     assert text.count("#") == TEXT.count("#")
-    assert fill(TEXT, "generic-slurm", ASKED, {}) == TEXT
+    assert fill(TEXT, "generic-slurm", BLANKS, {}) == TEXT
 
 
-def test_an_answer_may_hold_anything() -> None:
-    text = fill(TEXT, "ours", ASKED, {"root": 'a "b" \\ # c'})
+def test_an_answer_may_contain_any_characters() -> None:
+    text = fill(TEXT, "ours", BLANKS, {"root": 'a "b" \\ # c'})
     assert shipped.parse(text, "x")["root"] == 'a "b" \\ # c'
 
 
-def test_a_blank_that_is_no_whole_value_is_told() -> None:
-    with pytest.raises(ConfigError, match="2 blanks in the text and 1 values"):
+def test_a_blank_that_is_only_part_of_a_value_is_refused() -> None:
+    with pytest.raises(ConfigError, match="the text has 2 blanks, but 1 values"):
         blanks('a = "?"\nb = ["x", "?"]\n', {"a": "?", "b": ["x", "?"]})
 
 
-def test_all_answers_make_a_site_that_plans(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_profile_with_all_answers_can_be_planned(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call("site", "new", "ours", *sets(SET)) == 0
     out = capsys.readouterr().out
     assert f"written: {here}/sites/ours.toml" in out
@@ -80,7 +80,7 @@ def test_all_answers_make_a_site_that_plans(here: Path, capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize(("kept", "gone"), [("cpu", "gpu"), ("gpu", "cpu")])
-def test_an_arch_that_the_cluster_does_not_have_goes_with_its_blanks_and_sources(kept: str, gone: str) -> None:
+def test_an_omitted_arch_is_removed_with_its_blanks_and_sources(kept: str, gone: str) -> None:
     mine = {path: value for path, value in SET.items() if not path.startswith(f"archs.{gone}.")}
     assert call("site", "new", "ours", "--arch", kept, *sets(mine)) == 0
     text = Path("sites/ours.toml").read_text()
@@ -89,17 +89,17 @@ def test_an_arch_that_the_cluster_does_not_have_goes_with_its_blanks_and_sources
     assert call("site", "new", "both", "--arch", kept, "--arch", gone) == 0
 
 
-def test_what_is_left_is_told_and_refused_by_every_verb(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_remaining_blanks_are_listed_and_refused_by_other_verbs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     some = {path: value for path, value in SET.items() if path not in ("root", "archs.gpu.job.partition")}
     assert call("site", "new", "ours", *sets(some)) == 0
     out = capsys.readouterr().out
     assert "2 left to be filled in; nothing is built before:\n  root = " in out
     assert '  archs.gpu.job.partition = "?"' in out
     assert cli.main(["build", "--site", "ours"]) == EXIT_USAGE
-    assert "leaves 2 values to be filled in" in capsys.readouterr().err
+    assert "has 2 values to fill in" in capsys.readouterr().err
 
 
-def test_what_the_machine_tells_is_taken_and_said(
+def test_values_found_on_the_machine_are_filled_in_and_listed(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (here / "lmod/init").mkdir(parents=True)
@@ -116,12 +116,12 @@ def test_what_the_machine_tells_is_taken_and_said(
     assert len(result["left"]) == len(FILLED) - 3
 
 
-def test_on_a_terminal_each_blank_is_asked_for(
+def test_on_a_terminal_each_blank_is_a_question(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("SCRATCH", "/s/ada")
     answers = {**SET, "files.scratch": ""}
-    monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{answers[one.path]}\n" for one in ASKED)))
+    monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{answers[blank.path]}\n" for blank in BLANKS)))
     monkeypatch.setattr("provision.commands.site.new.is_terminal", lambda stream: True)
     assert call("site", "new", "ours") == 0
     out, err = capsys.readouterr()
@@ -140,7 +140,7 @@ def test_on_a_terminal_each_blank_is_asked_for(
         (("new", "ours", "--set", "root"), "`--set root` is not KEY=VALUE"),
         (
             ("new", "ours", "--set", "archs.gpu.targt=zen3"),
-            "is no blank of this profile (did you mean `archs.gpu.target`?)",
+            "is not a blank of this profile (did you mean `archs.gpu.target`?)",
         ),
         (("new", "ours", *sets({**SET, "archs.gpu.target": "a b"})), "1 fault in `"),
         (("new", "ours", *sets({**SET, "archs.gpu.node.cores": "many"})), "1 fault in `"),
@@ -154,7 +154,7 @@ def test_a_wrong_answer_writes_nothing(
     assert not Path("sites").exists()
 
 
-def test_a_profile_that_is_there_is_not_overwritten(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_existing_profile_is_not_overwritten(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call("site", "new", "ours") == 0
     before = (here / "sites/ours.toml").read_bytes()
     assert call("site", "new", "ours", *sets(SET)) == EXIT_USAGE
@@ -162,7 +162,7 @@ def test_a_profile_that_is_there_is_not_overwritten(here: Path, capsys: pytest.C
     assert (here / "sites/ours.toml").read_bytes() == before
 
 
-def test_the_file_goes_to_the_folder_of_ones_own_settings(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_profile_is_written_to_the_folder_of_own_settings(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROVISION_CONFIG", str(here / "config"))
     assert call("site", "new", "ours") == 0
     assert (here / "config/sites/ours.toml").is_file()
