@@ -1,1 +1,1 @@
-"""The nouns that no profile spells: facts, locks, requests, plans, layouts, jobs' requests, events. Frozen; pure."""
+"""The values that are not in a profile: facts, locks, requests, plans, layouts, batch requests, events. Frozen; pure."""

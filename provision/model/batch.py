@@ -1,4 +1,4 @@
-"""What one job asks a scheduler for, in no scheduler's spelling; `provision.schedulers` spells it."""
+"""What one job requests from a scheduler, in neutral terms; `provision.schedulers` turns it into directives."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from provision.profile.scheduler import Scheduler
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directive:
-    """One line that a scheduler reads at the top of a script, and what it means, for the person who reads it too."""
+    """One line at the top of a script for the scheduler, and its meaning for the person who reads the script."""
 
     line: str
     meaning: str
@@ -20,10 +20,10 @@ class Directive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """One job. `output` is a path as the scheduler wants it (see `output_path` of its room).
+    """The request of one job. `output` is a path in the scheduler's notation (see `output_path` of its module).
 
-    `cpus_per_rank` and `gpus_per_node` are 0 where the job says nothing of them; `memory` is of one CPU. `options` come
-    last, so that they win.
+    `cpus_per_rank` and `gpus_per_node` are 0 if the job does not request them; `memory` is for one CPU. `options` come
+    last, so that they override the others.
     """
 
     scheduler: Scheduler
@@ -47,7 +47,7 @@ class Batch:
 
     @property
     def node_memory(self) -> str | None:
-        """The memory that it needs on each node (`64G`); None where the CPUs or their memory are not said."""
+        """The memory that the job needs on each node (`64G`); None if the CPUs or their memory are not known."""
         if self.memory is None or not self.cpus_per_rank:
             return None
         return f"{int(self.memory[:-1]) * self.cpus_per_rank * self.ranks_per_node}{self.memory[-1]}"

@@ -6,22 +6,22 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 UNTIMED = ("publish",)
-"""Steps of no record: it is written while they run, and they take no time worth a word."""
+"""Steps that no record contains, because it is written while they run; their time is negligible."""
 
 
 def expected_seconds(records: Iterable[Mapping[str, Any]], *, stack: str, arch: str) -> dict[str, float]:
-    """The seconds that each step took when this stack was last built: for this arch, or else for another.
+    """The seconds that each step took when this stack was last built: for this arch if possible, otherwise for another.
 
     A record lacks the steps that its run reused, so each step comes from the newest record that has it.
     """
-    found: dict[str, float] = {}
-    fitting = [record for record in records if record.get("stack") == stack]
-    # The last one wins: other archs before this one, and older before newer.
-    for record in sorted(fitting, key=lambda one: (_arch(one) == arch, str(one.get("built")))):
+    expected: dict[str, float] = {}
+    same_stack = [record for record in records if record.get("stack") == stack]
+    # Later records replace earlier ones: other archs come before this one, and older records before newer ones.
+    for record in sorted(same_stack, key=lambda record: (_arch(record) == arch, str(record.get("built")))):
         seconds = record.get("seconds")
         if isinstance(seconds, Mapping):
-            found |= {str(name): float(value) for name, value in seconds.items() if _is_seconds(value)}
-    return found
+            expected |= {str(name): float(value) for name, value in seconds.items() if _is_seconds(value)}
+    return expected
 
 
 def expected_total(steps: Collection[str], expected: Mapping[str, float]) -> float | None:

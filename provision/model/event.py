@@ -1,4 +1,4 @@
-"""What a build says while it runs: events, listened to by the terminal here and by whoever follows a job elsewhere."""
+"""Events: what a build reports while it runs, to the terminal and to a command that follows the job."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ EventKind = Literal["plan", "started", "progress", "finished", "failed", "say", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happened. `environment`, `steps` and `expected` come with the plan only.
+    """Something that happened. Only the event of the plan has `environment`, `steps` and `expected`.
 
-    The `text` of a finished step is a word on its result, if there is one: the size of the environment.
+    The `text` of a finished step describes its result, if there is one: the size of the environment.
 
-    `failed` is a step that failed; `error` is the last event of a run that failed, and has the whole error as `--json`
-    prints it.
+    `failed` is a failed step; `error` is the last event of a failed run, and contains the whole error as `--json` prints it.
     """
 
     kind: EventKind
@@ -32,7 +31,7 @@ class Event:
     steps: tuple[tuple[str, str, str], ...] = ()
     """Each step's name, title and action."""
     expected: tuple[tuple[str, float], ...] = ()
-    """The seconds that steps took before."""
+    """The seconds that each step took in an earlier build."""
     error: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -40,7 +39,7 @@ Listener = Callable[[Event], None]
 
 
 def plan_event(plan: Plan, expected: Mapping[str, float]) -> Event:
-    """The event that shows a plan. `expected`: the seconds that steps took before."""
+    """The event that shows a plan. `expected` are the seconds that steps took in an earlier build."""
     steps = tuple((step.name, step.title, step.action) for step in plan.steps)
     return Event(kind="plan", environment=str(plan.environment), steps=steps, expected=tuple(expected.items()))
 
@@ -56,7 +55,7 @@ def emit_event(event: Event) -> str:
 
 
 def parse_event(line: str) -> Event | None:
-    """The inverse of `emit_event`; None for a line that is damaged or not whole yet."""
+    """The inverse of `emit_event`; None for a line that is damaged or incomplete."""
     try:
         data = json.loads(line)
         lists = {name: tuple(tuple(entry) for entry in data.get(name, ())) for name in ("steps", "expected")}

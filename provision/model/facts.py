@@ -10,7 +10,7 @@ from provision.model.problem import Problem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cpu:
-    """The processor. `target` is archspec's best match, `features` what the CPU itself says it has."""
+    """The processor. `target` is archspec's best match, `features` are those that the CPU reports."""
 
     target: str
     features: frozenset[str]
@@ -18,9 +18,9 @@ class Cpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interpreter:
-    """A Python. `executable` is the real file, no shim and no virtual environment.
+    """A Python. `executable` is the real file, not a shim or a virtual environment.
 
-    `own_venv`: virtualenv has no pip for it any more, so its own `venv` makes the environments, with the pip of its time.
+    `own_venv`: virtualenv no longer has a pip for it, so its own module `venv` makes the environments, with an older pip.
     """
 
     executable: str
@@ -45,7 +45,7 @@ class CompilerFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MpiFacts:
-    """An MPI: its family and version, the compiler wrapper, what that wrapper adds, and the libmpi files it links."""
+    """An MPI: its family and version, its compiler wrapper, the options that the wrapper adds, and the libmpi files it links."""
 
     family: str
     version: str
@@ -58,7 +58,7 @@ class MpiFacts:
 class GpuFacts:
     """CUDA and NCCL: their folders and versions, the NCCL library to link, and the toolkit's `cuobjdump` if it has one.
 
-    What is of NCCL is empty where nothing links it: TensorFlow brings its own.
+    The values of NCCL are empty if nothing links it: TensorFlow contains its own copy.
     """
 
     cuda_home: str
@@ -70,13 +70,13 @@ class GpuFacts:
 
     @property
     def nccl_shared(self) -> bool:
-        """Whether the library is loaded at run time, and not linked in."""
+        """Whether the library is loaded at run time instead of being linked in."""
         return not self.nccl_library.endswith(".a")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """The file system of the root: whether we may write there, free bytes and inodes (None: the file system has no count)."""
+    """The file system of the root: whether we can write there, free bytes, and free inodes (None: it does not count them)."""
 
     path: str
     writable: bool
@@ -86,7 +86,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What is here. A part is None where it was not found, and a problem then says why."""
+    """What the probes found on this machine. A part is None if it was not found; then a problem gives the reason."""
 
     host: str
     job: str | None
@@ -103,19 +103,19 @@ class Facts:
     """None on CPU archs too."""
     problems: tuple[Problem, ...] = ()
     environ: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
-    """The environment that building happens in: cleaned, with the arch's modules loaded. Not part of any comparison."""
+    """The environment for builds: cleaned, and with the arch's modules loaded. Comparisons ignore it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Existing:
-    """What earlier runs left behind: receipts by environment, the compiled wheels, and where module names point."""
+    """What earlier runs left below the root: receipts, compiled wheels, downloads, and published module names."""
 
     receipts: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """The steps that each unfinished or finished environment has a receipt for."""
+    """For each environment, finished or not, the steps that have a receipt."""
     wheels: frozenset[str] = frozenset()
     fetched: frozenset[str] = frozenset()
     """The sha256 of each lock whose packages are all in the wheelhouse."""
     sources: frozenset[str] = frozenset()
-    """The files of the source packages that are here."""
+    """The names of the source packages that were downloaded."""
     pointers: Mapping[str, str] = field(default_factory=dict)
-    """`<arch>/<module name>/<version>` to the environment that users get by loading it."""
+    """`<arch>/<module name>/<version>` to the environment that users get when they load that module."""

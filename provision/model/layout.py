@@ -1,12 +1,12 @@
-"""Where everything stands below the root of a site. Paths only: nothing here looks at a disk.
+"""The paths of everything below the root of a site. Paths only: nothing here accesses a disk.
 
-envs/<arch>/<name>/<version>-<fingerprint>/   an environment; its story is in .provision/
+envs/<arch>/<name>/<version>-<fingerprint>/   an environment; its records are in .provision/
 modules/<arch>/{lua,tcl}/                     what users load: one symbolic link to a generation
-modules/.generations/<arch>/<number>/         every state that was ever published; rollback points back to one
-candidates/<arch>/<fingerprint>/{lua,tcl}/    modulefiles for the proof only
+modules/.generations/<arch>/<number>/         every state that was ever published
+candidates/<arch>/<fingerprint>/{lua,tcl}/    modulefiles that only the proof loads
 wheels/<abi key>/                             compiled Horovod wheels
 cache/                                        source packages, fetched packages (wheelhouse/) and data sets
-build/, logs/, locks/, jobs/                  work in progress, its logs, who does it, generated job scripts
+build/, logs/, locks/, jobs/                  builds in progress, their logs, their locks, generated job scripts
 """
 
 from __future__ import annotations
@@ -57,19 +57,19 @@ class Layout:
         return self.root / "envs" / env.arch / env.name / f"{env.version}-{env.fingerprint}"
 
     def story(self, env: EnvironmentId) -> PurePosixPath:
-        """The environment's account of itself: plan, receipts, lock, logs, verdict, record."""
+        """The folder of an environment's records: plan, receipts, lock, logs, verdict, record."""
         return self.prefix(env) / ".provision"
 
     def candidate(self, env: EnvironmentId, kind: str) -> PurePosixPath:
-        """The modulepath that holds only this environment's modulefile, for its proof."""
+        """The modulepath with only this environment's modulefile, for its proof."""
         return self.root / "candidates" / env.arch / env.fingerprint / kind
 
     def modules(self, arch: str) -> PurePosixPath:
-        """The pointer: users' modulepaths are `lua` and `tcl` below it."""
+        """The pointer to the published generation; the modulepaths of users are `lua` and `tcl` below it."""
         return self.root / "modules" / arch
 
     def generations(self, arch: str) -> PurePosixPath:
-        """What the pointer has pointed to."""
+        """The folder of all published generations."""
         return self.root / "modules" / ".generations" / arch
 
     def wheel(self, abi_key: str) -> PurePosixPath:
@@ -77,7 +77,7 @@ class Layout:
         return self.root / "wheels" / abi_key
 
     def build(self, env: EnvironmentId) -> PurePosixPath:
-        """Where Horovod is compiled for this environment."""
+        """The folder in which Horovod is compiled for this environment."""
         return self.root / "build" / env.arch / f"{env.name}-{env.version}-{env.fingerprint}"
 
     def log(self, env: EnvironmentId, step: str) -> PurePosixPath:
@@ -85,7 +85,7 @@ class Layout:
         return self.root / "logs" / env.arch / f"{env.name}-{env.version}-{env.fingerprint}" / f"{step}.log"
 
     def lock(self, env: EnvironmentId) -> PurePosixPath:
-        """Held by whoever builds this environment."""
+        """The lock that a build of this environment holds."""
         return self.root / "locks" / f"{env.arch}-{env.name}-{env.version}-{env.fingerprint}.lock"
 
     @property
@@ -95,7 +95,7 @@ class Layout:
 
     @property
     def wheelhouse(self) -> PurePosixPath:
-        """Packages that were fetched for builds without network; a receipt for each lock that is whole."""
+        """Packages that were fetched for builds without network, and a receipt for each completely fetched lock."""
         return self.root / "cache" / "wheelhouse"
 
     @property
@@ -104,15 +104,15 @@ class Layout:
         return self.root / "cache" / "data"
 
     def provided(self, arch: str) -> PurePosixPath:
-        """What was found of the modules by which the site itself brings TensorFlow to this arch."""
+        """What was found out about the modules with which the site itself provides TensorFlow for this arch."""
         return self.root / "provided" / arch
 
     @property
     def jobs(self) -> PurePosixPath:
-        """Job scripts that `--submit` wrote; per job its output (`.out`) and what it is doing (`.events.jsonl`)."""
+        """Job scripts that `--submit` wrote; for each job its output (`.out`) and its events (`.events.jsonl`)."""
         return self.root / "jobs"
 
 
 def modulefile_path(modulepath: PurePosixPath, kind: str, name: str, version: str) -> PurePosixPath:
-    """The file that is the module `name/version` on a modulepath of this kind."""
+    """The file of the module `name/version` on a modulepath of this kind."""
     return modulepath / name / (f"{version}.lua" if kind == "lua" else version)

@@ -1,7 +1,7 @@
 """A lock: requirements compiled by pip-tools, every package pinned and hashed, for one stack and one Python.
 
-The first line of a lock names the sha256 of the input it was compiled from, so that an input edited afterwards is
-noticed without asking the package index.
+The header of a lock contains the sha256 of the input from which it was compiled, so that a later edit of the input is
+noticed without a query to the package index.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def normalized(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """One pinned package: its text in the lock stands in `text`."""
+    """One pinned package; `text` is its entry in the lock."""
 
     name: str
     version: str
@@ -34,7 +34,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lock:
-    """A whole lock file. `path` is where it was read, `sha256` of its bytes."""
+    """A whole lock file. `path` is where it was read, `sha256` is the digest of its bytes."""
 
     path: str
     sha256: str
@@ -46,7 +46,7 @@ class Lock:
         return next((pin for pin in self.pins if pin.name == normalized(name)), None)
 
     def without(self, name: str) -> str:
-        """The requirements of everything but `name`, as text for an installer."""
+        """The requirements of all packages except `name`, as text for an installer."""
         return "".join(pin.text for pin in self.pins if pin.name != normalized(name))
 
 
@@ -56,15 +56,15 @@ def lock_header(input_text: str) -> str:
 
 
 def parse_lock(text: str, path: str) -> Lock:
-    """The lock in `text`.
+    """Read the lock in `text`.
 
     Raises:
-        ConfigError: the header is missing, or a package is not pinned or has no hash; every such line is listed.
+        ConfigError: the header is missing, or packages are not pinned or have no hash; the error lists each such line.
     """
-    hint = "compile it again: `provision lock`"
+    hint = "run `provision lock` to compile it again"
     header = HEADER.search(text)
     if header is None:
-        raise ConfigError(f"`{path}` does not say which input it was compiled from", hint=hint)
+        raise ConfigError(f"`{path}` has no header that names the input from which it was compiled", hint=hint)
     pins, faults = [], []
     for logical in re.sub(r"\\\n", "\0", text).splitlines():
         line = logical.replace("\0", "\\\n")
@@ -78,15 +78,19 @@ def parse_lock(text: str, path: str) -> Lock:
         else:
             pins.append(Pin(name=normalized(entry[1]), version=entry[2], hashes=hashes, text=line + "\n"))
     if faults or not pins:
-        raise ConfigError(f"`{path}` is not a lock", evidence=faults or ["it pins nothing"], hint=hint)
+        raise ConfigError(f"`{path}` is not a lock", evidence=faults or ["it contains no package"], hint=hint)
     return Lock(path=path, sha256=hashlib.sha256(text.encode()).hexdigest(), input_sha256=header[1], pins=tuple(pins))
 
 
 def check_lock(lock: Lock, input_text: str, input_path: str) -> None:
-    """Raise `ConfigError` unless `lock` was compiled from `input_text`."""
+    """Check that `lock` was compiled from `input_text`.
+
+    Raises:
+        ConfigError: the input has changed.
+    """
     if lock_header(input_text) != f"# input sha256: {lock.input_sha256}":
         raise ConfigError(
-            f"the lock `{lock.path}` was not compiled from `{input_path}` as it is",
+            f"the lock `{lock.path}` was not compiled from the current `{input_path}`",
             evidence=["the input was edited after the lock was compiled"],
-            hint="compile it again: `provision lock`",
+            hint="run `provision lock` to compile it again",
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Modulefile:
-    """What loading the module does: modules it needs, PATH entries it prepends, variables it sets."""
+    """What loading the module does: which modules it loads, which PATH entries it prepends, and which variables it sets."""
 
     name: str
     version: str
@@ -18,6 +18,6 @@ class Modulefile:
     prepend: tuple[tuple[str, str], ...]
     environ: tuple[tuple[str, str], ...]
     facts: tuple[tuple[str, str], ...]
-    """What `module help` tells: label and value, the proof among them."""
+    """What `module help` shows: labels and values, including the proof."""
     unload: tuple[str, ...] = ()
-    """Modules that must not stay loaded beside it: a site's default programming environment."""
+    """Modules to unload before it is loaded, such as a site's default programming environment."""

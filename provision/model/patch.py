@@ -1,10 +1,10 @@
-"""A patch of ours to Horovod's source, and how its file is read.
+"""A patch of ours to Horovod's source, and the reader of its file.
 
-A patch is a unified diff with a head that says what breaks without it, for which TensorFlow, and how it was proved:
+A patch is a unified diff with a head that states what fails without it, for which TensorFlow, and how it was proved:
 
     Subject: one line
     Applies-To: tensorflow>=2.16
-    Needs: gpu (only of a patch that builds for GPUs need, and no other)
+    Needs: gpu (only if just the builds for GPUs need the patch)
     Breaks-Without: the error text, or the silent fault
     Proved-By: how
 """
@@ -23,7 +23,7 @@ FIELD = re.compile(r"^([A-Z][A-Za-z-]+): *(.*(?:\n[ \t]+.*)*)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patch:
-    """One concern. `applies_to` is a PEP 440 specifier set over the TensorFlow version; `name` is the file's."""
+    """A patch with one purpose. `applies_to` is a PEP 440 specifier set for TensorFlow's version, `name` the file's name."""
 
     name: str
     subject: str
@@ -34,22 +34,22 @@ class Patch:
 
     @property
     def sha256(self) -> str:
-        """Of what it changes: words in the head, such as one more proof, change no build."""
+        """The digest of the change alone: an edit of the head must not cause a new build."""
         _, separator, change = self.text.partition("\n--- ")
         return hashlib.sha256((separator + change).encode()).hexdigest()
 
 
 def parse_patch(name: str, text: str) -> Patch:
-    """The patch in a file.
+    """Read the patch in a file.
 
     Raises:
-        ConfigError: its head lacks a field, or its range is none; every fault is listed.
+        ConfigError: the head lacks a field or has an invalid value; the error lists every fault.
     """
     from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
     head = text.split("\n--- ", 1)[0]
     fields = {key: " ".join(value.split()) for key, value in FIELD.findall(head)}
-    faults = [f"no `{key}:` in its head" for key in REQUIRED_FIELDS if not fields.get(key)]
+    faults = [f"the head has no `{key}:`" for key in REQUIRED_FIELDS if not fields.get(key)]
     framework, _, versions = re.sub(r"\s", "", fields.get("Applies-To", "")).partition("tensorflow")
     try:
         SpecifierSet(versions)
@@ -57,7 +57,7 @@ def parse_patch(name: str, text: str) -> Patch:
         faults.append(f"Applies-To: {error}")
     needs = fields.get("Needs", "")
     if needs not in ("", "gpu"):
-        faults.append(f"Needs: `{needs}` is not `gpu`, the only thing that a patch may need")
+        faults.append(f"Needs: `{needs}` is not valid; the only valid value is `gpu`")
     if framework:
         faults.append(f"Applies-To: `{fields['Applies-To']}` does not begin with `tensorflow`")
     if faults:

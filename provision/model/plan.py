@@ -1,7 +1,7 @@
-"""A plan: ordered steps, each with its action, its reason, and the operations that carry it out.
+"""A plan: ordered steps, each with an action, a reason, and the operations that carry it out.
 
-Operations are data. `executor` is their one interpreter; `Command` and `WriteFile` do the work, the others are the
-moments at which the root changes or something is judged.
+Operations are data, and only `executor` interprets them. `Command` and `WriteFile` do most of the work; the others change
+the root or check a result.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ DOWNLOADING = ("install", "compile")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """Run a program with the arch's modules loaded. `path` goes in front of PATH; `environ` is set besides.
+    """Run a program with the arch's modules loaded. `path` is prepended to PATH; `environ` is set in addition.
 
-    `launcher` starts it on a node of the arch, where the job's script runs on another one.
+    `launcher` starts it on a node of the arch if the job script runs on another kind of node.
     """
 
     argv: tuple[str, ...]
@@ -41,7 +41,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteFile:
-    """Write a file, atomically."""
+    """Write a file atomically."""
 
     path: str
     text: str
@@ -50,16 +50,16 @@ class WriteFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remove:
-    """Remove a folder and all below it, if it is there."""
+    """Remove a folder with its contents, if it exists."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchSource:
-    """Have the source package of one of these hashes at `path`: what is there and right is kept, else `download` runs.
+    """Make sure that a source package with one of these hashes is at `path`; if it is not, run `download`.
 
-    `download` is to leave the file in `folder`.
+    `download` must write the file to `folder`.
     """
 
     path: str
@@ -70,7 +70,7 @@ class FetchSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchFile:
-    """A patch to apply: its file's name, what it is for, and its whole text."""
+    """A patch to apply: the name of its file, its subject, and its whole text."""
 
     name: str
     subject: str
@@ -88,7 +88,7 @@ class Unpack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeepWheel:
-    """Move the one wheel in `folder` to the cache of wheels, with what decides its ABI beside it."""
+    """Move the only wheel in `folder` to the wheel cache, together with the values that determine its ABI."""
 
     folder: str
     key: str
@@ -97,7 +97,7 @@ class KeepWheel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstallWheel:
-    """Install the cached wheel of this key: its path is put behind `argv`."""
+    """Install the cached wheel of this key: its path is appended to `argv`."""
 
     key: str
     command: Command
@@ -105,16 +105,16 @@ class InstallWheel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MakeReadable:
-    """Let everybody read what stands below `path`: installers take over the modes of their caches."""
+    """Make all files below `path` readable for all users: installers copy the modes of the files in their caches."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedGpu:
-    """What the inspection of a GPU build must find besides. Device code and NCCL are Horovod's: not asked without it.
+    """What the inspection of a GPU build must find in addition. Without Horovod, device code and NCCL are not inspected.
 
-    `nccl_library`: None where NCCL is linked in.
+    `nccl_library` is None if NCCL is linked statically.
     """
 
     capabilities: tuple[str, ...] = ()
@@ -130,18 +130,18 @@ class Expectation:
     versions: tuple[tuple[str, str], ...]
     mpi_libraries: tuple[str, ...]
     allowed: tuple[str, ...]
-    """Folders that libraries may be mapped from, besides the system's."""
+    """Folders from which libraries may be loaded, in addition to the system's."""
     gpu: ExpectedGpu | None = None
 
     @property
     def horovod(self) -> bool:
-        """Whether the environment has Horovod, and with it an MPI that it links."""
+        """Whether the environment contains Horovod, which links an MPI."""
         return "horovod" in dict(self.versions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspect:
-    """Run the inspection program and hold what it reports against the expectation."""
+    """Run the inspection program and compare its report with the expectation."""
 
     command: Command
     expectation: Expectation
@@ -154,10 +154,10 @@ class WriteCandidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prove:
-    """Train through the candidate modulefile, and judge what the processes report.
+    """Load the candidate modulefile, train, and judge the reports of the processes.
 
     Raises:
-        ConfigError: several processes, and the program is one.
+        ConfigError: the shape has several processes, but the program is a single process.
     """
 
     program: str
@@ -169,34 +169,34 @@ class Prove:
     timeout_s: int
     training: tuple[Training, ...]
     gpu: Gpu | None = None
-    """Where these are, every rank must use one."""
+    """If this is set, every rank must use a GPU."""
     devices: int = 1
-    """How many of a node's devices a process trains on at once."""
+    """The number of devices on which one process trains."""
     communication: str = "AUTO"
-    """How MultiWorkerMirroredStrategy reduces, at this site."""
+    """How MultiWorkerMirroredStrategy reduces gradients at this site."""
 
     def __post_init__(self) -> None:
-        """Refuse a shape that the program does not have."""
+        """Refuse a shape that the program does not support."""
         if self.strategy in ONE_PROCESS_PROGRAMS and self.processes != 1:
             raise ConfigError(
                 f"the proof `{self.strategy}` is one process on one node, not {self.ranks_per_node} on each of {self.nodes}",
-                hint="`proof.program` in the stack's file names a program of several ranks: `horovod_keras`",
+                hint="for several ranks, set `proof.program` in the stack to a program such as `horovod_keras`",
             )
 
     @property
     def strategy(self) -> str:
-        """The name of its program, as a stack's file has it."""
+        """The name of its program, as in the stack."""
         return PurePosixPath(self.program).stem
 
     @property
     def processes(self) -> int:
-        """How many are started."""
+        """The number of processes on all nodes."""
         return self.nodes * self.ranks_per_node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publish:
-    """Write the record, then flip the pointer: one rename."""
+    """Write the record, then replace the pointer with one rename."""
 
 
 Operation = (
@@ -229,11 +229,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What will be done for one environment. `identity` is everything that decides it, and what its fingerprint hashes.
+    """The steps to build one environment. `identity` are the values that determine it; the fingerprint is their hash.
 
-    `not_fetched` names what the package index would be asked for; nothing, where all comes from the wheelhouse.
-    `abi_key` is that of the compiled Horovod, None if the stack has none. `replaces` is the environment that users of the
-    module get until this one is published, None if there is none.
+    `not_fetched` names the locks whose packages would be downloaded from the package index; it is empty if all packages are
+    in the wheelhouse. `abi_key` is the key of the compiled Horovod, or None if the stack has no Horovod. `replaces` is the
+    environment that users of the module get until this one is published, or None if there is none.
     """
 
     site: str
@@ -249,20 +249,20 @@ class Plan:
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to do."""
+        """Whether there is nothing to do."""
         return all(step.action == "keep" for step in self.steps)
 
     @property
     def asks_network(self) -> bool:
-        """Whether a step that is to be done downloads."""
+        """Whether a step to do downloads packages."""
         downloads = [step for step in self.steps if step.name in DOWNLOADING and step.action == "create"]
         return bool(self.not_fetched and downloads)
 
     def to_dict(self) -> dict[str, Any]:
-        """The whole plan as JSON-able data, each operation with its kind."""
+        """The whole plan as plain JSON values, each operation with its kind."""
         data = dataclasses.asdict(self, dict_factory=_without_gpu)
         data["environment"], data["held"] = str(self.environment), held(self)
-        if not self.modulefile.unload:  # most sites have nothing to take away
+        if not self.modulefile.unload:  # most sites have no modules to unload
             del data["modulefile"]["unload"]
         for step, described in zip(self.steps, data["steps"], strict=True):
             described["operations"] = [
@@ -273,12 +273,12 @@ class Plan:
 
 
 def _without_gpu(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A value as a dictionary, in which a plan for CPUs says nothing of GPUs."""
+    """A value as a dictionary, without the key `gpu` if the plan is for CPUs."""
     return {name: value for name, value in pairs if name != "gpu" or value is not None}
 
 
 def held(plan: Plan) -> dict[str, str]:
-    """What a plan from elsewhere is held against, as text: what decides the environment, where it goes, how it is proved."""
+    """The values that a saved plan must share with a new one, as text: the identity, the prefix, and the shape of the proof."""
     proof = next((one for step in plan.steps for one in step.operations if isinstance(one, Prove)), None)
     shape = ""
     if proof:
@@ -292,12 +292,12 @@ def held(plan: Plan) -> dict[str, str]:
 
 
 def fingerprint(identity: Mapping[str, str]) -> str:
-    """Ten hexadecimal digits of the sha256 over the canonical JSON of what decides an environment."""
+    """Ten hexadecimal digits of the sha256 of the canonical JSON of an environment's identity."""
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:10]
 
 
 def differences(planned: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
-    """Where a plan that was made elsewhere differs from what is here, a line each."""
+    """The differences between a plan made elsewhere and this machine, one line for each."""
     lines = []
     for name in dict.fromkeys((*planned, *here)):
         if planned.get(name) != here.get(name):

@@ -19,7 +19,7 @@ no-space: of a folder."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Something that stops a plan: what, the evidence, and what to type. `subject` is one word: `python`, `account`."""
+    """Something that stops a plan: the message, the evidence, and a hint. `subject` is one word: `python`, `account`."""
 
     kind: ProblemKind
     subject: str

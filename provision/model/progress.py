@@ -1,6 +1,6 @@
-"""What a program that runs for minutes does now, read from what it prints. Pure.
+"""Read the progress of a long-running program from its output. Pure.
 
-Only lines that are understood count: a compiler's warning between two files, or the log of TensorFlow, changes nothing.
+Other lines change nothing: a compiler's warning between two files, for example, or the log of TensorFlow.
 """
 
 from __future__ import annotations
@@ -29,48 +29,48 @@ class Doing:
 
 
 def read_progress(line: str, before: Doing) -> Doing:
-    """What is being done after a program has printed this line; `before` is what was being done until now."""
+    """The progress after a program has printed this line; `before` is the progress until then."""
     text = " ".join(ANSI.sub("", line).split())
     for pattern, read in READERS:
-        found = pattern.search(text)
-        if found:
-            return read(found, before)
+        match = pattern.search(text)
+        if match:
+            return read(match, before)
     return before
 
 
 def package_line(done: int, total: int) -> str:
-    """The line that says how many packages are installed, as `read_progress` reads it."""
+    """The line with the number of installed packages, in the form that `read_progress` reads."""
     return f"package {done} of {total}"
 
 
-def _package(found: re.Match[str], before: Doing) -> Doing:
-    return replace(before, noun="package", done=int(found[1]), total=int(found[2]))
+def _package(match: re.Match[str], before: Doing) -> Doing:
+    return replace(before, noun="package", done=int(match[1]), total=int(match[2]))
 
 
-def _file(found: re.Match[str], before: Doing) -> Doing:
-    name = found[3].rpartition("/")[2].removesuffix(".o")
-    return Doing(noun="file", done=int(found[1]), total=int(found[2]), now=name)
+def _file(match: re.Match[str], before: Doing) -> Doing:
+    name = match[3].rpartition("/")[2].removesuffix(".o")
+    return Doing(noun="file", done=int(match[1]), total=int(match[2]), now=name)
 
 
-def _epoch(found: re.Match[str], before: Doing) -> Doing:
-    loss = f"loss {found[3]}" if found[3] else ""
-    return Doing(noun="epoch", done=int(found[1]), total=int(found[2]), now=loss)
+def _epoch(match: re.Match[str], before: Doing) -> Doing:
+    loss = f"loss {match[3]}" if match[3] else ""
+    return Doing(noun="epoch", done=int(match[1]), total=int(match[2]), now=loss)
 
 
-def _check(found: re.Match[str], before: Doing) -> Doing:
+def _check(match: re.Match[str], before: Doing) -> Doing:
     done = before.done + 1 if before.noun == "check" else 1
-    return Doing(noun="check", done=done, now=f"{found[1]} {found[2]}")
+    return Doing(noun="check", done=done, now=f"{match[1]} {match[2]}")
 
 
-def _downloaded(found: re.Match[str], before: Doing) -> Doing:
-    return replace(before, now="") if before.now.startswith(f"downloading {found[1]} ") else before
+def _downloaded(match: re.Match[str], before: Doing) -> Doing:
+    return replace(before, now="") if before.now.startswith(f"downloading {match[1]} ") else before
 
 
 def _now(words: str) -> Callable[[re.Match[str], Doing], Doing]:
-    """A reader that changes what is done now, and keeps the count of packages."""
+    """A reader that changes `now`, and keeps the count of packages."""
 
-    def read(found: re.Match[str], before: Doing) -> Doing:
-        now = words.format(*found.groups(""))
+    def read(match: re.Match[str], before: Doing) -> Doing:
+        now = words.format(*match.groups(""))
         return replace(before, now=now) if before.noun == "package" else Doing(now=now)
 
     return read
@@ -81,7 +81,7 @@ READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], Doing], Doing]], 
     # ninja: `[3/27] Building CXX object a/b.cc.o`; a launcher may put a rank in front.
     (re.compile(r"\[(\d+)/(\d+)\] (?:Building|Linking) .*?([^ ]+)$"), _file),
     (re.compile(r"^-- (?:Configuring|Generating) done"), _now("configuring")),
-    # uv says what it downloads, and nothing of each package that it installs.
+    # uv prints what it downloads, but not each package that it installs.
     (re.compile(r"^Downloading (\S+ \([\d.]+[KMG]iB\))$"), _now("downloading {}")),
     (re.compile(r"^Downloaded (\S+)$"), _downloaded),
     (re.compile(r"^Prepared \d+ packages?\b"), _now("installing")),

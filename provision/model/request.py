@@ -1,4 +1,4 @@
-"""What somebody asked for, with every file that it names already read. Pure."""
+"""A request to plan: site, arch and stack, with all files that they name already read. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from provision.profile.stack import Stack
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What somebody asked for, with the files it names already read."""
+    """A request to plan an environment, with the files that it names already read."""
 
     site: Site
     arch: Arch
@@ -22,35 +22,35 @@ class Request:
     lock: Lock
     mpi_lock: Lock | None
     build_lock: Lock | None
-    """What compiles Horovod; None where the stack has none."""
+    """The packages that compile Horovod; None if the stack has no Horovod."""
     patches: tuple[Patch, ...]
-    """All that there are for the stack's Horovod; the plan chooses."""
+    """All patches for the stack's Horovod; the plan selects those that apply."""
     programs_folder: str
-    """Where the programs that run inside the environment stand."""
+    """The folder of the programs that run inside the environment."""
     minor: str
-    """The Python minor version that the locks are for."""
+    """The minor version of Python of the locks."""
 
     @property
     def locks(self) -> tuple[Lock, ...]:
-        """All locks of the build: the environment's, and what compiles Horovod."""
+        """All locks of the build: those of the environment, and the one that compiles Horovod."""
         return tuple(lock for lock in (self.lock, self.mpi_lock, self.build_lock) if lock)
 
     @property
     def mpi_wheel(self) -> str:
-        """The MPI that comes into the environment, as text; empty where it is the site's."""
+        """The MPI that is installed into the environment, as text; empty if the site provides MPI."""
         return "; ".join(f"{pin.name} {pin.version} (wheel)" for pin in self.mpi_lock.pins) if self.mpi_lock else ""
 
     def pinned(self, package: str, version: str) -> Pin:
-        """The lock's pin of what the stack names.
+        """The lock's pin of a package that the stack names.
 
         Raises:
-            PlanError: the lock has another version, or none.
+            PlanError: the lock has another version of the package, or does not contain it.
         """
         pin = self.lock.pin(package)
         if pin is None or pin.version != version:
             raise PlanError(
-                f"the lock does not pin `{package}=={version}`, which the stack `{self.stack.name}` names",
+                f"the lock does not pin `{package}=={version}`, which the stack `{self.stack.name}` requires",
                 evidence=[self.lock.path, f"it pins: {pin.version if pin else 'nothing'}"],
-                hint="make the stack and its requirements agree, then `provision lock`",
+                hint="use the same version in the stack and in its requirements, then run `provision lock`",
             )
         return pin

@@ -20,5 +20,5 @@ class Shape:
 
     @property
     def ranks(self) -> int:
-        """Ranks in all."""
+        """The number of ranks on all nodes."""
         return self.nodes * self.ranks_per_node

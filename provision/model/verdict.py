@@ -1,4 +1,4 @@
-"""A verdict: the checks of a proof with their answers, and the figures that the run measured."""
+"""A verdict: the checks of a proof with their results, and the figures that the run measured."""
 
 from __future__ import annotations
 
@@ -55,16 +55,16 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What the run measured, for records and for people; no figure decides anything by itself.
+    """What the run measured, for records and for users; no figure alone decides whether the proof passes.
 
-    Figures that differ between ranks are given at their worst: lowest accuracy, lowest speed, highest loss. A figure
-    is None where no finished report holds a usable number.
+    If ranks report different figures, the worst is given: lowest accuracy, lowest speed, highest loss. A figure is None
+    if no finished report contains a usable number.
     """
 
     ranks: int
-    """Processes that finished, whether or not they saw each other."""
+    """Processes that finished, whether or not they were connected."""
     hosts: tuple[str, ...]
-    """Distinct host names, sorted. On an emulated cluster all nodes share one name."""
+    """Distinct host names, sorted. On an emulated cluster all nodes have the same name."""
     gpus: int
     """Processes that used a GPU."""
     accuracy: float | None
@@ -72,13 +72,13 @@ class Figures:
     loss_before: float | None
     loss_last: float | None
     images_per_second: float | None
-    """Of all ranks together, over all epochs but the first."""
+    """The speed of all ranks together, over all epochs except the first."""
     seconds: float | None
     """From the start of the slowest process to its end, imports included."""
     versions: Mapping[str, str]
-    """As the first rank reports them: python, numpy, tensorflow, keras, horovod, mpi."""
+    """The versions that the first rank reports: python, numpy, tensorflow, keras, horovod, mpi."""
     weights_sha256: str | None
-    """Digest of the trained weights, if all ranks hold the same."""
+    """Digest of the trained weights, if it is the same on all ranks."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain JSON values."""

@@ -1,4 +1,4 @@
-"""A job's time as schedulers spell it: `90`, `90:00`, `1:30:00`, `1-12`, `1-12:00:00` (sbatch(1), `--time`)."""
+"""The notation of a job's time limit: `90`, `90:00`, `1:30:00`, `1-12`, `1-12:00:00` (sbatch(1), `--time`)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from provision.profile.patterns import TIME
 
 
 def to_seconds(text: str) -> int:
-    """Seconds of a time as Slurm reads it: a number alone is minutes, `a:b` minutes and seconds, `d-h` days and hours.
+    """A time limit in seconds, parsed as Slurm does: a number alone is minutes, `a:b` minutes and seconds, `d-h` days and hours.
 
     Raises:
         ValueError: it does not have one of these forms.
     """
     if not TIME.fullmatch(text):
-        raise ValueError(f"{text!r} is no time; `HH:MM:SS` or minutes")
+        raise ValueError(f"{text!r} is not a valid time; use `HH:MM:SS` or minutes")
     days, dash, rest = text.rpartition("-")
     parts = [int(part) for part in rest.split(":")]
     if not dash and len(parts) < 3:  # minutes come first
@@ -22,5 +22,5 @@ def to_seconds(text: str) -> int:
 
 
 def to_clock(seconds: int) -> str:
-    """`HH:MM:SS`, which Slurm, PBS and Cobalt all read; hours may be more than 24."""
+    """`HH:MM:SS`, which Slurm, PBS and Cobalt all accept; hours can exceed 24."""
     return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
