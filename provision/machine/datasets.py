@@ -1,4 +1,4 @@
-"""Data sets of the proof: real MNIST where somebody put it, else the digits that come with the tool."""
+"""The data sets of the proof: MNIST if its file exists, otherwise the digits that are shipped with the tool."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-# The file that Keras' own download puts into ~/.keras/datasets.
+# The file that Keras downloads to ~/.keras/datasets.
 MNIST_SHA256 = "731c5ac602752760c8e48fbffcf8c3b850d9dc2a2aedcf2cc48468fc17b673d1"
-# Where Keras downloads it from (keras/src/datasets/mnist.py).
+# The address from which Keras downloads it (keras/src/datasets/mnist.py).
 MNIST_URL = "https://storage.googleapis.com/tensorflow/tf-keras-datasets/mnist.npz"
 
 
@@ -22,13 +22,13 @@ class DataSet:
 
 
 def mnist_places(cache: Path) -> tuple[Path, ...]:
-    """Where `mnist.npz` may be: the site's cache, then where Keras keeps it."""
+    """The possible paths of `mnist.npz`: in the site's cache, then in the folder of Keras."""
     keras = os.environ.get("KERAS_HOME") or os.path.join(os.path.expanduser("~"), ".keras")
     return (cache / "mnist.npz", Path(keras) / "datasets" / "mnist.npz")
 
 
 def choose_data(cache: Path, program: str) -> DataSet:
-    """MNIST if a place has the real file, else the digits beside the proof programs. Never a download."""
+    """MNIST if one of its paths has the correct file, otherwise the digits next to the proof programs. Never downloads."""
     for path in mnist_places(cache):
         try:
             if hashlib.sha256(path.read_bytes()).hexdigest() == MNIST_SHA256:

@@ -1,4 +1,4 @@
-"""Files written whole or not at all, and read; what a file system refuses is told with what to do about it."""
+"""Read files, and write them completely or not at all; errors of the file system become errors with a hint."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ JSON = dict[str, Any]
 
 
 def disk_error(error: OSError, path: object) -> StoreError:
-    """An error of the file system, told with what to do about it."""
+    """The `StoreError` for an error of the file system, with a hint."""
     where = str(getattr(error, "filename", None) or path)
-    if isinstance(error, shutil.Error):  # a list of copies that failed, each with its reason as text
+    if isinstance(error, shutil.Error):  # a list of failed copies, each with its reason as text
         full = f"[Errno {errno.ENOSPC}]" in str(error)
         error = OSError(errno.ENOSPC if full else errno.EIO, str(error), where)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         word = "disk is full" if error.errno == errno.ENOSPC else "quota is used up"
         return StoreError(
             f"the {word}: `{where}` could not be written",
-            hint=f"`df -h {path}`; free some space and run the same command again, it goes on where it stopped",
+            hint=f"`df -h {path}`; free some space, then run the same command again; it continues where it stopped",
             kind="no-space",
         )
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return StoreError(
-            f"`{where}` may not be written: {error.strerror}",
-            hint="`export PROVISION_ROOT=…` to a folder of yours, or set `root` in the site's file",
+            f"`{where}` cannot be written: {error.strerror}",
+            hint="`export PROVISION_ROOT=…` to a folder that you can write, or set `root` in the site profile",
         )
     return StoreError(f"`{where}`: {error.strerror}", evidence=[repr(error)])
 
@@ -47,10 +47,10 @@ def sha256_of(path: Path) -> str:
 
 
 def write(path: Path, text: str, *, executable: bool = False, private: bool = False) -> None:
-    """Write a file so that others see the old one or the whole new one; a `private` one only its owner reads.
+    """Write a file so that readers see either the old or the complete new one; only the owner can read a `private` file.
 
     Raises:
-        StoreError: the disk is full, or the place may not be written; nothing is left behind.
+        StoreError: the disk is full, or the folder is not writable; no partial file is left behind.
     """
     beside = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(3).hex()}")
     try:
@@ -68,7 +68,7 @@ def write(path: Path, text: str, *, executable: bool = False, private: bool = Fa
 
 
 def size_of(path: Path) -> int | None:
-    """The bytes of a file, or None where there is none."""
+    """The size of a file in bytes; None if it does not exist."""
     try:
         return path.stat().st_size
     except OSError:
@@ -76,7 +76,7 @@ def size_of(path: Path) -> int | None:
 
 
 def read_json(path: Path) -> JSON | None:
-    """The JSON object in a file; None where there is none, or it is damaged."""
+    """The JSON object in a file; None if the file does not exist or is damaged."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

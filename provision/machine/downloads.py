@@ -1,6 +1,7 @@
-"""What was downloaded, kept below the root: source packages, and the wheelhouse of packages for nodes without network.
+"""The downloads below the root: source packages, and the wheelhouse of packages for nodes without network.
 
-A receipt beside the packages names a lock that was fetched whole; it is written last, so a killed `fetch` counts for nothing.
+A receipt next to the packages names each lock whose packages were all fetched. It is written last, so a killed `fetch` leaves
+no receipt.
 """
 
 from __future__ import annotations
@@ -28,27 +29,35 @@ class Downloads:
         return Path(self.layout.wheelhouse)
 
     def fetched(self) -> frozenset[str]:
-        """The locks, by their sha256, whose packages are all in the wheelhouse with their whole size."""
-        found = set()
+        """The sha256 of each lock whose packages are all in the wheelhouse with their full size."""
+        locks = set()
         for path in self.wheelhouse.glob("*.json"):
             files = (read_json(path) or {}).get("files")
             if isinstance(files, dict) and all(size_of(self.wheelhouse / name) == size for name, size in files.items()):
-                found.add(path.stem)
-        return frozenset(found)
+                locks.add(path.stem)
+        return frozenset(locks)
 
     def sources(self) -> frozenset[str]:
-        """The files of the source packages that are here."""
+        """The names of the downloaded source packages."""
         return frozenset(path.name for path in Path(self.layout.sources).glob("[!.]*"))
 
     def make_wheelhouse(self) -> None:
-        """Make the folder of fetched packages."""
+        """Make the folder of fetched packages.
+
+        Raises:
+            StoreError: the folder cannot be made.
+        """
         try:
             self.wheelhouse.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise disk_error(error, self.layout.root) from error
 
     def keep_fetched(self, folder: Path, sha256: str, lock: str) -> None:
-        """Move the downloaded packages of a lock to the wheelhouse, then write its receipt."""
+        """Move the downloaded packages of a lock to the wheelhouse, then write its receipt.
+
+        Raises:
+            StoreError: the wheelhouse cannot be written.
+        """
         sizes = {}
         try:
             for file in sorted(folder.iterdir()):
@@ -61,23 +70,27 @@ class Downloads:
         write(self.wheelhouse / f"{sha256}.json", json.dumps(receipt, indent=1) + "\n")
 
     def keep_source(self, folder: str, path: str, hashes: tuple[str, ...]) -> None:
-        """Move a downloaded source package to its place, its content held against the lock's hashes."""
-        found = [file for file in Path(folder).glob("*") if f"sha256:{sha256_of(file)}" in hashes]
-        if not found:
+        """Check a downloaded source package against the hashes of the lock, and copy it to `path`.
+
+        Raises:
+            StoreError: no file has one of the hashes, or `path` cannot be written.
+        """
+        matching = [file for file in Path(folder).glob("*") if f"sha256:{sha256_of(file)}" in hashes]
+        if not matching:
             raise StoreError(
-                f"what was downloaded to `{folder}` has none of the hashes of the lock",
+                f"no file downloaded to `{folder}` has a hash of the lock",
                 evidence=[*(f"{file.name} sha256:{sha256_of(file)}" for file in Path(folder).glob("*")), *hashes],
-                hint="the package index does not serve what was locked: check it, then `provision lock`",
+                hint="the package index no longer serves the locked file: check the index, then run `provision lock`",
             )
         target = Path(path)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             beside = target.with_name(f".{target.name}.{os.getpid()}")
-            shutil.copy2(found[0], beside)
+            shutil.copy2(matching[0], beside)
             beside.replace(target)
         except OSError as error:
             raise disk_error(error, target) from error
 
     def has_source(self, path: str, hashes: tuple[str, ...]) -> bool:
-        """Whether the source package is there and is what was locked."""
+        """Whether the source package exists and has a hash of the lock."""
         return Path(path).is_file() and f"sha256:{sha256_of(Path(path))}" in hashes

@@ -1,4 +1,4 @@
-"""Listeners that write events to a file, for the person who follows a job from elsewhere, and that pass them on."""
+"""Listeners that write events to a file, for commands that follow the job, and that pass events on."""
 
 from __future__ import annotations
 
@@ -13,13 +13,19 @@ from provision.model.event import Event, Listener, emit_event
 
 @contextlib.contextmanager
 def to_file(path: Path) -> Iterator[Listener]:
-    """A listener that appends to a file, progress at most once a second: it may be on a parallel file system."""
+    """A listener that writes events to a file.
+
+    It writes progress at most once a second, because the file may be on a parallel file system.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("w", encoding="utf-8")
     except OSError as error:
         raise ConfigError(
-            f"`{path}` cannot be written: {error.strerror}", hint="give `--events` another file"
+            f"`{path}` cannot be written: {error.strerror}", hint="pass another file to `--events`"
         ) from error
     last = 0.0
 
@@ -29,7 +35,7 @@ def to_file(path: Path) -> Iterator[Listener]:
             if time.monotonic() - last < 1:
                 return
             last = time.monotonic()
-        # A build does not end because nobody can be told how it goes: the disk may be full, and the error says so itself.
+        # A build must not fail because its events cannot be written. If the disk is full, the build reports that itself.
         with contextlib.suppress(OSError):
             file.write(emit_event(event))
             file.flush()
@@ -39,10 +45,10 @@ def to_file(path: Path) -> Iterator[Listener]:
 
 
 def to_all(*listeners: Listener) -> Listener:
-    """A listener that passes everything on."""
+    """A listener that passes every event to all of these listeners."""
 
     def listen(event: Event) -> None:
-        for one in listeners:
-            one(event)
+        for listener in listeners:
+            listener(event)
 
     return listen

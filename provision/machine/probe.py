@@ -1,7 +1,7 @@
-"""Facts of this machine: a program to run, and a pure parser of what it says, for each.
+"""Probe this machine for facts: each probe runs a program, and a pure parser reads its output.
 
-A probe does not raise for what is missing; it reports a problem with its fix, so that everything that is missing is
-told at once.
+A probe does not raise an error if something is missing. It reports a problem with its fix, so that one run lists everything
+that is missing.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ PYTHON_PROGRAM = (
 
 @dataclass(slots=True)
 class Probes:
-    """The probes of one arch, collecting problems."""
+    """The probes of one arch, which collect problems."""
 
     site: Site
     arch: Arch
@@ -69,8 +69,8 @@ class Probes:
             self.problem(
                 "missing",
                 "modules",
-                f"the module system's init file `{init}` is not there",
-                f"set `modules.init` in `{self.site.origin}`; look for it: `ls /usr/share/*/init/bash /usr/share/*/*/init/bash`",
+                f"the module system's init file `{init}` does not exist",
+                f"set `modules.init` in `{self.site.origin}`; search with `ls /usr/share/*/init/bash /usr/share/*/*/init/bash`",
             )
             return clean_environ(os.environ)
         clean = unloaded(self.site.modules)
@@ -83,59 +83,65 @@ class Probes:
                 clean,
             )
         except CommandError as error:
-            self.problem("broken", "modules", error.message, f"`source {init}` by hand and see", error.evidence)
+            self.problem(
+                "broken", "modules", error.message, f"run `source {init}` and read its messages", error.evidence
+            )
             return clean
         if done.returncode == 0:
             return parse_environment(done.stdout)
-        told = [line for line in done.stderr.splitlines() if line.strip()]
-        failed = failed_module(told)
+        messages = [line for line in done.stderr.splitlines() if line.strip()]
+        failed = failed_module(messages)
         if failed is None:
             self.problem(
-                "broken", "modules", f"the module system did not start from `{init}`", f"`source {init}`", told[-8:]
+                "broken",
+                "modules",
+                f"the module system did not start from `{init}`",
+                f"run `source {init}`",
+                messages[-8:],
             )
         else:
-            self._module_missing(failed, told, clean)
+            self._report_module(failed, messages, clean)
         return clean
 
-    def _module_missing(self, failed: str, told: Sequence[str], clean: Mapping[str, str]) -> None:
+    def _report_module(self, failed: str, messages: Sequence[str], clean: Mapping[str, str]) -> None:
         system, family = self.site.modules, failed.split("/")[0]
         script = load_script(system, (), last=f"module -t avail {shlex.quote(family)} 2>&1 | cat >&3")
         try:
             listed = capture(("bash", "--noprofile", "--norc", "-c", script), clean).stdout.splitlines()
         except CommandError:
             listed = []
-        there = [
+        available = [
             re.sub(r"\s*[<(].*$", "", line.strip())  # `(default)`, `(D)`, `<L>`
             for line in listed
             if line.startswith(f"{family}/") and not line.endswith("/")
         ]
         where = f"`archs.{self.arch.name}.modules` in `{self.site.origin}`"
-        latest = find_newest_module(failed, there)
-        instead = f", `{latest}` the newest" if latest else ""
+        latest = find_newest_module(failed, available)
+        newest = f" (newest: `{latest}`)" if latest else ""
         self.problem(
             "missing",
             "modules",
             f"module `{failed}` of arch `{self.arch.name}` cannot be loaded",
-            f"`module avail {family}` lists {', '.join(there)}{instead}; change {where}"
-            if there
-            else f"`module avail`, then change {where}",
+            f"`module avail {family}` lists {', '.join(available)}{newest}; change {where}"
+            if available
+            else f"find the module with `module avail`, then change {where}",
             [
                 *(f"searched: {path}" for path in system.path),
-                *[line for line in told if not line.startswith(FAILED_MODULE)][:6],
+                *[line for line in messages if not line.startswith(FAILED_MODULE)][:6],
             ],
         )
 
     def python(self, stack: Stack, environ: Mapping[str, str]) -> Interpreter | None:
-        """The interpreter the environment is made with: the arch's, else the best one that the stack serves."""
+        """The interpreter for the environment: the one that the arch names, otherwise the best one that the stack supports."""
         named = [self.arch.python] if self.arch.python else []
-        own = f"{sys.version_info[0]}.{sys.version_info[1]}"
-        path_variable, found = environ.get("PATH"), []
+        our_minor = f"{sys.version_info[0]}.{sys.version_info[1]}"
+        path_variable, rejected = environ.get("PATH"), []
         for path in (
             [shutil.which(named[0], path=path_variable)]
             if named
             else [
                 *(place for minor in stack.pythons for place in pythons(minor, environ)),
-                *([sys.executable] if own in stack.pythons else []),
+                *([sys.executable] if our_minor in stack.pythons else []),
                 shutil.which("python3", path=path_variable),
             ]
         ):
@@ -144,19 +150,21 @@ class Probes:
                 continue
             if interpreter.minor in stack.pythons:
                 return interpreter
-            found.append(f"{path} is {interpreter.version}")
+            rejected.append(f"{path} is {interpreter.version}")
         wanted = " or ".join(stack.pythons)
         if named:
             message = f"`{self.arch.python}` is not a Python {wanted}, which the stack `{stack.name}` needs"
             hint = f"set `archs.{self.arch.name}.python` in `{self.site.origin}`, or load a Python module"
         else:
-            message = f"there is no Python {wanted} here, and `{stack.name}` has no wheel for another"
-            hint = f"`apt-get install python{stack.pythons[0]}` or load a module that brings it"
-        self.problem("missing", "python", message, hint, found or ["found none on PATH"])
+            message = (
+                f"there is no Python {wanted} on this machine, and `{stack.name}` has no wheels for another version"
+            )
+            hint = f"`apt-get install python{stack.pythons[0]}` or load a module that provides it"
+        self.problem("missing", "python", message, hint, rejected or ["there is no Python on PATH"])
         return None
 
     def compiler(self, environ: Mapping[str, str]) -> CompilerFacts | None:
-        """The C++ compiler, tried on a program: one that is there and does not work is as good as none."""
+        """The C++ compiler, if it exists and works on a small input."""
         name = self.arch.compiler.cxx
         path = shutil.which(name, path=environ.get("PATH"))
         hint = (
@@ -181,13 +189,13 @@ class Probes:
             return None
         version = done.stdout.strip()
         if done.returncode or macros.returncode or not re.fullmatch(r"\d+(\.\d+)*", version):
-            said = (done.stderr or macros.stderr or done.stdout).splitlines()[:4]
-            self.problem("broken", "compiler", f"`{path}` does not work as a C++ compiler", hint, said)
+            output = (done.stderr or macros.stderr or done.stdout).splitlines()[:4]
+            self.problem("broken", "compiler", f"`{path}` does not work as a C++ compiler", hint, output)
             return None
         return CompilerFacts(family="clang" if "__clang__" in macros.stdout else "gcc", version=version, cxx=path)
 
     def mpi(self, environ: Mapping[str, str]) -> MpiFacts | None:
-        """The site's MPI, through its compiler wrapper; nothing where MPI is a wheel."""
+        """The site's MPI, found through its compiler wrapper; None if MPI is a wheel."""
         if self.arch.mpi.provider != "site":
             return None
         name = self.arch.mpi.cxx
@@ -203,22 +211,28 @@ class Probes:
             return None
         try:
             shown = capture((path, "-show"), environ)
-            if shown.returncode:  # Cray's wrappers have a word of their own for it
+            if shown.returncode:  # Cray's wrappers have another option for it
                 shown = capture((path, "--cray-print-opts=all"), environ)
             macros = capture((path, "-dM", "-E", "-x", "c++", "-include", "mpi.h", os.devnull), environ)
         except CommandError as error:
-            self.problem("broken", "mpi", error.message, f"`{path} -show`", error.evidence)
+            self.problem("broken", "mpi", error.message, f"run `{path} -show`", error.evidence)
             return None
         family, version = parse_mpi_macros(macros.stdout)
         if shown.returncode or family is None:
-            said = (macros.stderr or shown.stderr).splitlines()[:4]
-            self.problem("broken", "mpi", f"`{path}` does not compile with `mpi.h`", f"`{path} -show`", said)
+            output = (macros.stderr or shown.stderr).splitlines()[:4]
+            self.problem(
+                "broken",
+                "mpi",
+                f"`{path}` cannot compile a program that includes `mpi.h`",
+                f"run `{path} -show`",
+                output,
+            )
             return None
         if family != self.arch.mpi.family:
             self.problem(
                 "mismatch",
                 "mpi",
-                f"`{path}` is {family} {version}, and arch `{self.arch.name}` says {self.arch.mpi.family}",
+                f"`{path}` is {family} {version}, but arch `{self.arch.name}` requires {self.arch.mpi.family}",
                 f"set `archs.{self.arch.name}.mpi.family`, or load the other MPI module",
                 [shown.stdout.strip()],
             )
@@ -229,7 +243,7 @@ class Probes:
     def gpu(
         self, environ: Mapping[str, str], compiler: CompilerFacts | None, *, compiles: bool = True
     ) -> GpuFacts | None:
-        """CUDA and NCCL, or CUDA alone where nothing is compiled; nothing on a CPU arch."""
+        """CUDA and NCCL, or only CUDA if nothing is compiled; None for a CPU arch."""
         if self.arch.gpu is None:
             return None
         probes = Gpus(arch=self.arch, gpu=self.arch.gpu, origin=self.site.origin, environ=environ, report=self.problem)
@@ -237,10 +251,10 @@ class Probes:
 
 
 def unloaded(system: ModuleSystem) -> dict[str, str]:
-    """The caller's environment, cleaned, without the modules that the caller has loaded and without what those did.
+    """The caller's environment, cleaned, without the modules that the caller has loaded and without their effects.
 
-    Where a site's modules are not to be purged, what a login shell has stays: `module reset` goes back to the site's
-    defaults by it, and a Cray XC does not work without what is loaded.
+    If the profile does not say `purge`, the modules of the login shell stay: `module reset` needs them to restore the site's
+    defaults, and a Cray XC does not work without them.
     """
     environ: Mapping[str, str] = os.environ
     if system.reset != "purge":
@@ -253,7 +267,7 @@ def unloaded(system: ModuleSystem) -> dict[str, str]:
 
 
 def interpreter_at(path: str, environ: Mapping[str, str]) -> Interpreter | None:
-    """The interpreter behind `path`, or None where it is none."""
+    """The interpreter at `path`; None if the file is not a working Python."""
     try:
         done = capture((path, "-I", "-c", PYTHON_PROGRAM), environ)
     except CommandError:
@@ -265,28 +279,28 @@ def interpreter_at(path: str, environ: Mapping[str, str]) -> Interpreter | None:
 
 
 def pythons(minor: str, environ: Mapping[str, str]) -> list[str]:
-    """Where a Python of this minor version may be: on PATH, else among pyenv's, whose shims serve only chosen ones."""
+    """The possible paths of a Python of this minor version: on PATH, then those of pyenv, whose shims run only selected ones."""
     on_path = shutil.which(f"python{minor}", path=environ.get("PATH"))
     root = Path(environ.get("PYENV_ROOT") or Path(environ.get("HOME") or "/") / ".pyenv")
-    kept = sorted(root.glob(f"versions/{minor}.*/bin/python{minor}"), key=lambda path: release(path.parts[-3]))
-    return [*([on_path] if on_path else []), *map(str, reversed(kept))]
+    of_pyenv = sorted(root.glob(f"versions/{minor}.*/bin/python{minor}"), key=lambda path: release(path.parts[-3]))
+    return [*([on_path] if on_path else []), *map(str, reversed(of_pyenv))]
 
 
 def interpreter_of(minor: str, environ: Mapping[str, str]) -> Interpreter | None:
-    """A Python of this minor version, or None where there is none here."""
-    found = (interpreter_at(path, environ) for path in pythons(minor, environ))
-    return next((one for one in found if one is not None and one.minor == minor), None)
+    """A Python of this minor version; None if this machine has none."""
+    interpreters = (interpreter_at(path, environ) for path in pythons(minor, environ))
+    return next((python for python in interpreters if python is not None and python.minor == minor), None)
 
 
 def outlived(version: str) -> bool:
-    """Whether this Python is older than the oldest that virtualenv has a pip for."""
+    """Whether this Python is older than the oldest one for which virtualenv contains a pip."""
     from virtualenv.seed.wheels.embed import BUNDLE_SUPPORT
 
     return release(version)[:2] < min(map(release, BUNDLE_SUPPORT))
 
 
 def parse_mpi_macros(text: str) -> tuple[str | None, str]:
-    """The family and version that `mpi.h` defines (`MPICH_VERSION`, `OMPI_*_VERSION`), Cray's and Intel's MPICH too."""
+    """The family and version that `mpi.h` defines (`MPICH_VERSION`, also of Cray and Intel, or `OMPI_*_VERSION`)."""
     macros = dict(re.findall(r"^#define (\w+) (.*)$", text, re.MULTILINE))
     if "MPICH_VERSION" in macros:
         return "mpich", macros["MPICH_VERSION"].strip('"')
@@ -296,19 +310,19 @@ def parse_mpi_macros(text: str) -> tuple[str | None, str]:
 
 
 def mpi_libraries(show: str, family: str) -> tuple[str, ...]:
-    """The libmpi files that the wrapper links, from its `-L` folders, links resolved.
+    """The libmpi files that the wrapper links from its `-L` folders, with symbolic links resolved.
 
-    Cray's is named by the compiler that it is for: `-lmpi_gnu_91`.
+    The name of Cray's library contains the compiler: `-lmpi_gnu_91`.
     """
     by_name = [f"lib{name}.so" for name in re.findall(r"(?:^|\s)-l\s*(mpi(?:ch)?_\w+)", show)]
     names = [*by_name, *(("libmpi.so", "libmpich.so") if family == "mpich" else ("libmpi.so",))]
     folders = re.findall(r"-L\s*(\S+)", show)
-    found = [Path(folder) / name for folder in folders for name in names if (Path(folder) / name).exists()]
-    return tuple(dict.fromkeys(str(path.resolve()) for path in found))
+    files = [Path(folder) / name for folder in folders for name in names if (Path(folder) / name).exists()]
+    return tuple(dict.fromkeys(str(path.resolve()) for path in files))
 
 
 def cpu() -> Cpu:
-    """This machine's processor, by archspec."""
+    """This machine's processor, detected by archspec."""
     import archspec.cpu
     from archspec.cpu.detect import detected_info
 
@@ -327,12 +341,12 @@ def observe(site: Site, arch: Arch, stack: Stack, store: Store) -> Facts:
     probes = Probes(site, arch)
     environ = probes.environment()
     broken = bool(probes.problems)
-    own = Path(sys.executable).parent
-    # Without its modules an arch has no Python, compiler or MPI worth a message of its own.
+    our_folder = Path(sys.executable).parent
+    # If the modules cannot be loaded, problems with Python, compiler and MPI would only repeat that.
     python = None if broken else probes.python(stack, environ)
-    # Nothing is compiled without Horovod: a compiler and an MPI may then be missing.
+    # Without Horovod nothing is compiled, so the compiler and MPI may be missing.
     compiler = None if broken or stack.horovod is None else probes.compiler(environ)
-    uv = shutil.which("uv", path=f"{own}{os.pathsep}{environ.get('PATH', '')}")
+    uv = shutil.which("uv", path=f"{our_folder}{os.pathsep}{environ.get('PATH', '')}")
     return Facts(
         host=socket.gethostname(),
         job=job_here(os.environ),

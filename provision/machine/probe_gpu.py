@@ -1,6 +1,6 @@
-"""Where CUDA and NCCL are, and which: asked of nvcc and of `nccl.h`, with the arch's modules loaded.
+"""Probe CUDA and NCCL: their folders and versions, from nvcc and `nccl.h`, with the arch's modules loaded.
 
-A GPU and its driver are not asked for: a node without either can compile for one.
+The probes do not need a GPU or its driver: a node without them can compile for GPUs.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from provision.model.problem import ProblemKind
 from provision.profile.arch import Arch
 from provision.profile.gpu import Gpu
 
-# What sites' modules call the folder (the NVIDIA SDK, Cray PE, EasyBuild, Spack).
+# The variables with which modules name the folder (NVIDIA SDK, Cray PE, EasyBuild, Spack).
 CUDA_VARIABLES = ("CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDATOOLKIT_HOME", "EBROOTCUDA")
 NCCL_VARIABLES = ("NCCL_HOME", "NCCL_ROOT", "NCCL_PATH", "NCCL_DIR", "EBROOTNCCL")
 LIBRARY_FOLDERS = ("lib", "lib64", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu")
-# The first is what programs load; a wheel from the package index has it alone, and no link for the linker.
+# Programs load the first; a wheel from the package index contains only that one, without the link for the linker.
 NCCL_LIBRARIES = {"SHARED": ("libnccl.so.2", "libnccl.so"), "STATIC": ("libnccl_static.a",)}
-# CMake refuses a toolkit without it; the one that wheels make up has libcudart.so.13 alone.
+# CMake refuses a toolkit without it; a toolkit made of wheels contains only libcudart.so.13.
 CUDART = ("lib*/libcudart.so", "lib/*/libcudart.so", "targets/*/lib/libcudart.so")
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -43,7 +43,7 @@ class Gpus:
     report: Report
 
     def facts(self, compiler: CompilerFacts | None) -> GpuFacts | None:
-        """What is there, or None where a part is missing; each missing part is one problem."""
+        """CUDA and NCCL; None if a part is missing. Each missing part is one problem."""
         cuda, nccl = self._cuda(compiler), None
         home = self._home("nccl_home", NCCL_VARIABLES, "include/nccl.h", "nccl", (cuda[0],) if cuda else ())
         if home:
@@ -61,7 +61,7 @@ class Gpus:
         )
 
     def toolkit(self) -> GpuFacts | None:
-        """CUDA alone, whose libraries TensorFlow loads: nothing is compiled with it."""
+        """Only CUDA, whose libraries TensorFlow loads; nothing is compiled with it."""
         home = self._cuda_home()
         version = self._version(home) if home else None
         return GpuFacts(cuda_home=home, cuda_version=version) if home and version else None
@@ -72,7 +72,7 @@ class Gpus:
     def _home(
         self, key: str, variables: Sequence[str], mark: str, subject: str, elsewhere: Sequence[str]
     ) -> str | None:
-        """The folder that the site's file names, or the first of the usual ones that holds `mark`."""
+        """The folder that the profile names, otherwise the first of the usual folders that contains `mark`."""
         named: str | None = getattr(self.gpu, key)
         if named is not None:
             unset = [name for name in VARIABLE.findall(named) if not self.environ.get(name)]
@@ -81,7 +81,7 @@ class Gpus:
                     "missing",
                     subject,
                     f"`{named}` cannot be expanded: the modules of arch `{self.arch.name}` do not set `{unset[0]}`",
-                    f"`module show` tells what they set; change {self._key(key)} or `archs.{self.arch.name}.modules`",
+                    f"`module show` lists what they set; change {self._key(key)} or `archs.{self.arch.name}.modules`",
                     [f"modules: {' '.join(self.arch.modules) or 'none'}"],
                 )
                 return None
@@ -104,14 +104,14 @@ class Gpus:
         self.report(
             "missing",
             subject,
-            f"there is no {subject.upper()} for arch `{self.arch.name}`: no `{mark}` where it usually is",
-            f"load a module that brings it (`archs.{self.arch.name}.modules`), or set {self._key(key)}",
-            [f"looked in: {', '.join(searched) or 'nowhere'}", f"variables that would name it: {' '.join(variables)}"],
+            f"there is no {subject.upper()} for arch `{self.arch.name}`: no `{mark}` in the usual folders",
+            f"load a module that provides it (`archs.{self.arch.name}.modules`), or set {self._key(key)}",
+            [f"searched: {', '.join(searched) or 'no folder'}", f"variables that can name it: {' '.join(variables)}"],
         )
         return None
 
     def _cuda(self, compiler: CompilerFacts | None) -> tuple[str, str] | None:
-        """The toolkit's folder and version, its nvcc tried with the C++ compiler and for each capability."""
+        """The toolkit's folder and version, after a test of its nvcc with the C++ compiler and for each capability."""
         home = self._cuda_home()
         version = self._version(home) if home else None
         if home is None or version is None:
@@ -124,34 +124,34 @@ class Gpus:
         except CommandError as error:
             self.report("broken", "cuda", error.message, f"`{nvcc} --version`", error.evidence)
             return None
-        if not any(found for pattern in CUDART for found in Path(home).glob(pattern)):
+        if not any(path for pattern in CUDART for path in Path(home).glob(pattern)):
             self.report(
                 "broken",
                 "cuda",
-                f"CUDA {version} in `{home}` has no `libcudart.so`, and CMake takes it for none",
-                f"load a whole CUDA toolkit (`archs.{self.arch.name}.modules`), or change {self._key('cuda_home')}",
-                [f"looked for: {' '.join(CUDART)}"],
+                f"CUDA {version} in `{home}` has no `libcudart.so`, so CMake does not accept it",
+                f"load a complete CUDA toolkit (`archs.{self.arch.name}.modules`), or change {self._key('cuda_home')}",
+                [f"searched for: {' '.join(CUDART)}"],
             )
             return None
         known = re.findall(r"^sm_(\d+)$", codes.stdout, re.MULTILINE)
-        strange = [one for one in self.gpu.capabilities if known and one not in known]
-        if strange:
+        unknown = [capability for capability in self.gpu.capabilities if known and capability not in known]
+        if unknown:
             self.report(
                 "mismatch",
                 "cuda",
-                f"nvcc {version} builds no code for compute capability {', '.join(strange)}",
+                f"nvcc {version} cannot build code for compute capability {', '.join(unknown)}",
                 f"load another CUDA, or change {self._key('capabilities')}",
-                [f"it builds for: {' '.join(known)}"],
+                [f"it can build for: {' '.join(known)}"],
             )
             return None
         if tried.returncode:
-            said = [line for line in tried.stderr.splitlines() if line.strip()][:4]
+            output = [line for line in tried.stderr.splitlines() if line.strip()][:4]
             self.report(
                 "mismatch",
                 "cuda",
-                f"nvcc {version} does not compile with `{compiler.cxx if compiler else 'the C++ compiler'}`",
-                f"load a compiler that this CUDA knows, or a newer CUDA (`archs.{self.arch.name}.modules`)",
-                said,
+                f"nvcc {version} does not work with `{compiler.cxx if compiler else 'the C++ compiler'}`",
+                f"load a compiler that this CUDA supports, or a newer CUDA (`archs.{self.arch.name}.modules`)",
+                output,
             )
             return None
         return home, version
@@ -162,17 +162,17 @@ class Gpus:
         return self._home("cuda_home", CUDA_VARIABLES, "bin/nvcc", "cuda", elsewhere)
 
     def _version(self, home: str) -> str | None:
-        """The version that the toolkit's nvcc tells."""
+        """The version that the toolkit's nvcc prints."""
         nvcc, hint = f"{home}/bin/nvcc", f"`{home}/bin/nvcc --version`"
         try:
-            told = capture((nvcc, "--version"), self.environ)
+            done = capture((nvcc, "--version"), self.environ)
         except CommandError as error:
             self.report("broken", "cuda", error.message, hint, error.evidence)
             return None
-        version = parse_nvcc_version(told.stdout)
-        if told.returncode or version is None:
-            said = (told.stderr or told.stdout).splitlines()[:4]
-            self.report("broken", "cuda", f"`{nvcc}` does not work: it does not tell its version", hint, said)
+        version = parse_nvcc_version(done.stdout)
+        if done.returncode or version is None:
+            output = (done.stderr or done.stdout).splitlines()[:4]
+            self.report("broken", "cuda", f"`{nvcc}` does not work: it does not print its version", hint, output)
             return None
         return version
 
@@ -181,50 +181,59 @@ class Gpus:
         header = Path(home) / "include" / "nccl.h"
         version = parse_nccl_header(header.read_text(encoding="utf-8", errors="replace"))
         if version is None:
-            self.report("broken", "nccl", f"`{header}` tells no version", f"change {self._key('nccl_home')}", [])
+            self.report(
+                "broken",
+                "nccl",
+                f"`{header}` does not define the version of NCCL",
+                f"change {self._key('nccl_home')}",
+                [],
+            )
             return None
         places = [Path(home) / folder for folder in LIBRARY_FOLDERS]
-        found = {
+        libraries = {
             kind: next((str(place / name) for name in names for place in places if (place / name).is_file()), None)
             for kind, names in NCCL_LIBRARIES.items()
         }
-        library = found[self.gpu.nccl_link]
+        library = libraries[self.gpu.nccl_link]
         if library is None:
             other = {"SHARED": "STATIC", "STATIC": "SHARED"}[self.gpu.nccl_link]
-            change = f'`nccl_link = "{other}"`' if found[other] else self._key("nccl_home")
+            change = f'`nccl_link = "{other}"`' if libraries[other] else self._key("nccl_home")
             self.report(
                 "missing",
                 "nccl",
                 f"NCCL {version} in `{home}` has no `{NCCL_LIBRARIES[self.gpu.nccl_link][0]}`",
-                f"set {change}" if found[other] else f"change {change}",
-                [f"looked in: {', '.join(map(str, places))}", *([f"there is: {found[other]}"] if found[other] else [])],
+                f"set {change}" if libraries[other] else f"change {change}",
+                [
+                    f"searched: {', '.join(map(str, places))}",
+                    *([f"there is: {libraries[other]}"] if libraries[other] else []),
+                ],
             )
             return None
         return version, library
 
 
 def toolkit_of(nvcc: str, environ: Mapping[str, str]) -> str:
-    """The folder of the toolkit that an nvcc on PATH belongs to: nvcc's own word, for it may be a script or a link."""
+    """The toolkit's folder of an nvcc on PATH, as nvcc itself reports it: the nvcc may be a script or a symbolic link."""
     try:
-        told = capture((nvcc, "--dryrun", "-x", "cu", "-c", os.devnull, "-o", os.devnull), environ)
+        done = capture((nvcc, "--dryrun", "-x", "cu", "-c", os.devnull, "-o", os.devnull), environ)
     except CommandError:
         return str(Path(nvcc).resolve().parent.parent)
-    return parse_toolkit(told.stderr) or str(Path(nvcc).resolve().parent.parent)
+    return parse_toolkit(done.stderr) or str(Path(nvcc).resolve().parent.parent)
 
 
 def parse_toolkit(text: str) -> str | None:
-    """The toolkit's folder in what `nvcc --dryrun` prints, None where it says nothing of it."""
+    """The toolkit's folder in the output of `nvcc --dryrun`; None if it is not there."""
     here = re.search(r"^#\$ _HERE_=(/.+)$", text, re.MULTILINE)
     return os.path.dirname(os.path.normpath(here[1])) if here else None
 
 
 def parse_nvcc_version(text: str) -> str | None:
-    """`12.4.131` of what `nvcc --version` prints."""
-    found = re.search(r"\brelease \d+\.\d+, V(\d+(?:\.\d+)+)", text)
-    return found[1] if found else None
+    """The version in the output of `nvcc --version`, such as `12.4.131`."""
+    match = re.search(r"\brelease \d+\.\d+, V(\d+(?:\.\d+)+)", text)
+    return match[1] if match else None
 
 
 def parse_nccl_header(text: str) -> str | None:
-    """`2.22.3` of the text of `nccl.h`, None where it defines no version."""
-    found = dict(re.findall(r"^[ \t]*#[ \t]*define[ \t]+NCCL_(MAJOR|MINOR|PATCH)[ \t]+(\d+)", text, re.MULTILINE))
-    return ".".join(found[part] for part in ("MAJOR", "MINOR", "PATCH")) if len(found) == 3 else None
+    """The version in the text of `nccl.h`, such as `2.22.3`; None if it defines no version."""
+    parts = dict(re.findall(r"^[ \t]*#[ \t]*define[ \t]+NCCL_(MAJOR|MINOR|PATCH)[ \t]+(\d+)", text, re.MULTILINE))
+    return ".".join(parts[part] for part in ("MAJOR", "MINOR", "PATCH")) if len(parts) == 3 else None

@@ -1,6 +1,6 @@
-"""Templates to text, with the quoting of each language. The only importer of jinja2.
+"""Render templates to text, with the quoting of each language. The only importer of jinja2.
 
-Templates hold shape; undefined names are errors. No time stamps, so that equal input gives equal bytes.
+Templates contain no decisions, and undefined names are errors. There are no time stamps, so equal input gives equal bytes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def render(template: str, **values: object) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
         autoescape=False,
-        loader=jinja2.FunctionLoader(shipped.read),  # for what templates extend
+        loader=jinja2.FunctionLoader(shipped.read),  # loads the templates that others extend
     )
     environment.filters.update(lua=quote_lua, tcl=quote_tcl, sh=shlex.quote)
     return environment.from_string(shipped.read(template)).render(**values)

@@ -1,4 +1,4 @@
-"""A user's job as text, and those that prepare for it: the values of their rooms in the templates of their kinds."""
+"""Render user jobs, and the jobs that prepare for them, from the templates of their kinds."""
 
 from __future__ import annotations
 

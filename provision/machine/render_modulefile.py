@@ -1,7 +1,7 @@
-"""A modulefile as data, and the three texts it becomes: Lua for Lmod, Tcl for both module systems, sh for neither.
+"""Render a modulefile as Lua for Lmod, as Tcl for both module systems, and as sh for sites without modules.
 
-One description, so that no system sees something else. The templates in `modulefiles/` hold the shape; quoting is
-`provision.machine.render`'s.
+All three come from one description, so they have the same effect. The templates are in `modulefiles/`; quoting is in
+`provision.machine.render`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TEMPLATES: dict[Kind, str] = {"lua": "module.lua.j2", "tcl": "module.tcl.j2", "s
 
 
 def emit_modulefile(module: Modulefile, kind: Kind, verdict: str) -> str:
-    """The text of the modulefile in this kind; `verdict` is the line that `module help` shows of the proof."""
+    """The text of the modulefile in this language; `verdict` is the line of `module help` about the proof."""
     facts = (*module.facts, ("proof", verdict))
     width = max(len(label) for label, _ in facts)
     lines = [module.summary, "", *(f"{label.ljust(width)}  {value}" for label, value in facts)]

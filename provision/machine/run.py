@@ -1,8 +1,8 @@
-"""Running programs. The only importer of subprocess.
+"""Run programs. The only importer of subprocess.
 
-A program gets an argv, never a shell string, and an explicit environment. What it prints goes to a log line by line;
-the last lines are kept for the error. It runs in a session of its own, so that Ctrl-C reaches us first and we end it
-politely: interrupt, terminate, kill.
+A program gets an argv, never a shell string, and an explicit environment. Its output goes to a log line by line; the last
+lines are kept for the error message. It runs in a separate session, so that Ctrl-C reaches us first; we then interrupt,
+terminate and kill it, in that order.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TAIL = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """How a program ended: exit code (negative: a signal), its last lines, and whether we ended it for time."""
+    """The result of a program: its exit code (negative: a signal), its last lines, and whether it reached its time limit."""
 
     argv: tuple[str, ...]
     code: int
@@ -37,10 +37,10 @@ class Result:
 def capture(
     argv: Sequence[str], environ: Mapping[str, str], timeout_s: float = 120
 ) -> subprocess.CompletedProcess[str]:
-    """Run a short program and return what it said; it gets no standard input.
+    """Run a short program without standard input, and return its output.
 
     Raises:
-        CommandError: it is not there, may not be run, or takes longer than `timeout_s` seconds.
+        CommandError: the program does not exist, cannot be run, or takes longer than `timeout_s` seconds.
     """
     try:
         done = subprocess.run(
@@ -50,7 +50,7 @@ def capture(
         raise CommandError(f"`{argv[0]}` cannot be run", evidence=[str(error)]) from error
     except subprocess.TimeoutExpired as error:
         raise CommandError(f"`{argv[0]}` did not answer in {timeout_s:.0f} s", evidence=[" ".join(argv)]) from error
-    # Not as text: a variable may hold a carriage return, or bytes that are no UTF-8.
+    # Decode here instead of with text=True: output may contain a carriage return, or bytes that are not UTF-8.
     stdout, stderr = (part.decode("utf-8", "surrogateescape") for part in (done.stdout, done.stderr))
     return subprocess.CompletedProcess(done.args, done.returncode, stdout, stderr)
 
@@ -66,14 +66,16 @@ def stream(
     keep_open: Sequence[int] = (),
     shown: Sequence[str] | None = None,
 ) -> Result:
-    """Run a program to its end, its output appended to `log` line by line.
+    """Run a program to its end, and append its output to `log` line by line.
 
-    `shown` goes into the log in place of `argv`, where that holds a whole environment.
+    `shown` is written to the log instead of `argv`, for an argv that contains a whole environment. `on_second` is called
+    about once a second while the program runs, whether it prints or not.
 
-    `on_second` is called about once a second while it runs, whether it prints or not.
+    `keep_open` are file descriptors that the program inherits. A build passes the descriptor of its lock on, so that the
+    lock is released only when the last process that can write to the prefix has ended, also after `kill -9`.
 
-    `keep_open` are file descriptors that it inherits: whoever holds the build's lock hands it on, so that the lock is
-    free only when the last process that may still write to the prefix is gone, also after `kill -9`.
+    Raises:
+        CommandError: the program cannot be run.
     """
     tail: deque[str] = deque(maxlen=TAIL)
     timed_out = False
@@ -115,31 +117,31 @@ def stream(
 
 @contextlib.contextmanager
 def interrupts_deferred() -> Iterator[None]:
-    """Hold Ctrl-C and SIGTERM back for a moment: between a program's start and our knowing of it, it would be left behind."""
+    """Delay Ctrl-C and SIGTERM while a program starts: before we know its process, we could not end it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    came: list[int] = []
+    received: list[int] = []
     numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, lambda seen, _: came.append(seen)) for number in numbers]
+    before = [signal.signal(number, lambda signum, _: received.append(signum)) for number in numbers]
     try:
         yield
     finally:
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)
-    for seen in came:
-        signal.raise_signal(seen)
+    for signum in received:
+        signal.raise_signal(signum)
 
 
 def lines_of(
     process: subprocess.Popen[bytes], deadline: float | None, on_second: Callable[[], None] | None = None
 ) -> Iterator[str]:
-    """The lines that a program prints, until it has ended or `deadline` (monotonic seconds) has come.
+    """The lines that a program prints, until it ends or `deadline` (monotonic seconds) is reached.
 
-    Its end is the end, also if something that it left behind still holds the pipe. `on_second` is called about once a
-    second until then.
+    The lines stop when the program ends, even if a process that it started still holds the pipe. `on_second` is called
+    about once a second until then.
     """
-    assert process.stdout is not None  # a pipe was asked for
+    assert process.stdout is not None  # we requested a pipe
     descriptor, rest, looked = process.stdout.fileno(), b"", time.monotonic()
     while deadline is None or time.monotonic() < deadline:
         if on_second and time.monotonic() - looked >= 1:
@@ -153,7 +155,7 @@ def lines_of(
             continue
         block = os.read(descriptor, 1 << 16)
         if not block:
-            # All writers are gone; the program itself may need a moment more, or never end.
+            # All writers have closed the pipe; the program itself may need more time, or may never end.
             while process.poll() is None and (deadline is None or time.monotonic() < deadline):
                 time.sleep(0.02)
             break
@@ -165,7 +167,7 @@ def lines_of(
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """End a program and all it started: ask, then insist, then force. Whoever is impatient (Ctrl-C again) gets to force."""
+    """End a program and all processes that it started: interrupt, terminate, kill. Another Ctrl-C skips the waiting."""
     for number, patience_s in ((signal.SIGINT, 3), (signal.SIGTERM, 3), (signal.SIGKILL, 5)):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, number)
@@ -174,6 +176,6 @@ def end(process: subprocess.Popen[bytes]) -> None:
         except (subprocess.TimeoutExpired, KeyboardInterrupt):
             continue
         break
-    # The leader is gone; what it started may not be.
+    # The program has ended, but processes that it started may still run.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""A source package on disk: unpacked, and patched."""
+"""Unpack a source package, and apply patches to it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from provision.model.plan import PatchFile
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Unpack a source package into `folder`, without the one folder that everything in it stands in.
+    """Unpack a source package into `folder`, without the top folder of the archive.
 
     Raises:
-        CommandError: it is damaged, or would write outside of `folder`.
+        CommandError: the archive is damaged, or would write outside of `folder`.
         StoreError: the disk is full.
     """
     safely: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
@@ -30,7 +30,7 @@ def unpack(archive: Path, folder: Path) -> None:
                 _, _, name = member.name.partition("/")
                 if name and (member.isfile() or member.isdir()):
                     member.name = name
-                    # Not left to tarfile's filters: a Python 3.11 may be older than they are.
+                    # Older releases of Python 3.11 do not have the filters of tarfile.
                     if ".." in Path(name).parts or Path(name).is_absolute():
                         raise tarfile.TarError(f"`{name}` is outside")
                     tar.extract(member, folder, **safely)
@@ -43,30 +43,30 @@ def unpack(archive: Path, folder: Path) -> None:
 
 
 def apply_patches(folder: Path, patches: Sequence[PatchFile], log: Path) -> None:
-    """Apply patches to an unpacked source, in order. What patch-ng says goes to the log.
+    """Apply patches to an unpacked source, in order. The output of patch-ng goes to the log.
 
     Raises:
-        CommandError: one does not fit; it is named, with what it would change.
+        CommandError: a patch does not apply; the error names it and its subject.
     """
     import patch_ng
 
-    words = io.StringIO()
-    handler = logging.StreamHandler(words)
+    output = io.StringIO()
+    handler = logging.StreamHandler(output)
     patch_ng.logger.addHandler(handler)
     try:
         for patch in patches:
-            words.write(f"$ patch {patch.name}\n")
-            # Without a/ and b/ to strip: patch-ng 1.19 strips a folder too many from a file that a patch makes.
+            output.write(f"$ patch {patch.name}\n")
+            # Remove a/ and b/ here: patch-ng 1.19 strips one folder too many from a new file.
             text = re.sub(r"^(---|\+\+\+) [ab]/", r"\1 ", patch.text, flags=re.MULTILINE)
             parsed = patch_ng.fromstring(text.encode())
             if not parsed or parsed.errors or not parsed.apply(root=str(folder)):
                 raise CommandError(
-                    f"the source does not fit our patch `{patch.name}`",
-                    evidence=[patch.subject, *words.getvalue().splitlines()[-6:]],
+                    f"our patch `{patch.name}` does not apply to the source",
+                    evidence=[patch.subject, *output.getvalue().splitlines()[-6:]],
                     hint="the patch was made for another release of Horovod: see the head of the patch",
                     log=str(log),
                 )
     finally:
         patch_ng.logger.removeHandler(handler)
         with log.open("a", encoding="utf-8") as file:
-            file.write(words.getvalue())
+            file.write(output.getvalue())

@@ -1,8 +1,8 @@
-"""The root of a site on disk. The only room that writes below it.
+"""The root of a site on disk.
 
-Every file is written beside its place and renamed over it. Publishing is one rename of one symbolic link. Locks are
-the kernel's (`flock`): they end with the processes that hold them, so there are none to clean up after a crash; on a
-shared file system they need locks between nodes (Lustre: mounted with `flock`).
+Every file is written under a temporary name next to its final path, and then renamed. Publishing is one rename of one
+symbolic link. Locks are `flock` locks of the kernel: they end with the processes that hold them, so a crash leaves none
+behind; a shared file system must support locks between nodes (Lustre: mounted with `flock`).
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ class Store:
 
     @property
     def downloads(self) -> Downloads:
-        """What was downloaded below this root."""
+        """The downloads below this root."""
         return Downloads(self.layout)
 
-    # What is there
+    # Reading
 
     def place(self) -> Place:
-        """Whether the root can be written, and what its file system has left; the root need not exist."""
+        """Whether the root is writable, and the free space of its file system; the root need not exist."""
         folder = self.root
-        # os.path.exists, not Path.exists: what is in somebody's private folder is not there for us.
+        # os.path.exists, not Path.exists, which raises for a path in another user's private folder.
         while not os.path.exists(folder) and folder != folder.parent:  # noqa: PTH110
             folder = folder.parent
         status = os.statvfs(folder)
@@ -59,32 +59,32 @@ class Store:
             path=str(self.root),
             writable=folder.is_dir() and os.access(folder, os.W_OK | os.X_OK) and not status.f_flag & os.ST_RDONLY,
             free_bytes=status.f_bavail * status.f_frsize,
-            # File systems without a fixed number of inodes (btrfs, some parallel ones) say 0.
+            # File systems without a fixed number of inodes (btrfs, some parallel ones) report 0.
             free_inodes=status.f_favail if status.f_files else None,
         )
 
     def environments(self) -> list[EnvironmentId]:
         """Every environment that has a prefix, finished or not."""
-        found = []
+        environments = []
         for path in sorted((self.root / "envs").glob("*/*/[!.]*-*")):
             with contextlib.suppress(ValueError):
-                found.append(EnvironmentId.parse("/".join(path.parts[-3:])))
-        return found
+                environments.append(EnvironmentId.parse("/".join(path.parts[-3:])))
+        return environments
 
     def receipts(self, env: EnvironmentId) -> frozenset[str]:
         """The steps of this environment that are done."""
         return frozenset(path.stem for path in Path(self.layout.story(env) / "receipts").glob("*.json"))
 
     def pointers(self) -> dict[str, str]:
-        """`<arch>/<name>/<version>` to the environment that users get."""
-        found = {}
+        """`<arch>/<name>/<version>` to the environment that users get when they load that module."""
+        pointers = {}
         for path in sorted((self.root / "modules").glob("*/environments/*/*")):
             with contextlib.suppress(OSError):
-                found["/".join((path.parts[-4], *path.parts[-2:]))] = path.read_text(encoding="utf-8").strip()
-        return found
+                pointers["/".join((path.parts[-4], *path.parts[-2:]))] = path.read_text(encoding="utf-8").strip()
+        return pointers
 
     def existing(self) -> Existing:
-        """What the planner needs to know of all this."""
+        """Everything below the root that the planner needs to know."""
         return Existing(
             receipts={str(env): self.receipts(env) for env in self.environments()},
             wheels=frozenset(path.parent.name for path in (self.root / "wheels").glob("*/wheel.json")),
@@ -94,10 +94,10 @@ class Store:
         )
 
     def record(self, env: EnvironmentId) -> Record | None:
-        """The record of an environment, or None while it has none.
+        """The record of an environment; None until it is published.
 
         Raises:
-            StoreError: it is damaged.
+            StoreError: the record is damaged.
         """
         path = Path(self.layout.story(env) / "record.json")
         data = read_json(path)
@@ -120,13 +120,17 @@ class Store:
                 found += [record.to_dict()] if record else []
         return found
 
-    # Doing
+    # Writing
 
     def remove(self, path: str) -> None:
-        """Remove a folder below the root, if it is there: first out of the way by a rename, then its content."""
+        """Remove a folder below the root, if it exists: rename it first, then delete its contents.
+
+        Raises:
+            StoreError: the folder is not below the root, or cannot be removed.
+        """
         folder = Path(os.path.abspath(path))
         if not folder.is_relative_to(self.root) or folder == self.root:
-            raise StoreError(f"`{folder}` is not below `{self.root}`, it is not ours to remove")
+            raise StoreError(f"`{folder}` is not below `{self.root}` and must not be removed")
         if not folder.exists() and not folder.is_symlink():
             return
         try:
@@ -140,22 +144,29 @@ class Store:
             raise disk_error(error, folder) from error
 
     def make_jobs(self) -> None:
-        """Make the folder of job scripts and their output."""
+        """Make the folder of job scripts and their output.
+
+        Raises:
+            StoreError: the folder cannot be made.
+        """
         try:
             Path(self.layout.jobs).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise disk_error(error, self.root) from error
 
     def sweep(self, prefix: str) -> None:
-        """Remove what a killed run was about to remove of this prefix; only its own: others may be at theirs right now."""
+        """Finish the removals of this prefix that a killed run began; other prefixes may be in use by other runs."""
         folder = Path(prefix)
-        for left in folder.parent.glob(f".{folder.name}.removed.*"):
-            shutil.rmtree(left, ignore_errors=True)
+        for trash in folder.parent.glob(f".{folder.name}.removed.*"):
+            shutil.rmtree(trash, ignore_errors=True)
 
     def make_readable(self, path: str) -> int:
-        """Give everybody the right to read below `path`, and to enter and run where the owner has it.
+        """Let all users read everything below `path`, and enter and run what the owner can enter and run.
 
-        Returns the bytes of all files: a size of the environment, without a walk of its own.
+        Returns the size of all files in bytes, which needs no second walk of the tree.
+
+        Raises:
+            StoreError: a mode cannot be changed.
         """
         size = 0
         try:
@@ -171,28 +182,28 @@ class Store:
         return size
 
     def write_receipt(self, env: EnvironmentId, receipt: Receipt) -> None:
-        """Write down that a step is done."""
+        """Record that a step is done."""
         path = Path(self.layout.story(env) / "receipts" / f"{receipt.step}.json")
         write(path, json.dumps(receipt.to_dict(), indent=1) + "\n")
 
     def read_receipts(self, env: EnvironmentId) -> dict[str, Receipt]:
-        """The receipts of the steps that are done, by their names; a damaged one is left out."""
-        found = {}
+        """The receipts of the steps that are done, by the name of the step; damaged receipts are omitted."""
+        receipts = {}
         for step in sorted(self.receipts(env)):
             data = read_json(Path(self.layout.story(env) / "receipts" / f"{step}.json"))
             with contextlib.suppress(ValueError):
-                found[step] = Receipt.from_dict(data or {})
-        return found
+                receipts[step] = Receipt.from_dict(data or {})
+        return receipts
 
     def keep_wheel(self, folder: str, key: str, abi: Mapping[str, object]) -> None:
-        """Move the one wheel in `folder` into the cache. Who comes second with the same key changes nothing.
+        """Move the one wheel in `folder` into the cache. If a wheel with this key exists, nothing changes.
 
         Raises:
-            StoreError: there is not exactly one wheel.
+            StoreError: the folder does not contain exactly one wheel, or the cache cannot be written.
         """
         wheels = list(Path(folder).glob("*.whl"))
         if len(wheels) != 1:
-            raise StoreError(f"`{folder}` holds {len(wheels)} wheels, and should hold one")
+            raise StoreError(f"`{folder}` contains {len(wheels)} wheels instead of one")
         target = Path(self.layout.wheel(key))
         if (target / "wheel.json").is_file():
             return
@@ -202,7 +213,7 @@ class Store:
             kept = Path(shutil.copy2(wheels[0], beside / wheels[0].name))
             content = {"file": kept.name, "sha256": sha256_of(kept), "bytes": kept.stat().st_size, "abi": abi}
             write(beside / "wheel.json", json.dumps(content, indent=1) + "\n")
-            if target.exists():  # without its wheel.json: left by somebody's hand
+            if target.exists():  # without its wheel.json: a user changed it
                 shutil.rmtree(target)
             beside.rename(target)
         except OSError as error:
@@ -212,10 +223,10 @@ class Store:
                 raise disk_error(error, target) from error
 
     def wheel(self, key: str) -> Path:
-        """The cached wheel of this key, its content held against its hash.
+        """The cached wheel of this key, after a check of its hash.
 
         Raises:
-            StoreError: it is missing or damaged.
+            StoreError: the wheel is missing or damaged.
         """
         folder = Path(self.layout.wheel(key))
         content = read_json(folder / "wheel.json") or {}
@@ -227,10 +238,13 @@ class Store:
         return path
 
     def publish(self, env: EnvironmentId, files: Mapping[str, str]) -> None:
-        """Make these files (relative path to text) part of what users of the arch see, by one rename.
+        """Publish these files (relative path to text) for users of the arch with one rename.
 
-        A new generation is written whole, beside what users see: all that was published before, and these. Then the
-        link that is `modules/<arch>` is replaced. Before that rename users see nothing of it, after it everything.
+        A new generation is written to its own folder: everything that was published before, and these files. Then the
+        symbolic link `modules/<arch>` is replaced. Before that rename users see none of the new files, after it all of them.
+
+        Raises:
+            StoreError: the generation cannot be written, or the file system has no locks.
         """
         pointer, generations = Path(self.layout.modules(env.arch)), Path(self.layout.generations(env.arch))
         with self.held(self.root / "locks" / f"publish-{env.arch}.lock", {"does": f"publishes {env}"}):
@@ -259,7 +273,7 @@ class Store:
     # Locks
 
     def holder(self, path: Path) -> JSON | None:
-        """Who holds the lock at `path`, or None. Looks only: it makes no lock and holds none afterwards."""
+        """The holder of the lock at `path`, or None. This only looks: it makes no lock and holds none afterwards."""
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
@@ -269,7 +283,7 @@ class Store:
         except BlockingIOError:
             return read_json(path) or {}
         except OSError:
-            return None  # no locks here: building says so
+            return None  # the file system has no locks; a build reports that
         finally:
             os.close(descriptor)
         return None
@@ -278,12 +292,12 @@ class Store:
     def held(
         self, path: Path, holder: JSON, on_wait: Callable[[JSON], None] | None = None, *, wait: bool = True
     ) -> Iterator[int]:
-        """Hold the lock at `path`; yields its file descriptor, for children to inherit.
+        """Hold the lock at `path`; yields its file descriptor, which child processes can inherit.
 
-        `on_wait` is told once who holds it, when somebody else does. Where `wait` is false that is an error.
+        If another process holds the lock, `on_wait` is called once with its holder; if `wait` is false, that is an error.
 
         Raises:
-            StoreError: somebody else holds it, or this file system has no locks.
+            StoreError: another process holds the lock, or the file system has no locks.
         """
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -291,7 +305,7 @@ class Store:
         except OSError as error:
             raise disk_error(error, path.parent) from error
         try:
-            told_once = False
+            reported = False
             while True:
                 try:
                     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -300,19 +314,19 @@ class Store:
                     other = read_json(path) or {}
                     if not wait:
                         raise StoreError(
-                            f"somebody else builds this: {describe_holder(other)}",
+                            f"this is already being built: {describe_holder(other)}",
                             evidence=[f"lock: {path}"],
-                            hint="wait for it (leave out `--no-wait`), or end that process",
+                            hint="wait for it (omit `--no-wait`), or end that process",
                             kind="locked",
                         ) from None
-                    if on_wait and not told_once:
+                    if on_wait and not reported:
                         on_wait(other)
-                    told_once = True
+                    reported = True
                     time.sleep(0.5)
                 except OSError as error:
                     raise StoreError(
                         f"the file system of `{path}` has no locks: {error.strerror}",
-                        hint="mount it with locks between nodes (Lustre: `-o flock`), or move `root`",
+                        hint="mount it with locks between nodes (Lustre: `-o flock`), or move `root` to another file system",
                     ) from error
             who = {
                 "user": user_name(),
@@ -338,7 +352,7 @@ def utc_now() -> str:
 
 
 def user_name() -> str:
-    """Who we are, by name where the system knows one."""
+    """The name of this user; the number, if the system knows no name."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -346,10 +360,13 @@ def user_name() -> str:
 
 
 def describe_holder(holder: JSON) -> str:
-    """`alice on n1, process 123, job 45, since …`; a process that is gone left others behind, which still hold the lock."""
+    """The holder of a lock as a phrase: `alice on n1, process 123, job 45, since …`.
+
+    If that process has ended, its child processes hold the lock.
+    """
     pid = holder.get("pid")
     if holder.get("host") == socket.gethostname() and pid and not os.path.exists(f"/proc/{pid}"):  # noqa: PTH110
-        return f"what process {pid} of {holder.get('user', 'somebody')} left running when it was killed"
+        return f"child processes of the killed process {pid} of {holder.get('user', 'an unknown user')}"
     job = f", job {holder['job']}" if holder.get("job") else ""
-    who = f"{holder.get('user', 'somebody')} on {holder.get('host', 'a host')}, process {holder.get('pid', '?')}{job}"
-    return f"{who}, since {holder.get('since', 'a while')}"
+    place = f"{holder.get('host', 'an unknown host')}, process {holder.get('pid', '?')}{job}"
+    return f"{holder.get('user', 'an unknown user')} on {place}, since {holder.get('since', 'an unknown time')}"

@@ -1,4 +1,4 @@
-"""A build's job: submitted, looked for in the queue, and asked for its state."""
+"""Submit the job of a build, find it in the queue, and query its state."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from provision.schedulers.status import JobStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildJob:
-    """A job script, its scheduler, and the name under which its output and events stand in `jobs/`."""
+    """A job script, its scheduler, and the name of its output and events in `jobs/`."""
 
     name: str
     text: str
@@ -30,7 +30,7 @@ class BuildJob:
 
 
 def submitter(store: Store) -> Submitter:
-    """This machine, as a job takes it over."""
+    """What a job takes over from this machine: the command, the folder of jobs, and the environment."""
     return Submitter(
         tool=(sys.executable, "-I", "-m", "provision"),
         jobs=str(store.layout.jobs),
@@ -41,7 +41,7 @@ def submitter(store: Store) -> Submitter:
 
 
 def config_here() -> str | None:
-    """The working directory, if it is one of the folders that hold sites, stacks and locks."""
+    """The working directory, if it contains sites, stacks or locks."""
     here = Path.cwd()
     return str(here) if here in search_path() and here != shipped_root() else None
 
@@ -53,17 +53,17 @@ def render_build_job(script: BuildScript) -> BuildJob:
 
 
 def queued(job: BuildJob) -> str | None:
-    """The id of a job of this name that waits or runs, if the scheduler has one."""
+    """The ID of a waiting or running job with this name, if there is one."""
     scheduler = scheduler_for(job.scheduler)
     done = capture(scheduler.queued_argv(job.name), os.environ)
     return next(iter(scheduler.parse_queued(done.stdout, job.name)), None) if done.returncode == 0 else None
 
 
 def submit(job: BuildJob, store: Store) -> str:
-    """Write the script to `jobs/` and submit it; returns the job id.
+    """Write the script to `jobs/` and submit it; return the job ID.
 
     Raises:
-        JobError: the scheduler did not take it.
+        JobError: the scheduler refused the job.
     """
     script = Path(store.layout.jobs) / f"{job.name}.sh"
     write(script, job.text, executable=True, private=True)
@@ -73,16 +73,16 @@ def submit(job: BuildJob, store: Store) -> str:
     number = scheduler.parse_job_id(done.stdout)
     if done.returncode or number is None:
         raise JobError(
-            f"{TITLES[job.scheduler]} did not take the job",
+            f"{TITLES[job.scheduler]} refused the job",
             state="SUBMIT_FAILED",
             evidence=(done.stderr or done.stdout).strip().splitlines()[:6],
-            hint=f"`{shlex.join(argv)}`; the job's options stand in the site's file under `job`",
+            hint=f"`{shlex.join(argv)}` submits it again; the job's options are under `archs.ARCH.job` in the site profile",
         )
     return number
 
 
 def status(job: str, name: SchedulerName) -> JobStatus | None:
-    """What the scheduler says of a job; None where it does not know it (any more).
+    """The status of a job; None if the scheduler does not know the job, or no longer.
 
     Raises:
         CommandError: the scheduler does not answer.

@@ -372,7 +372,7 @@ def test_a_job_that_slurm_does_not_take_is_told_with_slurms_words(cluster: Clust
     site = cluster.site("partition", ('partition = "knl"', 'partition = "nowhere"'), ("= 68 }", "= 68, VARIANT = 3 }"))
     done = cluster.tool.run("build", "--site", site, "--arch", "knl", "--submit")
     assert done.returncode == 1
-    assert "Slurm did not take the job" in done.stderr
+    assert "Slurm refused the job" in done.stderr
     assert "nvalid partition" in done.stderr
     doctor = cluster.tool.run("doctor", "--site", site, "--arch", "knl")
     assert doctor.returncode == 1

@@ -36,15 +36,15 @@ def test_a_patch_for_gpus_applies_to_gpu_builds_only() -> None:
     assert select_patches(every, "2.14.1", gpu=True) == (PATCH_OF_ALL,)
     with pytest.raises(ConfigError) as caught:
         patch("0004-odd.patch", ">=2.15", "Needs: tpu\n")
-    assert caught.value.evidence == ("Needs: `tpu` is not `gpu`, the only thing that a patch may need",)
+    assert caught.value.evidence == ("Needs: `tpu` is not valid; the only valid value is `gpu`",)
 
 
 def test_an_incomplete_patch_head_is_refused_with_every_fault() -> None:
     with pytest.raises(ConfigError) as caught:
         parse_patch("0003-x.patch", "Subject: x\nApplies-To: pytorch>=2\n\n--- a/x\n+++ b/x\n")
     assert caught.value.evidence == (
-        "no `Breaks-Without:` in its head",
-        "no `Proved-By:` in its head",
+        "the head has no `Breaks-Without:`",
+        "the head has no `Proved-By:`",
         "Applies-To: `pytorch>=2` does not begin with `tensorflow`",
     )
     with pytest.raises(ConfigError, match=r"0003-x\.patch"):
@@ -67,13 +67,13 @@ def test_a_patch_can_create_a_file_in_a_folder(tmp_path: Path) -> None:
 
 def test_an_error_names_the_patch_that_does_not_fit(tmp_path: Path) -> None:
     (tmp_path / "file.txt").write_text("something else\n")
-    with pytest.raises(CommandError, match=r"does not fit our patch `0001-all\.patch`"):
+    with pytest.raises(CommandError, match=r"our patch `0001-all\.patch` does not apply"):
         apply_patches(tmp_path, [as_file()], tmp_path / "log")
     assert (tmp_path / "file.txt").read_text() == "something else\n"
 
 
 def test_a_patch_does_not_fit_if_its_file_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match="does not fit"):
+    with pytest.raises(CommandError, match="does not apply"):
         apply_patches(tmp_path, [as_file()], tmp_path / "log")
 
 

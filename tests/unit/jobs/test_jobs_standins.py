@@ -192,7 +192,7 @@ def test_a_job_that_is_not_taken_is_told_in_the_schedulers_words(
 ) -> None:
     job, store = build(name, tmp_path, monkeypatch)
     text = "\n".join(line for line in job.text.splitlines() if "filesystems" not in line)
-    with pytest.raises(JobError, match="did not take the job") as caught:
+    with pytest.raises(JobError, match="refused the job") as caught:
         submit(dataclasses.replace(job, text=text), store)
     assert "filesystems" in caught.value.evidence[0]
 

@@ -58,5 +58,7 @@ def test_a_plan_lists_the_available_modules_and_names_the_newest(
     path.write_text(source.replace("/usr/share/lmod/lmod/init/bash", str(init)))
     assert cli.main(["plan", "--site", str(path), "--stack", "tensorflow-2.15.1-gpu"]) == 1
     err = capsys.readouterr().err
-    assert "hint: `module avail PrgEnv-gnu` lists PrgEnv-gnu/8.3.3, PrgEnv-gnu/8.10.1, PrgEnv-gnu/8.4.0, " in err
-    assert "`PrgEnv-gnu/8.10.1` the newest; change `archs.gpu.modules` in" in err
+    assert (
+        "hint: `module avail PrgEnv-gnu` lists PrgEnv-gnu/8.3.3, PrgEnv-gnu/8.10.1, PrgEnv-gnu/8.4.0 (newest: " in err
+    )
+    assert "(newest: `PrgEnv-gnu/8.10.1`); change `archs.gpu.modules` in" in err

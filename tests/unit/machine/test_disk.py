@@ -73,8 +73,8 @@ def test_json_that_is_missing_or_damaged_or_no_object_is_none(tmp_path: Path) ->
     [
         (errno.ENOSPC, "the disk is full"),
         (errno.EDQUOT, "the quota is used up"),
-        (errno.EACCES, "may not be written"),
-        (errno.EROFS, "may not be written"),
+        (errno.EACCES, "cannot be written"),
+        (errno.EROFS, "cannot be written"),
         (errno.EIO, "Input/output error"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What is fetched for nodes without network: which plans then ask nobody, and which are refused for want of it."""
+"""Packages that are fetched for nodes without network: which plans then need no network, and which are refused."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ def plan_with(site: Site, **existing: frozenset[str]) -> Plan:
 
 def installs(plan: Plan) -> list[Command]:
     """The commands that install a lock."""
-    found = [one for step in plan.steps for one in step.operations if isinstance(one, Command)]
-    return [one for one in found if "--require-hashes" in one.argv]
+    commands = [operation for step in plan.steps for operation in step.operations if isinstance(operation, Command)]
+    return [command for command in commands if "--require-hashes" in command.argv]
 
 
 def offline(site: Site) -> Site:
-    """The same site, whose nodes reach nothing."""
+    """The same site, but its nodes have no network."""
     return dataclasses.replace(site, network=Network(login="no", compute="no", proxy=None, download_node=None))
 
 
 @pytest.mark.parametrize("site", [local_site(), slurm_site()], ids=["local", "slurm"])
-def test_a_plan_asks_nobody_when_everything_was_fetched_and_the_index_else(site: Site) -> None:
+def test_a_plan_uses_the_index_unless_everything_was_fetched(site: Site) -> None:
     locks = frozenset(lock.sha256 for lock in request_for(site).locks)
     whole = plan_with(site, fetched=locks, sources=frozenset({SOURCE}))
     house = whole.prefix.split("/envs/")[0] + "/cache/wheelhouse"
@@ -66,16 +66,16 @@ def test_a_plan_asks_nobody_when_everything_was_fetched_and_the_index_else(site:
         partly = plan_with(site, fetched=fetched, sources=sources)
         assert partly.asks_network
         assert len(partly.not_fetched) == missing
-        assert not [one for one in installs(partly) if "--no-index" in one.argv]
+        assert not [command for command in installs(partly) if "--no-index" in command.argv]
 
 
-def test_where_packages_come_from_does_not_decide_the_environment() -> None:
+def test_the_origin_of_packages_does_not_change_the_fingerprint() -> None:
     site = local_site()
     locks = frozenset(lock.sha256 for lock in request_for(site).locks)
     assert plan_with(site).environment == plan_with(site, fetched=locks, sources=frozenset({SOURCE})).environment
 
 
-def test_nodes_without_network_are_refused_with_what_is_missing_and_the_command() -> None:
+def test_a_build_without_network_is_refused_with_what_to_fetch() -> None:
     for site in (local_site(), slurm_site()):
         request = dataclasses.replace(request_for(site), site=offline(site))
         plan = make_plan(request, facts_of(site), Existing())
@@ -85,7 +85,7 @@ def test_nodes_without_network_are_refused_with_what_is_missing_and_the_command(
         assert network_problems(request_for(site), plan) == ()
 
 
-def test_what_is_built_already_needs_no_network() -> None:
+def test_an_existing_environment_needs_no_network() -> None:
     site = offline(local_site())
     request = dataclasses.replace(request_for(local_site()), site=site)
     first = make_plan(request, facts_of(local_site()), Existing())
@@ -94,27 +94,27 @@ def test_what_is_built_already_needs_no_network() -> None:
     assert network_problems(request, make_plan(request, facts_of(local_site()), existing)) == ()
 
 
-def test_the_download_is_for_the_nodes_python_and_their_cpu_not_for_ours() -> None:
+def test_downloads_are_for_the_python_and_cpu_of_the_nodes() -> None:
     here = download_argv("/t/python", "r.txt", "d", minor="3.7", foreign=None)
     assert here[here.index("--python-version") :][:2] == ("--python-version", "3.7")
     assert "--platform" not in here
-    there = download_argv("/t/python", "r.txt", "d", minor="3.11", foreign="aarch64")
-    tags = [word for at, word in enumerate(there) if there[at - 1] == "--platform"]
+    foreign = download_argv("/t/python", "r.txt", "d", minor="3.11", foreign="aarch64")
+    tags = [word for at, word in enumerate(foreign) if foreign[at - 1] == "--platform"]
     assert tags == list(platform_tags("aarch64"))
     assert {"manylinux_2_17_aarch64", "manylinux2014_aarch64"} <= set(tags)
     assert "manylinux2010_aarch64" not in tags
     assert "manylinux2010_x86_64" in platform_tags("x86_64")
-    assert "--require-hashes" in there
+    assert "--require-hashes" in foreign
 
 
 def downloads(root: Path) -> Downloads:
     """The downloads below this root, with a wheelhouse."""
-    found = Downloads(Layout(PurePosixPath(root)))
-    found.make_wheelhouse()
-    return found
+    downloads = Downloads(Layout(PurePosixPath(root)))
+    downloads.make_wheelhouse()
+    return downloads
 
 
-def test_a_lock_counts_as_fetched_only_while_each_of_its_files_is_there_whole(tmp_path: Path) -> None:
+def test_a_lock_is_fetched_only_while_all_its_files_are_complete(tmp_path: Path) -> None:
     kept = downloads(tmp_path / "root")
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "a-1-py3-none-any.whl").write_bytes(b"12345")
@@ -160,18 +160,18 @@ def server(tmp_path: Path) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             """Nothing."""
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as one:
-        threading.Thread(target=one.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{one.server_address[1]}/mnist.npz"
-        one.shutdown()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/mnist.npz"
+        server.shutdown()
 
 
-def test_where_a_site_wants_downloads_to_run_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_fetch_names_the_download_node_of_the_site(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["fetch", "--site", "nyu-greene", "--arch", "gpu", "--python", "3.7"]) == EXIT_USAGE
     assert "note: downloads of site `nyu-greene` run on gdtn (`ssh gdtn`)" in capsys.readouterr().err
 
 
-def test_mnist_is_kept_when_it_is_the_real_one_and_never_else(
+def test_mnist_is_kept_only_if_its_hash_is_correct(
     server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("KERAS_HOME", str(tmp_path / "keras"))

@@ -1,4 +1,4 @@
-"""The site's MPI, as its compiler wrapper tells of it: MPICH's, Open MPI's, and Cray's, which does not know `-show`."""
+"""The probe of the site's MPI through its compiler wrapper: MPICH, Open MPI, and Cray, whose wrapper has no `-show`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MPI_H = '#define MPICH_VERSION "3.4a2"\n'
 
 
 def cray(folder: Path) -> Path:
-    """A stand-in of Cray's `CC`, over the real g++: it prints its options by its own word, and hands all else on.
+    """A stand-in for Cray's `CC`: it prints its options for Cray's option, and passes everything else to the real g++.
 
     Source: `CC --cray-print-opts=all`, as used on Cori, Titan, Polaris and LUMI; `-show` is an unknown option there.
     """
@@ -37,7 +37,7 @@ def cray(folder: Path) -> Path:
     return wrapper
 
 
-def test_crays_wrapper_is_asked_by_its_own_word(tmp_path: Path) -> None:
+def test_the_wrapper_of_cray_is_probed_with_its_own_option(tmp_path: Path) -> None:
     wrapper = cray(tmp_path / "pe")
     arch = {
         "target": "haswell",
@@ -48,14 +48,14 @@ def test_crays_wrapper_is_asked_by_its_own_word(tmp_path: Path) -> None:
         {"name": "xc", "root": "/x", "stack": "s", "scheduler": {"system": "slurm"}, "archs": {"h": arch}}, "x.toml", {}
     )
     probes = Probes(site, site.archs[0])
-    found = probes.mpi({**os.environ, "PATH": f"{wrapper.parent}{os.pathsep}{os.environ['PATH']}"})
+    facts = probes.mpi({**os.environ, "PATH": f"{wrapper.parent}{os.pathsep}{os.environ['PATH']}"})
     assert probes.problems == []
-    assert found is not None
-    assert (found.family, found.version, found.cxx) == ("mpich", "3.4a2", str(wrapper))
-    assert found.libraries == (str(tmp_path / "pe" / "lib" / "libmpi_gnu_91.so.12"),)
+    assert facts is not None
+    assert (facts.family, facts.version, facts.cxx) == ("mpich", "3.4a2", str(wrapper))
+    assert facts.libraries == (str(tmp_path / "pe" / "lib" / "libmpi_gnu_91.so.12"),)
 
 
-def test_a_wrapper_that_answers_neither_question_is_told(tmp_path: Path) -> None:
+def test_a_wrapper_without_either_option_is_a_problem(tmp_path: Path) -> None:
     wrapper = tmp_path / "mpicxx"
     wrapper.write_text("#!/bin/sh\nexit 1\n")
     wrapper.chmod(0o755)
@@ -67,7 +67,7 @@ def test_a_wrapper_that_answers_neither_question_is_told(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("show", "family", "there", "found"),
+    ("show", "family", "file", "expected"),
     [
         ("g++ -I{0}/include -L{0} -lmpicxx -lmpi", "mpich", "libmpi.so", "libmpi.so"),
         ("g++ -L {0} -lmpi_cxx -lmpi", "openmpi", "libmpi.so", "libmpi.so"),
@@ -75,15 +75,15 @@ def test_a_wrapper_that_answers_neither_question_is_told(tmp_path: Path) -> None
         ("-L{0} -lmpi", "mpich", "libother.so", None),
     ],
 )
-def test_the_library_is_found_in_the_wrappers_folders(
-    tmp_path: Path, show: str, family: str, there: str, found: str | None
+def test_the_mpi_library_is_found_in_the_folders_of_the_wrapper(
+    tmp_path: Path, show: str, family: str, file: str, expected: str | None
 ) -> None:
-    (tmp_path / there).write_text("")
-    expected = (str(tmp_path / found),) if found else ()
-    assert mpi_libraries(show.format(tmp_path), family) == expected
+    (tmp_path / file).write_text("")
+    libraries = (str(tmp_path / expected),) if expected else ()
+    assert mpi_libraries(show.format(tmp_path), family) == libraries
 
 
-def test_the_family_is_what_the_header_defines() -> None:
+def test_the_mpi_family_is_read_from_the_header() -> None:
     assert parse_mpi_macros(MPI_H) == ("mpich", "3.4a2")
     openmpi = "#define OMPI_MAJOR_VERSION 4\n#define OMPI_MINOR_VERSION 1\n#define OMPI_RELEASE_VERSION 6\n"
     assert parse_mpi_macros(openmpi) == ("openmpi", "4.1.6")

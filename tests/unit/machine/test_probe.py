@@ -74,13 +74,11 @@ def test_a_module_that_cannot_be_loaded_is_told_with_those_there_are(tmp_path: P
     (problem,) = probes.problems
     assert problem.message == "module `gcc/12.2.0` of arch `haswell` cannot be loaded"
     assert problem.evidence == ("searched: /site/modulefiles", "Lmod has detected the following error")
-    assert str(problem.hint).startswith(
-        "`module avail gcc` lists gcc/9.1.0, gcc/11.3.0, `gcc/11.3.0` the newest; change"
-    )
+    assert str(problem.hint).startswith("`module avail gcc` lists gcc/9.1.0, gcc/11.3.0 (newest: `gcc/11.3.0`); change")
 
 
 @pytest.mark.parametrize(
-    ("init", "message"), [(None, "is not there"), ("exit 1", "did not start"), ("(", "did not start")]
+    ("init", "message"), [(None, "does not exist"), ("exit 1", "did not start"), ("(", "did not start")]
 )
 def test_a_module_system_that_does_not_start_is_told(tmp_path: Path, init: str | None, message: str) -> None:
     probes = probes_at(site_of_modules(tmp_path, init, ("gcc/12",)))
@@ -118,7 +116,10 @@ def test_a_python_that_the_stack_has_no_wheel_for_is_told_with_its_version(tmp_p
     probes = probes_at(local_site())
     assert probes.python(old, {"PATH": str(tmp_path), "HOME": str(tmp_path)}) is None
     (problem,) = probes.problems
-    assert problem.message == "there is no Python 3.7 here, and `tensorflow-2.15.1` has no wheel for another"
+    assert (
+        problem.message
+        == "there is no Python 3.7 on this machine, and `tensorflow-2.15.1` has no wheels for another version"
+    )
     assert problem.evidence == (f"{tmp_path}/python3 is 3.6.15",)
 
 

@@ -1,4 +1,4 @@
-"""GPUs in a site's file, and the probes of CUDA and NCCL. What a real nvcc does stands in test_build_gpu.py."""
+"""GPUs in a profile, and the probes of CUDA and NCCL. The tests with a real nvcc are in test_build_gpu.py."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from provision.model.problem import Problem, ProblemKind
 # The site's file
 
 
-def test_a_gpu_table_is_read_and_its_capabilities_are_in_order() -> None:
+def test_a_gpu_table_is_read_with_sorted_capabilities() -> None:
     gpu = gpu_site().archs[0].gpu
     assert gpu is not None
     assert (gpu.per_node, gpu.model, gpu.capabilities) == (4, "a100", ("80", "90"))
@@ -29,9 +29,9 @@ def test_a_gpu_table_is_read_and_its_capabilities_are_in_order() -> None:
         ({"per_node": 0}, "archs.a100.gpu.per_node: must be at least 1, but is 0"),
         (
             {"per_node": 1},
-            "archs.a100.proof.ranks_per_node: is 2, and a node has 1 GPUs: every rank needs one of its own",
+            "archs.a100.proof.ranks_per_node: is 2, but a node has only 1 GPUs, and every rank needs one",
         ),
-        ({"capabilities": []}, "archs.a100.gpu.capabilities: is empty; at least one is needed"),
+        ({"capabilities": []}, "archs.a100.gpu.capabilities: is empty; at least one is required"),
         ({"capabilities": ["8.0"]}, "archs.a100.gpu.capabilities[0]: '8.0' does not have the form"),
         ({"capabilities": [80]}, "archs.a100.gpu.capabilities[0]: must be text, but is 80"),
         ({"nccl_link": "shared"}, "archs.a100.gpu.nccl_link: must be one of SHARED, STATIC"),
@@ -39,10 +39,10 @@ def test_a_gpu_table_is_read_and_its_capabilities_are_in_order() -> None:
         ({"nccl": "/opt/nccl"}, "archs.a100.gpu.nccl: is not a known key"),
     ],
 )
-def test_a_fault_of_a_gpu_table_is_told_under_its_key(gpu: dict[str, object], fault: str) -> None:
-    with pytest.raises(ConfigError) as told:
+def test_a_fault_in_a_gpu_table_is_reported_with_its_key_path(gpu: dict[str, object], fault: str) -> None:
+    with pytest.raises(ConfigError) as caught:
         gpu_site(**gpu)
-    assert any(line.startswith(fault) for line in told.value.evidence), told.value.evidence
+    assert any(line.startswith(fault) for line in caught.value.evidence), caught.value.evidence
 
 
 # The probes, on folders made by hand
@@ -59,7 +59,7 @@ esac
 
 
 def toolkit(home: Path, trial: str = "exit 0") -> Path:
-    """A folder with a stand-in for nvcc, which says what nvcc 12.4 says."""
+    """A folder with a stand-in for nvcc that prints what nvcc 12.4 prints."""
     nvcc = home / "bin" / "nvcc"
     nvcc.parent.mkdir(parents=True)
     nvcc.write_text(NVCC.replace("@HOME@", str(home)).replace("@TRY@", trial))
@@ -81,7 +81,7 @@ def nccl(home: Path, *libraries: str) -> Path:
 
 
 def probe(environ: dict[str, str], **gpu: object) -> tuple[GpuFacts | None, list[Problem]]:
-    """What the probes find with these environment variables, and what they say is missing."""
+    """The facts that the probes find with these environment variables, and their problems."""
     site = gpu_site(**gpu)
     arch = site.archs[0]
     problems: list[Problem] = []
@@ -97,7 +97,7 @@ def probe(environ: dict[str, str], **gpu: object) -> tuple[GpuFacts | None, list
     return gpus.facts(compiler), problems
 
 
-def test_what_the_modules_name_is_found(tmp_path: Path) -> None:
+def test_cuda_and_nccl_are_found_in_the_folders_of_the_modules(tmp_path: Path) -> None:
     home, other = toolkit(tmp_path / "cuda"), nccl(tmp_path / "nccl", "libnccl.so.2")
     facts, problems = probe({"CUDA_HOME": str(home), "EBROOTNCCL": str(other)}, nccl_home="${EBROOTNCCL}")
     assert problems == []
@@ -111,7 +111,7 @@ def test_what_the_modules_name_is_found(tmp_path: Path) -> None:
     )
 
 
-def test_where_nothing_is_compiled_only_cuda_is_asked_for_and_no_compiler_is_tried(tmp_path: Path) -> None:
+def test_only_cuda_is_probed_if_nothing_is_compiled(tmp_path: Path) -> None:
     home = toolkit(tmp_path / "cuda", trial="exit 1")
     for path in (home / "lib64").iterdir():
         path.unlink()  # a run-time CUDA has no libcudart.so for CMake
@@ -122,14 +122,14 @@ def test_where_nothing_is_compiled_only_cuda_is_asked_for_and_no_compiler_is_tri
     def report(_: ProblemKind, subject: str, *__: object) -> None:
         problems.append(subject)
 
-    for path, found in (("/usr/bin:/bin", None), (f"{home}/bin:/usr/bin:/bin", home)):
-        environ = {"PATH": path, "CUDA_HOME": str(found or tmp_path)}
+    for path, folder in (("/usr/bin:/bin", None), (f"{home}/bin:/usr/bin:/bin", home)):
+        environ = {"PATH": path, "CUDA_HOME": str(folder or tmp_path)}
         facts = Gpus(arch=arch, gpu=arch.gpu, origin="x", environ=environ, report=report).toolkit()
-        assert facts == (GpuFacts(cuda_home=str(home), cuda_version="12.4.131") if found else None)
+        assert facts == (GpuFacts(cuda_home=str(home), cuda_version="12.4.131") if folder else None)
     assert problems == ["cuda"]
 
 
-def test_what_nobody_names_is_looked_for_by_variables_and_by_nvcc_on_path(tmp_path: Path) -> None:
+def test_cuda_is_found_with_usual_variables_and_nvcc_on_path(tmp_path: Path) -> None:
     home = toolkit(tmp_path / "cuda")
     nccl(home / "x", "libnccl.so.2")
     for part in ("include", "lib"):
@@ -146,7 +146,7 @@ def test_what_nobody_names_is_looked_for_by_variables_and_by_nvcc_on_path(tmp_pa
     assert named == facts
 
 
-def test_cuobjdump_is_named_where_the_toolkit_has_it(tmp_path: Path) -> None:
+def test_cuobjdump_is_found_if_the_toolkit_has_it(tmp_path: Path) -> None:
     home, other = toolkit(tmp_path / "cuda"), nccl(tmp_path / "nccl", "libnccl.so.2")
     (home / "bin" / "cuobjdump").write_text("")
     (home / "bin" / "cuobjdump").chmod(0o755)
@@ -155,7 +155,7 @@ def test_cuobjdump_is_named_where_the_toolkit_has_it(tmp_path: Path) -> None:
 
 
 def only(problems: list[Problem]) -> Problem:
-    """The one problem."""
+    """The only problem."""
     assert len(problems) == 1, problems
     return problems[0]
 
@@ -175,7 +175,7 @@ def test_a_folder_without_nvcc_is_one_problem(tmp_path: Path) -> None:
     assert only(problems).evidence == ("from: ${CUDA_HOME}",)
 
 
-def test_no_cuda_at_all_says_where_it_was_looked_for(tmp_path: Path) -> None:
+def test_missing_cuda_is_reported_with_the_searched_folders(tmp_path: Path) -> None:
     facts, problems = probe(
         {"PATH": str(tmp_path)}, cuda_home=None, nccl_home=str(nccl(tmp_path / "nccl", "libnccl.so.2"))
     )
@@ -184,7 +184,7 @@ def test_no_cuda_at_all_says_where_it_was_looked_for(tmp_path: Path) -> None:
     assert "CUDA_HOME" in only(problems).evidence[1]
 
 
-def test_everything_that_is_missing_is_told_at_once(tmp_path: Path) -> None:
+def test_all_missing_parts_are_reported_at_once(tmp_path: Path) -> None:
     _, problems = probe({"PATH": str(tmp_path)}, cuda_home=None, nccl_home="/nowhere")
     assert [problem.subject for problem in problems] == ["cuda", "nccl"]
     assert all(problem.hint for problem in problems)
@@ -194,8 +194,8 @@ def test_a_capability_that_nvcc_does_not_know_is_one_problem(tmp_path: Path) -> 
     home, other = toolkit(tmp_path / "cuda"), nccl(tmp_path / "nccl", "libnccl.so.2")
     facts, problems = probe({"CUDA_HOME": str(home)}, nccl_home=str(other), capabilities=["60", "80"])
     assert facts is None
-    assert only(problems).message == "nvcc 12.4.131 builds no code for compute capability 60"
-    assert only(problems).evidence == ("it builds for: 80 90",)
+    assert only(problems).message == "nvcc 12.4.131 cannot build code for compute capability 60"
+    assert only(problems).evidence == ("it can build for: 80 90",)
 
 
 def test_a_toolkit_that_cmake_would_refuse_is_one_problem(tmp_path: Path) -> None:
@@ -203,15 +203,15 @@ def test_a_toolkit_that_cmake_would_refuse_is_one_problem(tmp_path: Path) -> Non
     (home / "lib64" / "libcudart.so").rename(home / "lib64" / "libcudart.so.12")
     facts, problems = probe({"CUDA_HOME": str(home)}, nccl_home=str(other))
     assert facts is None
-    assert only(problems).message == f"CUDA 12.4.131 in `{home}` has no `libcudart.so`, and CMake takes it for none"
+    assert only(problems).message == f"CUDA 12.4.131 in `{home}` has no `libcudart.so`, so CMake does not accept it"
 
 
 def test_a_compiler_that_cuda_refuses_is_one_problem(tmp_path: Path) -> None:
-    said = "echo 'host_config.h:143:2: error: #error -- unsupported GNU version! gcc later than 13' >&2; exit 1"
-    home, other = toolkit(tmp_path / "cuda", said), nccl(tmp_path / "nccl", "libnccl.so.2")
+    script = "echo 'host_config.h:143:2: error: #error -- unsupported GNU version! gcc later than 13' >&2; exit 1"
+    home, other = toolkit(tmp_path / "cuda", script), nccl(tmp_path / "nccl", "libnccl.so.2")
     facts, problems = probe({"CUDA_HOME": str(home)}, nccl_home=str(other))
     assert facts is None
-    assert only(problems).message == "nvcc 12.4.131 does not compile with `/usr/bin/g++`"
+    assert only(problems).message == "nvcc 12.4.131 does not work with `/usr/bin/g++`"
     assert "unsupported GNU version" in only(problems).evidence[0]
 
 
@@ -229,7 +229,7 @@ def test_an_nccl_without_its_library_is_one_problem(
     assert hint in str(only(problems).hint)
 
 
-def test_what_nvcc_and_nccl_say_is_read() -> None:
+def test_the_versions_of_nvcc_and_nccl_are_parsed() -> None:
     assert parse_nvcc_version("Cuda compilation tools, release 13.0, V13.0.88\n") == "13.0.88"
     assert parse_nvcc_version("gcc (Debian 12.2.0-14) 12.2.0") is None
     assert parse_toolkit("#$ _SPACE_= \n#$ _HERE_=/opt/cuda/bin\n#$ TOP=/opt/cuda/bin/..\n") == "/opt/cuda"

@@ -1,4 +1,4 @@
-"""Where Pythons are looked for, and which of them virtualenv serves no more."""
+"""Where Pythons are searched for, and which of them virtualenv no longer supports."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def test_path_comes_first_then_pyenv_newest_first(tmp_path: Path) -> None:
     assert pythons("3.7", {"PATH": "", "HOME": str(tmp_path)}) == []
 
 
-def test_a_shim_that_serves_nothing_is_no_interpreter(tmp_path: Path) -> None:
+def test_a_pyenv_shim_without_a_version_is_not_an_interpreter(tmp_path: Path) -> None:
     shim = tmp_path / "python3.7"
     shim.write_text("#!/bin/sh\necho 'pyenv: python3.7: command not found' >&2\nexit 127\n")
     shim.chmod(0o755)
     assert interpreter_at(str(shim), {"PATH": "/usr/bin:/bin"}) is None
 
 
-def test_only_what_virtualenv_ships_no_pip_for_is_outlived() -> None:
+def test_only_pythons_without_a_pip_in_virtualenv_are_too_old() -> None:
     assert outlived("3.6.15")
     assert not outlived("3.13.0")
     assert not outlived("3.99.0")

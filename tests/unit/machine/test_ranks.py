@@ -1,4 +1,4 @@
-"""The driver of the proof: workers that stall are started once more with RING, once, and the verdict says so."""
+"""The driver of the proof: stalled workers are started once more with RING, and the verdict records it."""
 
 from __future__ import annotations
 
@@ -82,11 +82,11 @@ def _fields(training: Training) -> dict[str, Any]:
 
 
 def stalled() -> list[dict[str, Any]]:
-    """Reports of workers that stalled: one ended itself, the launcher ended the other."""
-    one, other = workers()
-    one.update(stage="training", error="Stall: nothing happened", stalled={"stage": "training", "seconds": 20})
-    other["stage"] = "training"
-    return [one, other]
+    """Reports of two workers that stalled: one ended itself, the launcher ended the other."""
+    first, second = workers()
+    first.update(stage="training", error="Stall: nothing happened", stalled={"stage": "training", "seconds": 20})
+    second["stage"] = "training"
+    return [first, second]
 
 
 def ring() -> list[dict[str, Any]]:
@@ -102,7 +102,7 @@ def calls(folder: Path) -> list[list[str]]:
     return [json.loads(line) for line in (folder / "calls").read_text(encoding="utf-8").splitlines()]
 
 
-def test_workers_that_train_are_started_once(start: Start) -> None:
+def test_workers_that_do_not_stall_are_started_once(start: Start) -> None:
     ranks, folder = start(workers())
     proof = ranks.prove()
     (call,) = calls(folder)
@@ -110,48 +110,48 @@ def test_workers_that_train_are_started_once(start: Start) -> None:
     assert "2 workers on 1 node trained digits to 95.0%" in proof.summary
 
 
-def test_workers_that_stall_are_started_once_more_with_ring_and_the_proof_says_so(start: Start) -> None:
+def test_stalled_workers_are_started_again_with_ring(start: Start) -> None:
     ranks, folder = start(stalled(), ring())
     proof = ranks.prove()
     assert [call[-1] for call in calls(folder)] == ["20", "RING"]
-    told = {check.name: check.message for check in proof.verdict.checks}
-    assert told["communication"].startswith("second try: RING")
-    assert "AUTO stalled in stage `training`: nothing happened for 20 s" in told["communication"]
+    messages = {check.name: check.message for check in proof.verdict.checks}
+    assert messages["communication"].startswith("second try: RING")
+    assert "AUTO stalled in stage `training`: nothing happened for 20 s" in messages["communication"]
     assert "2 workers (by RING, for AUTO stalled)" in proof.summary
     assert len(list((ranks.into / "proof-stalled").glob("report-*.json"))) == 2
 
 
-def test_workers_that_stall_with_ring_too_have_failed(start: Start) -> None:
+def test_workers_that_also_stall_with_ring_fail(start: Start) -> None:
     ranks, folder = start(stalled(), stalled())
     with pytest.raises(ProofError, match="reports"):
         ranks.prove()
     assert len(calls(folder)) == 2
 
 
-def test_ranks_that_died_are_explained_by_what_the_launcher_said(start: Start) -> None:
+def test_failed_ranks_are_explained_with_the_launcher_output(start: Start) -> None:
     ranks, folder = start(stalled(), communication="RING")
     (folder / "said").write_text("but OMPI was not built with SLURM's PMI support and therefore cannot\n")
-    with pytest.raises(ProofError, match="srun started Open MPI") as told:
+    with pytest.raises(ProofError, match="srun started Open MPI") as caught:
         ranks.prove()
-    assert "mpirun" in (told.value.hint or "")
+    assert "mpirun" in (caught.value.hint or "")
 
 
-def test_where_the_site_says_ring_there_is_no_second_try(start: Start) -> None:
+def test_there_is_no_second_try_if_the_profile_sets_ring(start: Start) -> None:
     ranks, folder = start(stalled(), communication="RING")
     with pytest.raises(ProofError):
         ranks.prove()
     assert len(calls(folder)) == 1
 
 
-def test_the_numerical_proof_is_refused_where_the_stack_has_no_ranks(start: Start) -> None:
+def test_the_numerical_proof_is_refused_for_a_stack_without_ranks(start: Start) -> None:
     ranks, _ = start([], program="single")
-    with pytest.raises(ConfigError, match="proved by `single`") as told:
+    with pytest.raises(ConfigError, match="proved by `single`") as caught:
         ranks.prove_numbers()
-    assert told.value.exit_code == 2
+    assert caught.value.exit_code == 2
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         ((), 2, "which environment? none is named"),
         (("--provided", "tensorflow/2.21.0"), 2, "`--provided` tests no environment"),
@@ -164,10 +164,10 @@ def test_the_numerical_proof_is_refused_where_the_stack_has_no_ranks(start: Star
         ),
     ],
 )
-def test_what_cannot_be_tested_is_told(
-    words: tuple[str, ...], code: int, said: str, capsys: pytest.CaptureFixture[str]
+def test_what_cannot_be_tested_is_refused_with_a_hint(
+    words: tuple[str, ...], code: int, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["test", *words]) == code
-    told = capsys.readouterr().err
-    assert said in told
-    assert "hint: " in told
+    err = capsys.readouterr().err
+    assert message in err
+    assert "hint: " in err

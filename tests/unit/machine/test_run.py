@@ -1,4 +1,4 @@
-"""Running programs: what they print is in the log, how they end is told, and nothing that they started stays behind."""
+"""Run programs: their output is in the log, their end is reported, and no process that they started survives."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def gone(pid: int) -> bool:
 
 
 def until(what: Callable[[], bool], patience_s: float = 5) -> bool:
-    """Wait for something; whether it came to be."""
+    """Wait for a condition; whether it became true."""
     end_at = time.monotonic() + patience_s
     while time.monotonic() < end_at:
         if what():
@@ -46,7 +46,7 @@ def until(what: Callable[[], bool], patience_s: float = 5) -> bool:
     return what()
 
 
-def test_what_a_program_prints_is_in_the_log_and_told_line_by_line(log: Path) -> None:
+def test_output_goes_to_the_log_and_to_the_callback_line_by_line(log: Path) -> None:
     seen: list[str] = []
     result = bash("echo one; echo two >&2; printf three", log, on_line=seen.append)
     assert seen == ["one", "two", "three"]
@@ -65,18 +65,18 @@ def test_a_silent_program_is_looked_at_every_second_and_a_short_one_never(log: P
     assert looks == []
 
 
-def test_the_log_says_which_program_ran_and_is_appended_to(log: Path) -> None:
+def test_the_log_names_each_program_and_is_appended_to(log: Path) -> None:
     bash("echo first", log)
     bash("echo second", log)
     assert log.read_text() == "$ bash -c echo first\nfirst\n$ bash -c echo second\nsecond\n"
 
 
-def test_the_exit_code_is_told_and_a_signal_is_negative(log: Path) -> None:
+def test_the_exit_code_is_returned_and_is_negative_for_a_signal(log: Path) -> None:
     assert bash("exit 7", log).code == 7
     assert bash("kill -SEGV $$", log).code == -signal.SIGSEGV
 
 
-def test_only_the_last_lines_are_kept_and_the_log_has_all(log: Path) -> None:
+def test_the_result_has_the_last_lines_and_the_log_has_all(log: Path) -> None:
     result = bash(f"seq {TAIL + 50}", log)
     assert len(result.tail) == TAIL
     assert result.tail[-1] == str(TAIL + 50)
@@ -88,12 +88,12 @@ def test_output_that_is_not_text_does_not_stop_a_build(log: Path) -> None:
     assert "a\ufffdb" in log.read_text(encoding="utf-8")
 
 
-def test_a_program_gets_this_environment_and_no_other_and_nothing_to_read(log: Path) -> None:
+def test_a_program_gets_only_the_given_environment_and_no_input(log: Path) -> None:
     result = stream(("/bin/sh", "-c", 'echo "$ONLY$HOME"; cat'), environ={"ONLY": "1", "PATH": os.defpath}, log=log)
     assert result.tail == ("1",)
 
 
-def test_a_program_that_is_not_there_is_told(log: Path) -> None:
+def test_a_missing_program_is_an_error(log: Path) -> None:
     with pytest.raises(CommandError, match="`nosuch-program` cannot be run") as caught:
         stream(("nosuch-program", "x"), environ=dict(os.environ), log=log)
     assert "No such file" in caught.value.evidence[0]
@@ -102,7 +102,7 @@ def test_a_program_that_is_not_there_is_told(log: Path) -> None:
         capture(("nosuch-program",), os.environ)
 
 
-def test_a_file_that_may_not_be_run_is_told(log: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_not_executable_is_an_error(log: Path, tmp_path: Path) -> None:
     program = tmp_path / "program"
     program.write_text("#!/bin/sh\n")
     with pytest.raises(CommandError, match="cannot be run") as caught:
@@ -110,7 +110,7 @@ def test_a_file_that_may_not_be_run_is_told(log: Path, tmp_path: Path) -> None:
     assert "Permission denied" in caught.value.evidence[0]
 
 
-def test_a_program_that_takes_too_long_is_ended_and_told(log: Path) -> None:
+def test_a_program_that_exceeds_its_time_limit_is_ended(log: Path) -> None:
     began = time.monotonic()
     result = bash("echo $$; exec sleep 60", log, timeout_s=0.2)
     assert result.timed_out
@@ -119,17 +119,17 @@ def test_a_program_that_takes_too_long_is_ended_and_told(log: Path) -> None:
     assert gone(int(result.tail[0]))
 
 
-def test_what_a_program_started_is_ended_with_it(log: Path) -> None:
+def test_child_processes_are_ended_with_the_program(log: Path) -> None:
     result = bash("sleep 60 & echo $!; wait", log, timeout_s=0.2)
     assert until(lambda: gone(int(result.tail[0])))
 
 
-def test_a_program_that_ends_in_time_is_not_called_late(log: Path) -> None:
+def test_a_program_within_its_time_limit_is_not_timed_out(log: Path) -> None:
     assert not bash("true", log, timeout_s=30).timed_out
     assert threading.active_count() == 1 or until(lambda: threading.active_count() == 1)
 
 
-def test_an_interruption_ends_the_program_and_what_it_started(log: Path) -> None:
+def test_an_interrupt_ends_the_program_and_its_children(log: Path) -> None:
     seen: list[int] = []
 
     def interrupt(line: str) -> None:
@@ -143,7 +143,7 @@ def test_an_interruption_ends_the_program_and_what_it_started(log: Path) -> None
 
 
 def streaming(script: str, log: Path) -> subprocess.Popen[bytes]:
-    """A Python that streams a script, and ends with 130 where it is interrupted."""
+    """A Python that streams a script, and ends with 130 if it is interrupted."""
     program = (
         "import os, sys, pathlib; from provision.machine.run import stream\n"
         "try:\n  stream(('bash', '-c', sys.argv[1]), environ=dict(os.environ), log=pathlib.Path(sys.argv[2]))\n"
@@ -158,7 +158,7 @@ def started(place: Path) -> int:
     return int(place.read_text())
 
 
-def test_ctrl_c_reaches_us_and_not_the_program_which_we_end(log: Path, tmp_path: Path) -> None:
+def test_ctrl_c_reaches_us_and_we_end_the_program(log: Path, tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     process = streaming(f"trap 'echo asked; exit 1' INT; echo $$ >{pid}; while :; do sleep 0.05; done", log)
     try:
@@ -171,7 +171,7 @@ def test_ctrl_c_reaches_us_and_not_the_program_which_we_end(log: Path, tmp_path:
         process.wait()
 
 
-def test_a_descriptor_that_is_kept_open_is_inherited_and_others_are_not(log: Path, tmp_path: Path) -> None:
+def test_only_the_descriptors_of_keep_open_are_inherited(log: Path, tmp_path: Path) -> None:
     with (tmp_path / "kept").open("w") as kept, (tmp_path / "other").open("w") as other:
         os.set_inheritable(other.fileno(), True)
         script = f"echo mine >&{kept.fileno()}; echo theirs 2>/dev/null >&{other.fileno()} || echo closed"
@@ -179,14 +179,14 @@ def test_a_descriptor_that_is_kept_open_is_inherited_and_others_are_not(log: Pat
     assert (tmp_path / "kept").read_text() == "mine\n"
 
 
-def test_capture_keeps_the_streams_apart_and_gives_up_in_time() -> None:
+def test_capture_separates_the_streams_and_has_a_time_limit() -> None:
     done = capture(("bash", "-c", "echo out; echo err >&2; exit 3"), os.environ)
     assert (done.stdout, done.stderr, done.returncode) == ("out\n", "err\n", 3)
     with pytest.raises(CommandError, match=r"`sleep` did not answer in 0 s"):
         capture(("sleep", "60"), os.environ, timeout_s=0.1)
 
 
-def test_ending_what_has_ended_is_harmless() -> None:
+def test_ending_an_ended_process_does_nothing() -> None:
     with subprocess.Popen(["true"], text=True, start_new_session=True) as process:
         process.wait()
         end(process)
@@ -195,13 +195,13 @@ def test_ending_what_has_ended_is_harmless() -> None:
 # What is wrong
 
 
-def test_a_time_limit_holds_though_a_child_left_the_session(log: Path) -> None:
+def test_the_time_limit_holds_if_a_child_left_the_session(log: Path) -> None:
     began = time.monotonic()
     assert bash("setsid sleep 2 & exec sleep 60", log, timeout_s=0.1).timed_out
     assert time.monotonic() - began < 1.5
 
 
-def test_an_impatient_second_ctrl_c_leaves_nothing_behind(log: Path, tmp_path: Path) -> None:
+def test_a_second_ctrl_c_leaves_no_process_behind(log: Path, tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     process = streaming(f"trap 'echo asked' INT; echo $$ >{pid}; while :; do sleep 0.05; done", log)
     child = started(pid)
@@ -219,6 +219,6 @@ def test_an_impatient_second_ctrl_c_leaves_nothing_behind(log: Path, tmp_path: P
 
 
 def test_a_line_is_in_the_log_as_soon_as_it_is_printed(log: Path) -> None:
-    found: list[str] = []
-    bash("echo one; echo two", log, on_line=lambda line: found.append(log.read_text().splitlines()[-1]))
-    assert found == ["one", "two"]
+    logged: list[str] = []
+    bash("echo one; echo two", log, on_line=lambda line: logged.append(log.read_text().splitlines()[-1]))
+    assert logged == ["one", "two"]

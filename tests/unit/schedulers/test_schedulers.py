@@ -81,7 +81,7 @@ def test_a_time_limit_is_parsed_as_slurm_does(text: str, seconds: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "soon", "1:2:3", "-1", "1.5"])
 def test_an_invalid_time_limit_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is no time"):
+    with pytest.raises(ValueError, match="is not a valid time"):
         to_seconds(text)
 
 
