@@ -187,7 +187,7 @@ def test_an_overlay_is_made_once_and_jobs_of_one_and_four_gpus_run_on_it_read_on
     names = sorted(path.name for path in greene.overlay.parent.iterdir())
     assert names == [f"packages-{greene.lock.sha256[:12]}", "tensorflow.ext3"], "nothing half-made stays"
     state, said = greene.ended(greene.submit("overlay", greene.overlay_script()))
-    assert (state, "there is an overlay" in said) == ("FAILED", True)
+    assert (state, "already exists; move it away" in said) == ("FAILED", True)
 
     number = greene.submit("single", greene.job("single", arguments=("--say", "it's $x")))
     state, said = greene.ended(number)
@@ -232,14 +232,14 @@ def test_what_is_not_what_was_asked_for_gets_no_name(greene: Greene) -> None:
     bad = Framework(name="tensorflow", package="tensorflow", version="2.15.0")
     state, said = greene.ended(greene.submit("overlay", greene.overlay_script(framework=bad)))
     assert state == "FAILED"
-    assert "error: TensorFlow 2.15.0 was asked for" in said
+    assert "error: TensorFlow 2.15.0 was requested" in said
     assert not greene.overlay.exists()
     other = dataclasses.replace(greene.made_by, sha256={"x86_64": "0" * 64})
     (packages,) = greene.overlay.parent.iterdir()
     packages.rename(greene.folder / "away")
     state, said = greene.ended(greene.submit("overlay", greene.overlay_script(miniforge=other)))
     assert state == "FAILED"
-    assert "what was downloaded is not Miniforge stand-in as it was released" in said
+    assert "the downloaded file is not the released Miniforge stand-in" in said
     assert list(greene.overlay.parent.iterdir()) == [], "neither packages nor a beginning of an overlay"
 
 
@@ -249,7 +249,7 @@ def test_where_jobs_have_no_network_they_say_where_to_fetch_and_go_on_with_what_
     text = greene.overlay_script(site=site)
     state, said = greene.ended(greene.submit("overlay", text))
     assert state == "FAILED"
-    assert "and no network here; on gdtn (ssh gdtn) first: bash FILE fetch" in said
+    assert "and this node has no network; first run on gdtn (ssh gdtn): bash FILE fetch" in said
     assert not greene.overlay.parent.exists()
     environ = {**os.environ, "SCRATCH": str(greene.folder / "scratch"), "PIP_NO_INDEX": "1"}
     environ["PIP_FIND_LINKS"] = str(greene.folder / "wheels")

@@ -89,7 +89,7 @@ def test_data_that_are_there_already_are_left_alone(place: Place, script: str) -
     assert place.run(script, USERWORK=str(place.scratch)).returncode == 0
     again = place.run(script, USERWORK=str(place.scratch))
     assert again.returncode == 2
-    assert f"error: {place.scratch}/data/mnist is there already" in again.stderr
+    assert f"error: {place.scratch}/data/mnist already exists" in again.stderr
 
 
 def test_a_copy_that_fails_leaves_nothing_by_the_name_and_is_gone_on_with(place: Place, script: str) -> None:
@@ -114,10 +114,10 @@ def test_what_an_earlier_try_has_brought_takes_no_room_again(place: Place, scrip
 @pytest.mark.parametrize(
     ("environ", "error"),
     [
-        ({"FREE": "15"}, "has room for 15 kB, and 16 kB are to come"),
-        ({"INODES": "2"}, "has room for 2 files, and 3 are to come"),
-        ({"USED": "90", "LIMIT": "100"}, "has room for 10 kB, and 16 kB are to come"),
-        ({"FILES": "12"}, "has room for 2 files, and 3 are to come"),
+        ({"FREE": "15"}, "has room for 15 kB, but the data need 16 kB"),
+        ({"INODES": "2"}, "has room for 2 files, but the data are 3 files"),
+        ({"USED": "90", "LIMIT": "100"}, "has room for 10 kB, but the data need 16 kB"),
+        ({"FILES": "12"}, "has room for 2 files, but the data are 3 files"),
         ({}, None),
         ({"INODES": "0", "LIMIT": "0", "FILES": "0"}, None),
         ({"INODES": "-"}, None),

@@ -196,10 +196,10 @@ def test_only_fetching_needs_the_network_and_the_script_says_where() -> None:
     site = reaching(profile("nyu-greene"), compute="no", download_node="gdtn")
     text = render_overlay_job(overlay("nyu-greene", "gpu", site=site))
     assert "after `bash FILE fetch` on gdtn (`ssh gdtn`): compute nodes have no network" in text
-    assert "and no network here; on gdtn (ssh gdtn) first: bash FILE fetch" in text
+    assert "and this node has no network; first run on gdtn (ssh gdtn): bash FILE fetch" in text
     assert "(fetch)" not in text
     asked = render_overlay_job(overlay("nyu-greene", "gpu"))
-    assert "may be fetched before, on gdtn (`ssh gdtn`)" in asked
+    assert "run `bash FILE fetch` on gdtn (`ssh gdtn`)" in asked
     assert "(fetch)" in asked
 
 
@@ -537,7 +537,7 @@ def test_an_image_is_pulled_by_its_digest_once_with_its_caches_off_home(registry
     assert (images / "cache/cache").is_dir()
     assert list((tmp_path / "home").iterdir()) == []
     before = file.stat().st_mtime_ns
-    assert "here already" in pulled(tmp_path, "True").stdout
+    assert "already pulled" in pulled(tmp_path, "True").stdout
     assert file.stat().st_mtime_ns == before
     registry.digests["2.15.0-gpu"] = second
     assert pulled(tmp_path, "True").returncode == 0
@@ -551,7 +551,7 @@ def test_an_image_that_uses_no_gpus_is_told_and_not_kept(registry: Server, tmp_p
     registry.digests["2.15.0-gpu"] = "sha256:" + "1" * 64
     done = pulled(tmp_path, "False")
     assert done.returncode == 2
-    assert "does not use GPUs, or there is none" in done.stderr
+    assert "is missing, or was built without GPU support" in done.stderr
     assert list((tmp_path / "scratch/images").glob("*.sif*")) == []
 
 

@@ -111,7 +111,7 @@ def test_the_cray_ml_plug_ins_job_runs_its_own_example_on_the_modules_of_the_pag
     assert (
         lines.index("module load cray-python/3.6.1.1")
         < lines.index(plugin)
-        < lines.index("module list # for the record")
+        < lines.index("module list # record the modules in the output")
     )
     assert lines[lines.index(plugin) - 1].startswith("[ -e /lus/"), "a modulefile by its path may be gone"
     assert "which the site did not maintain" in " ".join(line.strip("# ") for line in lines)
@@ -236,7 +236,7 @@ def test_threads_are_the_jobs_on_theta_and_the_modules_on_cori() -> None:
     assert "export NUM_INTRA_THREADS=62\n" in theta
     cori = render_user_job(job("nersc-cori", "knl", "horovod", runtime="venv"))
     assert "export OMP_NUM_THREADS" not in cori
-    assert "# OMP_NUM_THREADS is set by the module" in cori
+    assert "# The module sets OMP_NUM_THREADS" in cori
     assert "export NUM_INTER_THREADS=2\n" in cori
 
 
@@ -299,7 +299,7 @@ def test_the_sites_own_modules_come_without_what_only_a_build_takes_away() -> No
 def test_without_a_gpu_the_same_job_asks_for_none_and_says_what_to_leave_out() -> None:
     text = render_user_job(job("sigma2-saga", "accel", "single", use_gpu=False))
     assert "--gpus" not in text
-    assert "leave `--no-gpu` out" in text
+    assert "omit `--no-gpu`" in text
 
 
 def test_xla_is_told_where_cuda_is_and_stops_where_nobody_knows() -> None:
@@ -364,7 +364,7 @@ def test_a_venv_with_a_tensorflow_of_its_own_over_the_modules_stops_the_job(seco
         assert (done.returncode, done.stdout) == (0, "activated\n")
     else:
         assert done.returncode == 2
-        assert f"error: {packages}/{second} shadows the one of the modules" in done.stderr
+        assert f"error: {packages}/{second} hides the one of the modules" in done.stderr
         assert "activated" not in done.stdout
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Horovod: 8 ranks on 2 nodes, one for each GPU, by mpiexec-pals.
+# Horovod: 8 ranks on 2 nodes, one for each GPU, started by mpiexec-pals.
 # Written by `provision job horovod --site alcf-polaris --arch gpu --account tests`. Submit it with `qsub FILE`.
 # deprecated here: not in the site's base environment since conda/2025-09-25, but in ours.
 # the job's name in the queue:
@@ -28,7 +28,7 @@
 set -euo pipefail
 umask 022
 
-# Where this was submitted from, the training script, and a folder of this job's own for what it writes.
+# The folder from which the job was submitted, the training script, and a folder for the output of this job.
 submit_folder=${PBS_O_WORKDIR:-$PWD}
 job_id=${PBS_JOBID:-by-hand}
 cd "$submit_folder"
@@ -42,9 +42,9 @@ stop() {
   exit 2
 }
 [ -f "$script" ] || stop "there is no training script $script"
-mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks
+mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks start
 
-# The modules, by exact names and from nothing: others than those of the build are a known source of errors.
+# Start from a clean module environment and load exact versions: mixing in others is a known source of errors.
 set +u # module systems use unset variables
 if ! command -v module >/dev/null 2>&1; then
   # shellcheck source=/dev/null
@@ -54,23 +54,23 @@ module reset >/dev/null 2>&1 || true
 module use /soft/modulefiles
 module use /site/root/modules/gpu/lua
 module load tensorflow/2.15.1
-module list # for the record
+module list # record the modules in the output
 set -u
 
-# What TensorFlow and its libraries read.
+# Variables that TensorFlow and its libraries read.
 export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
 export TMPDIR="/tmp"
 export OMP_NUM_THREADS=8
 export NUM_INTER_THREADS=1
 export NUM_INTRA_THREADS=8
-# XLA looks for CUDA in /usr/local; here it is a module's.
+# XLA searches for CUDA in /usr/local, but here a module provides it.
 cuda_home="${CUDA_HOME:-}"
-[ -n "$cuda_home" ] || stop "the modules do not say where CUDA is"
+[ -n "$cuda_home" ] || stop "the modules do not set the folder of CUDA"
 export XLA_FLAGS="--xla_gpu_cuda_data_dir=$cuda_home"
 
-# Ranks ask Horovod who they are (hvd.rank(), hvd.local_rank()), no variable of the scheduler's.
-# The last GPU is next to the first cores: each rank takes its own from the end.
-# shellcheck disable=SC2016 # the ranks expand it
+# In the training script, use hvd.rank() and hvd.local_rank(), not variables of the scheduler.
+# The last GPU is the nearest to the first cores, so ranks take GPUs from the end.
+# shellcheck disable=SC2016 # the ranks expand the variables
 mpiexec -n 8 --ppn 4 --depth 16 --cpu-bind depth --env "OMP_NUM_THREADS=${OMP_NUM_THREADS:-}" \
   --env "NUM_INTER_THREADS=${NUM_INTER_THREADS:-}" --env "NUM_INTRA_THREADS=${NUM_INTRA_THREADS:-}" \
   --env "NCCL_NET_GDR_LEVEL=${NCCL_NET_GDR_LEVEL:-}" --env "NCCL_CROSS_NIC=${NCCL_CROSS_NIC:-}" \

@@ -27,7 +27,7 @@
 set -euo pipefail
 umask 022
 
-# Where this was submitted from, the training script, and a folder of this job's own for what it writes.
+# The folder from which the job was submitted, the training script, and a folder for the output of this job.
 submit_folder=${PBS_O_WORKDIR:-$PWD}
 job_id=${PBS_JOBID:-by-hand}
 cd "$submit_folder"
@@ -41,9 +41,9 @@ stop() {
   exit 2
 }
 [ -f "$script" ] || stop "there is no training script $script"
-mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks
+mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks start
 
-# The modules, by exact names and from nothing: others than those of the build are a known source of errors.
+# Start from a clean module environment and load exact versions: mixing in others is a known source of errors.
 set +u # module systems use unset variables
 if ! command -v module >/dev/null 2>&1; then
   # shellcheck source=/dev/null
@@ -52,11 +52,11 @@ fi
 module reset >/dev/null 2>&1 || true
 module use /soft/modulefiles
 module load conda/2024-04-29
-module list # for the record
+module list # record the modules in the output
 set -u
 
-# What TensorFlow and its libraries read.
-export PYTHONNOUSERSITE=1 # packages in ~/.local must not shadow those of the modules
+# Variables that TensorFlow and its libraries read.
+export PYTHONNOUSERSITE=1 # packages in ~/.local must not replace those of the modules
 export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
 export TMPDIR="/tmp"
 export NCCL_NET_GDR_LEVEL=PHB
@@ -69,11 +69,11 @@ export FI_CXI_DEFAULT_CQ_SIZE=131072
 export OMP_NUM_THREADS=8
 export NUM_INTER_THREADS=1
 export NUM_INTRA_THREADS=8
-# XLA looks for CUDA in /usr/local; here it is a module's.
+# XLA searches for CUDA in /usr/local, but here a module provides it.
 cuda_home="${CUDA_HOME:-}"
-[ -n "$cuda_home" ] || stop "the modules do not say where CUDA is"
+[ -n "$cuda_home" ] || stop "the modules do not set the folder of CUDA"
 export XLA_FLAGS="--xla_gpu_cuda_data_dir=$cuda_home"
-# Of a node's GPUs one, unless the scheduler says which: TensorFlow takes the memory of all that it sees.
+# Use one GPU, unless the scheduler has selected GPUs: TensorFlow allocates the memory of all GPUs that it sees.
 export CUDA_VISIBLE_DEVICES="${CUDA_VISIBLE_DEVICES:-0}"
 
 python -u "$script"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Cray PE ML plug-in: 2 ranks on 2 nodes, by aprun.
-# By the site's pages alone: `provision` can neither build nor prove the plug-in, it is Cray's.
+# Cray PE ML plug-in: 2 ranks on 2 nodes, started by aprun.
+# Written from the site's pages alone: `provision` can neither build nor prove the plug-in, which belongs to Cray.
 # Written by `provision job cray-ml-plugin --site alcf-theta --arch knl --account tests`. Submit it with `qsub FILE`.
 # Make it executable (`chmod +x`), and leave it in place until the job ends: Cobalt does not copy it.
 # ALCF Theta (Cray XC40, KNL): retired in 2023-12-31.
@@ -24,7 +24,7 @@
 set -euo pipefail
 umask 022
 
-# Where this was submitted from, the training script, and a folder of this job's own for what it writes.
+# The folder from which the job was submitted, the training script, and a folder for the output of this job.
 submit_folder=$PWD
 job_id=${COBALT_JOBID:-by-hand}
 runs="$submit_folder/runs"
@@ -35,9 +35,9 @@ stop() {
   printf 'error: %s\n' "$1" >&2
   exit 2
 }
-mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks
+mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks start
 
-# The modules, by exact names and from nothing: others than those of the build are a known source of errors.
+# Start from a clean module environment and load exact versions: mixing in others is a known source of errors.
 set +u # module systems use unset variables
 if ! command -v module >/dev/null 2>&1; then
   # shellcheck source=/dev/null
@@ -46,14 +46,14 @@ fi
 module load cray-python/3.6.1.1
 [ -e /lus/theta-fs0/projects/SDL_Workshop/mendygra/tmp_inst/modulefiles/craype-ml-plugin-py3/1.1.0 ] || stop "there is no modulefile /lus/theta-fs0/projects/SDL_Workshop/mendygra/tmp_inst/modulefiles/craype-ml-plugin-py3/1.1.0"
 module load /lus/theta-fs0/projects/SDL_Workshop/mendygra/tmp_inst/modulefiles/craype-ml-plugin-py3/1.1.0
-module list # for the record
+module list # record the modules in the output
 set -u
-[ -n "${CRAYPE_ML_PLUGIN_BASEDIR:-}" ] || stop "the modules do not set CRAYPE_ML_PLUGIN_BASEDIR, below which their example is"
+[ -n "${CRAYPE_ML_PLUGIN_BASEDIR:-}" ] || stop "the modules do not set CRAYPE_ML_PLUGIN_BASEDIR, the folder of their example"
 script="$CRAYPE_ML_PLUGIN_BASEDIR/examples/tf_mnist/mnist.py"
 [ -f "$script" ] || stop "there is no example $script"
 
-# What TensorFlow and its libraries read.
-unset PYTHONNOUSERSITE # Python is to find what the modules need: PYTHONUSERBASE below, not a folder of your own
+# Variables that TensorFlow and its libraries read.
+unset PYTHONNOUSERSITE # Python must find the packages of the modules in PYTHONUSERBASE (below), not in your own folder
 export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
 export PYTHONUSERBASE=/lus/theta-fs0/projects/SDL_Workshop/mendygra/pylibs
 export OMP_NUM_THREADS=62
@@ -62,7 +62,7 @@ export KMP_AFFINITY=granularity=fine,compact,1,0
 export NUM_INTER_THREADS=1
 export NUM_INTRA_THREADS=62
 
-# The plug-in starts MPI itself and averages the gradients in place of Horovod; its example does so with --enable_ml_comm.
+# The plug-in starts MPI itself and averages the gradients instead of Horovod; its example enables that with --enable_ml_comm.
 aprun -n 2 -N 1 -d 64 -cc depth -e "PYTHONUSERBASE=${PYTHONUSERBASE:-}" \
   -e "OMP_NUM_THREADS=${OMP_NUM_THREADS:-}" -e "KMP_BLOCKTIME=${KMP_BLOCKTIME:-}" \
   -e "KMP_AFFINITY=${KMP_AFFINITY:-}" -e "NUM_INTER_THREADS=${NUM_INTER_THREADS:-}" \

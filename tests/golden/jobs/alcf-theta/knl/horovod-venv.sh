@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Horovod: 2 ranks on 2 nodes, by aprun.
+# Horovod: 2 ranks on 2 nodes, started by aprun.
 # Written by `provision job horovod --site alcf-theta --arch knl --account tests`. Submit it with `qsub FILE`.
 # Make it executable (`chmod +x`), and leave it in place until the job ends: Cobalt does not copy it.
 # ALCF Theta (Cray XC40, KNL): retired in 2023-12-31.
@@ -21,7 +21,7 @@
 set -euo pipefail
 umask 022
 
-# Where this was submitted from, the training script, and a folder of this job's own for what it writes.
+# The folder from which the job was submitted, the training script, and a folder for the output of this job.
 submit_folder=$PWD
 job_id=${COBALT_JOBID:-by-hand}
 script="$submit_folder"/train.py
@@ -34,9 +34,9 @@ stop() {
   exit 2
 }
 [ -f "$script" ] || stop "there is no training script $script"
-mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks
+mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks start
 
-# The modules, by exact names and from nothing: others than those of the build are a known source of errors.
+# Start from a clean module environment and load exact versions: mixing in others is a known source of errors.
 set +u # module systems use unset variables
 if ! command -v module >/dev/null 2>&1; then
   # shellcheck source=/dev/null
@@ -45,10 +45,10 @@ fi
 module unload PrgEnv-intel >/dev/null 2>&1 || true
 module use /site/root/modules/knl/tcl
 module load tensorflow/2.15.1
-module list # for the record
+module list # record the modules in the output
 set -u
 
-# What TensorFlow and its libraries read.
+# Variables that TensorFlow and its libraries read.
 export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
 export OMP_NUM_THREADS=62
 export KMP_BLOCKTIME=0
@@ -56,7 +56,7 @@ export KMP_AFFINITY=granularity=fine,compact,1,0
 export NUM_INTER_THREADS=1
 export NUM_INTRA_THREADS=62
 
-# Ranks ask Horovod who they are (hvd.rank(), hvd.local_rank()), no variable of the scheduler's.
+# In the training script, use hvd.rank() and hvd.local_rank(), not variables of the scheduler.
 aprun -n 2 -N 1 -d 64 -cc depth -e "OMP_NUM_THREADS=${OMP_NUM_THREADS:-}" \
   -e "KMP_BLOCKTIME=${KMP_BLOCKTIME:-}" -e "KMP_AFFINITY=${KMP_AFFINITY:-}" \
   -e "NUM_INTER_THREADS=${NUM_INTER_THREADS:-}" -e "NUM_INTRA_THREADS=${NUM_INTRA_THREADS:-}" \

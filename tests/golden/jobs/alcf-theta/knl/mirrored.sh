@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# MirroredStrategy without a GPU: one process with one replica, on the CPUs of one node, as a `single` job has it.
+# MirroredStrategy without a GPU: one process with one replica, on the CPUs of one node, like a `single` job.
 # Written by `provision job mirrored --site alcf-theta --arch knl --account tests`. Submit it with `qsub FILE`.
 # Make it executable (`chmod +x`), and leave it in place until the job ends: Cobalt does not copy it.
 # ALCF Theta (Cray XC40, KNL): retired in 2023-12-31.
@@ -21,7 +21,7 @@
 set -euo pipefail
 umask 022
 
-# Where this was submitted from, the training script, and a folder of this job's own for what it writes.
+# The folder from which the job was submitted, the training script, and a folder for the output of this job.
 submit_folder=$PWD
 job_id=${COBALT_JOBID:-by-hand}
 script="$submit_folder"/train.py
@@ -34,27 +34,27 @@ stop() {
   exit 2
 }
 [ -f "$script" ] || stop "there is no training script $script"
-mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks
+mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks start
 
-# The modules, by exact names and from nothing: others than those of the build are a known source of errors.
+# Start from a clean module environment and load exact versions: mixing in others is a known source of errors.
 set +u # module systems use unset variables
 if ! command -v module >/dev/null 2>&1; then
   # shellcheck source=/dev/null
   source /opt/modules/default/init/bash
 fi
 module load miniconda-3.6/conda-4.5.12
-module list # for the record
+module list # record the modules in the output
 set -u
 
-# What TensorFlow and its libraries read.
-export PYTHONNOUSERSITE=1 # packages in ~/.local must not shadow those of the modules
+# Variables that TensorFlow and its libraries read.
+export PYTHONNOUSERSITE=1 # packages in ~/.local must not replace those of the modules
 export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
 export OMP_NUM_THREADS=62
 export KMP_BLOCKTIME=0
 export KMP_AFFINITY=granularity=fine,compact,1,0
 export NUM_INTER_THREADS=1
 export NUM_INTRA_THREADS=62
-# For the script to compare with `strategy.num_replicas_in_sync`: all CPUs of a node are one device.
+# Compare this with `strategy.num_replicas_in_sync` in the training script: all CPUs of a node are one device.
 export PROVISION_REPLICAS=1
 
 aprun -n 1 -N 1 -d 64 -cc depth -e "OMP_NUM_THREADS=${OMP_NUM_THREADS:-}" \

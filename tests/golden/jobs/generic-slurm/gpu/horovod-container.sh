@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Horovod: 8 ranks on 2 nodes, one for each GPU, by srun.
+# Horovod: 8 ranks on 2 nodes, one for each GPU, started by srun.
 # Written by `provision job horovod --site generic-slurm --arch gpu --account tests`. Submit it with `sbatch FILE`.
 #SBATCH --job-name=horovod-gpu         # the job's name in the queue
 #SBATCH --output=./horovod-gpu-%j.out  # the output file (%j: the job ID)
@@ -16,7 +16,7 @@
 set -euo pipefail
 umask 022
 
-# Where this was submitted from, the training script, and a folder of this job's own for what it writes.
+# The folder from which the job was submitted, the training script, and a folder for the output of this job.
 submit_folder=${SLURM_SUBMIT_DIR:-$PWD}
 job_id=${SLURM_JOB_ID:-by-hand}
 script="$submit_folder"/train.py
@@ -29,34 +29,34 @@ stop() {
   exit 2
 }
 [ -f "$script" ] || stop "there is no training script $script"
-mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks
+mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks start
 
-# The modules, by exact names and from nothing: others than those of the build are a known source of errors.
+# Start from a clean module environment and load exact versions: mixing in others is a known source of errors.
 set +u # module systems use unset variables
 if ! command -v module >/dev/null 2>&1; then
   # shellcheck source=/dev/null
   source /usr/share/lmod/lmod/init/bash
 fi
 module purge >/dev/null 2>&1 || true
-module list # for the record
+module list # record the modules in the output
 set -u
 
-# The container: CUDA and TensorFlow come from it.
+# The container provides CUDA and TensorFlow.
 image="/scratch/$USER/images/tensorflow-2.15.0-gpu.sif"
 [ -f "$image" ] || stop "there is no $image; pull it first: provision job image --site generic-slurm --arch gpu"
-image=$(readlink -f "$image") # its name has the digest
+image=$(readlink -f "$image") # the real name contains the digest
 echo "image: $image"
 bind="$submit_folder,$(dirname "$script"),$PROVISION_OUTPUT"
 
-# What TensorFlow and its libraries read.
-export PYTHONNOUSERSITE=1 # packages in ~/.local must not shadow those of the container
+# Variables that TensorFlow and its libraries read.
+export PYTHONNOUSERSITE=1 # packages in ~/.local must not replace those of the container
 export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
-export KERAS_HOME="${KERAS_HOME:-/scratch/$USER/keras}" # data sets and weights, off the home folder
+export KERAS_HOME="${KERAS_HOME:-/scratch/$USER/keras}" # data sets and weights, outside the home folder
 export OMP_NUM_THREADS=16
 export NUM_INTER_THREADS=1
 export NUM_INTRA_THREADS=16
 
-# The image's Horovod must speak MPI, and that of srun: else every rank is rank 0 of 1, and trains alone.
+# Horovod in the image must use the same MPI as srun. Otherwise every rank is rank 0 of 1, and trains alone.
 apptainer exec --nv --bind "$bind" "$image" python - <<'PYTHON' || exit 2
 import ctypes
 import sys
@@ -64,30 +64,30 @@ import sys
 try:
     import horovod.tensorflow as hvd
 except ImportError as error:
-    sys.exit(f"error: the container has no Horovod for TensorFlow ({error}); take another image, or a mirrored job")
+    sys.exit(f"error: the container has no Horovod for TensorFlow ({error}); use another image, or a mirrored job")
 if not hvd.mpi_built():
-    sys.exit("error: Horovod in the container was built without MPI; take an image that was built with it")
+    sys.exit("error: Horovod in the container was built without MPI; use an image whose Horovod has MPI")
 with open("/proc/self/maps") as maps:
     libraries = sorted({line.split()[-1] for line in maps if "/libmpi" in line})
-said = ctypes.create_string_buffer(8192)
+answer = ctypes.create_string_buffer(8192)
 for library in libraries:
     if hasattr(ctypes.CDLL(library), "MPI_Get_library_version"):
-        ctypes.CDLL(library).MPI_Get_library_version(said, ctypes.byref(ctypes.c_int()))
+        ctypes.CDLL(library).MPI_Get_library_version(answer, ctypes.byref(ctypes.c_int()))
         break
-version = said.value.decode(errors="replace").split("\n")[0].strip()
+version = answer.value.decode(errors="replace").split("\n")[0].strip()
 family = "openmpi" if "Open MPI" in version else "mpich"
 if not version:
-    sys.exit("error: Horovod in the container loads no MPI library, though it was built with MPI")
+    sys.exit("error: Horovod in the container loads no MPI library, although it was built with MPI")
 if family != "openmpi":
     sys.exit(
         f"error: Horovod in the container was built with {family} ({version}), "
-        "and srun starts ranks of openmpi; take an image with that"
+        "but srun starts ranks of openmpi; use an image with openmpi"
     )
 if not hvd.nccl_built():
-    print("note: Horovod in the container was built without NCCL: it averages over the hosts, slowly", file=sys.stderr)
+    print("note: Horovod in the container was built without NCCL: it averages in host memory, which is slow", file=sys.stderr)
 print(f"Horovod in the container: {version}")
 PYTHON
 
-# Ranks ask Horovod who they are (hvd.rank(), hvd.local_rank()), no variable of the scheduler's.
+# In the training script, use hvd.rank() and hvd.local_rank(), not variables of the scheduler.
 srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --kill-on-bad-exit=1 --cpus-per-task=16 \
   apptainer exec --nv --bind "$bind" "$image" python -u "$script"

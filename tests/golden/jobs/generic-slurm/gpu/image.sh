@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The image tensorflow/tensorflow:2.15.0-gpu as a file for the jobs of any Slurm cluster (template).
+# The image tensorflow/tensorflow:2.15.0-gpu as a file, for jobs at any Slurm cluster (template).
 # Written by `provision job image --site generic-slurm --arch gpu --account tests`.
-# Run it on a login node: `bash FILE`. Or submit it, compute nodes reach registries too: `sbatch FILE`.
+# Run it on a login node: `bash FILE`. Or submit it, because compute nodes reach registries too: `sbatch FILE`.
 #SBATCH --job-name=image-gpu         # the job's name in the queue
 #SBATCH --output=./image-gpu-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=1                    # number of nodes
@@ -19,7 +19,7 @@ stop() {
   printf 'error: %s\n' "$1" >&2
   exit 2
 }
-if [ -n "${SLURM_JOB_ID:-}" ]; then # compute nodes reach the network by the proxy alone
+if [ -n "${SLURM_JOB_ID:-}" ]; then # compute nodes reach the network only through the proxy
   export http_proxy=http://proxy.example:3128
   export https_proxy=http://proxy.example:3128
   export HTTP_PROXY=http://proxy.example:3128
@@ -27,18 +27,18 @@ if [ -n "${SLURM_JOB_ID:-}" ]; then # compute nodes reach the network by the pro
 fi
 command -v apptainer >/dev/null || stop "there is no apptainer on this node"
 
-# Layers are kept and unpacked beside the images: home folders are too small for them.
+# Keep and unpack layers next to the images: home folders are too small for them.
 images="/scratch/$USER/images"
 export APPTAINER_CACHEDIR="$images/cache" APPTAINER_TMPDIR="$images/tmp"
 mkdir -p "$images/cache" "$images/tmp"
 
-# A tag moves on. Which image it names today says the registry, to whoever has a token; it gives one to anybody.
+# Tags move. Ask the registry which digest the tag means today (an anonymous token is enough).
 manifest=https://registry-1.docker.io/v2/tensorflow/tensorflow/manifests/2.15.0-gpu
 challenge=$(curl --silent --show-error --head "$manifest" | tr -d '\r' | sed -n 's/^[Ww][Ww][Ww]-[Aa]uthenticate: Bearer //p')
 authorization=()
 if [ -n "$challenge" ]; then
-  said() { sed -n "s/.*$1=\"\([^\"]*\)\".*/\1/p" <<<"$challenge"; }
-  token=$(curl --fail --silent --show-error --get "$(said realm)" --data-urlencode "service=$(said service)" \
+  challenge_value() { sed -n "s/.*$1=\"\([^\"]*\)\".*/\1/p" <<<"$challenge"; }
+  token=$(curl --fail --silent --show-error --get "$(challenge_value realm)" --data-urlencode "service=$(challenge_value service)" \
     --data-urlencode "scope=repository:tensorflow/tensorflow:pull" |
     sed -n 's/.*"\(access_\)\{0,1\}token" *: *"\([^"]*\)".*/\2/p')
   authorization=(--header "Authorization: Bearer $token")
@@ -46,21 +46,21 @@ fi
 digest=$(curl --fail --silent --show-error --head "${authorization[@]}" \
   --header "Accept: application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json" \
   "$manifest" | tr -d '\r' | sed -n 's/^[Dd]ocker-[Cc]ontent-[Dd]igest: //p')
-[[ $digest =~ ^sha256:[0-9a-f]{64}$ ]] || stop "the registry does not say which image tensorflow/tensorflow:2.15.0-gpu is"
+[[ $digest =~ ^sha256:[0-9a-f]{64}$ ]] || stop "the registry did not return the digest of tensorflow/tensorflow:2.15.0-gpu"
 
 image="$images/tensorflow-2.15.0-gpu-${digest:7:12}.sif"
 if [ -f "$image" ]; then
-  echo "here already: $image"
+  echo "already pulled: $image"
 else
-  beside="$images/.$$-$(basename "$image")" # what is whole and good gets its name last
+  beside="$images/.$$-$(basename "$image")" # renamed when the image is complete and checked
   trap 'rm -f "$beside"' EXIT
   apptainer pull --arch amd64 "$beside" "docker://tensorflow/tensorflow@$digest"
-  if [ "$(uname -m)" = x86_64 ]; then # else this node cannot run it
+  if [ "$(uname -m)" = x86_64 ]; then # otherwise this node cannot run the image
     apptainer exec "$beside" python -c 'import sys, tensorflow as tf; sys.exit(not tf.test.is_built_with_cuda())' ||
-      stop "TensorFlow in docker://tensorflow/tensorflow@$digest does not use GPUs, or there is none"
+      stop "TensorFlow in docker://tensorflow/tensorflow@$digest is missing, or was built without GPU support"
   fi
   printf '%s\n' "docker://tensorflow/tensorflow@$digest" '# was :2.15.0-gpu' "# pulled $(date +%F) on $(hostname)" >"$image.txt"
   mv "$beside" "$image"
 fi
-ln -sfn "$(basename "$image")" "$images/tensorflow-2.15.0-gpu.sif" # the name that jobs use
+ln -sfn "$(basename "$image")" "$images/tensorflow-2.15.0-gpu.sif" # jobs use this name
 echo "image: $image"

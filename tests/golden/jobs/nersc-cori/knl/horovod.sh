@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Horovod: 2 ranks on 2 nodes, by srun.
+# Horovod: 2 ranks on 2 nodes, started by srun.
 # Written by `provision job horovod --site nersc-cori --arch knl --account tests`. Submit it with `sbatch FILE`.
 # NERSC Cori (Cray XC40): retired in 2023.
 # recommended here: TensorFlow's own gRPC is hard to set up, and slow on a tightly coupled system.
@@ -18,7 +18,7 @@
 set -euo pipefail
 umask 022
 
-# Where this was submitted from, the training script, and a folder of this job's own for what it writes.
+# The folder from which the job was submitted, the training script, and a folder for the output of this job.
 submit_folder=${SLURM_SUBMIT_DIR:-$PWD}
 job_id=${SLURM_JOB_ID:-by-hand}
 script="$submit_folder"/train.py
@@ -31,26 +31,26 @@ stop() {
   exit 2
 }
 [ -f "$script" ] || stop "there is no training script $script"
-mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks
+mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks start
 
-# The modules, by exact names and from nothing: others than those of the build are a known source of errors.
+# Start from a clean module environment and load exact versions: mixing in others is a known source of errors.
 set +u # module systems use unset variables
 if ! command -v module >/dev/null 2>&1; then
   # shellcheck source=/dev/null
   source /opt/modules/default/init/bash
 fi
 module load tensorflow/intel-1.15.0-py37
-module list # for the record
+module list # record the modules in the output
 set -u
 
-# What TensorFlow and its libraries read.
-export PYTHONNOUSERSITE=1 # packages in ~/.local must not shadow those of the modules
+# Variables that TensorFlow and its libraries read.
+export PYTHONNOUSERSITE=1 # packages in ~/.local must not replace those of the modules
 export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
-export KERAS_HOME="${KERAS_HOME:-$SCRATCH/keras}" # data sets and weights, off the home folder
-# OMP_NUM_THREADS is set by the module: leave it as it is.
+export KERAS_HOME="${KERAS_HOME:-$SCRATCH/keras}" # data sets and weights, outside the home folder
+# The module sets OMP_NUM_THREADS: do not change it.
 export NUM_INTER_THREADS=2
 export NUM_INTRA_THREADS=32
 
-# Ranks ask Horovod who they are (hvd.rank(), hvd.local_rank()), no variable of the scheduler's.
+# In the training script, use hvd.rank() and hvd.local_rank(), not variables of the scheduler.
 srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --kill-on-bad-exit=1 --cpus-per-task=272 \
   python -u "$script"

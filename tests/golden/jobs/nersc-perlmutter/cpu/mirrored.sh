@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# MirroredStrategy without a GPU: one process with one replica, on the CPUs of one node, as a `single` job has it.
+# MirroredStrategy without a GPU: one process with one replica, on the CPUs of one node, like a `single` job.
 # Written by `provision job mirrored --site nersc-perlmutter --arch cpu --account tests`. Submit it with `sbatch FILE`.
 #SBATCH --job-name=mirrored-cpu         # the job's name in the queue
 #SBATCH --output=./mirrored-cpu-%j.out  # the output file (%j: the job ID)
@@ -15,7 +15,7 @@
 set -euo pipefail
 umask 022
 
-# Where this was submitted from, the training script, and a folder of this job's own for what it writes.
+# The folder from which the job was submitted, the training script, and a folder for the output of this job.
 submit_folder=${SLURM_SUBMIT_DIR:-$PWD}
 job_id=${SLURM_JOB_ID:-by-hand}
 script="$submit_folder"/train.py
@@ -28,9 +28,9 @@ stop() {
   exit 2
 }
 [ -f "$script" ] || stop "there is no training script $script"
-mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks
+mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks start
 
-# The modules, by exact names and from nothing: others than those of the build are a known source of errors.
+# Start from a clean module environment and load exact versions: mixing in others is a known source of errors.
 set +u # module systems use unset variables
 if ! command -v module >/dev/null 2>&1; then
   # shellcheck source=/dev/null
@@ -39,16 +39,16 @@ fi
 module reset >/dev/null 2>&1 || true
 module use /site/root/modules/cpu/lua
 module load tensorflow/2.15.1
-module list # for the record
+module list # record the modules in the output
 set -u
 
-# What TensorFlow and its libraries read.
+# Variables that TensorFlow and its libraries read.
 export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
-export KERAS_HOME="${KERAS_HOME:-$SCRATCH/keras}" # data sets and weights, off the home folder
+export KERAS_HOME="${KERAS_HOME:-$SCRATCH/keras}" # data sets and weights, outside the home folder
 export OMP_NUM_THREADS=128
 export NUM_INTER_THREADS=2
 export NUM_INTRA_THREADS=128
-# For the script to compare with `strategy.num_replicas_in_sync`: all CPUs of a node are one device.
+# Compare this with `strategy.num_replicas_in_sync` in the training script: all CPUs of a node are one device.
 export PROVISION_REPLICAS=1
 
 python -u "$script"

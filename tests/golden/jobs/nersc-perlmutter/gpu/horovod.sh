@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Horovod: 8 ranks on 2 nodes, one for each GPU, by srun.
+# Horovod: 8 ranks on 2 nodes, one for each GPU, started by srun.
 # Written by `provision job horovod --site nersc-perlmutter --arch gpu --account tests`. Submit it with `sbatch FILE`.
 # deprecated here: the training page shows PyTorch only; the site's modules stop at TensorFlow 2.15.0.
 #SBATCH --job-name=horovod-gpu         # the job's name in the queue
@@ -17,7 +17,7 @@
 set -euo pipefail
 umask 022
 
-# Where this was submitted from, the training script, and a folder of this job's own for what it writes.
+# The folder from which the job was submitted, the training script, and a folder for the output of this job.
 submit_folder=${SLURM_SUBMIT_DIR:-$PWD}
 job_id=${SLURM_JOB_ID:-by-hand}
 script="$submit_folder"/train.py
@@ -30,9 +30,9 @@ stop() {
   exit 2
 }
 [ -f "$script" ] || stop "there is no training script $script"
-mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks
+mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks start
 
-# The modules, by exact names and from nothing: others than those of the build are a known source of errors.
+# Start from a clean module environment and load exact versions: mixing in others is a known source of errors.
 set +u # module systems use unset variables
 if ! command -v module >/dev/null 2>&1; then
   # shellcheck source=/dev/null
@@ -41,20 +41,20 @@ fi
 module reset >/dev/null 2>&1 || true
 module use /site/root/modules/gpu/lua
 module load tensorflow/2.15.1
-module list # for the record
+module list # record the modules in the output
 set -u
 
-# What TensorFlow and its libraries read.
+# Variables that TensorFlow and its libraries read.
 export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
-export KERAS_HOME="${KERAS_HOME:-$SCRATCH/keras}" # data sets and weights, off the home folder
+export KERAS_HOME="${KERAS_HOME:-$SCRATCH/keras}" # data sets and weights, outside the home folder
 export OMP_NUM_THREADS=16
 export NUM_INTER_THREADS=1
 export NUM_INTRA_THREADS=16
-# XLA looks for CUDA in /usr/local; here it is a module's.
+# XLA searches for CUDA in /usr/local, but here a module provides it.
 cuda_home="${CUDA_HOME:-}"
-[ -n "$cuda_home" ] || stop "the modules do not say where CUDA is"
+[ -n "$cuda_home" ] || stop "the modules do not set the folder of CUDA"
 export XLA_FLAGS="--xla_gpu_cuda_data_dir=$cuda_home"
 
-# Ranks ask Horovod who they are (hvd.rank(), hvd.local_rank()), no variable of the scheduler's.
+# In the training script, use hvd.rank() and hvd.local_rank(), not variables of the scheduler.
 srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --kill-on-bad-exit=1 --cpus-per-task=32 \
   python -u "$script"

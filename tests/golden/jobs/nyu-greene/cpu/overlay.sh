@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# An overlay with TensorFlow 2.15.1 for the containers of NYU Greene: 10 GB, 400,000 files.
+# An overlay with TensorFlow 2.15.1 for containers at NYU Greene: 10 GB, 400,000 files.
 # Written by `provision job overlay --site nyu-greene --arch cpu --account tests`. Submit it with `sbatch FILE`.
-# What it downloads may be fetched before, on gdtn (`ssh gdtn`): `bash FILE fetch`.
+# To download its packages before the job, run `bash FILE fetch` on gdtn (`ssh gdtn`).
 #SBATCH --job-name=overlay-cpu         # the job's name in the queue
 #SBATCH --output=./overlay-cpu-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=1                      # number of nodes
@@ -13,9 +13,9 @@
 
 set -euo pipefail
 umask 022
-export PYTHONNOUSERSITE=1 # packages in ~/.local must not shadow those of the overlay
+export PYTHONNOUSERSITE=1 # packages in ~/.local must not replace those of the overlay
 
-# What is made of what. The packages are the same for every overlay of this lock, and stay.
+# The overlay and its sources. Every overlay of this lock uses the same packages, which are kept.
 overlay="/scratch/$USER/tensorflow-example/tensorflow.ext3"
 template="/scratch/work/public/overlay-fs-ext3/overlay-10GB-400K.ext3.gz" # 10 GB, 400,000 files
 lock=/site/requirements/overlay-tensorflow-2.15.1-py311.txt
@@ -26,19 +26,20 @@ stop() {
   exit 2
 }
 
-# Everything that needs the network, each file held against its checksum; what is whole gets its name last.
+# Download everything that needs the network and check each checksum; the folder gets its final name when it is complete.
 fetch() {
   printf '%s  %s\n' 2fa0d8e00cba27ae0fd2ce1e9ac6ea6f876e95254cdfff2ba9c7fc03745393af "$lock" | sha256sum --check --quiet ||
-    stop "$lock is not what this script was written for; write the script again"
+    stop "$lock has changed since this script was written; write the script again"
   beside="$packages.$(hostname)-$$"
   trap 'rm -rf "$beside"' EXIT
   mkdir -p "$beside"
   curl --fail --location --silent --show-error --retry 3 --output "$beside/miniforge.sh" \
     https://github.com/conda-forge/miniforge/releases/download/24.3.0-0/Miniforge3-24.3.0-0-Linux-x86_64.sh
   printf '%s  %s\n' 23367676b610de826f50f7ddc91139a816d4b59bd4c69cc9b6082d9b2e7fe8a3 "$beside/miniforge.sh" |
-    sha256sum --check --quiet || stop "what was downloaded is not Miniforge 24.3.0-0 as it was released"
+    sha256sum --check --quiet || stop "the downloaded file is not the released Miniforge 24.3.0-0"
   cp "$lock" "$beside/requirements.txt"
-  # The pip of the overlay's own Python chooses what that can install; packages without a wheel are asked by our setuptools.
+  # The pip of the overlay's Python selects packages that this Python can install; the locked setuptools prepares those without
+  # a wheel.
   bash "$beside/miniforge.sh" -b -p "$beside/miniforge3"
   "$beside/miniforge3/bin/python" -m venv "$beside/tools"
   pip=("$beside/tools/bin/python" -m pip --no-input --no-cache-dir)
@@ -48,7 +49,7 @@ fetch() {
   "${pip[@]}" install --no-index --no-deps "$beside"/wheels/setuptools-*.whl
   "${download[@]}" --requirement "$beside/requirements.txt"
   rm -rf "$beside/miniforge3" "$beside/tools" "$beside/setuptools.txt"
-  mv -T "$beside" "$packages" || [ -d "$packages" ] # another one may have been first
+  mv -T "$beside" "$packages" || [ -d "$packages" ] # another process may have been faster
 }
 
 if [ "${1:-}" = fetch ]; then
@@ -59,8 +60,8 @@ if [ "${1:-}" = fetch ]; then
   exit
 fi
 
-# One overlay has one maker, and one that is there is never written again: jobs may be running on it.
-[ ! -e "$overlay" ] || stop "there is an overlay $overlay already; move it away to have another"
+# Only one job makes an overlay, and an existing overlay is never written again: running jobs may use it.
+[ ! -e "$overlay" ] || stop "the overlay $overlay already exists; move it away to make a new one"
 [ -f "$template" ] || stop "there is no template $template"
 
 set +u # module systems use unset variables
@@ -69,7 +70,7 @@ if ! command -v module >/dev/null 2>&1; then
   source /share/apps/lmod/lmod/init/bash
 fi
 module purge >/dev/null 2>&1 || true
-module list # for the record
+module list # record the modules in the output
 set -u
 image="/scratch/work/public/singularity/cuda12.1.1-cudnn8.9.0-devel-ubuntu22.04.2.sif"
 [ -f "$image" ] || stop "there is no container image $image"
@@ -80,13 +81,13 @@ if [ ! -d "$packages" ]; then
 fi
 
 mkdir -p "$(dirname "$overlay")"
-building="$overlay.building" # beside, so that its last step is a rename
-mkdir "$building" 2>/dev/null || stop "another job makes this overlay, or was killed: rm -r $building"
+building="$overlay.building" # in the same folder, so that the last step is a rename
+mkdir "$building" 2>/dev/null || stop "another job is making this overlay, or was killed; if it was killed: rm -r $building"
 trap 'rm -rf "$building"' EXIT
 gunzip --stdout "$template" >"$building/overlay.ext3"
 
-# Into the overlay, within the container: Python by Miniforge, TensorFlow in a virtual environment of it (conda's own
-# packages stay as they are), all from the folder of packages, by hash.
+# Install into the overlay, inside the container: Python from Miniforge, and TensorFlow in a virtual environment of that Python
+# (the packages of conda are not changed). All files come from the folder of packages, and pip checks their hashes.
 install=$(
   cat <<'INSIDE'
 set -euo pipefail
@@ -95,13 +96,13 @@ unset PYTHONHOME PYTHONPATH
 bash "$packages/miniforge.sh" -b -p "$prefix/miniforge3"
 "$prefix/miniforge3/bin/python" -m venv "$prefix/tensorflow"
 pip=("$prefix/tensorflow/bin/python" -m pip install --no-input --no-cache-dir --no-index --no-deps)
-"${pip[@]}" "$packages"/wheels/setuptools-*.whl # what builds those that have no wheel
+"${pip[@]}" "$packages"/wheels/setuptools-*.whl # builds the packages without a wheel
 "${pip[@]}" --find-links "$packages/wheels" --use-pep517 --no-build-isolation --require-hashes \
   --requirement "$packages/requirements.txt"
-"$prefix/miniforge3/bin/conda" clean --all --yes # what it unpacked is files that count against the overlay's
+"$prefix/miniforge3/bin/conda" clean --all --yes # unpacked packages use up the files of the overlay
 cat >/ext3/env.sh <<'SETUP'
-# Jobs source this within the container, before Python.
-unset -f which # login nodes export a function of this name, which does not work in here
+# Jobs source this file inside the container, before they start Python.
+unset -f which # login nodes export a function `which` that does not work in the container
 unset PYTHONHOME PYTHONPATH
 export PYTHONNOUSERSITE=1
 source /ext3/miniforge3/etc/profile.d/conda.sh
@@ -113,19 +114,19 @@ INSIDE
 singularity exec --bind "$packages" --overlay "$building/overlay.ext3" "$image" \
   /bin/bash -c "$install" bash "$packages"
 
-# As jobs will have it, read-only: the programs are the overlay's, and TensorFlow is the one that was asked for.
+# Check the overlay as jobs use it, read-only: its programs come first on PATH, and TensorFlow has the requested version.
 check=$(
   cat <<'INSIDE'
 source /ext3/env.sh && set -euo pipefail
 for program in pip conda python; do
-  found=$(type -P "$program") || found=nowhere
-  case $found in
+  path=$(type -P "$program") || path=missing
+  case $path in
   /ext3/*) ;;
-  *) echo "error: $program is $found, and not in /ext3" >&2 && exit 1 ;;
+  *) echo "error: $program is $path, but should be in /ext3" >&2 && exit 1 ;;
   esac
 done
 if HOME=/nowhere conda config --show channels | grep -q defaults; then
-  echo "error: conda would ask the channel defaults, whose licence is not free" >&2 && exit 1
+  echo "error: conda would use the channel defaults, whose licence is not free" >&2 && exit 1
 fi
 python - <<'PYTHON'
 import sys
@@ -133,7 +134,7 @@ import tensorflow as tf
 
 print("TensorFlow", tf.__version__, "on Python", sys.version.split()[0], "in", sys.prefix)
 if tf.__version__ != "2.15.1":
-    sys.exit("error: TensorFlow 2.15.1 was asked for")
+    sys.exit("error: TensorFlow 2.15.1 was requested")
 if not tf.test.is_built_with_cuda():
     sys.exit("error: this TensorFlow was built without CUDA")
 PYTHON

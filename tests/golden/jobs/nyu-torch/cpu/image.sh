@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The image tensorflow/tensorflow@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa as a file for the jobs of NYU Torch.
+# The image tensorflow/tensorflow@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa as a file, for jobs at NYU Torch.
 # Written by `provision job image --site nyu-torch --arch cpu --image docker://tensorflow/tensorflow@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa --account tests`.
-# Run it on a login node: `bash FILE`. Or submit it, compute nodes reach registries too: `sbatch FILE`.
+# Run it on a login node: `bash FILE`. Or submit it, because compute nodes reach registries too: `sbatch FILE`.
 #SBATCH --job-name=image-cpu                   # the job's name in the queue
 #SBATCH --output=./image-cpu-%j.out            # the output file (%j: the job ID)
 #SBATCH --nodes=1                              # number of nodes
@@ -21,7 +21,7 @@ stop() {
 }
 command -v apptainer >/dev/null || stop "there is no apptainer on this node"
 
-# Layers are kept and unpacked beside the images: home folders are too small for them.
+# Keep and unpack layers next to the images: home folders are too small for them.
 images="/scratch/$USER/images"
 export APPTAINER_CACHEDIR="$images/cache" APPTAINER_TMPDIR="$images/tmp"
 mkdir -p "$images/cache" "$images/tmp"
@@ -30,9 +30,9 @@ digest=sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
 
 image="$images/tensorflow-${digest:7:12}.sif"
 if [ -f "$image" ]; then
-  echo "here already: $image"
+  echo "already pulled: $image"
 else
-  beside="$images/.$$-$(basename "$image")" # what is whole and good gets its name last
+  beside="$images/.$$-$(basename "$image")" # renamed when the image is complete and checked
   trap 'rm -f "$beside"' EXIT
   apptainer pull --arch amd64 "$beside" "docker://tensorflow/tensorflow@$digest"
   printf '%s\n' "docker://tensorflow/tensorflow@$digest" "# pulled $(date +%F) on $(hostname)" >"$image.txt"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# MultiWorkerMirroredStrategy: 8 workers on 1 node, by srun.
+# MultiWorkerMirroredStrategy: 8 workers on 1 node, started by srun.
 # Written by `provision job multiworker --site nyu-torch --arch h200 --account tests`. Submit it with `sbatch FILE`.
 #SBATCH --job-name=multiworker-h200            # the job's name in the queue
 #SBATCH --output=./multiworker-h200-%j.out     # the output file (%j: the job ID)
@@ -16,7 +16,7 @@
 set -euo pipefail
 umask 022
 
-# Where this was submitted from, the training script, and a folder of this job's own for what it writes.
+# The folder from which the job was submitted, the training script, and a folder for the output of this job.
 submit_folder=${SLURM_SUBMIT_DIR:-$PWD}
 job_id=${SLURM_JOB_ID:-by-hand}
 script="$submit_folder"/train.py
@@ -29,38 +29,38 @@ stop() {
   exit 2
 }
 [ -f "$script" ] || stop "there is no training script $script"
-mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks
+mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks start
 
-# The modules, by exact names and from nothing: others than those of the build are a known source of errors.
+# Start from a clean module environment and load exact versions: mixing in others is a known source of errors.
 set +u # module systems use unset variables
 if ! command -v module >/dev/null 2>&1; then
   # shellcheck source=/dev/null
   source /share/apps/lmod/lmod/init/bash
 fi
 module purge >/dev/null 2>&1 || true
-module list # for the record
+module list # record the modules in the output
 set -u
 
-# The container: CUDA and TensorFlow come from it.
+# The container provides CUDA and TensorFlow.
 image="/share/apps/images/cuda-13.3.1-ubuntu-26.04.sif"
 [ -f "$image" ] || stop "there is no container image $image"
-overlay="/scratch/$USER/tensorflow/tensorflow.ext3" # read-only in jobs: many may share it
+overlay="/scratch/$USER/tensorflow/tensorflow.ext3" # read-only in jobs, because several jobs can share it
 [ -f "$overlay" ] || stop "there is no overlay $overlay; make it first: provision job overlay --site nyu-torch --arch h200"
 bind="$submit_folder,$(dirname "$script"),$PROVISION_OUTPUT"
 
-# What TensorFlow and its libraries read.
-export PYTHONNOUSERSITE=1 # packages in ~/.local must not shadow those of the container
+# Variables that TensorFlow and its libraries read.
+export PYTHONNOUSERSITE=1 # packages in ~/.local must not replace those of the container
 export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
-export KERAS_HOME="${KERAS_HOME:-/scratch/$USER/keras}" # data sets and weights, off the home folder
+export KERAS_HOME="${KERAS_HOME:-/scratch/$USER/keras}" # data sets and weights, outside the home folder
 export OMP_NUM_THREADS=8
 export NUM_INTER_THREADS=1
 export NUM_INTRA_THREADS=8
-# How gradients are reduced: tf.distribute.experimental.CommunicationImplementation. If workers stall with NCCL, try RING.
+# How workers reduce gradients (tf.distribute.experimental.CommunicationImplementation). If workers stall with NCCL, try RING.
 export PROVISION_COMMUNICATION=AUTO
-# Workers speak gRPC to each other, which a proxy would swallow. From here on there is no network but the cluster's.
+# Workers connect with gRPC, which a proxy would intercept. From here on only the network of the cluster is reachable.
 unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY grpc_proxy
 
-# srun and no other: SlurmClusterResolver reads the variables of its step. Keras divides a batch among the workers.
+# Only srun works: SlurmClusterResolver reads variables that srun sets. Keras divides each batch among the workers.
 srun --nodes=1 --ntasks=8 --ntasks-per-node=8 --kill-on-bad-exit=1 --cpus-per-task=8 \
   apptainer exec --nv --overlay "$overlay:ro" --bind "$bind" "$image" /bin/bash -c \
   'source /ext3/env.sh && exec "$@"' bash python -u "$script"

@@ -16,7 +16,7 @@
 set -euo pipefail
 umask 022
 
-# Where this was submitted from, the training script, and a folder of this job's own for what it writes.
+# The folder from which the job was submitted, the training script, and a folder for the output of this job.
 submit_folder=${SLURM_SUBMIT_DIR:-$PWD}
 job_id=${SLURM_JOB_ID:-by-hand}
 script="$submit_folder"/train.py
@@ -29,33 +29,33 @@ stop() {
   exit 2
 }
 [ -f "$script" ] || stop "there is no training script $script"
-mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks
+mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks start
 
-# The modules, by exact names and from nothing: others than those of the build are a known source of errors.
+# Start from a clean module environment and load exact versions: mixing in others is a known source of errors.
 set +u # module systems use unset variables
 if ! command -v module >/dev/null 2>&1; then
   # shellcheck source=/dev/null
   source /share/apps/lmod/lmod/init/bash
 fi
 module purge >/dev/null 2>&1 || true
-module list # for the record
+module list # record the modules in the output
 set -u
 
-# The container: CUDA and TensorFlow come from it.
+# The container provides CUDA and TensorFlow.
 image="/share/apps/images/cuda-13.3.1-ubuntu-26.04.sif"
 [ -f "$image" ] || stop "there is no container image $image"
-overlay="/scratch/$USER/tensorflow/tensorflow.ext3" # read-only in jobs: many may share it
+overlay="/scratch/$USER/tensorflow/tensorflow.ext3" # read-only in jobs, because several jobs can share it
 [ -f "$overlay" ] || stop "there is no overlay $overlay; make it first: provision job overlay --site nyu-torch --arch l40s"
 bind="$submit_folder,$(dirname "$script"),$PROVISION_OUTPUT"
 
-# What TensorFlow and its libraries read.
-export PYTHONNOUSERSITE=1 # packages in ~/.local must not shadow those of the container
+# Variables that TensorFlow and its libraries read.
+export PYTHONNOUSERSITE=1 # packages in ~/.local must not replace those of the container
 export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
-export KERAS_HOME="${KERAS_HOME:-/scratch/$USER/keras}" # data sets and weights, off the home folder
+export KERAS_HOME="${KERAS_HOME:-/scratch/$USER/keras}" # data sets and weights, outside the home folder
 export OMP_NUM_THREADS=8
 export NUM_INTER_THREADS=1
 export NUM_INTRA_THREADS=8
-# Of a node's GPUs one, unless the scheduler says which: TensorFlow takes the memory of all that it sees.
+# Use one GPU, unless the scheduler has selected GPUs: TensorFlow allocates the memory of all GPUs that it sees.
 export CUDA_VISIBLE_DEVICES="${CUDA_VISIBLE_DEVICES:-0}"
 
 apptainer exec --nv --overlay "$overlay:ro" --bind "$bind" "$image" /bin/bash -c \

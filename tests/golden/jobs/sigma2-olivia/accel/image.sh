@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The image nvcr.io/nvidia/tensorflow:25.02-tf2-py3 as a file for the jobs of Sigma2 Olivia (Grace-Hopper).
+# The image nvcr.io/nvidia/tensorflow:25.02-tf2-py3 as a file, for jobs at Sigma2 Olivia (Grace-Hopper).
 # Written by `provision job image --site sigma2-olivia --arch accel --account tests`.
-# Run it on a login node: `bash FILE`. Or submit it, compute nodes reach registries too: `sbatch FILE`.
+# Run it on a login node: `bash FILE`. Or submit it, because compute nodes reach registries too: `sbatch FILE`.
 #SBATCH --job-name=image-accel         # the job's name in the queue
 #SBATCH --output=./image-accel-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=1                      # number of nodes
@@ -20,7 +20,7 @@ stop() {
   printf 'error: %s\n' "$1" >&2
   exit 2
 }
-if [ -n "${SLURM_JOB_ID:-}" ]; then # compute nodes reach the network by the proxy alone
+if [ -n "${SLURM_JOB_ID:-}" ]; then # compute nodes reach the network only through the proxy
   export http_proxy=http://10.63.2.48:3128
   export https_proxy=http://10.63.2.48:3128
   export HTTP_PROXY=http://10.63.2.48:3128
@@ -28,18 +28,18 @@ if [ -n "${SLURM_JOB_ID:-}" ]; then # compute nodes reach the network by the pro
 fi
 command -v apptainer >/dev/null || stop "there is no apptainer on this node"
 
-# Layers are kept and unpacked beside the images: home folders are too small for them.
+# Keep and unpack layers next to the images: home folders are too small for them.
 images="$submit_folder/images"
 export APPTAINER_CACHEDIR="$images/cache" APPTAINER_TMPDIR="$images/tmp"
 mkdir -p "$images/cache" "$images/tmp"
 
-# A tag moves on. Which image it names today says the registry, to whoever has a token; it gives one to anybody.
+# Tags move. Ask the registry which digest the tag means today (an anonymous token is enough).
 manifest=https://nvcr.io/v2/nvidia/tensorflow/manifests/25.02-tf2-py3
 challenge=$(curl --silent --show-error --head "$manifest" | tr -d '\r' | sed -n 's/^[Ww][Ww][Ww]-[Aa]uthenticate: Bearer //p')
 authorization=()
 if [ -n "$challenge" ]; then
-  said() { sed -n "s/.*$1=\"\([^\"]*\)\".*/\1/p" <<<"$challenge"; }
-  token=$(curl --fail --silent --show-error --get "$(said realm)" --data-urlencode "service=$(said service)" \
+  challenge_value() { sed -n "s/.*$1=\"\([^\"]*\)\".*/\1/p" <<<"$challenge"; }
+  token=$(curl --fail --silent --show-error --get "$(challenge_value realm)" --data-urlencode "service=$(challenge_value service)" \
     --data-urlencode "scope=repository:nvidia/tensorflow:pull" |
     sed -n 's/.*"\(access_\)\{0,1\}token" *: *"\([^"]*\)".*/\2/p')
   authorization=(--header "Authorization: Bearer $token")
@@ -47,21 +47,21 @@ fi
 digest=$(curl --fail --silent --show-error --head "${authorization[@]}" \
   --header "Accept: application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json" \
   "$manifest" | tr -d '\r' | sed -n 's/^[Dd]ocker-[Cc]ontent-[Dd]igest: //p')
-[[ $digest =~ ^sha256:[0-9a-f]{64}$ ]] || stop "the registry does not say which image nvcr.io/nvidia/tensorflow:25.02-tf2-py3 is"
+[[ $digest =~ ^sha256:[0-9a-f]{64}$ ]] || stop "the registry did not return the digest of nvcr.io/nvidia/tensorflow:25.02-tf2-py3"
 
 image="$images/tensorflow-25.02-tf2-py3-${digest:7:12}.sif"
 if [ -f "$image" ]; then
-  echo "here already: $image"
+  echo "already pulled: $image"
 else
-  beside="$images/.$$-$(basename "$image")" # what is whole and good gets its name last
+  beside="$images/.$$-$(basename "$image")" # renamed when the image is complete and checked
   trap 'rm -f "$beside"' EXIT
   apptainer pull --arch arm64 "$beside" "docker://nvcr.io/nvidia/tensorflow@$digest"
-  if [ "$(uname -m)" = aarch64 ]; then # else this node cannot run it
+  if [ "$(uname -m)" = aarch64 ]; then # otherwise this node cannot run the image
     apptainer exec "$beside" python -c 'import sys, tensorflow as tf; sys.exit(not tf.test.is_built_with_cuda())' ||
-      stop "TensorFlow in docker://nvcr.io/nvidia/tensorflow@$digest does not use GPUs, or there is none"
+      stop "TensorFlow in docker://nvcr.io/nvidia/tensorflow@$digest is missing, or was built without GPU support"
   fi
   printf '%s\n' "docker://nvcr.io/nvidia/tensorflow@$digest" '# was :25.02-tf2-py3' "# pulled $(date +%F) on $(hostname)" >"$image.txt"
   mv "$beside" "$image"
 fi
-ln -sfn "$(basename "$image")" "$images/tensorflow-25.02-tf2-py3.sif" # the name that jobs use
+ln -sfn "$(basename "$image")" "$images/tensorflow-25.02-tf2-py3.sif" # jobs use this name
 echo "image: $image"

@@ -15,7 +15,7 @@
 set -euo pipefail
 umask 022
 
-# Where this was submitted from, the training script, and a folder of this job's own for what it writes.
+# The folder from which the job was submitted, the training script, and a folder for the output of this job.
 submit_folder=${SLURM_SUBMIT_DIR:-$PWD}
 job_id=${SLURM_JOB_ID:-by-hand}
 script="$submit_folder"/train.py
@@ -28,9 +28,9 @@ stop() {
   exit 2
 }
 [ -f "$script" ] || stop "there is no training script $script"
-mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks
+mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks start
 
-# The modules, by exact names and from nothing: others than those of the build are a known source of errors.
+# Start from a clean module environment and load exact versions: mixing in others is a known source of errors.
 set +u # module systems use unset variables
 if ! command -v module >/dev/null 2>&1; then
   # shellcheck source=/dev/null
@@ -39,18 +39,18 @@ fi
 module reset >/dev/null 2>&1 || true
 module load NRIS/GPU
 module load NCCL/2.26.6-GCCcore-14.2.0-CUDA-12.8.0
-module list # for the record
+module list # record the modules in the output
 set -u
 
-# The container: CUDA and TensorFlow come from it.
+# The container provides CUDA and TensorFlow.
 image="$submit_folder/images/tensorflow-25.02-tf2-py3.sif"
 [ -f "$image" ] || stop "there is no $image; pull it first: provision job image --site sigma2-olivia --arch accel"
-image=$(readlink -f "$image") # its name has the digest
+image=$(readlink -f "$image") # the real name contains the digest
 echo "image: $image"
 bind="$submit_folder,$(dirname "$script"),$PROVISION_OUTPUT,$EBROOTNCCL"
 
-# What TensorFlow and its libraries read.
-export PYTHONNOUSERSITE=1 # packages in ~/.local must not shadow those of the container
+# Variables that TensorFlow and its libraries read.
+export PYTHONNOUSERSITE=1 # packages in ~/.local must not replace those of the container
 export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
 export FI_PROVIDER=cxi
 export FI_CXI_RX_MATCH_MODE=hybrid
@@ -58,7 +58,7 @@ export NCCL_PROTO='^LL128'
 export OMP_NUM_THREADS=288
 export NUM_INTER_THREADS=1
 export NUM_INTRA_THREADS=288
-# For the script to compare with `strategy.num_replicas_in_sync`: fewer GPUs than asked for train silently.
+# Compare this with `strategy.num_replicas_in_sync` in the training script: TensorFlow trains on fewer GPUs without a warning.
 export PROVISION_REPLICAS=4
 
 apptainer exec --nv --bind "$bind" "$image" python -u "$script"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# MultiWorkerMirroredStrategy: 8 workers on 2 nodes, by srun.
+# MultiWorkerMirroredStrategy: 8 workers on 2 nodes, started by srun.
 # Written by `provision job multiworker --site sigma2-saga --arch a100 --account tests`. Submit it with `sbatch FILE`.
 #SBATCH --job-name=multiworker-a100         # the job's name in the queue
 #SBATCH --output=./multiworker-a100-%j.out  # the output file (%j: the job ID)
@@ -15,7 +15,7 @@
 set -euo pipefail
 umask 022
 
-# Where this was submitted from, the training script, and a folder of this job's own for what it writes.
+# The folder from which the job was submitted, the training script, and a folder for the output of this job.
 submit_folder=${SLURM_SUBMIT_DIR:-$PWD}
 job_id=${SLURM_JOB_ID:-by-hand}
 script="$submit_folder"/train.py
@@ -28,9 +28,9 @@ stop() {
   exit 2
 }
 [ -f "$script" ] || stop "there is no training script $script"
-mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks
+mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks start
 
-# The modules, by exact names and from nothing: others than those of the build are a known source of errors.
+# Start from a clean module environment and load exact versions: mixing in others is a known source of errors.
 set +u # module systems use unset variables
 if ! command -v module >/dev/null 2>&1; then
   # shellcheck source=/dev/null
@@ -41,28 +41,28 @@ module --force unload StdEnv >/dev/null 2>&1 || true
 module load Zen2Env
 module load TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0
 module load Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0
-module list # for the record
+module list # record the modules in the output
 set -u
 
-# What TensorFlow and its libraries read.
-export PYTHONNOUSERSITE=1 # packages in ~/.local must not shadow those of the modules
+# Variables that TensorFlow and its libraries read.
+export PYTHONNOUSERSITE=1 # packages in ~/.local must not replace those of the modules
 export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
-export KERAS_HOME="${KERAS_HOME:-$USERWORK/keras}" # data sets and weights, off the home folder
+export KERAS_HOME="${KERAS_HOME:-$USERWORK/keras}" # data sets and weights, outside the home folder
 export OMPI_MCA_pml=ob1
 export OMPI_MCA_btl='^openib'
 export HOROVOD_MPI_THREADS_DISABLE=1
 export OMP_NUM_THREADS=8
 export NUM_INTER_THREADS=1
 export NUM_INTRA_THREADS=8
-# XLA looks for CUDA in /usr/local; here it is a module's.
+# XLA searches for CUDA in /usr/local, but here a module provides it.
 cuda_home="${EBROOTCUDA:-}"
-[ -n "$cuda_home" ] || stop "the modules do not say where CUDA is"
+[ -n "$cuda_home" ] || stop "the modules do not set the folder of CUDA"
 export XLA_FLAGS="--xla_gpu_cuda_data_dir=$cuda_home"
-# How gradients are reduced: tf.distribute.experimental.CommunicationImplementation. If workers stall with NCCL, try RING.
+# How workers reduce gradients (tf.distribute.experimental.CommunicationImplementation). If workers stall with NCCL, try RING.
 export PROVISION_COMMUNICATION=AUTO
-# Workers speak gRPC to each other, which a proxy would swallow. From here on there is no network but the cluster's.
+# Workers connect with gRPC, which a proxy would intercept. From here on only the network of the cluster is reachable.
 unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY grpc_proxy
 
-# srun and no other: SlurmClusterResolver reads the variables of its step. Keras divides a batch among the workers.
+# Only srun works: SlurmClusterResolver reads variables that srun sets. Keras divides each batch among the workers.
 srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --kill-on-bad-exit=1 --cpus-per-task=8 \
   python -u "$script"

@@ -16,7 +16,7 @@
 set -euo pipefail
 umask 022
 
-# Where this was submitted from, the training script, and a folder of this job's own for what it writes.
+# The folder from which the job was submitted, the training script, and a folder for the output of this job.
 submit_folder=${SLURM_SUBMIT_DIR:-$PWD}
 job_id=${SLURM_JOB_ID:-by-hand}
 script="$submit_folder"/train.py
@@ -29,9 +29,9 @@ stop() {
   exit 2
 }
 [ -f "$script" ] || stop "there is no training script $script"
-mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks
+mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks start
 
-# The modules, by exact names and from nothing: others than those of the build are a known source of errors.
+# Start from a clean module environment and load exact versions: mixing in others is a known source of errors.
 set +u # module systems use unset variables
 if ! command -v module >/dev/null 2>&1; then
   # shellcheck source=/dev/null
@@ -40,24 +40,24 @@ fi
 module reset >/dev/null 2>&1 || true
 module load TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0
 module load Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0
-module list # for the record
+module list # record the modules in the output
 set -u
 
-# What TensorFlow and its libraries read.
-export PYTHONNOUSERSITE=1 # packages in ~/.local must not shadow those of the modules
+# Variables that TensorFlow and its libraries read.
+export PYTHONNOUSERSITE=1 # packages in ~/.local must not replace those of the modules
 export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
-export KERAS_HOME="${KERAS_HOME:-$USERWORK/keras}" # data sets and weights, off the home folder
+export KERAS_HOME="${KERAS_HOME:-$USERWORK/keras}" # data sets and weights, outside the home folder
 export OMPI_MCA_pml=ob1
 export OMPI_MCA_btl='^openib'
 export HOROVOD_MPI_THREADS_DISABLE=1
 export OMP_NUM_THREADS=24
 export NUM_INTER_THREADS=1
 export NUM_INTRA_THREADS=24
-# XLA looks for CUDA in /usr/local; here it is a module's.
+# XLA searches for CUDA in /usr/local, but here a module provides it.
 cuda_home="${EBROOTCUDA:-}"
-[ -n "$cuda_home" ] || stop "the modules do not say where CUDA is"
+[ -n "$cuda_home" ] || stop "the modules do not set the folder of CUDA"
 export XLA_FLAGS="--xla_gpu_cuda_data_dir=$cuda_home"
-# For the script to compare with `strategy.num_replicas_in_sync`: fewer GPUs than asked for train silently.
+# Compare this with `strategy.num_replicas_in_sync` in the training script: TensorFlow trains on fewer GPUs without a warning.
 export PROVISION_REPLICAS=4
 
 python -u "$script"
