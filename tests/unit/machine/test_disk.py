@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, and the errors of a file system are told with a fix."""
+"""Files are written completely or not at all, and errors of the file system come with a fix."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     yield from mounted(tmp_path / "disk", "size=1m")
 
 
-def test_a_file_is_written_whole_with_its_folders_and_replaced(tmp_path: Path) -> None:
+def test_write_makes_folders_and_replaces_the_file(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b" / "file"
     write(path, "one ✓\n")
     write(path, "two\n", executable=True)
@@ -30,7 +30,7 @@ def test_a_file_is_written_whole_with_its_folders_and_replaced(tmp_path: Path) -
     assert files_below(tmp_path) == ["a/b/file"]
 
 
-def test_a_reader_sees_the_old_file_or_the_new_one_and_nothing_between(tmp_path: Path) -> None:
+def test_readers_see_either_the_old_or_the_new_file(tmp_path: Path) -> None:
     path = tmp_path / "file"
     write(path, "0" * 100_000)
     seen, stop = set(), threading.Event()
@@ -49,14 +49,14 @@ def test_a_reader_sees_the_old_file_or_the_new_one_and_nothing_between(tmp_path:
     assert {(length, first == last) for length, first, last in seen} == {(100_000, True)}
 
 
-def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_no_other_file(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(StoreError, match="Is a directory"):
         write(tmp_path / "folder", "text")
     assert files_below(tmp_path) == []
 
 
-def test_json_that_is_missing_or_damaged_or_no_object_is_none(tmp_path: Path) -> None:
+def test_missing_or_damaged_json_is_none(tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     assert read_json(path) is None
     for text in ("", "{", "[1]", "null", "\ufffd"):
@@ -78,13 +78,13 @@ def test_json_that_is_missing_or_damaged_or_no_object_is_none(tmp_path: Path) ->
         (errno.EIO, "Input/output error"),
     ],
 )
-def test_an_error_of_the_file_system_is_told_with_its_path(number: int, words: str) -> None:
+def test_an_error_of_the_file_system_names_its_path(number: int, words: str) -> None:
     error = disk_error(OSError(number, os.strerror(number), "/site/root/file"), "/site/root")
     assert words in error.message
     assert "/site/root/file" in error.message
 
 
-def test_a_full_disk_is_told_and_leaves_the_old_file_whole(small_disk: Path) -> None:
+def test_a_full_disk_is_an_error_and_keeps_the_old_file(small_disk: Path) -> None:
     write(small_disk / "file", "old\n")
     fill(small_disk)
     with pytest.raises(StoreError, match="the disk is full") as caught:

@@ -14,9 +14,7 @@ from provision.profile.site import Site
 
 
 @pytest.mark.parametrize("reset", ["reset", "none"])
-def test_what_a_login_shell_has_is_kept_where_modules_are_not_purged(
-    reset: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_modules_of_the_login_shell_stay_unless_they_are_purged(reset: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LMOD_SYSTEM_DEFAULT_MODULES", "StdEnv")
     monkeypatch.setenv("MODULEPATH", "/site/modules")
     system = ModuleSystem(name="lmod", init="/i", path=(), reset=reset)  # type: ignore[arg-type]
@@ -62,13 +60,13 @@ def site_of_modules(tmp_path: Path, init: str | None, modules: tuple[str, ...]) 
     return dataclasses.replace(site, modules=system, archs=(dataclasses.replace(site.archs[0], modules=modules),))
 
 
-def test_modules_are_loaded_and_their_environment_is_read_back(tmp_path: Path) -> None:
+def test_modules_are_loaded_and_their_environment_is_read(tmp_path: Path) -> None:
     probes = probes_at(site_of_modules(tmp_path, MODULE, ("mpich/4.0.2", "python/3.11")))
     assert probes.environment()["LOADEDMODULES"] == "mpich/4.0.2:python/3.11"
     assert probes.problems == []
 
 
-def test_a_module_that_cannot_be_loaded_is_told_with_those_there_are(tmp_path: Path) -> None:
+def test_a_missing_module_is_a_problem_that_lists_the_available_ones(tmp_path: Path) -> None:
     probes = probes_at(site_of_modules(tmp_path, MODULE, ("mpich/4.0.2", "gcc/12.2.0")))
     assert "LOADEDMODULES" not in probes.environment()
     (problem,) = probes.problems
@@ -80,7 +78,7 @@ def test_a_module_that_cannot_be_loaded_is_told_with_those_there_are(tmp_path: P
 @pytest.mark.parametrize(
     ("init", "message"), [(None, "does not exist"), ("exit 1", "did not start"), ("(", "did not start")]
 )
-def test_a_module_system_that_does_not_start_is_told(tmp_path: Path, init: str | None, message: str) -> None:
+def test_a_module_system_that_does_not_start_is_a_problem(tmp_path: Path, init: str | None, message: str) -> None:
     probes = probes_at(site_of_modules(tmp_path, init, ("gcc/12",)))
     assert probes.environment()["PYTHONNOUSERSITE"] == "1"
     (problem,) = probes.problems
@@ -96,21 +94,21 @@ def python(path: Path, version: str) -> Path:
     return program(path, f"echo {path}; echo {version}; echo 'cpython linux-x86_64'")
 
 
-def test_an_interpreter_is_what_it_says_of_itself(tmp_path: Path) -> None:
+def test_an_interpreter_reports_its_own_path_and_version(tmp_path: Path) -> None:
     path = python(tmp_path / "python3.11", "3.11.7")
-    found = interpreter_at(str(path), {})
-    assert found is not None
-    assert (found.executable, found.version, found.minor) == (str(path), "3.11.7", "3.11")
-    assert found.tag == "cpython linux-x86_64"
+    interpreter = interpreter_at(str(path), {})
+    assert interpreter is not None
+    assert (interpreter.executable, interpreter.version, interpreter.minor) == (str(path), "3.11.7", "3.11")
+    assert interpreter.tag == "cpython linux-x86_64"
 
 
 @pytest.mark.parametrize("script", ["echo one", "exit 1", "echo a; echo 3.11.7; echo c; echo d"])
-def test_a_program_that_answers_otherwise_is_no_interpreter(tmp_path: Path, script: str) -> None:
+def test_a_program_with_other_output_is_not_an_interpreter(tmp_path: Path, script: str) -> None:
     assert interpreter_at(str(program(tmp_path / "python3.11", script)), {}) is None
     assert interpreter_at(str(tmp_path / "nosuch"), {}) is None
 
 
-def test_a_python_that_the_stack_has_no_wheel_for_is_told_with_its_version(tmp_path: Path) -> None:
+def test_a_python_without_wheels_is_a_problem_with_its_version(tmp_path: Path) -> None:
     python(tmp_path / "python3", "3.6.15")
     old = dataclasses.replace(stack(), pythons=("3.7",))
     probes = probes_at(local_site())
@@ -123,13 +121,13 @@ def test_a_python_that_the_stack_has_no_wheel_for_is_told_with_its_version(tmp_p
     assert problem.evidence == (f"{tmp_path}/python3 is 3.6.15",)
 
 
-def test_the_python_that_an_arch_names_is_the_only_one_that_is_tried(tmp_path: Path) -> None:
+def test_only_the_python_that_the_arch_names_is_tried(tmp_path: Path) -> None:
     site = slurm_site()
     environ = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
     path = python(tmp_path / "python3.11", "3.11.7")
-    found = probes_at(site).python(stack(), environ)
-    assert found is not None
-    assert found.executable == str(path)
+    interpreter = probes_at(site).python(stack(), environ)
+    assert interpreter is not None
+    assert interpreter.executable == str(path)
     python(tmp_path / "python3.11", "3.10.2")
     probes = probes_at(site)
     assert probes.python(stack(), environ) is None
@@ -142,26 +140,26 @@ def test_the_python_that_an_arch_names_is_the_only_one_that_is_tried(tmp_path: P
 @pytest.mark.parametrize(
     ("macros", "family"), [("#define __GNUC__ 12", "gcc"), ("#define __GNUC__ 4\n#define __clang__ 1", "clang")]
 )
-def test_a_compiler_is_known_by_its_macros(tmp_path: Path, macros: str, family: str) -> None:
+def test_the_compiler_family_is_read_from_its_macros(tmp_path: Path, macros: str, family: str) -> None:
     answer = f"case $1 in -dumpfullversion) echo 12.2.0 ;; *) printf '%s\\n' '{macros}' ;; esac"
     path = program(tmp_path / "g++", answer)
     probes = probes_at(local_site())
-    found = probes.compiler({"PATH": str(tmp_path)})
-    assert found is not None
-    assert (found.family, found.version, found.cxx) == (family, "12.2.0", str(path))
+    compiler = probes.compiler({"PATH": str(tmp_path)})
+    assert compiler is not None
+    assert (compiler.family, compiler.version, compiler.cxx) == (family, "12.2.0", str(path))
 
 
 @pytest.mark.parametrize(
     "script", ["exit 1", "echo not a version", "case $1 in -dumpfullversion) echo 12 ;; *) exit 1 ;; esac"]
 )
-def test_a_compiler_that_does_not_work_is_told(tmp_path: Path, script: str) -> None:
+def test_a_broken_compiler_is_a_problem(tmp_path: Path, script: str) -> None:
     program(tmp_path / "g++", script)
     probes = probes_at(local_site())
     assert probes.compiler({"PATH": str(tmp_path)}) is None
     assert [(problem.kind, problem.subject) for problem in probes.problems] == [("broken", "compiler")]
 
 
-def test_a_compiler_that_is_not_there_is_told_with_the_path_that_was_searched(tmp_path: Path) -> None:
+def test_a_missing_compiler_is_a_problem_with_the_searched_path(tmp_path: Path) -> None:
     probes = probes_at(local_site())
     assert probes.compiler({"PATH": str(tmp_path)}) is None
     (problem,) = probes.problems

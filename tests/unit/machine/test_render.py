@@ -13,14 +13,14 @@ from provision.errors import ConfigError
 from provision.machine.render import quote_lua, quote_tcl, render
 
 
-def test_lua_reads_every_hostile_text_as_it_was(tmp_path: Path) -> None:
+def test_quoted_texts_are_unchanged_in_lua(tmp_path: Path) -> None:
     script = tmp_path / "script.lua"
     script.write_bytes("".join(f'io.write({quote_lua(value)}, "\\0")\n' for value in HOSTILE).encode())
     done = subprocess.run([lua(), str(script)], capture_output=True, check=True)
     assert done.stdout.decode().split("\0")[:-1] == list(HOSTILE)
 
 
-def test_tcl_reads_every_hostile_text_as_it_was(tmp_path: Path) -> None:
+def test_quoted_texts_are_unchanged_in_tcl(tmp_path: Path) -> None:
     script = tmp_path / "script.tcl"
     head = "fconfigure stdout -encoding utf-8 -translation lf\n"
     lines = "".join(f'puts -nonewline {quote_tcl(value)}; puts -nonewline "\\u0000"\n' for value in HOSTILE)
@@ -29,7 +29,7 @@ def test_tcl_reads_every_hostile_text_as_it_was(tmp_path: Path) -> None:
     assert done.stdout.decode().split("\0")[:-1] == list(HOSTILE)
 
 
-def test_tcl_reads_every_hostile_text_in_the_body_of_a_procedure(tmp_path: Path) -> None:
+def test_quoted_texts_are_unchanged_in_a_tcl_procedure(tmp_path: Path) -> None:
     script = tmp_path / "script.tcl"
     body = "".join(f"  lappend found {quote_tcl(value)}\n" for value in HOSTILE)
     script.write_bytes(
@@ -41,11 +41,11 @@ def test_tcl_reads_every_hostile_text_in_the_body_of_a_procedure(tmp_path: Path)
     assert done.stdout.decode().split("\0")[:-1] == list(HOSTILE)
 
 
-def test_a_value_that_a_template_needs_and_does_not_get_is_an_error() -> None:
+def test_a_template_without_a_value_that_it_needs_is_an_error() -> None:
     with pytest.raises(jinja2.UndefinedError):
         render("modulefiles/activate.sh.j2", names=())
 
 
-def test_a_template_that_is_not_there_is_told() -> None:
+def test_a_missing_template_is_an_error() -> None:
     with pytest.raises(ConfigError, match=r"`jobs/nosuch\.j2` does not come with this installation"):
         render("jobs/nosuch.j2")

@@ -34,7 +34,7 @@ def module(**changes: object) -> Modulefile:
     return dataclasses.replace(plain, **changes)  # type: ignore[arg-type]
 
 
-def test_lua_runs_the_whole_modulefile_and_sees_every_value(tmp_path: Path) -> None:
+def test_lua_runs_the_modulefile_with_every_value(tmp_path: Path) -> None:
     described = module()
     (tmp_path / "module.lua").write_text(emit_modulefile(described, "lua", "a proof"), encoding="utf-8")
     (tmp_path / "run.lua").write_text(
@@ -57,7 +57,7 @@ def test_lua_runs_the_whole_modulefile_and_sees_every_value(tmp_path: Path) -> N
     assert helped.endswith("proof    a proof")
 
 
-def test_tcl_runs_the_whole_modulefile_and_sees_every_value(tmp_path: Path) -> None:
+def test_tcl_runs_the_modulefile_with_every_value(tmp_path: Path) -> None:
     described = module()
     (tmp_path / "module.tcl").write_text(emit_modulefile(described, "tcl", "a proof"), encoding="utf-8")
     (tmp_path / "run.tcl").write_text(
@@ -77,7 +77,7 @@ def test_tcl_runs_the_whole_modulefile_and_sees_every_value(tmp_path: Path) -> N
     assert b"proof    a proof" in done.stderr
 
 
-def test_both_kinds_say_the_same_and_who_wrote_them() -> None:
+def test_lua_and_tcl_have_the_same_facts_and_name_their_author() -> None:
     lua_text, tcl_text = emit_modulefile(module(), "lua", "p"), emit_modulefile(module(), "tcl", "p")
     assert tcl_text.startswith("#%Module1.0\n")
     for text in (lua_text, tcl_text):
@@ -108,11 +108,11 @@ def environments(shell: str, script: str) -> list[dict[str, str]]:
     """The environments that a script prints with DUMP."""
     options = ["--noprofile", "--norc"] if shell == "bash" else []
     text = run([shell, *options, "-c", f"set -eu\n{script}"], environ=OLD)
-    found = []
+    printed = []
     for part in text.split("\1\0")[:-1]:
         pairs = dict(entry.split("=", 1) for entry in part.split("\0") if entry)
-        found.append({name: value for name, value in pairs.items() if name not in ("_", "SHLVL", "PWD", "OLDPWD")})
-    return found
+        printed.append({name: value for name, value in pairs.items() if name not in ("_", "SHLVL", "PWD", "OLDPWD")})
+    return printed
 
 
 @pytest.fixture(params=["bash", "dash", "zsh", "ksh"])
@@ -138,7 +138,7 @@ def test_deactivating_leaves_the_environment_as_it_was(tmp_path: Path, shell: st
     assert after == before
 
 
-def test_activating_twice_is_like_once_and_is_undone_by_one_deactivation(tmp_path: Path, shell: str) -> None:
+def test_activating_twice_is_undone_by_one_deactivation(tmp_path: Path, shell: str) -> None:
     path = activate(tmp_path)
     script = f"{DUMP}; . {path}; {DUMP}; . {path}; {DUMP}; provision_deactivate; {DUMP}"
     before, once, twice, after = environments(shell, script)
@@ -146,7 +146,7 @@ def test_activating_twice_is_like_once_and_is_undone_by_one_deactivation(tmp_pat
     assert after == before
 
 
-def test_activating_another_environment_takes_the_first_one_back(tmp_path: Path, shell: str) -> None:
+def test_activating_another_environment_deactivates_the_first(tmp_path: Path, shell: str) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     first.mkdir()
     second.mkdir()
@@ -174,7 +174,7 @@ def test_deactivating_leaves_no_variable_and_no_function_behind(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("kind", "name"), [("lua", "module.lua"), ("tcl", "module.tcl"), ("sh", "activate.sh")])
-def test_the_modulefiles_of_a_cluster_are_the_golden_ones(kind: str, name: str, golden: Golden) -> None:
+def test_the_modulefiles_of_a_cluster_match_the_golden_files(kind: str, name: str, golden: Golden) -> None:
     plan = make_plan(request_for(slurm_site()), facts_of(slurm_site()), Existing())
     proof = "2 ranks on 2 hosts trained mnist to 98.1%, weights identical (2026-11-21)"
     golden(f"slurm/{name}", emit_modulefile(plan.modulefile, kind, proof))  # type: ignore[arg-type]

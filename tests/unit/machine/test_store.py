@@ -1,4 +1,4 @@
-"""The root on disk: whole files or none, one link that is flipped, locks that end with their holders."""
+"""The root on disk: publishing with one rename, the wheel cache, and locks that end with their holders."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def store_at(root: Path) -> Store:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    """A store below a root that is not there yet."""
+    """A store below a root that does not exist yet."""
     return store_at(tmp_path / "root")
 
 
@@ -46,24 +46,24 @@ def until(what: Callable[[], bool], patience_s: float = 5) -> bool:
     return what()
 
 
-# Receipts and what is there
+# Receipts, environments and the root
 
 
-def test_a_new_root_is_empty(store: Store) -> None:
+def test_a_new_store_is_empty(store: Store) -> None:
     existing = store.existing()
     assert (dict(existing.receipts), existing.wheels, dict(existing.pointers)) == ({}, frozenset(), {})
     assert store.record(ENV) is None
     assert not store.root.exists()
 
 
-def test_receipts_are_seen_by_the_next_run(store: Store) -> None:
+def test_the_next_run_sees_receipts(store: Store) -> None:
     store.write_receipt(ENV, Receipt(step="create", seconds=1, host="n"))
     store.write_receipt(ENV, Receipt(step="install", seconds=1, host="n"))
     store.write_receipt(OTHER, Receipt(step="create", seconds=1, host="n"))
     assert store.existing().receipts == {str(ENV): frozenset({"create", "install"}), str(OTHER): frozenset({"create"})}
 
 
-def test_a_name_is_read_back_as_it_was_written() -> None:
+def test_an_environment_name_is_parsed_as_it_was_written() -> None:
     assert EnvironmentId.parse(str(ENV)) == ENV
     dashed = EnvironmentId("knl", "tensorflow", "2.15.1-rc1", "0123456789")
     assert EnvironmentId.parse(str(dashed)) == dashed
@@ -72,7 +72,7 @@ def test_a_name_is_read_back_as_it_was_written() -> None:
             EnvironmentId.parse(text)
 
 
-def test_the_place_of_a_root_that_is_not_there_is_the_nearest_folder_that_is(store: Store) -> None:
+def test_a_missing_root_is_judged_by_its_nearest_existing_folder(store: Store) -> None:
     place = store_at(store.root / "a" / "b").place()
     assert place.writable
     assert place.free_bytes > 0
@@ -99,7 +99,7 @@ def test_everybody_may_read_an_environment_and_its_size_is_known(store: Store) -
 # Removing
 
 
-def test_a_folder_is_removed_with_all_below_it(store: Store) -> None:
+def test_a_folder_is_removed_with_its_contents(store: Store) -> None:
     folder = store.root / "envs" / "x"
     write(folder / "a" / "b", "text")
     store.remove(str(folder))
@@ -108,7 +108,7 @@ def test_a_folder_is_removed_with_all_below_it(store: Store) -> None:
 
 
 @pytest.mark.parametrize("path", ["/etc", "/", "{root}", "{root}/", "{root}-beside", "{root}/.", "relative"])
-def test_what_is_not_below_the_root_is_not_removed(store: Store, path: str) -> None:
+def test_a_path_outside_the_root_is_not_removed(store: Store, path: str) -> None:
     store.root.mkdir()
     beside = store.root.with_name("root-beside")
     beside.mkdir()
@@ -121,7 +121,7 @@ def test_what_is_not_below_the_root_is_not_removed(store: Store, path: str) -> N
 # Publishing
 
 
-def test_publishing_flips_one_link_to_a_whole_generation(store: Store) -> None:
+def test_publishing_points_one_link_to_a_complete_generation(store: Store) -> None:
     store.publish(ENV, {"lua/tensorflow/2.15.1.lua": "lua", "tcl/tensorflow/2.15.1": "tcl"})
     pointer = store.root / "modules" / "knl"
     assert pointer.is_symlink()
@@ -130,7 +130,7 @@ def test_publishing_flips_one_link_to_a_whole_generation(store: Store) -> None:
     assert store.pointers() == {"knl/tensorflow/2.15.1": str(ENV)}
 
 
-def test_publishing_again_keeps_what_was_published_and_the_older_generations(store: Store) -> None:
+def test_publishing_again_keeps_earlier_modules_and_generations(store: Store) -> None:
     store.publish(ENV, {"lua/tensorflow/2.15.1.lua": "first"})
     store.publish(OTHER, {"lua/tensorflow/2.14.0.lua": "other"})
     newer = EnvironmentId("knl", "tensorflow", "2.15.1", "ffffffffff")
@@ -144,21 +144,21 @@ def test_publishing_again_keeps_what_was_published_and_the_older_generations(sto
     assert store.pointers() == {"knl/tensorflow/2.15.1": str(newer), "knl/tensorflow/2.14.0": str(OTHER)}
 
 
-def test_archs_are_published_apart(store: Store) -> None:
+def test_archs_are_published_separately(store: Store) -> None:
     store.publish(ENV, {"lua/t/1.lua": "knl"})
     store.publish(EnvironmentId("haswell", "t", "1", "0123456789"), {"lua/t/1.lua": "haswell"})
     assert (store.root / "modules/knl/lua/t/1.lua").read_text() == "knl"
     assert (store.root / "modules/haswell/lua/t/1.lua").read_text() == "haswell"
 
 
-def test_a_generation_that_was_left_half_written_is_not_in_the_way(store: Store) -> None:
+def test_a_half_written_generation_does_not_block_publishing(store: Store) -> None:
     generations = store.root / "modules" / ".generations" / "knl"
     write(generations / f".000001.{os.getpid()}" / "lua" / "old.lua", "half")
     store.publish(ENV, {"lua/t/1.lua": "whole"})
     assert files_below(store.root / "modules" / "knl") == ["environments/tensorflow/2.15.1", "lua/t/1.lua"]
 
 
-def test_two_publishers_at_once_both_stay_published(store: Store) -> None:
+def test_two_publishers_at_once_both_publish(store: Store) -> None:
     envs = [EnvironmentId("knl", "tensorflow", f"2.{minor}", "0123456789") for minor in range(4)]
     program = (
         "import sys; from pathlib import PurePosixPath as P\n"
@@ -181,7 +181,7 @@ def test_two_publishers_at_once_both_stay_published(store: Store) -> None:
         assert (store.root / f"modules/knl/lua/tensorflow/{env.version}.lua").read_text() == str(env)
 
 
-def test_a_user_who_looks_while_it_is_published_sees_every_module(store: Store) -> None:
+def test_users_see_every_module_during_publishing(store: Store) -> None:
     store.publish(ENV, {"lua/t/0.lua": "x"})
     missing, stop = [], threading.Event()
 
@@ -211,7 +211,7 @@ def kept_wheel(store: Store, tmp_path: Path) -> Path:
     return store.wheel("k")
 
 
-def test_a_wheel_is_kept_with_what_decides_its_abi(store: Store, tmp_path: Path) -> None:
+def test_a_wheel_is_kept_with_the_values_of_its_abi(store: Store, tmp_path: Path) -> None:
     path = kept_wheel(store, tmp_path)
     assert path.read_bytes() == b"wheel"
     told_of_it = read_json(path.parent / "wheel.json")
@@ -221,7 +221,7 @@ def test_a_wheel_is_kept_with_what_decides_its_abi(store: Store, tmp_path: Path)
     assert store.existing().wheels == {"k"}
 
 
-def test_the_second_wheel_of_a_key_changes_nothing(store: Store, tmp_path: Path) -> None:
+def test_a_second_wheel_with_the_same_key_changes_nothing(store: Store, tmp_path: Path) -> None:
     path = kept_wheel(store, tmp_path)
     (tmp_path / "built" / path.name).write_bytes(b"another")
     store.keep_wheel(str(tmp_path / "built"), "k", {})
@@ -229,7 +229,7 @@ def test_the_second_wheel_of_a_key_changes_nothing(store: Store, tmp_path: Path)
 
 
 @pytest.mark.parametrize("damage", ["changed", "shorter", "missing", "no json"])
-def test_a_damaged_wheel_is_told_and_not_installed(store: Store, tmp_path: Path, damage: str) -> None:
+def test_a_damaged_wheel_is_refused(store: Store, tmp_path: Path, damage: str) -> None:
     path = kept_wheel(store, tmp_path)
     match damage:
         case "changed":
@@ -246,14 +246,14 @@ def test_a_damaged_wheel_is_told_and_not_installed(store: Store, tmp_path: Path,
 
 
 @pytest.mark.parametrize("count", [0, 2])
-def test_a_build_that_made_no_wheel_or_several_is_told(store: Store, tmp_path: Path, count: int) -> None:
+def test_a_build_must_make_exactly_one_wheel(store: Store, tmp_path: Path, count: int) -> None:
     for number in range(count):
         (tmp_path / f"{number}.whl").write_bytes(b"")
     with pytest.raises(StoreError, match=f"contains {count} wheels instead of one"):
         store.keep_wheel(str(tmp_path), "k", {})
 
 
-def test_a_source_is_kept_by_its_hash_alone(store: Store, tmp_path: Path) -> None:
+def test_a_source_package_is_kept_only_if_its_hash_is_locked(store: Store, tmp_path: Path) -> None:
     (tmp_path / "download").mkdir()
     (tmp_path / "download" / "horovod.tar.gz").write_bytes(b"source")
     right, path = f"sha256:{hashlib.sha256(b'source').hexdigest()}", str(store.root / "cache" / "horovod.tar.gz")
@@ -326,7 +326,7 @@ def is_free(store: Store, path: Path) -> bool:
         return False
 
 
-def test_who_holds_a_lock_is_told_to_who_comes_second(store: Store, hold: Callable[..., Holder]) -> None:
+def test_a_second_build_is_told_who_holds_the_lock(store: Store, hold: Callable[..., Holder]) -> None:
     path = store.root / "locks" / "it.lock"
     holder = hold(path)
     with (
@@ -341,7 +341,7 @@ def test_who_holds_a_lock_is_told_to_who_comes_second(store: Store, hold: Callab
     assert content["host"] in caught.value.message
 
 
-def test_who_waits_is_told_once_for_whom_and_then_has_the_lock(store: Store, hold: Callable[..., Holder]) -> None:
+def test_a_waiting_build_reports_the_holder_once_then_gets_the_lock(store: Store, hold: Callable[..., Holder]) -> None:
     path = store.root / "locks" / "it.lock"
     holder, told_of = hold(path), []
 
@@ -356,7 +356,7 @@ def test_who_waits_is_told_once_for_whom_and_then_has_the_lock(store: Store, hol
         assert (content["pid"], content["does"]) == (os.getpid(), "came second")
 
 
-def test_a_lock_is_free_after_its_holder_was_killed(store: Store, hold: Callable[..., Holder]) -> None:
+def test_a_lock_is_released_when_its_holder_is_killed(store: Store, hold: Callable[..., Holder]) -> None:
     path = store.root / "locks" / "it.lock"
     holder = hold(path)
     assert not is_free(store, path)
@@ -364,7 +364,7 @@ def test_a_lock_is_free_after_its_holder_was_killed(store: Store, hold: Callable
     assert is_free(store, path)
 
 
-def test_a_lock_is_not_free_while_a_child_of_its_killed_holder_lives(store: Store, hold: Callable[..., Holder]) -> None:
+def test_a_lock_is_held_while_a_child_of_its_killed_holder_runs(store: Store, hold: Callable[..., Holder]) -> None:
     path = store.root / "locks" / "it.lock"
     holder = hold(path, "child")
     holder.kill()
@@ -373,26 +373,26 @@ def test_a_lock_is_not_free_while_a_child_of_its_killed_holder_lives(store: Stor
     assert until(lambda: is_free(store, path))
 
 
-def test_locks_of_different_things_do_not_wait_for_each_other(store: Store) -> None:
+def test_different_locks_are_independent(store: Store) -> None:
     with store.held(store.root / "locks" / "a", {}, wait=False):
         assert is_free(store, store.root / "locks" / "b")
         assert not is_free(store, store.root / "locks" / "a")
     assert is_free(store, store.root / "locks" / "a")
 
 
-def test_a_lock_is_free_after_an_error(store: Store) -> None:
+def test_a_lock_is_released_after_an_error(store: Store) -> None:
     with pytest.raises(KeyError), store.held(store.root / "locks" / "a", {}):
         raise KeyError
     assert is_free(store, store.root / "locks" / "a")
 
 
-def test_a_holder_is_described_also_by_what_little_is_known() -> None:
+def test_a_holder_is_described_even_if_little_is_known() -> None:
     full = {"user": "alice", "host": "n1", "pid": 7, "job": "42", "since": "noon"}
     assert describe_holder(full) == "alice on n1, process 7, job 42, since noon"
     assert describe_holder({}) == "an unknown user on an unknown host, process ?, since an unknown time"
 
 
-# A disk that is full, and one that is read-only
+# A full disk, and a read-only one
 
 
 @pytest.fixture
@@ -401,7 +401,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     yield from mounted(tmp_path / "disk", "size=1m")
 
 
-def test_a_full_disk_stops_a_receipt_a_wheel_and_a_source(small_disk: Path, tmp_path: Path) -> None:
+def test_a_full_disk_is_an_error_for_receipts_wheels_and_sources(small_disk: Path, tmp_path: Path) -> None:
     store = store_at(small_disk)
     (tmp_path / "built").mkdir()
     (tmp_path / "built" / "a.whl").write_bytes(b"x" * 8192)
@@ -417,7 +417,7 @@ def test_a_full_disk_stops_a_receipt_a_wheel_and_a_source(small_disk: Path, tmp_
     assert store.receipts(ENV) == frozenset()
 
 
-def test_a_root_that_is_read_only_is_told(small_disk: Path) -> None:
+def test_a_read_only_root_is_an_error(small_disk: Path) -> None:
     store = store_at(small_disk / "root")
     store.write_receipt(ENV, Receipt(step="create", seconds=1, host="n"))
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
@@ -437,13 +437,13 @@ def test_a_root_that_is_read_only_is_told(small_disk: Path) -> None:
 # What is wrong
 
 
-def test_a_full_disk_is_told_when_a_lock_is_taken(small_disk: Path) -> None:
+def test_a_full_disk_is_an_error_when_a_lock_is_taken(small_disk: Path) -> None:
     fill(small_disk)
     with pytest.raises(StoreError, match="the disk is full"), store_at(small_disk).held(small_disk / "a.lock", {}):
         pass
 
 
-def test_a_full_disk_is_told_when_a_generation_is_copied(small_disk: Path) -> None:
+def test_a_full_disk_is_an_error_when_a_generation_is_copied(small_disk: Path) -> None:
     store = store_at(small_disk)
     store.publish(ENV, {"lua/t/1.lua": "x" * 20_000})
     fill(small_disk)
@@ -451,21 +451,21 @@ def test_a_full_disk_is_told_when_a_generation_is_copied(small_disk: Path) -> No
         store.publish(OTHER, {"lua/t/2.lua": "x"})
 
 
-def test_what_is_being_removed_is_no_environment(store: Store) -> None:
+def test_a_folder_that_is_being_removed_is_not_an_environment(store: Store) -> None:
     store.write_receipt(ENV, Receipt(step="create", seconds=1, host="n"))
     prefix = Path(store.layout.prefix(ENV))
     prefix.rename(prefix.with_name(f".{prefix.name}.removed.1.abcdef"))  # where `remove` was killed
     assert store.environments() == []
 
 
-def test_a_way_out_of_the_root_is_not_removed(store: Store, tmp_path: Path) -> None:
+def test_a_path_with_dots_that_leaves_the_root_is_not_removed(store: Store, tmp_path: Path) -> None:
     (tmp_path / "precious").mkdir()
     store.root.mkdir()
     with pytest.raises(StoreError):
         store.remove(f"{store.root}/../precious")
 
 
-def test_a_link_is_removed_and_not_what_it_points_to(store: Store, tmp_path: Path) -> None:
+def test_a_link_is_removed_but_its_target_is_kept(store: Store, tmp_path: Path) -> None:
     (tmp_path / "precious").mkdir()
     (store.root / "envs").mkdir(parents=True)
     (store.root / "envs" / "link").symlink_to(tmp_path / "precious")
@@ -474,7 +474,7 @@ def test_a_link_is_removed_and_not_what_it_points_to(store: Store, tmp_path: Pat
     assert (tmp_path / "precious").is_dir()
 
 
-def test_a_root_below_somebody_elses_private_folder_is_told(tmp_path: Path) -> None:
+def test_a_root_below_a_private_folder_of_another_user_is_an_error(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("becoming another user needs root")
     for folder in (tmp_path, *tmp_path.parents[:2]):
@@ -491,12 +491,12 @@ def test_a_root_below_somebody_elses_private_folder_is_told(tmp_path: Path) -> N
     assert done.stdout == "False\n", done.stderr
 
 
-def test_a_record_is_what_was_written(store: Store) -> None:
+def test_a_record_is_read_as_it_was_written(store: Store) -> None:
     write(Path(store.layout.story(ENV)) / "record.json", json.dumps(make_record().to_dict()))
     assert store.record(ENV) == make_record()
 
 
-def test_a_damaged_record_is_an_error_that_names_the_file_and_the_value(store: Store) -> None:
+def test_a_damaged_record_is_an_error_with_the_path_and_the_value(store: Store) -> None:
     path = Path(store.layout.story(ENV)) / "record.json"
     write(path, json.dumps({**make_record().to_dict(), "prefix": 3}))
     with pytest.raises(StoreError, match="is damaged") as caught:
@@ -507,18 +507,18 @@ def test_a_damaged_record_is_an_error_that_names_the_file_and_the_value(store: S
     assert store.records() == []
 
 
-def test_a_damaged_receipt_is_left_out(store: Store) -> None:
+def test_a_damaged_receipt_is_omitted(store: Store) -> None:
     store.write_receipt(ENV, Receipt(step="create", seconds=1, host="n", findings={"versions": {"a": "1"}}))
     write(Path(store.layout.story(ENV)) / "receipts" / "install.json", '{"step": "install"}')
     receipts = store.read_receipts(ENV)
     assert receipts == {"create": Receipt(step="create", seconds=1, host="n", findings={"versions": {"a": "1"}})}
 
 
-def test_what_a_killed_run_was_removing_is_swept_and_what_another_is_removing_is_not(store: Store) -> None:
+def test_sweep_finishes_removals_of_the_same_prefix_only(store: Store) -> None:
     parent = store.root / "envs" / "knl" / "tensorflow"
-    own, others = parent / ".2.15.1-aaaaaaaaaa.removed.1.ab", parent / ".2.15.1-bbbbbbbbbb.removed.2.cd"
-    for folder in (own, others):
+    finished, others = parent / ".2.15.1-aaaaaaaaaa.removed.1.ab", parent / ".2.15.1-bbbbbbbbbb.removed.2.cd"
+    for folder in (finished, others):
         folder.mkdir(parents=True)
     store.sweep(str(parent / "2.15.1-aaaaaaaaaa"))
-    assert not own.exists()
+    assert not finished.exists()
     assert others.is_dir()

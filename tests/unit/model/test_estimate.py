@@ -12,7 +12,7 @@ def record(arch: str, built: str, stack: str = "tf", **seconds: object) -> dict[
     return {"stack": stack, "environment": f"{arch}/tensorflow/2.21.0-1234567890", "built": built, "seconds": seconds}
 
 
-def test_the_newest_record_of_the_arch_counts() -> None:
+def test_the_newest_record_of_the_arch_is_used() -> None:
     records = [
         record("knl", "2026-11-03", install=9),
         record("knl", "2026-11-02", install=7),
@@ -22,7 +22,7 @@ def test_the_newest_record_of_the_arch_counts() -> None:
     assert expected_seconds(records, stack="tf", arch="zen3") == {"install": 1.0}, "the newest of another arch"
 
 
-def test_another_stack_says_nothing() -> None:
+def test_records_of_another_stack_are_ignored() -> None:
     assert expected_seconds([record("knl", "2026-11-03", stack="old", install=9)], stack="tf", arch="knl") == {}
     assert expected_seconds([], stack="tf", arch="knl") == {}
 
@@ -33,13 +33,13 @@ def test_a_step_that_the_newest_run_reused_comes_from_an_older_record() -> None:
 
 
 @pytest.mark.parametrize("value", [None, "9", True, -1, float("nan"), float("inf"), [9], {}])
-def test_a_damaged_number_of_seconds_is_passed_over(value: object) -> None:
+def test_a_damaged_number_of_seconds_is_ignored(value: object) -> None:
     records = [record("knl", "2026-11-03", install=value, proof=3)]
     assert expected_seconds(records, stack="tf", arch="knl") == {"proof": 3.0}
 
 
 @pytest.mark.parametrize("damage", [{"seconds": None}, {"seconds": [1]}, {"environment": None}, {"built": None}])
-def test_a_damaged_record_is_no_error(damage: dict[str, object]) -> None:
+def test_a_damaged_record_is_not_an_error(damage: dict[str, object]) -> None:
     found = expected_seconds([{**record("knl", "2026-11-03", install=9), **damage}], stack="tf", arch="knl")
     assert found == ({} if "seconds" in damage else {"install": 9.0})
 

@@ -25,14 +25,14 @@ PLAN = plan_event(make_plan(request_for(local_site()), facts_of(local_site()), E
     ],
     ids=lambda event: event.kind,
 )
-def test_an_event_is_read_back_as_it_was_written(event: Event) -> None:
+def test_an_event_is_parsed_as_it_was_emitted(event: Event) -> None:
     line = emit_event(event)
     assert line.count("\n") == 1
     assert line.isascii()
     assert parse_event(line) == event
 
 
-def test_the_event_of_a_plan_names_each_step_and_what_it_took_before() -> None:
+def test_the_event_of_a_plan_has_steps_and_expected_seconds() -> None:
     assert PLAN.environment.startswith("haswell/tensorflow/2.15.1-")
     assert PLAN.steps[0] == ("create", "virtual environment with Python 3.11", "create")
     assert [name for name, _, _ in PLAN.steps][-1] == "publish"
@@ -42,10 +42,10 @@ def test_the_event_of_a_plan_names_each_step_and_what_it_took_before() -> None:
 @pytest.mark.parametrize(
     "line", ["", "{", '{"kind": "say"', "[]", "null", "3", '{"kind": "say", "new": 1}', '{"text": "x"}']
 )
-def test_a_line_that_is_damaged_or_not_whole_is_no_event(line: str) -> None:
+def test_a_damaged_or_incomplete_line_is_not_an_event(line: str) -> None:
     assert parse_event(line) is None
 
 
 @pytest.mark.parametrize("steps", ["3", "[3]", "null"])
-def test_steps_that_are_no_list_of_lists_are_no_event(steps: str) -> None:
+def test_an_event_with_malformed_steps_is_not_an_event(steps: str) -> None:
     assert parse_event(f'{{"kind": "plan", "steps": {steps}}}') is None

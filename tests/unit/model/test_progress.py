@@ -46,7 +46,7 @@ LINK = "[27/27] Linking CXX shared library horovod/tensorflow/mpi_lib.cpython-31
         ("reduction stalled; once more with RING", "reduction stalled; once more with RING"),
     ],
 )
-def test_a_line_that_is_understood_is_shown(line: str, text: str) -> None:
+def test_a_known_line_of_output_gives_progress(line: str, text: str) -> None:
     assert last(line) == text
     assert last(f"\x1b[1m{line}\x1b[0m") == text
 
@@ -65,12 +65,12 @@ def test_a_line_that_is_understood_is_shown(line: str, text: str) -> None:
         "To enable the following instructions: AVX2 FMA, in other operations, rebuild TensorFlow",
     ],
 )
-def test_noise_is_not_shown_and_hides_no_count(noise: str) -> None:
+def test_unknown_lines_do_not_change_the_progress(noise: str) -> None:
     assert last(noise) == ""
     assert last(NINJA, noise) == "file 3 of 27, group_table.cc"
 
 
-def test_the_last_word_of_an_installer_does_not_stay() -> None:
+def test_the_progress_is_cleared_when_an_installer_ends() -> None:
     assert last("Downloading cmake (26.5MiB)", " Downloaded cmake") == ""
     assert last("Downloading cmake (26.5MiB)", " Downloaded ninja") == "downloading cmake (26.5MiB)"
     assert last("Prepared 2 packages in 1.4s", "Installed 2 packages in 4.22s") == ""
