@@ -1,4 +1,4 @@
-"""How many packages an installer has installed: uv and pip are silent about it, so site-packages is counted."""
+"""Count the packages that an installer has installed: uv and pip do not print it, so site-packages is counted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def installed_packages(prefix: Path) -> frozenset[str]:
 
 @dataclass(slots=True)
 class PackageCounter:
-    """Reports each time that more of `total` packages are installed than before; what was there at first is not counted."""
+    """Reports each increase of the number of installed packages of `total`; packages that were there before do not count."""
 
     prefix: Path
     total: int
@@ -28,7 +28,7 @@ class PackageCounter:
     reported: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        """Note what is there already."""
+        """Remember the packages that are already installed."""
         self.before = installed_packages(self.prefix)
 
     def look(self) -> None:

@@ -15,54 +15,54 @@ from provision.schedulers import scheduler_for
 
 
 def render_user_job(job: UserJob) -> str:
-    """The whole script.
+    """Render the whole script.
 
     Raises:
         ConfigError: such a job cannot work at this site.
     """
-    one = make_script(job)
+    script = make_script(job)
     scheduler = scheduler_for(job.site.scheduler.name)
     return render(
         f"jobs/{job.kind}.sh.j2",
-        one=one,
+        script=script,
         site=job.site,
         scheduler=scheduler,
         submit=scheduler.SUBMIT,
         proxies=PROXIES,
-        omp_is_the_modules=leaves_omp(one),
-        image=image_path(job.site, one.image) if one.image else None,
+        omp_is_the_modules=leaves_omp(script),
+        image_file=image_path(job.site, script.image) if script.image else None,
         pull=pull_command(job.site, job.arch, job.image),
-        record=_record(one),
+        record=_record(script),
         make=f"provision job overlay --site {job.site.typed} --arch {job.arch.name}",
     )
 
 
-def _record(one: Script) -> str:
-    """What a run says of itself, as JSON that is to be closed behind its seconds."""
-    shape = one.shape
-    said = {
-        "kind": one.job.kind,
-        "program": " ".join((one.job.script, *one.job.arguments)),
+def _record(script: Script) -> str:
+    """The record of a run as JSON without its last brace: the job script appends the seconds and the brace."""
+    shape = script.shape
+    record = {
+        "kind": script.job.kind,
+        "program": " ".join((script.job.script, *script.job.arguments)),
         "nodes": shape.nodes,
         "tasks": shape.ranks,
         "cpus": shape.cpus_per_rank,
         "gpus": shape.gpus_per_node,
     }
-    return json.dumps(said).removesuffix("}")
+    return json.dumps(record).removesuffix("}")
 
 
 def render_overlay_job(job: OverlayJob) -> str:
-    """The whole script.
+    """Render the whole script.
 
     Raises:
-        ConfigError: the site makes no such overlay.
+        ConfigError: the site cannot make such an overlay.
     """
-    one = make_overlay_script(job, cpu_family())
+    script = make_overlay_script(job, cpu_family())
     scheduler = scheduler_for(job.site.scheduler.name)
-    pulled = one.image != one.container.image
+    pulled = script.image != script.container.image
     return render(
         "jobs/overlay.sh.j2",
-        one=one,
+        script=script,
         site=job.site,
         scheduler=scheduler,
         submit=scheduler.SUBMIT,
@@ -71,16 +71,16 @@ def render_overlay_job(job: OverlayJob) -> str:
 
 
 def render_image_job(job: ImageJob) -> str:
-    """The whole script.
+    """Render the whole script.
 
     Raises:
-        ConfigError: there is nothing to pull, or nowhere.
+        ConfigError: there is no image to pull, or no network to pull it.
     """
-    one = make_image_script(job, cpu_family())
+    script = make_image_script(job, cpu_family())
     scheduler = scheduler_for(job.site.scheduler.name) if job.site.scheduler.name != "none" else None
     return render(
         "jobs/image.sh.j2",
-        one=one,
+        script=script,
         site=job.site,
         scheduler=scheduler,
         submit=scheduler.SUBMIT if scheduler else None,

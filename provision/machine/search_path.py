@@ -1,4 +1,4 @@
-"""Where sites, stacks, locks and templates are searched, and the names that are there. Imports nothing: completion asks it."""
+"""The folders to search for sites, stacks, locks and templates, and the names in them. Imports nothing, for completion."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 
 def shipped_root() -> str:
-    """The folder of the files that come with the tool: in a wheel inside the package, in a checkout beside it."""
+    """The folder of the shipped files: inside the package in a wheel, next to it in a checkout."""
     inside = os.path.join(PACKAGE, "_shipped")
     return inside if os.path.isdir(inside) else os.path.dirname(PACKAGE)
 
 
 def search_path() -> list[str]:
-    """The folders that are searched; the first one that has a file wins."""
+    """The folders to search, in this order; the first one with a file is used."""
     config = os.environ.get("PROVISION_CONFIG")
     try:
         here = os.getcwd()
-    except OSError:  # the folder was removed under us
+    except OSError:  # the working directory was removed
         here = PACKAGE
     local = [here] if any(os.path.isdir(os.path.join(here, name)) for name in ("sites", "stacks")) else []
     return list(dict.fromkeys([*([os.path.abspath(config)] if config else []), *local, shipped_root()]))

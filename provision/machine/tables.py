@@ -1,4 +1,4 @@
-"""The tables that stand beside the code of `knowledge/`, read: known failures, and what `make matrix` measured."""
+"""Read the tables in the folder `knowledge/`: known failures, and the measurements of `make matrix`."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def known_failures() -> tuple[KnownFailure, ...]:
 
 
 def read_cells() -> tuple[Cell, ...]:
-    """Everything that `make matrix` measured."""
+    """All measurements of `make matrix`."""
     return parse_cells(CELLS_FILE.read_text(encoding="utf-8"))
