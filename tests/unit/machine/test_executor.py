@@ -180,7 +180,7 @@ def test_only_what_is_below_the_root_is_removed(run: Run, tmp_path: Path) -> Non
     run(step("create", Remove(path=str(inside))))
     assert not inside.exists()
     (tmp_path / "mine").mkdir()
-    with pytest.raises(StoreError, match="not ours to remove"):
+    with pytest.raises(StoreError, match="must not be removed"):
         run(step("create", Remove(path=str(tmp_path / "mine"))))
     assert (tmp_path / "mine").is_dir()
 
