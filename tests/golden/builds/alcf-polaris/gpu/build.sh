@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Written by `provision job build --site alcf-polaris --arch gpu --profile`. Submit it with `qsub`.
-# It builds gpu/tensorflow/2.15.1 on a node of the arch, which makes the plan: this was written from the site's profile alone.
+# It builds gpu/tensorflow/2.15.1 on a node of the arch. The plan is made on that node, because this script was written from the
+# site profile alone.
 #PBS -N provision-gpu-tensorflow-2.15.1
 #PBS -o /site/root/jobs/
 #PBS -j oe
