@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -84,6 +85,14 @@ def test_what_is_linked_is_the_mpi_of_the_plan_and_points_to_no_build_folder(too
     assert "[$ORIGIN/../../tensorflow:$ORIGIN/../../../..]" in dynamic
     assert "libmpi.so.12" in dynamic
     assert str(tool.root) not in dynamic
+
+
+def test_horovods_sources_are_compiled_as_few_files(tool: Tool, environment: str) -> None:
+    """26 sources in 4 files: the headers that they share are read once a file."""
+    prefix = Path(json.loads(tool.good("show", environment, "--json"))["result"]["prefix"])
+    log = (prefix / ".provision" / "logs" / "compile.log").read_text(encoding="utf-8")
+    built = re.findall(r"Building CXX object \S*/(\S+)\.o", log)
+    assert sorted(built) == ["mpi_ops.cc", *(f"unity_{number}_cxx.cxx" for number in range(3))]
 
 
 def test_what_was_fetched_is_all_that_a_node_without_network_needs(tool: Tool, environment: str) -> None:
@@ -237,14 +246,14 @@ def test_a_compile_error_shows_the_telling_lines_and_the_log(tool: Tool, tmp_pat
     compiler.parent.mkdir()
     real = shutil.which("g++")
     compiler.write_text(
-        f'#!/bin/bash\ncase "$*" in *message.cc*) echo "message.cc:7:1: fatal error: no such luck" >&2; exit 1;; esac\n'
+        f'#!/bin/bash\ncase "$*" in *mpi_ops.cc*) echo "mpi_ops.cc:7:1: fatal error: no such luck" >&2; exit 1;; esac\n'
         f'exec {real} "$@"\n'
     )
     compiler.chmod(0o755)
     done = tool.run("build", PATH=f"{compiler.parent}:{os.environ['PATH']}")
     assert done.returncode == 1
     assert "step `compile` failed" in done.stderr
-    assert "message.cc:7:1: fatal error: no such luck" in done.stderr
+    assert "mpi_ops.cc:7:1: fatal error: no such luck" in done.stderr
     log = Path(next(line.split("log: ")[1] for line in done.stderr.splitlines() if "log: " in line))
     assert "no such luck" in log.read_text()
 

@@ -153,7 +153,7 @@ def test_archs_are_published_separately(store: Store) -> None:
 
 def test_a_half_written_generation_does_not_block_publishing(store: Store) -> None:
     generations = store.root / "modules" / ".generations" / "knl"
-    write(generations / f".000001.{os.getpid()}" / "lua" / "old.lua", "half")
+    write(generations / f".next.{os.getpid()}" / "lua" / "old.lua", "half")
     store.publish(ENV, {"lua/t/1.lua": "whole"})
     assert files_below(store.root / "modules" / "knl") == ["environments/tensorflow/2.15.1", "lua/t/1.lua"]
 
