@@ -13,8 +13,9 @@ PYTHON ?= python3
 build: .venv/ready
 	.venv/bin/provision build --site local
 
-test: lint
-	.venv/bin/pytest
+# the quick tests on all cores, then one at a time what builds and what starts clusters
+test: lint test-fast
+	.venv/bin/pytest -m "real or slurm"
 
 lint: .venv/ready-test
 	.venv/bin/ruff check .
@@ -37,7 +38,7 @@ matrix: .venv/ready
 
 # needs no real build and no cluster
 test-fast: .venv/ready-test
-	.venv/bin/pytest -q -m "not real and not slurm"
+	.venv/bin/pytest -q -n auto -m "not real and not slurm"
 
 clean:
 	rm -rf .venv

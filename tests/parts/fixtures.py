@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from parts.disks import mounted
 from parts.hosts import why_not
 from parts.modules import ModuleTree, build_module_tree
 from parts.slurm import NodeGroup, Partition, SlurmCluster, missing_programs
@@ -18,6 +19,12 @@ from provision.machine.probe_gpu import parse_nvcc_version, toolkit_of
 
 # Of the environment, before `conftest.py` takes all settings of ours out of it.
 CUDA, NCCL = os.environ.get("PROVISION_TEST_CUDA"), os.environ.get("PROVISION_TEST_NCCL")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 1 MB."""
+    yield from mounted(tmp_path / "disk", "size=1m")
 
 
 # What a root keeps for all its environments, by key or hash.

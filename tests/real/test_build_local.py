@@ -259,24 +259,24 @@ def test_a_compile_error_shows_the_telling_lines_and_the_log(tool: Tool, tmp_pat
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def disk_of_300_mb(tmp_path: Path) -> Iterator[Path]:
     """A file system of 300 MB."""
     yield from mounted(tmp_path / "disk", "size=300m")
 
 
-def test_a_disk_that_is_too_small_is_told_before_anything_happens(small_disk: Path) -> None:
+def test_a_disk_that_is_too_small_is_told_before_anything_happens(disk_of_300_mb: Path) -> None:
     """And nothing is written."""
-    done = Tool(small_disk).run("build")
+    done = Tool(disk_of_300_mb).run("build")
     assert done.returncode == 1
     assert "0.3 GB left; an environment needs 3 GB" in done.stderr
-    assert not any(small_disk.iterdir())
+    assert not any(disk_of_300_mb.iterdir())
 
 
 def test_a_disk_that_fills_up_midway_is_told_and_the_build_goes_on_when_there_is_room(
-    tool: Tool, small_disk: Path
+    tool: Tool, disk_of_300_mb: Path
 ) -> None:
     """The check beforehand is left out: somebody else filled the disk meanwhile."""
-    shutil.copytree(tool.root / "wheels", small_disk / "wheels")
+    shutil.copytree(tool.root / "wheels", disk_of_300_mb / "wheels")
     unchecked = """if True:
         import sys
         import provision.planning.preflight
@@ -284,14 +284,14 @@ def test_a_disk_that_fills_up_midway_is_told_and_the_build_goes_on_when_there_is
         provision.planning.preflight.NEEDED_BYTES = provision.planning.preflight.NEEDED_INODES = 0
         sys.exit(main(["build"]))
     """
-    small = Tool(small_disk)
+    small = Tool(disk_of_300_mb)
     done = subprocess.run(
         [tool.argv()[0], "-c", unchecked], env=small.env(), capture_output=True, text=True, check=False, cwd=REPOSITORY
     )
     assert done.returncode == 1, done.stderr
     assert "the disk is full" in done.stderr
-    assert not (small_disk / "modules").exists()
-    subprocess.run(["mount", "-o", "remount,size=6g", small_disk], check=True)
+    assert not (disk_of_300_mb / "modules").exists()
+    subprocess.run(["mount", "-o", "remount,size=6g", disk_of_300_mb], check=True)
     again = small.run("build")
     assert again.returncode == 0, again.stderr
     assert "reuse   compile" in again.stderr

@@ -5,20 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from parts.disks import files_below, fill, mounted
+from parts.disks import files_below, fill
 from provision.errors import StoreError
 from provision.machine.disk import disk_error, read_json, write
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 1 MB."""
-    yield from mounted(tmp_path / "disk", "size=1m")
 
 
 def test_write_makes_folders_and_replaces_the_file(tmp_path: Path) -> None:

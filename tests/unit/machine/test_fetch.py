@@ -12,7 +12,6 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from golden_files import facts_of, local_site, request_for, slurm_site
-from parts.disks import mounted
 from provision import cli
 from provision.backends.venv.wheelhouse import download_argv, platform_tags
 from provision.commands import fetch
@@ -129,12 +128,6 @@ def test_a_lock_is_fetched_only_while_all_its_files_are_complete(tmp_path: Path)
     assert kept.fetched() == frozenset()
     (kept.wheelhouse / "abc.json").write_text("{")
     assert kept.fetched() == frozenset()
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 1 MB."""
-    yield from mounted(tmp_path / "disk", "size=1m")
 
 
 def test_a_full_disk_leaves_no_receipt(small_disk: Path, tmp_path: Path) -> None:

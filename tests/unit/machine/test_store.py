@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from parts.disks import files_below, fill, mounted
+from parts.disks import files_below, fill
 from parts.records import make_record
 from provision.errors import StoreError
 from provision.machine.disk import read_json, sha256_of, write
@@ -393,12 +393,6 @@ def test_a_holder_is_described_even_if_little_is_known() -> None:
 
 
 # A full disk, and a read-only one
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 1 MB."""
-    yield from mounted(tmp_path / "disk", "size=1m")
 
 
 def test_a_full_disk_is_an_error_for_receipts_wheels_and_sources(small_disk: Path, tmp_path: Path) -> None:
