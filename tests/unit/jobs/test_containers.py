@@ -104,9 +104,23 @@ def contained(site: Site, **changes: Any) -> Site:
     return dataclasses.replace(site, container=dataclasses.replace(site.container, **changes))
 
 
-@pytest.mark.parametrize(("name", "arch"), WITH_OVERLAY)
+@pytest.mark.parametrize(("name", "arch"), [("nyu-greene", "gpu"), ("nyu-torch", "h200")])
 def test_the_overlays_script_is_the_golden_one(name: str, arch: str, golden: Golden) -> None:
     golden(f"jobs/{name}/{arch}/overlay.sh", render_overlay_job(overlay(name, arch)))
+
+
+@pytest.mark.parametrize(
+    ("name", "arch", "other"),
+    [("nyu-greene", "gpu", "cpu"), ("nyu-torch", "h200", "l40s"), ("nyu-torch", "h200", "cpu")],
+)
+def test_overlays_of_the_archs_of_a_site_differ_in_the_name_of_the_arch_alone(name: str, arch: str, other: str) -> None:
+    first, second = (render_overlay_job(overlay(name, one)).splitlines() for one in (arch, other))
+    assert len(first) == len(second)
+    differ = [number for number, (one, two) in enumerate(zip(first, second, strict=True), start=1) if one != two]
+    assert differ == [3, 5, 6]
+    for number in differ:
+        # The comments behind the directives stand in one column: blanks do not count.
+        assert second[number - 1].split() == first[number - 1].replace(arch, other).split()
 
 
 @pytest.mark.parametrize(("name", "arch", "other"), IMAGES)
