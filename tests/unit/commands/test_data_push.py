@@ -28,7 +28,7 @@ DF = '#!/bin/bash\nprintf "Filesystem blocks used free\\n"; [ "$1" = -Pi ] && ec
 LFS = '#!/bin/bash\nprintf "/cluster/work\\n      %s* 0 %s - 10 0 %s -\\n" "$USED" "$LIMIT" "$FILES"\n'
 
 
-class Place:
+class Transfer:
     """Data to copy, a scratch, and the stand-ins on PATH."""
 
     def __init__(self, folder: Path) -> None:
@@ -59,8 +59,8 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def place(tmp_path: Path) -> Transfer:
+    return Transfer(tmp_path)
 
 
 def written(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -70,13 +70,13 @@ def written(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 
 @pytest.fixture
-def script(place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+def script(place: Transfer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
     """For a machine that sees the scratch."""
     monkeypatch.setenv("USERWORK", str(place.scratch))
     return written(capsys, str(place.data), "--name", "mnist")
 
 
-def test_at_the_site_data_are_copied_beside_and_renamed_and_their_path_is_told(place: Place, script: str) -> None:
+def test_at_the_site_data_are_copied_beside_and_renamed_and_their_path_is_told(place: Transfer, script: str) -> None:
     done = place.run(script, USERWORK=str(place.scratch))
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == f"for jobs: --data {place.scratch}/data/mnist"
@@ -85,14 +85,14 @@ def test_at_the_site_data_are_copied_beside_and_renamed_and_their_path_is_told(p
     assert not place.asked.exists(), "nothing was asked by ssh"
 
 
-def test_data_that_are_there_already_are_left_alone(place: Place, script: str) -> None:
+def test_data_that_are_there_already_are_left_alone(place: Transfer, script: str) -> None:
     assert place.run(script, USERWORK=str(place.scratch)).returncode == 0
     again = place.run(script, USERWORK=str(place.scratch))
     assert again.returncode == 2
     assert f"error: {place.scratch}/data/mnist already exists" in again.stderr
 
 
-def test_a_copy_that_fails_leaves_nothing_by_the_name_and_is_gone_on_with(place: Place, script: str) -> None:
+def test_a_copy_that_fails_leaves_nothing_by_the_name_and_is_gone_on_with(place: Transfer, script: str) -> None:
     place.put("rsync", f"{RSYNC}exit 20\n")
     assert place.run(script, USERWORK=str(place.scratch)).returncode == 20
     assert [path.name for path in (place.scratch / "data").iterdir()] == [".mnist.part"]
@@ -101,7 +101,7 @@ def test_a_copy_that_fails_leaves_nothing_by_the_name_and_is_gone_on_with(place:
     assert place.copied("mnist") == [".hidden", "sub", "sub/one file"]
 
 
-def test_what_an_earlier_try_has_brought_takes_no_room_again(place: Place, script: str) -> None:
+def test_what_an_earlier_try_has_brought_takes_no_room_again(place: Transfer, script: str) -> None:
     part = place.scratch / "data" / ".mnist.part" / "sub"
     part.mkdir(parents=True)
     (part / "one file").write_bytes(b"x" * 10000)
@@ -124,7 +124,7 @@ def test_what_an_earlier_try_has_brought_takes_no_room_again(place: Place, scrip
     ],
 )
 def test_without_room_or_quota_nothing_is_copied(
-    environ: dict[str, str], error: str | None, place: Place, script: str
+    environ: dict[str, str], error: str | None, place: Transfer, script: str
 ) -> None:
     place.put("df", DF)
     place.put("lfs", LFS)
@@ -139,7 +139,7 @@ def test_without_room_or_quota_nothing_is_copied(
 
 
 def test_from_elsewhere_the_copy_goes_by_ssh_to_the_sites_host(
-    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    place: Transfer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("USERWORK", raising=False)
     text = written(capsys, str(place.data / "sub" / "one file"), "--name", "one")
@@ -152,7 +152,7 @@ def test_from_elsewhere_the_copy_goes_by_ssh_to_the_sites_host(
 
 @pytest.mark.parametrize("here", [True, False])
 def test_shellcheck_finds_no_fault(
-    here: bool, place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], shellcheck: str
+    here: bool, place: Transfer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], shellcheck: str
 ) -> None:
     monkeypatch.setenv("USERWORK", str(place.scratch) if here else "/nowhere/at/all")
     path = place.data / "push.sh"
@@ -162,7 +162,7 @@ def test_shellcheck_finds_no_fault(
 
 
 def test_the_size_and_the_number_of_files_are_told(
-    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    place: Transfer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("USERWORK", str(place.scratch))
     assert cli.main(["data", "push", str(place.data), "--name", "x", "--site", "sigma2-saga", "--json"]) == 0

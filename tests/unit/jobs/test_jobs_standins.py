@@ -39,7 +39,7 @@ MODULE = (
 )
 
 
-class Place:
+class SubmitFolder:
     """A folder to submit from, a home, and the stand-ins on PATH."""
 
     def __init__(self, folder: Path, scheduler: str) -> None:
@@ -82,7 +82,7 @@ class Place:
 
 
 def test_polaris_by_stand_ins_starts_in_its_folder_shares_its_files_and_gives_gpus_from_the_end(tmp_path: Path) -> None:
-    place = Place(tmp_path, "pbs")
+    place = SubmitFolder(tmp_path, "pbs")
     path = place.write("alcf-polaris", "gpu", "horovod", arguments=("--say", "it's"))
     done = place.submit(path)
     assert (done.returncode, done.stdout) == (0, "123.server\n"), done.stderr
@@ -104,7 +104,7 @@ def test_polaris_by_stand_ins_starts_in_its_folder_shares_its_files_and_gives_gp
 
 
 def test_theta_by_stand_ins_hands_every_variable_to_its_ranks_by_name(tmp_path: Path) -> None:
-    place = Place(tmp_path, "cobalt")
+    place = SubmitFolder(tmp_path, "cobalt")
     path = place.write("alcf-theta", "knl", "horovod")
     refused = place.submit(path)
     assert refused.returncode != 0
@@ -125,7 +125,7 @@ def test_theta_by_stand_ins_hands_every_variable_to_its_ranks_by_name(tmp_path: 
 
 
 def test_one_process_on_theta_goes_by_aprun_too(tmp_path: Path) -> None:
-    place = Place(tmp_path, "cobalt")
+    place = SubmitFolder(tmp_path, "cobalt")
     path = place.write("alcf-theta", "knl", "single")
     path.chmod(0o755)
     assert place.submit(path).returncode == 0
@@ -139,7 +139,7 @@ def test_one_process_on_theta_goes_by_aprun_too(tmp_path: Path) -> None:
 def build(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[BuildJob, Store]:
     """The build's job of a site, with a program in place of provision that ends as it is told."""
     site = profile(name)
-    place = Place(tmp_path, site.scheduler.name)
+    place = SubmitFolder(tmp_path, site.scheduler.name)
     for key, value in place.environ.items():
         monkeypatch.setenv(key, value)
     monkeypatch.chdir(place.folder)
@@ -202,7 +202,7 @@ def test_a_job_that_is_not_taken_is_told_in_the_schedulers_words(
 
 def doctor(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
     """What the doctor says of the scheduler of a site."""
-    place = Place(folder, "pbs" if name == "alcf-polaris" else "cobalt")
+    place = SubmitFolder(folder, "pbs" if name == "alcf-polaris" else "cobalt")
     monkeypatch.setenv("PATH", place.environ["PATH"])
     cli.main(["doctor", "--site", name])
     return capsys.readouterr().out

@@ -12,6 +12,7 @@ import pytest
 from parts.cli import call
 from parts.paths import GOLDEN
 from parts.profiles import profile
+from parts.texts import replace_once
 from provision.errors import EXIT_USAGE
 from provision.lint.job_rules import lint_job
 from provision.lint.job_script import read_script
@@ -56,12 +57,6 @@ if hvd.rank() == 0:
 """
 MIRRORED = "import tensorflow as tf\nstrategy = tf.distribute.MirroredStrategy()\n"
 MULTIWORKER = "import tensorflow as tf\nstrategy = tf.distribute.MultiWorkerMirroredStrategy()\n"
-
-
-def put(text: str, old: str, new: str) -> str:
-    """The text with `old`, which it must contain, replaced by `new`."""
-    assert old in text
-    return text.replace(old, new)
 
 
 def found(
@@ -114,7 +109,7 @@ def test_there_are_scripts_to_check() -> None:
 def test_a_good_script_of_a_user_has_no_fault() -> None:
     assert found(GOOD) == []
     assert found(GOOD, site=None) == []
-    safe = put(HOROVOD, "gpus[hvd.local_rank()]", "gpus[0]")
+    safe = replace_once(HOROVOD, "gpus[hvd.local_rank()]", "gpus[0]")
     assert found(GOOD, training=safe) == []
     assert trained(HOROVOD) == []
 
@@ -144,7 +139,7 @@ def test_a_good_script_of_a_user_has_no_fault() -> None:
     ],
 )
 def test_a_fault_is_found_in_any_script_at_its_line(old: str, new: str, rule: str, line: int) -> None:
-    text = put(GOOD, old, new)
+    text = replace_once(GOOD, old, new)
     assert (rule, line) in found(text, site=None)
     assert {finding for finding, _ in found(text, site=None)} == {rule}
 
@@ -166,13 +161,13 @@ def test_a_fault_is_found_in_any_script_at_its_line(old: str, new: str, rule: st
     ],
 )
 def test_a_fault_against_the_site_is_found_at_its_line(old: str, new: str, rule: str, line: int) -> None:
-    text = put(GOOD, old, new)
+    text = replace_once(GOOD, old, new)
     assert (rule, line) in found(text)
     assert found(text, site=None) == []
 
 
 def test_memory_of_a_whole_node_counts_as_memory() -> None:
-    assert found(put(GOOD, "--mem-per-cpu=8G", "--mem=192G")) == []
+    assert found(replace_once(GOOD, "--mem-per-cpu=8G", "--mem=192G")) == []
 
 
 def test_gpus_on_an_arch_without_gpus_are_found() -> None:
@@ -180,7 +175,7 @@ def test_gpus_on_an_arch_without_gpus_are_found() -> None:
 
 
 def test_tasks_without_a_number_of_nodes_are_found() -> None:
-    text = put(put(GOOD, "#SBATCH --nodes=2\n", ""), "--ntasks-per-node=4", "--ntasks=8")
+    text = replace_once(replace_once(GOOD, "#SBATCH --nodes=2\n", ""), "--ntasks-per-node=4", "--ntasks=8")
     assert found(text, site=None) == [("tasks-anywhere", 2)]
     assert found(text) == [("tasks-anywhere", 2)], "the GPUs per node are unknown"
 
@@ -190,14 +185,16 @@ def test_tasks_without_a_number_of_nodes_are_found() -> None:
 
 def test_mirrored_with_two_tasks_is_found() -> None:
     assert ("mirrored-tasks", 3) in found(GOOD, training=MIRRORED)
-    text = put(put(GOOD, "--ntasks-per-node=4", "--ntasks-per-node=1"), "--gpus-per-task=1", "--gpus-per-task=4")
+    text = replace_once(
+        replace_once(GOOD, "--ntasks-per-node=4", "--ntasks-per-node=1"), "--gpus-per-task=1", "--gpus-per-task=4"
+    )
     assert ("mirrored-tasks", 3) in found(text, training=MIRRORED), "one task on each of two nodes makes two tasks"
-    assert found(put(text, "--nodes=2", "--nodes=1"), training=MIRRORED) == []
+    assert found(replace_once(text, "--nodes=2", "--nodes=1"), training=MIRRORED) == []
 
 
 def test_horovod_with_one_task_for_many_gpus_is_found() -> None:
-    text = put(put(GOOD, "--nodes=2", "--nodes=1"), "--ntasks-per-node=4", "--ntasks=1")
-    text = put(text, "--gpus-per-task=1", "--gpus=4")
+    text = replace_once(replace_once(GOOD, "--nodes=2", "--nodes=1"), "--ntasks-per-node=4", "--ntasks=1")
+    text = replace_once(text, "--gpus-per-task=1", "--gpus=4")
     assert ("horovod-tasks", 3) in found(text, training=HOROVOD)
     assert "horovod-tasks" not in dict(found(text, training=MIRRORED))
 
@@ -205,14 +202,14 @@ def test_horovod_with_one_task_for_many_gpus_is_found() -> None:
 def test_multiworker_with_mpirun_or_with_proxies_is_found() -> None:
     assert found(GOOD, training=MULTIWORKER) == []
     assert ("multiworker-launcher", 17) in found(
-        put(GOOD, "srun --cpus-per-task=6", "mpirun -np 8"), training=MULTIWORKER
+        replace_once(GOOD, "srun --cpus-per-task=6", "mpirun -np 8"), training=MULTIWORKER
     )
-    assert ("proxies", 16) in found(put(GOOD, "unset http_proxy https_proxy\n", ""), training=MULTIWORKER)
+    assert ("proxies", 16) in found(replace_once(GOOD, "unset http_proxy https_proxy\n", ""), training=MULTIWORKER)
 
 
 def test_slurms_rank_under_mpirun_is_found_in_both_scripts() -> None:
-    by_mpirun = put(GOOD, "srun --cpus-per-task=6", "mpirun -np 8")
-    text = put(by_mpirun, "export OMP_NUM_THREADS=6", 'export RANK="$SLURM_PROCID"')
+    by_mpirun = replace_once(GOOD, "srun --cpus-per-task=6", "mpirun -np 8")
+    text = replace_once(by_mpirun, "export OMP_NUM_THREADS=6", 'export RANK="$SLURM_PROCID"')
     assert ("slurm-number", 15) in found(text, site=None)
     training = "import os\nrank = int(os.environ['SLURM_PROCID'])\n"
     assert ("slurm-number", 2) in found(by_mpirun, training=training)
@@ -221,14 +218,14 @@ def test_slurms_rank_under_mpirun_is_found_in_both_scripts() -> None:
 
 def test_a_gpu_by_local_rank_is_found_if_each_task_sees_one_gpu() -> None:
     assert found(GOOD, training=HOROVOD) == [("gpu-by-local-rank", 6)]
-    fixed = put(HOROVOD, "gpus[hvd.local_rank()]", "gpus[hvd.local_rank() if len(gpus) > 1 else 0]")
+    fixed = replace_once(HOROVOD, "gpus[hvd.local_rank()]", "gpus[hvd.local_rank() if len(gpus) > 1 else 0]")
     assert found(GOOD, training=fixed) == [], "this is the fix that the finding proposes"
-    several = put(GOOD, "--gpus-per-task=1", "--gpus-per-node=4")
+    several = replace_once(GOOD, "--gpus-per-task=1", "--gpus-per-node=4")
     assert found(several, training=HOROVOD, site=None) == []
 
 
 def test_thread_variables_that_the_training_does_not_read_are_found() -> None:
-    text = put(GOOD, "OMP_NUM_THREADS=6", "NUM_INTRA_THREADS=6")
+    text = replace_once(GOOD, "OMP_NUM_THREADS=6", "NUM_INTRA_THREADS=6")
     assert ("threads-unread", 15) in found(text, training=MULTIWORKER)
     assert "threads-unread" not in dict(found(text, training=HOROVOD))
 
@@ -252,7 +249,7 @@ TRAINING_FAULTS = [
 
 @pytest.mark.parametrize(("old", "new", "rule", "line"), TRAINING_FAULTS)
 def test_a_fault_of_a_training_script_is_found_at_its_line(old: str, new: str, rule: str, line: int) -> None:
-    assert trained(put(HOROVOD, old, new)) == [(rule, line)]
+    assert trained(replace_once(HOROVOD, old, new)) == [(rule, line)]
 
 
 def test_a_comparison_of_text_with_a_number_is_found() -> None:
@@ -264,11 +261,11 @@ def test_a_comparison_of_text_with_a_number_is_found() -> None:
 def test_softmax_twice_is_found() -> None:
     twice = "a = Dense(10, activation='softmax')\nb = Loss(from_logits=True)\n"
     assert trained(twice) == [("softmax-twice", 2)]
-    assert trained(put(twice, "True", "False")) == []
+    assert trained(replace_once(twice, "True", "False")) == []
 
 
 def test_a_distributed_tape_counts_as_distributed() -> None:
-    tape = put(HOROVOD, f"hvd.DistributedOptimizer({ADAM})", "1")
+    tape = replace_once(HOROVOD, f"hvd.DistributedOptimizer({ADAM})", "1")
     assert trained(f"{tape}tape = hvd.DistributedGradientTape(tape)\n") == []
 
 
@@ -308,7 +305,7 @@ srun singularity exec --nv --overlay $overlay:ro /images/tf.sif python train.py
 )
 def test_a_fault_of_a_container_is_found(old: str, new: str, rule: str) -> None:
     assert found(CONTAINER, site=None) == []
-    assert found(put(CONTAINER, old, new), site=None) == [(rule, 8)]
+    assert found(replace_once(CONTAINER, old, new), site=None) == [(rule, 8)]
 
 
 # Other schedulers
@@ -335,7 +332,7 @@ def test_directives_of_another_scheduler_are_found() -> None:
     ],
 )
 def test_a_fault_under_pbs_is_found(old: str, new: str, rule: str) -> None:
-    text = put(written("alcf-polaris", "gpu", "horovod"), old, new)
+    text = replace_once(written("alcf-polaris", "gpu", "horovod"), old, new)
     assert rule in dict(found(text, site="alcf-polaris", arch="gpu"))
 
 
@@ -351,7 +348,7 @@ def test_a_fault_under_pbs_is_found(old: str, new: str, rule: str) -> None:
     ],
 )
 def test_a_fault_under_cobalt_is_found(old: str, new: str, rule: str) -> None:
-    text = put(written("alcf-theta", "knl", "horovod"), old, new)
+    text = replace_once(written("alcf-theta", "knl", "horovod"), old, new)
     assert rule in dict(found(text, site="alcf-theta", arch="knl"))
 
 
@@ -367,7 +364,7 @@ def test_a_directive_that_the_profile_forbids_is_found() -> None:
 def test_memory_is_found_in_any_spelling(spelling: str, table: str) -> None:
     at = profile("sigma2-saga")
     at = dataclasses.replace(at, scheduler=dataclasses.replace(at.scheduler, **{"required": (), table: ("memory",)}))
-    text = put(GOOD, "--mem-per-cpu=8G", spelling)
+    text = replace_once(GOOD, "--mem-per-cpu=8G", spelling)
     rules = [finding.rule for finding in lint_job(read_script(text, "job.sh"), None, at, at.arch("accel"))]
     assert ("memory" in rules) == (table == "forbidden")
 
@@ -378,7 +375,7 @@ def test_tensorflow_on_a_service_node_is_found() -> None:
 
 
 def test_setting_openmp_threads_that_a_module_sets_is_found() -> None:
-    text = put(
+    text = replace_once(
         written("nersc-cori", "knl", "horovod"), "export NUM_INTER", "export OMP_NUM_THREADS=66\nexport NUM_INTER"
     )
     assert "omp-owner" in dict(found(text, site="nersc-cori", arch="knl"))
@@ -401,7 +398,7 @@ def job(tmp_path: Path) -> Path:
     """The good script on disk, with a training script beside it."""
     path = tmp_path / "job.sh"
     path.write_text(GOOD)
-    (tmp_path / "train.py").write_text(put(HOROVOD, "gpus[hvd.local_rank()]", "gpus[0]"))
+    (tmp_path / "train.py").write_text(replace_once(HOROVOD, "gpus[hvd.local_rank()]", "gpus[0]"))
     return path
 
 
@@ -413,9 +410,9 @@ def test_a_script_without_fault_is_reported_with_the_files_read(job: Path, capsy
 
 
 def test_faults_are_reported_with_line_evidence_and_fix(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    job.write_text(put(GOOD, "module list\n", ""))
+    job.write_text(replace_once(GOOD, "module list\n", ""))
     train = job.parent / "train.py"
-    train.write_text(put(train.read_text(), "hvd.rank() == 0", "hvd.rank == 0"))
+    train.write_text(replace_once(train.read_text(), "hvd.rank() == 0", "hvd.rank == 0"))
     assert call("job", "lint", str(job), "--site", "sigma2-saga") == EXIT_USAGE
     out, err = capsys.readouterr()
     assert out == ""

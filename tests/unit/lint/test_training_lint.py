@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import provision
+from parts.texts import replace_once
 from provision.lint.job_rules import lint_job
 from provision.lint.job_script import read_script
 from provision.lint.training import read_training
@@ -48,12 +49,6 @@ if hvd.rank() == 0:
     callbacks.append(tf.keras.callbacks.ModelCheckpoint("x.keras"))
 model.fit(dataset, epochs=3, callbacks=callbacks)
 """
-
-
-def put(text: str, old: str, new: str) -> str:
-    """The text with `old`, which it must contain once, replaced by `new`."""
-    assert text.count(old) == 1
-    return text.replace(old, new)
 
 
 def trained(text: str) -> list[tuple[str, int]]:
@@ -100,7 +95,7 @@ def test_our_own_programs_have_no_fault(path: Path) -> None:
     ],
 )
 def test_a_fault_of_a_session_is_found(old: str, new: str, rule: str, line: int) -> None:
-    assert trained(put(GRAPH, old, new)) == [(rule, line)]
+    assert trained(replace_once(GRAPH, old, new)) == [(rule, line)]
 
 
 @pytest.mark.parametrize(
@@ -118,11 +113,11 @@ def test_a_fault_of_a_session_is_found(old: str, new: str, rule: str, line: int)
     ],
 )
 def test_a_correct_session_is_not_reported(old: str, new: str) -> None:
-    assert trained(put(GRAPH, old, new)) == []
+    assert trained(replace_once(GRAPH, old, new)) == []
 
 
 def test_hooks_that_a_plain_session_does_not_run_are_found() -> None:
-    plain = put(GRAPH, "tf.train.MonitoredTrainingSession(checkpoint_dir=where, hooks=hooks)", "tf.Session()")
+    plain = replace_once(GRAPH, "tf.train.MonitoredTrainingSession(checkpoint_dir=where, hooks=hooks)", "tf.Session()")
     assert trained(plain) == [("hooks-unread", 11)]
     both = GRAPH + "with tf.compat.v1.Session() as other:\n    other.run(loss)\n"
     assert trained(both) == [], "the plain session only evaluates after the training"
@@ -159,7 +154,7 @@ def test_hooks_that_a_plain_session_does_not_run_are_found() -> None:
     ],
 )
 def test_a_fault_of_keras_is_found(old: str, new: str, found: list[tuple[str, int]]) -> None:
-    assert trained(put(KERAS, old, new)) == found
+    assert trained(replace_once(KERAS, old, new)) == found
 
 
 @pytest.mark.parametrize(
@@ -173,7 +168,7 @@ def test_a_fault_of_keras_is_found(old: str, new: str, found: list[tuple[str, in
     ],
 )
 def test_a_correct_use_of_keras_is_not_reported(old: str, new: str) -> None:
-    assert trained(put(KERAS, old, new)) == []
+    assert trained(replace_once(KERAS, old, new)) == []
 
 
 def test_a_list_of_callbacks_for_rank_0_may_contain_writers() -> None:
@@ -183,9 +178,9 @@ def test_a_list_of_callbacks_for_rank_0_may_contain_writers() -> None:
         "if hvd.rank() == 0:\n    callbacks = [first, tf.keras.callbacks.ModelCheckpoint('x.keras')]\n"
         "else:\n    callbacks = [first]\n"
     )
-    assert trained(put(KERAS, callbacks, by_rank)) == []
-    on_all = put(by_rank, "if hvd.rank() == 0:", "if hvd.size() > 1:")
-    assert trained(put(KERAS, callbacks, on_all)) == [("all-ranks-write", 10)]
+    assert trained(replace_once(KERAS, callbacks, by_rank)) == []
+    on_all = replace_once(by_rank, "if hvd.rank() == 0:", "if hvd.size() > 1:")
+    assert trained(replace_once(KERAS, callbacks, on_all)) == [("all-ranks-write", 10)]
 
 
 def test_a_buffer_size_meant_in_records_is_found() -> None:
@@ -231,9 +226,9 @@ def test_names_of_tensorflow_1_are_found_if_the_job_has_2() -> None:
     assert at("tensorflow/intel-1.15.0-py37", GRAPH) == []
     assert at("conda/2021-09-22", GRAPH) == [], "the TensorFlow of this module is unknown"
     for fixed in (
-        put(GRAPH, "import tensorflow as tf\n", "import tensorflow.compat.v1 as tf\n"),
-        put(GRAPH, "import tensorflow as tf\n", "import tensorflow as tf\ntf = tf.compat.v1\n"),
-        put(GRAPH, "hvd.init()\n", "hvd.init()\nif tf.__version__.startswith('2'):\n    tf = tf.compat.v1\n"),
+        replace_once(GRAPH, "import tensorflow as tf\n", "import tensorflow.compat.v1 as tf\n"),
+        replace_once(GRAPH, "import tensorflow as tf\n", "import tensorflow as tf\ntf = tf.compat.v1\n"),
+        replace_once(GRAPH, "hvd.init()\n", "hvd.init()\nif tf.__version__.startswith('2'):\n    tf = tf.compat.v1\n"),
     ):
         assert at("tensorflow/2.15.1", fixed) == []
 
@@ -242,13 +237,13 @@ def test_a_placeholder_without_a_graph_is_found() -> None:
     text = "import tensorflow.compat.v1 as tf\nimage = tf.placeholder(tf.float32)\n"
     assert at("tensorflow/2.15.1", text) == [("tf1-eager", "train.py", 2)]
     assert at("tensorflow/1.15.5", text) == []
-    assert at("tensorflow/2.15.1", put(text, "\nimage", "\ntf.disable_v2_behavior()\nimage")) == []
+    assert at("tensorflow/2.15.1", replace_once(text, "\nimage", "\ntf.disable_v2_behavior()\nimage")) == []
     whole = "import tensorflow as tf\nimage = tf.compat.v1.placeholder(tf.float32)\n"
     assert at("tensorflow/2.15.1", whole) == [("tf1-eager", "train.py", 2)]
 
 
 def test_run_tf_function_is_needed_before_2_2_and_wrong_for_keras_3() -> None:
-    flagged = put(KERAS, 'loss="mse"', 'loss="mse", experimental_run_tf_function=False')
+    flagged = replace_once(KERAS, 'loss="mse"', 'loss="mse", experimental_run_tf_function=False')
     wrong = [("run-tf-function", "train.py", 7)]
     assert at("tensorflow/2.1.0", KERAS) == wrong
     assert at("tensorflow/2.1.0", flagged) == []
@@ -256,7 +251,7 @@ def test_run_tf_function_is_needed_before_2_2_and_wrong_for_keras_3() -> None:
     assert at("tensorflow/2.21.0", flagged) == wrong
     assert at("tensorflow/2.21.0-tf-keras", flagged) == []
     assert at("tensorflow/2.21.0", flagged, more="export TF_USE_LEGACY_KERAS=1\n") == []
-    itself = put(
+    itself = replace_once(
         flagged,
         "import tensorflow as tf\n",
         "import os\nos.environ['TF_USE_LEGACY_KERAS'] = '1'\nimport tensorflow as tf\n",
@@ -271,5 +266,5 @@ def test_more_parallel_reads_than_threads_are_found() -> None:
     assert few == [("parallel-reads", "job.sh", 8)]
     assert at("tensorflow/2.15.1", text, more="export NUM_INTER_THREADS=6\n") == []
     assert at("tensorflow/2.15.1", text) == []
-    auto = put(text, "num_parallel_reads=4", "num_parallel_reads=tf.data.AUTOTUNE")
+    auto = replace_once(text, "num_parallel_reads=4", "num_parallel_reads=tf.data.AUTOTUNE")
     assert at("tensorflow/2.15.1", auto, more="export NUM_INTER_THREADS=1\n") == []
