@@ -172,7 +172,7 @@ def measure(row: Release, minor: str, python: str, ranks: Sequence[int], folder:
         text = site.replace("ranks_per_node = 2", f"ranks_per_node = {count}").replace(
             "timeout_s = 600", "timeout_s = 1200"
         )
-        write(folder / f"ranks{count}.toml", text)
+        write(folder / f"ranks{count}.toml", text.replace('name = "local"', f'name = "ranks{count}"', 1))
     digest, patches = patch_set(row.version)
     cell = Cell(
         tensorflow=row.version,

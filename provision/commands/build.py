@@ -150,7 +150,7 @@ def _outcome(target: Target, plan: Plan, what: str) -> Outcome:
     if target.site.modules.name == "none":
         use = f'eval "$({_tool()} activate --site {shlex.quote(target.site.typed)} {plan.environment})"'
     else:
-        kind = "lua" if target.site.modules.name == "lmod" else "tcl"
+        kind = target.site.modules.module_kind
         paths = (*target.site.modules.path, f"{target.store.layout.modules(arch)}/{kind}")
         use = "; ".join((*(f"module use {shlex.quote(path)}" for path in paths), f"module load {module}"))
     say(f"{what}: {plan.environment}")

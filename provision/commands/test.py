@@ -93,7 +93,7 @@ def _environment(args: argparse.Namespace, site: Site, listen: Listener) -> tupl
     proof = prove_operation(site, arch, stack, str(shipped.PACKAGE / "proof" / "programs"), record.prefix)
     story = Path(store.layout.story(env))
     into = _folder(story / "tests")
-    log, kind = into / "proof.log", "lua" if site.modules.name == "lmod" else "tcl"
+    log, kind = into / "proof.log", site.modules.module_kind
     modulepath = Path(store.layout.modules(env.arch)) / kind
     environ = loaded_environment(site.modules, modulepath, record.module, story / "activate.sh", log)
     python = str(store.layout.prefix(env) / "bin" / "python")

@@ -69,7 +69,7 @@ def make_build(request: Request, facts: Facts, gpu: GpuFacts | None, target: str
     framework = request.pinned(stack.framework.package, stack.framework.version)
     patches = select_patches(request.patches, stack.framework.version, gpu=gpu is not None)
     compiler = f"{facts.compiler.family} {facts.compiler.version} {facts.compiler.cxx}"
-    target_flags = flags_for(target, facts.compiler.family, facts.compiler.version).flags
+    target_flags = flags_for(target, facts.compiler.family, facts.compiler.version)
     environ = flags.build_environ(cxx=facts.compiler.cxx, arch_flags=target_flags, patches=len(patches))
     if gpu and arch.gpu:
         environ |= flags.gpu_environ(arch.gpu, gpu)

@@ -8,19 +8,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from provision.errors import ConfigError
 from provision.wording import nearest
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flags:
-    """Compiler flags for `target`; `used` is the target itself, or its nearest ancestor that the compiler supports."""
-
-    target: str
-    used: str
-    flags: str
 
 
 def require_known_target(name: str) -> None:
@@ -34,7 +24,7 @@ def require_known_target(name: str) -> None:
         )
 
 
-def flags_for(target: str, compiler: str, version: str) -> Flags:
+def flags_for(target: str, compiler: str, version: str) -> str:
     """The flags with which `compiler` (`gcc`, `clang`) at `version` builds for `target`.
 
     A compiler that is older than the CPU gets the flags of the nearest ancestor that it supports: gcc 12 does not know
@@ -49,8 +39,8 @@ def flags_for(target: str, compiler: str, version: str) -> Flags:
         except (archspec.cpu.UnsupportedMicroarchitecture, archspec.cpu.InvalidCompilerVersion):
             continue
         if flags:
-            return Flags(target=target, used=candidate.name, flags=flags)
-    return Flags(target=target, used="generic", flags="")
+            return str(flags)
+    return ""
 
 
 def is_foreign(target: str, cpu: str) -> bool:

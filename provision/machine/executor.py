@@ -218,7 +218,7 @@ class Executor:
 
     def _prove(self, run: StepRun, proof: Prove) -> None:
         env, module = self.plan.environment, self.plan.modulefile
-        kind = "lua" if self.site.modules.name == "lmod" else "tcl"
+        kind = self.site.modules.module_kind
         environ = loaded_environment(
             self.site.modules,
             Path(self.store.layout.candidate(env, kind)),

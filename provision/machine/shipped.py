@@ -91,6 +91,22 @@ def _load(kind: str, name: str) -> tuple[Mapping[str, Any], Path]:
         raise ConfigError(f"`{path}` cannot be read", evidence=[str(error)], kind="invalid-file") from error
 
 
+def _refuse_other_name(kind: str, data: Mapping[str, Any], path: Path) -> None:
+    """Raise for a file whose `name` is that of another file: a copy in which it was not changed would pass for the original.
+
+    Raises:
+        ConfigError: the two differ.
+    """
+    name = data.get("name")
+    if isinstance(name, str) and name != path.stem:
+        raise ConfigError(
+            f"`{path}` describes the {kind} `{name}`, but its file name says `{path.stem}`",
+            evidence=[f'`name = "{name}"` in `{path}`'],
+            hint=f'set `name = "{path.stem}"` in it, or rename the file to `{name}.toml`',
+            kind="invalid-file",
+        )
+
+
 def load_profile(name: str) -> tuple[Mapping[str, Any], Path]:
     """The profile called `name`, as it stands: with its blanks, and its file."""
     return _load("site", name)
@@ -99,12 +115,14 @@ def load_profile(name: str) -> tuple[Mapping[str, Any], Path]:
 def load_site(name: str) -> Site:
     """The site called `name`, or described by the file `name`."""
     data, path = _load("site", name)
+    _refuse_other_name("site", data, path)
     return read_site(data, str(path), environment(), name)
 
 
 def load_stack(name: str) -> Stack:
     """The stack called `name`, or described by the file `name`."""
     data, path = _load("stack", name)
+    _refuse_other_name("stack", data, path)
     return read_stack(data, str(path))
 
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Literal
 
-ModuleKind = Literal["lua", "tcl"]
+from provision.profile.module_system import ModuleKind
+
 KINDS: tuple[ModuleKind, ...] = ("lua", "tcl")
 
 

@@ -29,7 +29,6 @@ class Patch:
     subject: str
     applies_to: str
     gpu_only: bool
-    breaks_without: str
     text: str
 
     @property
@@ -67,6 +66,5 @@ def parse_patch(name: str, text: str) -> Patch:
         subject=fields["Subject"],
         applies_to=versions,
         gpu_only=needs == "gpu",
-        breaks_without=fields["Breaks-Without"],
         text=text,
     )

@@ -78,9 +78,7 @@ def read_container(table: Reader) -> Container | None:
     if not table.names():
         return None
     container = Container(
-        command=table.text(  # type: ignore[arg-type]
-            "command", choices=("apptainer", "singularity", "shifter")
-        ),
+        command=table.choice("command", ("apptainer", "singularity", "shifter")),
         module=table.optional("module", pattern=MODULE),
         image=table.text("image", pattern=IMAGE),
         overlay=table.optional("overlay", pattern=SHELL_PATH),

@@ -35,13 +35,11 @@ class Files:
 def read_files(table: Reader) -> Files:
     """Read `[files]`."""
     files = Files(
-        root_writable=table.text(  # type: ignore[arg-type]
-            "root_writable", "everywhere", choices=("everywhere", "login", "compute")
-        ),
+        root_writable=table.choice("root_writable", ("everywhere", "login", "compute"), "everywhere"),
         scratch=table.optional("scratch", pattern=SHELL_PATH),
         temporary=table.optional("temporary", pattern=SHELL_PATH),
         umask=table.text("umask", "022", pattern=UMASK),
-        burst_buffer=table.text("burst_buffer", "none", choices=("none", "datawarp")),  # type: ignore[arg-type]
+        burst_buffer=table.choice("burst_buffer", ("none", "datawarp"), "none"),
         burst_buffer_from=table.integer("burst_buffer_from", 0),
     )
     if files.burst_buffer_from and files.burst_buffer == "none":

@@ -45,7 +45,7 @@ def read_gpu(table: Reader) -> Gpu | None:
         ),
         cuda_home=table.optional("cuda_home", pattern=FOLDER),
         nccl_home=table.optional("nccl_home", pattern=FOLDER),
-        nccl_link=table.text("nccl_link", "SHARED", choices=("SHARED", "STATIC")),  # type: ignore[arg-type]
+        nccl_link=table.choice("nccl_link", ("SHARED", "STATIC"), "SHARED"),
     )
     table.done()
     return gpu

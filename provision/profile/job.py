@@ -17,7 +17,7 @@ class Job:
 
     `exclusive` requests whole nodes. `cpus_per_task` (0: not set) is also passed to the launcher, which does not inherit it.
     `constraint` selects the kind of node: `--constraint` of Slurm, a part of `select` of PBS, `--attrs` of Cobalt.
-    `memory` is for one CPU (`8G`), also if jobs at the site request it for a node.
+    `memory` is for one CPU (`8G`; G is GiB, 2³⁰ bytes), also if jobs at the site request it for a node.
     """
 
     time: str

@@ -34,7 +34,7 @@ def read_launcher(table: Reader, scheduler: SchedulerName) -> Launcher:
     """Read `[archs.<arch>.launcher]` of a site with this scheduler."""
     known = LAUNCHERS[scheduler]
     launcher = Launcher(
-        name=table.text("name", known[0], choices=known),  # type: ignore[arg-type]
+        name=table.choice("name", known, known[0]),
         options=table.texts("options", pattern=OPTION),
     )
     table.done()

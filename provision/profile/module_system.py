@@ -8,6 +8,7 @@ from typing import Literal
 from provision.profile.reader import Reader
 
 ModuleSystemName = Literal["none", "lmod", "environment-modules"]
+ModuleKind = Literal["lua", "tcl"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,19 +24,23 @@ class ModuleSystem:
     path: tuple[str, ...]
     reset: Literal["purge", "reset", "none"] = "purge"
 
+    @property
+    def module_kind(self) -> ModuleKind:
+        """The language of the modulefiles that it reads, and the folder that ours are in."""
+        return "lua" if self.name == "lmod" else "tcl"
+
 
 def read_module_system(table: Reader) -> ModuleSystem:
     """Read `[modules]`; a site without that table has no module system."""
-    name = table.text("system", "none", choices=("none", "lmod", "environment-modules"))
     system = ModuleSystem(
-        name=name,  # type: ignore[arg-type]
+        name=table.choice("system", ("none", "lmod", "environment-modules"), "none"),
         init=table.optional("init", expand=True),
         path=table.texts("path", expand=True),
-        reset=table.text("reset", "purge", choices=("purge", "reset", "none")),  # type: ignore[arg-type]
+        reset=table.choice("reset", ("purge", "reset", "none"), "purge"),
     )
-    if system.reset == "reset" and name != "lmod":
+    if system.reset == "reset" and system.name != "lmod":
         table.fault("reset", "`module reset` exists only in Lmod; Environment Modules has `purge`")
-    if name != "none" and system.init is None:
-        table.fault("init", f"missing; the file that bash sources to define the `module` command of {name}")
+    if system.name != "none" and system.init is None:
+        table.fault("init", f"missing; the file that bash sources to define the `module` command of {system.name}")
     table.done()
     return system

@@ -27,16 +27,15 @@ class Mpi:
 
 def read_mpi(table: Reader) -> Mpi:
     """Read `[archs.<arch>.mpi]`."""
-    provider = table.text("provider", choices=("site", "pypi"))
     mpi = Mpi(
-        provider=provider,  # type: ignore[arg-type]
-        family=table.text("family", "mpich", choices=("mpich", "openmpi")),  # type: ignore[arg-type]
+        provider=table.choice("provider", ("site", "pypi")),
+        family=table.choice("family", ("mpich", "openmpi"), "mpich"),
         cxx=table.text("cxx", "mpicxx"),
         requirements=table.optional("requirements", pattern=NAME),
     )
-    if provider == "site" and mpi.requirements is not None:
+    if mpi.provider == "site" and "provider" in table.names() and mpi.requirements is not None:
         table.fault("requirements", "is only for provider `pypi`; the site's MPI comes from its modules")
-    if provider == "pypi" and mpi.requirements is None:
+    if mpi.provider == "pypi" and mpi.requirements is None:
         table.fault(
             "requirements", "missing; with provider `pypi` it names the lock in `requirements/` that contains MPI"
         )

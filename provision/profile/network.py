@@ -43,10 +43,10 @@ class Network:
 
 def read_network(table: Reader) -> Network:
     """Read `[network]`; by default every node reaches the internet."""
-    reach = ("yes", "no", "proxy")
+    reach: tuple[Reach, ...] = ("yes", "no", "proxy")
     network = Network(
-        login=table.text("login", "yes", choices=reach),  # type: ignore[arg-type]
-        compute=table.text("compute", "yes", choices=reach),  # type: ignore[arg-type]
+        login=table.choice("login", reach, "yes"),
+        compute=table.choice("compute", reach, "yes"),
         proxy=table.optional("proxy", pattern=PROXY),
         download_node=table.optional("download_node", pattern=HOST),
         host=table.optional("host", pattern=HOST),

@@ -140,6 +140,11 @@ class Reader:
                 texts.append(self._checked(place, value, choices, pattern, expand))
         return tuple(texts)
 
+    def choices(self, key: str, choices: Sequence[Choice]) -> tuple[Choice, ...]:
+        """A list of some of these texts."""
+        given = self.texts(key, choices=choices)
+        return tuple(choice for text in given for choice in choices if choice == text)
+
     def integer(self, key: str, default: int | None = None, *, least: int = 0) -> int:
         """A whole number of at least `least`; required when there is no default."""
         value = self._value(key, int, "a whole number", default is None)

@@ -36,16 +36,14 @@ class Scheduler:
 def read_scheduler(table: Reader) -> Scheduler:
     """Read `[scheduler]`; a site without that table has no scheduler."""
     scheduler = Scheduler(
-        name=table.text("system", "none", choices=("none", "slurm", "pbs", "cobalt")),  # type: ignore[arg-type]
+        name=table.choice("system", ("none", "slurm", "pbs", "cobalt"), "none"),
         options=table.texts("options", pattern=OPTION),
-        memory=table.text("memory", "none", choices=("none", "per-cpu", "per-node")),  # type: ignore[arg-type]
-        gpus=table.text(  # type: ignore[arg-type]
-            "gpus", "none", choices=("none", "gres", "gpus", "gpus-per-node", "gpus-per-task")
-        ),
-        cpu=table.text("cpu", "core", choices=("core", "thread")),  # type: ignore[arg-type]
+        memory=table.choice("memory", ("none", "per-cpu", "per-node"), "none"),
+        gpus=table.choice("gpus", ("none", "gres", "gpus", "gpus-per-node", "gpus-per-task"), "none"),
+        cpu=table.choice("cpu", ("core", "thread"), "core"),
         required=table.texts("required", choices=JOB_KEYS),
         forbidden=table.texts("forbidden", choices=JOB_KEYS),
-        script_on=table.text("script_on", "node", choices=("node", "service-node")),  # type: ignore[arg-type]
+        script_on=table.choice("script_on", ("node", "service-node"), "node"),
     )
     both = [word for word in scheduler.required if word in scheduler.forbidden]
     if both:

@@ -148,7 +148,7 @@ def read_site(data: Mapping[str, Any], origin: str, environ: Mapping[str, str], 
         retired=top.optional("retired", pattern=DATE),
         network=read_network(top.table("network")),
         files=read_files(top.table("files")),
-        runtimes=top.texts("runtimes", choices=RUNTIMES) or ("venv",),  # type: ignore[arg-type]
+        runtimes=top.choices("runtimes", RUNTIMES) or ("venv",),
         container=read_container(top.table("container")),
         strategies=read_strategies(top.table("strategies")),
         sources=read_sources(top.table("sources"), data),

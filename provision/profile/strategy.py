@@ -41,15 +41,15 @@ def read_strategies(table: Reader) -> tuple[Strategy, ...]:
     for name in table.names():
         entry = table.table(name)
         known = (*STRATEGIES, *PLUGINS)
-        if name not in known:
+        kind = next((strategy for strategy in known if strategy == name), None)
+        if kind is None:
             table.fault(name, f"is not a known strategy{nearest(name, known)}; known: {', '.join(known)}")
+            continue
         strategy = Strategy(
-            name=name,  # type: ignore[arg-type]
-            status=entry.text(  # type: ignore[arg-type]
-                "status", "supported", choices=("recommended", "supported", "deprecated", "absent")
-            ),
+            name=kind,
+            status=entry.choice("status", ("recommended", "supported", "deprecated", "absent"), "supported"),
             note=entry.optional("note"),
-            communication=entry.text("communication", "AUTO", choices=("AUTO", "RING", "NCCL")),  # type: ignore[arg-type]
+            communication=entry.choice("communication", ("AUTO", "RING", "NCCL"), "AUTO"),
             modules=entry.texts("modules", pattern=MODULE),
             environ=entry.environment("environ"),
             example=entry.optional("example", pattern=SHELL_PATH),

@@ -27,7 +27,7 @@ class Threads:
 def read_threads(table: Reader) -> Threads:
     """Read `[archs.<arch>.threads]`."""
     threads = Threads(
-        owner=table.text("owner", "job", choices=("module", "job")),  # type: ignore[arg-type]
+        owner=table.choice("owner", ("module", "job"), "job"),
         omp=table.integer("omp", 0),
         inter=table.integer("inter", 0),
         intra=table.integer("intra", 0),

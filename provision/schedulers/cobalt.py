@@ -103,7 +103,6 @@ def parse_status(text: str) -> JobStatus | None:
         time_limit=fields.get("WallTime", ""),
         run_time=fields.get("RunTime", ""),
         nodes=fields.get("Location", "").replace("None", ""),
-        native=state,
     )
 
 

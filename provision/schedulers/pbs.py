@@ -113,7 +113,6 @@ def parse_status(text: str) -> JobStatus | None:
         time_limit=fields.get("Resource_List.walltime", ""),
         run_time=fields.get("resources_used.walltime", ""),
         nodes="+".join(dict.fromkeys(re.findall(r"(?:^|\+)([^/+]+)/", fields.get("exec_host", "")))),
-        native=f"{letter} (Exit_status {code})" if letter in ("F", "X") else letter,
     )
 
 

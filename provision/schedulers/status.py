@@ -13,7 +13,7 @@ ENDED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStatus:
-    """What a scheduler reports about a job. `state` is Slurm's word, `native` another scheduler's own word.
+    """What a scheduler reports about a job. `state` is Slurm's word, whichever scheduler it is.
 
     `reason` is why the job waits, in the scheduler's words; `exit_code` is `code:signal`.
     """
@@ -26,7 +26,6 @@ class JobStatus:
     time_limit: str = ""
     run_time: str = ""
     nodes: str = ""
-    native: str = ""
 
     @property
     def ended(self) -> bool:

@@ -76,6 +76,7 @@ def site_file(folder: Path, shipped: str, *replacements: tuple[str, str], name: 
         assert old in text, f"{old!r} is not in sites/{shipped}.toml"
         text = text.replace(old, new)
     folder.mkdir(parents=True, exist_ok=True)
+    text = text.replace(f'name = "{shipped}"', f'name = "{name or shipped}"', 1)
     path = folder / f"{name or shipped}.toml"
     path.write_text(text, encoding="utf-8")
     return str(path)

@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> Outcome:
         ) from error
     target = make_target(shipped.load_site(args.site), args.arch, args.stack)
     module = args.module or target.stack.module
-    kind = "lua" if target.site.modules.name == "lmod" else "tcl"
+    kind = target.site.modules.module_kind
     modules = target.store.layout.modules(target.arch.name)
     job = UserJob(
         kind=args.subverb,

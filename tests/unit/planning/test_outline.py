@@ -84,8 +84,8 @@ def test_no_verb_builds_at_a_site_of_containers(
 ) -> None:
     (tmp_path / "init").write_text("module() { :; }\n")
     text = (SITES / "nyu-torch.toml").read_text(encoding="utf-8")
-    (tmp_path / "torch.toml").write_text(text.replace("/share/apps/lmod/lmod/init/bash", str(tmp_path / "init")))
-    assert call(*verb, "--site", str(tmp_path / "torch.toml"), "--arch", "h200") == EXIT_USAGE
+    (tmp_path / "nyu-torch.toml").write_text(text.replace("/share/apps/lmod/lmod/init/bash", str(tmp_path / "init")))
+    assert call(*verb, "--site", str(tmp_path / "nyu-torch.toml"), "--arch", "h200") == EXIT_USAGE
     assert "runs TensorFlow by container; provision builds virtual environments" in capsys.readouterr().err
 
 

@@ -13,6 +13,8 @@ from provision.errors import EXIT_USAGE, ConfigError
 from provision.knowledge.targets import require_known_target
 from provision.knowledge.toolchains import generation
 from provision.machine import shipped
+from provision.profile.module_system import ModuleSystem, ModuleSystemName
+from provision.profile.reader import Faults, Reader
 from provision.profile.site import Site, read_site
 from provision.profile.stack import PROGRAMS, WITHOUT_HOROVOD, Stack, read_stack
 
@@ -336,6 +338,41 @@ def test_an_unknown_site_is_refused_with_the_nearest_one() -> None:
         shipped.load_site("lokal")
     assert "local" in caught.value.evidence[0]
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(("kind", "shipped_name"), [("site", "local"), ("stack", "tensorflow-2.15.1")])
+def test_a_copy_that_still_has_the_name_of_its_original_is_refused(
+    kind: str, shipped_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = shipped.load_site if kind == "site" else shipped.load_stack
+    text = shipped.read(f"{kind}s/{shipped_name}.toml")
+    copy = tmp_path / f"{kind}s" / "ours.toml"
+    copy.parent.mkdir()
+    copy.write_text(text, encoding="utf-8")
+    monkeypatch.setenv("PROVISION_CONFIG", str(tmp_path))
+    for typed in ("ours", str(copy)):
+        with pytest.raises(ConfigError, match=f"describes the {kind} `{shipped_name}`") as caught:
+            load(typed)
+        assert caught.value.hint == f'set `name = "ours"` in it, or rename the file to `{shipped_name}.toml`'
+        assert caught.value.kind == "invalid-file"
+    copy.write_text(text.replace(f'name = "{shipped_name}"', 'name = "ours"', 1), encoding="utf-8")
+    assert load("ours").name == "ours"
+
+
+def test_a_choice_is_one_of_its_texts_also_if_it_is_at_fault() -> None:
+    faults = Faults("x.toml")
+    reader = Reader({"right": "b", "wrong": "c", "many": ["b", "c", "a"]}, faults)
+    assert reader.choice("right", ("a", "b")) == "b"
+    assert reader.choice("wrong", ("a", "b"), "b") == "a"
+    assert reader.choice("absent", ("a", "b"), "b") == "b"
+    assert reader.choice("needed", ("a", "b")) == "a"
+    assert reader.choices("many", ("a", "b")) == ("b", "a", "a")
+    assert [line.split(":")[0] for line in faults.lines] == ["wrong", "needed", "many[1]"]
+
+
+@pytest.mark.parametrize(("name", "kind"), [("lmod", "lua"), ("environment-modules", "tcl"), ("none", "tcl")])
+def test_only_lmod_reads_lua(name: ModuleSystemName, kind: str) -> None:
+    assert ModuleSystem(name=name, init=None, path=()).module_kind == kind
 
 
 def test_an_unknown_stack_is_refused_with_the_known_ones() -> None:

@@ -132,7 +132,6 @@ def test_all_fields_of_a_running_pbs_job_are_parsed() -> None:
         time_limit="01:30:00",
         run_time="00:10:00",
         nodes="x3001+x3002",
-        native="R",
     )
 
 
@@ -152,7 +151,6 @@ def test_each_ending_of_a_pbs_job_is_described(more: str, state: str, words: str
     assert ended.ended
     assert ended.state == state
     assert words in ending(ended)
-    assert ended.native.startswith("F")
 
 
 def test_the_comment_of_pbs_explains_why_a_job_waits() -> None:
@@ -194,9 +192,7 @@ def test_cobalt_directives_have_all_attributes_in_one_option() -> None:
 def test_the_status_of_a_cobalt_job_is_parsed() -> None:
     text = "JobID: 77\n    JobName       : mnist\n    WallTime      : 01:30:00\n    RunTime       : 00:10:00\n"
     running = cobalt.parse_status(f"{text}    State         : running\n    Location      : 1-2\n")
-    assert running == JobStatus(
-        job="77", state="RUNNING", time_limit="01:30:00", run_time="00:10:00", nodes="1-2", native="running"
-    )
+    assert running == JobStatus(job="77", state="RUNNING", time_limit="01:30:00", run_time="00:10:00", nodes="1-2")
     held = cobalt.parse_status(f"{text}    State         : admin_hold\n    Location      : None\n")
     assert held is not None
     assert (held.state, held.nodes, held.ended) == ("PENDING", "", False)
