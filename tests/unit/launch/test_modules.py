@@ -55,9 +55,9 @@ def test_a_script_names_the_module_that_cannot_be_loaded() -> None:
     script = load_script(system, ("gcc/12", "it's"))
     assert "module use '/site/my modules'" in script
     assert script.index("module load gcc/12") < script.index("module load 'it'\"'\"'s'")
-    told = ["Lmod has detected the following error", f"{FAILED_MODULE}it's"]
-    assert failed_module(told) == "it's"
-    assert failed_module(told[:1]) is None
+    lines = ["Lmod has detected the following error", f"{FAILED_MODULE}it's"]
+    assert failed_module(lines) == "it's"
+    assert failed_module(lines[:1]) is None
 
 
 @pytest.mark.parametrize(
