@@ -145,11 +145,15 @@ def test_an_activated_shell_trains_under_mpiexec_and_deactivation_leaves_nothing
     assert sorted(line for line in done.stdout.splitlines() if line.endswith(" of 2")) == ["0 of 2", "1 of 2"]
 
 
-def test_the_programs_of_the_documentation_train_and_go_on(tool: Tool, environment: str, tmp_path: Path) -> None:
-    """Two ranks of the environment's own Python and launcher, as docs/howto/training-scripts.md has it."""
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_the_programs_of_the_documentation_train_and_go_on(
+    tool: Tool, environment: str, tmp_path: Path, ranks: int
+) -> None:
+    """The environment's own Python: without a launcher, and on two ranks as docs/howto/training-scripts.md has it."""
     folder = Path(json.loads(tool.good("show", environment, "--json"))["result"]["prefix"]) / "bin"
+    launcher = () if ranks == 1 else (str(folder / "mpiexec"), "-n", str(ranks))
     for train in (train_keras, train_graph):
-        train(tmp_path, str(folder / "python"), (str(folder / "mpiexec"), "-n", "2"))
+        train(tmp_path, str(folder / "python"), launcher)
 
 
 def test_two_at_once_after_the_prefix_is_gone_one_builds_with_the_cached_wheel_and_one_waits(

@@ -1,20 +1,15 @@
-"""The programs of docs/howto/training-scripts.md: they parse on Python 3.7, our linter finds nothing, and they run.
+"""The programs of docs/howto/training-scripts.md: they parse on Python 3.7, and our linter finds nothing.
 
-They run only if `TENSORFLOW_PYTHON` is set to a Python that has TensorFlow and our Horovod: each program trains on one
-rank, stops and resumes. For two ranks set `TENSORFLOW_LAUNCHER="mpiexec -n 2"`. `test_build_local.py` runs them in the
-environments that it builds.
+`tests/real/test_build_local.py` runs them.
 """
 
 from __future__ import annotations
 
 import ast
-import os
-import shlex
-from pathlib import Path
 
 import pytest
 
-from parts.training import PROGRAMS, TEXT, run, train_graph, train_keras
+from parts.training import PROGRAMS, TEXT
 from provision.lint.job_rules import lint_job
 from provision.lint.job_script import read_script
 from provision.lint.training import read_training
@@ -51,30 +46,3 @@ def test_our_linter_finds_no_fault_in_a_program(name: str) -> None:
 @every_program
 def test_the_lines_of_a_program_are_at_most_120_long(name: str) -> None:
     assert max(map(len, PROGRAMS[name].splitlines())) <= 120
-
-
-@pytest.fixture
-def python() -> str:
-    interpreter = os.environ.get("TENSORFLOW_PYTHON")
-    if not interpreter:
-        pytest.skip("TENSORFLOW_PYTHON is not set to a Python with TensorFlow and Horovod; the programs were not run")
-    return interpreter
-
-
-@pytest.fixture
-def launcher(python: str) -> list[str]:
-    """The launcher beside that Python, if TENSORFLOW_LAUNCHER is set."""
-    first, *rest = shlex.split(os.environ.get("TENSORFLOW_LAUNCHER", "")) or [""]
-    return [str(Path(python).with_name(first)), *rest] if first else []
-
-
-def test_the_keras_program_trains_on_converted_data_and_resumes(
-    python: str, launcher: list[str], tmp_path: Path
-) -> None:
-    if run(tmp_path, python, "-c", "import tensorflow as tf; print(tf.__version__)").startswith("1."):
-        pytest.skip("train.py is for TensorFlow 2, as docs/howto/training-scripts.md says")
-    train_keras(tmp_path, python, launcher)
-
-
-def test_the_graph_program_stops_and_resumes(python: str, launcher: list[str], tmp_path: Path) -> None:
-    train_graph(tmp_path, python, launcher)
