@@ -84,5 +84,10 @@ def _outline(target: Target, account: str | None, *, forced: bool) -> Outcome:
     if refused:
         lines += ["", f"no job yet: {refused.message}", *(f"  {line}" for line in refused.evidence)]
         lines += [f"  hint: {refused.hint}"] if refused.hint else []
-    result = {"profile": site.origin, "arch": arch.name, **{title: list(values) for title, values in told.items()}}
-    return Outcome(text="\n".join(lines), result={**result, "refused": refused.to_dict() if refused else None})
+    result = {
+        "profile": site.origin,
+        "arch": arch.name,
+        "outline": {title.replace(" ", "_"): list(values) for title, values in told.items()},
+        "refused": refused.to_dict() if refused else None,
+    }
+    return Outcome(text="\n".join(lines), result=result)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from parts.json_page import faults, result_faults
 from parts.modules import ModuleTree
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -54,6 +55,9 @@ class Tool:
         """Run it with `--json`; returns the envelope, also of a failure."""
         done = self.run(*words, "--json", **env)
         envelope: dict[str, Any] = json.loads(done.stdout)
+        assert faults(envelope, "The envelope") == []
+        if envelope["ok"]:
+            assert result_faults(words, envelope["result"]) == []
         assert envelope["ok"] is (done.returncode in (0, 4)), done.stdout
         return envelope
 

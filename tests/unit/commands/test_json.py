@@ -9,9 +9,10 @@ from typing import Any, get_args
 
 import pytest
 
-from parts.paths import REPOSITORY
+from parts.json_page import PAGE, faults, section
 from parts.records import ENVIRONMENT, PROOF, make_record, put_published
 from provision import cli
+from provision.commands.shared.syntax import read_commands
 from provision.errors import ErrorKind, JobError, LintError, ProvisionError, StoreError
 from provision.machine.store import Store
 from provision.model.event import Event, emit_event, error_event
@@ -19,32 +20,7 @@ from provision.model.layout import Layout
 from provision.model.problem import Problem, ProblemKind
 from provision.model.receipt import Receipt
 
-PAGE = (REPOSITORY / "docs" / "reference" / "json.md").read_text(encoding="utf-8")
-ROW = re.compile(r"^\| `([\w-]+)` \| (\w+)(\??) \| (.*) \|$", re.MULTILINE)
-TYPES = {"string": str, "number": (int, float), "boolean": bool, "list": list, "object": dict}
 Captured = pytest.CaptureFixture[str]
-
-
-def section(title: str) -> str:
-    """The text under a heading of the page, up to the next heading."""
-    found = re.search(rf"^#+ {re.escape(title)}\n(.*?)(?=^#|\Z)", PAGE, re.MULTILINE | re.DOTALL)
-    assert found, f"the page has no heading `{title}`"
-    return found[1]
-
-
-def faults(data: dict[str, Any], title: str) -> list[str]:
-    """Where this JSON differs from the table under a heading."""
-    rows = {name: (kind, null, meaning) for name, kind, null, meaning in ROW.findall(section(title)) if kind in TYPES}
-    assert rows, f"there is no table under `{title}`"
-    found = [f"`{key}` is not in the table" for key in data if key not in rows]
-    for name, (kind, null, meaning) in rows.items():
-        if name not in data:
-            found += [] if "*(optional)*" in meaning else [f"`{name}` is missing"]
-        elif data[name] is None:
-            found += [] if null else [f"`{name}` is null"]
-        elif not isinstance(data[name], TYPES[kind]) or (kind == "number" and isinstance(data[name], bool)):
-            found.append(f"`{name}` is {data[name]!r}, not a {kind}")
-    return found
 
 
 def test_a_difference_from_a_table_is_a_fault() -> None:
@@ -165,3 +141,73 @@ def test_a_wrong_request_has_a_stable_kind(words: tuple[str, ...], kind: str, ca
     code, body = printed(capsys, *words)
     assert (code, body["ok"], body["error"]["kind"]) == (2, False, kind)
     assert faults(body["error"], "Errors") == []
+
+
+def test_every_verb_has_a_heading() -> None:
+    headings = set(re.findall(r"^### (.+)$", PAGE, re.MULTILINE))
+    commands = [one for verb in read_commands() for one in (verb.subverbs or (verb,))]
+    assert {command.name.removeprefix("provision ") for command in commands} <= headings
+
+
+IMAGE = ("--image", "docker://tensorflow/tensorflow:2.15.0-gpu")
+SITE = ("--site", "nersc-perlmutter", "--arch", "gpu", "--account", "m1")
+
+
+@pytest.mark.parametrize(
+    ("title", "words"),
+    [
+        ("plan by profile", ("plan", "--profile", "--site", "alcf-polaris", "--account", "me")),
+        ("stack list", ("stack", "list")),
+        ("site list", ("site", "list")),
+        ("site show", ("site", "show", "nersc-perlmutter")),
+        ("completion", ("completion", "bash")),
+        ("job build", ("job", "build", "--profile", "--site", "alcf-theta", "--arch", "knl", "--account", "me")),
+        ("job single", ("job", "single", *SITE)),
+        ("job mirrored", ("job", "mirrored", *SITE)),
+        ("job multiworker", ("job", "multiworker", *SITE)),
+        ("job horovod", ("job", "horovod", *SITE)),
+        ("job overlay", ("job", "overlay", "--site", "nyu-greene", "--arch", "gpu", "--account", "me")),
+        ("job image", ("job", "image", "--site", "nyu-torch", "--arch", "h200", "--account", "me", *IMAGE)),
+    ],
+)
+@pytest.mark.usefixtures("store")
+def test_what_a_verb_prints_is_as_documented(title: str, words: tuple[str, ...], capsys: Captured) -> None:
+    code, body = printed(capsys, *words)
+    assert code == 0, body
+    assert faults(body["result"], title) == []
+
+
+@pytest.mark.usefixtures("store")
+def test_a_plan_and_the_doctors_findings_are_as_documented(capsys: Captured) -> None:
+    assert faults(printed(capsys, "plan")[1]["result"], "plan") == []
+    result = printed(capsys, "doctor")[1]["result"]
+    assert faults(result, "doctor") == []
+    assert result["findings"]
+    assert all(faults(finding, "Doctor's findings") == [] for finding in result["findings"])
+
+
+@pytest.mark.usefixtures("store")
+def test_what_the_linter_finds_is_as_documented(tmp_path: Path, capsys: Captured) -> None:
+    script = tmp_path / "job.sh"
+    script.write_text("#!/bin/bash\n#SBATCH --nodes=1\nset -euo pipefail\necho\n")
+    assert faults(printed(capsys, "job", "lint", str(script))[1]["result"], "job lint") == []
+    script.write_text("#!/bin/bash\necho\n#SBATCH --nodes=1\n")
+    error = printed(capsys, "job", "lint", str(script))[1]["error"]
+    assert error["kind"] == "lint"
+    assert all(faults(finding, "Lint findings") == [] for finding in error["findings"])
+
+
+def test_a_pushed_data_set_and_a_new_profile_are_as_documented(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    (tmp_path / "x").write_text("data")
+    body = printed(capsys, "data", "push", str(tmp_path / "x"), "--site", "sigma2-saga")[1]
+    assert faults(body["result"], "data push") == []
+    monkeypatch.setenv("PROVISION_CONFIG", str(tmp_path))
+    assert faults(printed(capsys, "site", "new", "ours")[1]["result"], "site new") == []
+
+
+def test_a_scaling_table_is_as_documented(tmp_path: Path, capsys: Captured) -> None:
+    record = {"kind": "mirrored", "program": "train.py", "nodes": 1, "tasks": 1, "cpus": 8, "gpus": 1, "seconds": 9}
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    assert faults(printed(capsys, "scaling", str(tmp_path))[1]["result"], "scaling") == []

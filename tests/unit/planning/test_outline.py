@@ -135,8 +135,8 @@ def test_a_plan_for_a_site_that_is_not_here_says_what_its_profile_says(
     result = json.loads(capsys.readouterr().out)["result"]
     assert result["refused"] is None
     scheduler = scheduler_for(site.scheduler.name)
-    assert result["job"]
-    assert all(line.startswith("#") for line in result["job"])
+    assert result["outline"]["job"]
+    assert all(line.startswith("#") for line in result["outline"]["job"])
     assert scheduler.SUBMIT in ("sbatch", "qsub")
     assert not (tmp_path / "root").exists()
 
