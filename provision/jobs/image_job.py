@@ -18,7 +18,7 @@ from provision.model.problem import raise_problems
 from provision.profile.arch import Arch
 from provision.profile.container import Container
 from provision.profile.site import Site
-from provision.schedulers import scheduler_for
+from provision.schedulers import SchedulerInterface, scheduler_for
 
 # As the manifests of an image are called that registries serve: an index of several CPUs, or one image.
 MANIFESTS = (
@@ -50,6 +50,7 @@ class ImageScript:
     """The values of the script's template; no `header` where compute nodes have no network."""
 
     job: ImageJob
+    scheduler: SchedulerInterface | None
     container: Container
     reference: Reference
     header: tuple[str, ...]
@@ -90,7 +91,8 @@ def make_image_script(job: ImageJob, cpu_family: str) -> ImageScript:
     problem = cpu_image_problem(image, arch, "an arch without GPUs")
     raise_problems((problem,) if problem else (), ConfigError)
     network = site.network
-    in_job = network.compute != "no" and site.scheduler.name != "none"
+    scheduler = None if site.scheduler.name == "none" else scheduler_for(site.scheduler.name)
+    in_job = network.compute != "no" and scheduler is not None
     if network.where_to_download is None and not in_job:
         raise ConfigError(
             f"no node of site `{site.name}` reaches a registry",
@@ -98,8 +100,7 @@ def make_image_script(job: ImageJob, cpu_family: str) -> ImageScript:
             hint=f"name the host that does: `network.download_node` in `{site.origin}`",
         )
     lines: tuple[str, ...] = ()
-    if in_job:
-        scheduler = scheduler_for(site.scheduler.name)
+    if in_job and scheduler is not None:
         batch = side_batch(
             site, arch, f"image-{arch.name}", time=job.time, cpus=CORES, account=job.account, queue=job.queue
         )
@@ -107,6 +108,7 @@ def make_image_script(job: ImageJob, cpu_family: str) -> ImageScript:
     uname = family_of(arch.target, cpu_family)
     return ImageScript(
         job=job,
+        scheduler=scheduler,
         container=container,
         reference=reference,
         header=lines,

@@ -22,7 +22,7 @@ from provision.profile.arch import Arch
 from provision.profile.container import Container, Template
 from provision.profile.site import Site
 from provision.profile.stack import Framework
-from provision.schedulers import scheduler_for
+from provision.schedulers import SchedulerInterface, scheduler_for
 
 # 4.7 GB in 35,000 files for TensorFlow 2.15.1 with CUDA and 6.5 GB in 43,000 for 2.21.0, as measured, then Miniforge; with
 # room for packages of one's own.
@@ -56,6 +56,7 @@ class OverlayScript:
     """The values of the job's template."""
 
     job: OverlayJob
+    scheduler: SchedulerInterface
     container: Container
     template: Template
     header: tuple[str, ...]
@@ -119,6 +120,7 @@ def make_overlay_script(job: OverlayJob, cpu_family: str) -> OverlayScript:
     names = (container.module,) if container.module else ()
     return OverlayScript(
         job=job,
+        scheduler=scheduler,
         container=container,
         template=container.template(job.gb, job.files, site.origin),
         header=header(scheduler.directives(batch), scheduler.COMMENTS_BEHIND),

@@ -1,6 +1,6 @@
-"""A user's job: what was asked for, to its shape and to what its scheduler is asked for. Pure.
+"""A user's job: what the user asked for, and what the site's profile makes of it. Pure.
 
-What cannot work is refused in `user_job_checks`.
+`decide` looks up everything once; `user_job_checks` refuses what cannot work, and `user_script` writes the rest.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from provision.profile.container import Runtime
 from provision.profile.site import Site
 from provision.profile.stack import ONE_PROCESS_PROGRAMS
 from provision.profile.strategy import PLUGINS, StrategyName
+from provision.schedulers import SchedulerInterface, scheduler_for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserJob:
-    """What somebody asked for. What is None is by the site: nodes, GPUs and ranks of each, time, runtime, module.
+    """What a user asked for. If a value is None, the site's profile decides it.
 
-    `script` is absolute, or stands in the folder that the job is submitted from, or begins with a `$VARIABLE` that the
-    modules set (a plug-in's own example); `command` is how the file was made.
+    `script` is an absolute path, or a path in the folder from which the job is submitted, or it begins with a `$VARIABLE`
+    that the modules set (the example of a plug-in). `command` is the command that wrote the job.
     """
 
     kind: StrategyName
@@ -57,8 +58,32 @@ class UserJob:
         return self.kind in ONE_PROCESS_PROGRAMS
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What is decided for a job: how TensorFlow is run, on which nodes and ranks, and what the scheduler is asked for."""
+
+    job: UserJob
+    runtime: Runtime
+    shape: Shape
+    scheduler: SchedulerInterface | None
+    """None if the site has no scheduler, as for `batch`."""
+    batch: Batch | None
+
+
+def decide(job: UserJob) -> Decision:
+    """What the options of a job and the profile of its site decide. It may be something that cannot work."""
+    shape, name = shape_of(job), job.site.scheduler.name
+    return Decision(
+        job=job,
+        runtime=_runtime(job),
+        shape=shape,
+        scheduler=None if name == "none" else scheduler_for(name),
+        batch=None if name == "none" else _batch(job, shape),
+    )
+
+
 def shape_of(job: UserJob) -> Shape:
-    """The shape of a job. A shape that its kind cannot have is refused in `user_job_checks`."""
+    """The nodes, ranks, CPUs and GPUs of a job. `user_job_checks` refuses a shape that this kind of job cannot have."""
     arch, gpu = job.arch, job.arch.gpu if job.use_gpu else None
     gpus = job.gpus or (0 if gpu is None else 1 if job.kind == "single" else gpu.per_node)
     if job.alone:
@@ -77,16 +102,16 @@ def shape_of(job: UserJob) -> Shape:
 
 
 def _cpus(job: UserJob, ranks: int, gpus: int) -> int:
-    """CPUs of a rank: those that belong to its GPUs, or its share of the node."""
-    per_gpu, whole = job.arch.job.cpus_per_task, cpus_of_node(job.site, job.arch)
+    """The CPUs of a rank: those that belong to its GPUs, or its share of the node."""
+    per_task, node_cpus = job.arch.job.cpus_per_task, cpus_of_node(job.site, job.arch)
     if job.arch.gpu is not None:
-        per_gpu = per_gpu or whole // job.arch.gpu.per_node
+        per_gpu = per_task or node_cpus // job.arch.gpu.per_node
         return per_gpu * max(1, gpus // ranks)
-    return per_gpu or whole // ranks
+    return per_task or node_cpus // ranks
 
 
-def runtime_of(job: UserJob) -> Runtime:
-    """How TensorFlow is run: what was asked for, or the first of the site's runtimes that this arch has."""
+def _runtime(job: UserJob) -> Runtime:
+    """How TensorFlow is run: as the user asked, or with the first of the site's runtimes that this arch has."""
     if job.kind in PLUGINS:
         return "modules"
     usable = [runtime for runtime in job.site.runtimes if runtime != "modules" or job.arch.provided]
@@ -94,7 +119,7 @@ def runtime_of(job: UserJob) -> Runtime:
 
 
 def unstaged(job: UserJob, shape: Shape) -> str | None:
-    """What to tell of a job of so many nodes that its data are due on the burst buffer, if they are not."""
+    """The advice to use the burst buffer, if the job has so many nodes that its site recommends it and the job does not."""
     files = job.site.files
     if job.stage_in is not None or not files.needs_burst_buffer(shape.nodes):
         return None
@@ -104,7 +129,7 @@ def unstaged(job: UserJob, shape: Shape) -> str | None:
     )
 
 
-def batch_of(job: UserJob, shape: Shape) -> Batch:
+def _batch(job: UserJob, shape: Shape) -> Batch:
     """What the job asks its scheduler for."""
     name = f"{job.kind}-{job.arch.name}"
     return batch_for(job.site, job.arch, shape, name=name, time=job.time, account=job.account, queue=job.queue)

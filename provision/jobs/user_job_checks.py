@@ -1,4 +1,4 @@
-"""What is refused of a user's job before anything is printed: one function a concern, and all refusals in one error. Pure."""
+"""The checks of a user's job before its script is written: one function for each concern, one error for all. Pure."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from collections.abc import Callable, Iterator
 from provision.errors import ConfigError
 from provision.jobs.containers import cpu_image_problem
 from provision.jobs.limits import refusals
-from provision.jobs.user_job import UserJob, batch_of, runtime_of, shape_of
+from provision.jobs.user_job import Decision
 from provision.model.problem import Problem, raise_problems
 from provision.profile.patterns import MODULE, SHELL_PATH, TIME
 from provision.profile.strategy import PLUGINS, STRATEGIES
-from provision.schedulers import scheduler_for
 
 
-def refuse_user_job(job: UserJob) -> None:
+def refuse_user_job(decision: Decision) -> None:
     """Raise for a job that cannot work at its site.
 
     Raises:
         ConfigError: every reason; the first is the message, the others are in its evidence.
     """
-    wrong = [problem for check in CHECKS for problem in check(job)]
-    limits = _limits(job)
+    wrong = [problem for check in CHECKS for problem in check(decision)]
+    limits = _limits(decision)
     raise_problems([*wrong, *limits], ConfigError, None if wrong else "refused-by-site")
 
 
-def _strategy(job: UserJob) -> Iterator[Problem]:
+def _strategy(decision: Decision) -> Iterator[Problem]:
     """The way to train must exist at the site."""
-    site, strategy = job.site, job.site.strategy(job.kind)
+    job, site = decision.job, decision.job.site
+    strategy = site.strategy(job.kind)
     if strategy.status != "absent" and (job.kind not in PLUGINS or strategy.modules):
         return
     hint = f"one of: {', '.join(name for name in STRATEGIES if site.strategy(name).status != 'absent')}"
@@ -50,9 +50,10 @@ def _strategy(job: UserJob) -> Iterator[Problem]:
     )
 
 
-def _scheduler(job: UserJob) -> Iterator[Problem]:
+def _scheduler(decision: Decision) -> Iterator[Problem]:
     """There must be a scheduler to write a job for."""
-    if job.site.scheduler.name == "none":
+    job = decision.job
+    if decision.scheduler is None:
         yield Problem(
             kind="missing",
             subject="scheduler",
@@ -61,8 +62,9 @@ def _scheduler(job: UserJob) -> Iterator[Problem]:
         )
 
 
-def _multiworker(job: UserJob) -> Iterator[Problem]:
+def _multiworker(decision: Decision) -> Iterator[Problem]:
     """MultiWorkerMirroredStrategy needs srun."""
+    job = decision.job
     if job.kind == "multiworker" and (job.site.scheduler.name != "slurm" or job.arch.launcher.name != "srun"):
         yield Problem(
             kind="mismatch",
@@ -73,8 +75,9 @@ def _multiworker(job: UserJob) -> Iterator[Problem]:
         )
 
 
-def _data(job: UserJob) -> Iterator[Problem]:
-    """The data are in one place, and that place exists."""
+def _data(decision: Decision) -> Iterator[Problem]:
+    """The data must be in one place, and that place must exist."""
+    job = decision.job
     if job.stage_in is None:
         return
     hint = f"`--data {job.stage_in}` reads the data where they are"
@@ -92,8 +95,9 @@ def _data(job: UserJob) -> Iterator[Problem]:
         )
 
 
-def _gpus(job: UserJob) -> Iterator[Problem]:
-    """Options that need GPUs."""
+def _gpus(decision: Decision) -> Iterator[Problem]:
+    """Options that need GPUs must be given only if the job has GPUs."""
+    job = decision.job
     if job.gpus and not job.use_gpu:
         yield Problem(
             kind="mismatch",
@@ -111,8 +115,9 @@ def _gpus(job: UserJob) -> Iterator[Problem]:
         )
 
 
-def _words(job: UserJob) -> Iterator[Problem]:
-    """What a person typed goes into a script: it must have the form that is expected there."""
+def _words(decision: Decision) -> Iterator[Problem]:
+    """The words that a user types go into the script: they must have the expected form."""
+    job = decision.job
     if job.time is not None and not TIME.fullmatch(job.time):
         yield _invalid("time", f"`--time {job.time}` is not a valid time", "`--time 00:30:00`")
     if not MODULE.fullmatch(job.module):
@@ -123,8 +128,7 @@ def _words(job: UserJob) -> Iterator[Problem]:
         if value is not None and not SHELL_PATH.fullmatch(value.removeprefix("docker://")):
             message = f"`--{name} {value!r}` is not a valid path: letters, digits, `_./@%+:=-` and `$NAME`"
             yield _invalid(name, message, f"`--{name} /a/path`")
-    scheduler = job.site.scheduler.name
-    if job.resume is not None and scheduler != "none" and not scheduler_for(scheduler).is_job_id(job.resume):
+    if job.resume is not None and decision.scheduler is not None and not decision.scheduler.is_job_id(job.resume):
         message = f"`--resume-from {job.resume}` is not a valid job ID"
         yield _invalid("resume-from", message, "`--resume-from 123`")
     if any(ord(letter) < 32 for text in (job.script, *job.arguments) for letter in text):
@@ -136,9 +140,9 @@ def _invalid(subject: str, message: str, hint: str) -> Problem:
     return Problem(kind="name", subject=subject, message=message, hint=hint)
 
 
-def _runtime(job: UserJob) -> Iterator[Problem]:
-    """The site runs TensorFlow in the way that was asked for."""
-    site, runtime = job.site, runtime_of(job)
+def _runtime(decision: Decision) -> Iterator[Problem]:
+    """The site must have the runtime of the job."""
+    job, site, runtime = decision.job, decision.job.site, decision.runtime
     if job.kind in PLUGINS:
         if job.runtime not in (None, "modules"):
             yield Problem(
@@ -159,15 +163,16 @@ def _runtime(job: UserJob) -> Iterator[Problem]:
         yield Problem(
             kind="missing",
             subject="runtime",
-            message=f"arch `{job.arch.name}` names no modules of the site's own that bring TensorFlow",
+            message=f"the site has no modules with TensorFlow for arch `{job.arch.name}`",
             evidence=(f"`archs.{job.arch.name}.provided` in `{site.origin}` is empty",),
-            hint="`--runtime venv` runs our environment",
+            hint="`--runtime venv` uses an environment that `provision build` made",
         )
 
 
-def _image(job: UserJob) -> Iterator[Problem]:
-    """An image is for containers, and must see the GPUs."""
-    if runtime_of(job) != "container":
+def _image(decision: Decision) -> Iterator[Problem]:
+    """An image is for containers, and must support the GPUs."""
+    job = decision.job
+    if decision.runtime != "container":
         if job.image:
             yield Problem(
                 kind="mismatch",
@@ -182,9 +187,9 @@ def _image(job: UserJob) -> Iterator[Problem]:
             yield problem
 
 
-def _shape(job: UserJob) -> Iterator[Problem]:
-    """The kind of job can have such nodes, ranks and GPUs."""
-    shape, mirrored = shape_of(job), job.kind == "mirrored"
+def _shape(decision: Decision) -> Iterator[Problem]:
+    """This kind of job must be able to have these nodes, ranks and GPUs."""
+    job, shape, mirrored = decision.job, decision.shape, decision.job.kind == "mirrored"
     if job.alone and shape.nodes > 1:
         yield Problem(
             kind="mismatch",
@@ -199,7 +204,7 @@ def _shape(job: UserJob) -> Iterator[Problem]:
             subject="ranks",
             message=f"a `{job.kind}` job has one task, but `--ranks-per-node` is {job.ranks_per_node}",
             evidence=("one process uses all GPUs; a second one would take them too",) if mirrored else (),
-            hint="leave `--ranks-per-node` out, or `provision job horovod`: one task a GPU",
+            hint="leave `--ranks-per-node` out, or `provision job horovod`: one task for each GPU",
         )
     if not job.alone and shape.gpus_per_node not in (0, shape.ranks_per_node):
         yield Problem(
@@ -211,15 +216,16 @@ def _shape(job: UserJob) -> Iterator[Problem]:
         )
 
 
-def _limits(job: UserJob) -> tuple[Problem, ...]:
-    """What the site's scheduler would refuse; not asked with a time that is not a time."""
-    if job.site.scheduler.name == "none" or (job.time is not None and not TIME.fullmatch(job.time)):
+def _limits(decision: Decision) -> tuple[Problem, ...]:
+    """What the site's scheduler would refuse. A time that is not valid cannot be compared with a limit."""
+    job, batch = decision.job, decision.batch
+    if batch is None or (job.time is not None and not TIME.fullmatch(job.time)):
         return ()
-    return refusals(job.site, job.arch, batch_of(job, shape_of(job)))
+    return refusals(job.site, job.arch, batch)
 
 
-# In the order in which they are reported: what makes the others pointless comes first.
-CHECKS: tuple[Callable[[UserJob], Iterator[Problem]], ...] = (
+# In the order in which they are reported: first the problems that make the others pointless.
+CHECKS: tuple[Callable[[Decision], Iterator[Problem]], ...] = (
     *(_strategy, _scheduler, _multiworker, _data, _gpus),
     *(_words, _runtime, _image, _shape),
 )

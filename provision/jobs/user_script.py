@@ -1,6 +1,6 @@
-"""A user's job, to the words of its script: directives, modules, variables, and the command that starts the training. Pure.
+"""The values of a user's job script: directives, modules, variables, and the command that starts the training. Pure.
 
-The templates `jobs/<kind>.sh.j2` hold the text around them.
+The templates `jobs/<kind>.sh.j2` contain the text around them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from provision.errors import ConfigError
 from provision.jobs.script import Bash, header, module_lines, word
-from provision.jobs.user_job import UserJob, batch_of, runtime_of, shape_of, unstaged
+from provision.jobs.user_job import Decision, UserJob, decide, unstaged
 from provision.jobs.user_job_checks import refuse_user_job
 from provision.launch.launchers import RANK_VARIABLES, launch_argv, node_argv
 from provision.launch.rank_threads import OMP, job_environ, module_environ, parts_of_node
@@ -20,9 +20,18 @@ from provision.profile.arch import Arch
 from provision.profile.container import Container, Runtime
 from provision.profile.patterns import SHELL_PATH
 from provision.profile.strategy import PLUGINS
-from provision.schedulers import scheduler_for
+from provision.schedulers import SchedulerInterface
 
 PROXIES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "grpc_proxy")
+
+# The variables of the job script that every rank needs, beside those that the job exports for its threads and libraries.
+RANK_VARIABLES_OF_EVERY_JOB = (
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "PROVISION_OUTPUT",
+    "PROVISION_DATA",
+    "HDF5_USE_FILE_LOCKING",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,52 +41,54 @@ class Script:
     job: UserJob
     shape: Shape
     runtime: Runtime
+    scheduler: SchedulerInterface
     header: tuple[str, ...]
     exports: tuple[tuple[str, str], ...]
     modules: tuple[str, ...]
     launch: str
     inside: str | None = None
-    """What runs one process within the container, where there is one: a program stands behind it."""
+    """The command that runs one process in the container, up to the program; None without a container."""
     container: Container | None = None
     image: str | None = None
     cuda_home: str | None = None
     notes: tuple[str, ...] = ()
     home: str | None = None
-    """The variable, set by the modules, below which the script stands; None: it is where the job was submitted from."""
+    """The variable, set by the modules, with which the path of the training script begins; None: there is no such variable."""
 
 
 def make_script(job: UserJob) -> Script:
     """Everything that the template of this job needs.
 
     Raises:
-        ConfigError: such a job cannot work at this site; why, and what can.
+        ConfigError: such a job cannot work at this site.
     """
-    refuse_user_job(job)
-    runtime, shape = runtime_of(job), shape_of(job)
-    batch = batch_of(job, shape)
-    scheduler = scheduler_for(job.site.scheduler.name)
+    decision = decide(job)
+    refuse_user_job(decision)
+    runtime, shape, scheduler, batch = decision.runtime, decision.shape, decision.scheduler, decision.batch
+    assert scheduler is not None and batch is not None, "a site without a scheduler was refused"
     threads = job_environ(job.arch, parts_of_node(job.site, job.arch, shape.ranks_per_node, shape.cpus_per_rank))
-    # Our modulefile sets the arch's variables; where it is not loaded, the job does. A site's own module sets OpenMP's
-    # where modules own them; in a container there is none.
-    own = () if runtime == "venv" else job.arch.environ
-    own = (*module_environ(job.arch), *own) if runtime == "container" else own
-    exports = tuple(dict((*own, *job.site.strategy(job.kind).environ, *threads)).items())
+    # Our modulefile sets the variables of the arch. Without it the job sets them. In a container there are no modules, so
+    # the job also sets the variables that a module of the site would set.
+    of_arch = () if runtime == "venv" else job.arch.environ
+    of_modules = module_environ(job.arch) if runtime == "container" else ()
+    exports = tuple(dict((*of_modules, *of_arch, *job.site.strategy(job.kind).environ, *threads)).items())
     home = re.match(r"\$\{?(\w+)", job.script)
     container = job.site.container if runtime == "container" else None
     image = job.image or (container.image if container else None)
     cuda = job.arch.gpu.cuda_home if job.arch.gpu and shape.gpus_per_node and runtime != "container" else None
     if cuda is not None and not SHELL_PATH.fullmatch(cuda):
         raise ConfigError(
-            f"`archs.{job.arch.name}.gpu.cuda_home` is no path: {cuda!r}", hint=f"edit `{job.site.origin}`"
+            f"`archs.{job.arch.name}.gpu.cuda_home` is not a valid path: {cuda!r}", hint=f"edit `{job.site.origin}`"
         )
     return Script(
         job=job,
         shape=shape,
         runtime=runtime,
+        scheduler=scheduler,
         header=(*header(scheduler.directives(batch), scheduler.COMMENTS_BEHIND), *_staging(job)),
         exports=exports,
         modules=_modules(job, runtime),
-        launch=_launch(job, shape, runtime, exports, cuda is not None),
+        launch=_launch(decision, _rank_variables(decision, exports, sets_xla_flags=cuda is not None)),
         inside=_inside(job, container) if container else None,
         container=container,
         image=image,
@@ -88,7 +99,7 @@ def make_script(job: UserJob) -> Script:
 
 
 def _staging(job: UserJob) -> tuple[str, ...]:
-    """Directives of DataWarp: the data are on the burst buffer before the job begins (NERSC's pages of Cori, 2018)."""
+    """Directives of DataWarp, which copies the data to the burst buffer before the job (NERSC's pages of Cori, 2018)."""
     if job.stage_in is None:
         return ()
     return (
@@ -99,18 +110,18 @@ def _staging(job: UserJob) -> tuple[str, ...]:
 
 def _notes(job: UserJob, shape: Shape) -> tuple[str, ...]:
     strategy, site = job.site.strategy(job.kind), job.site
-    told = [f"{job.site.title}: retired in {site.retired}."] if site.retired else []
+    notes = [f"{job.site.title}: retired in {site.retired}."] if site.retired else []
     if strategy.note:
-        told += textwrap.wrap(f"{strategy.status} here: {strategy.note}.", 118)
-    due = unstaged(job, shape)
-    return (*told, *((f"Note: {due}.",) if due else ()))
+        notes += textwrap.wrap(f"{strategy.status} here: {strategy.note}.", 118)
+    advice = unstaged(job, shape)
+    return (*notes, *((f"Note: {advice}.",) if advice else ()))
 
 
 def _modules(job: UserJob, runtime: Runtime) -> tuple[str, ...]:
-    """The lines that load modules: from nothing as the site has it, then exactly those of the build.
+    """The lines that unload all modules as the site does it, then load exactly the modules of this runtime.
 
-    A container has its own compiler, CUDA and Python, and the paths of the site's would lead it astray: what an arch names
-    for builds is loaded for it only where the launcher comes from there. A site without builds names what its containers need.
+    A container has its own compiler, CUDA and Python, and must not find the site's. The job loads the arch's modules for
+    it only if they provide the launcher, or if the site has no builds: then the profile names what containers need.
     """
     site, arch, modules = job.site, job.arch, job.site.modules
     if job.kind in PLUGINS:
@@ -124,34 +135,19 @@ def _modules(job: UserJob, runtime: Runtime) -> tuple[str, ...]:
     return module_lines(modules, (*outside, *([program] if program else [])), away=arch.unload)
 
 
-def _launch(job: UserJob, shape: Shape, runtime: Runtime, exports: tuple[tuple[str, str], ...], cuda: bool) -> str:
-    """The command that runs the training, as bash."""
-    arch, site = job.arch, job.site
-    own = site.strategy(job.kind).arguments if job.script.startswith("$") else ()  # the example's
-    program: list[str] = ["python", "-u", Bash('"$script"'), *(Bash(f'"{one}"') if "$" in one else one for one in own)]
-    program += job.arguments
-    if job.resume is not None:
-        program += ["--resume-from", Bash('"$PROVISION_RESUME"')]
-    if runtime == "container" and site.container is not None:
-        program = _contained(job, site.container, program)
-    names = [name for name, _ in exports]
-    if runtime == "venv":
-        names += [name for name, _ in (*module_environ(arch), *arch.environ)]
-        names += ["VIRTUAL_ENV", "PYTHONNOUSERSITE"]
-    names += ["PATH", "LD_LIBRARY_PATH", "PROVISION_OUTPUT", "PROVISION_DATA", "HDF5_USE_FILE_LOCKING"]
-    names += ["PYTHONPATH"] if job.kind in PLUGINS else []
-    names += ["XLA_FLAGS"] if cuda else []
-    names += ["KERAS_HOME"] if site.files.scratch else []
-    names += ["TMPDIR"] if site.files.temporary else []
-    names += ["PROVISION_REPLICAS"] if job.kind == "mirrored" else []
-    environ = [Bash(f'"{name}=${{{name}:-}}"') for name in dict.fromkeys(names)]
-    # The one process of a job runs where its script runs; from a service node even that needs the launcher.
-    alone = shape.ranks == 1 and site.scheduler.script_on == "node" and job.kind in ("single", "mirrored")
-    if alone and runtime != "container":
+def _launch(decision: Decision, variables: tuple[str, ...]) -> str:
+    """The command that runs the training, as bash. `variables` are those that the launcher passes on by name."""
+    job, shape, arch = decision.job, decision.shape, decision.job.arch
+    program = _training(job)
+    if decision.runtime == "container" and job.site.container is not None:
+        program = _contained(job, job.site.container, program)
+    # One process runs where the job script runs, but a script on a service node needs the launcher even for one.
+    without_launcher = shape.ranks == 1 and job.alone and job.site.scheduler.script_on == "node"
+    if without_launcher and decision.runtime != "container":
         return " ".join(map(word, program))
     if arch.gpus_reversed and shape.ranks_per_node > 1:
         program = [*_reversed(arch), *program]
-    if alone:
+    if without_launcher:
         return " \\\n  ".join(_lines(program))
     argv = launch_argv(
         arch.launcher,
@@ -159,19 +155,49 @@ def _launch(job: UserJob, shape: Shape, runtime: Runtime, exports: tuple[tuple[s
         nodes=shape.nodes,
         ranks_per_node=shape.ranks_per_node,
         cpus=shape.cpus_per_rank,
-        environ=environ,
+        environ=[Bash(f'"{name}=${{{name}:-}}"') for name in variables],
     )
     return " \\\n  ".join((*_lines(argv), *_lines(program)))
 
 
+def _training(job: UserJob) -> list[str]:
+    """The words that run the training script with its arguments. The example of a plug-in has arguments in the profile."""
+    of_example = job.site.strategy(job.kind).arguments if job.script.startswith("$") else ()
+    words = ["python", "-u", Bash('"$script"')]
+    words += [Bash(f'"{argument}"') if "$" in argument else argument for argument in of_example]
+    words += job.arguments
+    if job.resume is not None:
+        words += ["--resume-from", Bash('"$PROVISION_RESUME"')]
+    return words
+
+
+def _rank_variables(
+    decision: Decision, exports: tuple[tuple[str, str], ...], *, sets_xla_flags: bool
+) -> tuple[str, ...]:
+    """The variables that ranks need from the script, each once: some launchers pass no variable unless it is named."""
+    job, files = decision.job, decision.job.site.files
+    of_modulefile = (*dict(module_environ(job.arch)), *dict(job.arch.environ), "VIRTUAL_ENV", "PYTHONNOUSERSITE")
+    groups: tuple[tuple[bool, tuple[str, ...]], ...] = (
+        (True, tuple(dict(exports))),
+        (decision.runtime == "venv", of_modulefile),
+        (True, RANK_VARIABLES_OF_EVERY_JOB),
+        (job.kind in PLUGINS, ("PYTHONPATH",)),
+        (sets_xla_flags, ("XLA_FLAGS",)),
+        (bool(files.scratch), ("KERAS_HOME",)),
+        (bool(files.temporary), ("TMPDIR",)),
+        (job.kind == "mirrored", ("PROVISION_REPLICAS",)),
+    )
+    return tuple(dict.fromkeys(name for needed, names in groups if needed for name in names))
+
+
 def _lines(words: tuple[str, ...] | list[str]) -> list[str]:
-    """Words as lines of a readable width; an option stays with its value."""
+    """Words as lines of a readable width; an option and its value are on one line."""
     units: list[str] = []
-    for one in map(word, words):
+    for quoted in map(word, words):
         if units and units[-1] in ("-e", "-x", "--env"):
-            units[-1] += f" {one}"
+            units[-1] += f" {quoted}"
         else:
-            units.append(one)
+            units.append(quoted)
     lines: list[str] = []
     for unit in units:
         if lines and len(lines[-1]) + len(unit) < 110:
@@ -182,13 +208,13 @@ def _lines(words: tuple[str, ...] | list[str]) -> list[str]:
 
 
 def _reversed(arch: Arch) -> list[str]:
-    """What gives each rank its GPU from the end: the last one is next to the first cores."""
+    """The words before a program that give the last GPU, which is next to the first cores, to the first rank of a node."""
     variables, gpu = RANK_VARIABLES[arch.launcher.name], arch.gpu
     local = variables[1] if variables else None
     if local is None or gpu is None:
         raise ConfigError(
-            f"`archs.{arch.name}.gpus_reversed` needs GPUs, and a launcher that tells a rank its number on the node",
-            hint=f"`{arch.launcher.name}` does not: set `launcher` or take `gpus_reversed` out",
+            f"`archs.{arch.name}.gpus_reversed` needs GPUs, and a launcher that sets a rank's number on its node",
+            hint=f"`{arch.launcher.name}` does not set it: set `launcher` or take `gpus_reversed` out",
         )
     last = gpu.per_node - 1
     text = f'export CUDA_VISIBLE_DEVICES=$(({last} - {local} % {gpu.per_node})); exec "$@"'
@@ -196,14 +222,14 @@ def _reversed(arch: Arch) -> list[str]:
 
 
 def _inside(job: UserJob, container: Container) -> str:
-    """What runs a program in the container once, from where the job's script runs."""
+    """The command that runs a program once in the container, from the node on which the job script runs."""
     program = tuple(_contained(job, container, []))
-    alone = job.site.scheduler.script_on == "node"
-    return " \\\n  ".join(_lines(program if alone else node_argv(job.arch.launcher, program, {})))
+    on_node = job.site.scheduler.script_on == "node"
+    return " \\\n  ".join(_lines(program if on_node else node_argv(job.arch.launcher, program, {})))
 
 
 def _contained(job: UserJob, container: Container, program: list[str]) -> list[str]:
-    """A program within the container: each rank starts its own."""
+    """The words that run a program in the container; each rank starts its own container."""
     if container.command == "shifter":
         return ["shifter", Bash('--image="$image"'), *program]
     argv = [container.command, "exec", *(["--nv"] if job.arch.gpu and job.use_gpu else []), *container.options]
@@ -216,5 +242,5 @@ def _contained(job: UserJob, container: Container, program: list[str]) -> list[s
 
 
 def leaves_omp(script: Script) -> bool:
-    """Whether `OMP_NUM_THREADS` is the module's, and the job leaves it alone."""
+    """Whether a module sets `OMP_NUM_THREADS`, so that the job does not change it."""
     return script.job.arch.threads.owner == "module" and OMP not in dict(script.exports)

@@ -11,7 +11,6 @@ from provision.jobs.user_job import UserJob
 from provision.jobs.user_script import PROXIES, Script, leaves_omp, make_script
 from provision.machine.probe import cpu_family
 from provision.machine.render import render
-from provision.schedulers import scheduler_for
 
 
 def render_user_job(job: UserJob) -> str:
@@ -20,14 +19,18 @@ def render_user_job(job: UserJob) -> str:
     Raises:
         ConfigError: such a job cannot work at this site.
     """
-    script = make_script(job)
-    scheduler = scheduler_for(job.site.scheduler.name)
+    return render_user_script(make_script(job))
+
+
+def render_user_script(script: Script) -> str:
+    """Render the script with these values."""
+    job = script.job
     return render(
         f"jobs/{job.kind}.sh.j2",
         script=script,
         site=job.site,
-        scheduler=scheduler,
-        submit=scheduler.SUBMIT,
+        scheduler=script.scheduler,
+        submit=script.scheduler.SUBMIT,
         proxies=PROXIES,
         omp_is_the_modules=leaves_omp(script),
         image_file=image_path(job.site, script.image) if script.image else None,
@@ -58,14 +61,13 @@ def render_overlay_job(job: OverlayJob) -> str:
         ConfigError: the site cannot make such an overlay.
     """
     script = make_overlay_script(job, cpu_family())
-    scheduler = scheduler_for(job.site.scheduler.name)
     pulled = script.image != script.container.image
     return render(
         "jobs/overlay.sh.j2",
         script=script,
         site=job.site,
-        scheduler=scheduler,
-        submit=scheduler.SUBMIT,
+        scheduler=script.scheduler,
+        submit=script.scheduler.SUBMIT,
         pull=f"; pull it first: {pull_command(job.site, job.arch, None)}" if pulled else "",
     )
 
@@ -77,12 +79,11 @@ def render_image_job(job: ImageJob) -> str:
         ConfigError: there is no image to pull, or no network to pull it.
     """
     script = make_image_script(job, cpu_family())
-    scheduler = scheduler_for(job.site.scheduler.name) if job.site.scheduler.name != "none" else None
     return render(
         "jobs/image.sh.j2",
         script=script,
         site=job.site,
-        scheduler=scheduler,
-        submit=scheduler.SUBMIT if scheduler else None,
+        scheduler=script.scheduler,
+        submit=script.scheduler.SUBMIT if script.scheduler else None,
         manifests=MANIFESTS,
     )

@@ -69,9 +69,10 @@ def add_arguments(parser: argparse.ArgumentParser, *, kind: str) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Write the script, with a note of what it still lacks."""
-    from provision.jobs.user_job import UserJob, runtime_of, shape_of, unstaged
+    from provision.jobs.user_job import UserJob, unstaged
+    from provision.jobs.user_script import make_script
     from provision.machine import shipped
-    from provision.machine.render_jobs import render_user_job
+    from provision.machine.render_jobs import render_user_script
 
     if args.script is not None and not Path(args.script).is_file():
         raise ConfigError(
@@ -117,11 +118,12 @@ def run(args: argparse.Namespace) -> Outcome:
         watch_gpus=args.watch_gpus or (args.record and target.arch.gpu is not None and not args.no_gpu),
         record=args.record,
     )
-    text = render_user_job(job)
-    refuse_unused(args, runtime_of(job), job)
-    due = unstaged(job, shape_of(job))
-    if due:
-        say(f"note: {due}")
+    script = make_script(job)
+    refuse_unused(args, script.runtime, job)
+    text = render_user_script(script)
+    advice = unstaged(job, script.shape)
+    if advice:
+        say(f"note: {advice}")
     if f"module load {module}" in text and f"{target.arch.name}/{module}" not in target.store.pointers():
         say(f"note: `{module}` is not published below `{modules}` yet; `provision build` does that")
     return Outcome(
