@@ -35,13 +35,13 @@ def render_user_script(script: Script) -> str:
         omp_is_the_modules=leaves_omp(script),
         image_file=image_path(job.site, script.image) if script.image else None,
         pull=pull_command(job.site, job.arch, job.image),
-        record=_record(script),
+        record_format=_record_format(script),
         make=f"provision job overlay --site {job.site.typed} --arch {job.arch.name}",
     )
 
 
-def _record(script: Script) -> str:
-    """The record of a run as JSON without its last brace: the job script appends the seconds and the brace."""
+def _record_format(script: Script) -> str:
+    """A format for bash's `printf` that writes the record of a run as one JSON object. Its one value is the seconds."""
     shape = script.shape
     record = {
         "kind": script.job.kind,
@@ -51,7 +51,9 @@ def _record(script: Script) -> str:
         "cpus": shape.cpus_per_rank,
         "gpus": shape.gpus_per_node,
     }
-    return json.dumps(record).removesuffix("}")
+    pairs = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in record.items()]
+    literal = [pair.replace("\\", "\\\\").replace("%", "%%") for pair in pairs]
+    return "{" + ", ".join([*literal, '"seconds": %d']) + "}\\n"
 
 
 def render_overlay_job(job: OverlayJob) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -137,13 +138,29 @@ def test_the_recording_job_is_the_golden_one(golden: Golden, shellcheck: str, tm
     subprocess.run([shellcheck, "--shell=bash", str(tmp_path / "job.sh")], check=True)
 
 
+def last_lines(job: UserJob) -> str:
+    """The lines of a job that write its record."""
+    lines = render_user_job(job).splitlines()
+    (first,) = [index for index, line in enumerate(lines) if line.startswith("printf '{")]
+    return "\n".join(lines[first:])
+
+
+@pytest.mark.parametrize("argument", ["100%d", "a\\nb", 'say "no"', "it's", "é", "$HOME"])
+def test_the_record_of_a_job_has_every_argument_as_it_is(argument: str, tmp_path: Path) -> None:
+    text = last_lines(dataclasses.replace(recording(), arguments=(argument,)))
+    environ = {**os.environ, "PROVISION_OUTPUT": str(tmp_path)}
+    subprocess.run(["bash", "-c", f"started=0; SECONDS=7\n{text}"], env=environ, check=True)
+    record = json.loads((tmp_path / "run.json").read_text())
+    assert (record["program"], record["seconds"]) == (f"train.py {argument}", 7)
+
+
 def test_the_last_lines_of_the_job_write_what_the_verb_reads(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    last = render_user_job(recording()).partition('\nprintf \'%s, "seconds"')[2]
+    last = last_lines(recording())
     for name, seconds in (("41", 10), ("42", 20)):
         (tmp_path / name).mkdir()
-        text = f'started=0; SECONDS={seconds}\nprintf \'%s, "seconds"{last}'
+        text = f"started=0; SECONDS={seconds}\n{last}"
         subprocess.run(["bash", "-c", text], env={**os.environ, "PROVISION_OUTPUT": str(tmp_path / name)}, check=True)
     record = json.loads((tmp_path / "41/run.json").read_text())
     assert record["program"] == "train.py --epochs it's 3%"

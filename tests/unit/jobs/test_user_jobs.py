@@ -439,7 +439,11 @@ def test_the_use_of_gpus_is_watched_beside_the_output(golden: Golden) -> None:
             "4 ranks of 7 CPUs on each node, but a node has 24",
             "`--cpus 6`",
         ),
-        (("sigma2-saga", "normal", "single", {"runtime": "modules"}), "no modules with TensorFlow for arch `normal`", "venv"),
+        (
+            ("sigma2-saga", "normal", "single", {"runtime": "modules"}),
+            "no modules with TensorFlow for arch `normal`",
+            "venv",
+        ),
         (
             ("nyu-torch", "h200", "single", {"runtime": "venv"}),
             "does not run TensorFlow with the runtime `venv`",

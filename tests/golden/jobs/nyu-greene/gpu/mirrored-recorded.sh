@@ -66,6 +66,5 @@ singularity exec --nv --overlay "$overlay:ro" --bind "$bind" "$image" /bin/bash 
 
 # For `provision scaling`: the shape, and the seconds of the whole run. For better figures the training script can write
 # report.json next to run.json, with the "seconds" of the training alone, or with "images_per_second".
-printf '%s, "seconds": %d}\n' \
-  '{"kind": "mirrored", "program": "train.py --epochs it'"'"'s 3%", "nodes": 1, "tasks": 1, "cpus": 16, "gpus": 2' \
+printf '{"kind": "mirrored", "program": "train.py --epochs it'"'"'s 3%%", "nodes": 1, "tasks": 1, "cpus": 16, "gpus": 2, "seconds": %d}\n' \
   "$((SECONDS - started))" >"$PROVISION_OUTPUT/run.json"
