@@ -1,4 +1,4 @@
-"""The proof: ranks train through the modulefile that users will load, and what they report is judged."""
+"""Runs the proof: ranks train in the environment of the modulefile that users will load, and a judge reads their reports."""
 
 from __future__ import annotations
 
@@ -25,33 +25,18 @@ from provision.model.proof_result import ProofResult
 from provision.model.verdict import Verdict
 from provision.profile.module_system import ModuleSystem
 from provision.profile.stack import ONE_PROCESS_PROGRAMS
-from provision.proof.horovod import judge
 from provision.proof.numbers import judge_numbers
-from provision.proof.strategies import judge_mirrored, judge_single, judge_workers, stall_of
-
-# Workers that do nothing for this part of the proof's time have stalled; what is left is for a second try.
-STALL_SHARE = 5
-
-
-def trained_by(proof: Prove, gpus: int, stalled: str | None = None) -> str:
-    """Who trained in this proof, in words; `gpus` is how many processes used one, `stalled` how a first try did."""
-    if proof.strategy == "single":
-        return "one process with a GPU" if gpus else "one process"
-    if proof.strategy == "mirrored":
-        return f"{proof.devices} {'GPUs' if gpus else 'replicas'} of one process"
-    if proof.strategy == "multiworker":
-        how = f" (by RING, for {proof.communication} stalled)" if stalled else ""
-        return f"{proof.processes} workers{' with a GPU each' if gpus else ''}{how}"
-    return f"{proof.processes} ranks{' with a GPU each' if gpus else ''}"
+from provision.proof.strategies import strategy_of
+from provision.proof.without_horovod import stall_of
 
 
 def loaded_environment(
     system: ModuleSystem, modulepath: Path, module: str, activate: Path, log: Path
 ) -> dict[str, str]:
-    """The environment of a user who loads `module` from `modulepath`, or sources `activate` where there are no modules.
+    """The environment of a user who loads `module` from `modulepath`, or sources `activate` if the site has no modules.
 
     Raises:
-        ProofError: it cannot be loaded; what the module system said is the evidence.
+        ProofError: it cannot be loaded; the evidence is the output of the module system.
     """
     if system.name == "none":
         script = activate_script(str(activate))
@@ -70,10 +55,10 @@ def loaded_environment(
 
 
 def provided_environment(system: ModuleSystem, modules: Sequence[str], unload: Sequence[str]) -> dict[str, str]:
-    """The environment of a user who loads the modules by which the site itself brings TensorFlow.
+    """The environment of a user who loads the modules with which the site itself provides TensorFlow.
 
     Raises:
-        ProofError: one cannot be loaded; what the module system said is the evidence.
+        ProofError: a module cannot be loaded; the evidence is the output of the module system.
     """
     done = capture(
         ("bash", "--noprofile", "--norc", "-c", load_script(system, modules, unload=unload)), unloaded(system)
@@ -89,7 +74,7 @@ def provided_environment(system: ModuleSystem, modules: Sequence[str], unload: S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranks:
-    """How ranks are run: in which environment, with which launcher and shape, and where their reports and log go."""
+    """Starts the ranks of a proof in an environment; their reports and log are written to `into` and `log`."""
 
     store: Store
     python: str
@@ -102,69 +87,43 @@ class Ranks:
     keep_open: tuple[int, ...] = ()
 
     def prove(self) -> ProofResult:
-        """Train, and judge. The verdict is written to `into`, whatever it is.
+        """Train and judge. The verdict is written to `into`, passed or failed.
 
         Raises:
-            ProofError: no rank reported, or the verdict is that it failed.
+            ProofError: no rank reported, or the proof failed.
         """
+        strategy = strategy_of(self.proof)
         data = choose_data(Path(self.store.layout.data), self.proof.program)
-        training = next(one for one in self.proof.training if one.data == data.name)
+        training = next(training for training in self.proof.training if training.data == data.name)
         arguments = (
             *("--data", str(data.path), "--epochs", str(training.epochs), "--batch-size", str(training.batch_size)),
             *("--learning-rate", str(training.learning_rate)),
-            *self._own_arguments(),
+            *strategy.arguments(self.proof),
         )
         return self._run(
             self.proof.program,
             arguments,
             data.name,
-            lambda reports, stalled: self._judge(reports, training.min_accuracy, stalled),
+            lambda reports, stalled: strategy.judge(self.proof, reports, training.min_accuracy, stalled),
         )
 
-    def _own_arguments(self) -> tuple[str, ...]:
-        """What the program of this strategy alone is told."""
-        if self.proof.strategy == "mirrored":
-            return ("--devices", str(self.proof.devices))
-        if self.proof.strategy == "multiworker":
-            stall = max(1, self.proof.timeout_s // STALL_SHARE)
-            return ("--communication", self.proof.communication, "--stall", str(stall))
-        return ()
-
-    def _judge(self, reports: list[dict[str, Any]], min_accuracy: float, stalled: str | None) -> Verdict:
-        """The verdict on a training, by the judge of its strategy."""
-        proof, gpus = self.proof, self.proof.gpu is not None
-        if proof.strategy == "single":
-            return judge_single(reports, min_accuracy=min_accuracy, gpus=gpus)
-        if proof.strategy == "mirrored":
-            return judge_mirrored(reports, replicas=proof.devices, min_accuracy=min_accuracy, gpus=gpus)
-        if proof.strategy == "multiworker":
-            return judge_workers(
-                reports,
-                workers=proof.processes,
-                nodes=proof.nodes,
-                min_accuracy=min_accuracy,
-                gpus=gpus,
-                stalled=stalled,
-            )
-        return judge(reports, ranks=proof.processes, min_accuracy=min_accuracy, nodes=proof.nodes, gpus=gpus)
-
     def prove_numbers(self) -> ProofResult:
-        """The numerical proof: gradients, weights, optimizers and callbacks against one process on the whole batch.
+        """The numerical proof: gradients, weights, optimizers and callbacks compared with one process on the whole batch.
 
         Raises:
-            ConfigError: the stack's program is one process: there are no ranks whose numbers could be compared.
-            ProofError: no rank reported, or the verdict is that it failed.
+            ConfigError: the stack's program is one process, without ranks whose numbers can be compared.
+            ProofError: no rank reported, or the proof failed.
         """
         if self.proof.strategy in ONE_PROCESS_PROGRAMS:
             raise ConfigError(
-                f"the numerical proof is one of ranks under Horovod, and this stack is proved by `{self.proof.strategy}`",
+                f"the numerical proof needs ranks of Horovod, but this stack's proof is `{self.proof.strategy}`",
                 hint="leave `--thorough` out",
             )
         program = str(Path(self.proof.program).with_name("thorough.py"))
         return self._run(
             program,
             (),
-            "made numbers",
+            "generated numbers",
             lambda reports, _: judge_numbers(reports, ranks=self.proof.processes, nodes=self.proof.nodes),
         )
 
@@ -185,13 +144,13 @@ class Ranks:
             left_s = max(1, proof.timeout_s - int(time.monotonic() - began))
             argv, result, reports = self._start(program, (*arguments, "--communication", "RING"), left_s)
         if not reports:
-            raise silent(result, proof, str(self.log))
+            raise no_report_error(result, proof, str(self.log))
         verdict = to_verdict(reports, stalled)
         modules = tuple(filter(None, self.environ.get("LOADEDMODULES", "").split(":")))
         result_of_proof = ProofResult(
             verdict=verdict,
             data=data,
-            trained_by=trained_by(proof, verdict.figures.gpus, stalled),
+            trained_by=strategy_of(proof).words(proof, verdict.figures.gpus, stalled),
             command=argv,
             modules=modules,
             seconds=time.monotonic() - began,
@@ -199,7 +158,7 @@ class Ranks:
         )
         write(self.into / "verdict.json", json.dumps(result_of_proof.to_dict(), indent=1) + "\n")
         if not verdict.passed or result.code:
-            raise failed(verdict, result, proof, str(self.log))
+            raise failed_proof_error(verdict, result, proof, str(self.log))
         return result_of_proof
 
     def _start(
@@ -230,22 +189,22 @@ class Ranks:
         return argv, result, reports
 
 
-def silent(result: Result, proof: Prove, log: str) -> ProofError:
-    """The error that tells why no rank reported anything."""
-    late = f" in {proof.timeout_s} s" if result.timed_out else ""
+def no_report_error(result: Result, proof: Prove, log: str) -> ProofError:
+    """The error for a proof without a single report."""
+    time_limit = f" in {proof.timeout_s} s" if result.timed_out else ""
     return failed_program(
-        f"no rank reported{late}: `{result.argv[0]}` ended with code {result.code}",
+        f"no rank reported{time_limit}: `{result.argv[0]}` ended with code {result.code}",
         result.tail,
-        hint=f"run it by hand: `{shlex.join(result.argv)}`",
+        hint=f"run it yourself: `{shlex.join(result.argv)}`",
         log=log,
         error=ProofError,
     )
 
 
-def failed(verdict: Verdict, result: Result, proof: Prove, log: str) -> ProofError:
-    """The error that tells why the proof failed: the first check is the likeliest cause.
+def failed_proof_error(verdict: Verdict, result: Result, proof: Prove, log: str) -> ProofError:
+    """The error for a failed proof; its first failed check is the likeliest cause.
 
-    Of ranks that died without a word the log may know more than the checks can.
+    If ranks died without a report of an error, the log may contain the cause.
     """
     failures, diagnosis = verdict.failures, diagnose(result.tail)
     died = bool(failures) and failures[0].name == "reports"
@@ -254,7 +213,7 @@ def failed(verdict: Verdict, result: Result, proof: Prove, log: str) -> ProofErr
     if result.timed_out:
         evidence.insert(0, f"stalled: ended after {proof.timeout_s} s")
     elif result.code and not failures:
-        evidence += [f"every rank reported well, and the launcher ended with code {result.code}", *diagnosis.evidence]
+        evidence += [f"every check passed, but the launcher ended with code {result.code}", *diagnosis.evidence]
     elif result.code:
         evidence += list(diagnosis.evidence)
     what = cause or (failures[0].name if failures else "launcher")

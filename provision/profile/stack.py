@@ -17,8 +17,8 @@ BACKENDS: tuple[BackendName, ...] = ("venv",)
 VERSION = re.compile(r"\d+(\.\d+)+")
 MODULE_NAME = re.compile(f"{NAME.pattern}/{NAME.pattern}")
 PYTHON = re.compile(r"3\.\d+")
-# The training programs in `provision/proof/programs/`. `proof/checks.py` judges those of Horovod (with Keras, or with
-# graphs of TensorFlow 1), `proof/strategies.py` those of the other strategies.
+# The training programs in `provision/proof/programs/`. `proof/horovod.py` judges those of Horovod (with Keras, or with
+# graphs of TensorFlow 1), `proof/without_horovod.py` those of the other strategies.
 PROGRAMS = ("horovod_keras", "horovod_graph", "single", "mirrored", "multiworker")
 # The programs that train without Horovod; a stack with one of them can omit `horovod`.
 WITHOUT_HOROVOD = ("single", "mirrored", "multiworker")

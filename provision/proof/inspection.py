@@ -22,7 +22,7 @@ def below(path: str, folders: tuple[str, ...]) -> bool:
 def judge_inspection(
     report: Mapping[str, Any], expectation: Expectation, resolve: Callable[[str], str]
 ) -> tuple[Check, ...]:
-    """Hold the report against the expectation, a check for each question.
+    """Compare the report with the expectation: one check for each question.
 
     `resolve` follows symbolic links: the kernel names mapped files by their real paths.
     """
@@ -70,19 +70,19 @@ def _horovod(report: Mapping[str, Any], expectation: Expectation) -> list[Check]
         Check(
             name="framework built in",
             passed=metadata == wanted and bool(horovod.get("extensions")),
-            message=f"Horovod's metadata.json says TensorFlow {metadata}, planned {wanted}; extensions: "
+            message=f"Horovod's metadata.json contains TensorFlow {metadata}, planned {wanted}; extensions: "
             f"{', '.join(os.path.basename(path) for path in horovod.get('extensions') or ()) or 'none'}",
         ),
         Check(
             name="MPI built in",
             passed=bool(flags.get("mpi_built")) and "[X] MPI" in str(horovod.get("check_build")),
-            message=f"mpi_built says {flags.get('mpi_built')}, check-build says "
+            message=f"mpi_built is {flags.get('mpi_built')}, check-build prints "
             + ("[X] MPI" if "[X] MPI" in str(horovod.get("check_build")) else "no MPI"),
         ),
         Check(
             name="Gloo left out",
             passed=not flags.get("gloo_built"),
-            message=f"gloo_built says {flags.get('gloo_built')}",
+            message=f"gloo_built is {flags.get('gloo_built')}",
         ),
     ]
 
@@ -90,7 +90,7 @@ def _horovod(report: Mapping[str, Any], expectation: Expectation) -> list[Check]
 def _gpu(
     report: Mapping[str, Any], planned: ExpectedGpu, mapped: tuple[str, ...], resolve: Callable[[str], str]
 ) -> list[Check]:
-    """What a build for GPUs must be: whether it runs on one is for the ranks to prove."""
+    """What a build for GPUs must contain; the ranks prove that it runs on them."""
     tensorflow = report.get("tensorflow") or {}
     cuda = str((tensorflow.get("build_info") or {}).get("cuda_version"))
     driver: Mapping[str, Any] = report.get("cuda_driver") or {}
@@ -99,16 +99,16 @@ def _gpu(
         Check(
             name="TensorFlow with CUDA",
             passed=bool(tensorflow.get("built_with_cuda")) and same_major(cuda, planned.cuda_version),
-            message=f"TensorFlow is built with CUDA {cuda if tensorflow.get('built_with_cuda') else 'left out'}, "
+            message=f"TensorFlow is built {f'with CUDA {cuda}' if tensorflow.get('built_with_cuda') else 'without CUDA'}, "
             f"{'Horovod with' if with_horovod else 'the module is'} {planned.cuda_version}",
         ),
         *(_horovod_gpu(report, planned, mapped, resolve) if with_horovod else ()),
         Check(
             name="driver",
             passed=True,
-            message=f"the driver here serves CUDA {driver['serves']}"
+            message=f"the driver of this node supports CUDA {driver['serves']}"
             if driver.get("serves")
-            else f"none here, which a build does not need: {driver.get('reason')}",
+            else f"this node has no driver, and a build does not need one: {driver.get('reason')}",
         ),
     ]
 
@@ -124,25 +124,25 @@ def _horovod_gpu(
     seen = [path for path in mapped if os.path.basename(path).startswith("libnccl.so")]
     wanted = resolve(planned.nccl_library) if planned.nccl_library else None
     code = horovod.get("device_code")
-    without = [one for one in planned.capabilities if one not in (code or ())]
+    without = [capability for capability in planned.capabilities if capability not in (code or ())]
     if code is not None or "device_code" in errors:
         kernels = Check(
             name="device code",
             passed=not without,
             message=f"planned for {' '.join(planned.capabilities)}, in the library: "
             + (" ".join(code or ()) or errors.get("device_code", "none")),
-            hint="the build did not obey HOROVOD_BUILD_CUDA_CC_LIST; read the log of the step `compile`"
+            hint="the build ignored HOROVOD_BUILD_CUDA_CC_LIST; read the log of the step `compile`"
             if without
             else None,
         )
     else:
-        kernels = Check(name="device code", passed=True, message="not looked at: this CUDA toolkit has no `cuobjdump`")
+        kernels = Check(name="device code", passed=True, message="not inspected: this CUDA toolkit has no `cuobjdump`")
     return [
         Check(
             name="NCCL built in",
             passed=bool(flags.get("cuda_built")) and nccl == planned.nccl_version,
-            message=f"planned NCCL {planned.nccl_version}, nccl_built says {nccl or 'no'}, "
-            f"cuda_built says {flags.get('cuda_built')}",
+            message=f"planned NCCL {planned.nccl_version}, nccl_built is {nccl or 'none'}, "
+            f"cuda_built is {flags.get('cuda_built')}",
         ),
         Check(
             name="linked NCCL",
@@ -157,7 +157,7 @@ def _horovod_gpu(
 
 
 def nccl_version(code: object) -> str | None:
-    """`2.22.3` of the number that `hvd.nccl_built()` returns (NCCL's version code), None where it is 0 or none.
+    """`2.22.3` of the number that `hvd.nccl_built()` returns (NCCL's version code), None if it is 0 or not a number.
 
     NCCL's header: major * 10000 + minor * 100 + patch from 2.9 on, major * 1000 + minor * 100 + patch before.
     """
@@ -168,17 +168,17 @@ def nccl_version(code: object) -> str | None:
 
 
 def _math(report: Mapping[str, Any]) -> Check:
-    """What does the mathematics on CPUs, for the record: results differ in their last digits, and speed by more."""
-    told: Mapping[str, Any] = report.get("math") or {}
-    said = told.get("TF_ENABLE_ONEDNN_OPTS")
-    why = "left to TensorFlow" if said is None else f"TF_ENABLE_ONEDNN_OPTS={said}"
-    reason = (report.get("errors") or {}).get("math", "nobody asked")
-    message = f"{told['backend']} on CPUs, {why}" if told else f"not known: {reason}"
+    """Which library computes on CPUs, for the record: the last digits of results depend on it, and the speed."""
+    math: Mapping[str, Any] = report.get("math") or {}
+    setting = math.get("TF_ENABLE_ONEDNN_OPTS")
+    why = "chosen by TensorFlow" if setting is None else f"TF_ENABLE_ONEDNN_OPTS={setting}"
+    reason = (report.get("errors") or {}).get("math", "the report does not contain it")
+    message = f"{math['backend']} on CPUs, {why}" if math else f"not known: {reason}"
     return Check(name="math backend", passed=True, message=message)
 
 
 def _mpi(mapped: tuple[str, ...], expectation: Expectation, resolve: Callable[[str], str]) -> Check:
-    """The libmpi in the process is the plan's, and there is one only."""
+    """The process has loaded the plan's libmpi, and no other."""
     seen = [
         path
         for path in mapped
@@ -188,9 +188,10 @@ def _mpi(mapped: tuple[str, ...], expectation: Expectation, resolve: Callable[[s
     return Check(
         name="linked MPI",
         # The mpich wheel holds copies where a system has links: libmpi.so beside libmpi.so.12.
-        passed=bool(seen) and all(any(path == one or path.startswith(f"{one}.") for one in planned) for path in seen),
+        passed=bool(seen)
+        and all(any(path == library or path.startswith(f"{library}.") for library in planned) for path in seen),
         message=f"planned {', '.join(sorted(planned))}, loaded {', '.join(seen) or 'none'}",
-        hint=None if seen else "Horovod was built without MPI, or against a static one",
+        hint=None if seen else "Horovod was built without MPI, or with a static MPI",
     )
 
 
@@ -202,5 +203,5 @@ def _outside(mapped: tuple[str, ...], expectation: Expectation, resolve: Callabl
         name="nothing from outside",
         passed=bool(mapped) and not strange,
         message=f"{len(mapped)} libraries mapped; from outside: {', '.join(strange) or 'none'}",
-        hint="a library there can change or vanish under the environment" if strange else None,
+        hint="a library outside can change or disappear while the environment stays" if strange else None,
     )

@@ -1,4 +1,4 @@
-"""What a shell has loaded, held against what an environment was built and proved with. Pure."""
+"""Compares what a shell has loaded with what an environment was built and proved with. Pure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from provision.model.verdict import Check
 
 
 def judge_loaded(record: Record, environ: Mapping[str, str], python: str | None) -> tuple[Check, ...]:
-    """Whether this shell is the one that the proof ran in, as far as it decides what runs.
+    """Whether this shell has the modules, Python and variables of the proof.
 
     `record` is the environment's, `environ` the shell's, `python` the interpreter that it would start. The modules are
-    those of the proof (LOADEDMODULES then and now); where the site has no module system there are none to compare.
+    those of the proof (LOADEDMODULES then and now); if the site has no module system, there are none to compare.
     """
     checks = [_modules(record, environ), _python(record, python), _variables(record, environ), _shadows(environ)]
     return tuple(checks)
@@ -36,8 +36,8 @@ def _modules(record: Record, environ: Mapping[str, str]) -> Check:
             hint=f"`module purge; module load {record.module}`",
         )
     more = [name for name in loaded if name not in proved]
-    besides = f"; besides them: {', '.join(more)}" if more else ""
-    return Check(name="modules", passed=True, message=f"{len(proved)} modules as in the proof{besides}")
+    also = f"; also loaded: {', '.join(more)}" if more else ""
+    return Check(name="modules", passed=True, message=f"{len(proved)} modules as in the proof{also}")
 
 
 def _python(record: Record, python: str | None) -> Check:
@@ -46,7 +46,7 @@ def _python(record: Record, python: str | None) -> Check:
         name="python",
         passed=python == wanted,
         message=f"`python` is {python or 'not on PATH'}"
-        + ("" if python == wanted else f", and the proof's is {wanted}"),
+        + ("" if python == wanted else f", but the proof's is {wanted}"),
         hint=None if python == wanted else "`hash -r`; leave conda and other environments, then load the module again",
     )
 
@@ -69,11 +69,11 @@ def _variables(record: Record, environ: Mapping[str, str]) -> Check:
 
 
 def _shadows(environ: Mapping[str, str]) -> Check:
-    """What comes before the environment's own packages and libraries."""
-    found = [f"{name}={environ[name]}" for name in ("PYTHONPATH", "PYTHONHOME", "LD_PRELOAD") if environ.get(name)]
+    """Whether a variable puts something before the environment's own packages and libraries."""
+    shadows = [f"{name}={environ[name]}" for name in ("PYTHONPATH", "PYTHONHOME", "LD_PRELOAD") if environ.get(name)]
     return Check(
         name="nothing before it",
-        passed=not found,
-        message=f"set, and the proof ran without: {'; '.join(found)}" if found else "nothing comes before its packages",
-        hint=f"`unset {' '.join(word.split('=')[0] for word in found)}`" if found else None,
+        passed=not shadows,
+        message=f"set, but not in the proof: {'; '.join(shadows)}" if shadows else "nothing comes before its packages",
+        hint=f"`unset {' '.join(word.split('=')[0] for word in shadows)}`" if shadows else None,
     )

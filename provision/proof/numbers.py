@@ -1,7 +1,7 @@
 """The judge of the numerical proof: what N processes of `proof/programs/thorough.py` report, to a verdict. Pure.
 
-Each process holds its own figures against what one process would have computed on the concatenated batches. Here it is
-decided whether they all did, and whether they all say the same.
+Each process compares its own figures with those of one process on the concatenated batches. The judge decides whether all
+processes did so with the same result.
 """
 
 from __future__ import annotations
@@ -10,34 +10,29 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from provision.model.verdict import Check, Verdict
-from provision.proof.checks import (
-    check_nodes,
-    check_ranks,
-    check_reports,
-    check_versions,
-    check_wanted_gpus,
-    figures_of,
-)
+from provision.proof.figures import figures_of
+from provision.proof.gpu_checks import check_missing_gpus
+from provision.proof.rank_checks import check_nodes, check_ranks, check_reports, check_versions
 from provision.proof.reports import is_finished
 
 
 def judge_numbers(reports: Sequence[Mapping[str, Any]], *, ranks: int, nodes: int) -> Verdict:
-    """Hold the reports of one numerical proof against each other: a check for each of the program's."""
+    """Compare the reports of one numerical proof with each other: one check for each check of the program."""
     finished = [report for report in reports if is_finished(report)]
-    checks = [*check_wanted_gpus(reports), check_reports(reports, ranks)]
+    checks = [*check_missing_gpus(reports), check_reports(reports, ranks)]
     if finished:
         checks += [check_ranks(finished, ranks), check_nodes(finished, nodes), check_versions(finished)]
         names = dict.fromkeys(name for report in finished for name in report.get("checks") or ())
-        named = [_agreed(name, finished) for name in names]
-        checks += named
-        if all(check.skipped for check in named):
+        program_checks = [_check_all_ranks(name, finished) for name in names]
+        checks += program_checks
+        if all(check.skipped for check in program_checks):
             checks.append(
                 Check(name="checks", passed=False, message="expected checks with figures, no process has any")
             )
     return Verdict(checks=tuple(checks), figures=figures_of(finished))
 
 
-def _agreed(name: str, finished: Sequence[Mapping[str, Any]]) -> Check:
+def _check_all_ranks(name: str, finished: Sequence[Mapping[str, Any]]) -> Check:
     """One check of the program, on all ranks: passed everywhere, or skipped everywhere for the same reason."""
     records = [(report.get("checks") or {}).get(name) or {} for report in finished]
     states = {str(record.get("status")) for record in records}
@@ -47,11 +42,11 @@ def _agreed(name: str, finished: Sequence[Mapping[str, Any]]) -> Check:
             name=name, passed=True, skipped=True, message=f"skipped: {reasons[0] if reasons else 'no reason given'}"
         )
     if states != {"passed"}:
-        told = f": {reasons[0]}" if reasons else ""
+        reason = f": {reasons[0]}" if reasons else ""
         return Check(
             name=name,
             passed=False,
-            message=f"expected it to pass on every rank, seen {', '.join(sorted(states))}{told}",
+            message=f"expected it to pass on every rank, seen {', '.join(sorted(states))}{reason}",
         )
     measured = [
         figure["difference"]

@@ -1,6 +1,6 @@
-"""The shape of a proof: how many processes, where, and what each gets. Pure.
+"""The shape of a proof: how many processes, on how many nodes, and the CPUs and GPUs of each. Pure.
 
-What is planned, what a job asks for and what an outline shows are the same shape.
+The plan, the job's request and the outline have the same shape.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from provision.profile.stack import ONE_PROCESS_PROGRAMS, Stack
 def proof_shape(arch: Arch, stack: Stack) -> Shape:
     """The shape of a stack's proof on an arch.
 
-    A program of one process has one node and one task there, whatever the arch has for ranks. `mirrored` trains on as
-    many devices as there are ranks on a node for Horovod: those are the GPUs that a job of the arch gets. Where there are
-    none, parts of the CPU stand for them: two at least, for one replica has nobody to agree with.
+    A program of one process has one node and one task, whatever the arch has for ranks. `mirrored` trains on as
+    many devices as there are ranks on a node for Horovod: those are the GPUs that a job of the arch gets. If there are
+    none, parts of the CPU replace them: at least two, because one replica exchanges nothing.
     """
     proof, cpus = arch.proof, arch.job.cpus_per_task
     if stack.proof_program not in ONE_PROCESS_PROGRAMS:
@@ -41,13 +41,13 @@ def proof_shape(arch: Arch, stack: Stack) -> Shape:
 
 
 def proof_environ(site: Site, arch: Arch, stack: Stack) -> tuple[tuple[str, str], ...]:
-    """What a build's job sets for the processes of the proof: what a user's job of that shape would."""
+    """The variables that a build's job sets for the processes of the proof, as a user's job of that shape does."""
     shape = proof_shape(arch, stack)
     return job_environ(arch, parts_of_node(site, arch, shape.ranks_per_node, shape.cpus_per_rank))
 
 
 def prove_operation(site: Site, arch: Arch, stack: Stack, programs_folder: str, prefix: str) -> Prove:
-    """The proof of an environment at `prefix`: the stack's program, by the launcher of the arch."""
+    """The proof of an environment at `prefix`: the stack's program, started with the launcher of the arch."""
     shape = proof_shape(arch, stack)
     return Prove(
         program=f"{programs_folder}/{stack.proof_program}.py",

@@ -242,7 +242,7 @@ def test_ranks_that_do_not_see_each_other_are_never_published(cluster: Cluster, 
     )
     done = cluster.tool.run("build", "--site", site, "--arch", "knl", "--submit")
     assert done.returncode == 1
-    assert "believes it is rank 0 of 1" in done.stderr
+    assert "reports rank 0 of 1" in done.stderr
     doctor = cluster.tool.run("doctor", "--site", site, "--arch", "knl")
     assert "`srun --mpi=none`, by which they do not see each other here" in doctor.stdout
     assert "the ranks did not prove the environment, nothing is published: ranks" in done.stderr

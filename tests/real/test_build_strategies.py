@@ -60,7 +60,7 @@ def test_workers_by_srun_on_two_hosts_find_each_other_by_tensorflows_own_resolve
     assert verdict["command"][:3] == ["srun", "--nodes=2", "--ntasks=2"]
     assert verdict["figures"]["hosts"] == ["knl1", "knl2"]
     checks = said(verdict)
-    assert checks["communication"] == "AUTO, addresses by SlurmClusterResolver, trained by fit"
+    assert checks["communication"] == "AUTO, addresses from SlurmClusterResolver, trained with fit"
     assert {"allreduce", "peers", "shards", "broadcast", "weights", "restart"} <= set(checks)
     assert "horovod" not in record["versions"]
 

@@ -257,7 +257,7 @@ def test_saga_with_gpus_goes_as_far_as_the_proof(
     cuda: tuple[str, str],
     nccl: str,
 ) -> None:
-    """A job with fake GPUs from the scheduler, on nodes without a driver: nothing is published for want of a GPU.
+    """A job with fake GPUs from the scheduler, on nodes without a driver: nothing is published because there is no GPU.
 
     Where the nvcc that is here is not of the CUDA that this TensorFlow is built with, the job says so and builds nothing.
     """
@@ -275,7 +275,7 @@ def test_saga_with_gpus_goes_as_far_as_the_proof(
     assert saga.slurm.wait(job, timeout_s=1200) == "FAILED"
     said = next((saga.tool.root / "jobs").glob(f"*-{job}.out")).read_text()
     if cuda[1].startswith("12."):
-        assert "for want of a GPU" in said
+        assert "processes found no GPU" in said
         assert "compile: done" in said or "compile: reuse" in said
     else:
         assert f"CUDA here is {cuda[1]}: the major versions must be the same" in said

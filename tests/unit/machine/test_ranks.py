@@ -117,7 +117,7 @@ def test_stalled_workers_are_started_again_with_ring(start: Start) -> None:
     messages = {check.name: check.message for check in proof.verdict.checks}
     assert messages["communication"].startswith("second try: RING")
     assert "AUTO stalled in stage `training`: nothing happened for 20 s" in messages["communication"]
-    assert "2 workers (by RING, for AUTO stalled)" in proof.summary
+    assert "2 workers (with RING, because AUTO stalled)" in proof.summary
     assert len(list((ranks.into / "proof-stalled").glob("report-*.json"))) == 2
 
 
@@ -145,7 +145,7 @@ def test_there_is_no_second_try_if_the_profile_sets_ring(start: Start) -> None:
 
 def test_the_numerical_proof_is_refused_for_a_stack_without_ranks(start: Start) -> None:
     ranks, _ = start([], program="single")
-    with pytest.raises(ConfigError, match="proved by `single`") as caught:
+    with pytest.raises(ConfigError, match="proof is `single`") as caught:
         ranks.prove_numbers()
     assert caught.value.exit_code == 2
 

@@ -58,7 +58,7 @@ def test_a_good_gpu_build_passes_without_a_driver() -> None:
     checks = gpu_checks(gpu_report())
     assert len(checks) == 5
     assert all(passed for passed, _ in checks.values()), checks
-    assert checks["NCCL built in"][1] == "planned NCCL 2.22.3, nccl_built says 2.22.3, cuda_built says 1"
+    assert checks["NCCL built in"][1] == "planned NCCL 2.22.3, nccl_built is 2.22.3, cuda_built is 1"
     assert checks["device code"][1] == "planned for 80 90, in the library: 80 90"
     assert "libcuda.so.1" in checks["driver"][1]
 
@@ -109,7 +109,7 @@ def test_a_fault_of_a_gpu_build_fails_the_check_that_names_it(
 def test_device_code_without_cuobjdump_passes_as_not_inspected() -> None:
     assert gpu_checks(gpu_report(device_code=None))["device code"] == (
         True,
-        "not looked at: this CUDA toolkit has no `cuobjdump`",
+        "not inspected: this CUDA toolkit has no `cuobjdump`",
     )
     report = gpu_report(device_code=None)
     report["errors"]["device_code"] = "CalledProcessError: no"

@@ -13,7 +13,7 @@ from provision.model.verdict import Verdict
 from provision.proof.horovod import judge
 
 Reports = list[dict[str, Any]]
-BAR = 0.9
+MIN_ACCURACY = 0.9
 
 
 def good_reports(ranks: int) -> Reports:
@@ -75,36 +75,36 @@ def without_gpu(reports: Reports) -> Reports:
 
 
 def test_a_run_on_gpus_passes_if_gpus_are_requested() -> None:
-    verdict = judge(with_gpus(good_reports(2)), ranks=2, min_accuracy=BAR, gpus=True)
+    verdict = judge(with_gpus(good_reports(2)), ranks=2, min_accuracy=MIN_ACCURACY, gpus=True)
     assert verdict.passed
     assert verdict.figures.gpus == 2
 
 
 def test_missing_gpus_fail_with_the_evidence_of_the_ranks() -> None:
-    verdict = judge(without_gpu(good_reports(2)), ranks=2, min_accuracy=BAR, gpus=True)
+    verdict = judge(without_gpu(good_reports(2)), ranks=2, min_accuracy=MIN_ACCURACY, gpus=True)
     assert not verdict.passed
     first = verdict.failures[0]
     assert first.name == "gpus"
-    assert "for want of a GPU" in first.message
+    assert "2 of 2 processes found no GPU" in first.message
     assert "no driver (libcuda.so.1" in first.message and "no device files" in first.message
     assert first.hint and "nvidia-smi -L" in first.hint
 
 
 def test_a_run_on_the_cpu_fails_if_gpus_are_requested() -> None:
     # For example, a program that was started without `--gpu`.
-    assert failed_names(judge(good_reports(2), ranks=2, min_accuracy=BAR, gpus=True)) == ["gpus"]
-    assert judge(good_reports(2), ranks=2, min_accuracy=BAR).passed
+    assert failed_names(judge(good_reports(2), ranks=2, min_accuracy=MIN_ACCURACY, gpus=True)) == ["gpus"]
+    assert judge(good_reports(2), ranks=2, min_accuracy=MIN_ACCURACY).passed
 
 
 def test_an_allreduce_on_the_cpu_fails_if_gpus_are_requested() -> None:
     reports = with_gpus(good_reports(2))
     reports[1]["allreduce"]["device"] = "/job:localhost/replica:0/task:0/device:CPU:0"
-    verdict = judge(reports, ranks=2, min_accuracy=BAR, gpus=True)
+    verdict = judge(reports, ranks=2, min_accuracy=MIN_ACCURACY, gpus=True)
     assert failed_names(verdict) == ["gpus"]
     assert "device:CPU:0" in verdict.failures[0].message
 
 
-def alone(ranks: int) -> Reports:
+def unconnected_processes(ranks: int) -> Reports:
     """The reports of processes that did not see each other: each is a good run of one rank."""
     reports = []
     for number in range(ranks):
@@ -127,32 +127,32 @@ def change_in(rank: int, field: str, /, **fields: object) -> Callable[[Reports],
     return lambda reports: reports[rank][field].update(fields)
 
 
-def drop(rank: int) -> Callable[[Reports], None]:
-    def change_reports(reports: Reports) -> None:
+def drop_report(rank: int) -> Callable[[Reports], None]:
+    def spoil_reports(reports: Reports) -> None:
         del reports[rank]
 
-    return change_reports
+    return spoil_reports
 
 
-def every(**fields: object) -> Callable[[Reports], None]:
-    def change_reports(reports: Reports) -> None:
+def change_every(**fields: object) -> Callable[[Reports], None]:
+    def spoil_reports(reports: Reports) -> None:
         for report in reports:
             report.update(copy.deepcopy(fields))
 
-    return change_reports
+    return spoil_reports
 
 
 def use_gpus(*bus_ids: str | None) -> Callable[[Reports], None]:
-    def change_reports(reports: Reports) -> None:
+    def spoil_reports(reports: Reports) -> None:
         for report, bus_id in zip(reports, bus_ids, strict=True):
             report["gpu"] = {"visible": 2, "used": bus_id and "GPU:0", "bus_id": bus_id}
 
-    return change_reports
+    return spoil_reports
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 7, 64])
 def test_a_good_run_passes(ranks: int) -> None:
-    verdict = judge(good_reports(ranks), ranks=ranks, min_accuracy=BAR)
+    verdict = judge(good_reports(ranks), ranks=ranks, min_accuracy=MIN_ACCURACY)
 
     assert verdict.passed, verdict.failures
     assert all(check.hint is None for check in verdict.checks)
@@ -169,16 +169,18 @@ def test_a_good_run_passes(ranks: int) -> None:
 def test_the_order_of_reports_does_not_matter() -> None:
     reports = good_reports(4)
 
-    assert judge(reports, ranks=4, min_accuracy=BAR) == judge(reports[::-1], ranks=4, min_accuracy=BAR)
+    assert judge(reports, ranks=4, min_accuracy=MIN_ACCURACY) == judge(
+        reports[::-1], ranks=4, min_accuracy=MIN_ACCURACY
+    )
 
 
 def test_processes_that_did_not_see_each_other_fail() -> None:
-    verdict = judge(alone(4), ranks=4, min_accuracy=BAR)
+    verdict = judge(unconnected_processes(4), ranks=4, min_accuracy=MIN_ACCURACY)
 
     assert not verdict.passed
     first = verdict.failures[0]
     assert first.name == "ranks"
-    assert "each of 4 processes believes it is rank 0 of 1" in first.message
+    assert "each of 4 processes reports rank 0 of 1" in first.message
     assert "did not see each other" in first.message
     assert first.hint is not None
     assert "--mpi=pmi2" in first.hint
@@ -189,7 +191,7 @@ def test_processes_that_did_not_see_each_other_fail() -> None:
 def test_a_job_that_split_into_two_groups_of_ranks_fails() -> None:
     reports = good_reports(2) + good_reports(2)
 
-    first = judge(reports, ranks=4, min_accuracy=BAR).failures[0]
+    first = judge(reports, ranks=4, min_accuracy=MIN_ACCURACY).failures[0]
 
     assert first.name == "ranks"
     assert "expected every process to see 4 ranks, seen sizes: 2 (4 times)" in first.message
@@ -198,8 +200,8 @@ def test_a_job_that_split_into_two_groups_of_ranks_fails() -> None:
 @pytest.mark.parametrize(
     ("spoil", "check", "words"),
     [
-        pytest.param(drop(1), "reports", "expected 3 reports, one per rank, found 2", id="missing report"),
-        pytest.param(drop(1), "ranks", "missing 1", id="missing rank"),
+        pytest.param(drop_report(1), "reports", "expected 3 reports, one per rank, found 2", id="missing report"),
+        pytest.param(drop_report(1), "ranks", "missing 1", id="missing rank"),
         pytest.param(change(2, rank=1), "ranks", "missing 2; more than once 1", id="duplicate rank"),
         pytest.param(change(2, rank=3), "ranks", "missing 2; out of range 3", id="rank out of range"),
         pytest.param(change(2, size=4), "ranks", "seen sizes: 3 (2 times), 4 (1 times)", id="another size"),
@@ -213,22 +215,24 @@ def test_a_job_that_split_into_two_groups_of_ranks_fails() -> None:
         pytest.param(
             change(1, stage="training"),
             "reports",
-            "1 stopped without a word, last seen in stage: `training`",
+            "1 stopped without an error message, in stage: `training`",
             id="stall",
         ),
         pytest.param(
             change_in(1, "versions", tensorflow="2.14.0"), "versions", "tensorflow on all ranks", id="mixed versions"
         ),
-        pytest.param(every(versions={"python": "3.11.7"}), "versions", "reports hold: python", id="no versions"),
+        pytest.param(change_every(versions={"python": "3.11.7"}), "versions", "reports hold: python", id="no versions"),
         pytest.param(change_in(1, "allreduce", sum=[6.0, 13.0]), "allreduce", "[6, 12], rank 1 of 3", id="wrong sum"),
         pytest.param(change_in(1, "allreduce", sum=[6.0]), "allreduce", "got [6]", id="short sum"),
         pytest.param(
             change_in(1, "allreduce", sum=[6.0, float("nan")]), "allreduce", "got no vector", id="sum is not a number"
         ),
         pytest.param(change_in(1, "allreduce", average=[2.0, 4.1]), "allreduce", "the average", id="wrong average"),
-        pytest.param(change_in(1, "allreduce", expected=[3.0, 6.0]), "allreduce", "foretold", id="wrong expectation"),
+        pytest.param(
+            change_in(1, "allreduce", expected=[3.0, 6.0]), "allreduce", "predicted sum", id="wrong expectation"
+        ),
         pytest.param(change_in(1, "allreduce", large_wrong=17), "allreduce", "counted 17", id="large messages"),
-        pytest.param(change(1, allreduce=None), "allreduce", "seen less", id="no allreduce"),
+        pytest.param(change(1, allreduce=None), "allreduce", "some ranks reported none", id="no allreduce"),
         pytest.param(change(1, peers=[[0, "n1", 100]]), "peers", "gathered 1: rank 0 (n1, pid 100)", id="wrong peers"),
         pytest.param(change(1, peers="none"), "peers", "gathered 0", id="no peers"),
         pytest.param(
@@ -238,7 +242,7 @@ def test_a_job_that_split_into_two_groups_of_ranks_fails() -> None:
         pytest.param(change_in(2, "shard", stop=29), "shards", "from 9 to 10", id="uneven shards"),
         pytest.param(change(1, shard={}), "shards", "rank 1 of 3 (n1, pid 101) reports {}", id="no shard"),
         pytest.param(
-            every(weights_sha256_initial="same"), "initial-weights", "3 different sets", id="equal first weights"
+            change_every(weights_sha256_initial="same"), "initial-weights", "3 different sets", id="equal first weights"
         ),
         pytest.param(
             change(1, weights_sha256="other", weights_max_difference=0.25),
@@ -247,13 +251,21 @@ def test_a_job_that_split_into_two_groups_of_ranks_fails() -> None:
             id="weights differ",
         ),
         pytest.param(change(1, weights_sha256=None), "weights", "seen 2 different sets", id="no weights on one rank"),
-        pytest.param(every(weights_sha256=None), "weights", "seen 1 different sets", id="no weights"),
-        pytest.param(every(weights_sha256=["a"]), "weights", "expected identical weights", id="weights are a list"),
-        pytest.param(every(loss=[1.0, float("nan")]), "loss", "2.3100 before training and no finite", id="loss is NaN"),
-        pytest.param(every(loss=[1.0, None]), "loss", "no finite number at its end", id="loss is null"),
-        pytest.param(every(loss=[]), "loss", "no finite number at its end", id="no loss"),
-        pytest.param(every(loss_before=float("inf")), "loss", "has no finite number before", id="infinite first loss"),
-        pytest.param(every(loss=[1.0, 2.31]), "loss", "2.3100 before training and 2.3100", id="loss did not fall"),
+        pytest.param(change_every(weights_sha256=None), "weights", "seen 1 different sets", id="no weights"),
+        pytest.param(
+            change_every(weights_sha256=["a"]), "weights", "expected identical weights", id="weights are a list"
+        ),
+        pytest.param(
+            change_every(loss=[1.0, float("nan")]), "loss", "2.3100 before training and no finite", id="loss is NaN"
+        ),
+        pytest.param(change_every(loss=[1.0, None]), "loss", "no finite number at its end", id="loss is null"),
+        pytest.param(change_every(loss=[]), "loss", "no finite number at its end", id="no loss"),
+        pytest.param(
+            change_every(loss_before=float("inf")), "loss", "has no finite number before", id="infinite first loss"
+        ),
+        pytest.param(
+            change_every(loss=[1.0, 2.31]), "loss", "2.3100 before training and 2.3100", id="loss did not fall"
+        ),
         pytest.param(change(1, accuracy=0.8999), "accuracy", "at least 0.9000, seen 0.8999 on rank 1", id="too low"),
         pytest.param(change(1, accuracy=None), "accuracy", "seen no finite number on rank 1", id="no accuracy"),
         pytest.param(use_gpus("1:0", "1:0", "2:0"), "gpus", "2 ranks used the GPU 1:0 on n1", id="shared GPU"),
@@ -264,11 +276,11 @@ def test_a_faulty_run_fails_with_the_reason(spoil: Callable[[Reports], None], ch
     reports = good_reports(3)
     spoil(reports)
 
-    verdict = judge(reports, ranks=3, min_accuracy=BAR)
+    verdict = judge(reports, ranks=3, min_accuracy=MIN_ACCURACY)
 
     assert not verdict.passed
     assert check in failed_names(verdict)
-    assert words in next(c.message for c in verdict.failures if c.name == check)
+    assert words in next(failure.message for failure in verdict.failures if failure.name == check)
     json.dumps(verdict.to_dict(), allow_nan=False)
 
 
@@ -287,7 +299,7 @@ def test_one_fault_fails_one_check(spoil: Callable[[Reports], None]) -> None:
     reports = good_reports(2)
     spoil(reports)
 
-    assert len(judge(reports, ranks=2, min_accuracy=BAR).failures) == 1
+    assert len(judge(reports, ranks=2, min_accuracy=MIN_ACCURACY).failures) == 1
 
 
 def test_accuracy_at_the_bar_passes() -> None:
@@ -296,17 +308,17 @@ def test_accuracy_at_the_bar_passes() -> None:
 
 def test_gpus_are_judged_only_if_used() -> None:
     reports = good_reports(2)
-    assert "gpus" not in [check.name for check in judge(reports, ranks=2, min_accuracy=BAR).checks]
+    assert "gpus" not in [check.name for check in judge(reports, ranks=2, min_accuracy=MIN_ACCURACY).checks]
 
     use_gpus("1:0", "2:0")(reports)
-    verdict = judge(reports, ranks=2, min_accuracy=BAR)
+    verdict = judge(reports, ranks=2, min_accuracy=MIN_ACCURACY)
     assert verdict.passed
     assert verdict.figures.gpus == 2
 
 
 @pytest.mark.parametrize(("nodes", "passed"), [(None, True), (1, True), (2, False)])
 def test_the_number_of_hosts_is_checked_only_on_request(nodes: int | None, passed: bool) -> None:
-    verdict = judge(good_reports(2), ranks=2, min_accuracy=BAR, nodes=nodes)
+    verdict = judge(good_reports(2), ranks=2, min_accuracy=MIN_ACCURACY, nodes=nodes)
 
     assert verdict.passed is passed
     if not passed:
@@ -319,14 +331,14 @@ def test_reports_of_an_earlier_run_fail() -> None:
     for report in old:
         report["pid"] += 50
 
-    verdict = judge(good_reports(2) + old, ranks=2, min_accuracy=BAR)
+    verdict = judge(good_reports(2) + old, ranks=2, min_accuracy=MIN_ACCURACY)
 
     assert failed_names(verdict)[0] == "reports"
     assert "expected 2 reports, one per rank, found 4" in verdict.failures[0].message
 
 
 def test_no_reports_at_all_fail() -> None:
-    verdict = judge([], ranks=2, min_accuracy=BAR)
+    verdict = judge([], ranks=2, min_accuracy=MIN_ACCURACY)
 
     assert failed_names(verdict) == ["reports"]
     assert verdict.figures.ranks == 0
@@ -336,7 +348,7 @@ def test_no_reports_at_all_fail() -> None:
 def test_a_process_that_died_in_the_import_hints_at_the_processor() -> None:
     reports: Reports = [{"schema": 1, "stage": "import tensorflow", "error": None, "host": "n1", "pid": 7}]
 
-    (failure,) = judge(reports, ranks=1, min_accuracy=BAR).failures
+    (failure,) = judge(reports, ranks=1, min_accuracy=MIN_ACCURACY).failures
 
     assert "a process without a rank (n1, pid 7)" in failure.message
     assert failure.hint is not None
@@ -344,7 +356,7 @@ def test_a_process_that_died_in_the_import_hints_at_the_processor() -> None:
 
 
 def test_empty_reports_fail_every_check_without_an_exception() -> None:
-    verdict = judge([{"stage": "done"}, {"stage": "done"}], ranks=2, min_accuracy=BAR)
+    verdict = judge([{"stage": "done"}, {"stage": "done"}], ranks=2, min_accuracy=MIN_ACCURACY)
 
     assert not verdict.passed
     assert {check.name for check in verdict.checks} - set(failed_names(verdict)) == {"reports"}
@@ -356,7 +368,7 @@ def test_the_first_error_is_quoted_not_the_errors_it_caused() -> None:
         report.update(stage="training", error="UnknownError: Horovod has been shut down. This was caused by …")
     reports[1]["error"] = "ResourceExhaustedError: out of memory"
 
-    message = judge(reports, ranks=3, min_accuracy=BAR).failures[0].message
+    message = judge(reports, ranks=3, min_accuracy=MIN_ACCURACY).failures[0].message
 
     assert "rank 1 of 3" in message
     assert "(and 2 more with an error): ResourceExhaustedError: out of memory" in message
@@ -366,23 +378,23 @@ def test_a_long_error_is_shortened_to_one_line() -> None:
     reports = good_reports(1)
     reports[0].update(error="RuntimeError: first\nsecond " + "x" * 5000, stage="allreduce")
 
-    message = judge(reports, ranks=1, min_accuracy=BAR).failures[0].message
+    message = judge(reports, ranks=1, min_accuracy=MIN_ACCURACY).failures[0].message
 
     assert "RuntimeError: first second" in message
     assert "\n" not in message
     assert len(message) < 500
 
 
-@pytest.mark.parametrize("reports", [good_reports(2), alone(2), []])
+@pytest.mark.parametrize("reports", [good_reports(2), unconnected_processes(2), []])
 def test_a_verdict_can_be_written_and_read_as_json(reports: Reports) -> None:
-    verdict = judge(reports, ranks=2, min_accuracy=BAR)
+    verdict = judge(reports, ranks=2, min_accuracy=MIN_ACCURACY)
 
     assert Verdict.from_dict(json.loads(json.dumps(verdict.to_dict()))) == verdict
 
 
 @pytest.mark.parametrize(("field", "value"), [("passed", True), ("schema", 2)])
 def test_an_edited_verdict_is_refused(field: str, value: object) -> None:
-    data = judge(alone(2), ranks=2, min_accuracy=BAR).to_dict()
+    data = judge(unconnected_processes(2), ranks=2, min_accuracy=MIN_ACCURACY).to_dict()
     data[field] = value
 
     with pytest.raises(ValueError, match="verdict"):
@@ -390,7 +402,7 @@ def test_an_edited_verdict_is_refused(field: str, value: object) -> None:
 
 
 def test_a_verdict_without_checks_has_not_passed() -> None:
-    verdict = judge(good_reports(1), ranks=1, min_accuracy=BAR)
+    verdict = judge(good_reports(1), ranks=1, min_accuracy=MIN_ACCURACY)
 
     assert not Verdict(checks=(), figures=verdict.figures).passed
 
@@ -404,11 +416,11 @@ def restarted(ranks: int) -> Reports:
 
 
 def test_a_restart_that_continued_where_it_stopped_passes() -> None:
-    verdict = judge(restarted(2), ranks=2, min_accuracy=BAR)
+    verdict = judge(restarted(2), ranks=2, min_accuracy=MIN_ACCURACY)
 
     assert verdict.passed
     messages = {check.name: check.message for check in verdict.checks}
-    assert messages["restart"] == "went on at step 96 with the weights of rank 0's checkpoint"
+    assert messages["restart"] == "continued at step 96 with the weights of rank 0's checkpoint"
 
 
 @pytest.mark.parametrize(
@@ -422,7 +434,7 @@ def test_a_restart_that_continued_where_it_stopped_passes() -> None:
 def test_a_restart_from_elsewhere_fails(rank: int, changed: dict[str, object], words: str) -> None:
     reports = restarted(2)
     reports[rank]["restart"].update(changed)
-    verdict = judge(reports, ranks=2, min_accuracy=BAR)
+    verdict = judge(reports, ranks=2, min_accuracy=MIN_ACCURACY)
 
     assert failed_names(verdict) == ["restart"]
     assert words in verdict.failures[0].message
@@ -432,4 +444,4 @@ def test_a_rank_that_does_not_report_the_restart_fails() -> None:
     reports = restarted(2)
     del reports[1]["restart"]
 
-    assert failed_names(judge(reports, ranks=2, min_accuracy=BAR)) == ["restart"]
+    assert failed_names(judge(reports, ranks=2, min_accuracy=MIN_ACCURACY)) == ["restart"]

@@ -23,7 +23,7 @@ SHELL = {
 }
 
 
-def failed(environ: dict[str, str], python: str | None = f"{PREFIX}/bin/python") -> dict[str, str]:
+def failed_messages(environ: dict[str, str], python: str | None = f"{PREFIX}/bin/python") -> dict[str, str]:
     """The messages of the failed checks, by name. Each failed check must have a hint."""
     wrong = [check for check in judge_loaded(RECORD, environ, python) if not check.passed]
     assert all(check.hint for check in wrong)
@@ -31,10 +31,10 @@ def failed(environ: dict[str, str], python: str | None = f"{PREFIX}/bin/python")
 
 
 def test_the_shell_of_the_proof_passes() -> None:
-    assert failed(SHELL) == {}
+    assert failed_messages(SHELL) == {}
     more = {**SHELL, "LOADEDMODULES": SHELL["LOADEDMODULES"] + ":git/2.4"}
-    assert failed(more) == {}
-    assert "besides them: git/2.4" in judge_loaded(RECORD, more, f"{PREFIX}/bin/python")[0].message
+    assert failed_messages(more) == {}
+    assert "also loaded: git/2.4" in judge_loaded(RECORD, more, f"{PREFIX}/bin/python")[0].message
 
 
 @pytest.mark.parametrize(
@@ -48,18 +48,19 @@ def test_the_shell_of_the_proof_passes() -> None:
     ],
 )
 def test_a_difference_fails_the_check_that_names_it(change: dict[str, str], name: str, words: str) -> None:
-    wrong = failed({**SHELL, **change})
+    wrong = failed_messages({**SHELL, **change})
     assert list(wrong) == [name]
     assert words in wrong[name]
 
 
 @pytest.mark.parametrize("python", [None, "/home/ada/conda/bin/python"])
 def test_another_python_first_on_path_is_reported(python: str | None) -> None:
-    assert list(failed(SHELL, python)) == ["python"]
+    assert list(failed_messages(SHELL, python)) == ["python"]
 
 
 def test_a_variable_that_was_unset_is_reported() -> None:
-    assert "NOTE is None, was 'a b'" in failed({k: v for k, v in SHELL.items() if k != "NOTE"})["variables"]
+    shell = {name: value for name, value in SHELL.items() if name != "NOTE"}
+    assert "NOTE is None, was 'a b'" in failed_messages(shell)["variables"]
 
 
 def test_a_shell_without_our_module_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

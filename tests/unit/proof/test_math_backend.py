@@ -40,7 +40,7 @@ def inspect(folder: Path, place: str, answer: str, **environ: str) -> dict[str, 
     return result
 
 
-def message(**report: Any) -> str:
+def backend_message(**report: Any) -> str:
     """The message of the check about the library."""
     checks = judge_inspection(report, EXPECTED, resolve=lambda path: path)
     (backend,) = [check for check in checks if check.name == "math backend"]
@@ -56,11 +56,11 @@ def test_the_library_is_read_from_every_version_of_tensorflow(version: str, tmp_
 
 def test_the_record_names_the_library_and_the_reason(tmp_path: Path) -> None:
     answer = "os.environ.get('TF_ENABLE_ONEDNN_OPTS') != '0'"
-    assert message(math=inspect(tmp_path, PLACES["2.21"], answer)) == "oneDNN on CPUs, left to TensorFlow"
+    assert backend_message(math=inspect(tmp_path, PLACES["2.21"], answer)) == "oneDNN on CPUs, chosen by TensorFlow"
     result = inspect(tmp_path, PLACES["2.21"], answer, TF_ENABLE_ONEDNN_OPTS="0")
-    assert message(math=result) == "Eigen on CPUs, TF_ENABLE_ONEDNN_OPTS=0"
+    assert backend_message(math=result) == "Eigen on CPUs, TF_ENABLE_ONEDNN_OPTS=0"
 
 
 def test_a_tensorflow_without_the_function_is_recorded_as_unknown() -> None:
-    assert message(math=None, errors={"math": "ImportError: no"}) == "not known: ImportError: no"
-    assert message() == "not known: nobody asked"
+    assert backend_message(math=None, errors={"math": "ImportError: no"}) == "not known: ImportError: no"
+    assert backend_message() == "not known: the report does not contain it"

@@ -31,7 +31,7 @@ SHARED = ("cluster.py", "keras_model.py", "rank.py", "trial.py")
 FILES = tuple(sorted(path.name for path in FOLDER.glob("*.py") if path.name != "__init__.py"))
 SIBLINGS = {name[: -len(".py")] for name in SHARED}
 
-# The fields of a report that the judge reads; `provision/proof/checks.py` and the programs share no code, only these words.
+# The fields of a report that the judge reads; `provision/proof/reports.py` and the programs share no code, only these words.
 REPORT_FIELDS = {
     "schema",
     "rank",
