@@ -1,7 +1,7 @@
-"""The job that builds an environment on a node of its arch: a plan rendered as bash. Pure.
+"""The job that builds an environment on a node of its arch: the values of its script. Pure.
 
-The template is `jobs/build.sh.j2`. What the job takes over from the machine it is submitted from is handed in as a
-`Submitter`, so that the same plan gives the same script everywhere.
+The template is `jobs/build.sh.j2`. A `Submitter` holds everything that the job takes from the machine that submits it, so
+that the same plan gives the same script everywhere.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from provision.profile.stack import Stack
 from provision.proof.proof_shape import proof_environ, proof_shape
 from provision.schedulers import scheduler_for
 
-# How to reach the package index: a mirror, a proxy, whom to trust.
+# How to reach the package index: a mirror, a proxy, trusted certificates.
 INDEX_VARIABLES = (
     *("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_CERT", "PIP_CONFIG_FILE", "UV_DEFAULT_INDEX", "UV_INDEX"),
     *(
@@ -60,7 +60,7 @@ class Submitter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildScript:
-    """The values of the template, and the name under which the job's output and events stand in `jobs/`."""
+    """The values of the template; `name` is the name of the job's files of output and events in `jobs/`."""
 
     name: str
     scheduler: SchedulerName
@@ -81,7 +81,7 @@ class BuildScript:
 
 
 def build_script(request: Request, plan: Plan, submitter: Submitter, account: str | None = None) -> BuildScript:
-    """The job that builds `plan`; the node compares what it finds with the plan.
+    """The job that builds `plan`; on the node the tool plans again and compares the two plans.
 
     Raises:
         ConfigError: the site has no scheduler, or would not take such a job.
@@ -102,7 +102,7 @@ def build_script(request: Request, plan: Plan, submitter: Submitter, account: st
 def profile_script(
     site: Site, arch: Arch, stack: Stack, submitter: Submitter, account: str | None = None
 ) -> BuildScript:
-    """The job of a build by the site's profile alone, for reading on a machine that is not there: the node plans.
+    """The job of a build from the site's profile alone, written on another machine: the node makes the plan.
 
     Raises:
         ConfigError: the site has no scheduler, or would not take such a job.
@@ -133,7 +133,7 @@ def _script(
 ) -> BuildScript:
     if site.scheduler.name == "none":
         raise ConfigError(
-            f"site `{site.name}` has no scheduler, there is no job to write",
+            f"site `{site.name}` has no scheduler, so there is no job to write",
             hint=f"`provision build --site {site.typed} --arch {arch.name}` builds here",
         )
     refuse_runtime(site)
@@ -169,10 +169,10 @@ def _script(
 
 
 def build_batch(site: Site, arch: Arch, stack: Stack, name: str, jobs: str, account: str | None = None) -> Batch:
-    """What a build asks for: as many nodes, ranks and GPUs as its proof needs. `account` is used before the profile's.
+    """What a build asks for: as many nodes, ranks and GPUs as its proof needs. `account` replaces the profile's.
 
     Raises:
-        ConfigError: the site would not take such a job; every reason is told.
+        ConfigError: the site would not accept such a job; the error has every reason.
     """
     batch = batch_for(site, arch, proof_shape(arch, stack), name=name, folder=jobs, account=account)
     refuse(site, arch, batch)
@@ -188,11 +188,12 @@ def _proxies(site: Site, carried: tuple[tuple[str, str], ...]) -> tuple[tuple[st
 def _carried(site: Site, environ: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """The variables that a job needs to read the same files: sites may start jobs with an empty environment.
 
-    Those that the arch's modules set are left to them.
+    Variables that the arch's modules set are not among them.
     """
     names = dict.fromkeys(
         ("PROVISION_ROOT", "PROVISION_CONFIG", "PROVISION_INSTALLER", *site.variables, *INDEX_VARIABLES)
     )
     values = {name: environ[name] for name in names if environ.get(name)}
-    # A password in an address stays out of a file that others may read: the job gets it from the environment of sbatch.
+    # The script is a file that others may read, so an address with a password is not written to it. The job gets such a
+    # variable from the environment of sbatch.
     return tuple((name, value) for name, value in values.items() if not re.search(r"://[^/\s]*@", value))

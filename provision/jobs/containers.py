@@ -1,4 +1,4 @@
-"""A site's containers: where the files of images are, which command pulls one, and which images see no GPU. Pure."""
+"""A site's containers: the paths of image files, the command that pulls one, and images without GPU support. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def container_of(site: Site, what: str) -> Container:
     """The site's containers.
 
     Raises:
-        ConfigError: it has none; `what` is for them.
+        ConfigError: the site has none; `what` is the thing that needs them.
     """
     if site.container is None or "container" not in site.runtimes:
         raise ConfigError(
@@ -28,24 +28,24 @@ def container_of(site: Site, what: str) -> Container:
 
 
 def images_folder(site: Site) -> str:
-    """Where pulled images are, as bash reads it: on the file system that jobs see."""
+    """The folder of pulled images, for bash: on the file system of the jobs."""
     return f"{site.files.scratch or '$submit_folder'}/images"
 
 
 def image_path(site: Site, image: str) -> str:
-    """Where the file of an image is, as bash reads it: that of a registry is pulled before a job."""
+    """The path of an image's file, for bash. An image of a registry is pulled to a file before the job."""
     reference = parse_reference(image)
     return image if reference is None else f"{images_folder(site)}/{reference.stem}.sif"
 
 
 def pull_command(site: Site, arch: Arch, image: str | None) -> str:
-    """What writes the script that pulls an image; None: the site's."""
+    """The command that writes the script that pulls an image; None: the site's image."""
     other = f" --image {shlex.quote(image)}" if image else ""
     return f"provision job image --site {site.typed} --arch {arch.name}{other}"
 
 
 def cpu_image_problem(image: str, arch: Arch, otherwise: str) -> Problem | None:
-    """Why an image cannot be used on an arch with GPUs, if it sees none; `otherwise` is what goes with such an image."""
+    """Why an image without GPU support cannot be used on an arch with GPUs; `otherwise` is another way out, for the hint."""
     if arch.gpu is None or not sees_no_gpu(image):
         return None
     return Problem(

@@ -1,7 +1,7 @@
-"""The images that a site's containers run: where their files are, and the script that pulls one of a registry. Pure.
+"""The script that pulls an image from a registry for a site's containers. Pure.
 
-The template is `jobs/image.sh.j2`. A tag moves on: what is pulled is the digest that the registry says for it, which is in
-the file's name.
+The template is `jobs/image.sh.j2`. Tags move: the script pulls the digest that the registry gives for the tag, and the name
+of the file contains the digest.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from provision.profile.container import Container
 from provision.profile.site import Site
 from provision.schedulers import SchedulerInterface, scheduler_for
 
-# As the manifests of an image are called that registries serve: an index of several CPUs, or one image.
+# The media types of the manifests that registries serve: an index of images for several CPUs, or one image.
 MANIFESTS = (
     "application/vnd.oci.image.index.v1+json",
     "application/vnd.docker.distribution.manifest.list.v2+json",
     "application/vnd.oci.image.manifest.v1+json",
     "application/vnd.docker.distribution.manifest.v2+json",
 )
-# Apptainer's words for what `uname -m` says.
+# Apptainer's names of the CPUs that `uname -m` prints.
 CPUS = {"aarch64": "arm64", "x86_64": "amd64", "ppc64le": "ppc64le"}
 CORES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageJob:
-    """What somebody asked for; without `image` it is the site's."""
+    """What a user asked for; without `image` it is the site's image."""
 
     site: Site
     arch: Arch
@@ -47,7 +47,7 @@ class ImageJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageScript:
-    """The values of the script's template; no `header` where compute nodes have no network."""
+    """The values of the script's template; `header` is empty if compute nodes have no network."""
 
     job: ImageJob
     scheduler: SchedulerInterface | None
@@ -66,7 +66,7 @@ def make_image_script(job: ImageJob, cpu_family: str) -> ImageScript:
     """Everything that the template needs.
 
     Raises:
-        ConfigError: there is nothing to pull, it would see no GPU, or no node of the site reaches a registry.
+        ConfigError: there is nothing to pull, the image has no GPU support, or no node of the site reaches a registry.
     """
     site, arch = job.site, job.arch
     container = container_of(site, "an image")
@@ -85,7 +85,7 @@ def make_image_script(job: ImageJob, cpu_family: str) -> ImageScript:
     reference = parse_reference(image)
     if reference is None:
         raise ConfigError(
-            f"`{image}` is no name of an image in a registry",
+            f"`{image}` is not a valid name of an image in a registry",
             hint="`docker://REGISTRY/REPOSITORY:TAG`, as in `docker://nvcr.io/nvidia/tensorflow:25.02-tf2-py3`",
         )
     problem = cpu_image_problem(image, arch, "an arch without GPUs")

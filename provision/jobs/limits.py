@@ -27,7 +27,7 @@ OPTION_SPELLINGS: dict[str, tuple[str, ...]] = {
 
 
 def says(batch: Batch, word: str) -> bool:
-    """Whether a job has this key of `[archs.<arch>.job]`, by itself or among its options."""
+    """Whether a job has this key of `[archs.<arch>.job]`, as a value or as one of its options."""
     options = (*batch.scheduler.options, *batch.options)
     return bool(getattr(batch, word)) or any(option.startswith(OPTION_SPELLINGS[word]) for option in options)
 
@@ -45,7 +45,7 @@ class _Limits:
         return Problem(kind=kind, subject=subject, message=message, evidence=_origin(self.site, path), hint=hint)
 
     def names(self) -> Iterator[Problem]:
-        """What a person typed goes into a directive: a line break there would be a directive of its own."""
+        """The names that a user types go into directives: a line break in one would start another directive."""
         for word, thing, option in (
             ("account", "an account", "--account"),
             ("partition", "a queue", "--queue"),
@@ -143,7 +143,7 @@ class _Limits:
             yield self.refusal(
                 "limit",
                 "memory",
-                f"the job asks for {memory:g} GiB of memory on each node, but a node has {most}",
+                f"the job asks for {memory:g} GiB of memory on each node, but a node has {most} GiB",
                 f"archs.{arch.name}.node.memory_gb",
                 f"set `archs.{arch.name}.job.memory` in `{site.origin}` to less",
             )

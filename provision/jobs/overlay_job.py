@@ -1,9 +1,8 @@
-"""A job that makes an overlay for a site's containers, with TensorFlow in it: what is asked for, to the words of its script.
-Pure; the template is `jobs/overlay.sh.j2`.
+"""The job that makes an overlay with TensorFlow for a site's containers: the values of its script. Pure.
 
-Miniforge brings Python (an image with CUDA has none that could be relied on), held against its checksum; the packages are
-those of our lock `overlay-<stack>`, by hash. One overlay is for all archs of a site: it holds the TensorFlow
-that uses GPUs, which runs without one too.
+The template is `jobs/overlay.sh.j2`. Miniforge provides Python, because images with CUDA may have none; the script compares
+its checksum. The packages are those of our lock `overlay-<stack>`, with their hashes. One overlay is for all archs of a site:
+it contains the TensorFlow that uses GPUs, which also runs without one.
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ from provision.profile.site import Site
 from provision.profile.stack import Framework
 from provision.schedulers import SchedulerInterface, scheduler_for
 
-# 4.7 GB in 35,000 files for TensorFlow 2.15.1 with CUDA and 6.5 GB in 43,000 for 2.21.0, as measured, then Miniforge; with
-# room for packages of one's own.
+# 4.7 GB in 35,000 files for TensorFlow 2.15.1 with CUDA and 6.5 GB in 43,000 for 2.21.0, as measured, then Miniforge, and
+# room for the user's own packages.
 NEEDED_GB = 9
 NEEDED_FILES = 100_000
-# Downloads and installs some gigabytes: minutes on a good day, and nobody wants to do it twice.
+# The job downloads and installs some gigabytes, which takes minutes; the limit leaves time for a slow network.
 TIME_LIMIT = "01:00:00"
 CPUS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverlayJob:
-    """What somebody asked for; `gb` and `files` are the room that the overlay has to have."""
+    """What a user asked for; `gb` and `files` are the space that the overlay must have."""
 
     site: Site
     arch: Arch
@@ -68,12 +67,12 @@ class OverlayScript:
     write: str
     read: str
     where: str
-    """Where to fetch: for a sentence that goes on behind `on`. `write` and `read` are the commands that run something
-    within the container, up to its image."""
+    """The host that downloads, for a sentence: "on …". `write` and `read` are the commands that run a program in the
+    container, up to the image."""
 
 
 def lock_name(stack: str) -> str:
-    """The requirements of an overlay with this stack, as `requirements/<name>.in` holds them: GPUs or not, it is one."""
+    """The name of the requirements of an overlay with this stack (`requirements/<name>.in`), the same with and without GPUs."""
     return f"overlay-{stack.removesuffix('-gpu')}"
 
 
@@ -92,7 +91,7 @@ def make_overlay_script(job: OverlayJob, cpu_family: str) -> OverlayScript:
             hint=f"`provision job image --site {site.typed}` pulls an image that has TensorFlow in it",
         )
     if site.scheduler.name == "none":
-        raise ConfigError(f"site `{site.name}` has no scheduler, there is no job to write", hint="add `--site SITE`")
+        raise ConfigError(f"site `{site.name}` has no scheduler, so there is no job to write", hint="add `--site SITE`")
     uname = family_of(job.arch.target, cpu_family)
     if uname not in job.miniforge.sha256:
         raise ConfigError(

@@ -1,7 +1,7 @@
-"""Runs of one program on more and more GPUs: how much faster each is, in a table and a drawing. Pure.
+"""The scaling of one program: a table and a drawing of its runs on different numbers of GPUs. Pure.
 
-A run is what a job with `--record` left in its output folder: its shape and seconds, how busy its GPUs were, and what its
-training script reported. Speed-up is over the run on the fewest workers, by the best run of each number of workers.
+A run is what a job with `--record` wrote to its output folder: its shape and seconds, the load of its GPUs, and the report of
+its training script. The best run of each number of workers is compared with the best on the fewest workers.
 Source of the table's form: NYU HPC's TensorFlow page, after Princeton's multi_gpu_training.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from provision.errors import ConfigError
 
-# Below this part of what as many workers could do, the input is the first suspect; the page's 75 % at 3 GPUs is not good.
+# Below this efficiency the input is probably too slow; the page calls its 75 % on 3 GPUs not good.
 GOOD = 0.8
 # nvidia-smi's line: the time, the GPU, its use, its memory's use.
 UTILIZATION = re.compile(r"[^,]+, *\d+, *(\d+) *%", re.MULTILINE)
@@ -23,9 +23,9 @@ COLUMNS = ("run", "nodes", "tasks", "CPUs", "GPUs", "seconds", "images/s", "GPU 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One run. `cpus` are of one task, `gpus` of one node; `seconds` of training where the script says so, else of all.
+    """One run. `cpus` is for one task and `gpus` for one node. `seconds` is the training if reported, otherwise the whole run.
 
-    `images_per_second` and `gpu_use` (a share, 0 to 1) are None where nobody wrote them down.
+    `images_per_second` and `gpu_use` (a share, 0 to 1) are None if they were not recorded.
     """
 
     name: str
@@ -40,13 +40,13 @@ class Run:
 
     @property
     def workers(self) -> int:
-        """What the work is divided among: GPUs, or tasks where there are none."""
+        """The number of GPUs, or of tasks if there are no GPUs."""
         return self.nodes * self.gpus or self.tasks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """The best run on a number of workers; `efficiency` is the speed-up as a share of what they could do."""
+    """The best run on a number of workers; `efficiency` is the speed-up as a share of the ideal."""
 
     run: Run
     speed_up: float
@@ -54,12 +54,12 @@ class Point:
 
 
 def read_run(name: str, record: Mapping[str, Any], report: Mapping[str, Any] | None, gpu_csv: str | None) -> Run:
-    """The run that the job's record, the script's report and nvidia-smi's lines tell of.
+    """The run in a job's record, with the report of its training script and the lines of nvidia-smi.
 
     Raises:
-        ConfigError: a value is missing or no number.
+        ConfigError: a value is missing or is not a number.
     """
-    said = report or {}
+    reported = report or {}
 
     def number(key: str, *places: Mapping[str, Any]) -> float:
         for place in places:
@@ -67,12 +67,12 @@ def read_run(name: str, record: Mapping[str, Any], report: Mapping[str, Any] | N
             if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
                 return float(value)
         raise ConfigError(
-            f"run `{name}` does not say its `{key}`",
-            evidence=[f"`run.json` of a job with `--record`; it holds {', '.join(map(str, record)) or 'nothing'}"],
-            hint="`provision job mirrored --record` writes a job that does",
+            f"run `{name}` has no valid `{key}`",
+            evidence=[f"`run.json` contains: {', '.join(map(str, record)) or 'nothing'}"],
+            hint="`provision job mirrored --record` writes a job that records it",
         )
 
-    busy = [int(found) for found in UTILIZATION.findall(gpu_csv or "")]
+    loads = [int(percent) for percent in UTILIZATION.findall(gpu_csv or "")]
     return Run(
         name=name,
         program=str(record.get("program", "")),
@@ -80,38 +80,39 @@ def read_run(name: str, record: Mapping[str, Any], report: Mapping[str, Any] | N
         tasks=int(number("tasks", record)),
         cpus=int(number("cpus", record)),
         gpus=int(number("gpus", record)),
-        seconds=max(number("seconds", said, record), 0.001),
-        images_per_second=number("images_per_second", said) if "images_per_second" in said else None,
-        gpu_use=sum(busy) / len(busy) / 100 if busy else None,
+        seconds=max(number("seconds", reported, record), 0.001),
+        images_per_second=number("images_per_second", reported) if "images_per_second" in reported else None,
+        gpu_use=sum(loads) / len(loads) / 100 if loads else None,
     )
 
 
 def points(runs: Sequence[Run]) -> tuple[Point, ...]:
     """The best run of each number of workers, fewest first, against the first.
 
-    By images per second where every run says them, else by seconds: all runs are then taken to do the same work.
+    The speed is in images per second if every run has them. Otherwise it is one over the seconds, which assumes that all
+    runs did the same work.
     """
-    by_images = all(one.images_per_second for one in runs)
+    by_images = all(run.images_per_second for run in runs)
 
     def speed(run: Run) -> float:
         return (run.images_per_second or 0) if by_images else 1 / run.seconds
 
     best = [
-        max((one for one in runs if one.workers == count), key=speed) for count in sorted({r.workers for r in runs})
+        max((run for run in runs if run.workers == count), key=speed) for count in sorted({run.workers for run in runs})
     ]
     first = best[0]
-    found = []
-    for run in best:
-        speed_up = speed(run) / speed(first)
-        found.append(Point(run=run, speed_up=speed_up, efficiency=speed_up * first.workers / run.workers))
-    return tuple(found)
+    speed_ups = [speed(run) / speed(first) for run in best]
+    return tuple(
+        Point(run=run, speed_up=speed_up, efficiency=speed_up * first.workers / run.workers)
+        for run, speed_up in zip(best, speed_ups, strict=True)
+    )
 
 
 def table(runs: Sequence[Run]) -> tuple[tuple[str, ...], ...]:
-    """The rows below `COLUMNS`: every run, by workers and CPUs; speed-up stands at the best of each number of workers."""
-    best = {one.run.name: one for one in points(runs)}
+    """The rows below `COLUMNS`: every run, by workers and CPUs, with the speed-up of the best on each number of workers."""
+    best = {point.run.name: point for point in points(runs)}
     rows = []
-    for run in sorted(runs, key=lambda one: (one.workers, one.cpus, one.name)):
+    for run in sorted(runs, key=lambda run: (run.workers, run.cpus, run.name)):
         point = best.get(run.name)
         rows.append(
             (
@@ -131,46 +132,46 @@ def table(runs: Sequence[Run]) -> tuple[tuple[str, ...], ...]:
 
 
 def notes(runs: Sequence[Run]) -> tuple[str, ...]:
-    """What the table tells, in words, with what to do."""
-    found = []
-    programs = sorted({one.program for one in runs})
+    """Conclusions from the table, with what to do."""
+    lines = []
+    best = points(runs)
+    programs = sorted({run.program for run in runs})
     if len(programs) > 1:
-        found.append(
-            f"these are runs of {len(programs)} programs, which says nothing of scaling: {', '.join(programs)}"
+        lines.append(
+            f"these are runs of {len(programs)} programs, so their speed-ups mean nothing: {', '.join(programs)}"
         )
-    for one in points(runs):
-        if one.efficiency < GOOD:
-            use = f", its GPUs {one.run.gpu_use:.0%} busy" if one.run.gpu_use is not None else ""
-            found.append(
-                f"{one.run.workers} workers do {one.speed_up:.2f} times the work of the first{use}: suspect the input "
-                "(decode less, cache, prefetch) before the network"
-            )
-            break
-    for one in points(runs):
-        more = [run for run in runs if run.workers == one.run.workers and run.cpus > one.run.cpus]
-        if more and one.run.cpus > 0:
-            where = f"{one.run.workers} worker{'s' * (one.run.workers > 1)}"
-            found.append(f"more than {one.run.cpus} CPUs a task bring nothing on {where}: do not ask for them")
-    return tuple(found)
+    slow = next((point for point in best if point.efficiency < GOOD), None)
+    if slow:
+        use = f", and their GPUs are {slow.run.gpu_use:.0%} busy" if slow.run.gpu_use is not None else ""
+        lines.append(
+            f"{slow.run.workers} workers do {slow.speed_up:.2f} times the work of the first{use}: check the input "
+            "(decode less, cache, prefetch) before the network"
+        )
+    for point in best:
+        cpus, workers = point.run.cpus, point.run.workers
+        if cpus > 0 and any(run.workers == workers and run.cpus > cpus for run in runs):
+            where = f"{workers} worker{'s' * (workers > 1)}"
+            lines.append(f"more than {cpus} CPUs for each task do not help on {where}: request {cpus}")
+    return tuple(lines)
 
 
 def drawing(runs: Sequence[Run]) -> str:
     """Speed-up over workers as SVG, with the ideal as a dashed line."""
-    found = points(runs)
-    first, most = found[0].run.workers, found[-1].run.workers
-    top = max(most / first, max(one.speed_up for one in found))
+    best = points(runs)
+    first, most = best[0].run.workers, best[-1].run.workers
+    top = max(most / first, max(point.speed_up for point in best))
     left, right, bottom, ceiling = 60, 460, 300, 20
 
     def place(workers: float, speed_up: float) -> str:
         x = left + (right - left) * workers / most
         return f"{x:.1f},{bottom - (bottom - ceiling) * speed_up / top:.1f}"
 
-    marks = [(one.run.workers, one.speed_up, place(one.run.workers, one.speed_up).split(",")) for one in found]
+    marks = [(point.run.workers, point.speed_up, place(point.run.workers, point.speed_up).split(",")) for point in best]
     dots = [f'<circle cx="{x}" cy="{y}" r="4"><title>{speed_up:.2f}</title></circle>' for _, speed_up, (x, y) in marks]
     ticks = [f'<text x="{x}" y="{bottom + 20}" text-anchor="middle">{workers}</text>' for workers, _, (x, _) in marks]
-    steps = sorted({1.0, *(float(one.run.workers / first) for one in found)})
+    steps = sorted({1.0, *(float(point.run.workers / first) for point in best)})
     levels = [
-        f'<text x="{left - 10}" y="{place(0, one).split(",")[1]}" text-anchor="end">{one:g}</text>' for one in steps
+        f'<text x="{left - 10}" y="{place(0, step).split(",")[1]}" text-anchor="end">{step:g}</text>' for step in steps
     ]
     line = " ".join(f"{x},{y}" for _, _, (x, y) in marks)
     return "\n".join(

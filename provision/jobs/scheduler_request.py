@@ -1,4 +1,4 @@
-"""A request to a scheduler, for every kind of job: what the arch's profile says, with what this job says instead. Pure."""
+"""The request to a scheduler, for every kind of job: the values of the arch's profile, or those given for this job. Pure."""
 
 from __future__ import annotations
 
@@ -28,37 +28,37 @@ def batch_for(
 ) -> Batch:
     """What a job of this shape asks the site's scheduler for. Its output goes to `folder`.
 
-    What is None is what the profile says in `[archs.<arch>.job]`, or `job` if that is given. `queue` is a QOS at a site
-    that divides its nodes by QOS: one whose profile names a QOS and no partition.
+    A value that is None is taken from `job`, or without `job` from `[archs.<arch>.job]` of the profile. `queue` is a QOS
+    if the profile names a QOS and no partition, and otherwise a partition.
     """
-    said = job or arch.job
-    by_qos = said.qos is not None and said.partition is None
+    defaults = job or arch.job
+    by_qos = defaults.qos is not None and defaults.partition is None
     return Batch(
         scheduler=site.scheduler,
         name=name,
         output=scheduler_for(site.scheduler.name).output_path(folder, name),
         nodes=shape.nodes,
         ranks_per_node=shape.ranks_per_node,
-        time=time or said.time,
-        partition=said.partition if by_qos else queue or said.partition,
-        constraint=said.constraint,
-        account=account or said.account,
-        qos=queue or said.qos if by_qos else said.qos,
-        exclusive=said.exclusive if exclusive is None else exclusive,
+        time=time or defaults.time,
+        partition=defaults.partition if by_qos else queue or defaults.partition,
+        constraint=defaults.constraint,
+        account=account or defaults.account,
+        qos=queue or defaults.qos if by_qos else defaults.qos,
+        exclusive=defaults.exclusive if exclusive is None else exclusive,
         cpus_per_rank=shape.cpus_per_rank,
         gpus_per_node=shape.gpus_per_node,
         gpu_model=arch.gpu.model if arch.gpu else None,
-        memory=said.memory,
-        filesystems=said.filesystems,
+        memory=defaults.memory,
+        filesystems=defaults.filesystems,
         umask=site.files.umask,
-        options=said.options,
+        options=defaults.options,
     )
 
 
 def side_batch(
     site: Site, arch: Arch, name: str, *, time: str, cpus: int, account: str | None, queue: str | None
 ) -> Batch:
-    """A job that prepares something: a part of one node, without GPUs if the site has such nodes of the same CPU.
+    """A job that prepares something. It uses a part of one node, without GPUs if the site has such nodes with the same CPU.
 
     Raises:
         ConfigError: the site would not accept it.

@@ -103,7 +103,7 @@ def _refused(script: JobScript, site: Site, arch: Arch) -> Iterator[Finding]:
                 script,
                 "memory",
                 script.line_of("mem"),
-                f"{amount} GB of memory, but a node has {node.memory_gb} GB",
+                f"the job requests {amount} GiB of memory, but a node has {node.memory_gb} GiB",
                 f"request at most `--mem={node.memory_gb}G`",
             )
 

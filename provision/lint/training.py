@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from provision.lint import Finding
-from provision.lint.tensorflow_rules import Needs, callback_faults, input_faults, needs, session_faults
+from provision.lint.tensorflow_rules import Needs, callback_faults, input_faults, last, needs, session_faults
 
 WRAPPERS = ("DistributedOptimizer", "DistributedGradientTape", "DistributedAdasumOptimizer")
 BROADCASTS = (
@@ -184,11 +184,8 @@ class _Reader:
             )
 
     def _of_horovod(self, line: int) -> Iterator[Finding]:
-        called = {
-            node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            for node in self.nodes
-            if isinstance(node, ast.Call)
-        }
+        calls = [node for node in self.nodes if isinstance(node, ast.Call)]
+        called = {last(call) for call in calls}
         if "init" not in called:
             yield self._finding(
                 "horovod-not-initialised", line, "Horovod is imported but never initialised", "call `hvd.init()` first"
@@ -208,19 +205,14 @@ class _Reader:
                 "use `hvd.callbacks.BroadcastGlobalVariablesCallback(0)`, the hook of that name, or `broadcast_variables`",
             )
         if called & set(SAVERS) and "rank" not in called:
-            saver = next(
-                node
-                for node in self.nodes
-                if isinstance(node, ast.Call)
-                and (node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")) in SAVERS
-            )
+            saver = next(call for call in calls if last(call) in SAVERS)
             yield self._finding(
                 "all-ranks-write",
                 saver.lineno,
                 "every rank writes the same files",
                 "do this only `if hvd.rank() == 0:`",
             )
-        functions = [node.func for node in self.nodes if isinstance(node, ast.Call)]
+        functions = [call.func for call in calls]
         for node in self.nodes:
             if (
                 isinstance(node, ast.Attribute)

@@ -59,7 +59,8 @@ def _arch(arch: Arch) -> str:
     node, gpu = arch.node, arch.gpu
     words = [f"{arch.name} ({arch.target})"]
     if node:
-        words.append(f"{node.sockets} sockets, {node.cores} cores, {node.threads} threads, {node.memory_gb} GB")
+        sockets = f"{node.sockets} socket{'s' if node.sockets > 1 else ''}"
+        words.append(f"{sockets}, {node.cores} cores, {node.threads} threads, {node.memory_gb} GiB")
     if gpu:
         words.append(
             f"{gpu.per_node} GPUs" + (f" of capability {', '.join(gpu.capabilities)}" if gpu.capabilities else "")

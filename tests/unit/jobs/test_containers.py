@@ -325,8 +325,8 @@ def test_a_file_is_where_it_is_and_a_pulled_image_on_scratch() -> None:
             "has no GPU support, but arch `h200` has GPUs",
             "or an arch without GPUs",
         ),
-        (image("nyu-torch", "cpu", "docker://Not A Name"), "`docker://Not A Name` is no name of an image", "nvcr.io"),
-        (image("nyu-torch", "cpu", "docker://x/$(id)"), "is no name of an image", "docker://REGISTRY"),
+        (image("nyu-torch", "cpu", "docker://Not A Name"), "`docker://Not A Name` is not a valid name of an image", "nvcr.io"),
+        (image("nyu-torch", "cpu", "docker://x/$(id)"), "is not a valid name of an image", "docker://REGISTRY"),
         (
             image("sigma2-olivia", "accel", site=reaching(profile("sigma2-olivia"), login="no", compute="no")),
             "no node of site `sigma2-olivia` reaches a registry",

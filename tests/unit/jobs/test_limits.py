@@ -76,7 +76,7 @@ def test_a_job_within_the_limits_is_taken() -> None:
         ({"cpus_per_rank": 7}, "the job has 4 ranks of 7 CPUs on each node, but a node has 24", "`--cpus 6`"),
         (
             {"memory": "17G"},
-            "the job asks for 408 GiB of memory on each node, but a node has 384",
+            "the job asks for 408 GiB of memory on each node, but a node has 384 GiB",
             "archs.accel.job.memory",
         ),
     ],

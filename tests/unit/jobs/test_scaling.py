@@ -59,10 +59,12 @@ def test_every_run_has_a_row_and_the_best_of_each_number_of_gpus_its_speed_up() 
 
 def test_what_is_sub_linear_is_told_with_the_suspect_and_cpus_that_bring_nothing_are_too() -> None:
     first, *rest = notes(RUNS)
-    assert first.startswith("3 workers do 2.26 times the work of the first, its GPUs 66% busy: suspect the input")
+    assert first.startswith(
+        "3 workers do 2.26 times the work of the first, and their GPUs are 66% busy: check the input"
+    )
     assert rest == [
-        "more than 8 CPUs a task bring nothing on 1 worker: do not ask for them",
-        "more than 16 CPUs a task bring nothing on 4 workers: do not ask for them",
+        "more than 8 CPUs for each task do not help on 1 worker: request 8",
+        "more than 16 CPUs for each task do not help on 4 workers: request 16",
     ]
     assert notes([run(1, 8, 100), run(2, 8, 52)]) == ()
 
@@ -106,7 +108,7 @@ def test_a_run_is_read_with_the_mean_use_of_its_gpus() -> None:
 @pytest.mark.parametrize("value", [None, "many", True, -1])
 def test_a_record_without_a_number_is_refused(value: object) -> None:
     record = {"nodes": 1, "tasks": 1, "cpus": 8, "gpus": value, "seconds": 99}
-    with pytest.raises(ConfigError, match="run `7` does not say its `gpus`"):
+    with pytest.raises(ConfigError, match="run `7` has no valid `gpus`"):
         read_run("7", record, None, None)
 
 
