@@ -38,7 +38,7 @@ def test_the_job_script_of_a_cluster_is_the_golden_one(golden: Golden) -> None:
     golden("slurm/job.sh", job_script().text)
 
 
-def test_the_job_script_carries_the_plan_and_every_variable_of_the_site() -> None:
+def test_the_job_script_contains_the_plan_and_the_variables_of_the_site() -> None:
     script = job_script().text
     text = script.split("<<'PROVISION_PLAN'\n")[1].split("\nPROVISION_PLAN\n")[0]
     plan = make_plan(request_for(slurm_site()), facts_of(slurm_site()), Existing())
@@ -47,7 +47,7 @@ def test_the_job_script_carries_the_plan_and_every_variable_of_the_site() -> Non
     assert "export PROVISION_ROOT=/site/root\n" in script
 
 
-def test_bash_hands_the_plan_and_the_arguments_on_as_they_are(tmp_path: Path) -> None:
+def test_bash_passes_the_plan_and_the_arguments_on_unchanged(tmp_path: Path) -> None:
     script = job_script().text
     tool = tmp_path / "tool"
     tool.write_text('#!/bin/sh\nprintf "%s\\n" "$@"; echo "root=$PROVISION_ROOT site=$EXAMPLE_SITE"; cat\n')
@@ -64,7 +64,7 @@ def test_bash_hands_the_plan_and_the_arguments_on_as_they_are(tmp_path: Path) ->
     assert json.loads("\n".join(lines[lines.index("{") :]))["held"]
 
 
-def test_the_directives_stand_before_the_first_command() -> None:
+def test_the_directives_are_before_the_first_command() -> None:
     lines = job_script().text.splitlines()
     assert lines[0] == "#!/usr/bin/env bash"
     first_command = next(index for index, line in enumerate(lines) if line and not line.startswith("#"))
@@ -73,7 +73,7 @@ def test_the_directives_stand_before_the_first_command() -> None:
     assert max(directives) < first_command
 
 
-def test_a_site_without_a_scheduler_has_no_job_to_write() -> None:
+def test_a_build_job_is_refused_if_the_site_has_no_scheduler() -> None:
     request = request_for(local_site())
     plan = make_plan(request, facts_of(local_site()), Existing())
     with pytest.raises(ConfigError, match="has no scheduler") as caught:

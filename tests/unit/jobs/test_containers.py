@@ -105,7 +105,7 @@ def contained(site: Site, **changes: Any) -> Site:
 
 
 @pytest.mark.parametrize(("name", "arch"), [("nyu-greene", "gpu"), ("nyu-torch", "h200")])
-def test_the_overlays_script_is_the_golden_one(name: str, arch: str, golden: Golden) -> None:
+def test_the_overlay_script_equals_the_golden_file(name: str, arch: str, golden: Golden) -> None:
     golden(f"jobs/{name}/{arch}/overlay.sh", render_overlay_job(overlay(name, arch)))
 
 
@@ -113,7 +113,7 @@ def test_the_overlays_script_is_the_golden_one(name: str, arch: str, golden: Gol
     ("name", "arch", "other"),
     [("nyu-greene", "gpu", "cpu"), ("nyu-torch", "h200", "l40s"), ("nyu-torch", "h200", "cpu")],
 )
-def test_overlays_of_the_archs_of_a_site_differ_in_the_name_of_the_arch_alone(name: str, arch: str, other: str) -> None:
+def test_overlay_scripts_of_two_archs_differ_only_in_the_arch_name(name: str, arch: str, other: str) -> None:
     first, second = (render_overlay_job(overlay(name, one)).splitlines() for one in (arch, other))
     assert len(first) == len(second)
     differ = [number for number, (one, two) in enumerate(zip(first, second, strict=True), start=1) if one != two]
@@ -124,11 +124,11 @@ def test_overlays_of_the_archs_of_a_site_differ_in_the_name_of_the_arch_alone(na
 
 
 @pytest.mark.parametrize(("name", "arch", "other"), IMAGES)
-def test_the_images_script_is_the_golden_one(name: str, arch: str, other: str | None, golden: Golden) -> None:
+def test_the_image_script_equals_the_golden_file(name: str, arch: str, other: str | None, golden: Golden) -> None:
     golden(f"jobs/{name}/{arch}/image.sh", render_image_job(image(name, arch, other)))
 
 
-def test_bash_shellcheck_and_our_own_rules_find_no_fault(shellcheck: str, tmp_path: Path) -> None:
+def test_bash_shellcheck_and_lint_find_no_fault(shellcheck: str, tmp_path: Path) -> None:
     greene = profile("nyu-greene")
     by_proxy = reaching(greene, compute="proxy", proxy="http://p:3128")
     everywhere = reaching(greene, login="proxy", compute="proxy", proxy="http://p:3128")
@@ -154,7 +154,7 @@ def test_bash_shellcheck_and_our_own_rules_find_no_fault(shellcheck: str, tmp_pa
 
 
 @pytest.mark.parametrize(("name", "arch"), WITH_OVERLAY)
-def test_the_overlays_script_has_no_fault_at_its_site(name: str, arch: str) -> None:
+def test_lint_finds_no_fault_in_the_overlay_script(name: str, arch: str) -> None:
     site = profile(name)
     script = read_script(render_overlay_job(overlay(name, arch)), "overlay.sh")
     assert lint_job(script, None, site, site.arch(arch)) == ()
@@ -164,7 +164,7 @@ def test_the_overlays_script_has_no_fault_at_its_site(name: str, arch: str) -> N
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "requirements").glob("overlay-*.in")), ids=lambda path: path.stem)
-def test_an_overlays_lock_is_of_its_stack_for_the_python_that_miniforge_brings(path: Path) -> None:
+def test_the_lock_of_an_overlay_is_for_the_python_of_miniforge(path: Path) -> None:
     stack = load_stack(path.stem.removeprefix("overlay-"))
     assert lock_name(stack.name) == lock_name(f"{stack.name}-gpu") == path.stem
     miniforge = release_for(stack.pythons)
@@ -190,12 +190,12 @@ def test_an_overlays_lock_is_of_its_stack_for_the_python_that_miniforge_brings(p
         (50, 10_000_000, "50G-10M"),
     ],
 )
-def test_the_smallest_template_that_holds_it_is_taken(gb: int, files: int, size: str) -> None:
+def test_the_smallest_sufficient_overlay_template_is_used(gb: int, files: int, size: str) -> None:
     text = render_overlay_job(overlay("nyu-greene", "gpu", gb=gb, files=files))
     assert f'template="/scratch/work/public/overlay-fs-ext3/overlay-{size}.ext3.gz"' in text
 
 
-def test_the_errors_of_the_page_are_not_in_the_script() -> None:
+def test_the_overlay_script_has_none_of_the_errors_of_the_page() -> None:
     text = render_overlay_job(overlay("nyu-greene", "gpu"))
     assert "--no-check-certificate" not in text
     assert "PYTHONPATH=" not in text
@@ -206,7 +206,7 @@ def test_the_errors_of_the_page_are_not_in_the_script() -> None:
     assert "--gres" not in text
 
 
-def test_only_fetching_needs_the_network_and_the_script_says_where() -> None:
+def test_only_the_download_needs_a_network_and_the_script_names_the_host() -> None:
     site = reaching(profile("nyu-greene"), compute="no", download_node="gdtn")
     text = render_overlay_job(overlay("nyu-greene", "gpu", site=site))
     assert "after `bash FILE fetch` on gdtn (`ssh gdtn`): compute nodes have no network" in text
@@ -217,7 +217,7 @@ def test_only_fetching_needs_the_network_and_the_script_says_where() -> None:
     assert "(fetch)" in asked
 
 
-def test_torch_writes_an_overlay_as_fakeroot_and_reads_it_as_anybody() -> None:
+def test_torch_writes_an_overlay_with_fakeroot_and_reads_it_without() -> None:
     lines = render_overlay_job(overlay("nyu-torch", "h200")).splitlines()
     write, read = [line for line in lines if line.startswith("apptainer exec")]
     assert "--fakeroot" in write
@@ -225,7 +225,7 @@ def test_torch_writes_an_overlay_as_fakeroot_and_reads_it_as_anybody() -> None:
     assert "overlay.ext3:ro" in read
 
 
-def test_an_overlay_is_made_on_a_node_without_gpus_where_there_are_any() -> None:
+def test_an_overlay_is_made_on_a_node_without_gpus_if_possible() -> None:
     text = render_overlay_job(overlay("nyu-torch", "h200"))
     assert "--constraint" not in text
     olivia = contained(profile("sigma2-olivia"), overlay="/o", setup="/ext3/env.sh", overlay_templates=TEMPLATES)
@@ -237,7 +237,7 @@ def test_an_overlay_is_made_on_a_node_without_gpus_where_there_are_any() -> None
 TEMPLATES = (Template(gb=10, files=400_000, path="/t.gz"),)
 
 
-def test_jobs_run_the_image_that_was_pulled_and_say_its_digest() -> None:
+def test_jobs_run_the_pulled_image_and_print_its_digest() -> None:
     site = profile("sigma2-olivia")
     asked = UserJob(
         kind="mirrored",
@@ -268,7 +268,7 @@ def test_jobs_run_the_image_that_was_pulled_and_say_its_digest() -> None:
         (f"a/b@sha256:{'c' * 64}", "registry-1.docker.io", "a/b", "latest", f"b-{'c' * 12}"),
     ],
 )
-def test_a_reference_is_read_as_registries_mean_it(
+def test_an_image_reference_is_parsed_as_registries_do_it(
     text: str, registry: str, repository: str, tag: str, stem: str
 ) -> None:
     found = parse_reference(f"docker://{text}")
@@ -277,7 +277,7 @@ def test_a_reference_is_read_as_registries_mean_it(
     assert parse_reference(text) is None
 
 
-def test_a_file_is_where_it_is_and_a_pulled_image_on_scratch() -> None:
+def test_an_image_file_keeps_its_path_and_a_pulled_image_is_on_scratch() -> None:
     assert image_path(profile("nyu-torch"), "/a/b.sif") == "/a/b.sif"
     assert image_path(profile("nyu-torch"), GPU_IMAGE) == "/scratch/$USER/images/tensorflow-2.15.0-gpu.sif"
 
@@ -325,7 +325,11 @@ def test_a_file_is_where_it_is_and_a_pulled_image_on_scratch() -> None:
             "has no GPU support, but arch `h200` has GPUs",
             "or an arch without GPUs",
         ),
-        (image("nyu-torch", "cpu", "docker://Not A Name"), "`docker://Not A Name` is not a valid name of an image", "nvcr.io"),
+        (
+            image("nyu-torch", "cpu", "docker://Not A Name"),
+            "`docker://Not A Name` is not a valid name of an image",
+            "nvcr.io",
+        ),
         (image("nyu-torch", "cpu", "docker://x/$(id)"), "is not a valid name of an image", "docker://REGISTRY"),
         (
             image("sigma2-olivia", "accel", site=reaching(profile("sigma2-olivia"), login="no", compute="no")),
@@ -339,7 +343,7 @@ def test_a_file_is_where_it_is_and_a_pulled_image_on_scratch() -> None:
         ),
     ],
 )
-def test_what_cannot_work_is_one_error_with_the_fix(asked: OverlayJob | ImageJob, message: str, hint: str) -> None:
+def test_a_job_that_cannot_work_is_refused_with_a_hint(asked: OverlayJob | ImageJob, message: str, hint: str) -> None:
     with pytest.raises(ConfigError) as caught:
         render_overlay_job(asked) if isinstance(asked, OverlayJob) else render_image_job(asked)
     assert message in caught.value.message
@@ -370,7 +374,7 @@ def test_the_verb_refuses_with_exit_2_and_prints_no_script(
     assert not Path(os.environ["PROVISION_ROOT"]).exists()
 
 
-def test_the_verb_prints_the_overlays_script(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_verb_prints_the_overlay_script(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["overlay", "--site", "nyu-greene", "--arch", "gpu", "--gb", "12", "--json"]
     assert cli.main(["job", *words]) == 0
     result = json.loads(capsys.readouterr().out)["result"]
@@ -424,7 +428,7 @@ def asked_of(tmp_path: Path, text: str | None) -> subprocess.CompletedProcess[st
         (HOROVOD.format(load="", mpi=1, nccl=0), "loads no MPI library"),
     ],
 )
-def test_a_job_stops_where_the_containers_horovod_speaks_no_mpi(tmp_path: Path, text: str | None, said: str) -> None:
+def test_a_job_stops_if_horovod_in_the_container_has_no_mpi(tmp_path: Path, text: str | None, said: str) -> None:
     done = asked_of(tmp_path, text)
     assert done.returncode == 1
     assert done.stderr.startswith("error: ")
@@ -432,7 +436,7 @@ def test_a_job_stops_where_the_containers_horovod_speaks_no_mpi(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("family", ["openmpi", "mpich"])
-def test_a_job_stops_where_the_containers_mpi_is_not_the_launchers(tmp_path: Path, family: str) -> None:
+def test_a_job_stops_if_the_mpi_of_the_container_is_not_the_launchers(tmp_path: Path, family: str) -> None:
     load = [sys.executable, "-c", f"import ctypes; ctypes.CDLL('{MPI[family]}')"]
     if subprocess.run(load, capture_output=True, check=False).returncode:
         pytest.skip(f"there is no {MPI[family]} here (`.ci/install` brings it)")
@@ -536,7 +540,7 @@ def pulled(tmp_path: Path, tensorflow: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["bash", "image.sh"], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
 
 
-def test_an_image_is_pulled_by_its_digest_once_with_its_caches_off_home(registry: Server, tmp_path: Path) -> None:
+def test_an_image_is_pulled_once_by_its_digest_without_caches_in_home(registry: Server, tmp_path: Path) -> None:
     if reason := no_namespaces():
         pytest.skip(reason)
     first, second = "sha256:" + "1" * 64, "sha256:" + "2" * 64
@@ -559,7 +563,7 @@ def test_an_image_is_pulled_by_its_digest_once_with_its_caches_off_home(registry
     assert file.is_file(), "jobs may be running on it"
 
 
-def test_an_image_that_uses_no_gpus_is_told_and_not_kept(registry: Server, tmp_path: Path) -> None:
+def test_a_pulled_image_without_gpu_support_is_refused_and_removed(registry: Server, tmp_path: Path) -> None:
     if reason := no_namespaces():
         pytest.skip(reason)
     registry.digests["2.15.0-gpu"] = "sha256:" + "1" * 64
@@ -569,7 +573,7 @@ def test_an_image_that_uses_no_gpus_is_told_and_not_kept(registry: Server, tmp_p
     assert list((tmp_path / "scratch/images").glob("*.sif*")) == []
 
 
-def test_a_tag_that_the_registry_does_not_know_is_told(registry: Server, tmp_path: Path) -> None:
+def test_a_tag_that_the_registry_does_not_have_is_reported(registry: Server, tmp_path: Path) -> None:
     done = pulled(tmp_path, "True")
     assert done.returncode != 0
     assert "404" in done.stderr

@@ -81,7 +81,7 @@ class SubmitFolder:
         return [json.loads(path.read_text()) for path in found]
 
 
-def test_polaris_by_stand_ins_starts_in_its_folder_shares_its_files_and_gives_gpus_from_the_end(tmp_path: Path) -> None:
+def test_a_polaris_job_runs_with_stand_ins_of_pbs_and_mpiexec(tmp_path: Path) -> None:
     place = SubmitFolder(tmp_path, "pbs")
     path = place.write("alcf-polaris", "gpu", "horovod", arguments=("--say", "it's"))
     done = place.submit(path)
@@ -103,7 +103,7 @@ def test_polaris_by_stand_ins_starts_in_its_folder_shares_its_files_and_gives_gp
     assert not list(place.home.iterdir())
 
 
-def test_theta_by_stand_ins_hands_every_variable_to_its_ranks_by_name(tmp_path: Path) -> None:
+def test_a_theta_job_passes_every_variable_to_its_ranks_by_name(tmp_path: Path) -> None:
     place = SubmitFolder(tmp_path, "cobalt")
     path = place.write("alcf-theta", "knl", "horovod")
     refused = place.submit(path)
@@ -124,7 +124,7 @@ def test_theta_by_stand_ins_hands_every_variable_to_its_ranks_by_name(tmp_path: 
         assert "HOME" not in environ, "what is not named does not arrive"
 
 
-def test_one_process_on_theta_goes_by_aprun_too(tmp_path: Path) -> None:
+def test_a_single_process_on_theta_also_starts_with_aprun(tmp_path: Path) -> None:
     place = SubmitFolder(tmp_path, "cobalt")
     path = place.write("alcf-theta", "knl", "single")
     path.chmod(0o755)
@@ -168,7 +168,7 @@ def test_a_build_is_submitted_to_pbs_and_followed_to_its_end(tmp_path: Path, mon
         follow("9", "pbs", store, lambda event: None, pause=lambda seconds: None)
 
 
-def test_a_build_that_fails_under_pbs_is_told_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_build_that_fails_under_pbs_is_reported_as_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job, store = build("alcf-polaris", tmp_path, monkeypatch)
     text = job.text.replace("\nexec ", "\nexport CODE=3\nexec ")
     number = submit(dataclasses.replace(job, text=text), store)
@@ -176,7 +176,7 @@ def test_a_build_that_fails_under_pbs_is_told_as_that(tmp_path: Path, monkeypatc
         follow(number, "pbs", store, lambda event: None, pause=lambda seconds: None)
 
 
-def test_a_build_is_submitted_to_cobalt_by_an_executable_script(
+def test_a_build_is_submitted_to_cobalt_as_an_executable_script(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job, store = build("alcf-theta", tmp_path, monkeypatch)
@@ -187,7 +187,7 @@ def test_a_build_is_submitted_to_cobalt_by_an_executable_script(
 
 
 @pytest.mark.parametrize("name", ["alcf-polaris", "alcf-theta"])
-def test_a_job_that_is_not_taken_is_told_in_the_schedulers_words(
+def test_a_rejected_job_is_reported_with_the_message_of_the_scheduler(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job, store = build(name, tmp_path, monkeypatch)
@@ -211,13 +211,13 @@ def doctor(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pyt
 @pytest.mark.parametrize(
     ("name", "said"), [("alcf-polaris", "PBS answers; queues: debug, prod"), ("alcf-theta", "Cobalt answers\n")]
 )
-def test_the_doctor_asks_the_scheduler_that_the_site_has(
+def test_the_doctor_asks_the_scheduler_of_the_site(
     name: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert said in doctor(tmp_path, name, monkeypatch, capsys)
 
 
-def test_the_doctor_finds_a_queue_that_pbs_does_not_have(
+def test_the_doctor_reports_a_queue_that_pbs_does_not_have(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(pbs, "parse_queues", lambda text: ("prod", "preemptable"))

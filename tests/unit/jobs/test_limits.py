@@ -56,7 +56,7 @@ def batch(at: Site, **changes: Any) -> Batch:
     return dataclasses.replace(good, **changes)
 
 
-def test_a_job_within_the_limits_is_taken() -> None:
+def test_a_job_within_the_limits_is_accepted() -> None:
     at = site({"required": ["account"], "forbidden": ["qos"]})
     assert refusals(at, at.arch("accel"), batch(at)) == ()
 
@@ -81,7 +81,7 @@ def test_a_job_within_the_limits_is_taken() -> None:
         ),
     ],
 )
-def test_a_job_beyond_a_limit_is_told_which_and_what_fits(changes: dict[str, Any], message: str, hint: str) -> None:
+def test_a_job_beyond_a_limit_is_refused_with_what_fits(changes: dict[str, Any], message: str, hint: str) -> None:
     at = site()
     (problem,) = refusals(at, at.arch("accel"), batch(at, **changes))
     assert problem.message == message
@@ -89,7 +89,7 @@ def test_a_job_beyond_a_limit_is_told_which_and_what_fits(changes: dict[str, Any
     assert "`archs.accel." in problem.evidence[0]
 
 
-def test_a_limit_names_the_page_that_it_came_from() -> None:
+def test_a_limit_names_the_page_it_comes_from() -> None:
     at = site()
     (problem,) = refusals(at, at.arch("accel"), batch(at, nodes=5))
     assert problem.evidence == (
@@ -97,19 +97,19 @@ def test_a_limit_names_the_page_that_it_came_from() -> None:
     )
 
 
-def test_a_queue_without_limits_takes_anything() -> None:
+def test_a_queue_without_limits_accepts_any_job() -> None:
     at = site()
     assert refusals(at, at.arch("accel"), batch(at, partition="accel", nodes=99, time="7-0")) == ()
 
 
-def test_gpus_on_an_arch_without_any_are_refused_with_the_archs_that_have_some() -> None:
+def test_gpus_on_an_arch_without_gpus_are_refused_with_archs_that_have_them() -> None:
     at = site()
     (problem,) = refusals(at, at.arch("normal"), batch(at))
     assert problem.message == "the job has 4 GPUs on each node, but arch `normal` has none"
     assert "`--arch accel`" in str(problem.hint)
 
 
-def test_what_the_site_wants_may_stand_in_its_options() -> None:
+def test_a_required_value_can_be_in_the_options() -> None:
     at = site({"required": ["account"], "options": ["--account=staff"]})
     assert refusals(at, at.arch("accel"), batch(at, account=None)) == ()
     at = site({"required": ["account"]})
@@ -117,14 +117,14 @@ def test_what_the_site_wants_may_stand_in_its_options() -> None:
     assert "`--account ACCOUNT`" in str(problem.hint)
 
 
-def test_what_the_site_forbids_is_refused() -> None:
+def test_a_forbidden_value_is_refused() -> None:
     at = site({"forbidden": ["partition"]})
     (problem,) = refusals(at, at.arch("accel"), batch(at))
     assert problem.message == "site `cluster` forbids `partition` in a job, but this one has `debug`"
     assert (problem.kind, problem.subject) == ("forbidden", "partition")
 
 
-def test_all_refusals_are_told_in_one_error() -> None:
+def test_one_error_contains_every_refusal() -> None:
     at = site({"required": ["account"]})
     with pytest.raises(ConfigError, match="requires `account`") as caught:
         refuse(at, at.arch("accel"), batch(at, account=None, nodes=9))
@@ -134,7 +134,7 @@ def test_all_refusals_are_told_in_one_error() -> None:
     assert "also: the job has 9 nodes, but queue `debug` takes 4 at most" in caught.value.evidence
 
 
-def test_memory_is_that_of_a_cpu_times_the_cpus_of_a_node() -> None:
+def test_memory_of_a_node_is_that_of_a_cpu_times_its_cpus() -> None:
     at = site({"memory": "per-node"})
     assert memory_gib(batch(at)) == 192
     assert memory_gib(batch(at, memory="512M", cpus_per_rank=1, ranks_per_node=1)) == 0.5

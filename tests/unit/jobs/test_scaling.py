@@ -42,7 +42,7 @@ RUNS = [
 ]
 
 
-def test_the_pages_numbers_give_the_pages_speed_ups() -> None:
+def test_the_runs_of_the_page_have_the_speed_ups_of_the_page() -> None:
     found = points(RUNS)
     assert [one.run.workers for one in found] == [1, 2, 3, 4]
     assert [round(one.speed_up, 2) for one in found] == [1.0, 1.69, 2.26, 2.63]
@@ -50,14 +50,14 @@ def test_the_pages_numbers_give_the_pages_speed_ups() -> None:
     assert [one.run.cpus for one in found] == [8, 16, 16, 16]
 
 
-def test_every_run_has_a_row_and_the_best_of_each_number_of_gpus_its_speed_up() -> None:
+def test_every_run_has_a_row_and_the_best_runs_have_a_speed_up() -> None:
     rows = table(RUNS)
     assert len(rows) == len(RUNS)
     assert rows[0] == ("g1-c2", "1", "1", "2", "1", "574", "", "85%", "", "")
     assert rows[-2] == ("g4-c16", "1", "1", "16", "4", "214", "", "65%", "2.63", "66%")
 
 
-def test_what_is_sub_linear_is_told_with_the_suspect_and_cpus_that_bring_nothing_are_too() -> None:
+def test_notes_name_a_slow_input_and_cpus_that_do_not_help() -> None:
     first, *rest = notes(RUNS)
     assert first.startswith(
         "3 workers do 2.26 times the work of the first, and their GPUs are 66% busy: check the input"
@@ -69,22 +69,22 @@ def test_what_is_sub_linear_is_told_with_the_suspect_and_cpus_that_bring_nothing
     assert notes([run(1, 8, 100), run(2, 8, 52)]) == ()
 
 
-def test_images_per_second_come_before_seconds_where_every_run_says_them() -> None:
+def test_images_per_second_are_preferred_if_every_run_has_them() -> None:
     runs = [run(1, 8, 10, images_per_second=100.0), run(2, 8, 10, images_per_second=180.0)]
     assert [round(one.speed_up, 2) for one in points(runs)] == [1.0, 1.8]
     assert [one.speed_up for one in points([runs[0], run(2, 8, 5)])] == [1.0, 2.0]
 
 
-def test_the_first_run_may_have_several_workers_and_workers_may_be_tasks() -> None:
+def test_the_first_run_can_have_several_workers_which_can_be_tasks() -> None:
     runs = [run(0, 4, 80, tasks=2), run(0, 4, 20, tasks=8, nodes=2, name="more")]
     assert [(one.run.workers, one.speed_up, one.efficiency) for one in points(runs)] == [(2, 1.0, 1.0), (8, 4.0, 1.0)]
 
 
-def test_runs_of_two_programs_are_told() -> None:
+def test_runs_of_two_programs_are_reported() -> None:
     assert "runs of 2 programs" in notes([run(1, 8, 10), run(2, 8, 5, program="other.py")])[0]
 
 
-def test_the_drawing_has_the_points_and_a_dashed_ideal() -> None:
+def test_the_drawing_has_every_point_and_a_dashed_ideal() -> None:
     tree = ElementTree.fromstring(drawing(RUNS))
     space = "{http://www.w3.org/2000/svg}"
     assert len(tree.findall(f"{space}g/{space}circle")) == 4
@@ -133,7 +133,7 @@ def recording() -> UserJob:
     )
 
 
-def test_the_recording_job_is_the_golden_one(golden: Golden, shellcheck: str, tmp_path: Path) -> None:
+def test_the_recording_job_equals_its_golden_file(golden: Golden, shellcheck: str, tmp_path: Path) -> None:
     text = render_user_job(recording())
     golden("jobs/nyu-greene/gpu/mirrored-recorded.sh", text)
     (tmp_path / "job.sh").write_text(text)
@@ -156,9 +156,7 @@ def test_the_record_of_a_job_has_every_argument_as_it_is(argument: str, tmp_path
     assert (record["program"], record["seconds"]) == (f"train.py {argument}", 7)
 
 
-def test_the_last_lines_of_the_job_write_what_the_verb_reads(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_verb_reads_the_record_that_the_job_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     last = last_lines(recording())
     for name, seconds in (("41", 10), ("42", 20)):
         (tmp_path / name).mkdir()
@@ -178,7 +176,9 @@ def test_the_last_lines_of_the_job_write_what_the_verb_reads(
     assert (tmp_path / "plot.svg").read_text().startswith("<svg ")
 
 
-def test_what_is_no_run_is_refused_and_nothing_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_without_a_run_is_refused_and_nothing_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "7").mkdir()
     plot = tmp_path / "plot.svg"
     for words, message in (

@@ -23,7 +23,7 @@ def site_whose_job_says(**changes: object) -> tuple[Site, Arch]:
     return dataclasses.replace(site, archs=(arch,)), arch
 
 
-def test_the_profile_says_what_the_job_leaves_out() -> None:
+def test_the_profile_provides_what_the_job_leaves_out() -> None:
     site, arch = site_whose_job_says(partition="long", account="theirs", time="02:00:00", memory="2G")
     batch = batch_for(site, arch, SHAPE, name="x")
     assert (batch.partition, batch.account, batch.time, batch.memory) == ("long", "theirs", "02:00:00", "2G")
@@ -44,7 +44,7 @@ def test_the_profile_says_what_the_job_leaves_out() -> None:
         ({"partition": None, "qos": None}, "asked", None),
     ],
 )
-def test_a_queue_is_a_qos_only_at_a_site_that_names_a_qos_and_no_partition(
+def test_a_queue_is_a_qos_if_the_profile_has_a_qos_and_no_partition(
     said: dict[str, str | None], partition: str | None, qos: str | None
 ) -> None:
     site, arch = site_whose_job_says(**said)
@@ -54,7 +54,7 @@ def test_a_queue_is_a_qos_only_at_a_site_that_names_a_qos_and_no_partition(
     assert (side.partition, side.qos) == (partition, qos)
 
 
-def test_a_job_that_prepares_something_takes_a_part_of_one_node() -> None:
+def test_a_preparing_job_uses_a_part_of_one_node() -> None:
     site, arch = site_whose_job_says(exclusive=True)
     batch = side_batch(site, arch, "x", time="10", cpus=3, account="a", queue=None)
     assert (batch.nodes, batch.ranks_per_node, batch.cpus_per_rank, batch.exclusive) == (1, 1, 3, False)

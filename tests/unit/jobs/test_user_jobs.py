@@ -73,14 +73,14 @@ def launched(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("name", "arch", "kind"), WRITTEN)
-def test_the_script_of_every_profile_arch_and_kind_is_the_golden_one(
+def test_the_script_of_every_profile_arch_and_kind_equals_its_golden_file(
     name: str, arch: str, kind: StrategyName, golden: Golden
 ) -> None:
     golden(f"jobs/{name}/{arch}/{kind}.sh", render_user_job(job(name, arch, kind)))
 
 
 @pytest.mark.parametrize(("name", "arch", "kind", "runtime"), OTHER_RUNTIMES)
-def test_the_script_of_another_runtime_is_the_golden_one(
+def test_the_script_of_another_runtime_equals_its_golden_file(
     name: str, arch: str, kind: StrategyName, runtime: Runtime, golden: Golden
 ) -> None:
     golden(f"jobs/{name}/{arch}/{kind}-{runtime}.sh", render_user_job(job(name, arch, kind, runtime=runtime)))
@@ -103,7 +103,7 @@ def test_bash_and_shellcheck_find_no_fault_in_any_script(shellcheck: str, tmp_pa
     assert done.returncode == 0, done.stdout
 
 
-def test_the_cray_ml_plug_ins_job_runs_its_own_example_on_the_modules_of_the_page(golden: Golden) -> None:
+def test_the_cray_plug_in_job_runs_its_example_with_the_documented_modules(golden: Golden) -> None:
     text = render_user_job(job("alcf-theta", "knl", "cray-ml-plugin", script=EXAMPLE))
     golden("jobs/alcf-theta/knl/cray-ml-plugin.sh", text)
     lines = text.splitlines()
@@ -121,27 +121,27 @@ def test_the_cray_ml_plug_ins_job_runs_its_own_example_on_the_modules_of_the_pag
     assert '"$script" --enable_ml_comm "--data_dir=$PROVISION_DATA"' in " ".join(text.replace("\\\n", "").split())
 
 
-def test_a_program_of_ones_own_on_the_plug_in_gets_none_of_the_examples_arguments() -> None:
+def test_a_users_script_on_the_plug_in_gets_no_arguments_of_the_example() -> None:
     text = render_user_job(job("alcf-theta", "knl", "cray-ml-plugin", arguments=("--epochs", "3")))
     assert launched(text)[-1].endswith('"$script" --epochs 3')
     assert "BASEDIR" not in text
 
 
 @pytest.mark.parametrize("name", sorted({name for name, _ in ARCHS} - {"alcf-theta"}))
-def test_a_plug_in_is_refused_where_the_site_names_no_modules_of_it(name: str) -> None:
+def test_a_plug_in_is_refused_if_the_site_has_no_modules_for_it(name: str) -> None:
     error = refusal(job(name, profile(name).archs[0].name, "cray-ml-plugin"))
     assert error.message == f"site `{name}` has no `cray-ml-plugin`"
     assert error.evidence == (f"there is no `strategies.cray-ml-plugin` with its modules in `sites/{name}.toml`",)
     assert "horovod" in str(error.hint)
 
 
-def test_a_plug_in_is_run_by_no_other_modules() -> None:
+def test_a_plug_in_is_refused_with_another_runtime() -> None:
     error = refusal(job("alcf-theta", "knl", "cray-ml-plugin", runtime="venv"))
     assert "which `--runtime venv` does not load" in error.message
 
 
 @pytest.mark.parametrize("script", [EXAMPLE, None])
-def test_the_plug_ins_job_stops_where_the_workshops_folder_is_gone(script: str | None, tmp_path: Path) -> None:
+def test_the_plug_in_job_stops_if_the_modules_were_removed(script: str | None, tmp_path: Path) -> None:
     """By bash, with a stand-in for `module`: first the modulefile is missing, then what it should have set."""
     asked = job("alcf-theta", "knl", "cray-ml-plugin", **({"script": script} if script else {}))
     (tmp_path / "train.py").write_text("")
@@ -162,7 +162,7 @@ def test_the_plug_ins_job_stops_where_the_workshops_folder_is_gone(script: str |
 
 
 @pytest.mark.parametrize(("name", "arch", "kind"), sorted(REFUSED))
-def test_a_strategy_that_a_site_does_not_have_is_refused(name: str, arch: str, kind: StrategyName) -> None:
+def test_a_strategy_that_does_not_work_at_a_site_is_refused(name: str, arch: str, kind: StrategyName) -> None:
     error = refusal(job(name, arch, kind))
     assert f"`multiworker` does not work at site `{name}`" in error.message
     assert "horovod" in str(error.hint)
@@ -199,7 +199,7 @@ def test_horovod_has_one_rank_for_each_gpu_and_never_horovodrun() -> None:
             assert (shape.ranks_per_node, shape.gpus_per_node) == (gpu.per_node, gpu.per_node)
 
 
-def test_saga_asks_for_a_gpu_a_task_and_for_two_nodes() -> None:
+def test_saga_jobs_request_two_nodes_and_one_gpu_for_each_task() -> None:
     text = render_user_job(job("sigma2-saga", "accel", "horovod"))
     for option in (
         "--nodes=2 ",
@@ -219,7 +219,7 @@ def test_saga_asks_for_a_gpu_a_task_and_for_two_nodes() -> None:
     assert "#SBATCH --ntasks-per-node=1 " in mirrored
 
 
-def test_multiworker_is_started_by_srun_without_proxies_and_with_the_sites_communication() -> None:
+def test_multiworker_starts_with_srun_without_proxies() -> None:
     text = render_user_job(job("generic-slurm", "gpu", "multiworker"))
     (unset,) = [line for line in text.splitlines() if line.startswith("unset ")]
     assert {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "grpc_proxy", "all_proxy"} <= set(unset.split())
@@ -228,7 +228,7 @@ def test_multiworker_is_started_by_srun_without_proxies_and_with_the_sites_commu
     assert "unset http" not in render_user_job(job("generic-slurm", "gpu", "horovod"))
 
 
-def test_threads_are_the_jobs_on_theta_and_the_modules_on_cori() -> None:
+def test_the_job_sets_threads_on_theta_and_a_module_on_cori() -> None:
     theta = render_user_job(job("alcf-theta", "knl", "horovod"))
     assert "export OMP_NUM_THREADS=62\n" in theta
     assert '-e "OMP_NUM_THREADS=${OMP_NUM_THREADS:-}"' in theta
@@ -240,7 +240,7 @@ def test_threads_are_the_jobs_on_theta_and_the_modules_on_cori() -> None:
     assert "export NUM_INTER_THREADS=2\n" in cori
 
 
-def test_greene_has_16_cpus_64_gigabytes_and_2_gpus_for_a_mirrored_job_of_two() -> None:
+def test_a_mirrored_job_on_two_gpus_of_greene_requests_16_cpus_and_64_gib() -> None:
     text = render_user_job(job("nyu-greene", "gpu", "mirrored", gpus=2))
     for option in ("--nodes=1 ", "--cpus-per-task=16 ", "--mem=64G ", "--gres=gpu:2 ", "--time=00:20:00 "):
         assert f"#SBATCH {option}" in text
@@ -249,14 +249,14 @@ def test_greene_has_16_cpus_64_gigabytes_and_2_gpus_for_a_mirrored_job_of_two() 
     assert "--partition" not in text
 
 
-def test_each_rank_of_polaris_takes_its_gpu_from_the_end() -> None:
+def test_ranks_on_polaris_use_gpus_from_the_last_to_the_first() -> None:
     text = render_user_job(job("alcf-polaris", "gpu", "horovod"))
     assert "CUDA_VISIBLE_DEVICES=$((3 - PALS_LOCAL_RANKID % 4))" in text
     assert "mpiexec -n 8 --ppn 4 --depth 16 --cpu-bind depth --env " in text
     assert 'cd "$submit_folder"\n' in text
 
 
-def test_torch_says_no_partition_and_which_gpu() -> None:
+def test_torch_jobs_request_a_gpu_model_and_no_partition() -> None:
     text = render_user_job(job("nyu-torch", "h200", "mirrored"))
     assert "--partition" not in text
     assert "#SBATCH --constraint=h200 " in text
@@ -270,13 +270,13 @@ def error_of(asked: UserJob) -> str:
     return refusal(asked).message
 
 
-def test_an_image_of_a_registry_is_pulled_before_the_job_for_its_own_cpu() -> None:
+def test_a_job_with_a_registry_image_requires_that_it_was_pulled() -> None:
     text = render_user_job(job("sigma2-olivia", "accel", "mirrored"))
     assert "pull it first: provision job image --site sigma2-olivia --arch accel" in text
     assert "docker://" not in launched(text)[0]
 
 
-def test_shifter_takes_an_image_by_its_name(shellcheck: str, tmp_path: Path) -> None:
+def test_shifter_gets_the_name_of_the_image(shellcheck: str, tmp_path: Path) -> None:
     site = profile("nersc-perlmutter")
     table = {"command": "shifter", "image": "nersc/tensorflow:ngc-23.03-tf2-v0"}
     reader = Reader({"container": table}, Faults("x"))
@@ -287,7 +287,7 @@ def test_shifter_takes_an_image_by_its_name(shellcheck: str, tmp_path: Path) -> 
     subprocess.run([shellcheck, "--shell=bash", str(tmp_path / "job.sh")], check=True)
 
 
-def test_the_sites_own_modules_come_without_what_only_a_build_takes_away() -> None:
+def test_modules_that_only_builds_unload_stay_loaded_with_site_modules() -> None:
     cori = render_user_job(job("nersc-cori", "knl", "horovod"))
     assert "unload" not in cori
     assert "module unload PrgEnv-intel" in render_user_job(job("nersc-cori", "knl", "horovod", runtime="venv"))
@@ -296,20 +296,20 @@ def test_the_sites_own_modules_come_without_what_only_a_build_takes_away() -> No
     assert len(swap) == 2
 
 
-def test_without_a_gpu_the_same_job_asks_for_none_and_says_what_to_leave_out() -> None:
+def test_a_job_with_no_gpu_requests_none_and_names_the_option_to_omit() -> None:
     text = render_user_job(job("sigma2-saga", "accel", "single", use_gpu=False))
     assert "--gpus" not in text
     assert "omit `--no-gpu`" in text
 
 
-def test_xla_is_told_where_cuda_is_and_stops_where_nobody_knows() -> None:
+def test_xla_gets_the_folder_of_cuda_and_the_job_stops_without_it() -> None:
     text = render_user_job(job("sigma2-saga", "accel", "single"))
     assert 'cuda_home="${EBROOTCUDA:-}"\n' in text
     assert 'export XLA_FLAGS="--xla_gpu_cuda_data_dir=$cuda_home"' in text
     assert "XLA_FLAGS" not in render_user_job(job("nersc-cori", "knl", "single"))
 
 
-def test_a_job_goes_on_from_the_checkpoints_of_another(tmp_path: Path) -> None:
+def test_a_job_resumes_from_the_checkpoints_of_another(tmp_path: Path) -> None:
     text = render_user_job(job("nersc-cori", "knl", "horovod", resume="42"))
     assert 'export PROVISION_RESUME="$runs"/42/checkpoints' in text
     assert '--resume-from "$PROVISION_RESUME"' in text
@@ -344,7 +344,7 @@ def test_a_script_runs_to_its_launcher_on_this_machine(kind: StrategyName, tmp_p
 
 
 @pytest.mark.parametrize("second", ["tensorflow", "horovod", None])
-def test_a_venv_with_a_tensorflow_of_its_own_over_the_modules_stops_the_job(second: str | None, tmp_path: Path) -> None:
+def test_a_venv_that_hides_the_tensorflow_of_the_modules_stops_the_job(second: str | None, tmp_path: Path) -> None:
     """By bash, with a stand-in for `module`; the environment is what `python -m venv` makes, without its programs."""
     venv, python = tmp_path / "venv", tmp_path / "python" / "bin"
     packages = venv / "lib" / "python3.10" / "site-packages"
@@ -368,7 +368,7 @@ def test_a_venv_with_a_tensorflow_of_its_own_over_the_modules_stops_the_job(seco
         assert "activated" not in done.stdout
 
 
-def test_data_are_staged_to_the_burst_buffer_where_there_is_one(golden: Golden) -> None:
+def test_data_are_staged_to_the_burst_buffer(golden: Golden) -> None:
     text = render_user_job(job("nersc-cori", "knl", "horovod", nodes=32, stage_in="/global/cscratch1/sd/ada/mnist"))
     golden("jobs/nersc-cori/knl/horovod-staged.sh", text)
     assert "#DW stage_in source=/global/cscratch1/sd/ada/mnist destination=$DW_JOB_STRIPED/data" in text
@@ -376,7 +376,7 @@ def test_data_are_staged_to_the_burst_buffer_where_there_is_one(golden: Golden) 
     assert 'PROVISION_DATA="$DW_JOB_STRIPED/data"' in text
 
 
-def test_many_nodes_that_read_from_the_parallel_file_system_are_told_of_the_burst_buffer() -> None:
+def test_a_job_on_many_nodes_is_advised_to_use_the_burst_buffer() -> None:
     told = (
         "# Note: 32 nodes read the data from the parallel file system: from 32 nodes on they belong on the burst buffer"
     )
@@ -386,7 +386,7 @@ def test_many_nodes_that_read_from_the_parallel_file_system_are_told_of_the_burs
     assert "burst buffer" not in render_user_job(job("nersc-perlmutter", "cpu", "horovod", nodes=4))
 
 
-def test_the_use_of_gpus_is_watched_beside_the_output(golden: Golden) -> None:
+def test_the_load_of_the_gpus_is_recorded_next_to_the_output(golden: Golden) -> None:
     text = render_user_job(job("nyu-greene", "gpu", "mirrored", gpus=2, watch_gpus=True))
     golden("jobs/nyu-greene/gpu/mirrored-watched.sh", text)
     assert text.index("nvidia-smi") < text.index("singularity exec")
@@ -519,7 +519,7 @@ def test_the_use_of_gpus_is_watched_beside_the_output(golden: Golden) -> None:
         ),
     ],
 )
-def test_what_cannot_work_is_one_error_with_the_fix(
+def test_a_job_that_cannot_work_is_refused_with_a_hint(
     asked: tuple[str, str, StrategyName, dict[str, Any]], message: str, hint: str
 ) -> None:
     name, arch, kind, changes = asked
@@ -528,7 +528,7 @@ def test_what_cannot_work_is_one_error_with_the_fix(
     assert hint in str(error.hint)
 
 
-def test_everything_that_is_wrong_with_a_job_is_in_one_error() -> None:
+def test_one_error_contains_every_problem_of_a_job() -> None:
     wrong = {"account": None, "nodes": 2, "time": "15-0", "image": "a b.sif", "watch_gpus": True, "use_gpu": False}
     error = refusal(job("sigma2-saga", "accel", "mirrored", **wrong))
     assert error.message == "`--watch-gpus` needs GPUs, but this job requests none"
@@ -551,22 +551,22 @@ def test_everything_that_is_wrong_with_a_job_is_in_one_error() -> None:
     assert error.kind == "config"
 
 
-def test_a_job_that_only_the_site_refuses_has_a_kind_of_its_own() -> None:
+def test_a_job_that_only_the_site_refuses_has_its_own_error_kind() -> None:
     assert refusal(job("sigma2-saga", "accel", "single", account=None)).kind == "refused-by-site"
 
 
-def test_a_time_that_is_none_hides_no_other_fault() -> None:
+def test_an_invalid_time_hides_no_other_problem() -> None:
     error = refusal(job("sigma2-saga", "accel", "single", time="soon", module="$(x)"))
     assert "also: `--module '$(x)'` is not a valid name of a module" in error.evidence
 
 
-def test_an_image_for_cpus_is_good_without_a_gpu() -> None:
+def test_an_image_without_gpu_support_is_accepted_with_no_gpu() -> None:
     image = "docker://tensorflow/tensorflow:2.15.0"
     assert make_script(job("nyu-greene", "gpu", "single", use_gpu=False, image=image)).image == image
     assert make_script(job("nyu-greene", "gpu", "single", image=f"{image}-gpu")).image == f"{image}-gpu"
 
 
-def test_a_site_without_a_scheduler_has_no_jobs_for_users_either() -> None:
+def test_a_user_job_is_refused_if_the_site_has_no_scheduler() -> None:
     site = local_site()
     asked = UserJob(kind="single", site=site, arch=site.archs[0], command="x", module="m/1", modulepath="/m")
     assert "has no scheduler" in error_of(asked)
@@ -575,7 +575,7 @@ def test_a_site_without_a_scheduler_has_no_jobs_for_users_either() -> None:
 # The verb
 
 
-def test_the_verb_prints_the_script_and_notes_what_is_not_published(
+def test_the_verb_prints_the_script_and_notes_an_unpublished_module(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     script = tmp_path / "train.py"
@@ -591,7 +591,7 @@ def test_the_verb_prints_the_script_and_notes_what_is_not_published(
     assert not Path(os.environ["PROVISION_ROOT"]).exists()
 
 
-def test_the_verb_notes_that_the_burst_buffer_is_due(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_verb_advises_to_use_the_burst_buffer(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("horovod", "--site", "nersc-cori", "--arch", "knl", "--account", "tests")
     assert call("job", *words, "--nodes", "32") == 0
     assert "note: 32 nodes read the data from the parallel file system" in capsys.readouterr().err
