@@ -62,7 +62,7 @@ def check_allreduce(finished: Sequence[Report]) -> Check:
 
 
 def check_peers(finished: Sequence[Report]) -> Check:
-    """The gathered list of (rank, host, pid) is the same everywhere and names the very processes that reported."""
+    """The gathered list of (rank, host, pid) is the same everywhere and names the processes that wrote the reports."""
     name = "peers"
     wanted = sorted((read_integer(r, "rank", -1), str(r.get("host")), read_integer(r, "pid", -1)) for r in finished)
     for report in finished:

@@ -1,4 +1,4 @@
-"""Is the environment what the plan says? Judges the report of `proof/programs/inspect_env.py`. Pure."""
+"""Compares an environment with its plan: judges the report of `proof/programs/inspect_env.py`. Pure."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def _mpi(mapped: tuple[str, ...], expectation: Expectation, resolve: Callable[[s
     planned = {resolve(path) for path in expectation.mpi_libraries}
     return Check(
         name="linked MPI",
-        # The mpich wheel holds copies where a system has links: libmpi.so beside libmpi.so.12.
+        # The mpich wheel has copies instead of links: libmpi.so and libmpi.so.12.
         passed=bool(seen)
         and all(any(path == library or path.startswith(f"{library}.") for library in planned) for path in seen),
         message=f"planned {', '.join(sorted(planned))}, loaded {', '.join(seen) or 'none'}",

@@ -109,7 +109,7 @@ def check_loss(finished: Sequence[Report]) -> Check:
                 name=name,
                 passed=False,
                 message=f"expected the loss to fall, {name_process(report)} has {format_figure(before)} before training and "
-                f"{format_figure(last)} at its end",
+                f"{format_figure(last)} at the end",
                 hint="not a number: the learning rate, which grows with the ranks, is too high, or the sums are wrong"
                 if last is None
                 else "training did not learn; see the checks `allreduce` and `weights`",

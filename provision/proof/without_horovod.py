@@ -191,7 +191,7 @@ def _check_broadcast(finished: Sequence[Report]) -> Check:
 # --- replicas ---------------------------------------------------------------------------------------------------------
 
 DEVICES_HINT = (
-    "compare the GPUs that the job asks for with `CUDA_VISIBLE_DEVICES` and `nvidia-smi -L` on the node; TensorFlow "
+    "compare the GPUs that the job requests with `CUDA_VISIBLE_DEVICES` and `nvidia-smi -L` on the node; TensorFlow "
     "ignores a GPU that it cannot use, without a message"
 )
 

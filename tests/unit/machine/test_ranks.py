@@ -20,7 +20,7 @@ from provision.model.plan import Prove
 from provision.profile.launcher import Launcher
 from provision.profile.stack import Training
 
-# Stands in for mpiexec and the workers: it leaves the reports of the next try, and says how it was called.
+# Stands in for mpiexec and the workers: it writes the reports of the next try, and records its arguments.
 STAND_IN = """#!{python}
 import json, pathlib, sys
 folder = pathlib.Path({folder!r})
@@ -29,9 +29,9 @@ with open(folder / "calls", "a") as calls:
 number = len((folder / "calls").read_text().splitlines())
 reports = json.loads((folder / f"try-{{number}}.json").read_text())
 out = pathlib.Path(sys.argv[sys.argv.index("--out") + 1])
-for one, report in enumerate(reports):
-    (out / f"report-n1-{{one}}.json").write_text(json.dumps(report))
-print((folder / "said").read_text() if (folder / "said").exists() else "")
+for rank, report in enumerate(reports):
+    (out / f"report-n1-{{rank}}.json").write_text(json.dumps(report))
+print((folder / "output").read_text() if (folder / "output").exists() else "")
 sys.exit(any(report["error"] for report in reports))
 """
 
@@ -50,17 +50,17 @@ def start(tmp_path: Path) -> Start:
         mpiexec = folder / "mpiexec"
         mpiexec.write_text(STAND_IN.format(python=sys.executable, folder=str(folder)), encoding="utf-8")
         mpiexec.chmod(0o755)
-        alone = program in ("single", "mirrored")
+        one_process = program in ("single", "mirrored")
         training = Training(data="digits", epochs=8, batch_size=32, learning_rate=0.001, min_accuracy=0.9)
         proof = Prove(
             program=f"/site/provision/proof/programs/{program}.py",
             launcher=Launcher(name="mpiexec", options=()),
             mpiexec=str(mpiexec),
             nodes=1,
-            ranks_per_node=1 if alone else 2,
+            ranks_per_node=1 if one_process else 2,
             cpus_per_task=0,
             timeout_s=100,
-            training=(training, Training(**{**_fields(training), "data": "mnist"})),
+            training=(training, Training(**{**training_fields(training), "data": "mnist"})),
             communication=communication,
         )
         ranks = Ranks(
@@ -77,11 +77,11 @@ def start(tmp_path: Path) -> Start:
     return make
 
 
-def _fields(training: Training) -> dict[str, Any]:
+def training_fields(training: Training) -> dict[str, Any]:
     return {name: getattr(training, name) for name in ("epochs", "batch_size", "learning_rate", "min_accuracy")}
 
 
-def stalled() -> list[dict[str, Any]]:
+def stalled_workers() -> list[dict[str, Any]]:
     """Reports of two workers that stalled: one ended itself, the launcher ended the other."""
     first, second = workers()
     first.update(stage="training", error="Stall: nothing happened", stalled={"stage": "training", "seconds": 20})
@@ -89,7 +89,7 @@ def stalled() -> list[dict[str, Any]]:
     return [first, second]
 
 
-def ring() -> list[dict[str, Any]]:
+def workers_with_ring() -> list[dict[str, Any]]:
     """Reports of workers that trained with RING."""
     reports = workers()
     for report in reports:
@@ -97,7 +97,7 @@ def ring() -> list[dict[str, Any]]:
     return reports
 
 
-def calls(folder: Path) -> list[list[str]]:
+def launcher_calls(folder: Path) -> list[list[str]]:
     """How the launcher was called, each time."""
     return [json.loads(line) for line in (folder / "calls").read_text(encoding="utf-8").splitlines()]
 
@@ -105,15 +105,15 @@ def calls(folder: Path) -> list[list[str]]:
 def test_workers_that_do_not_stall_are_started_once(start: Start) -> None:
     ranks, folder = start(workers())
     proof = ranks.prove()
-    (call,) = calls(folder)
+    (call,) = launcher_calls(folder)
     assert call[call.index("--communication") :][:4] == ["--communication", "AUTO", "--stall", "20"]
     assert "2 workers on 1 node trained digits to 95.0%" in proof.summary
 
 
 def test_stalled_workers_are_started_again_with_ring(start: Start) -> None:
-    ranks, folder = start(stalled(), ring())
+    ranks, folder = start(stalled_workers(), workers_with_ring())
     proof = ranks.prove()
-    assert [call[-1] for call in calls(folder)] == ["20", "RING"]
+    assert [call[-1] for call in launcher_calls(folder)] == ["20", "RING"]
     messages = {check.name: check.message for check in proof.verdict.checks}
     assert messages["communication"].startswith("second try: RING")
     assert "AUTO stalled in stage `training`: nothing happened for 20 s" in messages["communication"]
@@ -122,25 +122,25 @@ def test_stalled_workers_are_started_again_with_ring(start: Start) -> None:
 
 
 def test_workers_that_also_stall_with_ring_fail(start: Start) -> None:
-    ranks, folder = start(stalled(), stalled())
+    ranks, folder = start(stalled_workers(), stalled_workers())
     with pytest.raises(ProofError, match="reports"):
         ranks.prove()
-    assert len(calls(folder)) == 2
+    assert len(launcher_calls(folder)) == 2
 
 
 def test_failed_ranks_are_explained_with_the_launcher_output(start: Start) -> None:
-    ranks, folder = start(stalled(), communication="RING")
-    (folder / "said").write_text("but OMPI was not built with SLURM's PMI support and therefore cannot\n")
+    ranks, folder = start(stalled_workers(), communication="RING")
+    (folder / "output").write_text("but OMPI was not built with SLURM's PMI support and therefore cannot\n")
     with pytest.raises(ProofError, match="srun started Open MPI") as caught:
         ranks.prove()
     assert "mpirun" in (caught.value.hint or "")
 
 
 def test_there_is_no_second_try_if_the_profile_sets_ring(start: Start) -> None:
-    ranks, folder = start(stalled(), communication="RING")
+    ranks, folder = start(stalled_workers(), communication="RING")
     with pytest.raises(ProofError):
         ranks.prove()
-    assert len(calls(folder)) == 1
+    assert len(launcher_calls(folder)) == 1
 
 
 def test_the_numerical_proof_is_refused_for_a_stack_without_ranks(start: Start) -> None:

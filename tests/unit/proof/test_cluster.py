@@ -88,7 +88,8 @@ def test_neighbouring_jobs_get_different_ports_outside_linuxs_range(cluster: Mod
     assert all(1024 < base < 32768 - 64 for base in bases)
 
 
-def meet(cluster: ModuleType, folder: Path, hosts: list[str]) -> list[list[str]]:
+def exchange_addresses(cluster: ModuleType, folder: Path, hosts: list[str]) -> list[list[str]]:
+    """The addresses that each worker gets, if one worker for each of `hosts` starts at the same time."""
     with ThreadPoolExecutor(len(hosts)) as pool:
         return list(
             pool.map(lambda rank: cluster.meet(str(folder), rank, len(hosts), 10, hosts[rank]), range(len(hosts)))
@@ -96,14 +97,14 @@ def meet(cluster: ModuleType, folder: Path, hosts: list[str]) -> list[list[str]]
 
 
 def test_workers_on_one_node_use_the_loopback_with_different_ports(cluster: ModuleType, tmp_path: Path) -> None:
-    addresses = meet(cluster, tmp_path / "cluster", ["n1", "n1", "n1"])
+    addresses = exchange_addresses(cluster, tmp_path / "cluster", ["n1", "n1", "n1"])
     assert addresses[0] == addresses[1] == addresses[2]
     assert all(address.startswith("127.0.0.1:") for address in addresses[0])
     assert len(set(addresses[0])) == 3
 
 
 def test_workers_on_several_nodes_use_host_names_in_order_of_rank(cluster: ModuleType, tmp_path: Path) -> None:
-    addresses = meet(cluster, tmp_path / "cluster", ["n10", "n9"])
+    addresses = exchange_addresses(cluster, tmp_path / "cluster", ["n10", "n9"])
     assert addresses[0] == addresses[1]
     assert [address.split(":")[0] for address in addresses[0]] == ["n10", "n9"]
 
@@ -114,6 +115,6 @@ def test_a_worker_that_does_not_appear_is_named(cluster: ModuleType, tmp_path: P
 
 
 def test_the_addresses_of_an_earlier_run_are_refused(cluster: ModuleType, tmp_path: Path) -> None:
-    meet(cluster, tmp_path, ["n1", "n1"])
+    exchange_addresses(cluster, tmp_path, ["n1", "n1"])
     with pytest.raises(RuntimeError, match="empty folder"):
         cluster.meet(str(tmp_path), 0, 2, 1, "n1")

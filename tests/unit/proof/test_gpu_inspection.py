@@ -28,7 +28,7 @@ def test_the_version_code_of_nccl_is_read(code: int, version: str | None) -> Non
     assert nccl_version(code) == version
 
 
-def gpu_report(**horovod: object) -> dict[str, Any]:
+def good_gpu_report(**horovod: object) -> dict[str, Any]:
     """The report of `proof/programs/inspect_env.py` for a good GPU build on a machine without a driver."""
     return {
         "versions": {"tensorflow": "2.15.1", "horovod": "0.28.1", "python": "3.11.7"},
@@ -55,7 +55,7 @@ def gpu_checks(report: dict[str, Any]) -> dict[str, tuple[bool, str]]:
 
 
 def test_a_good_gpu_build_passes_without_a_driver() -> None:
-    checks = gpu_checks(gpu_report())
+    checks = gpu_checks(good_gpu_report())
     assert len(checks) == 5
     assert all(passed for passed, _ in checks.values()), checks
     assert checks["NCCL built in"][1] == "planned NCCL 2.22.3, nccl_built is 2.22.3, cuda_built is 1"
@@ -63,54 +63,54 @@ def test_a_good_gpu_build_passes_without_a_driver() -> None:
     assert "libcuda.so.1" in checks["driver"][1]
 
 
-def break_flags(report: dict[str, Any]) -> None:
+def build_without_nccl(report: dict[str, Any]) -> None:
     report["horovod"]["flags"]["nccl_built"] = 0
 
 
-def break_version(report: dict[str, Any]) -> None:
+def build_with_another_nccl(report: dict[str, Any]) -> None:
     report["horovod"]["flags"]["nccl_built"] = 21805
 
 
-def break_library(report: dict[str, Any]) -> None:
+def load_nccl_of_a_wheel(report: dict[str, Any]) -> None:
     report["mapped_objects"] = ["/site/root/envs/x/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2"]
 
 
-def break_code(report: dict[str, Any]) -> None:
+def omit_a_capability(report: dict[str, Any]) -> None:
     report["horovod"]["device_code"] = ["80"]
 
 
-def break_tensorflow(report: dict[str, Any]) -> None:
+def use_tensorflow_without_cuda(report: dict[str, Any]) -> None:
     report["tensorflow"]["built_with_cuda"] = False
 
 
-def break_cuda(report: dict[str, Any]) -> None:
+def use_tensorflow_with_another_cuda(report: dict[str, Any]) -> None:
     report["tensorflow"]["build_info"]["cuda_version"] = "11.8"
 
 
 @pytest.mark.parametrize(
     ("fault", "name"),
     [
-        (break_flags, "NCCL built in"),
-        (break_version, "NCCL built in"),
-        (break_library, "linked NCCL"),
-        (break_code, "device code"),
-        (break_tensorflow, "TensorFlow with CUDA"),
-        (break_cuda, "TensorFlow with CUDA"),
+        (build_without_nccl, "NCCL built in"),
+        (build_with_another_nccl, "NCCL built in"),
+        (load_nccl_of_a_wheel, "linked NCCL"),
+        (omit_a_capability, "device code"),
+        (use_tensorflow_without_cuda, "TensorFlow with CUDA"),
+        (use_tensorflow_with_another_cuda, "TensorFlow with CUDA"),
     ],
 )
 def test_a_fault_of_a_gpu_build_fails_the_check_that_names_it(
     fault: Callable[[dict[str, Any]], None], name: str
 ) -> None:
-    report = gpu_report()
+    report = good_gpu_report()
     fault(report)
     assert [check for check, (passed, _) in gpu_checks(report).items() if not passed] == [name]
 
 
 def test_device_code_without_cuobjdump_passes_as_not_inspected() -> None:
-    assert gpu_checks(gpu_report(device_code=None))["device code"] == (
+    assert gpu_checks(good_gpu_report(device_code=None))["device code"] == (
         True,
         "not inspected: this CUDA toolkit has no `cuobjdump`",
     )
-    report = gpu_report(device_code=None)
+    report = good_gpu_report(device_code=None)
     report["errors"]["device_code"] = "CalledProcessError: no"
     assert not gpu_checks(report)["device code"][0]

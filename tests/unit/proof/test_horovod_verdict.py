@@ -120,14 +120,18 @@ def failed_names(verdict: Verdict) -> list[str]:
 
 
 def change(rank: int, /, **fields: object) -> Callable[[Reports], None]:
+    """A fault: other values of fields in the report of one rank."""
     return lambda reports: reports[rank].update(fields)
 
 
-def change_in(rank: int, field: str, /, **fields: object) -> Callable[[Reports], None]:
+def change_part(rank: int, field: str, /, **fields: object) -> Callable[[Reports], None]:
+    """A fault: other values in a part of the report of one rank."""
     return lambda reports: reports[rank][field].update(fields)
 
 
 def drop_report(rank: int) -> Callable[[Reports], None]:
+    """A fault: the report of one rank is missing."""
+
     def spoil_reports(reports: Reports) -> None:
         del reports[rank]
 
@@ -135,6 +139,8 @@ def drop_report(rank: int) -> Callable[[Reports], None]:
 
 
 def change_every(**fields: object) -> Callable[[Reports], None]:
+    """A fault: other values of fields in the reports of all ranks."""
+
     def spoil_reports(reports: Reports) -> None:
         for report in reports:
             report.update(copy.deepcopy(fields))
@@ -143,6 +149,8 @@ def change_every(**fields: object) -> Callable[[Reports], None]:
 
 
 def use_gpus(*bus_ids: str | None) -> Callable[[Reports], None]:
+    """Each rank reports the GPU with its bus ID, or no GPU."""
+
     def spoil_reports(reports: Reports) -> None:
         for report, bus_id in zip(reports, bus_ids, strict=True):
             report["gpu"] = {"visible": 2, "used": bus_id and "GPU:0", "bus_id": bus_id}
@@ -219,27 +227,27 @@ def test_a_job_that_split_into_two_groups_of_ranks_fails() -> None:
             id="stall",
         ),
         pytest.param(
-            change_in(1, "versions", tensorflow="2.14.0"), "versions", "tensorflow on all ranks", id="mixed versions"
+            change_part(1, "versions", tensorflow="2.14.0"), "versions", "tensorflow on all ranks", id="mixed versions"
         ),
         pytest.param(change_every(versions={"python": "3.11.7"}), "versions", "reports hold: python", id="no versions"),
-        pytest.param(change_in(1, "allreduce", sum=[6.0, 13.0]), "allreduce", "[6, 12], rank 1 of 3", id="wrong sum"),
-        pytest.param(change_in(1, "allreduce", sum=[6.0]), "allreduce", "got [6]", id="short sum"),
+        pytest.param(change_part(1, "allreduce", sum=[6.0, 13.0]), "allreduce", "[6, 12], rank 1 of 3", id="wrong sum"),
+        pytest.param(change_part(1, "allreduce", sum=[6.0]), "allreduce", "got [6]", id="short sum"),
         pytest.param(
-            change_in(1, "allreduce", sum=[6.0, float("nan")]), "allreduce", "got no vector", id="sum is not a number"
+            change_part(1, "allreduce", sum=[6.0, float("nan")]), "allreduce", "got no vector", id="sum is not a number"
         ),
-        pytest.param(change_in(1, "allreduce", average=[2.0, 4.1]), "allreduce", "the average", id="wrong average"),
+        pytest.param(change_part(1, "allreduce", average=[2.0, 4.1]), "allreduce", "the average", id="wrong average"),
         pytest.param(
-            change_in(1, "allreduce", expected=[3.0, 6.0]), "allreduce", "predicted sum", id="wrong expectation"
+            change_part(1, "allreduce", expected=[3.0, 6.0]), "allreduce", "predicted sum", id="wrong expectation"
         ),
-        pytest.param(change_in(1, "allreduce", large_wrong=17), "allreduce", "counted 17", id="large messages"),
+        pytest.param(change_part(1, "allreduce", large_wrong=17), "allreduce", "counted 17", id="large messages"),
         pytest.param(change(1, allreduce=None), "allreduce", "some ranks reported none", id="no allreduce"),
         pytest.param(change(1, peers=[[0, "n1", 100]]), "peers", "gathered 1: rank 0 (n1, pid 100)", id="wrong peers"),
         pytest.param(change(1, peers="none"), "peers", "gathered 0", id="no peers"),
         pytest.param(
             change(1, shard={"start": 0, "stop": 10, "sha256": "other"}), "shards", "the same ones", id="shards overlap"
         ),
-        pytest.param(change_in(1, "shard", sha256="shard0"), "shards", "the same ones", id="equal shards"),
-        pytest.param(change_in(2, "shard", stop=29), "shards", "from 9 to 10", id="uneven shards"),
+        pytest.param(change_part(1, "shard", sha256="shard0"), "shards", "the same ones", id="equal shards"),
+        pytest.param(change_part(2, "shard", stop=29), "shards", "from 9 to 10", id="uneven shards"),
         pytest.param(change(1, shard={}), "shards", "rank 1 of 3 (n1, pid 101) reports {}", id="no shard"),
         pytest.param(
             change_every(weights_sha256_initial="same"), "initial-weights", "3 different sets", id="equal first weights"
@@ -258,8 +266,8 @@ def test_a_job_that_split_into_two_groups_of_ranks_fails() -> None:
         pytest.param(
             change_every(loss=[1.0, float("nan")]), "loss", "2.3100 before training and no finite", id="loss is NaN"
         ),
-        pytest.param(change_every(loss=[1.0, None]), "loss", "no finite number at its end", id="loss is null"),
-        pytest.param(change_every(loss=[]), "loss", "no finite number at its end", id="no loss"),
+        pytest.param(change_every(loss=[1.0, None]), "loss", "no finite number at the end", id="loss is null"),
+        pytest.param(change_every(loss=[]), "loss", "no finite number at the end", id="no loss"),
         pytest.param(
             change_every(loss_before=float("inf")), "loss", "has no finite number before", id="infinite first loss"
         ),
@@ -290,8 +298,8 @@ def test_a_faulty_run_fails_with_the_reason(spoil: Callable[[Reports], None], ch
         change(1, weights_sha256="other"),
         change(1, accuracy=0.5),
         change(1, loss=[1.0, 9.0]),
-        change_in(1, "allreduce", large_wrong=1),
-        change_in(1, "versions", horovod="0.28.0"),
+        change_part(1, "allreduce", large_wrong=1),
+        change_part(1, "versions", horovod="0.28.0"),
         use_gpus("1:0", "1:0"),
     ],
 )
@@ -407,7 +415,7 @@ def test_a_verdict_without_checks_has_not_passed() -> None:
     assert not Verdict(checks=(), figures=verdict.figures).passed
 
 
-def restarted(ranks: int) -> Reports:
+def continued_reports(ranks: int) -> Reports:
     """The reports of `provision/proof/programs/horovod_graph.py`: a second session continued from rank 0's checkpoint."""
     reports = good_reports(ranks)
     for report in reports:
@@ -416,7 +424,7 @@ def restarted(ranks: int) -> Reports:
 
 
 def test_a_restart_that_continued_where_it_stopped_passes() -> None:
-    verdict = judge(restarted(2), ranks=2, min_accuracy=MIN_ACCURACY)
+    verdict = judge(continued_reports(2), ranks=2, min_accuracy=MIN_ACCURACY)
 
     assert verdict.passed
     messages = {check.name: check.message for check in verdict.checks}
@@ -432,7 +440,7 @@ def test_a_restart_that_continued_where_it_stopped_passes() -> None:
     ],
 )
 def test_a_restart_from_elsewhere_fails(rank: int, changed: dict[str, object], words: str) -> None:
-    reports = restarted(2)
+    reports = continued_reports(2)
     reports[rank]["restart"].update(changed)
     verdict = judge(reports, ranks=2, min_accuracy=MIN_ACCURACY)
 
@@ -441,7 +449,7 @@ def test_a_restart_from_elsewhere_fails(rank: int, changed: dict[str, object], w
 
 
 def test_a_rank_that_does_not_report_the_restart_fails() -> None:
-    reports = restarted(2)
+    reports = continued_reports(2)
     del reports[1]["restart"]
 
     assert failed_names(judge(reports, ranks=2, min_accuracy=MIN_ACCURACY)) == ["restart"]

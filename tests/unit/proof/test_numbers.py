@@ -12,7 +12,7 @@ from provision.proof.numbers import judge_numbers
 ABSENT = {"status": "skipped", "reason": "no elastic here", "figures": []}
 
 
-def report(rank: int, size: int = 2, **checks: dict[str, Any]) -> dict[str, Any]:
+def rank_report(rank: int, size: int = 2, **checks: dict[str, Any]) -> dict[str, Any]:
     """The report of a rank that finished."""
     tape = {"status": "passed", "reason": None, "figures": [{"what": "gradient", "difference": 1e-8 * (rank + 1)}]}
     return {
@@ -28,7 +28,7 @@ def report(rank: int, size: int = 2, **checks: dict[str, Any]) -> dict[str, Any]
 
 
 def test_a_check_that_passed_on_all_ranks_shows_its_worst_figure() -> None:
-    verdict = judge_numbers([report(0), report(1)], ranks=2, nodes=1)
+    verdict = judge_numbers([rank_report(0), rank_report(1)], ranks=2, nodes=1)
     assert verdict.passed
     tape = next(check for check in verdict.checks if check.name == "tape")
     assert tape.message == "passed on 2 ranks, worst difference 2.0e-08 of 2"
@@ -37,14 +37,14 @@ def test_a_check_that_passed_on_all_ranks_shows_its_worst_figure() -> None:
 
 def test_one_failed_rank_fails_the_proof_with_its_reason() -> None:
     wrong = {"tape": {"status": "failed", "reason": "wrong: gradient", "figures": []}}
-    verdict = judge_numbers([report(0), report(1, **wrong)], ranks=2, nodes=1)
+    verdict = judge_numbers([rank_report(0), rank_report(1, **wrong)], ranks=2, nodes=1)
     assert not verdict.passed
     assert verdict.failures[0].message == "expected it to pass on every rank, seen failed, passed: wrong: gradient"
 
 
 def test_a_missing_feature_of_tensorflow_is_skipped_with_the_reason() -> None:
     absent = {"elastic": ABSENT}
-    verdict = judge_numbers([report(0, **absent), report(1, **absent)], ranks=2, nodes=1)
+    verdict = judge_numbers([rank_report(0, **absent), rank_report(1, **absent)], ranks=2, nodes=1)
     assert verdict.passed
     (skipped,) = (check for check in verdict.checks if check.skipped)
     assert (skipped.name, skipped.message) == ("elastic", "skipped: no elastic here")
@@ -54,11 +54,11 @@ def test_a_missing_feature_of_tensorflow_is_skipped_with_the_reason() -> None:
 @pytest.mark.parametrize(
     "reports",
     [
-        [report(0)],
-        [report(0, 1), report(0, 1)],
-        [{**report(0), "stage": "check tape"}, report(1)],
-        [{**report(0), "checks": {}}, {**report(1), "checks": {}}],
-        [{**report(0), "checks": {"tape": ABSENT}}, {**report(1), "checks": {"tape": ABSENT}}],
+        [rank_report(0)],
+        [rank_report(0, 1), rank_report(0, 1)],
+        [{**rank_report(0), "stage": "check tape"}, rank_report(1)],
+        [{**rank_report(0), "checks": {}}, {**rank_report(1), "checks": {}}],
+        [{**rank_report(0), "checks": {"tape": ABSENT}}, {**rank_report(1), "checks": {"tape": ABSENT}}],
         [],
     ],
     ids=["one missing", "alone", "stopped in the middle", "no checks", "nothing but skips", "none"],
