@@ -1,4 +1,6 @@
-"""The command line: words to a verb. Help and version are printed from data; argparse is imported only for a verb.
+"""The command line: find the verb among the words and run it.
+
+Help and version are printed from data; argparse is imported only for a verb.
 
 Exit codes: 0 done or nothing to do; 1 failed; 2 the request or a file is wrong, nothing was tried; 4 a job was left
 running (`--no-wait`); 130 interrupted. stdout is data, stderr is for people.

@@ -1,7 +1,7 @@
-"""What can go wrong in a way the operator can act on, and the exit code each kind of failure has.
+"""The errors that a user can act on, and the exit code of each kind.
 
-A message says what happened, `evidence` shows where (paths, the telling lines), `hint` is a command to type.
-Anything that is not a `ProvisionError` is our own bug and is told as one (see `provision.cli`).
+A message says what happened, `evidence` shows where (paths, lines of a log), `hint` is a command to type.
+An exception that is not a `ProvisionError` is a bug of this tool and is reported as one (`commands/shared/running.py`).
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class ProvisionError(Exception):
         self.correction = correction
 
     def to_dict(self) -> dict[str, Any]:
-        """The error as it is in the `--json` envelope; `problems` only where it is made of several."""
+        """The error as it is in the `--json` envelope; `problems` only if it is made of several."""
         shared = {"problems": [dict(problem) for problem in self.problems]} if self.problems else {}
         return shared | {
             "kind": self.kind,
@@ -87,14 +87,14 @@ class ProvisionError(Exception):
 
 
 class ConfigError(ProvisionError):
-    """What was asked for, or a file that says it, is wrong: nothing was tried."""
+    """The request or a file is wrong: nothing was tried."""
 
     kind: ErrorKind = "config"
     exit_code = EXIT_USAGE
 
 
 class LintError(ConfigError):
-    """What somebody wrote has faults; `findings` are they as data."""
+    """A script that was checked has faults; `findings` has them as data."""
 
     kind: ErrorKind = "lint"
 
@@ -108,13 +108,13 @@ class LintError(ConfigError):
 
 
 class PlanError(ProvisionError):
-    """The wish is well formed and cannot be fulfilled here: something is missing or does not fit."""
+    """The request is valid, but this machine cannot fulfil it: something is missing or does not match."""
 
     kind: ErrorKind = "plan"
 
 
 class DriftError(ProvisionError):
-    """A plan made elsewhere differs from what is really here."""
+    """A plan that was made elsewhere differs from the plan that this machine gives."""
 
     kind: ErrorKind = "drift"
 
@@ -126,7 +126,7 @@ class CommandError(ProvisionError):
 
 
 class JobError(ProvisionError):
-    """A batch job did not end well; `state` is the scheduler's own word for how it ended."""
+    """A batch job failed; `state` is the scheduler's own word for how it ended."""
 
     kind: ErrorKind = "job"
 
@@ -141,19 +141,19 @@ class JobError(ProvisionError):
 
 
 class Interruption(ProvisionError):
-    """Somebody pressed Ctrl-C, or asked us to end."""
+    """A user pressed Ctrl-C, or a signal ended the process."""
 
     kind: ErrorKind = "interrupted"
     exit_code = EXIT_INTERRUPTED
 
 
 class ProofError(ProvisionError):
-    """The environment was built and did not prove itself."""
+    """The environment was built, but did not pass its proof."""
 
     kind: ErrorKind = "proof"
 
 
 class StoreError(ProvisionError):
-    """The root could not be read or written, or somebody else holds it."""
+    """The root could not be read or written, or another process holds its lock."""
 
     kind: ErrorKind = "store"

@@ -1,4 +1,4 @@
-"""What the planner needs from a backend: a draft, whose identity decides the prefix, and what is constructed there."""
+"""What the planner needs from a backend: a draft, whose identity decides the prefix, and what it builds there."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Row:
     packages: int = 0
     """How many packages the step installs; 0 if they are not to be counted."""
     starts_over: bool = False
-    """Whether a prefix without this step's receipt is thrown away: the step cannot be repeated in place."""
+    """Whether a prefix without this step's receipt is removed: the step cannot be repeated in place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class Draft(Protocol):
         """The key of the compiled Horovod among the cached wheels; None if the backend keeps none."""
 
     def construct(self, layout: Layout, environment: EnvironmentId, existing: Existing, plan_text: str) -> Construction:
-        """What is made for this environment. `plan_text` is its identity, to be left in the prefix as `plan.json`."""
+        """What is made for this environment. `plan_text` is its identity, written to the prefix as `plan.json`."""
 
 
 class Backend(Protocol):
@@ -83,5 +83,5 @@ class Backend(Protocol):
         """What would be built for the CPU `target` on a machine with these facts.
 
         Raises:
-            PlanError: something that this backend needs is not there.
+            PlanError: something that this backend needs is missing.
         """

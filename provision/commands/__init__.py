@@ -3,22 +3,22 @@
 This file is all that the command line reads for `--version` and `--help`, so it imports nothing.
 """
 
-# verb, what it is for (at most 64 letters: the help fits on 80 columns)
+# verb, what it does (at most 64 letters: the help fits on 80 columns)
 VERBS = (
-    ("doctor", "check what a build needs, with a fix for what would stop it"),
+    ("doctor", "check what a build needs, and say how to fix what is missing"),
     ("lock", "compile requirements/*.in to locks with hashes (needs network)"),
-    ("fetch", "download all that a build installs, for nodes without network"),
-    ("plan", "show every step of a build and why; touches nothing"),
+    ("fetch", "download everything a build installs, for offline nodes"),
+    ("plan", "show every step of a build; changes nothing"),
     ("build", "build an environment, prove it, publish its module"),
-    ("test", "prove a published environment again"),
+    ("test", "run the proof of a published environment again"),
     ("verify", "compare what this shell has loaded with what was proved"),
     ("job", "write the script of a job, check a script, follow a job"),
     ("data", "write a script that copies a data set to the site's scratch"),
-    ("scaling", "tabulate runs on more and more GPUs: speed-up and efficiency"),
-    ("site", "list the sites, show one, write the profile of your own"),
+    ("scaling", "compare runs on 1, 2 and 4 GPUs: speed-up and efficiency"),
+    ("site", "list the sites, show one, write a profile for your own"),
     ("stack", "list the stacks: which TensorFlow, Horovod and Pythons"),
     ("list", "list the environments of a site"),
-    ("show", "show one environment: from what it was built, and its proof"),
+    ("show", "show one environment: its parts, its build and its proof"),
     ("activate", "print shell code that loads an environment without modules"),
     ("explain", "explain what a log means"),
     ("completion", "print the completion script for bash, zsh or fish"),

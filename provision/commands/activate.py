@@ -1,4 +1,4 @@
-"""`eval "$(provision activate ENV)"`: the modulefile's effect where there is no module system."""
+"""`eval "$(provision activate ENV)"`: the effect of the modulefile on a site without a module system."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from provision.errors import PlanError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which environment."""
+    """Add the argument that names the environment."""
     add_environment(parser)
     add_site(parser)
 
@@ -26,10 +26,12 @@ def run(args: argparse.Namespace) -> Outcome:
     env = find_environment(store, args.environment)
     record = store.record(env)
     if record is None:
-        raise PlanError(f"{env} is not proved, it cannot be activated", hint="`provision build` goes on with it")
+        raise PlanError(
+            f"`{env}` has not passed its proof, so it cannot be activated", hint="`provision build` completes it"
+        )
     if record.modules:
         raise PlanError(
-            f"{env} needs the modules {' '.join(record.modules)}, which only a module system loads",
+            f"`{env}` needs the modules {' '.join(record.modules)}, which only a module system loads",
             hint=f"`module use {store.layout.modules(env.arch)}/lua` (or `/tcl`), then `module load {record.module}`",
         )
     text = (Path(store.layout.story(env)) / "activate.sh").read_text(encoding="utf-8")

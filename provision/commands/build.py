@@ -1,4 +1,4 @@
-"""`provision build`: carry a plan out here, or with `--submit` in a job of the site's scheduler."""
+"""`provision build`: build on this machine, or with `--submit` in a job of the site's scheduler."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to build, and where."""
+    """Add the options that name what to build and how."""
     add_target(parser)
     parser.add_argument("--submit", action="store_true", help="write the job, submit it, follow it to its end")
     parser.add_argument(
@@ -37,18 +37,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_account(parser, when="with --submit: ")
     parser.add_argument(
-        "--plan", metavar="FILE", help="compare this plan (`-`: stdin) with the one made here; stop if they differ"
+        "--plan",
+        metavar="FILE",
+        help="compare this plan (`-`: stdin) with the plan made on this machine; stop if they differ",
     )
     parser.add_argument(
-        "--verbose", action="store_true", help="in the plan, list the patches too, and why each step is there"
+        "--verbose", action="store_true", help="in the plan, also list the patches and the reason for each step"
     )
     parser.add_argument("--events", metavar="FILE", help="write every event to this file, one JSON object per line")
 
 
 def run(args: argparse.Namespace) -> Outcome:
-    """Build, or have it built."""
+    """Build on this machine, or submit a job that builds."""
     unused = (("--plan", args.plan), ("--events", args.events)) if args.submit else (("--account", args.account),)
-    refuse_unused(args, unused, "`--submit` makes a plan of its own" if args.submit else "only a job has an account")
+    refuse_unused(args, unused, "`--submit` makes its own plan" if args.submit else "only a job has an account")
     if args.submit:
         return _submit(args)
     if not args.events:
@@ -65,7 +67,7 @@ def run(args: argparse.Namespace) -> Outcome:
 
 
 def _build_here(args: argparse.Namespace, write_event: Listener | None) -> Outcome:
-    """Build on this machine; `write_event` gets every event, too."""
+    """Build on this machine; `write_event` also gets every event."""
     from provision.model.problem import raise_problems
     from provision.planning.planner import make_plan
     from provision.planning.preflight import blockers, network_problems
@@ -76,7 +78,7 @@ def _build_here(args: argparse.Namespace, write_event: Listener | None) -> Outco
     request = target.request(facts)
     plan = make_plan(request, facts, target.store.existing())
     if expected is not None:
-        _hold_against(expected, plan, facts)
+        _refuse_drift(expected, plan, facts)
     if plan.done:
         return _outcome(target, plan, "nothing to do: built, proved and published")
     raise_problems((*blockers(request, facts, installed=is_installed(plan)), *network_problems(request, plan)))
@@ -87,12 +89,12 @@ def _build_here(args: argparse.Namespace, write_event: Listener | None) -> Outco
 
             events = to_all(listen, write_event)
         plan = _build(args, target, facts, plan, events)
-        did = "nothing to do: somebody else built it meanwhile" if plan.done else "published"
+        did = "nothing to do: another process built it meanwhile" if plan.done else "published"
     return _outcome(target, plan, did)
 
 
 def _build(args: argparse.Namespace, target: Target, facts: Facts, plan: Plan, listen: Listener) -> Plan:
-    """Carry the plan out, alone: whoever else builds the same is waited for, and then there may be nothing to do."""
+    """Carry the plan out under its lock; if another process holds it, wait, and then plan again."""
     from provision.machine.executor import Executor
     from provision.model.event import Event, plan_event
     from provision.planning.planner import make_plan
@@ -129,18 +131,18 @@ def _expected(source: str | None) -> dict[str, str] | None:
         ) from error
 
 
-def _hold_against(expected: dict[str, str], plan: Plan, facts: Facts) -> None:
-    """Stop where the plan that travelled here is not the plan that would be made here."""
+def _refuse_drift(expected: dict[str, str], plan: Plan, facts: Facts) -> None:
+    """Stop if the plan that was made elsewhere differs from the plan that this machine gives."""
     from provision.model.plan import differences, held
 
     here = held(plan)
-    # Where the proof is done already, no step of this plan says how it would be.
+    # If the proof is done already, no step of this plan describes it.
     lines = differences(expected, here if here["proof"] else {**here, "proof": expected.get("proof", "")})
     if lines:
         raise DriftError(
-            f"`{facts.host}` is not what was planned for, nothing was built",
+            f"`{facts.host}` differs from the machine of the plan; nothing was built",
             evidence=lines,
-            hint="plan again where the job is submitted (`provision plan`), or mend the node",
+            hint="make a new plan on the machine that submits the job (`provision plan`), or fix the node",
         )
 
 
@@ -166,7 +168,7 @@ def _outcome(target: Target, plan: Plan, what: str) -> Outcome:
 
 
 def _tool() -> str:
-    """How to type this tool's name where we stand: `make build` runs one that is not on PATH."""
+    """The name to type for this tool: `make build` runs one that is not on PATH."""
     mine = Path(sys.argv[0])
     found = shutil.which("provision")
     on_path = found is not None and Path(found).absolute() == mine.absolute()
@@ -209,34 +211,34 @@ def _submit(args: argparse.Namespace) -> Outcome:
 
 
 def _refuse_second(target: Target, plan: Plan, site: str) -> None:
-    """Do not queue a second job for what is being built: it would wait for the first with its nodes idle."""
+    """Refuse a second job for an environment that is being built: its nodes would wait, idle, for the first."""
     from provision.machine.store import describe_holder
 
     holder = target.store.holder(Path(target.store.layout.lock(plan.environment)))
     if holder is not None:
         job = holder.get("job")
         raise StoreError(
-            f"{plan.environment} is being built by {describe_holder(holder)}",
-            hint=f"`provision job follow {job} --site {site}`" if job else "wait for it, or end that process",
+            f"`{plan.environment}` is being built by {describe_holder(holder)}",
+            hint=f"`provision job follow {job} --site {site}`" if job else "wait for that process, or end it",
             kind="locked",
         )
 
 
 def _refuse_queued(job: BuildJob, plan: Plan, site: str) -> None:
-    """Do not submit what waits in the queue already; the job's name holds the environment's fingerprint."""
+    """Refuse to submit a job that is in the queue already; its name contains the environment's fingerprint."""
     from provision.machine.submission import queued
 
     number = queued(job)
     if number is not None:
         raise StoreError(
-            f"job {number} is queued to build {plan.environment}",
+            f"job {number} is queued to build `{plan.environment}`",
             hint=f"`provision job follow {number} --site {site}`",
             kind="locked",
         )
 
 
 def is_installed(plan: Plan) -> bool:
-    """Whether the large part of the environment is there already."""
+    """Whether the packages, the largest part of the environment, are installed already."""
     return any(step.name == "install" and step.action == "keep" for step in plan.steps)
 
 

@@ -1,4 +1,4 @@
-"""`provision doctor`: what is here, what would stop a build, each with its fix. Read-only; exit 1 where something would."""
+"""`provision doctor`: check what a build needs, and say how to fix what is missing. Read-only; exit 1 if a check fails."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MARKS: dict[State, str] = {"good": "✓", "note": "!", "bad": "✗"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One line of the doctor's: a note does not stop a build, what is bad does."""
+    """One line of the report. A build fails if the state is `bad`, and does not if it is `note`."""
 
     group: str
     state: State
@@ -32,12 +32,12 @@ class Finding:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which site, and which archs of it."""
+    """Add the options that name the site and its archs."""
     add_target(parser)
 
 
 def run(args: argparse.Namespace) -> Outcome:
-    """Look at everything that a build needs."""
+    """Check everything that a build needs."""
     from provision.machine import shipped
 
     site = shipped.load_site(args.site)
@@ -57,7 +57,10 @@ def run(args: argparse.Namespace) -> Outcome:
         if finding.hint:
             lines.append(f"      hint: {finding.hint}")
     bad = sum(finding.state == "bad" for finding in findings)
-    lines += ["", f"{bad} thing{'s' * (bad != 1)} would stop a build" if bad else "nothing stands in the way"]
+    lines += [
+        "",
+        f"{bad} problem{'s' * (bad != 1)} would make a build fail" if bad else "no problems found: a build can start",
+    ]
     return Outcome(
         text="\n".join(lines),
         result={"findings": [asdict(finding) for finding in findings], "bad": bad},
@@ -70,7 +73,7 @@ def _of(group: str, problem: Problem, state: State = "bad") -> Finding:
 
 
 def _scheduler(site: Site) -> list[Finding]:
-    """Whether the scheduler answers, and has the queues that the archs name."""
+    """Check that the scheduler answers and has the queues that the archs name."""
     import os
 
     from provision.errors import CommandError
@@ -78,13 +81,13 @@ def _scheduler(site: Site) -> list[Finding]:
     from provision.schedulers import TITLES, scheduler_for
 
     if site.scheduler.name == "none":
-        return [Finding(group="scheduler", state="good", message="none: builds run here")]
+        return [Finding(group="scheduler", state="good", message="none: builds run on this machine")]
     title, scheduler = TITLES[site.scheduler.name], scheduler_for(site.scheduler.name)
     argv = scheduler.queues_argv()
     try:
         done = capture(argv, os.environ, timeout_s=30)
     except CommandError as error:
-        hint = f"log in where {title} is"
+        hint = f"run this on a machine with {title}"
         return [Finding(group="scheduler", state="bad", message=error.message, evidence=error.evidence, hint=hint)]
     if done.returncode:
         said, hint = tuple(done.stderr.splitlines()[:4]), f"`{' '.join(argv)}`"
@@ -104,7 +107,7 @@ def _scheduler(site: Site) -> list[Finding]:
                 Finding(
                     group="scheduler",
                     state="bad",
-                    message=f"arch `{arch.name}` asks for {kind} `{arch.job.partition}`, which {title} does not have",
+                    message=f"arch `{arch.name}` names the {kind} `{arch.job.partition}`, which {title} does not have",
                     hint=f"set `archs.{arch.name}.job.partition` in `{site.origin}` to one of {', '.join(there)}",
                 )
             )
@@ -112,7 +115,7 @@ def _scheduler(site: Site) -> list[Finding]:
 
 
 def _launchers(site: Site) -> list[Finding]:
-    """Whether srun knows the way to start MPI that the archs ask for: without it every rank is rank 0 of 1."""
+    """Check that srun knows the `--mpi` type that the archs name: with a wrong one every rank is rank 0 of 1."""
     import os
 
     from provision.errors import CommandError
@@ -128,13 +131,13 @@ def _launchers(site: Site) -> list[Finding]:
     try:
         done = capture(slurm.mpi_types_argv(), os.environ, timeout_s=30)
     except CommandError as error:
-        return [Finding(group="scheduler", state="bad", message=error.message, hint="log in where Slurm is")]
+        return [Finding(group="scheduler", state="bad", message=error.message, hint="run this on a machine with Slurm")]
     there = slurm.parse_mpi_types(done.stdout + done.stderr)
     return [
         Finding(
             group="scheduler",
             state="bad",
-            message=f"arch `{name}` starts ranks with `srun --mpi={kind}`, by which they do not see each other here",
+            message=f"arch `{name}` starts ranks with `srun --mpi={kind}`, which this Slurm does not have",
             hint=f"set `archs.{name}.launcher.options` in `{site.origin}` to one of {', '.join(there)}",
         )
         for kind, name in asked.items()
@@ -143,7 +146,7 @@ def _launchers(site: Site) -> list[Finding]:
 
 
 def _root(site: Site) -> list[Finding]:
-    """Whether the root can take an environment."""
+    """Check that an environment fits below the root."""
     from provision.planning.preflight import place_problems
 
     place = read_store(site).place()
@@ -158,7 +161,7 @@ def _root(site: Site) -> list[Finding]:
 
 
 def _arch(target: Target) -> list[Finding]:
-    """Whether everything is here that building for one arch needs."""
+    """Check everything that a build for one arch needs."""
     from pathlib import Path
 
     from provision.machine.datasets import choose_data
@@ -170,21 +173,21 @@ def _arch(target: Target) -> list[Finding]:
     findings += [Finding(group=group, state="good", message=line) for line in _found(facts)]
     try:
         request = target.request(facts)
-        findings.append(Finding(group=group, state="good", message=f"lock `{request.lock.path}` fits its input"))
+        findings.append(Finding(group=group, state="good", message=f"lock `{request.lock.path}` matches its input"))
         findings += [_of(group, one) for one in gpu_problems(request, facts)]
         if arch.gpu and not any(Path("/dev").glob("nvidia[0-9]*")):
             findings.append(
                 Finding(
                     group=group,
                     state="note",
-                    message=f"`{facts.host}` has no GPU: it can build for arch `{arch.name}`, and not prove it",
+                    message=f"`{facts.host}` has no GPU: it can build for arch `{arch.name}`, but not run the proof",
                     evidence=("no device files /dev/nvidia0 and so on",),
-                    hint="run the build where the arch's GPUs are",
+                    hint="run the build on a node with the arch's GPUs",
                 )
             )
         problem = cpu_problem(request, facts)
         if problem:
-            # On a login node of another kind this is as it should be; on the node it stops the build.
+            # A login node may have another CPU; on the node itself this makes the build fail.
             elsewhere = target.site.scheduler.name != "none" and facts.job is None
             findings.append(_of(group, problem, "note" if elsewhere else "bad"))
         else:
@@ -215,6 +218,8 @@ def _found(facts: Facts) -> list[str]:
         if facts.gpu.nccl_version:
             lines.append(f"NCCL {facts.gpu.nccl_version} (`{facts.gpu.nccl_library}`)")
     lines.append(
-        f"packages are installed by uv (`{facts.uv}`)" if facts.uv else "packages are installed by pip: no uv here"
+        f"packages are installed by uv (`{facts.uv}`)"
+        if facts.uv
+        else "packages are installed by pip: there is no uv on PATH"
     )
     return lines

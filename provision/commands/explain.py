@@ -1,4 +1,4 @@
-"""`provision explain LOG`: what a log means, by the failures that we know."""
+"""`provision explain LOG`: explain a log, using the list of known failures."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from provision.errors import ConfigError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which log."""
+    """Add the argument that names the log."""
     parser.add_argument("log", metavar="LOG", help="a file, or `-` for stdin")
 
 
 def run(args: argparse.Namespace) -> Outcome:
-    """Explain."""
+    """Explain the log."""
     from provision.machine.failed_program import diagnose
 
     try:
@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> Outcome:
         raise ConfigError(f"`{args.log}` cannot be read: {error.strerror}") from error
     lines = content.decode("utf-8", "replace").splitlines()
     diagnosis = diagnose(lines)
-    told = (
+    explanation = (
         [f"{diagnosis.cause} ({diagnosis.id})", f"hint: {diagnosis.hint}"]
         if diagnosis.id
         else ["no known failure; lines that look like errors:"]
@@ -36,4 +36,4 @@ def run(args: argparse.Namespace) -> Outcome:
         "hint": diagnosis.hint,
         "lines": list(diagnosis.evidence),
     }
-    return Outcome(text="\n".join((*told, *(f"  {line}" for line in diagnosis.evidence))), result=result)
+    return Outcome(text="\n".join((*explanation, *(f"  {line}" for line in diagnosis.evidence))), result=result)

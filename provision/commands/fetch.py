@@ -1,6 +1,6 @@
-"""`provision fetch`: everything that a build installs, downloaded where there is network: packages, source, data set.
+"""`provision fetch`: download everything that a build installs: packages, source, data set.
 
-A build on a node without any network then needs nothing else. What is here already is not downloaded again.
+After that, a build needs no network. A file that was downloaded before is not downloaded again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """For which build."""
+    """Add the options that name the build."""
     add_target(parser)
     parser.add_argument(
         "--python",
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Outcome:
-    """Download what is not here."""
+    """Download what is missing."""
     from provision.model.problem import raise_problems
     from provision.planning.preflight import place_problems
 
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> Outcome:
     if request.stack.horovod:
         (fetched if _fetch_source(target, request) else here).append(f"Horovod {request.stack.horovod}")
     data = fetch_data(target.store)
-    text = f"fetched: {', '.join(fetched) or 'nothing'}; here already: {', '.join(here) or 'nothing'}; data: {data}"
+    text = f"fetched: {', '.join(fetched) or 'nothing'}; already there: {', '.join(here) or 'nothing'}; data: {data}"
     return Outcome(
         text=text,
         result={"fetched": fetched, "here": here, "data": data, "wheelhouse": str(target.store.layout.wheelhouse)},
@@ -77,7 +77,7 @@ def _request(target: Target, python: str | None) -> Request:
 
 
 def _fetch_lock(target: Target, lock: Lock, request: Request) -> None:
-    """Download into a folder of its own; what is whole is moved to the wheelhouse, and the receipt comes last."""
+    """Download into a temporary folder, move complete files to the wheelhouse, then write the receipt."""
     from provision.backends.venv.wheelhouse import download_argv
     from provision.knowledge.targets import family_of
     from provision.machine.probe import cpu_family
@@ -85,7 +85,7 @@ def _fetch_lock(target: Target, lock: Lock, request: Request) -> None:
     target.store.downloads.make_wheelhouse()
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=str(target.store.layout.wheelhouse)) as scratch:
         requirements = Path(scratch) / "requirements.txt"
-        # Horovod is fetched as source: a wheel of it, if the index had one, would be for some other MPI.
+        # Horovod is fetched as source: a wheel of it, if the index had one, would be for another MPI.
         requirements.write_text(lock.without("horovod"), encoding="utf-8")
         files = Path(scratch) / "files"
         here = cpu_family()
@@ -124,7 +124,7 @@ def _fetch_source(target: Target, request: Request) -> bool:
 
 
 def _pip(argv: tuple[str, ...], log: Path) -> None:
-    """Run pip; a failure is told with what pip said."""
+    """Run pip; the error of a failure quotes pip's output."""
     from provision.launch.modules import clean_environ
     from provision.machine.failed_program import failed_program
     from provision.machine.run import stream
@@ -134,12 +134,12 @@ def _pip(argv: tuple[str, ...], log: Path) -> None:
         raise failed_program(
             "the download failed",
             result.tail,
-            hint="run this where there is network; behind a proxy set `https_proxy`",
+            hint="run this on a machine with network; behind a proxy, set `https_proxy`",
         )
 
 
 def fetch_data(store: Store) -> str:
-    """MNIST for the proof; without it the proof trains on the digits that come with the tool, so its lack is only told."""
+    """Download MNIST for the proof. If that fails, print a note: the proof then trains on the digits that come with the tool."""
     from provision.machine import datasets as data
 
     places = data.mnist_places(Path(store.layout.data))
@@ -152,8 +152,11 @@ def fetch_data(store: Store) -> str:
             _download(data.MNIST_URL, file)
             store.downloads.keep_source(scratch, str(places[0]), (f"sha256:{data.MNIST_SHA256}",))
     except (OSError, ProvisionError) as error:
-        told = error.message if isinstance(error, ProvisionError) else str(error)
-        say(f"  not had ({told}); the proof will train on the digits, or put `mnist.npz` to `{places[0]}`")
+        reason = error.message if isinstance(error, ProvisionError) else str(error)
+        say(
+            f"  not downloaded ({reason}); the proof will train on the digits that come with the tool; "
+            f"to use MNIST, copy `mnist.npz` to `{places[0]}`"
+        )
         return "digits"
     return "mnist"
 

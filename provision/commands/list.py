@@ -1,4 +1,4 @@
-"""`provision list`: the environments of a site, and how far each is."""
+"""`provision list`: the environments of a site, and the state of each."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from provision.errors import StoreError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which site."""
+    """Add the option that names the site."""
     add_site(parser)
 
 
 def run(args: argparse.Namespace) -> Outcome:
-    """List."""
+    """List the environments."""
     from provision.machine import shipped
 
     store = read_store(shipped.load_site(args.site))
@@ -41,7 +41,8 @@ def run(args: argparse.Namespace) -> Outcome:
         )
     if not rows:
         return Outcome(
-            text=f"nothing is built below {store.root}; `provision build` builds", result={"environments": []}
+            text=f"there is no environment below {store.root}; `provision build` builds one",
+            result={"environments": []},
         )
     width = max(len(row["environment"]) for row in rows)
     lines = [f"{row['state']:<10}  {row['environment']:<{width}}  {row['proof'] or 'no proof'}" for row in rows]

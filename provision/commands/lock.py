@@ -1,7 +1,7 @@
-"""`provision lock`: compile `requirements/*.in` by pip-tools, for every Python of the stacks that is at hand.
+"""`provision lock`: compile `requirements/*.in` with pip-tools, for every Python of the stacks that this machine has.
 
-A lock is for one Python minor version: pip-tools resolves for the interpreter that it runs in. It runs in a virtual
-environment of its own, so that the tool's Python need not be the stack's.
+A lock is for one Python minor version: pip-tools resolves for the interpreter that it runs in. It runs in its own
+virtual environment, so the tool's Python may differ from the stack's.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which locks."""
+    """Add the options that name the locks."""
     parser.add_argument("names", metavar="NAME", nargs="*", help="requirements/NAME.in (default: all)")
     parser.add_argument(
         "--python", action="append", metavar="VERSION", help="only for this minor version (3.11); can be given again"
     )
-    parser.add_argument("--upgrade", action="store_true", help="take the newest versions that the input allows")
+    parser.add_argument("--upgrade", action="store_true", help="use the newest versions that the input allows")
 
 
 def run(args: argparse.Namespace) -> Outcome:
-    """Compile."""
+    """Compile the locks."""
     from provision.jobs.overlay_job import lock_name
     from provision.knowledge.miniforge import release_for
     from provision.machine import shipped
@@ -70,11 +70,13 @@ def run(args: argparse.Namespace) -> Outcome:
         ]
         interpreter = interpreter_of(minor, os.environ)
         if interpreter is None:
-            skipped.append(f"Python {minor}: there is no `python{minor}` on PATH, and none of pyenv's")
+            skipped.append(f"Python {minor}: there is no `python{minor}` on PATH or in pyenv")
         elif chosen:
             written += _compile(interpreter, chosen, upgrade=args.upgrade)
     if args.python and not written:
-        raise ConfigError("no lock was written", evidence=skipped, hint="have that Python on PATH, or name another")
+        raise ConfigError(
+            "no lock was written", evidence=skipped, hint="put that Python on PATH, or name another version"
+        )
     for line in skipped:
         say(f"skipped: {line}")
     return Outcome(text="\n".join(written), result={"written": written, "skipped": skipped})
@@ -121,7 +123,7 @@ def _compile(interpreter: Interpreter, inputs: list[Path], *, upgrade: bool) -> 
             must(
                 *(f"{tools}/bin/python", "-m", "piptools", "compile", "--quiet", "--generate-hashes", "--allow-unsafe"),
                 *("--strip-extras", "--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-trusted-host"),
-                # The default of today's pip-tools, and not of those for old Pythons.
+                # The default of current pip-tools, but not of those for old Pythons.
                 "--resolver=backtracking",
                 *("--no-emit-find-links", "--no-emit-options", "--output-file", str(out), str(source)),
                 *(["--upgrade"] if upgrade else []),

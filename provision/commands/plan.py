@@ -1,4 +1,4 @@
-"""`provision plan`: every step, why, and what it would reuse. Touches nothing."""
+"""`provision plan`: show every step, its reason, and what it would reuse. Changes nothing."""
 
 from __future__ import annotations
 
@@ -11,18 +11,16 @@ from provision.errors import ConfigError, PlanError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to plan, and how much to show."""
+    """Add the options that name what to plan and how much to show."""
     add_target(parser)
-    parser.add_argument(
-        "--profile", action="store_true", help="use the profile alone, as on a machine that is not the site's"
-    )
+    parser.add_argument("--profile", action="store_true", help="use only the profile, without looking at this machine")
     add_account(parser, when="with --profile: ")
-    parser.add_argument("--verbose", action="store_true", help="list the patches too, and why each step is there")
-    parser.add_argument("--commands", action="store_true", help="show the commands of every step too")
+    parser.add_argument("--verbose", action="store_true", help="also list the patches and the reason for each step")
+    parser.add_argument("--commands", action="store_true", help="also show the commands of every step")
 
 
 def run(args: argparse.Namespace) -> Outcome:
-    """Plan and show."""
+    """Make the plan and show it."""
     from provision.knowledge.compatibility import describe_cell, find_cell, keras_of
     from provision.machine.tables import read_cells
     from provision.planning.plan_text import plan_lines
@@ -32,7 +30,9 @@ def run(args: argparse.Namespace) -> Outcome:
     target = read_target(args)
     alone = args.profile or not target.is_here
     unused = (("--commands", args.commands),) if alone else (("--account", args.account),)
-    refuse_unused(args, unused, "the profile alone has no commands" if alone else "only a job has an account")
+    refuse_unused(
+        args, unused, "a plan from the profile alone has no commands" if alone else "only a job has an account"
+    )
     if alone:
         return _outline(target, args.account, forced=args.profile)
     facts = target.observe()
@@ -41,7 +41,9 @@ def run(args: argparse.Namespace) -> Outcome:
     except PlanError as error:
         by_profile = f"provision plan --site {args.site} --arch {target.arch.name} --profile"
         raise PlanError(
-            error.message, evidence=[*error.evidence, f"what the profile alone says: `{by_profile}`"], hint=error.hint
+            error.message,
+            evidence=[*error.evidence, f"to plan from the profile alone: `{by_profile}`"],
+            hint=error.hint,
         ) from error
     plan = make_plan(request, facts, target.store.existing())
     notes = (*blockers(request, facts), *network_problems(request, plan))
@@ -52,14 +54,14 @@ def run(args: argparse.Namespace) -> Outcome:
         key = (stack.framework.version, keras_of(stack.framework.version, stack.environ), minor)
         lines.append(f"measured: {describe_cell(*key, find_cell(read_cells(), *key))}")
     for problem in notes:
-        lines += [f"not here: {problem.message}", *(f"  {line}" for line in problem.evidence)]
+        lines += [f"problem on this machine: {problem.message}", *(f"  {line}" for line in problem.evidence)]
         lines += [f"  hint: {problem.hint}"] if problem.hint else []
     result = {**plan.to_dict(), "expected_seconds": expected, "not_here": [problem.message for problem in notes]}
     return Outcome(text="\n".join(lines), result=result)
 
 
 def _outline(target: Target, account: str | None, *, forced: bool) -> Outcome:
-    """What the site's file alone says of a build."""
+    """Describe a build from the profile alone."""
     from provision.jobs.build_job import build_batch
     from provision.planning.outline import outline
     from provision.schedulers import scheduler_for
@@ -74,12 +76,12 @@ def _outline(target: Target, account: str | None, *, forced: bool) -> Outcome:
             directives = tuple(map(str, scheduler.directives(batch)))
         except ConfigError as error:
             refused = error
-    told = outline(site, arch, stack, directives)
+    parts = outline(site, arch, stack, directives)
     lines = [
         f"from the profile `{site.origin}` alone"
         + ("" if forced else f": `{site.modules.init}` is not on this machine")
     ]
-    for title, values in told.items():
+    for title, values in parts.items():
         lines += [f"{title:<12} {value}" if index == 0 else f"{'':<12} {value}" for index, value in enumerate(values)]
     if refused:
         lines += ["", f"no job yet: {refused.message}", *(f"  {line}" for line in refused.evidence)]
@@ -87,7 +89,7 @@ def _outline(target: Target, account: str | None, *, forced: bool) -> Outcome:
     result = {
         "profile": site.origin,
         "arch": arch.name,
-        "outline": {title.replace(" ", "_"): list(values) for title, values in told.items()},
+        "outline": {title.replace(" ", "_"): list(values) for title, values in parts.items()},
         "refused": refused.to_dict() if refused else None,
     }
     return Outcome(text="\n".join(lines), result=result)

@@ -1,4 +1,4 @@
-"""`provision scaling`: runs of one program on more and more GPUs, as a table of speed-up and efficiency."""
+"""`provision scaling`: a table of speed-up and efficiency from runs of one program on 1, 2, 4, … GPUs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SWEEP = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which runs."""
+    """Add the arguments that name the runs."""
     parser.add_argument("runs", nargs="+", metavar="RUN", help="output folder of a job with `--record`")
     parser.add_argument("--plot", metavar="FILE", help="draw the speed-up and the ideal line (SVG)")
 
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> Outcome:
 
     folders = [Path(one) for one in args.runs]
     if len({one.resolve() for one in folders}) < len(folders):
-        raise ConfigError("a run is named twice", hint="name each once: `provision scaling RUN RUN`")
+        raise ConfigError("one run is given twice", hint="give each run once: `provision scaling RUN RUN`")
     runs = [_read(one) for one in folders]
     rows = (scaling.COLUMNS, *scaling.table(runs))
     widths = [max(len(row[at]) for row in rows) for at in range(len(scaling.COLUMNS))]
@@ -42,14 +42,14 @@ def run(args: argparse.Namespace) -> Outcome:
     for row in rows:
         cells = [row[at].rjust(widths[at]) if at else row[at].ljust(widths[at]) for at in shown]
         lines.append("  ".join(cells).rstrip())
-    told = scaling.notes(runs)
+    notes = scaling.notes(runs)
     if args.plot:
         write(Path(args.plot), scaling.drawing(runs))
     points = [
         {**asdict(one.run), "speed_up": one.speed_up, "efficiency": one.efficiency} for one in scaling.points(runs)
     ]
-    text = "\n".join([*lines, *(["", *(f"note: {one}" for one in told)] if told else [])])
-    return Outcome(text=text, result={"runs": [asdict(one) for one in runs], "points": points, "notes": list(told)})
+    text = "\n".join([*lines, *(["", *(f"note: {one}" for one in notes)] if notes else [])])
+    return Outcome(text=text, result={"runs": [asdict(one) for one in runs], "points": points, "notes": list(notes)})
 
 
 def _read(folder: Path) -> Run:
@@ -58,7 +58,7 @@ def _read(folder: Path) -> Run:
     record = _json(folder / "run.json")
     if record is None:
         raise ConfigError(
-            f"`{folder}` is no output folder of a job with `--record`, or the job did not end well",
+            f"`{folder}` is not the output folder of a job with `--record`, or that job failed",
             evidence=[f"looked for: {folder / 'run.json'}"],
             hint=SWEEP,
         )
@@ -71,9 +71,9 @@ def _json(path: Path) -> dict[str, Any] | None:
     if not path.is_file():
         return None
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ConfigError(f"`{path}` cannot be read", evidence=[str(error)], hint="run that job again") from error
-    if not isinstance(found, dict):
-        raise ConfigError(f"`{path}` is no JSON object", hint='`{"images_per_second": 1234.5}`')
-    return found
+    if not isinstance(value, dict):
+        raise ConfigError(f"`{path}` is not a JSON object", hint='an example: `{"images_per_second": 1234.5}`')
+    return value

@@ -1,4 +1,4 @@
-"""`provision show`: the story of one environment: what was built, from what, when, how fast, and the proof."""
+"""`provision show`: one environment: its parts, when and how fast it was built, and its proof."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from provision.commands.shared.target import find_environment, read_store
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which environment."""
+    """Add the argument that names the environment."""
     add_environment(parser)
     add_site(parser)
 
 
 def run(args: argparse.Namespace) -> Outcome:
-    """Show."""
+    """Show the environment."""
     from provision.machine import shipped
 
     store = read_store(shipped.load_site(args.site))
@@ -27,7 +27,13 @@ def run(args: argparse.Namespace) -> Outcome:
         done = sorted(store.receipts(env))
         text = f"environment  {env}\nstate        unfinished; done: {', '.join(done) or 'nothing'}\n\nhint: `provision build`"
         return Outcome(text=text, result={"environment": str(env), "state": "unfinished", "steps": done})
-    state = "published" if pointer == str(env) else "proved, and the module points elsewhere" if pointer else "proved"
+    state = (
+        "published"
+        if pointer == str(env)
+        else "proved, but the module loads another environment"
+        if pointer
+        else "proved"
+    )
     lines = [
         f"environment  {env}",
         f"state        {state}",

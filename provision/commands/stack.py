@@ -1,4 +1,4 @@
-"""`provision stack list`: the stacks, which say what is built."""
+"""`provision stack list`: list the stacks: what a build can install."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from provision.errors import ConfigError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be done with stacks."""
+    """Add the sub-verbs."""
     add_subverbs(
         parser,
         [SubVerb(name="list", purpose="list the stacks", add_arguments=add_list_arguments, run=run_list)],
@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_list_arguments(parser: argparse.ArgumentParser) -> None:
-    """Nothing: every stack is listed."""
+    """Add nothing: every stack is listed."""
 
 
 def run_list(args: argparse.Namespace) -> Outcome:

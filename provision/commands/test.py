@@ -1,6 +1,6 @@
-"""`provision test ENV`: prove a published environment again, through its published module: after an upgrade of the site.
+"""`provision test ENV`: run the proof of a published environment again, for example after an upgrade of the site.
 
-`--provided` proves what the site itself brings by modules of its own, which nobody here has built.
+`--provided` proves the TensorFlow that the site's own modules provide.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which environment."""
+    """Add the options that name the environment."""
     add_environment(parser, optional=True)
     parser.add_argument(
         "--provided",
@@ -35,25 +35,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--thorough",
         action="store_true",
-        help="run the numerical proof: gradients, weights, callbacks, checkpoints (minutes)",
+        help="run the numerical proof, which takes minutes: gradients, weights, callbacks, checkpoints",
     )
     add_target(parser)
 
 
 def run(args: argparse.Namespace) -> Outcome:
-    """Load the module, train, judge; the verdict is kept in the environment's `.provision/tests/`."""
+    """Load the module, train and judge; the verdict is written to the environment's `.provision/tests/`."""
     from provision.machine import shipped
 
     if args.provided == (args.environment is not None):
         raise ConfigError(
-            "which environment? none is named"
+            "no environment is given"
             if args.environment is None
-            else f"`--provided` tests no environment, and was given `{args.environment}`",
-            hint="`provision list` names them; `--provided --arch ARCH` tests the site's own modules",
+            else f"`--provided` tests the site's modules, but the environment `{args.environment}` was given",
+            hint="`provision list` lists the environments; `--provided --arch ARCH` tests the site's own modules",
         )
     if args.environment and (args.arch or args.stack):
         raise ConfigError(
-            "`--arch` and `--stack` go with `--provided`: an environment has its own",
+            "`--arch` and `--stack` need `--provided`: an environment has its own arch and stack",
             hint=f"`provision test {args.environment}`",
         )
     site = shipped.load_site(args.site)
@@ -65,12 +65,13 @@ def run(args: argparse.Namespace) -> Outcome:
     if args.thorough:
         checks = proof.verdict.checks
         skipped = sum(check.skipped for check in checks)
-        told = f"{len(checks) - skipped} checks on {ranks.proof.processes} ranks, {skipped} skipped, in {proof.seconds:.0f} s\n"
-        told += "\n".join(f"  {check.name}: {check.message}" for check in checks)
+        summary = f"{len(checks) - skipped} checks on {ranks.proof.processes} ranks, {skipped} skipped, "
+        summary += f"in {proof.seconds:.0f} s\n"
+        summary += "\n".join(f"  {check.name}: {check.message}" for check in checks)
     else:
-        told = proof.summary
+        summary = proof.summary
     result = {"environment": what, "verdict": proof.to_dict(), "folder": str(ranks.into)}
-    return Outcome(text=f"passed: {told}", result=result)
+    return Outcome(text=f"passed: {summary}", result=result)
 
 
 def _environment(args: argparse.Namespace, site: Site, listen: Listener) -> tuple[str, Ranks]:
@@ -82,13 +83,13 @@ def _environment(args: argparse.Namespace, site: Site, listen: Listener) -> tupl
     env = find_environment(store, args.environment)
     record = store.record(env)
     if record is None or store.pointers().get(f"{env.arch}/{env.name}/{env.version}") != str(env):
-        raise PlanError(f"{env} is not published, no module loads it", hint="`provision build` proves and publishes")
+        raise PlanError(
+            f"`{env}` is not published, so no module loads it", hint="`provision build` proves it and publishes it"
+        )
     _in_a_job(site)
     arch = next((one for one in site.archs if one.name == env.arch or one.target == "native"), None)
     if arch is None:
-        raise ConfigError(
-            f"site `{site.name}` does not describe the arch `{env.arch}` any more", hint=f"edit `{site.origin}`"
-        )
+        raise ConfigError(f"site `{site.name}` no longer has the arch `{env.arch}`", hint=f"edit `{site.origin}`")
     stack = shipped.load_stack(record.stack)
     proof = prove_operation(site, arch, stack, str(shipped.PACKAGE / "proof" / "programs"), record.prefix)
     story = Path(store.layout.story(env))
@@ -109,20 +110,21 @@ def _provided(args: argparse.Namespace, site: Site, listen: Listener) -> tuple[s
     arch, store = target.arch, target.store
     if not arch.provided:
         raise ConfigError(
-            f"site `{site.name}` brings no TensorFlow of its own to arch `{arch.name}`",
+            f"site `{site.name}` does not provide TensorFlow for arch `{arch.name}`",
             evidence=[f"`archs.{arch.name}.provided` in `{site.origin}` is empty"],
-            hint=f"name its modules there, or `provision build --site {site.typed} --arch {arch.name}`",
+            hint=f"list the modules there, or run `provision build --site {site.typed} --arch {arch.name}`",
         )
     _in_a_job(site)
     environ = provided_environment(site.modules, arch.provided, arch.provided_unload)
     python = shutil.which("python", path=environ.get("PATH")) or shutil.which("python3", path=environ.get("PATH"))
     if python is None:
         raise PlanError(
-            f"there is no python on PATH with {' '.join(arch.provided)}", hint="name the module that has it"
+            f"there is no python on PATH with {' '.join(arch.provided)}",
+            hint="add the module that provides Python to `provided`",
         )
     proof = prove_operation(site, arch, target.stack, str(shipped.PACKAGE / "proof" / "programs"), "")
     into = _folder(Path(store.layout.provided(arch.name)))
-    # What our modulefile would set, the site's does not.
+    # Our modulefile would set the variables of the arch; the site's modules do not.
     return " ".join(arch.provided), Ranks(
         store=store,
         python=python,
@@ -138,7 +140,7 @@ def _in_a_job(site: Site) -> None:
     from provision.schedulers import scheduler_for
 
     if site.scheduler.name != "none" and not os.environ.get(scheduler_for(site.scheduler.name).JOB_ID):
-        raise PlanError("ranks are started inside a job, and this is none", hint="`salloc`, then the same command")
+        raise PlanError("run this inside a batch job", hint="start one with `salloc`, then run the same command in it")
 
 
 def _folder(tests: Path) -> Path:

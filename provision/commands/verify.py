@@ -1,4 +1,4 @@
-"""`provision verify --loaded`: whether this shell is what the loaded environment was proved in. For users and job scripts."""
+"""`provision verify --loaded`: compare this shell with the proof of the loaded environment. For users and job scripts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to verify."""
+    """Add the option that names what to verify."""
     parser.add_argument(
         "--loaded",
         action="store_true",
@@ -26,15 +26,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Outcome:
-    """Compare; exit 1 where something differs."""
+    """Compare; exit 1 if something differs."""
     from provision.proof.loaded import judge_loaded
 
     name, prefix = os.environ.get("PROVISION_ENVIRONMENT"), os.environ.get("VIRTUAL_ENV")
     if not name or not prefix:
         raise ConfigError(
-            "no module of provision is loaded in this shell",
+            "no module of `provision` is loaded in this shell",
             evidence=[f"LOADEDMODULES: {os.environ.get('LOADEDMODULES') or 'nothing'}"],
-            hint="`module load tensorflow/VERSION`, then this command; `provision list` names them",
+            hint="`module load tensorflow/VERSION`, then this command; `provision list` lists the modules",
         )
     path = Path(prefix) / ".provision" / "record.json"
     record = _record(path, name)
@@ -56,7 +56,7 @@ def _record(path: Path, name: str) -> Record:
     """The record of the environment that is loaded.
 
     Raises:
-        ConfigError: it is not there, is damaged, or is another environment's.
+        ConfigError: it is missing, damaged, or of another environment.
     """
     from provision.machine.disk import read_json
     from provision.model.record import Record
@@ -67,8 +67,8 @@ def _record(path: Path, name: str) -> Record:
             raise ValueError(f"it is the record of {record.environment}")
     except ValueError as error:
         raise ConfigError(
-            f"`{path}` is not the record of {name}",
-            evidence=[str(error), "the environment is gone or damaged, or another one was activated over it"],
+            f"`{path}` is not the record of `{name}`",
+            evidence=[str(error), "the environment was removed or damaged, or another one was activated after it"],
             hint="load the module in a new shell",
             kind="damaged-record",
         ) from error

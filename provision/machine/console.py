@@ -1,6 +1,6 @@
-"""Talking to people, on stderr: lines, errors, and the progress of a build. stdout is for data.
+"""Messages for people, on stderr: lines, errors, and the progress of a build. stdout is for data.
 
-On a terminal a build is a live table. Otherwise it is plain lines: one for each change, nothing that moves.
+On a terminal a build is a live table. Otherwise it is plain lines: one for each change.
 """
 
 from __future__ import annotations
@@ -107,6 +107,6 @@ class Plain:
                 pass
 
     def end(self) -> None:
-        """Print the total of a build that came to its end."""
+        """Print the total of a build that finished."""
         if self.done > 1:
             self.say(f"{count(self.done, 'step')} done in {duration(self.clock() - self.began)}")

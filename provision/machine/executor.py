@@ -52,9 +52,9 @@ from provision.proof.inspection import judge_inspection
 from provision.schedulers import job_here
 
 COMPILER_ERROR = re.compile(r"^\s*\S+:\d+:\d+: (fatal )?error: ")
-# What proves that these steps are done: the pointer, and the wheel in the cache.
+# These steps are done if the pointer, or the wheel in the cache, exists.
 WITHOUT_RECEIPT = ("publish", "compile")
-UNPROVED = "none yet: this is a candidate"
+UNPROVED = "none yet: this module is a candidate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ class Executor:
         """Carry out every step that is to be created; returns the record of the environment.
 
         Raises:
-            ProvisionError: the first step that failed; what is done is kept, and nothing is published.
+            ProvisionError: the first step that failed; finished steps are kept, and nothing is published.
         """
         self.store.sweep(self.plan.prefix)
         for step in self.plan.steps:
@@ -119,7 +119,7 @@ class Executor:
         self.listen(Event(kind="finished", step=step.name, text=size, seconds=spent))
 
     def _count_packages(self, step: Step) -> PackageCounter | None:
-        """What counts the packages that the step installs: of several commands together."""
+        """The counter of the packages that the step installs, over all its commands."""
 
         def report(line: str) -> None:
             self.listen(Event(kind="progress", step=step.name, text=line))
@@ -191,7 +191,7 @@ class Executor:
         self.store.downloads.keep_source(source.folder, source.path, source.hashes)
 
     def _inspect(self, run: StepRun, inspect: Inspect) -> None:
-        # It ends with an error if an import fails; its report then says which import, and why.
+        # The program fails if an import fails; its report then contains the import and the reason.
         result = self._run(run, inspect.command, quiet=True)
         try:
             report = json.loads(result.tail[-1])
@@ -202,7 +202,7 @@ class Executor:
         wrong = [check for check in checks if not check.passed]
         if wrong:
             raise ProvisionError(
-                f"the environment is not what was planned: {wrong[0].name}",
+                f"the environment differs from the plan: {wrong[0].name}",
                 evidence=[f"{check.name}: {check.message}" for check in wrong],
                 hint=next((check.hint for check in wrong if check.hint), f"read `{run.log}`"),
                 log=str(run.log),
@@ -241,7 +241,8 @@ class Executor:
         if self.site.modules.name != "none" and not set(module.modules) <= set(loaded):
             missing = ", ".join(sorted(set(module.modules) - set(loaded)))
             raise ProofError(
-                f"the modulefile does not load what the build did: {missing}", evidence=[f"loaded: {' '.join(loaded)}"]
+                f"the modulefile does not load all modules of the build: {missing}",
+                evidence=[f"loaded: {' '.join(loaded)}"],
             )
         run.findings["summary"] = result.summary
 
@@ -266,7 +267,7 @@ class Executor:
         """The record that is to be published.
 
         Raises:
-            StoreError: the verdict of the proof is not there, damaged, or not a pass.
+            StoreError: the verdict of the proof is missing, damaged, or not a pass.
         """
         path = story / "verdict.json"
         try:
@@ -274,7 +275,11 @@ class Executor:
         except ValueError as error:
             raise StoreError(f"`{path}` is missing or damaged", evidence=[str(error)], hint="build again") from error
         if not proof.verdict.passed:
-            raise StoreError(f"`{path}` is not a pass", evidence=[str(proof.verdict.failures)], hint="build again")
+            raise StoreError(
+                f"`{path}` is not the verdict of a passed proof",
+                evidence=[str(proof.verdict.failures)],
+                hint="build again",
+            )
         env, module = self.plan.environment, self.plan.modulefile
         receipts = self.store.read_receipts(env)
         found = receipts["inspect"].findings if "inspect" in receipts else {}

@@ -1,4 +1,4 @@
-"""A program failed: the one place that makes an error of its last lines, by the failures that we know."""
+"""Make the error of a program that failed, from its last lines and the list of known failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job followed to its end: every change of its state, every step of its build, and why it failed."""
+"""Follow a job to its end: report every change of its state, every step of its build, and why it failed."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from provision.schedulers.status import JobStatus, ending
 
 @dataclass(slots=True)
 class Follower:
-    """Reads what a job says of itself, from where it stopped reading."""
+    """Reads the events that a job writes, from the position of the last call."""
 
     path: Path
     offset: int = 0
 
     def events(self) -> list[Event]:
-        """The events since the last call; an unfinished last line waits for its rest."""
+        """The events since the last call; an unfinished last line is read later."""
         try:
             with self.path.open("rb") as file:
                 file.seek(self.offset)
@@ -48,7 +48,7 @@ def follow(
     """Follow a job to its end: every change of its state, every step of its build.
 
     Raises:
-        JobError: it failed, was cancelled, ran out of time, or is not known; told as exactly that.
+        JobError: it failed, was cancelled, ran out of time, or is not known; the message says which.
     """
     jobs, last, published = Path(store.layout.jobs), "", False
     first, waited = True, 0
@@ -60,7 +60,7 @@ def follow(
         except CommandError as error:
             if first:
                 raise
-            # A controller that restarts is no news of the job.
+            # A controller that restarts changes nothing for the job.
             if last != error.message:
                 listen(Event(kind="say", text=f"{error.message}, trying again: {' '.join(error.evidence)}"))
                 last = error.message
@@ -80,10 +80,10 @@ def follow(
             raise _failed(f"job {job} failed", "UNKNOWN", failure, None, None)
         if now is None:
             raise JobError(
-                f"{TITLES[scheduler]} does not know job {job} (any more)",
+                f"{TITLES[scheduler]} does not know job {job} any more, or never did",
                 state="UNKNOWN",
                 evidence=[f"its output: {path}" for path in sorted(jobs.glob(f"*-{job}.out"))],
-                hint="`provision list` shows whether it published",
+                hint="`provision list` shows whether the job published",
             )
         why = scheduler_for(scheduler).waiting(now) if now.state == "PENDING" else ""
         word = f"job {job} is {now.state.lower()}" + (f" ({why})" if why else "")
@@ -98,21 +98,21 @@ def follow(
                 listen(event)
             return _ended(now, failure)
         waited += 1
-        pause(1.0 if waited < 60 else 5.0)  # the controller has others to serve
+        pause(1.0 if waited < 60 else 5.0)  # spare the controller
 
 
 def _ended(now: JobStatus, failure: Mapping[str, Any]) -> JobStatus:
-    """The status of a job that ended well.
+    """The status of a job that completed.
 
     Raises:
-        JobError: it did not; the error of its build is the evidence, or else the telling lines of its output.
+        JobError: it failed; the evidence is the error of its build, or lines of its output.
     """
     if now.state == "COMPLETED":
         return now
     by_state = {
-        "TIMEOUT": "raise `job.time` in the profile, and submit it again: what is done is kept",
-        "CANCELLED": "submit it again: what is done is kept",
-        "OUT_OF_MEMORY": "ask for more in `job.options` of the profile (`--mem=…`)",
+        "TIMEOUT": "raise `job.time` in the profile, then submit it again: finished steps are kept",
+        "CANCELLED": "submit it again: finished steps are kept",
+        "OUT_OF_MEMORY": "request more memory in `job.options` of the profile (`--mem=…`)",
     }.get(now.state)
     try:
         lines = Path(now.output).read_text(encoding="utf-8", errors="replace").splitlines()
@@ -131,7 +131,7 @@ def _ended(now: JobStatus, failure: Mapping[str, Any]) -> JobStatus:
 
 
 def _failed(what: str, state: str, failure: Mapping[str, Any], hint: str | None, output: str | None) -> JobError:
-    """The error of a job whose build left its own error."""
+    """The error of a job whose build wrote an error event."""
     evidence = [str(failure.get("message")), *(f"  {line}" for line in failure.get("evidence") or ())]
     log = failure.get("log") or output
     evidence += [f"log of the step: {log}"] if log and log != output else []

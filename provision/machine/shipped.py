@@ -1,7 +1,7 @@
-"""The files that come with the tool (sites, stacks, locks, templates), and a site's own, which come first.
+"""The files that come with the tool (sites, stacks, locks, templates), and a site's own files, which come first.
 
-In a checkout they stand beside the package; an installed wheel carries them in `provision/_shipped`. Before them come
-the folder named by `PROVISION_CONFIG`, then the working directory where it holds `sites/` or `stacks/`.
+In a checkout they are next to the package; an installed wheel has them in `provision/_shipped`. The folder
+`PROVISION_CONFIG` is searched first, then the working directory if it contains `sites/` or `stacks/`.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ PACKAGE = Path(folders.PACKAGE)
 
 
 def shipped_root() -> Path:
-    """Where the shipped files stand."""
+    """The folder of the shipped files."""
     return Path(folders.shipped_root())
 
 
 def search_path() -> tuple[Path, ...]:
-    """The folders that are searched, the first one that has a file wins."""
+    """The folders that are searched; the first one that has a file wins."""
     return tuple(map(Path, folders.search_path()))
 
 
@@ -39,15 +39,15 @@ def find(name: str) -> Path | None:
 
 
 def read(name: str) -> str:
-    """The text of a shipped file; a missing one is a fault of the installation."""
+    """The text of a shipped file; a missing file is a fault of the installation."""
     path = find(name)
     if path is None:
-        raise ConfigError(f"`{name}` does not come with this installation", evidence=map(str, search_path()))  # type: ignore[arg-type]
+        raise ConfigError(f"`{name}` is missing in this installation", evidence=map(str, search_path()))  # type: ignore[arg-type]
     return path.read_text(encoding="utf-8")
 
 
 def environment() -> dict[str, str]:
-    """The variables that site files may use; `PROVISION_ROOT` falls back to the user's data folder."""
+    """The variables that profiles may use; `PROVISION_ROOT` falls back to the user's data folder."""
     return {"PROVISION_ROOT": folders.default_root(), **os.environ}
 
 
@@ -55,7 +55,7 @@ def parse(text: str, origin: str) -> Mapping[str, Any]:
     """A text of TOML, parsed.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: it is not TOML.
     """
     import sys
 
@@ -92,7 +92,7 @@ def _load(kind: str, name: str) -> tuple[Mapping[str, Any], Path]:
 
 
 def _refuse_other_name(kind: str, data: Mapping[str, Any], path: Path) -> None:
-    """Raise for a file whose `name` is that of another file: a copy in which it was not changed would pass for the original.
+    """Raise for a file whose `name` is that of another file: a copy with an unchanged name would be taken for the original.
 
     Raises:
         ConfigError: the two differ.
@@ -108,7 +108,7 @@ def _refuse_other_name(kind: str, data: Mapping[str, Any], path: Path) -> None:
 
 
 def load_profile(name: str) -> tuple[Mapping[str, Any], Path]:
-    """The profile called `name`, as it stands: with its blanks, and its file."""
+    """The profile called `name`, with its blanks, and its path."""
     return _load("site", name)
 
 
@@ -141,10 +141,10 @@ def lock_name(requirements: str, minor: str) -> str:
 
 
 def load_lock(requirements: str, minor: str) -> Lock:
-    """The lock of these requirements for Python `minor`, held against its input.
+    """The lock of these requirements for Python `minor`, compared with its input.
 
     Raises:
-        ConfigError: there is none, it is damaged, or it was compiled from another input.
+        ConfigError: it is missing or damaged, or it was compiled from another input.
     """
     source, name = find(f"requirements/{requirements}.in"), lock_name(requirements, minor)
     if source is None:

@@ -1,1 +1,1 @@
-"""What is wanted, what was observed and what exists, to a plan. Pure."""
+"""Make a plan from the request, the facts of the machine and what exists. Pure."""

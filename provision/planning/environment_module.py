@@ -24,7 +24,7 @@ def modulefile(
 ) -> Modulefile:
     """The modulefile of this environment; the backend's paths and variables come first."""
     gpu = gpu_of(request, facts)
-    told = {
+    facts_shown = {
         "framework": identity["framework"],
         "horovod": draft.horovod,
         "python": python.version,
@@ -48,7 +48,7 @@ def modulefile(
             ("PROVISION_ENVIRONMENT", str(environment)),
             *loaded_environ(request, facts),
         ),
-        facts=tuple((name, text) for name, text in told.items() if text),
+        facts=tuple((name, text) for name, text in facts_shown.items() if text),
     )
 
 

@@ -12,7 +12,7 @@ from provision.planning.identity import gpu_of
 
 
 def inspection(request: Request, facts: Facts, python: Interpreter, construction: Construction, prefix: str) -> Inspect:
-    """The program that reports what is in the environment, and what it must report."""
+    """The program that reports the contents of the environment, and what it must report."""
     gpu, stack = gpu_of(request, facts), request.stack
     argv = (
         *(construction.python, f"{request.programs_folder}/inspect_env.py"),

@@ -62,15 +62,15 @@ def environment_id(identity: Mapping[str, str]) -> EnvironmentId:
 
 
 def loaded_environ(request: Request, facts: Facts) -> tuple[tuple[str, str], ...]:
-    """The variables that the modulefile sets, besides the backend's. What the profile sets comes last, so that it wins."""
+    """The variables that the modulefile sets in addition to the backend's. Those of the profile come last, so that they win."""
     gpu, arch = gpu_of(request, facts), request.arch
     # XLA looks for CUDA's device library in /usr/local/cuda only.
     of_gpu = (("XLA_FLAGS", f"--xla_gpu_cuda_data_dir={gpu.cuda_home}"),) if gpu else ()
-    said = dict(arch.environ)
+    own = dict(arch.environ)
     return (
         *request.stack.environ,
         *module_environ(arch),
-        *(pair for pair in of_gpu if pair[0] not in said),
+        *(pair for pair in of_gpu if pair[0] not in own),
         *arch.environ,
     )
 

@@ -1,4 +1,4 @@
-"""What a site's profile alone says of a build: for a machine that is not there, where nothing can be probed. Pure."""
+"""A build described from the profile alone, for a machine that cannot be probed from here. Pure."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from provision.profile.site import Site
 from provision.profile.stack import Stack
 from provision.proof.proof_shape import proof_environ, proof_shape
 
-# What a stack without Horovod has nothing of: nothing is compiled.
+# Titles that a stack without Horovod lacks: nothing is compiled.
 OF_HOROVOD = ("compiler", "mpi", "horovod", "compile")
-# What a site that builds nothing of ours has nothing of.
+# Titles that a site lacks if our environments are not built there.
 OF_A_BUILD = ("environment", "compiler", "mpi", "horovod", "fetch", "compile", "install", "prove", "job")
 
 
 def outline(site: Site, arch: Arch, stack: Stack, directives: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
     """Title to lines, in the order in which people read them."""
-    found: dict[str, tuple[str, ...]] = {
+    parts: dict[str, tuple[str, ...]] = {
         "site": (site.title or site.name, *((f"retired in {site.retired}",) if site.retired else ())),
         "arch": (_arch(arch),),
-        "environment": (f"{arch.name}/{stack.module} (its fingerprint comes from what the node has)",),
+        "environment": (f"{arch.name}/{stack.module} (the fingerprint depends on the node)",),
         "runs by": (", ".join(site.runtimes),),
         "modules": _modules(site, arch),
         "compiler": (f"{arch.compiler.cxx} and {arch.compiler.cc} for {arch.target}",),
@@ -46,13 +46,13 @@ def outline(site: Site, arch: Arch, stack: Stack, directives: tuple[str, ...]) -
         ),
     }
     if stack.horovod is None:
-        found = {title: lines for title, lines in found.items() if title not in OF_HOROVOD}
+        parts = {title: lines for title, lines in parts.items() if title not in OF_HOROVOD}
     if "venv" not in site.runtimes:
-        found = {title: lines for title, lines in found.items() if title not in OF_A_BUILD}
-        found["build"] = (
-            f"none: TensorFlow runs by {' or '.join(site.runtimes)} there, and ours are virtual environments",
+        parts = {title: lines for title, lines in parts.items() if title not in OF_A_BUILD}
+        parts["build"] = (
+            f"none: the site runs TensorFlow with {' or '.join(site.runtimes)}, but provision builds virtual environments",
         )
-    return {title: lines for title, lines in found.items() if lines}
+    return {title: lines for title, lines in parts.items() if lines}
 
 
 def _arch(arch: Arch) -> str:
@@ -81,13 +81,13 @@ def _modules(site: Site, arch: Arch) -> tuple[str, ...]:
 
 
 def _horovod(arch: Arch) -> tuple[str, ...]:
-    """The switches that do not hang on what is found; `-march` is archspec's for the compiler that is."""
+    """The switches that do not depend on the machine; `-march` comes from archspec and the compiler."""
     switches = build_environ(cxx=arch.compiler.cxx, arch_flags=f"(archspec: {arch.target})")
     own = dict(arch.build_environ) | ({"CC": arch.compiler.cc} if arch.compiler.cc != "gcc" else {})
     lines = [f"{name}={value}" for name, value in {**switches, **own}.items()]
     gpu = arch.gpu
     if gpu:
-        looked_for = "(looked for on the node)"
+        looked_for = "(searched on the node)"
         facts = GpuFacts(
             cuda_home=gpu.cuda_home or looked_for,
             cuda_version="",
@@ -105,26 +105,26 @@ def _fetch(site: Site) -> str:
     if network.compute == "yes":
         return "in the job: compute nodes reach the network"
     if network.compute == "proxy":
-        return f"in the job, by the proxy {network.proxy}"
+        return f"in the job, through the proxy {network.proxy}"
     where = network.where_to_download or "a machine with network"
-    return f"on {where} beforehand, by `provision fetch`: compute nodes have no network"
+    return f"on {where} beforehand, with `provision fetch`: compute nodes have no network"
 
 
 def _compile(site: Site, arch: Arch) -> str:
     if site.scheduler.script_on == "service-node":
-        return f"on a node of the arch, by {arch.launcher.name} from the service node on which a job's script runs"
-    return "on a node of the arch, in the job" if site.scheduler.name != "none" else "here"
+        return f"on a node of the arch, by {arch.launcher.name} from the service node that runs the job's script"
+    return "on a node of the arch, in the job" if site.scheduler.name != "none" else "on this machine"
 
 
 def _install(site: Site) -> str:
     match site.files.root_writable:
         case "login":
             return (
-                "in the job, below a root that compute nodes may write: the site's software file system is read-only "
-                "there, and virtual environments do not move"
+                "in the job, below a root that compute nodes can write: the site's software file system is read-only "
+                "for them, and virtual environments cannot be moved"
             )
         case "compute":
-            return "in the job: login nodes may not write the root"
+            return "in the job: login nodes cannot write the root"
         case "everywhere":
             return "in the job"
 
@@ -143,4 +143,4 @@ def _prove(arch: Arch, stack: Stack) -> str:
 
 def _threads(site: Site, arch: Arch, stack: Stack) -> tuple[str, ...]:
     set_by_job = tuple(f"{name}={value}" for name, value in proof_environ(site, arch, stack))
-    return (f"OpenMP's are set by the {arch.threads.owner}", *set_by_job) if set_by_job else ()
+    return (f"the {arch.threads.owner} sets OpenMP's", *set_by_job) if set_by_job else ()

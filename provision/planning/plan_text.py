@@ -1,4 +1,4 @@
-"""A plan as people read it: what it is for, a line for each step, and a sum. It fits on a screen of 80 by 24. Pure."""
+"""A plan as text: the environment, a line for each step, and the total. It fits on a screen of 80 by 24. Pure."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def sum_of(plan: Plan, expected: Mapping[str, float]) -> str:
 
 
 def _state(step: Step) -> str:
-    """What is said of a step that is not to be done."""
+    """The note on a step that need not run."""
     match step.action:
         case "create":
             return ""

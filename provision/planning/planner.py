@@ -1,4 +1,4 @@
-"""What is wanted and what was observed, to a plan. Pure: no clock, no environment, no file system.
+"""Make a plan from the request and the facts. Pure: no clock, no environment, no file system.
 
 Everything that decides an environment goes into its identity; the hash of that is the fingerprint, and a plan from a login
 node is compared with the node's by their identities.
@@ -28,7 +28,7 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
     """The plan for a request, on a machine with these facts, given what exists.
 
     Raises:
-        PlanError: something that the environment needs is not there; everything that is missing is listed.
+        PlanError: something that the environment needs is missing; everything that is missing is listed.
     """
     site, stack, python = request.site, request.stack, _refuse_missing(request, facts)
     draft = backend_for(stack.backend).draft(request, facts, target_of(request, facts))

@@ -1,4 +1,4 @@
-"""What stands in the way of a build, all of it at once, each with its fix. Pure: it judges facts."""
+"""Everything that would make a build fail, each with its fix. Pure: it judges facts."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ LEFT_WHEN_INSTALLED = 0.2
 
 
 def refuse_runtime(site: Site) -> None:
-    """Raise for a site where our environments are not how TensorFlow is run.
+    """Raise for a site that does not run TensorFlow in virtual environments.
 
     Raises:
-        ConfigError: its profile says that containers are.
+        ConfigError: the profile's `runtimes` do not include `venv`.
     """
     if "venv" not in site.runtimes:
         raise ConfigError(
-            f"site `{site.name}` runs TensorFlow by {' or '.join(site.runtimes)}; provision builds virtual environments",
+            f"site `{site.name}` runs TensorFlow with {' or '.join(site.runtimes)}, but provision builds virtual environments",
             evidence=[f"`runtimes` in `{site.origin}`"],
             hint=f"`provision job single --site {site.typed}` writes jobs for it; or add `venv` to `runtimes`",
         )
@@ -35,24 +35,27 @@ def cpu_problem(request: Request, facts: Facts) -> Problem | None:
     """Why this machine's CPU cannot run what is built for the arch, if it cannot."""
     target = facts.cpu.target if request.arch.target == "native" else request.arch.target
     if request.site.scheduler.script_on == "service-node" and facts.job is not None:
-        return None  # the script's node is of another kind by design; what needs the arch's CPU goes by the launcher
+        return None  # the script runs on a node of another kind; the launcher starts what needs the arch's CPU
     foreign, missing = is_foreign(target, facts.cpu.target), missing_features(target, facts.cpu.features)
     if not foreign and not missing:
         return None
-    hint = f"set `archs.{request.arch.name}.target` in `{request.site.origin}` to what the node has"
+    hint = f"set `archs.{request.arch.name}.target` in `{request.site.origin}` to the CPU of the node"
     if request.site.scheduler.name != "none" and facts.job is None:
         hint = f"build on a node of the arch: `{_submit(request)}`"
     return Problem(
         kind="mismatch",
         subject="cpu",
         message=f"the CPU of `{facts.host}` cannot run what is built for `{target}`",
-        evidence=(*(() if foreign else (f"it lacks: {' '.join(missing)}",)), f"it is: {facts.cpu.target}"),
+        evidence=(
+            *(() if foreign else (f"missing instruction sets: {' '.join(missing)}",)),
+            f"its CPU: {facts.cpu.target}",
+        ),
         hint=hint,
     )
 
 
 def gpu_problems(request: Request, facts: Facts) -> tuple[Problem, ...]:
-    """Why this framework cannot use the GPUs of the arch with the CUDA that is here; none on a CPU arch."""
+    """Why this framework cannot use the GPUs of the arch with this machine's CUDA; none on a CPU arch."""
     framework, arch, stack = request.stack.framework, request.arch, request.stack
     if arch.gpu is None or facts.gpu is None:
         return ()
@@ -61,9 +64,9 @@ def gpu_problems(request: Request, facts: Facts) -> tuple[Problem, ...]:
             Problem(
                 kind="mismatch",
                 subject="framework",
-                message=f"arch `{arch.name}` has GPUs, and the stack `{stack.name}` installs `{framework.package}`, "
-                "which never uses one",
-                evidence=("a Horovod built for GPUs cannot even be loaded beside it: undefined symbols",)
+                message=f"arch `{arch.name}` has GPUs, but the stack `{stack.name}` installs `{framework.package}`, "
+                "which never uses them",
+                evidence=("a Horovod built for GPUs cannot be loaded with it: undefined symbols",)
                 if stack.horovod
                 else (),
                 hint=f"`--stack {stack.name}-gpu`, or another stack whose `framework.package` is `tensorflow`",
@@ -76,7 +79,7 @@ def gpu_problems(request: Request, facts: Facts) -> tuple[Problem, ...]:
         Problem(
             kind="mismatch",
             subject="cuda",
-            message=f"`{framework.package}` {framework.version} is built with CUDA {built_with}, and CUDA here is "
+            message=f"`{framework.package}` {framework.version} is built with CUDA {built_with}, but this machine has CUDA "
             f"{facts.gpu.cuda_version}: the major versions must be the same",
             evidence=(f"CUDA: {facts.gpu.cuda_home}",),
             hint=f"load a CUDA {built_with.split('.')[0]} module: change `archs.{arch.name}.modules` in "
@@ -90,9 +93,9 @@ def _submit(request: Request) -> str:
 
 
 def blockers(request: Request, facts: Facts, *, installed: bool = False) -> tuple[Problem, ...]:
-    """What stops this machine from building the environment itself, though it can plan it.
+    """Why this machine cannot build the environment although it can plan it.
 
-    `installed`: the large part of it is already there, from a run that did not come to its end.
+    `installed`: its packages, the largest part, are in place from a run that stopped.
     """
     problem = cpu_problem(request, facts)
     found = [problem] if problem else []
@@ -102,7 +105,7 @@ def blockers(request: Request, facts: Facts, *, installed: bool = False) -> tupl
             Problem(
                 kind="outside-job",
                 subject="job",
-                message=f"site `{request.site.name}` builds inside a {name} job, and this is none",
+                message=f"site `{request.site.name}` builds inside a {name} job, but this process is not in one",
                 hint=f"`{_submit(request)}`",
             )
         )
@@ -110,7 +113,7 @@ def blockers(request: Request, facts: Facts, *, installed: bool = False) -> tupl
 
 
 def network_problems(request: Request, plan: Plan) -> tuple[Problem, ...]:
-    """Why the nodes that build cannot have what they need, if they cannot: no network, and not fetched before."""
+    """Why the nodes that build cannot get their packages, if they cannot: no network, and not everything was fetched."""
     network = request.site.network
     reach = network.login if request.site.scheduler.name == "none" else network.compute
     if reach != "no" or not plan.asks_network:
@@ -119,16 +122,16 @@ def network_problems(request: Request, plan: Plan) -> tuple[Problem, ...]:
         Problem(
             kind="missing",
             subject="network",
-            message=f"the nodes of site `{request.site.name}` have no network, and not everything is fetched",
+            message=f"the nodes of site `{request.site.name}` have no network, but not everything was fetched",
             evidence=tuple(f"not fetched: {name}" for name in plan.not_fetched),
-            hint=f"where there is network: `provision fetch --site {request.site.typed} --arch {request.arch.name} "
+            hint=f"on a machine with network: `provision fetch --site {request.site.typed} --arch {request.arch.name} "
             f"--stack {request.stack.name}`",
         ),
     )
 
 
 def place_problems(place: Place, *, installed: bool = False) -> tuple[Problem, ...]:
-    """Whether the file system of the root can take an environment."""
+    """Why the file system of the root cannot hold an environment, if it cannot."""
     elsewhere = "`export PROVISION_ROOT=…` to another file system"
     if not place.writable:
         return (
@@ -136,7 +139,7 @@ def place_problems(place: Place, *, installed: bool = False) -> tuple[Problem, .
                 kind="not-writable",
                 subject="root",
                 message=f"`{place.path}` cannot be written",
-                hint="`export PROVISION_ROOT=…` to a folder of yours, or set `root` in the site's file",
+                hint="`export PROVISION_ROOT=…` to a folder that you can write, or set `root` in the profile",
             ),
         )
     found = []
@@ -148,7 +151,7 @@ def place_problems(place: Place, *, installed: bool = False) -> tuple[Problem, .
                 kind="no-space",
                 subject="root",
                 message=f"the file system of `{place.path}` has {left} left; an environment needs {need}",
-                hint=f"`df -h {place.path}`; free some, or {elsewhere}",
+                hint=f"`df -h {place.path}`; free some space, or {elsewhere}",
             )
         )
     if place.free_inodes is not None and place.free_inodes < NEEDED_INODES * share:
@@ -158,7 +161,7 @@ def place_problems(place: Place, *, installed: bool = False) -> tuple[Problem, .
                 kind="no-space",
                 subject="root",
                 message=f"the file system of `{place.path}` has {left} inodes left; an environment needs {need}",
-                hint=f"`df -i {place.path}`; free some, or {elsewhere}",
+                hint=f"`df -i {place.path}`; free some space, or {elsewhere}",
             )
         )
     return tuple(found)

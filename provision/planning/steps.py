@@ -51,7 +51,7 @@ def last_rows(inspect: Inspect, proof: Prove, module: str) -> tuple[Row, ...]:
         Row(
             name="inspect",
             title="versions and libraries of the environment",
-            reason=_asked(inspect),
+            reason=_describe_inspection(inspect),
             operations=(inspect,),
         ),
         Row(
@@ -62,7 +62,7 @@ def last_rows(inspect: Inspect, proof: Prove, module: str) -> tuple[Row, ...]:
         ),
         Row(
             name="proof",
-            title=f"train {_trainers(proof)}, {proof.nodes} node{'s' * (proof.nodes > 1)}",
+            title=f"train {_describe_processes(proof)}, {proof.nodes} node{'s' * (proof.nodes > 1)}",
             reason=f"through the candidate modulefile and {proof.launcher.name}",
             operations=(proof,),
         ),
@@ -75,16 +75,16 @@ def last_rows(inspect: Inspect, proof: Prove, module: str) -> tuple[Row, ...]:
     )
 
 
-def _asked(inspect: Inspect) -> str:
-    """What the inspection asks."""
+def _describe_inspection(inspect: Inspect) -> str:
+    """What the inspection checks."""
     if not inspect.expectation.horovod:
         return "the framework, nothing from outside"
     what_else = "NCCL and its code for each GPU, " if inspect.expectation.gpu else ""
     return f"framework and MPI built in, {what_else}the plan's libmpi, nothing from outside"
 
 
-def _trainers(proof: Prove) -> str:
-    """Who trains in the proof."""
+def _describe_processes(proof: Prove) -> str:
+    """The processes that train in the proof."""
     match proof.strategy:
         case "single":
             return "in one process"

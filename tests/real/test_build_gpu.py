@@ -88,5 +88,5 @@ def test_a_framework_for_cpus_is_told_before_anything_is_built(
     tool = Tool(tmp_path / "root")
     done = tool.run("plan", "--site", gpu_site_file(tmp_path, cuda[0], nccl))
     assert done.returncode == 1
-    assert "installs `tensorflow-cpu`, which never uses one" in done.stderr
+    assert "installs `tensorflow-cpu`, which never uses them" in done.stderr
     assert "hint: `--stack tensorflow-2.21.0-gpu`" in done.stderr

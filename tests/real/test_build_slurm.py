@@ -244,7 +244,7 @@ def test_ranks_that_do_not_see_each_other_are_never_published(cluster: Cluster, 
     assert done.returncode == 1
     assert "reports rank 0 of 1" in done.stderr
     doctor = cluster.tool.run("doctor", "--site", site, "--arch", "knl")
-    assert "`srun --mpi=none`, by which they do not see each other here" in doctor.stdout
+    assert "`srun --mpi=none`, which this Slurm does not have" in doctor.stdout
     assert "the ranks did not prove the environment, nothing is published: ranks" in done.stderr
     assert "--mpi=pmi2" in done.stderr.split("hint: ")[1]
     rows = cluster.tool.json("list", "--site", site)["result"]["environments"]
@@ -262,7 +262,7 @@ def test_a_plan_that_does_not_fit_the_node_stops_the_job_with_the_difference(clu
     done = cluster.tool.run("job", "follow", job, "--site", site)
     assert done.returncode == 1
     assert f"job {job} failed with exit code 1" in done.stderr
-    assert "is not what was planned for, nothing was built" in done.stderr
+    assert "differs from the machine of the plan; nothing was built" in done.stderr
     assert "mpi: planned 'mpich 3." in done.stderr
 
 
@@ -273,7 +273,7 @@ def test_a_node_whose_cpu_cannot_run_the_target_builds_nothing(cluster: Cluster,
     done = cluster.tool.run("build", "--site", site, "--arch", "knl", "--submit")
     assert done.returncode == 1
     assert "cannot run what is built for `mic_knl`" in done.stderr
-    assert "it lacks: avx512er avx512pf" in done.stderr.replace("avx512cd ", "").replace("avx512f ", "")
+    assert "missing instruction sets: avx512er avx512pf" in done.stderr.replace("avx512cd ", "").replace("avx512f ", "")
 
 
 def test_a_module_that_does_not_exist_is_told_before_anything_is_built(cluster: Cluster) -> None:
@@ -376,7 +376,7 @@ def test_a_job_that_slurm_does_not_take_is_told_with_slurms_words(cluster: Clust
     assert "nvalid partition" in done.stderr
     doctor = cluster.tool.run("doctor", "--site", site, "--arch", "knl")
     assert doctor.returncode == 1
-    assert "asks for partition `nowhere`, which Slurm does not have" in doctor.stdout
+    assert "names the partition `nowhere`, which Slurm does not have" in doctor.stdout
 
 
 def test_no_wait_prints_the_job_id_and_leaves(cluster: Cluster, knl: str) -> None:

@@ -47,7 +47,7 @@ def test_workers_by_srun_on_two_hosts_find_each_other_by_tensorflows_own_resolve
     words = ("--site", site, "--arch", "knl")
     early = tool.run("build", *words, "--submit")
     assert early.returncode == 1
-    assert "have no network, and not everything is fetched" in early.stderr
+    assert "have no network, but not everything was fetched" in early.stderr
     tool.good("fetch", *words)
     done = tool.run("build", *words, "--submit")
     assert done.returncode == 0, done.stderr

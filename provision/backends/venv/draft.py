@@ -1,4 +1,4 @@
-"""The backend `venv`: what it would build, what decides that, and what it makes at a prefix."""
+"""The backend `venv`: what it would build, the identity of that, and the steps that make it at a prefix."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class VenvDraft:
         }
 
     def construct(self, layout: Layout, environment: EnvironmentId, existing: Existing, plan_text: str) -> Construction:
-        """The steps that make it at its prefix; the packages come from the wheelhouse if all of them are there."""
+        """The steps that make it at its prefix; the packages come from the wheelhouse if it has all of them."""
         request, facts, build = self.request, self.facts, self.build
         missing = not_fetched(
             request.locks, build.source if build else None, fetched=existing.fetched, sources=existing.sources

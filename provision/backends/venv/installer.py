@@ -1,4 +1,4 @@
-"""Making virtual environments and installing locks into them: virtualenv and uv where they serve, else what the Python has.
+"""Commands that make virtual environments and install locks, with virtualenv and uv, or with the Python's own tools.
 
 Every command refuses a package whose hash is not in the lock, and none resolves: the lock is complete.
 """
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installer:
-    """By what and from where packages come into environments of `python`.
+    """What installs packages into environments of `python`, and from which source.
 
-    `own_venv`: virtualenv has no pip for this Python any more. `wheelhouse`: everything was fetched to this folder, and
-    nothing else is asked.
+    `own_venv`: virtualenv no longer has a pip for this Python. `wheelhouse`: the folder with everything that was fetched,
+    the only source then.
     """
 
     python: str
@@ -24,11 +24,11 @@ class Installer:
 
     @property
     def name(self) -> str:
-        """What installs, for people."""
+        """The name of the installer, for people."""
         return f"{'uv' if self.uv else 'pip'}{' from the wheelhouse' if self.wheelhouse else ''}"
 
     def environment_argv(self, folder: str, *, pip: bool) -> tuple[str, ...]:
-        """The command that makes an environment in `folder`, with a pip of its own if asked for."""
+        """The command that makes an environment in `folder`, with its own pip if asked for."""
         if self.own_venv:
             # Without uv, the old Python's own pip has to install: the tool's does not run there.
             return (self.python, "-m", "venv", *(() if pip or not self.uv else ("--without-pip",)), folder)
@@ -43,17 +43,17 @@ class Installer:
         source = ("--no-index", "--find-links", self.wheelhouse) if self.wheelhouse else ()
         exactly = (*source, "--require-hashes", "--no-deps", "-r", requirements)
         if self.uv:
-            # Copies: by default uv links to its cache, and whoever edits a package there would edit the published one.
+            # Copies: by default uv links to its cache, and an edit of a package there would change the published one.
             return (self.uv, "pip", "install", "--link-mode", "copy", "--python", python, *exactly)
         return (*self._pip_install(python), *exactly)
 
     def wheel_argv(self, python: str) -> tuple[str, ...]:
-        """The command that installs a wheel, whose path is put behind it; again is harmless."""
+        """The command that installs a wheel, whose path is appended; it can be repeated."""
         if self.uv:
             return (self.uv, "pip", "install", "--python", python, "--reinstall", "--no-deps")
         return (*self._pip_install(python), "--force-reinstall", "--no-index", "--no-deps")
 
     def _pip_install(self, python: str) -> tuple[str, ...]:
-        # No bytecode here: the step `bytecode` compiles it once, with all cores, whoever installed.
+        # No bytecode here: the step `bytecode` compiles it once, with all cores, after uv and pip alike.
         pip = (python, "-m", "pip") if self.own_venv else (self.tool_python, "-m", "pip", "--python", python)
         return (*pip, "install", "--no-compile", "--no-input")

@@ -1,4 +1,4 @@
-"""A recipe: what the steps of one virtual environment are made from, and their operations: virtualenv, a locked install, Horovod.
+"""A recipe: the operations of the steps that make one virtual environment: virtualenv, a locked install, Horovod.
 
 Steps have a strict order: Horovod is compiled against the framework that is really in the environment.
 """
@@ -44,10 +44,10 @@ class Recipe:
     """The framework's first; what each installs does not overlap."""
     horovod: Build | None
     launcher: Launcher | None = None
-    """What starts a program on the arch's CPU, where the job's script runs on another; None: it is the arch's."""
+    """What starts a program on the arch's CPU, if the job's script runs on another; None: it runs on the arch."""
 
     def on_node(self, command: Command) -> Command:
-        """A command that imports the framework or compiles for the arch, made to run on a node of it."""
+        """A command that imports the framework or compiles for the arch, started on a node of it."""
         return replace(command, launcher=self.launcher)
 
     @property
@@ -67,7 +67,7 @@ class Recipe:
 
     @property
     def build(self) -> PurePosixPath:
-        """The folder of its own in which Horovod is compiled."""
+        """The folder in which Horovod is compiled."""
         return self.layout.build(self.environment)
 
 
@@ -96,7 +96,7 @@ def rows(recipe: Recipe, wheels: Collection[str], plan_text: str) -> tuple[Row, 
         Row(
             name="bytecode",
             title="bytecode of all modules",
-            reason="else every rank compiles at every start",
+            reason="otherwise every rank compiles at every start",
             operations=compile_bytecode(recipe),
         ),
     )
@@ -126,7 +126,7 @@ def _horovod_rows(recipe: Recipe, horovod: Build, wheels: Collection[str]) -> tu
 
 
 def create(recipe: Recipe, plan_text: str) -> tuple[Operation, ...]:
-    """An empty environment at its final place: virtual environments do not move."""
+    """An empty environment at its final place: virtual environments cannot be moved."""
     return (
         Remove(path=str(recipe.prefix)),
         Command(argv=recipe.installer.environment_argv(str(recipe.prefix), pip=True)),
@@ -146,7 +146,7 @@ def install(recipe: Recipe) -> tuple[Operation, ...]:
 
 
 def compile_wheel(recipe: Recipe, horovod: Build) -> tuple[Operation, ...]:
-    """Horovod from its source package, in a folder of its own, into the cache of wheels."""
+    """Horovod from its source package, in a separate folder, into the cache of wheels."""
     build, tools = recipe.build, recipe.build / "tools"
     requirements, source = build / "horovod.txt", recipe.layout.sources / source_name(horovod.source)
     gpu, in_prefix = horovod.gpu, "/" not in horovod.mpicxx
@@ -156,7 +156,7 @@ def compile_wheel(recipe: Recipe, horovod: Build) -> tuple[Operation, ...]:
         "HOROVOD_CMAKE": str(build / "cmake"),
         "CMAKE_GENERATOR": "Ninja",
         "CMAKE_TOOLCHAIN_FILE": str(build / "toolchain.cmake"),
-        # Where MAKEFLAGS is set, Horovod's setup.py leaves the number of jobs to CMake, and CMake reads the second.
+        # If MAKEFLAGS is set, Horovod's setup.py leaves the number of jobs to CMake, and CMake reads the second.
         "MAKEFLAGS": f"-j{recipe.cores}",
         "CMAKE_BUILD_PARALLEL_LEVEL": str(recipe.cores),
         "TMPDIR": str(build / "tmp"),
@@ -177,7 +177,7 @@ def compile_wheel(recipe: Recipe, horovod: Build) -> tuple[Operation, ...]:
         ),
         *nccl,
         WriteFile(path=str(build / "cmake"), text=CMAKE_WRAPPER, executable=True),
-        WriteFile(path=str(build / "tmp" / "README"), text="where pip and the compilers put what is temporary\n"),
+        WriteFile(path=str(build / "tmp" / "README"), text="pip and the compilers write temporary files to this folder\n"),
         FetchSource(
             path=str(source),
             hashes=horovod.source.hashes,
@@ -212,7 +212,7 @@ def compile_wheel(recipe: Recipe, horovod: Build) -> tuple[Operation, ...]:
 
 
 def install_wheel(recipe: Recipe, horovod: Build) -> tuple[Operation, ...]:
-    """The compiled Horovod into the environment; again is harmless."""
+    """The compiled Horovod into the environment; it can be repeated."""
     return (InstallWheel(key=horovod.key, command=Command(argv=recipe.installer.wheel_argv(recipe.prefix_python))),)
 
 

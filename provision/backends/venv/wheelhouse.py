@@ -1,6 +1,6 @@
-"""The wheelhouse: packages that `provision fetch` downloaded where there is network, for builds where there is none. Pure.
+"""The wheelhouse: packages that `provision fetch` downloaded, for builds without network. Pure.
 
-A build takes its packages from the wheelhouse when every lock it installs was fetched whole; it never mixes.
+A build takes its packages from the wheelhouse if every lock it installs was fetched completely; it never mixes sources.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def download_argv(
 ) -> tuple[str, ...]:
     """The command that downloads a lock's packages for Python `minor`, whichever Python runs it.
 
-    `foreign`: the CPU family of nodes that is not this machine's. Every file is held against the lock's hashes.
+    `foreign`: the CPU family of nodes that is not this machine's. Every file is compared with the lock's hashes.
     """
     tags = (word for tag in platform_tags(foreign) for word in ("--platform", tag)) if foreign else ()
     return (

@@ -18,7 +18,7 @@ WHERE = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which shell."""
+    """Add the argument that names the shell."""
     parser.add_argument("shell", metavar="SHELL", choices=tuple(WHERE), help="bash, zsh or fish")
     parser.epilog = "Write the script to " + "; ".join(f"{place} ({shell})" for shell, place in WHERE.items()) + "."
 

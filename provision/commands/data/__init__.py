@@ -9,7 +9,7 @@ from provision.commands.shared.parsers import SubVerb, add_subverbs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be done with data."""
+    """Add the sub-verbs."""
     add_subverbs(
         parser,
         [

@@ -1,7 +1,7 @@
 """`provision data push SOURCE`: a script that copies a data set to the site's scratch, on stdout.
 
-A script and no copy of our own: hours of copying belong into the user's own terminal, where rsync goes on with what was
-cut off and ssh asks for passwords. It looks for room before it copies, and renames when all is there.
+The verb writes a script instead of copying: a copy can take hours, so the user runs it in a terminal, where rsync continues
+an interrupted copy and ssh asks for passwords. The script checks the free space first, and renames the complete copy.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to copy, and where."""
+    """Add the options that name the data and the site."""
     parser.add_argument("source", metavar="PATH", help="a folder or a file")
-    parser.add_argument("--name", help="its name at the site (default: the source's)")
+    parser.add_argument("--name", help="name of the copy at the site (default: the name of PATH)")
     add_site(parser)
 
 
@@ -44,9 +44,9 @@ def run(args: argparse.Namespace) -> Outcome:
         )
     if site.files.scratch is None:
         raise ConfigError(
-            f"site `{site.name}` names no scratch to copy data to",
+            f"site `{site.name}` has no scratch to copy data to",
             evidence=[f"`files.scratch` in `{site.origin}` is missing"],
-            hint=f"jobs read them where they are, `--data {shlex.quote(str(source))}`, or set `files.scratch`",
+            hint=f"let jobs read the data in place (`--data {shlex.quote(str(source))}`), or set `files.scratch`",
         )
     size, files = measure(source)
     host = None if is_here(site) else _host(site)
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> Outcome:
         site=site,
         scratch=site.files.scratch,
         host=host,
-        # A folder's slash tells rsync that its content is meant, and the name is ours.
+        # With a slash after a folder, rsync copies its content; we choose the name.
         source=f"{source}/" if source.is_dir() else str(source),
         name=name,
         command=command_line(args),
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> Outcome:
         files=files,
         what=what,
     )
-    say(f"note: {what}; nothing is copied yet: run the script, `provision data push … | bash`")
+    say(f"note: {what}; nothing is copied yet; to copy, run the script: `provision data push … | bash`")
     result = {"source": str(source), "bytes": size, "files": files, "host": host, "script": text}
     return Outcome(text=text, result=result)
 
@@ -73,7 +73,7 @@ def measure(source: Path) -> tuple[int, int]:
     """Bytes of a source and its files and folders, links not followed; each rounded up to blocks of 4096 as disks do.
 
     Raises:
-        ConfigError: it is not there, holds nothing, or cannot be read.
+        ConfigError: it does not exist, is empty, or cannot be read.
     """
     wrong: list[str] = []
     paths = [source] if source.is_file() else []
@@ -95,7 +95,7 @@ def measure(source: Path) -> tuple[int, int]:
 
 
 def is_here(site: Site) -> bool:
-    """Whether this machine sees the site's scratch: its variables are set and the folder that holds it is there."""
+    """Whether this machine sees the site's scratch: its variables are set and the folder that contains it exists."""
     path = os.path.expandvars(site.files.scratch or "$")
     return "$" not in path and Path(path).parent.is_dir()
 
@@ -103,8 +103,8 @@ def is_here(site: Site) -> bool:
 def _host(site: Site) -> str:
     if site.network.host is None:
         raise ConfigError(
-            f"this machine does not see the scratch of site `{site.name}`, and nothing says how to reach it",
+            f"this machine does not see the scratch of site `{site.name}`, and the profile does not say how to reach it",
             evidence=[f"`files.scratch` is `{site.files.scratch}`", f"`network.host` in `{site.origin}` is missing"],
-            hint="run it on a login node of the site, or set `network.host` to one's name",
+            hint="run this on a login node of the site, or set `network.host` to the name of one",
         )
     return site.network.host

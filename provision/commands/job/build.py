@@ -11,14 +11,14 @@ from provision.commands.shared.target import read_target
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the job builds."""
+    """Add the options that name what the job builds."""
     add_target(parser)
     add_account(parser)
-    parser.add_argument("--profile", action="store_true", help="use the profile alone, without looking at this machine")
+    parser.add_argument("--profile", action="store_true", help="use only the profile, without looking at this machine")
 
 
 def run(args: argparse.Namespace) -> Outcome:
-    """Write the script; its plan is for what this machine has, or only for what the profile says."""
+    """Write the script with the plan for this machine, or from the profile alone."""
     from provision.jobs.build_job import build_script, profile_script
     from provision.machine.submission import render_build_job, submitter
     from provision.planning.planner import make_plan
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> Outcome:
     request = target.request(facts)
     plan = make_plan(request, facts, target.store.existing())
     job = render_build_job(build_script(request, plan, submitter(target.store), args.account))
-    # sbatch does not make the folder of a job's output, and a job without one vanishes without a word.
+    # sbatch does not make the folder of a job's output; without the folder the job fails without a message.
     target.store.make_jobs()
     return Outcome(text=job.text, result={"name": job.name, "script": job.text, "environment": str(plan.environment)})
 

@@ -14,7 +14,7 @@ from provision.machine.console import listener
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which job."""
+    """Add the argument that names the job."""
     parser.add_argument("job", metavar="ID", help="the ID of the job, as the scheduler gave it")
     add_site(parser)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which script, and for which site."""
+    """Add the options that name the script and the site."""
     parser.add_argument("file", metavar="FILE", help="the job script; exit 2 if it has faults")
     add_site(parser)
     add_arch(parser)
@@ -61,8 +61,12 @@ def run(args: argparse.Namespace) -> Outcome:
             hint="`provision job KIND --site SITE` writes a script without faults",
         )
     read = [f"`{args.file}`", *([f"`{program}`"] if program else [])]
-    against = f", against site `{known.name}`" if known else "; with `--site SITE` its limits are checked too"
-    text = f"no fault in {' and '.join(read)}{against}"
+    against = (
+        f", checked against site `{known.name}`"
+        if known
+        else "; add `--site SITE` to check it against the limits of a site"
+    )
+    text = f"no faults in {' and '.join(read)}{against}"
     return Outcome(text=text, result={"findings": [], "script": args.file, "training": program})
 
 
@@ -76,7 +80,7 @@ def _arch_of(script: JobScript, site: Site | None, name: str | None) -> Arch | N
             if option is not None and getattr(arch.job, key) == option.value:
                 return arch
     known = ", ".join(f"`{arch.name}`" for arch in site.archs)
-    say(f"note: the script does not say for which arch of `{site.name}` it is ({known}); `--arch ARCH` checks more")
+    say(f"note: the script does not name an arch of `{site.name}` ({known}); add `--arch ARCH` to check more")
     return None
 
 

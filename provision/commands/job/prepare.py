@@ -13,7 +13,7 @@ from provision.errors import ConfigError
 
 
 def add_image_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which image, and the job that pulls it."""
+    """Add the options of the image and of the job that pulls it."""
     add_site(parser)
     add_arch(parser)
     parser.add_argument("--image", metavar="IMAGE", help="image in a registry, docker://NAME (default: the site's)")
@@ -22,7 +22,7 @@ def add_image_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_overlay_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the overlay holds, its size, and the job that fills it."""
+    """Add the options of the overlay and of the job that fills it."""
     add_target(parser)
     parser.add_argument("--cpus", type=positive, metavar="N", help="CPUs of the job")
     add_account(parser)

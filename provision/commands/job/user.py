@@ -33,7 +33,7 @@ PLUGIN = "cray-ml-plugin"
 
 
 def add_arguments(parser: argparse.ArgumentParser, *, kind: str) -> None:
-    """The options of one kind of job; what is left out is as the profile has it."""
+    """The options of one kind of job; the default of each is in the profile."""
     parser.set_defaults(nodes=None, ranks_per_node=None, runtime=None, module=None, image=None)
     add_target(parser)
     program = parser.add_argument_group("program")
@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, kind: str) -> None:
 
 
 def run(args: argparse.Namespace) -> Outcome:
-    """Write the script, with a note of what it still lacks."""
+    """Write the script, and print a note of what is missing to run it."""
     from provision.jobs.user_job import UserJob, unstaged
     from provision.jobs.user_script import make_script
     from provision.machine import shipped
@@ -125,7 +125,7 @@ def run(args: argparse.Namespace) -> Outcome:
     if advice:
         say(f"note: {advice}")
     if f"module load {module}" in text and f"{target.arch.name}/{module}" not in target.store.pointers():
-        say(f"note: `{module}` is not published below `{modules}` yet; `provision build` does that")
+        say(f"note: `{module}` is not published below `{modules}` yet; `provision build` publishes it")
     return Outcome(
         text=text, result={"kind": args.subverb, "site": target.site.name, "arch": target.arch.name, "script": text}
     )
@@ -135,7 +135,7 @@ def refuse_unused(args: argparse.Namespace, runtime: Runtime, job: UserJob) -> N
     """Raise for an option that this runtime would not use.
 
     Raises:
-        ConfigError: `--module` or `--venv` was given, and the job loads no such thing.
+        ConfigError: `--module` or `--venv` was given, but the job does not load it.
     """
     unused = [
         option

@@ -1,4 +1,4 @@
-"""What the verbs that follow a job share."""
+"""What `build --submit` and `job follow` share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options that several verbs have: one spelling, one help text."""
+"""The options that several verbs have: one spelling and one help text for each."""
 
 from __future__ import annotations
 

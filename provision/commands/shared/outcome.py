@@ -1,4 +1,4 @@
-"""What a verb gives, and the one JSON object of `--json`."""
+"""The result of a verb, and the one JSON object of `--json`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from provision.errors import EXIT_OK, ProvisionError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a verb gives: text for people, a result for `--json`, and the exit code."""
+    """The result of a verb: text for people, data for `--json`, and the exit code."""
 
     text: str = ""
     result: dict[str, Any] = field(default_factory=dict)

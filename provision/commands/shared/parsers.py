@@ -25,7 +25,7 @@ NUMBER = re.compile(r"-\d+$|-\d*\.\d+$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubVerb:
-    """One thing that a verb does, with options of its own: `job build`, `site new`."""
+    """One thing that a verb does, with its own options: `job build`, `site new`."""
 
     name: str
     purpose: str
@@ -86,7 +86,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def add_subverbs(parser: argparse.ArgumentParser, subverbs: Sequence[SubVerb]) -> None:
-    """Give a verb its sub-verbs, each with a parser of its own."""
+    """Give a verb its sub-verbs, each with its own parser."""
     assert isinstance(parser, Parser)
     group = parser.add_subparsers(title="sub-verbs", metavar="SUB-VERB", parser_class=Parser)
     for one in subverbs:

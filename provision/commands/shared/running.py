@@ -17,9 +17,16 @@ if TYPE_CHECKING:
     import argparse
     from types import FrameType
 
+# What these verbs keep if they are interrupted, and what the same command then does. The others keep nothing.
+KEPT = {
+    "build": ("finished steps are kept", "continues with the first unfinished step"),
+    "fetch": ("finished downloads are kept", "downloads the rest"),
+    "lock": ("the locks that were written are kept", "compiles all of them"),
+}
+
 
 class Terminated(KeyboardInterrupt):
-    """The scheduler or somebody else asked us to end (SIGTERM), or the terminal is gone (SIGHUP)."""
+    """The scheduler or a user ended the process (SIGTERM), or the terminal was closed (SIGHUP)."""
 
 
 def run_verb(verb: str, words: Sequence[str]) -> int:
@@ -28,7 +35,7 @@ def run_verb(verb: str, words: Sequence[str]) -> int:
     from provision.machine.streams import replace_unknown_characters
 
     replace_unknown_characters(sys.stdout, sys.stderr)
-    # What we make is for others to read, whatever the caller's umask (PBS starts jobs with 0077); a group's stays.
+    # Other users must be able to read what we write, whatever the caller's umask (PBS starts jobs with 0077).
     os.umask(os.umask(0o022) & 0o022)
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
@@ -57,10 +64,7 @@ def _run(words: Sequence[str], args: argparse.Namespace) -> int:
         return report(words, error, args.json)
     except KeyboardInterrupt as stop:
         word = "ended by a signal" if isinstance(stop, Terminated) else "interrupted"
-        told = Interruption(
-            f"{word}; what was done is kept", hint="run the same command again: it goes on where it stopped"
-        )
-        return report(words, told, args.json)
+        return report(words, interruption(word, words[0]), args.json)
     except BrokenPipeError:
         discard_stdout()
         return EXIT_OK
@@ -78,6 +82,12 @@ def _run(words: Sequence[str], args: argparse.Namespace) -> int:
         discard_stdout()
         return report(words, ProvisionError(f"stdout cannot be written: {error.strerror}"), False)
     return outcome.exit_code
+
+
+def interruption(word: str, verb: str) -> Interruption:
+    """The error of a verb that was interrupted (`word` says how): what is kept, and what the same command does again."""
+    kept, again = KEPT.get(verb, ("nothing was kept", "starts from the beginning"))
+    return Interruption(f"{word}; {kept}", hint=f"run the same command again: it {again}")
 
 
 def report(words: Sequence[str], error: ProvisionError, as_json: bool) -> int:
@@ -114,7 +124,7 @@ def corrected(words: Sequence[str], wrong: str, right: str) -> str | None:
 
 
 def discard_stdout() -> None:
-    """Whoever read our output has seen enough (`provision list | head -1`): what is left in the buffer goes nowhere.
+    """Throw away what is left in the buffer, because the reader of our output has closed it (`provision list | head -1`).
 
     Without this the interpreter tries again at its end, and turns our exit code into 120.
     """
@@ -123,17 +133,17 @@ def discard_stdout() -> None:
 
 
 def _bug(words: Sequence[str], error: Exception, as_json: bool) -> int:
-    """Tell that we are at fault, with the traceback in a file instead of on the screen."""
+    """Report a bug of this tool, with the traceback in a file instead of on the screen."""
     import tempfile
     import traceback
 
     with tempfile.NamedTemporaryFile("w", prefix="provision-bug-", suffix=".txt", delete=False) as file:
         file.write("".join(traceback.format_exception(error)))
-    told = ProvisionError(
+    bug = ProvisionError(
         f"a bug in provision: {type(error).__name__}: {error}",
         evidence=[f"command: {' '.join(sys.argv)}", f"version: {__version__}"],
         hint=f"report it with `{file.name}`",
         kind="bug",
         log=file.name,
     )
-    return report(words, told, as_json)
+    return report(words, bug, as_json)

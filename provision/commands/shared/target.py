@@ -33,7 +33,7 @@ class Target:
 
     @property
     def is_here(self) -> bool:
-        """Whether this machine may be one of the site's: its module system is here, if it has one."""
+        """Whether this machine may be one of the site's: it has the module system of the site, if there is one."""
         from pathlib import Path
 
         return self.site.modules.name == "none" or Path(self.site.modules.init or "").is_file()
@@ -93,7 +93,7 @@ def read_target(args: argparse.Namespace) -> Target:
     """What `--site`, `--arch` and `--stack` name.
 
     Raises:
-        ConfigError: one of them is not there, or its file has faults.
+        ConfigError: one of them does not exist, or its file has faults.
     """
     from provision.machine import shipped
 
@@ -113,10 +113,10 @@ def make_target(site: Site, arch: str | None, stack: str | None) -> Target:
 
 
 def find_environment(store: Store, text: str) -> EnvironmentId:
-    """The environment that `text` means: its name, its fingerprint's beginning, or a module that points to one.
+    """The environment that `text` names: its name, its fingerprint's beginning, or a module that points to one.
 
     Raises:
-        ConfigError: none fits, or several do; they are listed.
+        ConfigError: none matches, or several do; they are listed.
     """
     known = store.environments()
     pointers = {str(env): name for name, env in store.pointers().items()}
@@ -128,8 +128,8 @@ def find_environment(store: Store, text: str) -> EnvironmentId:
         return found[0]
     names = [str(env) for env in (found or known)]
     raise ConfigError(
-        f"`{text}` means several environments" if found else f"there is no environment `{text}` below `{store.root}`",
-        evidence=names or ["there is none at all"],
-        hint=f"name one whole: `{names[0]}`" if names else "`provision build` makes one",
+        f"`{text}` matches several environments" if found else f"there is no environment `{text}` below `{store.root}`",
+        evidence=names or ["the site has no environments"],
+        hint=f"give a whole name: `{names[0]}`" if names else "`provision build` builds one",
         kind="ambiguous-environment" if found else "unknown-environment",
     )

@@ -14,7 +14,7 @@ from provision.wording import nearest, nearest_name
 if TYPE_CHECKING:
     import argparse
 
-# What people type who know other tools, and what does it here.
+# What people who know other tools type, and the verb for it in this one.
 ELSEWHERE = {
     "sites": "site list",
     "stacks": "stack list",
@@ -37,7 +37,7 @@ OPTIONS_ELSEWHERE = {"--dry-run": "plan", "-n": "plan", "--lint": "job lint", "-
 
 
 def refuse_verb(word: str, rest: Sequence[str]) -> NoReturn:
-    """Raise for a verb that there is not.
+    """Raise for a verb that does not exist.
 
     Raises:
         ConfigError: always.
@@ -54,7 +54,7 @@ def refuse_verb(word: str, rest: Sequence[str]) -> NoReturn:
 
 
 def leaves(parser: Parser) -> list[Parser]:
-    """The parsers that have options of their own: the verb's, or those of its sub-verbs."""
+    """The parsers that have options: the verb's, or those of its sub-verbs."""
     return list(parser.subverbs.values()) or [parser]
 
 
@@ -103,7 +103,7 @@ def without_option(words: Sequence[str], name: str, *, takes_value: bool) -> lis
 
 
 def refuse_extra(leaf: Parser, args: argparse.Namespace, words: Sequence[str], word: str) -> NoReturn:
-    """Raise for a word that is no argument of this verb; a known name gets the option that takes it.
+    """Raise for a word that this verb does not take; a known name gets the option that takes it.
 
     Raises:
         ConfigError: always.

@@ -1,4 +1,4 @@
-"""`provision site`: the sites that are known, and the profile of your own."""
+"""`provision site`: list and show sites, and write a profile for your own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from provision.commands.site import browse, new
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be done with sites."""
+    """Add the sub-verbs."""
     add_subverbs(
         parser,
         (
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             ),
             SubVerb(
                 name="new",
-                purpose="write the profile of your own site, from one with blanks",
+                purpose="write a profile for your own site, from one with blanks",
                 add_arguments=new.add_arguments,
                 run=new.run,
             ),

@@ -1,4 +1,4 @@
-"""`provision site list` and `site show`: what the profiles say, as they are written; blanks are no fault here."""
+"""`provision site list` and `site show`: show profiles as they are written; blanks are allowed here."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ NO_SCHEDULER = "no scheduler"
 
 
 def add_list_arguments(parser: argparse.ArgumentParser) -> None:
-    """Nothing: every site is listed."""
+    """Add nothing: every site is listed."""
 
 
 def add_show_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which site."""
+    """Add the argument that names the site."""
     parser.add_argument("site", metavar="SITE", help="a site of `provision site list`, or the path of a profile")
 
 

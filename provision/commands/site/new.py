@@ -1,4 +1,4 @@
-"""`provision site new`: your own profile from one with blanks: values of this machine, of `--set`, and of your answers."""
+"""`provision site new`: write your own profile, filling the blanks of one from this machine, `--set` and your answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which profile, and what is known already."""
+    """Add the options that name the profile and the known values."""
     parser.add_argument(
         "name", metavar="NAME", help="name of the new site: sites/NAME.toml below $PROVISION_CONFIG or here"
     )
@@ -26,15 +26,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--arch",
         action="append",
         metavar="ARCH",
-        help="keep this arch of the profile, leave out the others; can be given again",
+        help="keep this arch of the profile and leave out the others; can be repeated",
     )
     parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="the value of a blank; can be given again"
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="the value of a blank; can be repeated"
     )
 
 
 def run(args: argparse.Namespace) -> Outcome:
-    """Fill in what is known, ask for the rest on a terminal, write the file, and say what is left."""
+    """Fill in the known values, ask for the others on a terminal, write the file, and list what is left."""
     from provision.machine import shipped
     from provision.machine.disk import write
     from provision.profile.blanks import blanks, fill, keep_archs
@@ -50,34 +50,34 @@ def run(args: argparse.Namespace) -> Outcome:
         data = shipped.parse(text, str(source))
     path = Path(os.environ.get("PROVISION_CONFIG") or Path.cwd()) / "sites" / f"{args.name}.toml"
     if path.exists():
-        raise ConfigError(f"`{path}` is there already", hint=f"edit it, or `rm {path}`")
+        raise ConfigError(f"`{path}` already exists", hint=f"edit it, or remove it: `rm {path}`")
     asked = blanks(text, data)
     answers = dict(_typed(one) for one in args.set)
-    fill(text, args.name, asked, answers)  # a wrong key is told before anything is asked
-    told = {key: value for key, value in seen_here([one.path for one in asked]).items() if key not in answers}
+    fill(text, args.name, asked, answers)  # refuse a wrong key before asking anything
+    suggested = {key: value for key, value in seen_here([one.path for one in asked]).items() if key not in answers}
     if is_terminal(sys.stdin) and not args.json:
         for one in asked:
             if one.path not in answers:
-                answer = _ask(one, told.get(one.path))
+                answer = _ask(one, suggested.get(one.path))
                 if answer:
                     answers[one.path] = answer
     else:
-        answers |= told
+        answers |= suggested
     left = [one for one in asked if one.path not in answers]
     filled = fill(text, args.name, asked, answers)
     if not left:
         try:
             read_site(shipped.parse(filled, str(path)), str(path), shipped.environment(), args.name)
         except ConfigError as error:
-            again = "nothing is written; say it again, with `--set KEY=VALUE` for what is wrong"
+            again = "nothing was written; run the same command again, with `--set KEY=VALUE` for the wrong value"
             raise ConfigError(error.message, evidence=error.evidence, hint=again) from error
     write(path, filled)
     lines = [
         f"written: {path}",
-        *(f"  by this machine: {key} = {value}" for key, value in told.items() if key in answers),
+        *(f"  from this machine: {key} = {value}" for key, value in suggested.items() if key in answers),
     ]
     if left:
-        lines += [f"{len(left)} left to be filled in; nothing is built before:"]
+        lines += [f"{len(left)} values are still to be filled in before a build:"]
         lines += [f'  {one.path} = "?"' + (f"  # {one.question}" if one.question else "") for one in left]
     else:
         lines.append(f"next: `provision doctor --site {args.name}`")
@@ -94,7 +94,7 @@ def _typed(text: str) -> tuple[str, str]:
 
 
 def _ask(blank: Blank, seen: str | None) -> str:
-    """What somebody at the terminal says; nothing leaves the blank, or takes what this machine told."""
+    """The answer at the terminal; an empty answer means the value of this machine, or leaves the blank."""
     if blank.question:
         say(f"# {blank.question}")
     print(f"{blank.path}{f' [{seen}]' if seen else ''}: ", end="", file=sys.stderr, flush=True)
@@ -102,7 +102,7 @@ def _ask(blank: Blank, seen: str | None) -> str:
 
 
 def seen_here(paths: list[str]) -> dict[str, str]:
-    """What this machine tells of these values: on a login node, so nothing of the nodes themselves."""
+    """The values that this machine shows; it is a login node, so they do not describe compute nodes."""
     environ = os.environ
     found = {
         "root": environ.get("PROVISION_ROOT", ""),

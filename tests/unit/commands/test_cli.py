@@ -135,7 +135,7 @@ def test_a_verb_with_sub_verbs_lists_them(verb: str, capsys: Captured) -> None:
 def test_an_empty_root_is_listed_as_data(capsys: Captured) -> None:
     assert call("list") == 0
     out, err = capsys.readouterr()
-    assert out == f"nothing is built below {os.environ['PROVISION_ROOT']}; `provision build` builds\n"
+    assert out == f"there is no environment below {os.environ['PROVISION_ROOT']}; `provision build` builds one\n"
     assert err == ""
 
 
@@ -160,7 +160,7 @@ def test_list_tells_what_is_unfinished(capsys: Captured) -> None:
     assert call("show", "tensorflow/2.15.1") == 0
     assert "unfinished; done: create" in capsys.readouterr().out
     assert call("activate", "0123", "--json") == 1
-    assert "is not proved" in envelope(capsys)["error"]["message"]
+    assert "has not passed its proof" in envelope(capsys)["error"]["message"]
 
 
 @pytest.mark.parametrize("verb", ["list", "plan", "show x", "activate x", "build", "job build", "job follow 1"])
@@ -254,14 +254,29 @@ def test_a_plan_is_data_and_touches_nothing(capsys: Captured) -> None:
     assert not Path(os.environ["PROVISION_ROOT"]).exists()
 
 
-def test_an_interruption_is_told_with_what_to_do_next(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+@pytest.mark.parametrize(
+    ("words", "kept", "again"),
+    [
+        (("list",), "nothing was kept", "starts from the beginning"),
+        (("site", "new", "ours"), "nothing was kept", "starts from the beginning"),
+        (("test", "tensorflow/2.15.1"), "nothing was kept", "starts from the beginning"),
+        (("build",), "finished steps are kept", "continues with the first unfinished step"),
+        (("fetch",), "finished downloads are kept", "downloads the rest"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else None,
+)
+def test_an_interruption_says_what_is_kept_and_what_to_do(
+    words: tuple[str, ...], kept: str, again: str, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("provision.machine.shipped.load_site", interrupted)
-    assert call("list", "--json") == EXIT_INTERRUPTED
+    for name in ("load_site", "load_profile"):
+        monkeypatch.setattr(f"provision.machine.shipped.{name}", interrupted)
+    assert call(*words, "--json") == EXIT_INTERRUPTED
     error = envelope(capsys)["error"]
-    assert (error["kind"], error["message"]) == ("interrupted", "interrupted; what was done is kept")
+    assert (error["kind"], error["message"]) == ("interrupted", f"interrupted; {kept}")
+    assert error["hint"] == f"run the same command again: it {again}"
 
 
 def test_a_bug_of_ours_is_told_as_one_with_the_traceback_in_a_file(

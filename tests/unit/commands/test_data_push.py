@@ -177,7 +177,7 @@ def test_the_size_and_the_number_of_files_are_told(
 @pytest.mark.parametrize(
     ("words", "message", "hint"),
     [
-        (("data", "--site", "local"), "site `local` names no scratch to copy data to", "--data"),
+        (("data", "--site", "local"), "site `local` has no scratch to copy data to", "--data"),
         (("data", "--site", "nyu-torch"), "does not see the scratch of site `nyu-torch`", "`network.host`"),
         (("nosuch", "--site", "sigma2-saga"), "nosuch` cannot be read", "ls -l"),
         (("empty", "--site", "sigma2-saga"), "there is nothing in `", "ls -l"),

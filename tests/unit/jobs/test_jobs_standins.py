@@ -221,4 +221,4 @@ def test_the_doctor_reports_a_queue_that_pbs_does_not_have(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(pbs, "parse_queues", lambda text: ("prod", "preemptable"))
-    assert "asks for queue `debug`, which PBS does not have" in doctor(tmp_path, "alcf-polaris", monkeypatch, capsys)
+    assert "names the queue `debug`, which PBS does not have" in doctor(tmp_path, "alcf-polaris", monkeypatch, capsys)

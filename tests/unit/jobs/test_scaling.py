@@ -182,8 +182,8 @@ def test_a_folder_without_a_run_is_refused_and_nothing_is_written(
     (tmp_path / "7").mkdir()
     plot = tmp_path / "plot.svg"
     for words, message in (
-        ((str(tmp_path / "7"),), "is no output folder of a job with `--record`"),
-        ((str(tmp_path / "7"), str(tmp_path / "7/")), "a run is named twice"),
+        ((str(tmp_path / "7"),), "is not the output folder of a job with `--record`"),
+        ((str(tmp_path / "7"), str(tmp_path / "7/")), "one run is given twice"),
         ((), "the following arguments are required: RUN"),
     ):
         assert cli.main(["scaling", *words, "--plot", str(plot)]) == EXIT_USAGE

@@ -405,7 +405,7 @@ def job(tmp_path: Path) -> Path:
 def test_a_script_without_fault_is_reported_with_the_files_read(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call("job", "lint", str(job), "--site", "sigma2-saga") == 0
     out, err = capsys.readouterr()
-    assert out == f"no fault in `{job}` and `{job.parent / 'train.py'}`, against site `sigma2-saga`\n"
+    assert out == f"no faults in `{job}` and `{job.parent / 'train.py'}`, checked against site `sigma2-saga`\n"
     assert err == ""
 
 

@@ -201,7 +201,7 @@ def test_an_inspection_leaves_its_checks_and_versions_in_the_receipt(run: Run) -
 
 
 def test_an_environment_that_is_not_what_was_planned_stops_the_build(run: Run) -> None:
-    with pytest.raises(ProvisionError, match="not what was planned: imports") as caught:
+    with pytest.raises(ProvisionError, match="the environment differs from the plan: imports") as caught:
         run(step("inspect", inspection({"errors": {"import tensorflow": "no"}, "mapped_objects": ["/lib/libc.so"]})))
     assert caught.value.kind == "inspection"
     with pytest.raises(CommandError, match="step `inspect` failed"):

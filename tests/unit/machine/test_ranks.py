@@ -153,14 +153,14 @@ def test_the_numerical_proof_is_refused_for_a_stack_without_ranks(start: Start) 
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        ((), 2, "which environment? none is named"),
-        (("--provided", "tensorflow/2.21.0"), 2, "`--provided` tests no environment"),
-        (("tensorflow/2.21.0", "--arch", "knl"), 2, "`--arch` and `--stack` go with `--provided`"),
-        (("--provided", "--site", "nyu-greene", "--arch", "cpu"), 2, "brings no TensorFlow of its own to arch `cpu`"),
+        ((), 2, "no environment is given"),
+        (("--provided", "tensorflow/2.21.0"), 2, "`--provided` tests the site's modules"),
+        (("tensorflow/2.21.0", "--arch", "knl"), 2, "`--arch` and `--stack` need `--provided`"),
+        (("--provided", "--site", "nyu-greene", "--arch", "cpu"), 2, "does not provide TensorFlow for arch `cpu`"),
         (
             ("--provided", "--site", "nersc-cori", "--arch", "knl"),
             1,
-            "ranks are started inside a job, and this is none",
+            "run this inside a batch job",
         ),
     ],
 )

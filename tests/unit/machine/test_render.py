@@ -47,5 +47,5 @@ def test_a_template_without_a_value_that_it_needs_is_an_error() -> None:
 
 
 def test_a_missing_template_is_an_error() -> None:
-    with pytest.raises(ConfigError, match=r"`jobs/nosuch\.j2` does not come with this installation"):
+    with pytest.raises(ConfigError, match=r"`jobs/nosuch\.j2` is missing in this installation"):
         render("jobs/nosuch.j2")

@@ -72,7 +72,7 @@ def test_the_proxy_of_the_site_is_in_its_build_and_what_modules_set_is_not() -> 
 def test_a_site_of_containers_has_no_build(name: str, arch: str) -> None:
     site = profile(name)
     with pytest.raises(
-        ConfigError, match="runs TensorFlow by container; provision builds virtual environments"
+        ConfigError, match="runs TensorFlow with container, but provision builds virtual environments"
     ) as caught:
         profile_script(site, site.arch(arch), stack(), SUBMITTER, account="tests")
     assert caught.value.exit_code == EXIT_USAGE
@@ -86,7 +86,7 @@ def test_no_verb_builds_at_a_site_of_containers(
     text = (SITES / "nyu-torch.toml").read_text(encoding="utf-8")
     (tmp_path / "nyu-torch.toml").write_text(text.replace("/share/apps/lmod/lmod/init/bash", str(tmp_path / "init")))
     assert call(*verb, "--site", str(tmp_path / "nyu-torch.toml"), "--arch", "h200") == EXIT_USAGE
-    assert "runs TensorFlow by container; provision builds virtual environments" in capsys.readouterr().err
+    assert "runs TensorFlow with container, but provision builds virtual environments" in capsys.readouterr().err
 
 
 def test_the_place_of_each_phase_follows_from_the_profile() -> None:
@@ -95,19 +95,19 @@ def test_the_place_of_each_phase_follows_from_the_profile() -> None:
         return outline(site, site.arch(arch), stack(), ())
 
     theta = told("alcf-theta", "knl")
-    assert theta["fetch"] == ("on a login node beforehand, by `provision fetch`: compute nodes have no network",)
-    assert theta["compile"] == ("on a node of the arch, by aprun from the service node on which a job's script runs",)
+    assert theta["fetch"] == ("on a login node beforehand, with `provision fetch`: compute nodes have no network",)
+    assert theta["compile"] == ("on a node of the arch, by aprun from the service node that runs the job's script",)
     assert "CRAYPE_LINK_TYPE=dynamic" in theta["horovod"]
     assert "CC=cc" in theta["horovod"]
     assert theta["modules"] == ("module unload PrgEnv-intel", "module load PrgEnv-gnu", "module load gcc/8.3.0")
     polaris = told("alcf-polaris", "gpu")
-    assert polaris["fetch"] == ("in the job, by the proxy http://proxy.alcf.anl.gov:3128",)
+    assert polaris["fetch"] == ("in the job, through the proxy http://proxy.alcf.anl.gov:3128",)
     assert "HOROVOD_BUILD_CUDA_CC_LIST=80" in polaris["horovod"]
     assert "HOROVOD_CUDA_HOME=${CUDA_HOME}" in polaris["horovod"]
     assert not [line for line in theta["horovod"] if "GPU" in line or "NCCL" in line]
     torch = told("nyu-torch", "h200")
     assert "horovod" not in torch
-    assert torch["build"][0].startswith("none: TensorFlow runs by container there")
+    assert torch["build"][0].startswith("none: the site runs TensorFlow with container, but provision")
     assert "read-only" in told("nersc-perlmutter", "gpu")["install"][0]
     assert told("sigma2-saga", "a100")["modules"][:2] == ("module reset", "module --force unload StdEnv")
 
@@ -151,7 +151,7 @@ def test_where_a_module_cannot_be_loaded_the_plan_says_how_to_see_the_profile(
     assert call("plan", "--site", str(tmp_path / text)) == 1
     err = capsys.readouterr().err
     assert "module `PrgEnv-gnu` of arch `gpu` cannot be loaded" in err
-    assert f"what the profile alone says: `provision plan --site {tmp_path / text} --arch gpu --profile`" in err
+    assert f"to plan from the profile alone: `provision plan --site {tmp_path / text} --arch gpu --profile`" in err
 
 
 def test_a_plan_by_the_profile_may_be_asked_for_anywhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -143,7 +143,7 @@ def test_a_build_without_network_is_stopped_unless_all_is_fetched(site: Site, st
 def test_a_site_of_containers_is_refused_and_its_jobs_are_named() -> None:
     refuse_runtime(slurm_site())
     site = dataclasses.replace(slurm_site(), runtimes=("container",))
-    with pytest.raises(ConfigError, match="site `cluster` runs TensorFlow by container") as caught:
+    with pytest.raises(ConfigError, match="site `cluster` runs TensorFlow with container") as caught:
         refuse_runtime(site)
     assert "provision job single --site cluster" in str(caught.value.hint)
 

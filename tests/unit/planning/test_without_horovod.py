@@ -225,7 +225,7 @@ def test_a_gpu_stack_is_asked_for_cuda_and_for_no_nccl_and_no_device_code() -> N
 def test_a_framework_for_cpus_on_gpus_is_refused_without_a_word_of_horovod() -> None:
     site = gpu_site()
     (problem,) = gpu_problems(without_horovod(request_for(site), "mirrored"), bare_facts(site, gpu=GPU_FACTS))
-    assert "never uses one" in problem.message
+    assert "never uses them" in problem.message
     assert "orovod" not in str(problem)
 
 

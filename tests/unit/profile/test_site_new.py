@@ -93,7 +93,7 @@ def test_remaining_blanks_are_listed_and_refused_by_other_verbs(here: Path, caps
     some = {path: value for path, value in SET.items() if path not in ("root", "archs.gpu.job.partition")}
     assert call("site", "new", "ours", *sets(some)) == 0
     out = capsys.readouterr().out
-    assert "2 left to be filled in; nothing is built before:\n  root = " in out
+    assert "2 values are still to be filled in before a build:\n  root = " in out
     assert '  archs.gpu.job.partition = "?"' in out
     assert cli.main(["build", "--site", "ours"]) == EXIT_USAGE
     assert "has 2 values to fill in" in capsys.readouterr().err
@@ -127,7 +127,7 @@ def test_on_a_terminal_each_blank_is_a_question(
     out, err = capsys.readouterr()
     assert "archs.gpu.target: " in err
     assert "files.scratch [$SCRATCH]: " in err
-    assert "by this machine: files.scratch = $SCRATCH" in out
+    assert "from this machine: files.scratch = $SCRATCH" in out
     assert shipped.load_site("ours").files.scratch == "$SCRATCH"
 
 
@@ -158,7 +158,7 @@ def test_an_existing_profile_is_not_overwritten(here: Path, capsys: pytest.Captu
     assert call("site", "new", "ours") == 0
     before = (here / "sites/ours.toml").read_bytes()
     assert call("site", "new", "ours", *sets(SET)) == EXIT_USAGE
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert (here / "sites/ours.toml").read_bytes() == before
 
 

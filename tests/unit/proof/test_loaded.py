@@ -65,7 +65,7 @@ def test_a_variable_that_was_unset_is_reported() -> None:
 
 def test_a_shell_without_our_module_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", "--loaded"]) == 2
-    assert "no module of provision is loaded in this shell" in capsys.readouterr().err
+    assert "no module of `provision` is loaded in this shell" in capsys.readouterr().err
 
 
 def test_a_record_of_another_environment_is_refused(
@@ -77,7 +77,7 @@ def test_a_record_of_another_environment_is_refused(
     (tmp_path / ".provision").mkdir()
     (tmp_path / ".provision" / "record.json").write_text(json.dumps(make_record(environment="other").to_dict()))
     assert main(["verify", "--loaded"]) == 2
-    assert capsys.readouterr().err.count("is not the record of knl/tensorflow/2.15.1-0123456789") == 2
+    assert capsys.readouterr().err.count("is not the record of `knl/tensorflow/2.15.1-0123456789`") == 2
     (tmp_path / ".provision" / "record.json").write_text(json.dumps(RECORD.to_dict()))
     assert main(["verify", "--loaded"]) == 1
     assert "✗ modules" in capsys.readouterr().out
