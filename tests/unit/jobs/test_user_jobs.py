@@ -14,7 +14,7 @@ from golden_files import Golden, local_site
 from parts.cli import call
 from parts.profiles import ARCHS, profile
 from provision.errors import EXIT_USAGE, ConfigError
-from provision.jobs.user_job import UserJob, shape_of
+from provision.jobs.user_job import UserJob, decide, shape_of
 from provision.jobs.user_script import make_script
 from provision.machine.render_jobs import render_user_job
 from provision.profile.container import Runtime, read_container
@@ -166,6 +166,22 @@ def test_a_strategy_that_does_not_work_at_a_site_is_refused(name: str, arch: str
     error = refusal(job(name, arch, kind))
     assert f"`multiworker` does not work at site `{name}`" in error.message
     assert "horovod" in str(error.hint)
+
+
+def test_a_decision_has_the_runtime_shape_scheduler_and_batch_of_a_job() -> None:
+    asked = job("sigma2-saga", "accel", "horovod", runtime="venv", nodes=3)
+    decision = decide(asked)
+    assert (decision.runtime, decision.shape) == ("venv", shape_of(asked))
+    assert decision.scheduler is not None
+    assert decision.scheduler.SUBMIT == "sbatch"
+    assert decision.batch is not None
+    assert (decision.batch.name, decision.batch.nodes, decision.batch.account) == ("horovod-accel", 3, "tests")
+
+
+def test_a_decision_without_a_scheduler_has_no_batch() -> None:
+    site = local_site()
+    decision = decide(dataclasses.replace(job("sigma2-saga", "accel", "single"), site=site, arch=site.archs[0]))
+    assert (decision.scheduler, decision.batch) == (None, None)
 
 
 # What each kind is
