@@ -54,7 +54,7 @@ def cluster_of_hosts() -> Iterator[SlurmCluster]:
 
 @pytest.fixture(scope="session")
 def module_tree(tmp_path_factory: pytest.TempPathFactory) -> ModuleTree:
-    """One tree of site modules for all tests: gcc (and a broken one), MPICH, Open MPI, Pythons; nobody writes into it."""
+    """One tree of site modules for all tests: gcc (and a broken one), MPICH, Open MPI, Pythons; no test writes into it."""
     return build_module_tree(tmp_path_factory.mktemp("site"), pythons=("3.11", "3.10", "3.7"))
 
 
@@ -99,7 +99,7 @@ def share(root: Path, shared: Path) -> dict[str, str]:
     """Make a root whose downloads and wheels are the shared ones; what is compiled alike is compiled once.
 
     Returns variables for who installs what was fetched: uv keeps what it unpacks by the path of the wheelhouse, which is
-    another one each time, and would fill the user's own cache with gigabytes that nobody asks for again.
+    another one each time, and would fill the user's own cache with gigabytes that are never used again.
     """
     root.mkdir(parents=True)
     for name in SHARED:

@@ -2,7 +2,7 @@
 
 Real: the kernel's namespaces, veth pairs and bridge. What runs on a host listens on ports and speaks to other hosts by their
 names as on a cluster, and files are shared. Nothing of it has a name on the machine, so that it goes with its processes:
-where a host's first process ends, or whoever started it is killed, the kernel ends all that runs there and takes the links.
+where a host's first process ends, or the process that started it is killed, the kernel ends all of it and removes the links.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def profile(name: str) -> Site:
             *folders, last = path.split(".")
             for folder in folders:
                 table = table[folder]
-            assert table[last] in ("?", ["?"]), f"{path} is no blank any more"
+            assert table[last] in ("?", ["?"]), f"{path} is not a blank any more"
             table[last] = value
     return read_site(data, f"sites/{name}.toml", {"PROVISION_ROOT": "/site/root"}, name)
 

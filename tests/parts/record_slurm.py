@@ -119,7 +119,7 @@ class Recorder:
         (self.folder / f"{name}.err.txt").write_text(self.neutral(text))
 
     def dead_controller(self) -> Path:
-        """A configuration whose controller nobody runs (port 9 is reserved for discarding)."""
+        """A configuration whose controller does not run (port 9 is reserved for discarding)."""
         path = self.work / "dead.conf"
         text = re.sub(r"^SlurmctldPort=.*$", "SlurmctldPort=9", self.cluster.conf.read_text(), flags=re.MULTILINE)
         path.write_text(text + "MessageTimeout=2\nSlurmctldTimeout=2\n")

@@ -45,7 +45,7 @@ _SOCKET_PATH_LIMIT = 107
 
 
 class ClusterError(RuntimeError):
-    """The cluster did not start or did not answer; the message quotes the log that tells why."""
+    """The cluster did not start or did not answer; the message quotes the log that shows why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +101,7 @@ class SlurmCluster:
         node_groups: what nodes there are.
         partitions: the queues over them; the first is the default one.
         settings: further `slurm.conf` lines as a mapping; they replace lines of the same key.
-        networks: every node is a host of its own; `hosts.why_not` tells where that cannot be.
+        networks: every node is a host of its own; `hosts.why_not` says if that is impossible.
     """
 
     def __init__(
@@ -457,7 +457,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on, chosen at random so that two clusters starting at once do not meet."""
+    """Ports without a listener, chosen at random so that two clusters starting at once do not meet."""
     found: list[int] = []
     for port in random.sample(_PORTS, len(_PORTS)):
         with socket.socket() as probe:

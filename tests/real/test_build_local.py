@@ -210,7 +210,7 @@ def test_ctrl_c_ends_what_was_started_and_says_how_to_go_on(tool: Tool, tmp_path
 
 @pytest.mark.parametrize("installer", ["uv", "pip"])
 def test_a_hash_that_is_not_the_locks_stops_the_installation(tool: Tool, tmp_path: Path, installer: str) -> None:
-    """Somebody changed a package on the index, or the lock was tampered with."""
+    """A package on the index was changed, or the lock was tampered with."""
     config = configured(tmp_path)
     lock = next((config / "requirements").glob("tensorflow-2.21.0-py311.txt"))
     text = lock.read_text()
@@ -279,7 +279,7 @@ def test_a_disk_that_is_too_small_is_told_before_anything_happens(disk_of_300_mb
 def test_a_disk_that_fills_up_midway_is_told_and_the_build_goes_on_when_there_is_room(
     tool: Tool, disk_of_300_mb: Path
 ) -> None:
-    """The check beforehand is left out: somebody else filled the disk meanwhile."""
+    """The check beforehand is left out: another process filled the disk meanwhile."""
     shutil.copytree(tool.root / "wheels", disk_of_300_mb / "wheels")
     unchecked = """if True:
         import sys

@@ -253,7 +253,7 @@ def test_ranks_that_do_not_see_each_other_are_never_published(cluster: Cluster, 
 
 
 def test_a_plan_that_does_not_fit_the_node_stops_the_job_with_the_difference(cluster: Cluster, knl: str) -> None:
-    """The script was made when the site had another MPI; nothing is built, and the follower tells why."""
+    """The script was made when the site had another MPI; nothing is built, and the follower shows why."""
     site = cluster.site("drift", ("= 68 }", "= 68, VARIANT = 2 }"))
     script = cluster.tool.good("job", "build", "--site", site, "--arch", "knl")
     assert '"mpich 4.' in script
@@ -340,7 +340,7 @@ def followed(cluster: Cluster, job: str, then: Callable[[subprocess.Popen[str]],
 
 
 def test_a_cancelled_job_is_told_as_cancelled(cluster: Cluster) -> None:
-    """By somebody else, while it is followed."""
+    """By another user, while it is followed."""
     job = sleeping(cluster)
     code, said = followed(cluster, job, lambda _: void(cluster.slurm.run("scancel", job)))
     assert code == 1
@@ -380,7 +380,7 @@ def test_a_job_that_slurm_does_not_take_is_told_with_slurms_words(cluster: Clust
 
 
 def test_no_wait_prints_the_job_id_and_leaves(cluster: Cluster, knl: str) -> None:
-    """Exit 4: a job was left; the same build is then told to be somebody else's."""
+    """Exit 4: a job was left; a second `build` is then refused."""
     site = cluster.site("no-wait", ("= 68 }", "= 68, VARIANT = 4 }"))
     done = cluster.tool.run("build", "--site", site, "--arch", "knl", "--submit", "--no-wait")
     assert done.returncode == 4

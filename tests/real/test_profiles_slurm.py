@@ -122,7 +122,7 @@ def slurm() -> Iterator[SlurmCluster]:
 
 @pytest.fixture(autouse=True)
 def small(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A site's environments are gone when nobody needs them any more: each takes a gigabyte and more."""
+    """A site's environments are gone when no test needs them any more: each takes a gigabyte and more."""
     yield
     if "cori" not in request.fixturenames:
         for folder in {place.tool.root / "envs" for place in PLACES}:

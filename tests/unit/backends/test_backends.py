@@ -82,7 +82,7 @@ def test_another_backend_brings_its_own_steps_before_those_that_all_have(copying
     assert [step.title for step in plan.steps[-4:]] == [step.title for step in venv.steps[-4:]]
 
 
-def test_its_paths_and_variables_are_in_the_modulefile_and_none_of_a_virtual_environment(copying: Request) -> None:
+def test_its_paths_and_variables_are_in_the_modulefile(copying: Request) -> None:
     plan = plan_of(copying)
     view = f"{plan.prefix}/view"
     assert plan.modulefile.prepend == (("PATH", f"{view}/bin"), ("CMAKE_PREFIX_PATH", view))

@@ -66,7 +66,7 @@ def test_without_a_verb_the_help_is_talk(capsys: Captured) -> None:
     assert "verbs:" in err
 
 
-def test_an_unknown_verb_is_told_with_the_nearest(capsys: Captured) -> None:
+def test_an_unknown_verb_is_refused_with_the_nearest(capsys: Captured) -> None:
     assert call("biuld", "--site", "local") == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -144,7 +144,7 @@ def test_list_has_its_envelope(capsys: Captured) -> None:
     assert envelope(capsys) == {"schema": 1, "verb": "list", "ok": True, "result": {"environments": []}}
 
 
-def test_list_tells_what_is_unfinished(capsys: Captured) -> None:
+def test_list_shows_unfinished_environments(capsys: Captured) -> None:
     receipts = Path(os.environ["PROVISION_ROOT"]) / "envs/knl/tensorflow/2.15.1-0123456789/.provision/receipts"
     receipts.mkdir(parents=True)
     (receipts / "create.json").write_text("{}")
@@ -174,7 +174,7 @@ def test_a_site_that_is_not_there_is_a_wrong_request_of_every_verb(verb: str, ca
     assert body["error"]["exit_code"] == 2
 
 
-def test_an_error_for_people_is_told_with_evidence_and_hint_on_stderr(capsys: Captured) -> None:
+def test_an_error_has_evidence_and_hint_on_stderr(capsys: Captured) -> None:
     assert call("list", "--site", "lokal") == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -232,7 +232,7 @@ def test_a_job_is_followed_by_its_number(capsys: Captured) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"identity": 3, "environment": ""}', "no json"])
-def test_what_is_no_plan_is_a_wrong_request_and_nothing_is_tried(text: str, tmp_path: Path, capsys: Captured) -> None:
+def test_a_file_that_is_not_a_plan_is_a_wrong_request(text: str, tmp_path: Path, capsys: Captured) -> None:
     (tmp_path / "plan").write_text(text)
     assert call("build", "--plan", str(tmp_path / "plan"), "--json") == 2
     assert "is not a plan" in envelope(capsys)["error"]["message"]
@@ -279,7 +279,7 @@ def test_an_interruption_says_what_is_kept_and_what_to_do(
     assert error["hint"] == f"run the same command again: it {again}"
 
 
-def test_a_bug_of_ours_is_told_as_one_with_the_traceback_in_a_file(
+def test_a_bug_is_reported_with_the_traceback_in_a_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Captured
 ) -> None:
     def broken(*_: object) -> None:
@@ -337,7 +337,7 @@ def test_as_a_module_it_is_the_same_command() -> None:
 
 
 def closed_pipe(*words: str) -> subprocess.CompletedProcess[str]:
-    """The command line with a stdout that nobody reads."""
+    """The command line with a stdout that is closed."""
     reader, writer = os.pipe()
     os.close(reader)
     try:
@@ -348,7 +348,7 @@ def closed_pipe(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("words", [("list",), ("list", "--json")])
-def test_whoever_has_read_enough_gets_no_traceback(words: tuple[str, ...]) -> None:
+def test_a_closed_stdout_gives_no_traceback(words: tuple[str, ...]) -> None:
     done = closed_pipe(*words)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -356,12 +356,12 @@ def test_whoever_has_read_enough_gets_no_traceback(words: tuple[str, ...]) -> No
 # What is wrong
 
 
-def test_whoever_has_read_enough_of_an_error_gets_no_traceback() -> None:
+def test_a_closed_stdout_gives_no_traceback_of_an_error() -> None:
     done = closed_pipe("list", "--site", "lokal", "--json")
     assert (done.returncode, done.stderr) == (2, "")
 
 
-def test_a_stdout_on_a_full_disk_is_told() -> None:
+def test_a_stdout_on_a_full_disk_is_an_error() -> None:
     with Path("/dev/full").open("w") as full:
         argv = [sys.executable, "-m", "provision", "list"]
         done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
@@ -369,7 +369,7 @@ def test_a_stdout_on_a_full_disk_is_told() -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_working_directory_that_was_removed_is_no_bug(tmp_path: Path) -> None:
+def test_a_removed_working_directory_is_not_a_bug(tmp_path: Path) -> None:
     (tmp_path / "gone").mkdir()
     script = f'cd "{tmp_path}/gone"; rmdir "{tmp_path}/gone"; exec "{sys.executable}" -m provision list'
     environ = {**os.environ, "PYTHONPATH": str(SRC.parent)}

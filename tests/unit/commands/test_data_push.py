@@ -76,7 +76,7 @@ def script(place: Transfer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     return written(capsys, str(place.data), "--name", "mnist")
 
 
-def test_at_the_site_data_are_copied_beside_and_renamed_and_their_path_is_told(place: Transfer, script: str) -> None:
+def test_at_the_site_data_are_copied_then_renamed(place: Transfer, script: str) -> None:
     done = place.run(script, USERWORK=str(place.scratch))
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == f"for jobs: --data {place.scratch}/data/mnist"
@@ -85,14 +85,14 @@ def test_at_the_site_data_are_copied_beside_and_renamed_and_their_path_is_told(p
     assert not place.asked.exists(), "nothing was asked by ssh"
 
 
-def test_data_that_are_there_already_are_left_alone(place: Transfer, script: str) -> None:
+def test_data_that_exist_already_are_not_changed(place: Transfer, script: str) -> None:
     assert place.run(script, USERWORK=str(place.scratch)).returncode == 0
     again = place.run(script, USERWORK=str(place.scratch))
     assert again.returncode == 2
     assert f"error: {place.scratch}/data/mnist already exists" in again.stderr
 
 
-def test_a_copy_that_fails_leaves_nothing_by_the_name_and_is_gone_on_with(place: Transfer, script: str) -> None:
+def test_a_failed_copy_leaves_no_data_and_is_continued(place: Transfer, script: str) -> None:
     place.put("rsync", f"{RSYNC}exit 20\n")
     assert place.run(script, USERWORK=str(place.scratch)).returncode == 20
     assert [path.name for path in (place.scratch / "data").iterdir()] == [".mnist.part"]
@@ -101,7 +101,7 @@ def test_a_copy_that_fails_leaves_nothing_by_the_name_and_is_gone_on_with(place:
     assert place.copied("mnist") == [".hidden", "sub", "sub/one file"]
 
 
-def test_what_an_earlier_try_has_brought_takes_no_room_again(place: Transfer, script: str) -> None:
+def test_data_of_an_earlier_try_need_no_space_again(place: Transfer, script: str) -> None:
     part = place.scratch / "data" / ".mnist.part" / "sub"
     part.mkdir(parents=True)
     (part / "one file").write_bytes(b"x" * 10000)
@@ -161,7 +161,7 @@ def test_shellcheck_finds_no_fault(
     assert done.returncode == 0, done.stdout
 
 
-def test_the_size_and_the_number_of_files_are_told(
+def test_the_size_and_the_number_of_files_are_shown(
     place: Transfer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("USERWORK", str(place.scratch))

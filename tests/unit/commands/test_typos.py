@@ -106,7 +106,7 @@ def test_an_option_of_another_verb_is_refused_with_the_verbs_that_take_it(
         ("job lint x.sh --arch knl", "`--arch` is not used"),
     ],
 )
-def test_an_option_that_this_mode_does_not_heed_is_refused(words: str, message: str, capsys: Captured) -> None:
+def test_an_option_that_this_mode_ignores_is_refused(words: str, message: str, capsys: Captured) -> None:
     assert message in str(refused(capsys, *words.split())["message"])
 
 

@@ -1,4 +1,4 @@
-"""docs/dev/requirements.md tells where each requirement lives: every number is there once, and what it names exists."""
+"""docs/dev/requirements.md says where each requirement lives: every number is there once, and what it names exists."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_plain_lines_tell_when_each_step_begins_and_ends_and_the_total() -> None:
+def test_plain_lines_show_the_begin_and_end_of_each_step_and_the_total() -> None:
     said: list[str] = []
     seconds = iter([10.0, 121.0])
     plain = Plain(say=said.append, clock=lambda: next(seconds))
@@ -48,7 +48,7 @@ def test_plain_lines_tell_when_each_step_begins_and_ends_and_the_total() -> None
     ]
 
 
-def test_plain_lines_tell_that_a_step_failed_and_no_total() -> None:
+def test_plain_lines_show_a_failed_step_but_no_total() -> None:
     said: list[str] = []
     plain = Plain(say=said.append, clock=lambda: 0.0)
     for event in (PLAN, Event(kind="failed", step="install", text="no network", seconds=3), Event(kind="error")):

@@ -147,7 +147,7 @@ def test_a_command_that_fails_stops_the_plan_and_keeps_what_is_done(run: Run) ->
 @pytest.mark.parametrize(
     ("script", "words"), [("exit 3", "`sh` ended with code 3"), ("kill -9 $$", "`sh` was ended by signal 9")]
 )
-def test_a_command_that_fails_without_a_word_says_how_it_ended(run: Run, script: str, words: str) -> None:
+def test_a_silent_failure_names_the_exit_code(run: Run, script: str, words: str) -> None:
     with pytest.raises(CommandError, match=f"step `create` failed: {words}"):
         run(step("create", sh(script)))
 

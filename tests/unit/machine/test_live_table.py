@@ -61,7 +61,7 @@ def text_of(table: Table, width: int = 100, height: int = 30) -> list[str]:
     return ["".join(text for text, _ in line).rstrip() for line in table.screen(width, height)]
 
 
-def test_a_build_in_its_midst_reads_like_this() -> None:
+def test_a_running_build_is_drawn_like_this() -> None:
     assert text_of(build()[0]) == [
         "= create       kept  virtual environment with Python 3.11",
         "✓ install      16 s  44 locked packages by uv: 1.7 GB",
@@ -155,7 +155,7 @@ def test_a_build_that_stops_says_in_which_step() -> None:
     assert text_of(table)[-1] == "stopped in step compile after 40 s"
 
 
-def test_a_job_that_is_followed_no_more_is_not_called_stopped() -> None:
+def test_a_job_that_is_no_longer_followed_is_not_called_stopped() -> None:
     table, _ = build()
     table.end()
     assert text_of(table)[2].startswith("› compile")

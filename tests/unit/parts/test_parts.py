@@ -227,7 +227,7 @@ def test_two_clusters_at_once_and_nothing_is_left(slurm_cluster: SlurmCluster, t
                 break
             other.run("sleep", "0.1")
         assert (tmp_path / "gpus.txt").read_text().strip() == "0,1"
-    # Zombies have no command line: one that nobody has reaped yet is over.
+    # Zombies have no command line: one that is not reaped yet has ended.
     commands = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
     assert not [command for command in commands if str(root).encode() in command]
     assert not root.exists()

@@ -52,7 +52,7 @@ def test_horovod_is_built_with_nccl_on_gpus_and_mpi_on_cpus() -> None:
     assert environ["HOROVOD_BUILD_CUDA_CC_LIST"] == "80,90"
 
 
-def test_the_linker_finds_nccl_in_the_build_folder_and_programs_find_the_sites() -> None:
+def test_the_linker_finds_nccl_in_the_build_folder() -> None:
     plan = gpu_plan()
     written = {one.path.rsplit("/", 1)[1]: one for one in operations(plan, "compile") if isinstance(one, WriteFile)}
     assert written["libnccl.so"].text == 'INPUT("/site/nccl/lib/libnccl.so.2")\n'
@@ -63,7 +63,7 @@ def test_the_linker_finds_nccl_in_the_build_folder_and_programs_find_the_sites()
     assert "CMAKE_CUDA_COMPILER" not in toolchain and "DISABLE_FIND_PACKAGE_CUDAToolkit" not in toolchain
 
 
-def test_a_static_nccl_is_linked_from_the_sites_folder_and_is_not_looked_for_at_run_time() -> None:
+def test_a_static_nccl_is_linked_and_not_searched_at_run_time() -> None:
     static = dataclasses.replace(GPU_FACTS, nccl_library="/site/nccl/lib/libnccl_static.a")
     plan = gpu_plan(static, gpu_request(gpu_site(nccl_link="STATIC")))
     assert compile_environ(plan)["HOROVOD_NCCL_LIB"] == "/site/nccl/lib"
@@ -98,7 +98,7 @@ def test_cuda_and_nccl_decide_the_environment_and_its_wheel(change: dict[str, st
     assert any(line.startswith(f"{key}: planned ") for line in differences(one.identity, two.identity))
 
 
-def test_capabilities_decide_the_environment_and_its_wheel_and_the_number_of_gpus_does_not() -> None:
+def test_capabilities_decide_the_environment_but_not_the_number_of_gpus() -> None:
     plan = gpu_plan()
     other = gpu_plan(request=gpu_request(gpu_site(capabilities=["80"])))
     assert (plan.environment, plan.abi_key) != (other.environment, other.abi_key)
@@ -127,7 +127,7 @@ def test_a_framework_without_gpus_is_refused_on_an_arch_with_them() -> None:
     assert told.value.hint and "`tensorflow`" in told.value.hint
 
 
-def test_a_cuda_of_another_major_version_is_refused_and_one_of_the_same_is_not() -> None:
+def test_a_cuda_of_another_major_version_is_refused() -> None:
     thirteen = dataclasses.replace(GPU_FACTS, cuda_version="13.0.88")
     with pytest.raises(
         PlanError, match=r"2\.15\.1 is built with CUDA 12\.2, but this machine has CUDA 13\.0\.88"
@@ -137,7 +137,7 @@ def test_a_cuda_of_another_major_version_is_refused_and_one_of_the_same_is_not()
     assert gpu_plan(dataclasses.replace(GPU_FACTS, cuda_version="12.9.86")).steps
 
 
-def test_a_version_of_tensorflow_that_nobody_knows_is_not_refused() -> None:
+def test_an_unknown_version_of_tensorflow_is_not_refused() -> None:
     assert cuda_of("2.99.0") is None
     request = gpu_request(gpu_site())
     framework = dataclasses.replace(request.stack.framework, version="2.99.0")

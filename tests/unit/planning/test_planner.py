@@ -75,7 +75,7 @@ def test_the_proof_runs_the_program_that_the_stack_names(program: str) -> None:
 
 
 @pytest.mark.parametrize("program", ONE_PROCESS_PROGRAMS)
-def test_the_proof_of_one_process_is_one_task_on_one_node_whatever_the_arch_has_for_ranks(program: str) -> None:
+def test_the_proof_of_one_process_is_one_task_on_one_node(program: str) -> None:
     request = request_for(slurm_site())
     arch = dataclasses.replace(
         request.arch,
@@ -138,7 +138,7 @@ def test_where_all_is_done_and_published_nothing_is_left_to_do() -> None:
     assert not any(one.operations for one in again.steps)
 
 
-def test_a_wheel_is_kept_out_of_the_plan_once_it_is_installed_even_if_the_cache_lost_it() -> None:
+def test_an_installed_wheel_is_not_compiled_again_without_the_cache() -> None:
     plan = plan_for(local_site())
     assert plan_for(local_site(), existing_for(plan, BEFORE_PUBLISH, wheel=False)).done
 
@@ -167,7 +167,7 @@ def test_a_pointer_to_another_environment_is_flipped() -> None:
 
 
 @pytest.mark.parametrize("missing", ["horovod", "bytecode", "inspect", "candidate", "proof"])
-def test_a_build_goes_on_at_the_first_step_without_a_receipt_and_proves_everything_after_it(missing: str) -> None:
+def test_a_build_continues_at_the_first_step_without_a_receipt(missing: str) -> None:
     plan = plan_for(local_site())
     found = actions(plan_for(local_site(), existing_for(plan, BEFORE_PUBLISH - {missing})))
     place_in_order = STEPS.index(missing)
@@ -235,7 +235,7 @@ DECISIVE = [compiler_13, compiler_elsewhere, other_mpi, other_mpi_flags, other_p
 
 
 @pytest.mark.parametrize("change", DECISIVE, ids=lambda change: change.__name__)
-def test_a_decisive_fact_makes_another_environment_and_the_difference_is_told(change: Callable[[Facts], Facts]) -> None:
+def test_a_decisive_fact_makes_another_environment_and_is_shown(change: Callable[[Facts], Facts]) -> None:
     request, facts = request_for(slurm_site()), facts_of(slurm_site())
     planned = make_plan(request, facts, Existing())
     here = make_plan(request, change(facts), Existing())
@@ -301,13 +301,13 @@ def test_the_shape_of_the_proof_and_of_the_job_decides_nothing() -> None:
     assert changed.environment == make_plan(request, facts, Existing()).environment
 
 
-def test_the_fingerprint_hangs_on_every_value_and_not_on_the_order() -> None:
+def test_the_fingerprint_depends_on_every_value_but_not_on_the_order() -> None:
     assert fingerprint({"a": "1", "b": "2"}) == fingerprint({"b": "2", "a": "1"})
     assert fingerprint({"a": "1", "b": "2"}) != fingerprint({"a": "1", "b": "3"})
     assert len(fingerprint({})) == 10
 
 
-def test_differences_are_told_a_line_each_also_for_what_only_one_side_has() -> None:
+def test_each_difference_has_one_line() -> None:
     assert differences({"a": "1"}, {"a": "1"}) == []
     lines = differences({"a": "1", "b": "2", "c": "3"}, {"a": "1", "b": "4", "d": "5"})
     assert lines == [
@@ -321,21 +321,21 @@ def test_differences_are_told_a_line_each_also_for_what_only_one_side_has() -> N
 
 
 @SITES
-def test_the_wheels_key_hangs_on_the_lock_of_the_framework_and_on_the_compiler(make_site: Callable[[], Site]) -> None:
+def test_the_wheels_key_depends_on_framework_lock_and_compiler(make_site: Callable[[], Site]) -> None:
     request, facts = request_for(make_site()), facts_of(make_site())
     key = make_plan(request, facts, Existing()).abi_key
     assert make_plan(request, compiler_13(facts), Existing()).abi_key != key
     assert make_plan(other_lock(request), facts, Existing()).abi_key == key, "six is not in the ABI"
 
 
-def test_the_wheels_key_hangs_on_the_sites_mpi() -> None:
+def test_the_wheels_key_depends_on_the_sites_mpi() -> None:
     facts = facts_of(slurm_site())
     key = plan_for(slurm_site()).abi_key
     for change in (other_mpi, other_mpi_flags):
         assert make_plan(request_for(slurm_site()), change(facts), Existing()).abi_key != key
 
 
-def test_the_wheels_key_does_not_hang_on_the_prefix_where_mpi_is_a_wheel() -> None:
+def test_the_wheels_key_does_not_depend_on_the_prefix_with_an_mpi_wheel() -> None:
     site = local_site()
     elsewhere = dataclasses.replace(site, root="/other/root")
     assert plan_for(site).abi_key == plan_for(elsewhere).abi_key
@@ -423,7 +423,7 @@ def test_publishing_is_the_last_step_and_the_proof_comes_before_it() -> None:
 # What is refused
 
 
-def test_all_problems_of_the_probes_are_told_in_one_error() -> None:
+def test_all_problems_of_the_probes_are_in_one_error() -> None:
     problems = (
         Problem(
             kind="missing",
@@ -449,7 +449,7 @@ def test_all_problems_of_the_probes_are_told_in_one_error() -> None:
 
 
 @pytest.mark.parametrize("pins", [("tensorflow-cpu==2.15.0", "horovod==0.28.1"), ("tensorflow-cpu==2.15.1", "six==1")])
-def test_a_lock_that_does_not_fit_the_stack_is_told(pins: tuple[str, ...]) -> None:
+def test_a_lock_that_does_not_match_the_stack_is_refused(pins: tuple[str, ...]) -> None:
     request = dataclasses.replace(request_for(local_site()), lock=lock_of("tensorflow-2.15.1", *pins))
     with pytest.raises(PlanError, match="the lock does not pin") as caught:
         make_plan(request, facts_of(local_site()), Existing())
@@ -493,7 +493,7 @@ def test_the_tools_own_pip_is_not_run_by_a_python_that_it_does_not_support() -> 
 # What is wrong
 
 
-def test_two_environments_of_the_module_are_told_apart() -> None:
+def test_two_environments_of_one_module_are_distinguished() -> None:
     request, facts = request_for(slurm_site()), facts_of(slurm_site())
     prints = set()
     for environ in ((("A", "1 B=2"),), (("A", "1"), ("B", "2"))):
@@ -503,7 +503,7 @@ def test_two_environments_of_the_module_are_told_apart() -> None:
     assert len(prints) == 2
 
 
-# What a profile says besides.
+# Other keys of a profile.
 
 
 def test_wrappers_and_switches_of_a_cray_reach_the_compiler_and_the_fingerprint() -> None:
@@ -516,7 +516,7 @@ def test_wrappers_and_switches_of_a_cray_reach_the_compiler_and_the_fingerprint(
     assert "build environment" not in plan_for(slurm_site()).identity
 
 
-def test_the_modulefile_takes_away_what_the_build_took_away_and_sets_the_threads_it_owns() -> None:
+def test_the_modulefile_unloads_what_the_build_unloaded() -> None:
     plan = plan_for(cray_site())
     assert plan.modulefile.unload == ("PrgEnv-intel", "atp")
     assert dict(plan.modulefile.environ)["OMP_NUM_THREADS"] == "32"
@@ -525,7 +525,7 @@ def test_the_modulefile_takes_away_what_the_build_took_away_and_sets_the_threads
     assert tcl.index('module unload "atp"') < tcl.index('depends-on "PrgEnv-gnu"')
 
 
-def test_from_a_service_node_what_needs_the_archs_cpu_goes_by_the_launcher() -> None:
+def test_on_a_service_node_the_launcher_starts_what_needs_the_archs_cpu() -> None:
     plan = plan_for(cray_site(script_on="service-node"))
     (wheel,) = [one for one in commands(step(plan, "compile")) if "wheel" in one.argv]
     (inspect,) = commands(step(plan, "inspect"))

@@ -62,14 +62,14 @@ def test_a_login_node_is_sent_to_a_job() -> None:
         (place(free_inodes=0), "0 inodes left"),
     ],
 )
-def test_a_root_without_room_is_told(changed: Place, told: str) -> None:
+def test_a_root_without_space_is_refused(changed: Place, told: str) -> None:
     (problem,) = place_problems(changed)
     assert told in problem.message
     assert problem.hint
     assert place_problems(place(free_bytes=NEEDED_BYTES, free_inodes=None)) == ()
 
 
-def test_everything_that_stands_in_the_way_is_told_at_once() -> None:
+def test_all_problems_are_listed_at_once() -> None:
     facts = facts_of(
         slurm_site(),
         cpu=Cpu(target="x86_64", features=frozenset()),

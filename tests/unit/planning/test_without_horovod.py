@@ -84,7 +84,7 @@ def test_the_plan_is_the_golden_one(golden: Golden) -> None:
 
 
 @SITES
-def test_what_is_here_of_a_compiler_and_an_mpi_does_not_decide_the_environment(make_site: Callable[[], Site]) -> None:
+def test_the_compiler_and_mpi_do_not_decide_it_without_horovod(make_site: Callable[[], Site]) -> None:
     site = make_site()
     request = without_horovod(request_for(site), "single")
     with_both, with_none = (make_plan(request, facts, Existing()) for facts in (facts_of(site), bare_facts(site)))
@@ -92,7 +92,7 @@ def test_what_is_here_of_a_compiler_and_an_mpi_does_not_decide_the_environment(m
     assert not {"compiler", "horovod", "patches", "build environment"} & set(with_none.identity)
 
 
-def test_what_is_set_while_something_is_compiled_does_not_decide_it_and_the_target_does() -> None:
+def test_build_variables_do_not_decide_it_but_the_target_does() -> None:
     request = without_horovod(request_for(slurm_site()), "single")
     compiler = dataclasses.replace(request.arch.compiler, cc="cc")
     arch = dataclasses.replace(request.arch, compiler=compiler, build_environ=(("CRAYPE_LINK_TYPE", "dynamic"),))
@@ -103,7 +103,7 @@ def test_what_is_set_while_something_is_compiled_does_not_decide_it_and_the_targ
     assert make_plan(older, facts, Existing()).identity == {**plan.identity, "target": "x86_64_v2"}
 
 
-def test_the_mpi_whose_launcher_starts_the_proof_is_installed_and_told_where_it_is_a_wheel() -> None:
+def test_the_mpi_wheel_that_starts_the_proof_is_installed_and_shown() -> None:
     plan = plain_plan(local_site())
     assert plan.identity["mpi"] == "mpich 5.0.2 (wheel)"
     (proof,) = (one for step in plan.steps for one in step.operations if isinstance(one, Prove))
@@ -142,7 +142,7 @@ def test_horovod_still_needs_its_compiler_and_its_mpi() -> None:
             make_plan(request_for(slurm_site()), facts_of(slurm_site(), **{missing: None}), Existing())
 
 
-def test_a_lock_that_does_not_pin_the_framework_is_told() -> None:
+def test_a_lock_that_does_not_pin_the_framework_is_refused() -> None:
     request = dataclasses.replace(
         without_horovod(request_for(slurm_site()), "single"), lock=lock_of("x", "six==1.17.0")
     )
@@ -207,7 +207,7 @@ def test_what_is_wrong_is_still_found(change: dict[str, Any], name: str) -> None
     ]
 
 
-def test_a_gpu_stack_is_asked_for_cuda_and_for_no_nccl_and_no_device_code() -> None:
+def test_a_gpu_stack_without_horovod_needs_cuda_but_no_nccl() -> None:
     plan = plain_gpu_plan()
     assert plan.identity["cuda"] == "12.4.131 /site/cuda"
     assert not {"gpu", "nccl"} & set(plan.identity)
@@ -222,7 +222,7 @@ def test_a_gpu_stack_is_asked_for_cuda_and_for_no_nccl_and_no_device_code() -> N
     assert not judged(plan, report(tensorflow={"built_with_cuda": False}))["TensorFlow with CUDA"]
 
 
-def test_a_framework_for_cpus_on_gpus_is_refused_without_a_word_of_horovod() -> None:
+def test_a_cpu_framework_on_gpus_is_refused_without_naming_horovod() -> None:
     site = gpu_site()
     (problem,) = gpu_problems(without_horovod(request_for(site), "mirrored"), bare_facts(site, gpu=GPU_FACTS))
     assert "never uses them" in problem.message
@@ -252,7 +252,7 @@ mpi = { provider = "site", family = "mpich", cxx = "no-such-mpicxx" }
 """
 
 
-def test_a_machine_without_mpi_and_compiler_plans_and_its_doctor_is_content(tmp_path: Path) -> None:
+def test_a_machine_without_mpi_and_compiler_plans_and_has_no_problems(tmp_path: Path) -> None:
     tool, site = Tool(tmp_path / "root"), tmp_path / "bare.toml"
     site.write_text(SITE, encoding="utf-8")
     if interpreter_of("3.11", os.environ) is None:
