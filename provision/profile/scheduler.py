@@ -9,6 +9,8 @@ from provision.profile.patterns import OPTION
 from provision.profile.reader import Reader
 
 SchedulerName = Literal["none", "slurm", "pbs", "cobalt"]
+# The values of `system`; a test compares them with the type.
+SCHEDULERS: tuple[SchedulerName, ...] = ("none", "slurm", "pbs", "cobalt")
 GpuSpelling = Literal["gres", "gpus", "gpus-per-node", "gpus-per-task", "none"]
 # The keys of `[archs.<arch>.job]` that a site can require or forbid.
 JOB_KEYS = ("account", "partition", "qos", "constraint", "filesystems", "memory", "time")
@@ -36,7 +38,7 @@ class Scheduler:
 def read_scheduler(table: Reader) -> Scheduler:
     """Read `[scheduler]`; a site without that table has no scheduler."""
     scheduler = Scheduler(
-        name=table.choice("system", ("none", "slurm", "pbs", "cobalt"), "none"),
+        name=table.choice("system", SCHEDULERS, "none"),
         options=table.texts("options", pattern=OPTION),
         memory=table.choice("memory", ("none", "per-cpu", "per-node"), "none"),
         gpus=table.choice("gpus", ("none", "gres", "gpus", "gpus-per-node", "gpus-per-task"), "none"),

@@ -13,12 +13,14 @@ import pytest
 from golden_files import SUBMITTER, facts_of, request_for
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.jobs.build_job import build_script
+from provision.lint.job_script import PREFIXES, SHORT
 from provision.machine.submission import render_build_job
 from provision.model.batch import Batch
 from provision.model.facts import Existing
 from provision.model.walltime import to_clock, to_seconds
 from provision.planning.planner import make_plan
-from provision.profile.scheduler import Scheduler, SchedulerName
+from provision.profile.launcher import LAUNCHERS
+from provision.profile.scheduler import SCHEDULERS, Scheduler, SchedulerName
 from provision.profile.site import Site, read_site
 from provision.schedulers import TITLES, SchedulerInterface, cobalt, pbs, scheduler_for
 from provision.schedulers.status import JobStatus, ending
@@ -42,8 +44,13 @@ BATCH = Batch(
 )
 
 
+def test_every_list_of_schedulers_has_the_same_names() -> None:
+    assert get_args(SchedulerName) == SCHEDULERS
+    assert set(SCHEDULERS) == set(LAUNCHERS) == set(SHORT) == {*NAMES, "none"}
+    assert set(NAMES) == set(TITLES) == set(PREFIXES.values())
+
+
 def test_all_scheduler_modules_have_the_same_functions() -> None:
-    assert set(get_args(SchedulerName)) == {*NAMES, "none"} == {*TITLES, "none"}
     wanted = {name for name in vars(SchedulerInterface) if not name.startswith("_")} | set(
         SchedulerInterface.__annotations__
     )
