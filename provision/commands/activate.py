@@ -34,5 +34,5 @@ def run(args: argparse.Namespace) -> Outcome:
             f"`{env}` needs the modules {' '.join(record.modules)}, which only a module system loads",
             hint=f"`module use {store.layout.modules(env.arch)}/lua` (or `/tcl`), then `module load {record.module}`",
         )
-    text = (Path(store.layout.story(env)) / "activate.sh").read_text(encoding="utf-8")
+    text = (Path(store.layout.records_folder(env)) / "activate.sh").read_text(encoding="utf-8")
     return Outcome(text=text, result={"environment": str(env), "script": text})

@@ -178,7 +178,8 @@ def _tool() -> str:
 def _submit(args: argparse.Namespace) -> Outcome:
     from provision.jobs.build_job import build_script
     from provision.machine.follow import follow
-    from provision.machine.submission import render_build_job, submit, submitter
+    from provision.machine.render_jobs import render_build_job
+    from provision.machine.submission import submit, submitter
     from provision.model.problem import raise_problems
     from provision.planning.planner import make_plan
     from provision.planning.preflight import network_problems, place_problems

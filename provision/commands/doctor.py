@@ -21,7 +21,7 @@ MARKS: dict[State, str] = {"good": "✓", "note": "!", "bad": "✗"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Observation:
     """One line of the report. A build fails if the state is `bad`, and does not if it is `note`."""
 
     group: str
@@ -41,38 +41,41 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.machine import shipped
 
     site = shipped.load_site(args.site)
-    findings = [
-        Finding(group="site", state="good", message=f"`{site.name}`: {site.title or site.origin} ({site.origin})")
+    observations = [
+        Observation(group="site", state="good", message=f"`{site.name}`: {site.title or site.origin} ({site.origin})")
     ]
-    findings += _scheduler(site)
-    findings += _root(site)
+    observations += _scheduler(site)
+    observations += _root(site)
     for arch in [site.arch(args.arch)] if args.arch else site.archs:
-        findings += _arch(make_target(site, arch.name, args.stack))
+        observations += _arch(make_target(site, arch.name, args.stack))
     lines, group = [], ""
-    for finding in findings:
-        if finding.group != group:
-            group = finding.group
+    for observation in observations:
+        if observation.group != group:
+            group = observation.group
             lines.append(group)
-        lines += [f"  {MARKS[finding.state]} {finding.message}", *(f"      {line}" for line in finding.evidence)]
-        if finding.hint:
-            lines.append(f"      hint: {finding.hint}")
-    bad = sum(finding.state == "bad" for finding in findings)
+        lines += [
+            f"  {MARKS[observation.state]} {observation.message}",
+            *(f"      {line}" for line in observation.evidence),
+        ]
+        if observation.hint:
+            lines.append(f"      hint: {observation.hint}")
+    bad = sum(observation.state == "bad" for observation in observations)
     lines += [
         "",
         f"{bad} problem{'s' * (bad != 1)} would make a build fail" if bad else "no problems found: a build can start",
     ]
     return Outcome(
         text="\n".join(lines),
-        result={"findings": [asdict(finding) for finding in findings], "bad": bad},
+        result={"observations": [asdict(observation) for observation in observations], "bad": bad},
         exit_code=EXIT_FAILED if bad else EXIT_OK,
     )
 
 
-def _of(group: str, problem: Problem, state: State = "bad") -> Finding:
-    return Finding(group=group, state=state, message=problem.message, evidence=problem.evidence, hint=problem.hint)
+def _of(group: str, problem: Problem, state: State = "bad") -> Observation:
+    return Observation(group=group, state=state, message=problem.message, evidence=problem.evidence, hint=problem.hint)
 
 
-def _scheduler(site: Site) -> list[Finding]:
+def _scheduler(site: Site) -> list[Observation]:
     """Check that the scheduler answers and has the queues that the archs name."""
     import os
 
@@ -81,21 +84,23 @@ def _scheduler(site: Site) -> list[Finding]:
     from provision.schedulers import TITLES, scheduler_for
 
     if site.scheduler.name == "none":
-        return [Finding(group="scheduler", state="good", message="none: builds run on this machine")]
+        return [Observation(group="scheduler", state="good", message="none: builds run on this machine")]
     title, scheduler = TITLES[site.scheduler.name], scheduler_for(site.scheduler.name)
     argv = scheduler.queues_argv()
     try:
         done = capture(argv, os.environ, timeout_s=30)
     except CommandError as error:
         hint = f"run this on a machine with {title}"
-        return [Finding(group="scheduler", state="bad", message=error.message, evidence=error.evidence, hint=hint)]
+        return [Observation(group="scheduler", state="bad", message=error.message, evidence=error.evidence, hint=hint)]
     if done.returncode:
         said, hint = tuple(done.stderr.splitlines()[:4]), f"`{' '.join(argv)}`"
-        return [Finding(group="scheduler", state="bad", message=f"{title} does not answer", evidence=said, hint=hint)]
+        return [
+            Observation(group="scheduler", state="bad", message=f"{title} does not answer", evidence=said, hint=hint)
+        ]
     there = scheduler.parse_queues(done.stdout)
     kind = "partition" if site.scheduler.name == "slurm" else "queue"
-    findings = [
-        Finding(
+    observations = [
+        Observation(
             group="scheduler",
             state="good",
             message=f"{title} answers" + (f"; {kind}s: {', '.join(there)}" if there else ""),
@@ -103,18 +108,18 @@ def _scheduler(site: Site) -> list[Finding]:
     ]
     for arch in site.archs:
         if there and arch.job.partition and arch.job.partition not in there:
-            findings.append(
-                Finding(
+            observations.append(
+                Observation(
                     group="scheduler",
                     state="bad",
                     message=f"arch `{arch.name}` names the {kind} `{arch.job.partition}`, which {title} does not have",
                     hint=f"set `archs.{arch.name}.job.partition` in `{site.origin}` to one of {', '.join(there)}",
                 )
             )
-    return findings + (_launchers(site) if site.scheduler.name == "slurm" else [])
+    return observations + (_launchers(site) if site.scheduler.name == "slurm" else [])
 
 
-def _launchers(site: Site) -> list[Finding]:
+def _launchers(site: Site) -> list[Observation]:
     """Check that srun knows the `--mpi` type that the archs name: with a wrong one every rank is rank 0 of 1."""
     import os
 
@@ -131,10 +136,12 @@ def _launchers(site: Site) -> list[Finding]:
     try:
         done = capture(slurm.mpi_types_argv(), os.environ, timeout_s=30)
     except CommandError as error:
-        return [Finding(group="scheduler", state="bad", message=error.message, hint="run this on a machine with Slurm")]
+        return [
+            Observation(group="scheduler", state="bad", message=error.message, hint="run this on a machine with Slurm")
+        ]
     there = slurm.parse_mpi_types(done.stdout + done.stderr)
     return [
-        Finding(
+        Observation(
             group="scheduler",
             state="bad",
             message=f"arch `{name}` starts ranks with `srun --mpi={kind}`, which this Slurm does not have",
@@ -145,7 +152,7 @@ def _launchers(site: Site) -> list[Finding]:
     ]
 
 
-def _root(site: Site) -> list[Finding]:
+def _root(site: Site) -> list[Observation]:
     """Check that an environment fits below the root."""
     from provision.planning.preflight import place_problems
 
@@ -154,13 +161,13 @@ def _root(site: Site) -> list[Finding]:
     if problems:
         return [_of("root", problem) for problem in problems]
     return [
-        Finding(
+        Observation(
             group="root", state="good", message=f"`{place.path}` can be written, {place.free_bytes / 1e9:.0f} GB left"
         )
     ]
 
 
-def _arch(target: Target) -> list[Finding]:
+def _arch(target: Target) -> list[Observation]:
     """Check everything that a build for one arch needs."""
     from pathlib import Path
 
@@ -169,15 +176,17 @@ def _arch(target: Target) -> list[Finding]:
 
     arch, facts = target.arch, target.observe()
     group = f"arch {arch.name}"
-    findings = [_of(group, problem) for problem in facts.problems]
-    findings += [Finding(group=group, state="good", message=line) for line in _found(facts)]
+    observations = [_of(group, problem) for problem in facts.problems]
+    observations += [Observation(group=group, state="good", message=line) for line in _found(facts)]
     try:
         request = target.request(facts)
-        findings.append(Finding(group=group, state="good", message=f"lock `{request.lock.path}` matches its input"))
-        findings += [_of(group, one) for one in gpu_problems(request, facts)]
+        observations.append(
+            Observation(group=group, state="good", message=f"lock `{request.lock.path}` matches its input")
+        )
+        observations += [_of(group, one) for one in gpu_problems(request, facts)]
         if arch.gpu and not any(Path("/dev").glob("nvidia[0-9]*")):
-            findings.append(
-                Finding(
+            observations.append(
+                Observation(
                     group=group,
                     state="note",
                     message=f"`{facts.host}` has no GPU: it can build for arch `{arch.name}`, but not run the proof",
@@ -189,20 +198,22 @@ def _arch(target: Target) -> list[Finding]:
         if problem:
             # A login node may have another CPU; on the node itself this makes the build fail.
             elsewhere = target.site.scheduler.name != "none" and facts.job is None
-            findings.append(_of(group, problem, "note" if elsewhere else "bad"))
+            observations.append(_of(group, problem, "note" if elsewhere else "bad"))
         else:
-            findings.append(
-                Finding(group=group, state="good", message=f"this CPU runs what is built for `{arch.target}`")
+            observations.append(
+                Observation(group=group, state="good", message=f"this CPU runs what is built for `{arch.target}`")
             )
         data = choose_data(Path(target.store.layout.data), f"{request.programs_folder}/x")
-        findings.append(Finding(group=group, state="good", message=f"the proof trains on {data.name} (`{data.path}`)"))
+        observations.append(
+            Observation(group=group, state="good", message=f"the proof trains on {data.name} (`{data.path}`)")
+        )
     except ConfigError as error:
-        findings.append(
-            Finding(group=group, state="bad", message=error.message, evidence=error.evidence, hint=error.hint)
+        observations.append(
+            Observation(group=group, state="bad", message=error.message, evidence=error.evidence, hint=error.hint)
         )
     except ProvisionError:
-        pass  # the problems that stop the request are findings already
-    return findings
+        pass  # the problems that stop the request are observations already
+    return observations
 
 
 def _found(facts: Facts) -> list[str]:

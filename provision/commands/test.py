@@ -92,11 +92,11 @@ def _environment(args: argparse.Namespace, site: Site, listen: Listener) -> tupl
         raise ConfigError(f"site `{site.name}` no longer has the arch `{env.arch}`", hint=f"edit `{site.origin}`")
     stack = shipped.load_stack(record.stack)
     proof = prove_operation(site, arch, stack, str(shipped.PACKAGE / "proof" / "programs"), record.prefix)
-    story = Path(store.layout.story(env))
-    into = _folder(story / "tests")
+    records = Path(store.layout.records_folder(env))
+    into = _folder(records / "tests")
     log, kind = into / "proof.log", site.modules.module_kind
     modulepath = Path(store.layout.modules(env.arch)) / kind
-    environ = loaded_environment(site.modules, modulepath, record.module, story / "activate.sh", log)
+    environ = loaded_environment(site.modules, modulepath, record.module, records / "activate.sh", log)
     python = str(store.layout.prefix(env) / "bin" / "python")
     return str(env), Ranks(store=store, python=python, proof=proof, environ=environ, log=log, listen=listen, into=into)
 

@@ -64,7 +64,7 @@ class StepRun:
     step: Step
     log: Path
     counter: PackageCounter | None
-    findings: dict[str, Any] = field(default_factory=dict)
+    details: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -113,9 +113,9 @@ class Executor:
         spent = time.monotonic() - began
         self.seconds[step.name] = round(spent, 1)
         if step.name not in WITHOUT_RECEIPT:
-            receipt = Receipt(step=step.name, seconds=round(spent, 1), host=socket.gethostname(), findings=run.findings)
+            receipt = Receipt(step=step.name, seconds=round(spent, 1), host=socket.gethostname(), details=run.details)
             self.store.write_receipt(self.plan.environment, receipt)
-        size = f"{run.findings['bytes'] / 1e9:.1f} GB" if "bytes" in run.findings else ""
+        size = f"{run.details['bytes'] / 1e9:.1f} GB" if "bytes" in run.details else ""
         self.listen(Event(kind="finished", step=step.name, text=size, seconds=spent))
 
     def _count_packages(self, step: Step) -> PackageCounter | None:
@@ -148,10 +148,10 @@ class Executor:
                 self.store.keep_wheel(operation.folder, operation.key, operation.abi)
             case InstallWheel():
                 wheel = self.store.wheel(operation.key)
-                run.findings["wheel"] = {"key": operation.key, "file": wheel.name}
+                run.details["wheel"] = {"key": operation.key, "file": wheel.name}
                 self._command(run, Command(argv=(*operation.command.argv, str(wheel))))
             case MakeReadable():
-                run.findings["bytes"] = self.store.make_readable(operation.path)
+                run.details["bytes"] = self.store.make_readable(operation.path)
             case Inspect():
                 self._inspect(run, operation)
             case WriteCandidate():
@@ -198,7 +198,7 @@ class Executor:
         except (IndexError, ValueError) as error:
             raise command_error(run, result) from error
         checks = judge_inspection(report, inspect.expectation, os.path.realpath)
-        run.findings.update(checks=[check.to_dict() for check in checks], versions=report.get("versions"))
+        run.details.update(checks=[check.to_dict() for check in checks], versions=report.get("versions"))
         wrong = [check for check in checks if not check.passed]
         if wrong:
             raise ProvisionError(
@@ -214,7 +214,7 @@ class Executor:
         for kind in KINDS:
             path = modulefile_path(self.store.layout.candidate(env, kind), kind, module.name, module.version)
             write(Path(path), emit_modulefile(module, kind, UNPROVED))
-        write(Path(self.store.layout.story(env)) / "activate.sh", emit_modulefile(module, "sh", UNPROVED))
+        write(Path(self.store.layout.records_folder(env)) / "activate.sh", emit_modulefile(module, "sh", UNPROVED))
 
     def _prove(self, run: StepRun, proof: Prove) -> None:
         env, module = self.plan.environment, self.plan.modulefile
@@ -223,7 +223,7 @@ class Executor:
             self.site.modules,
             Path(self.store.layout.candidate(env, kind)),
             f"{module.name}/{module.version}",
-            Path(self.store.layout.story(env)) / "activate.sh",
+            Path(self.store.layout.records_folder(env)) / "activate.sh",
             run.log,
         )
         ranks = Ranks(
@@ -233,7 +233,7 @@ class Executor:
             environ=environ,
             log=run.log,
             listen=self.listen,
-            into=Path(self.store.layout.story(env)),
+            into=Path(self.store.layout.records_folder(env)),
             keep_open=(self.lock,),
         )
         result = ranks.prove()
@@ -244,32 +244,32 @@ class Executor:
                 f"the modulefile does not load all modules of the build: {missing}",
                 evidence=[f"loaded: {' '.join(loaded)}"],
             )
-        run.findings["summary"] = result.summary
+        run.details["summary"] = result.summary
 
     def _publish(self) -> None:
         env, module = self.plan.environment, self.plan.modulefile
-        story = Path(self.store.layout.story(env))
-        record = self._record(story)
+        records = Path(self.store.layout.records_folder(env))
+        record = self._record(records)
         logs = Path(self.store.layout.log(env, "any")).parent
-        shutil.copytree(logs, story / "logs", dirs_exist_ok=True)
+        shutil.copytree(logs, records / "logs", dirs_exist_ok=True)
         files = {
             str(modulefile_path(PurePosixPath(kind), kind, module.name, module.version)): emit_modulefile(
                 module, kind, record.proof
             )
             for kind in KINDS
         }
-        write(story / "activate.sh", emit_modulefile(module, "sh", record.proof))
-        write(story / "record.json", json.dumps(record.to_dict(), indent=1) + "\n")
+        write(records / "activate.sh", emit_modulefile(module, "sh", record.proof))
+        write(records / "record.json", json.dumps(record.to_dict(), indent=1) + "\n")
         self.store.publish(env, files)
         self.store.remove(str(Path(self.store.layout.candidate(env, "lua")).parent))
 
-    def _record(self, story: Path) -> Record:
+    def _record(self, records: Path) -> Record:
         """The record that is to be published.
 
         Raises:
             StoreError: the verdict of the proof is missing, damaged, or not a pass.
         """
-        path = story / "verdict.json"
+        path = records / "verdict.json"
         try:
             proof = ProofResult.from_dict(read_json(path) or {})
         except ValueError as error:
@@ -282,7 +282,7 @@ class Executor:
             )
         env, module = self.plan.environment, self.plan.modulefile
         receipts = self.store.read_receipts(env)
-        found = receipts["inspect"].findings if "inspect" in receipts else {}
+        found = receipts["inspect"].details if "inspect" in receipts else {}
         return Record(
             environment=str(env),
             site=self.plan.site,

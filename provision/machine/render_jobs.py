@@ -1,9 +1,10 @@
-"""Render user jobs, and the jobs that prepare for them, from the templates of their kinds."""
+"""Render all job scripts, for builds, users, images and overlays, from the templates of their kinds."""
 
 from __future__ import annotations
 
 import json
 
+from provision.jobs.build_job import BuildScript
 from provision.jobs.containers import image_path, pull_command
 from provision.jobs.image_job import MANIFESTS, ImageJob, make_image_script
 from provision.jobs.overlay_job import OverlayJob, make_overlay_script
@@ -11,6 +12,13 @@ from provision.jobs.user_job import UserJob
 from provision.jobs.user_script import PROXIES, Script, leaves_omp, make_script
 from provision.machine.probe import cpu_family
 from provision.machine.render import render
+from provision.machine.submission import BuildJob
+
+
+def render_build_job(script: BuildScript) -> BuildJob:
+    """Render the script of a build's job."""
+    values = {name: getattr(script, name) for name in BuildScript.__slots__ if name != "scheduler"}
+    return BuildJob(name=script.name, text=render("jobs/build.sh.j2", **values), scheduler=script.scheduler)
 
 
 def render_user_job(job: UserJob) -> str:

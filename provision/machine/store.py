@@ -73,7 +73,7 @@ class Store:
 
     def receipts(self, env: EnvironmentId) -> frozenset[str]:
         """The steps of this environment that are done."""
-        return frozenset(path.stem for path in Path(self.layout.story(env) / "receipts").glob("*.json"))
+        return frozenset(path.stem for path in Path(self.layout.records_folder(env) / "receipts").glob("*.json"))
 
     def pointers(self) -> dict[str, str]:
         """`<arch>/<name>/<version>` to the environment that users get when they load that module."""
@@ -99,7 +99,7 @@ class Store:
         Raises:
             StoreError: the record is damaged.
         """
-        path = Path(self.layout.story(env) / "record.json")
+        path = Path(self.layout.records_folder(env) / "record.json")
         data = read_json(path)
         try:
             return None if data is None else Record.from_dict(data)
@@ -183,14 +183,14 @@ class Store:
 
     def write_receipt(self, env: EnvironmentId, receipt: Receipt) -> None:
         """Record that a step is done."""
-        path = Path(self.layout.story(env) / "receipts" / f"{receipt.step}.json")
+        path = Path(self.layout.records_folder(env) / "receipts" / f"{receipt.step}.json")
         write(path, json.dumps(receipt.to_dict(), indent=1) + "\n")
 
     def read_receipts(self, env: EnvironmentId) -> dict[str, Receipt]:
         """The receipts of the steps that are done, by the name of the step; damaged receipts are omitted."""
         receipts = {}
         for step in sorted(self.receipts(env)):
-            data = read_json(Path(self.layout.story(env) / "receipts" / f"{step}.json"))
+            data = read_json(Path(self.layout.records_folder(env) / "receipts" / f"{step}.json"))
             with contextlib.suppress(ValueError):
                 receipts[step] = Receipt.from_dict(data or {})
         return receipts

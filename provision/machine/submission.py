@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provision.errors import CommandError, JobError
-from provision.jobs.build_job import BuildScript, Submitter
+from provision.jobs.build_job import Submitter
 from provision.machine.disk import write
-from provision.machine.render import render
 from provision.machine.run import capture
 from provision.machine.shipped import search_path, shipped_root
 from provision.machine.store import Store
@@ -44,12 +43,6 @@ def config_here() -> str | None:
     """The working directory, if it contains sites, stacks or locks."""
     here = Path.cwd()
     return str(here) if here in search_path() and here != shipped_root() else None
-
-
-def render_build_job(script: BuildScript) -> BuildJob:
-    """The text of the job script."""
-    values = {name: getattr(script, name) for name in BuildScript.__slots__ if name != "scheduler"}
-    return BuildJob(name=script.name, text=render("jobs/build.sh.j2", **values), scheduler=script.scheduler)
 
 
 def queued(job: BuildJob) -> str | None:

@@ -56,7 +56,7 @@ class Layout:
         """The directory of the environment."""
         return self.root / "envs" / env.arch / env.name / f"{env.version}-{env.fingerprint}"
 
-    def story(self, env: EnvironmentId) -> PurePosixPath:
+    def records_folder(self, env: EnvironmentId) -> PurePosixPath:
         """The folder of an environment's records: plan, receipts, lock, logs, verdict, record."""
         return self.prefix(env) / ".provision"
 

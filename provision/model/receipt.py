@@ -11,16 +11,16 @@ from provision.model import stored
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """One step that is done. `findings` are those of its operations: `wheel`, `checks`, `versions`, `summary`."""
+    """One step that is done. `details` are those of its operations: `wheel`, `checks`, `versions`, `summary`."""
 
     step: str
     seconds: float
     host: str
-    findings: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return this receipt as plain JSON values; the findings stand beside the other keys."""
-        return {"step": self.step, "seconds": self.seconds, "host": self.host, **self.findings}
+        """Return this receipt as plain JSON values; the details stand beside the other keys."""
+        return {"step": self.step, "seconds": self.seconds, "host": self.host, **self.details}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Receipt:
@@ -29,10 +29,10 @@ class Receipt:
         Raises:
             ValueError: it is damaged.
         """
-        findings = {key: value for key, value in data.items() if key not in ("step", "seconds", "host")}
+        details = {key: value for key, value in data.items() if key not in ("step", "seconds", "host")}
         return cls(
             step=stored.text(data, "step"),
             seconds=stored.number(data, "seconds"),
             host=stored.text(data, "host"),
-            findings=findings,
+            details=details,
         )

@@ -73,10 +73,10 @@ def make_record(**changes: Any) -> Record:
 def put_published(store: Store, **changes: Any) -> Record:
     """An environment in this store that looks as if it was built, proved and published."""
     record = make_record(prefix=str(store.layout.prefix(ENVIRONMENT)), **changes)
-    story = Path(store.layout.story(ENVIRONMENT))
-    story.mkdir(parents=True)
-    (story / "record.json").write_text(json.dumps(record.to_dict()))
-    (story / "activate.sh").write_text("export PROVISION_ENVIRONMENT=x\n")
+    records = Path(store.layout.records_folder(ENVIRONMENT))
+    records.mkdir(parents=True)
+    (records / "record.json").write_text(json.dumps(record.to_dict()))
+    (records / "activate.sh").write_text("export PROVISION_ENVIRONMENT=x\n")
     for step in ("create", "proof"):
         store.write_receipt(ENVIRONMENT, Receipt(step=step, seconds=1.5, host="n1"))
     store.publish(ENVIRONMENT, {"lua/tensorflow/2.15.1.lua": "-- a modulefile\n"})

@@ -58,7 +58,7 @@ def variant(folder: Path, value: str) -> str:
     )
 
 
-def test_a_build_is_proved_by_ranks_that_agree_and_leaves_its_whole_story(tool: Tool, environment: str) -> None:
+def test_a_build_is_proved_by_ranks_that_agree_and_leaves_all_its_records(tool: Tool, environment: str) -> None:
     """The record says what was built, from what, and how it was proved."""
     record = json.loads(tool.good("show", environment, "--json"))["result"]
     verdict = record["verdict"]
@@ -70,9 +70,9 @@ def test_a_build_is_proved_by_ranks_that_agree_and_leaves_its_whole_story(tool: 
     assert {check["name"] for check in record["checks"]} >= {"framework built in", "MPI built in", "linked MPI"}
     (said,) = [check["message"] for check in record["checks"] if check["name"] == "math backend"]
     assert said.startswith(("oneDNN on CPUs", "Eigen on CPUs"))
-    story = Path(record["prefix"]) / ".provision"
-    assert (story / "logs" / "proof.log").is_file()
-    assert (story / "plan.json").is_file()
+    records = Path(record["prefix"]) / ".provision"
+    assert (records / "logs" / "proof.log").is_file()
+    assert (records / "plan.json").is_file()
     assert not any((tool.root / "candidates").glob("*/*"))
     assert not any((tool.root / "build").glob("*/*"))
 

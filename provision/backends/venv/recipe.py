@@ -130,16 +130,16 @@ def create(recipe: Recipe, plan_text: str) -> tuple[Operation, ...]:
     return (
         Remove(path=str(recipe.prefix)),
         Command(argv=recipe.installer.environment_argv(str(recipe.prefix), pip=True)),
-        WriteFile(path=str(recipe.layout.story(recipe.environment) / "plan.json"), text=plan_text),
+        WriteFile(path=str(recipe.layout.records_folder(recipe.environment) / "plan.json"), text=plan_text),
     )
 
 
 def install(recipe: Recipe) -> tuple[Operation, ...]:
     """The framework and all else that the locks pin, except Horovod."""
-    story = recipe.layout.story(recipe.environment)
+    records = recipe.layout.records_folder(recipe.environment)
     operations: list[Operation] = []
     for lock in recipe.locks:
-        name = str(story / PurePosixPath(lock.path).name)
+        name = str(records / PurePosixPath(lock.path).name)
         operations.append(WriteFile(path=name, text=lock.without("horovod")))
         operations.append(Command(argv=recipe.installer.lock_argv(recipe.prefix_python, name)))
     return tuple(operations)

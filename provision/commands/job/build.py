@@ -20,7 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """Write the script with the plan for this machine, or from the profile alone."""
     from provision.jobs.build_job import build_script, profile_script
-    from provision.machine.submission import render_build_job, submitter
+    from provision.machine.render_jobs import render_build_job
+    from provision.machine.submission import submitter
     from provision.planning.planner import make_plan
 
     target = read_target(args)

@@ -45,8 +45,8 @@ def test_every_kind_of_problem_is_listed() -> None:
 def test_what_lies_on_the_disk_is_as_documented() -> None:
     assert faults(PROOF.to_dict(), "Verdict") == []
     assert all(faults(check.to_dict(), "Check") == [] for check in PROOF.verdict.checks)
-    findings = {"wheel": {}, "bytes": 1, "checks": [], "versions": None, "summary": "x"}
-    assert faults(Receipt(step="x", seconds=1, host="n", findings=findings).to_dict(), "Receipt") == []
+    details = {"wheel": {}, "bytes": 1, "checks": [], "versions": None, "summary": "x"}
+    assert faults(Receipt(step="x", seconds=1, host="n", details=details).to_dict(), "Receipt") == []
 
 
 def test_errors_and_problems_are_as_documented() -> None:
@@ -92,7 +92,7 @@ def test_list_is_as_documented(store: Store, capsys: Captured) -> None:
     (row,) = body["result"]["environments"]
     assert (code, row["environment"], row["state"]) == (0, str(ENVIRONMENT), "published")
     assert faults(row, "list") == []
-    (Path(store.layout.story(ENVIRONMENT)) / "record.json").write_text('{"schema": 1}')
+    (Path(store.layout.records_folder(ENVIRONMENT)) / "record.json").write_text('{"schema": 1}')
     (row,) = printed(capsys, "list")[1]["result"]["environments"]
     assert row["state"] == "damaged"
     assert faults(row, "list") == []
@@ -178,12 +178,12 @@ def test_what_a_verb_prints_is_as_documented(title: str, words: tuple[str, ...],
 
 
 @pytest.mark.usefixtures("store")
-def test_a_plan_and_the_doctors_findings_are_as_documented(capsys: Captured) -> None:
+def test_a_plan_and_the_doctors_observations_are_as_documented(capsys: Captured) -> None:
     assert faults(printed(capsys, "plan")[1]["result"], "plan") == []
     result = printed(capsys, "doctor")[1]["result"]
     assert faults(result, "doctor") == []
-    assert result["findings"]
-    assert all(faults(finding, "Doctor's findings") == [] for finding in result["findings"])
+    assert result["observations"]
+    assert all(faults(one, "Doctor's observations") == [] for one in result["observations"])
 
 
 @pytest.mark.usefixtures("store")

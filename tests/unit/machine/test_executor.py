@@ -195,8 +195,8 @@ def inspection(report: dict[str, Any] | str) -> Inspect:
 def test_an_inspection_leaves_its_checks_and_versions_in_the_receipt(run: Run) -> None:
     run(step("inspect", inspection({"versions": {"tensorflow": "2.15.1"}, "mapped_objects": ["/lib/libc.so"]})))
     receipt = run.store.read_receipts(ENVIRONMENT)["inspect"]
-    assert receipt.findings["versions"] == {"tensorflow": "2.15.1"}
-    assert "imports" in {check["name"] for check in receipt.findings["checks"]}
+    assert receipt.details["versions"] == {"tensorflow": "2.15.1"}
+    assert "imports" in {check["name"] for check in receipt.details["checks"]}
     assert not [event for event in run.events if event.kind == "progress"], "a report is not for people"
 
 
@@ -210,10 +210,10 @@ def test_an_environment_that_is_not_what_was_planned_stops_the_build(run: Run) -
 
 def put_verdict(store: Store, content: dict[str, Any] | None) -> None:
     """What the proof wrote."""
-    story = Path(store.layout.story(ENVIRONMENT))
-    story.mkdir(parents=True, exist_ok=True)
+    records = Path(store.layout.records_folder(ENVIRONMENT))
+    records.mkdir(parents=True, exist_ok=True)
     if content is not None:
-        (story / "verdict.json").write_text(json.dumps(content))
+        (records / "verdict.json").write_text(json.dumps(content))
 
 
 def test_publishing_writes_the_record_from_the_receipts_and_the_verdict(run: Run) -> None:

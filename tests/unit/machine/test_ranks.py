@@ -70,7 +70,7 @@ def start(tmp_path: Path) -> Start:
             environ={},
             log=tmp_path / "proof.log",
             listen=lambda event: None,
-            into=tmp_path / "root" / "story",
+            into=tmp_path / "root" / "records",
         )
         return ranks, folder
 

@@ -486,12 +486,12 @@ def test_a_root_below_a_private_folder_of_another_user_is_an_error(tmp_path: Pat
 
 
 def test_a_record_is_read_as_it_was_written(store: Store) -> None:
-    write(Path(store.layout.story(ENV)) / "record.json", json.dumps(make_record().to_dict()))
+    write(Path(store.layout.records_folder(ENV)) / "record.json", json.dumps(make_record().to_dict()))
     assert store.record(ENV) == make_record()
 
 
 def test_a_damaged_record_is_an_error_with_the_path_and_the_value(store: Store) -> None:
-    path = Path(store.layout.story(ENV)) / "record.json"
+    path = Path(store.layout.records_folder(ENV)) / "record.json"
     write(path, json.dumps({**make_record().to_dict(), "prefix": 3}))
     with pytest.raises(StoreError, match="is damaged") as caught:
         store.record(ENV)
@@ -502,10 +502,10 @@ def test_a_damaged_record_is_an_error_with_the_path_and_the_value(store: Store) 
 
 
 def test_a_damaged_receipt_is_omitted(store: Store) -> None:
-    store.write_receipt(ENV, Receipt(step="create", seconds=1, host="n", findings={"versions": {"a": "1"}}))
-    write(Path(store.layout.story(ENV)) / "receipts" / "install.json", '{"step": "install"}')
+    store.write_receipt(ENV, Receipt(step="create", seconds=1, host="n", details={"versions": {"a": "1"}}))
+    write(Path(store.layout.records_folder(ENV)) / "receipts" / "install.json", '{"step": "install"}')
     receipts = store.read_receipts(ENV)
-    assert receipts == {"create": Receipt(step="create", seconds=1, host="n", findings={"versions": {"a": "1"}})}
+    assert receipts == {"create": Receipt(step="create", seconds=1, host="n", details={"versions": {"a": "1"}})}
 
 
 def test_sweep_finishes_removals_of_the_same_prefix_only(store: Store) -> None:

@@ -91,7 +91,7 @@ def test_a_proof_is_summarized_in_one_line() -> None:
 
 
 def test_a_receipt_is_read_back_with_its_findings() -> None:
-    receipt = Receipt(step="inspect", seconds=1.5, host="n1", findings={"versions": {"tensorflow": "2.15.1"}})
+    receipt = Receipt(step="inspect", seconds=1.5, host="n1", details={"versions": {"tensorflow": "2.15.1"}})
     assert Receipt.from_dict(json.loads(json.dumps(receipt.to_dict()))) == receipt
     with pytest.raises(ValueError, match="seconds"):
         Receipt.from_dict({"step": "inspect", "host": "n1"})

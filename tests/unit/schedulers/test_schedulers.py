@@ -14,7 +14,7 @@ from golden_files import SUBMITTER, facts_of, request_for
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.jobs.build_job import build_script
 from provision.lint.job_script import PREFIXES, SHORT
-from provision.machine.submission import render_build_job
+from provision.machine.render_jobs import render_build_job
 from provision.model.batch import Batch
 from provision.model.facts import Existing
 from provision.model.walltime import to_clock, to_seconds
