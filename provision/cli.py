@@ -8,19 +8,11 @@ running (`--no-wait`); 130 interrupted. stdout is data, stderr is for people.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 
 from provision import __version__
 from provision.commands import VERBS
-
-USAGE = "usage: provision VERB [OPTIONS]"
-PURPOSE = "TensorFlow + Horovod environments for HPC sites, proved before users can load them."
-LAST = (
-    "`provision help VERB` prints the options of a verb; `provision --version` prints the version.",
-    "Exit codes: 0 done, 1 failed, 2 wrong request, 4 job left running, 130 interrupted.",
-)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -33,10 +25,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(name)
         return 0
     if not words:
-        print(help_text(columns()), file=sys.stderr)
+        from provision.commands.shared.help_text import help_here
+
+        print(help_here(), file=sys.stderr)
         return 2
     if words[0] in ("-h", "--help") or words == ["help"]:
-        print(help_text(columns()))
+        from provision.commands.shared.help_text import help_here
+
+        print(help_here())
         return 0
     if words[0] in ("-V", "--version") or words == ["version"]:
         print(f"provision {__version__}")
@@ -57,39 +53,3 @@ def verb_first(words: Sequence[str]) -> tuple[str, list[str]]:
         names = [index for index, word in enumerate(words) if not word.startswith("-")]
         at = next((index for index in names if words[index] in verbs), names[0] if names else 0)
     return words[at], [*words[:at], *words[at + 1 :]]
-
-
-def help_text(width: int) -> str:
-    """What `provision --help` prints, no line longer than this many columns."""
-    indent = 2 + max(len(verb) for verb, _ in VERBS) + 2
-    lines = [USAGE, "", *fold(PURPOSE, width, 0), "", "verbs:"]
-    for verb, purpose in VERBS:
-        first, *more = fold(purpose, width, indent)
-        lines += [f"  {verb}".ljust(indent) + first.lstrip(), *more]
-    for line in LAST:
-        lines += ["", *fold(line, width, 0)] if line is LAST[0] else fold(line, width, 0)
-    return "\n".join(lines)
-
-
-def fold(text: str, width: int, indent: int) -> list[str]:
-    """A text in lines that fit, broken between words (textwrap would cost as much as everything else at start-up)."""
-    lines = [" " * indent]
-    for word in text.split():
-        begun = len(lines[-1]) > indent
-        if begun and len(lines[-1]) + 1 + len(word) > width:
-            lines.append(" " * indent + word)
-        else:
-            lines[-1] += f" {word}" if begun else word
-    return lines
-
-
-def columns() -> int:
-    """The width of the terminal, as shutil has it: from COLUMNS, else from the terminal, else 80."""
-    try:
-        return int(os.environ["COLUMNS"]) or 80
-    except (KeyError, ValueError):
-        pass
-    try:
-        return os.get_terminal_size().columns or 80
-    except (OSError, ValueError):
-        return 80

@@ -15,8 +15,8 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
 from provision import __version__  # noqa: E402
-from provision.cli import PURPOSE  # noqa: E402
 from provision.commands.completion import WHERE  # noqa: E402
+from provision.commands.shared.help_text import PURPOSE  # noqa: E402
 from provision.commands.shared.syntax import Argument, Command, Option, Value, read_commands  # noqa: E402
 
 # Every command has these, so they are described once.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from provision.commands.shared.options import add_environment, add_site
 from provision.commands.shared.outcome import Outcome
@@ -34,5 +33,5 @@ def run(args: argparse.Namespace) -> Outcome:
             f"`{env}` needs the modules {' '.join(record.modules)}, which only a module system loads",
             hint=f"`module use {store.layout.modules(env.arch)}/lua` (or `/tcl`), then `module load {record.module}`",
         )
-    text = (Path(store.layout.records_folder(env)) / "activate.sh").read_text(encoding="utf-8")
+    text = store.activation(env)
     return Outcome(text=text, result={"environment": str(env), "script": text})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
-import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +16,7 @@ from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target, read_target
 from provision.errors import EXIT_JOB_LEFT, ConfigError, DriftError, ProvisionError, StoreError
 from provision.machine.console import listener, say
+from provision.machine.shell import absolute, which
 
 if TYPE_CHECKING:
     from provision.machine.submission import BuildJob
@@ -116,14 +116,16 @@ def _build(args: argparse.Namespace, target: Target, facts: Facts, plan: Plan, l
 
 
 def _expected(source: str | None) -> dict[str, str] | None:
+    from provision.machine.disk import read_given
+
     if source is None:
         return None
+    text = read_given(source, "plan", stdin=True)
     try:
-        text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
         data = json.loads(text)
         data = data.get("result", data)  # the envelope of `plan --json`, or the plan in a job script
         return {str(name): str(value) for name, value in data["held"].items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(
             f"`{source}` is not a plan",
             evidence=[str(error)],
@@ -170,8 +172,8 @@ def _outcome(target: Target, plan: Plan, what: str) -> Outcome:
 def _tool() -> str:
     """The name to type for this tool: `make build` runs one that is not on PATH."""
     mine = Path(sys.argv[0])
-    found = shutil.which("provision")
-    on_path = found is not None and Path(found).absolute() == mine.absolute()
+    found = which("provision")
+    on_path = found is not None and absolute(found) == absolute(str(mine))
     return "provision" if on_path or mine.name != "provision" else str(mine)
 
 

@@ -77,27 +77,18 @@ def _of(group: str, problem: Problem, state: State = "bad") -> Observation:
 
 def _scheduler(site: Site) -> list[Observation]:
     """Check that the scheduler answers and has the queues that the archs name."""
-    import os
-
     from provision.errors import CommandError
-    from provision.machine.run import capture
-    from provision.schedulers import TITLES, scheduler_for
+    from provision.machine.queues import known_queues
+    from provision.schedulers import TITLES
 
     if site.scheduler.name == "none":
         return [Observation(group="scheduler", state="good", message="none: builds run on this machine")]
-    title, scheduler = TITLES[site.scheduler.name], scheduler_for(site.scheduler.name)
-    argv = scheduler.queues_argv()
+    title = TITLES[site.scheduler.name]
     try:
-        done = capture(argv, os.environ, timeout_s=30)
+        there = known_queues(site.scheduler.name)
     except CommandError as error:
-        hint = f"run this on a machine with {title}"
+        hint = error.hint or f"run this on a machine with {title}"
         return [Observation(group="scheduler", state="bad", message=error.message, evidence=error.evidence, hint=hint)]
-    if done.returncode:
-        said, hint = tuple(done.stderr.splitlines()[:4]), f"`{' '.join(argv)}`"
-        return [
-            Observation(group="scheduler", state="bad", message=f"{title} does not answer", evidence=said, hint=hint)
-        ]
-    there = scheduler.parse_queues(done.stdout)
     kind = "partition" if site.scheduler.name == "slurm" else "queue"
     observations = [
         Observation(
@@ -121,11 +112,8 @@ def _scheduler(site: Site) -> list[Observation]:
 
 def _launchers(site: Site) -> list[Observation]:
     """Check that srun knows the `--mpi` type that the archs name: with a wrong one every rank is rank 0 of 1."""
-    import os
-
     from provision.errors import CommandError
-    from provision.machine.run import capture
-    from provision.schedulers import slurm
+    from provision.machine.queues import known_mpi_types
 
     asked = {
         option.partition("=")[2]: arch.name
@@ -134,12 +122,11 @@ def _launchers(site: Site) -> list[Observation]:
         if arch.launcher.name == "srun" and option.startswith("--mpi=")
     }
     try:
-        done = capture(slurm.mpi_types_argv(), os.environ, timeout_s=30)
+        there = known_mpi_types()
     except CommandError as error:
         return [
             Observation(group="scheduler", state="bad", message=error.message, hint="run this on a machine with Slurm")
         ]
-    there = slurm.parse_mpi_types(done.stdout + done.stderr)
     return [
         Observation(
             group="scheduler",
@@ -172,6 +159,7 @@ def _arch(target: Target) -> list[Observation]:
     from pathlib import Path
 
     from provision.machine.datasets import choose_data
+    from provision.machine.probe_gpu import has_gpu
     from provision.planning.preflight import cpu_problem, gpu_problems
 
     arch, facts = target.arch, target.observe()
@@ -184,7 +172,7 @@ def _arch(target: Target) -> list[Observation]:
             Observation(group=group, state="good", message=f"lock `{request.lock.path}` matches its input")
         )
         observations += [_of(group, one) for one in gpu_problems(request, facts)]
-        if arch.gpu and not any(Path("/dev").glob("nvidia[0-9]*")):
+        if arch.gpu and not has_gpu():
             observations.append(
                 Observation(
                     group=group,

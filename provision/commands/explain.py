@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from pathlib import Path
 
 from provision.commands.shared.outcome import Outcome
-from provision.errors import ConfigError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,13 +14,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Explain the log."""
+    from provision.machine.disk import read_given
     from provision.machine.failed_program import diagnose
 
-    try:
-        content = sys.stdin.buffer.read() if args.log == "-" else Path(args.log).read_bytes()
-    except OSError as error:
-        raise ConfigError(f"`{args.log}` cannot be read: {error.strerror}") from error
-    lines = content.decode("utf-8", "replace").splitlines()
+    lines = read_given(args.log, "log", stdin=True, errors="replace").splitlines()
     diagnosis = diagnose(lines)
     explanation = (
         [f"{diagnosis.cause} ({diagnosis.id})", f"hint: {diagnosis.hint}"]

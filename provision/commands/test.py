@@ -6,9 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import os
-import shutil
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +14,7 @@ from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import find_environment, make_target, read_store
 from provision.errors import ConfigError, PlanError
 from provision.machine.console import listener, shown_as_step
+from provision.machine.shell import environ, which
 
 if TYPE_CHECKING:
     from provision.machine.ranks import Ranks
@@ -93,7 +91,7 @@ def _environment(args: argparse.Namespace, site: Site, listen: Listener) -> tupl
     stack = shipped.load_stack(record.stack)
     proof = prove_operation(site, arch, stack, str(shipped.PACKAGE / "proof" / "programs"), record.prefix)
     records = Path(store.layout.records_folder(env))
-    into = _folder(records / "tests")
+    into = store.make_test_folder(records / "tests")
     log, kind = into / "proof.log", site.modules.module_kind
     modulepath = Path(store.layout.modules(env.arch)) / kind
     environ = loaded_environment(site.modules, modulepath, record.module, records / "activate.sh", log)
@@ -116,14 +114,14 @@ def _provided(args: argparse.Namespace, site: Site, listen: Listener) -> tuple[s
         )
     _in_a_job(site)
     environ = provided_environment(site.modules, arch.provided, arch.provided_unload)
-    python = shutil.which("python", path=environ.get("PATH")) or shutil.which("python3", path=environ.get("PATH"))
+    python = which("python", path=environ.get("PATH")) or which("python3", path=environ.get("PATH"))
     if python is None:
         raise PlanError(
             f"there is no python on PATH with {' '.join(arch.provided)}",
             hint="add the module that provides Python to `provided`",
         )
     proof = prove_operation(site, arch, target.stack, str(shipped.PACKAGE / "proof" / "programs"), "")
-    into = _folder(Path(store.layout.provided(arch.name)))
+    into = store.make_test_folder(store.layout.provided(arch.name))
     # Our modulefile would set the variables of the arch; the site's modules do not.
     return " ".join(arch.provided), Ranks(
         store=store,
@@ -139,11 +137,5 @@ def _provided(args: argparse.Namespace, site: Site, listen: Listener) -> tuple[s
 def _in_a_job(site: Site) -> None:
     from provision.schedulers import scheduler_for
 
-    if site.scheduler.name != "none" and not os.environ.get(scheduler_for(site.scheduler.name).JOB_ID):
+    if site.scheduler.name != "none" and not environ().get(scheduler_for(site.scheduler.name).JOB_ID):
         raise PlanError("run this inside a batch job", hint="start one with `salloc`, then run the same command in it")
-
-
-def _folder(tests: Path) -> Path:
-    into = tests / f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}"
-    into.mkdir(parents=True)
-    return into

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from provision.commands.shared.outcome import Outcome
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError
+from provision.machine.shell import environ, which
 
 if TYPE_CHECKING:
     from provision.model.record import Record
@@ -29,16 +28,16 @@ def run(args: argparse.Namespace) -> Outcome:
     """Compare; exit 1 if something differs."""
     from provision.proof.loaded import judge_loaded
 
-    name, prefix = os.environ.get("PROVISION_ENVIRONMENT"), os.environ.get("VIRTUAL_ENV")
+    name, prefix = environ().get("PROVISION_ENVIRONMENT"), environ().get("VIRTUAL_ENV")
     if not name or not prefix:
         raise ConfigError(
             "no module of `provision` is loaded in this shell",
-            evidence=[f"LOADEDMODULES: {os.environ.get('LOADEDMODULES') or 'nothing'}"],
+            evidence=[f"LOADEDMODULES: {environ().get('LOADEDMODULES') or 'nothing'}"],
             hint="`module load tensorflow/VERSION`, then this command; `provision list` lists the modules",
         )
     path = Path(prefix) / ".provision" / "record.json"
     record = _record(path, name)
-    checks = judge_loaded(record, os.environ, shutil.which("python"))
+    checks = judge_loaded(record, environ(), which("python"))
     wrong = [check for check in checks if not check.passed]
     lines = [f"environment  {name}"]
     for check in checks:

@@ -38,6 +38,17 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def can_ask() -> bool:
+    """Whether a person can answer questions: stdin is a terminal."""
+    return is_terminal(sys.stdin)
+
+
+def ask(question: str) -> str:
+    """Print a question to stderr and read the line that answers it from stdin."""
+    print(question, end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip()
+
+
 def show_error(error: ProvisionError) -> None:
     """Print an error; only the word `error:` is coloured, and only on a terminal without NO_COLOR."""
     first, *rest = error_lines(error)

@@ -7,11 +7,13 @@ import errno
 import hashlib
 import json
 import os
+import shlex
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
-from provision.errors import StoreError
+from provision.errors import ConfigError, StoreError
 
 JSON = dict[str, Any]
 
@@ -82,3 +84,37 @@ def read_json(path: Path) -> JSON | None:
     except (OSError, ValueError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def read_given(name: str, what: str, *, stdin: bool = False, errors: str = "strict") -> str:
+    """The text of a file that the user named; `-` is stdin if `stdin` is set. `errors` is as for `bytes.decode`.
+
+    Raises:
+        ConfigError: the file does not exist, cannot be read, is a folder, or is not UTF-8.
+    """
+    try:
+        if stdin and name == "-":
+            return sys.stdin.buffer.read().decode("utf-8", errors)
+        return Path(name).read_text(encoding="utf-8", errors=errors)
+    except (OSError, UnicodeDecodeError) as error:
+        hint = None if stdin and name == "-" else f"`ls -l {shlex.quote(name)}`"
+        raise ConfigError(f"the {what} `{name}` cannot be read", evidence=[str(error)], hint=hint) from error
+
+
+def is_file(path: str) -> bool:
+    """Whether there is a file, or a link to one, at this path."""
+    return os.path.isfile(path)  # noqa: PTH113
+
+
+def exists(path: str) -> bool:
+    """Whether there is a file or folder at this path."""
+    return os.path.exists(path)  # noqa: PTH110
+
+
+def write_temporary(prefix: str, text: str) -> str:
+    """Write a text to a new file in the folder for temporary files, which stays; returns its path."""
+    import tempfile
+
+    with tempfile.NamedTemporaryFile("w", prefix=prefix, suffix=".txt", delete=False) as file:
+        file.write(text)
+    return file.name

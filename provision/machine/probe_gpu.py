@@ -212,6 +212,11 @@ class Gpus:
         return version, library
 
 
+def has_gpu() -> bool:
+    """Whether this machine has a GPU: its driver makes the files /dev/nvidia0 and so on."""
+    return any(Path("/dev").glob("nvidia[0-9]*"))
+
+
 def toolkit_of(nvcc: str, environ: Mapping[str, str]) -> str:
     """The toolkit's folder of an nvcc on PATH, as nvcc itself reports it: the nvcc may be a script or a symbolic link."""
     try:

@@ -1,8 +1,12 @@
-"""The folders to search for sites, stacks, locks and templates, and the names in them. Imports nothing, for completion."""
+"""The folders to search for sites, stacks, locks and templates, and the names in them.
+
+It imports only `os` and `re`, because completion uses it at each press of Tab.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
@@ -39,3 +43,29 @@ def default_root() -> str:
     """The root of a user without `PROVISION_ROOT`: below the folder for a user's data."""
     data = os.environ.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local", "share")
     return os.path.join(data, "provision")
+
+
+def read_profile(site: str) -> str:
+    """The text of a site's profile, or nothing."""
+    paths = [site] if site.endswith(".toml") else [f"{place}/sites/{site}.toml" for place in search_path()]
+    for path in paths:
+        try:
+            with open(path, encoding="utf-8") as file:
+                return file.read()
+        except (OSError, UnicodeDecodeError):
+            continue
+    return ""
+
+
+def expand(text: str) -> str:
+    """A path with its `${VARIABLES}`, as a profile's are read."""
+    values = {"PROVISION_ROOT": default_root(), **os.environ}
+    return os.path.expanduser(re.sub(r"\$\{(\w+)\}", lambda found: values.get(found[1], found[0]), text))
+
+
+def folders(path: str) -> list[str]:
+    """The folders in a folder, or nothing if it cannot be read."""
+    try:
+        return sorted(entry.name for entry in os.scandir(path) if entry.is_dir() and not entry.name.startswith("."))
+    except OSError:
+        return []

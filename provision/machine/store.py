@@ -18,7 +18,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from provision.errors import StoreError
 from provision.machine.disk import JSON, disk_error, read_json, sha256_of, write
@@ -153,6 +153,16 @@ class Store:
             Path(self.layout.jobs).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise disk_error(error, self.root) from error
+
+    def make_test_folder(self, tests: PurePath) -> Path:
+        """Make the folder of one more proof below a folder of tests; it is named with the time."""
+        folder = Path(tests) / f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}"
+        folder.mkdir(parents=True)
+        return folder
+
+    def activation(self, env: EnvironmentId) -> str:
+        """The shell code that loads an environment without a module system."""
+        return (Path(self.layout.records_folder(env)) / "activate.sh").read_text(encoding="utf-8")
 
     def sweep(self, prefix: str) -> None:
         """Finish the removals of this prefix that a killed run began; other prefixes may be in use by other runs."""

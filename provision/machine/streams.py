@@ -1,8 +1,11 @@
-"""Streams whose encoding lacks the marks that we print: latin-1 and ASCII terminals get ASCII instead of an error."""
+"""Streams that cannot take what we print: an encoding without our marks gets ASCII, and a closed pipe gets nothing."""
 
 from __future__ import annotations
 
 import codecs
+import contextlib
+import os
+import sys
 from typing import TextIO
 
 HANDLER = "provision-ascii"
@@ -25,6 +28,15 @@ def replace_unknown_characters(*streams: object) -> None:
         # `surrogateescape` brings back the bytes of a file's name, so it stays.
         if getattr(stream, "errors", None) in ("strict", "backslashreplace") and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors=HANDLER)
+
+
+def discard_stdout() -> None:
+    """Throw away what is left in the buffer, because the reader of our output has closed it (`provision list | head -1`).
+
+    Without this the interpreter tries again at its end, and turns our exit code into 120.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _in_ascii(error: UnicodeError) -> tuple[str, int]:

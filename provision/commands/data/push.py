@@ -7,9 +7,8 @@ an interrupted copy and ssh asks for passwords. The script checks the free space
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from provision.commands.shared.command_line import command_line
@@ -17,6 +16,7 @@ from provision.commands.shared.options import add_site
 from provision.commands.shared.outcome import Outcome
 from provision.errors import ConfigError
 from provision.machine.console import say
+from provision.machine.shell import absolute
 
 if TYPE_CHECKING:
     from provision.profile.site import Site
@@ -32,12 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """Measure the source and write the script."""
     from provision.machine import shipped
+    from provision.machine.data_source import measure, sees
     from provision.machine.render import render
     from provision.profile.patterns import NAME
 
     site = shipped.load_site(args.site)
-    source = Path(os.path.abspath(args.source))
-    name = args.name or source.name
+    path = absolute(args.source)
+    name = args.name or PurePosixPath(path).name
     if not NAME.fullmatch(name):
         raise ConfigError(
             f"{name!r} cannot be the name of a data set", hint="`--name NAME`: letters, digits and `_.+-`"
@@ -46,58 +47,27 @@ def run(args: argparse.Namespace) -> Outcome:
         raise ConfigError(
             f"site `{site.name}` has no scratch to copy data to",
             evidence=[f"`files.scratch` in `{site.origin}` is missing"],
-            hint=f"let jobs read the data in place (`--data {shlex.quote(str(source))}`), or set `files.scratch`",
+            hint=f"let jobs read the data in place (`--data {shlex.quote(path)}`), or set `files.scratch`",
         )
-    size, files = measure(source)
-    host = None if is_here(site) else _host(site)
-    what = f"{size / 1e6:.1f} MB in {files} file{'s' * (files != 1)} and folders"
+    source = measure(path)
+    host = None if sees(site.files.scratch) else _host(site)
+    what = f"{source.bytes / 1e6:.1f} MB in {source.files} file{'s' * (source.files != 1)} and folders"
     text = render(
         "jobs/data.sh.j2",
         site=site,
         scratch=site.files.scratch,
         host=host,
         # With a slash after a folder, rsync copies its content; we choose the name.
-        source=f"{source}/" if source.is_dir() else str(source),
+        source=f"{path}/" if source.is_folder else path,
         name=name,
         command=command_line(args),
-        kilobytes=-(-size // 1024),
-        files=files,
+        kilobytes=-(-source.bytes // 1024),
+        files=source.files,
         what=what,
     )
     say(f"note: {what}; nothing is copied yet; to copy, run the script: `provision data push … | bash`")
-    result = {"source": str(source), "bytes": size, "files": files, "host": host, "script": text}
+    result = {"source": path, "bytes": source.bytes, "files": source.files, "host": host, "script": text}
     return Outcome(text=text, result=result)
-
-
-def measure(source: Path) -> tuple[int, int]:
-    """Bytes of a source and its files and folders, links not followed; each rounded up to blocks of 4096 as disks do.
-
-    Raises:
-        ConfigError: it does not exist, is empty, or cannot be read.
-    """
-    wrong: list[str] = []
-    paths = [source] if source.is_file() else []
-    for folder, folders, names in () if paths else os.walk(source, onerror=lambda error: wrong.append(str(error))):
-        paths += [Path(folder, one) for one in (*folders, *names)]
-    size = 0
-    for path in paths:
-        try:
-            size += -(-path.lstat().st_size // 4096) * 4096
-        except OSError as error:
-            wrong.append(str(error))
-    if wrong or not paths:
-        raise ConfigError(
-            f"the data `{source}` cannot be read" if wrong else f"there is nothing in `{source}`",
-            evidence=wrong[:6],
-            hint=f"`ls -l {shlex.quote(str(source))}`",
-        )
-    return size, len(paths)
-
-
-def is_here(site: Site) -> bool:
-    """Whether this machine sees the site's scratch: its variables are set and the folder that contains it exists."""
-    path = os.path.expandvars(site.files.scratch or "$")
-    return "$" not in path and Path(path).parent.is_dir()
 
 
 def _host(site: Site) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import shlex
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from provision.commands.shared.options import add_arch, add_site
@@ -36,6 +35,7 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.lint.job_script import read_script
     from provision.lint.training import read_training
     from provision.machine import shipped
+    from provision.machine.disk import is_file, read_given
 
     site = shipped.load_site(args.site)
     known = None if site.scheduler.name == "none" else site
@@ -44,13 +44,13 @@ def run(args: argparse.Namespace) -> Outcome:
             f"`--arch` is not used: site `{site.name}` has no scheduler",
             hint="leave `--arch` out, or add `--site SITE`",
         )
-    script = read_script(_text(args.file, "job script"), args.file)
+    script = read_script(read_given(args.file, "job script"), args.file)
     arch = _arch_of(script, known, args.arch)
     program = args.script or script.program()
     if program is not None and args.script is None:
-        path = Path(args.file).parent / program
-        program = str(path) if "$" not in program and path.is_file() else None
-    training = None if program is None else read_training(_text(program, "training script"), program)
+        path = str(PurePosixPath(args.file).parent / program)
+        program = path if "$" not in program and is_file(path) else None
+    training = None if program is None else read_training(read_given(program, "training script"), program)
     findings = [*lint_job(script, training, known, arch), *(training.findings if training else ())]
     if findings:
         count = f"{len(findings)} fault{'s' * (len(findings) != 1)}"
@@ -82,15 +82,6 @@ def _arch_of(script: JobScript, site: Site | None, name: str | None) -> Arch | N
     known = ", ".join(f"`{arch.name}`" for arch in site.archs)
     say(f"note: the script does not name an arch of `{site.name}` ({known}); add `--arch ARCH` to check more")
     return None
-
-
-def _text(name: str, what: str) -> str:
-    try:
-        return Path(name).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(
-            f"the {what} `{name}` cannot be read", evidence=[str(error)], hint=f"`ls -l {shlex.quote(name)}`"
-        ) from error
 
 
 SUBVERBS = (

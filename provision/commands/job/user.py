@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 import functools
-import os
 import shlex
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from provision.commands.shared.command_line import command_line
@@ -16,6 +15,7 @@ from provision.commands.shared.parsers import SubVerb
 from provision.commands.shared.target import make_target
 from provision.errors import ConfigError
 from provision.machine.console import say
+from provision.machine.shell import absolute
 
 if TYPE_CHECKING:
     from provision.jobs.user_job import UserJob
@@ -72,13 +72,14 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.jobs.user_job import UserJob, unstaged
     from provision.jobs.user_script import make_script
     from provision.machine import shipped
+    from provision.machine.disk import is_file
     from provision.machine.render_jobs import render_user_script
 
-    if args.script is not None and not Path(args.script).is_file():
+    if args.script is not None and not is_file(args.script):
         raise ConfigError(
             f"there is no training script `{args.script}`",
-            evidence=[f"looked for: {os.path.abspath(args.script)}"],
-            hint=f"`ls {shlex.quote(os.path.dirname(args.script) or '.')}`, then `--script FILE`",
+            evidence=[f"looked for: {absolute(args.script)}"],
+            hint=f"`ls {shlex.quote(str(PurePosixPath(args.script).parent))}`, then `--script FILE`",
         )
     try:
         arguments = tuple(shlex.split(args.arguments))
@@ -97,9 +98,7 @@ def run(args: argparse.Namespace) -> Outcome:
         command=command_line(args),
         module=module,
         modulepath=str(modules / kind),
-        script=os.path.abspath(args.script)
-        if args.script
-        else target.site.strategy(args.subverb).example or "train.py",
+        script=absolute(args.script) if args.script else target.site.strategy(args.subverb).example or "train.py",
         arguments=arguments,
         nodes=args.nodes,
         gpus=args.gpus,
@@ -108,13 +107,13 @@ def run(args: argparse.Namespace) -> Outcome:
         use_gpu=not args.no_gpu,
         runtime=args.runtime,
         image=args.image,
-        venv=os.path.abspath(args.venv) if args.venv else None,
+        venv=absolute(args.venv) if args.venv else None,
         time=args.time,
         account=args.account,
         queue=args.queue,
-        data=os.path.abspath(args.data) if args.data else None,
+        data=absolute(args.data) if args.data else None,
         resume=args.resume_from,
-        stage_in=os.path.abspath(args.stage_in) if args.stage_in else None,
+        stage_in=absolute(args.stage_in) if args.stage_in else None,
         watch_gpus=args.watch_gpus or (args.record and target.arch.gpu is not None and not args.no_gpu),
         record=args.record,
     )

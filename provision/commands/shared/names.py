@@ -1,15 +1,15 @@
 """The names that a user may complete: sites, archs, stacks, environments.
 
-A shell asks for them at each press of Tab, so this reads with `os` and `re` alone: a TOML parser and dataclasses would
+A shell asks for them at each press of Tab, so this uses `os` and `re` alone: a TOML parser and dataclasses would
 take three times as long as everything else. What it misses is not offered; the verbs read the files properly.
 """
 
 from __future__ import annotations
 
-import os
 import re
 
-from provision.machine.search_path import default_root, known, search_path
+from provision.machine.search_path import expand, folders, known, read_profile
+from provision.machine.shell import default_site
 
 ARCH = re.compile(r"""^\s*\[\s*archs\s*\.\s*["']?([\w+-]+)""", re.MULTILINE)
 # The shell may expand what completion prints, so a file named `$(command).toml` is not offered.
@@ -19,7 +19,7 @@ ROOT = re.compile(r"""^\s*root\s*=\s*["'](.*?)["']""", re.MULTILINE)
 
 def names_of(kind: str = "", site: str = "") -> list[str]:
     """The names of this kind (`sites`, `archs`, `stacks`, `environments`), those of a site for some."""
-    site = site or os.environ.get("PROVISION_SITE") or "local"
+    site = site or default_site() or "local"
     match kind:
         case "sites" | "stacks":
             names = known(kind)
@@ -33,35 +33,9 @@ def names_of(kind: str = "", site: str = "") -> list[str]:
     return [name for name in names if SAFE.fullmatch(name)]
 
 
-def read_profile(site: str) -> str:
-    """The text of a site's profile, or nothing."""
-    paths = [site] if site.endswith(".toml") else [f"{place}/sites/{site}.toml" for place in search_path()]
-    for path in paths:
-        try:
-            with open(path, encoding="utf-8") as file:
-                return file.read()
-        except (OSError, UnicodeDecodeError):
-            continue
-    return ""
-
-
-def expand(text: str) -> str:
-    """A path with its `${VARIABLES}`, as a profile's are read."""
-    values = {"PROVISION_ROOT": default_root(), **os.environ}
-    return os.path.expanduser(re.sub(r"\$\{(\w+)\}", lambda found: values.get(found[1], found[0]), text))
-
-
 def environments_below(root: str) -> list[str]:
     """The environments below a root, `arch/name/version-fingerprint`."""
     found = [""]
     for _ in range(3):
         found = [f"{parent}{name}/" for parent in found for name in folders(f"{root}/envs/{parent}")]
     return [name.rstrip("/") for name in found]
-
-
-def folders(path: str) -> list[str]:
-    """The folders in a folder, or nothing if it cannot be read."""
-    try:
-        return sorted(entry.name for entry in os.scandir(path) if entry.is_dir() and not entry.name.startswith("."))
-    except OSError:
-        return []

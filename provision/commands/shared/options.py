@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 
 from provision.errors import ConfigError
+from provision.machine.shell import default_site
 
 Container = argparse.ArgumentParser | argparse._ArgumentGroup
 
@@ -15,7 +15,7 @@ def add_site(parser: Container) -> None:
     """The option that names the site."""
     parser.add_argument(
         "--site",
-        default=os.environ.get("PROVISION_SITE", "local"),
+        default=default_site(),
         help="a site of `provision site list`, or the path of a profile (default: $PROVISION_SITE, or else local)",
     )
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -32,11 +30,11 @@ class Terminated(KeyboardInterrupt):
 def run_verb(verb: str, words: Sequence[str]) -> int:
     """Run a verb with these words behind it and return the exit code."""
     from provision.commands.shared.parsers import parse
+    from provision.machine.shell import let_others_read
     from provision.machine.streams import replace_unknown_characters
 
     replace_unknown_characters(sys.stdout, sys.stderr)
-    # Other users must be able to read what we write, whatever the caller's umask (PBS starts jobs with 0077).
-    os.umask(os.umask(0o022) & 0o022)
+    let_others_read()
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
             signal.signal(number, _terminated)
@@ -57,6 +55,7 @@ def _terminated(number: int, frame: FrameType | None) -> None:
 
 def _run(words: Sequence[str], args: argparse.Namespace) -> int:
     from provision.commands.shared.outcome import Outcome, envelope
+    from provision.machine.streams import discard_stdout
 
     try:
         outcome = args.run(args)
@@ -94,6 +93,7 @@ def report(words: Sequence[str], error: ProvisionError, as_json: bool) -> int:
     """Print an error: in the envelope on stdout, or for people on stderr. Returns its exit code."""
     from provision.commands.shared.outcome import envelope
     from provision.machine.console import show_error
+    from provision.machine.streams import discard_stdout
 
     if error.correction:
         error.hint = corrected(words, *error.correction) or error.hint
@@ -123,27 +123,18 @@ def corrected(words: Sequence[str], wrong: str, right: str) -> str | None:
     return None
 
 
-def discard_stdout() -> None:
-    """Throw away what is left in the buffer, because the reader of our output has closed it (`provision list | head -1`).
-
-    Without this the interpreter tries again at its end, and turns our exit code into 120.
-    """
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def _bug(words: Sequence[str], error: Exception, as_json: bool) -> int:
     """Report a bug of this tool, with the traceback in a file instead of on the screen."""
-    import tempfile
     import traceback
 
-    with tempfile.NamedTemporaryFile("w", prefix="provision-bug-", suffix=".txt", delete=False) as file:
-        file.write("".join(traceback.format_exception(error)))
+    from provision.machine.disk import write_temporary
+
+    path = write_temporary("provision-bug-", "".join(traceback.format_exception(error)))
     bug = ProvisionError(
         f"a bug in provision: {type(error).__name__}: {error}",
         evidence=[f"command: {' '.join(sys.argv)}", f"version: {__version__}"],
-        hint=f"report it with `{file.name}`",
+        hint=f"report it with `{path}`",
         kind="bug",
-        log=file.name,
+        log=path,
     )
     return report(words, bug, as_json)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
@@ -34,9 +33,9 @@ class Target:
     @property
     def is_here(self) -> bool:
         """Whether this machine may be one of the site's: it has the module system of the site, if there is one."""
-        from pathlib import Path
+        from provision.machine.disk import is_file
 
-        return self.site.modules.name == "none" or Path(self.site.modules.init or "").is_file()
+        return self.site.modules.name == "none" or is_file(self.site.modules.init or "")
 
     def observe(self) -> Facts:
         """The facts of this machine."""
@@ -83,10 +82,11 @@ class Target:
 
 def read_store(site: Site) -> Store:
     """The store below the site's root."""
+    from provision.machine.shell import absolute, expand_home
     from provision.machine.store import Store
     from provision.model.layout import Layout
 
-    return Store(Layout(PurePosixPath(os.path.abspath(os.path.expanduser(site.root)))))
+    return Store(Layout(PurePosixPath(absolute(expand_home(site.root)))))
 
 
 def read_target(args: argparse.Namespace) -> Target:

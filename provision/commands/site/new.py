@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from provision.commands.shared.outcome import Outcome
 from provision.errors import ConfigError
-from provision.machine.console import is_terminal, say
+from provision.machine.console import ask, can_ask, say
 
 if TYPE_CHECKING:
     from provision.profile.blanks import Blank
@@ -36,7 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """Fill in the known values, ask for the others on a terminal, write the file, and list what is left."""
     from provision.machine import shipped
-    from provision.machine.disk import write
+    from provision.machine.disk import exists, read_given, write
+    from provision.machine.login_node import path_of_new_profile, values_here
     from provision.profile.blanks import blanks, fill, keep_archs
     from provision.profile.patterns import NAME
     from provision.profile.site import read_site
@@ -44,18 +42,18 @@ def run(args: argparse.Namespace) -> Outcome:
     if not NAME.fullmatch(args.name):
         raise ConfigError(f"`{args.name}` cannot be the name of a site: use letters, digits and `_.+-`")
     data, source = shipped.load_profile(args.source)
-    text = source.read_text(encoding="utf-8")
+    text = read_given(str(source), "profile")
     if args.arch:
         text = keep_archs(text, args.arch)
         data = shipped.parse(text, str(source))
-    path = Path(os.environ.get("PROVISION_CONFIG") or Path.cwd()) / "sites" / f"{args.name}.toml"
-    if path.exists():
+    path = path_of_new_profile(args.name)
+    if exists(str(path)):
         raise ConfigError(f"`{path}` already exists", hint=f"edit it, or remove it: `rm {path}`")
     asked = blanks(text, data)
     answers = dict(_typed(one) for one in args.set)
     fill(text, args.name, asked, answers)  # refuse a wrong key before asking anything
-    suggested = {key: value for key, value in seen_here([one.path for one in asked]).items() if key not in answers}
-    if is_terminal(sys.stdin) and not args.json:
+    suggested = {key: value for key, value in values_here([one.path for one in asked]).items() if key not in answers}
+    if can_ask() and not args.json:
         for one in asked:
             if one.path not in answers:
                 answer = _ask(one, suggested.get(one.path))
@@ -97,24 +95,4 @@ def _ask(blank: Blank, seen: str | None) -> str:
     """The answer at the terminal; an empty answer means the value of this machine, or leaves the blank."""
     if blank.question:
         say(f"# {blank.question}")
-    print(f"{blank.path}{f' [{seen}]' if seen else ''}: ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip() or seen or ""
-
-
-def seen_here(paths: list[str]) -> dict[str, str]:
-    """The values that this machine shows; it is a login node, so they do not describe compute nodes."""
-    environ = os.environ
-    found = {
-        "root": environ.get("PROVISION_ROOT", ""),
-        "files.scratch": "$SCRATCH" if environ.get("SCRATCH") else "",
-        "network.proxy": environ.get("https_proxy", ""),
-        "modules.init": next(
-            (
-                f"{environ[name]}/init/bash"
-                for name in ("LMOD_PKG", "MODULESHOME")
-                if environ.get(name) and Path(environ[name], "init", "bash").is_file()
-            ),
-            "",
-        ),
-    }
-    return {path: found[path] for path in paths if found.get(path)}
+    return ask(f"{blank.path}{f' [{seen}]' if seen else ''}: ") or seen or ""

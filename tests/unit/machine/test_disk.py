@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import threading
 from pathlib import Path
@@ -10,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from parts.disks import files_below, fill
-from provision.errors import StoreError
-from provision.machine.disk import disk_error, read_json, write
+from provision.errors import ConfigError, StoreError
+from provision.machine.disk import disk_error, read_given, read_json, write
 
 
 def test_write_makes_folders_and_replaces_the_file(tmp_path: Path) -> None:
@@ -85,3 +86,24 @@ def test_a_full_disk_is_an_error_and_keeps_the_old_file(small_disk: Path) -> Non
     assert f"`df -h {small_disk}`" in str(caught.value.hint)
     assert (small_disk / "file").read_text() == "old\n"
     assert files_below(small_disk) == ["file", "filler"]
+
+
+@pytest.mark.parametrize("name", ["nosuch", ".", "latin-1", "-"])
+def test_a_given_file_that_is_not_a_text_is_a_wrong_request(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "latin-1").write_bytes(b"caf\xe9")
+    with pytest.raises(ConfigError) as caught:
+        read_given(name, "plan")
+    assert caught.value.message == f"the plan `{name}` cannot be read"
+    assert caught.value.evidence
+    assert caught.value.hint == f"`ls -l {name}`"
+
+
+def test_a_given_dash_is_stdin_only_if_the_verb_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"caf\xe9\n")))
+    assert read_given("-", "log", stdin=True, errors="replace") == "caf\ufffd\n"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"caf\xe9\n")))
+    with pytest.raises(ConfigError, match="the plan `-` cannot be read"):
+        read_given("-", "plan", stdin=True)

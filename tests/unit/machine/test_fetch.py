@@ -14,9 +14,9 @@ import pytest
 from golden_files import facts_of, local_site, request_for, slurm_site
 from provision import cli
 from provision.backends.venv.wheelhouse import download_argv, platform_tags
-from provision.commands import fetch
 from provision.errors import EXIT_USAGE, StoreError
 from provision.machine import datasets as data
+from provision.machine import fetching
 from provision.machine.downloads import Downloads
 from provision.machine.store import Store
 from provision.model.facts import Existing
@@ -170,11 +170,11 @@ def test_mnist_is_kept_only_if_its_hash_is_correct(
     monkeypatch.setenv("KERAS_HOME", str(tmp_path / "keras"))
     monkeypatch.setattr(data, "MNIST_URL", server)
     store = Store(Layout(PurePosixPath(tmp_path / "root")))
-    assert fetch.fetch_data(store) == "digits"
+    assert fetching.fetch_data(store) == "digits"
     assert "the proof will train on the digits" in capsys.readouterr().err
     assert not (tmp_path / "root" / "cache" / "data" / "mnist.npz").exists()
     monkeypatch.setattr(data, "MNIST_SHA256", hashlib.sha256(b"seventy thousand digits").hexdigest())
-    assert fetch.fetch_data(store) == "mnist"
+    assert fetching.fetch_data(store) == "mnist"
     assert (tmp_path / "root" / "cache" / "data" / "mnist.npz").read_bytes() == b"seventy thousand digits"
     monkeypatch.setattr(data, "MNIST_URL", "http://127.0.0.1:9/gone")
-    assert fetch.fetch_data(store) == "mnist"
+    assert fetching.fetch_data(store) == "mnist"

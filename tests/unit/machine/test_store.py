@@ -516,3 +516,11 @@ def test_sweep_finishes_removals_of_the_same_prefix_only(store: Store) -> None:
     store.sweep(str(parent / "2.15.1-aaaaaaaaaa"))
     assert not finished.exists()
     assert others.is_dir()
+
+
+def test_the_folder_of_a_proof_is_new_and_below_the_folder_of_tests(store: Store) -> None:
+    tests = store.layout.records_folder(ENV) / "tests"
+    folder = store.make_test_folder(tests)
+    assert folder.is_dir()
+    assert folder.parent == Path(tests)
+    assert folder.name.endswith(f"-{os.getpid()}")

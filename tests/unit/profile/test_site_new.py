@@ -122,7 +122,7 @@ def test_on_a_terminal_each_blank_is_a_question(
     monkeypatch.setenv("SCRATCH", "/s/ada")
     answers = {**SET, "files.scratch": ""}
     monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{answers[blank.path]}\n" for blank in BLANKS)))
-    monkeypatch.setattr("provision.commands.site.new.is_terminal", lambda stream: True)
+    monkeypatch.setattr("provision.commands.site.new.can_ask", lambda: True)
     assert call("site", "new", "ours") == 0
     out, err = capsys.readouterr()
     assert "archs.gpu.target: " in err

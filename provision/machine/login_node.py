@@ -1,0 +1,31 @@
+"""The values of a new profile that this machine shows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def path_of_new_profile(name: str) -> Path:
+    """The path of a new profile: below `PROVISION_CONFIG`, or below the working folder."""
+    return Path(os.environ.get("PROVISION_CONFIG") or Path.cwd()) / "sites" / f"{name}.toml"
+
+
+def values_here(keys: Sequence[str]) -> dict[str, str]:
+    """The values of these keys that this machine shows; it is a login node, so they do not describe compute nodes."""
+    environ = os.environ
+    values = {
+        "root": environ.get("PROVISION_ROOT", ""),
+        "files.scratch": "$SCRATCH" if environ.get("SCRATCH") else "",
+        "network.proxy": environ.get("https_proxy", ""),
+        "modules.init": next(
+            (
+                f"{environ[name]}/init/bash"
+                for name in ("LMOD_PKG", "MODULESHOME")
+                if environ.get(name) and Path(environ[name], "init", "bash").is_file()
+            ),
+            "",
+        ),
+    }
+    return {key: values[key] for key in keys if values.get(key)}

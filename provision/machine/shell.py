@@ -1,0 +1,50 @@
+"""What the shell that started this process gave it: variables, the working folder, programs on PATH."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+
+def environ() -> Mapping[str, str]:
+    """The environment variables of this process."""
+    return os.environ
+
+
+def default_site() -> str:
+    """The site of a command that names none."""
+    return os.environ.get("PROVISION_SITE", "local")
+
+
+def columns() -> int:
+    """The width of the terminal, as shutil has it: from COLUMNS, else from the terminal, else 80."""
+    try:
+        return int(os.environ["COLUMNS"]) or 80
+    except (KeyError, ValueError):
+        pass
+    try:
+        return os.get_terminal_size().columns or 80
+    except (OSError, ValueError):
+        return 80
+
+
+def absolute(path: str) -> str:
+    """The path from the root of the file system; a relative path starts in the working folder."""
+    return os.path.abspath(path)
+
+
+def expand_home(path: str) -> str:
+    """The path with the user's home instead of `~`."""
+    return os.path.expanduser(path)
+
+
+def which(program: str, path: str | None = None) -> str | None:
+    """The path of a program on PATH, or on another list of folders; None if no folder has it."""
+    import shutil
+
+    return shutil.which(program, path=path)
+
+
+def let_others_read() -> None:
+    """Write files that other users can read, whatever the caller's umask (PBS starts jobs with 0077)."""
+    os.umask(os.umask(0o022) & 0o022)
