@@ -1,4 +1,4 @@
-"""`provision doctor`: check what a build needs, and say how to fix what is missing. Read-only; exit 1 if a check fails."""
+"""`provision doctor`: check the requirements of a build and print fixes for problems. Read-only; exit 1 if a check fails."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
-from provision.commands.shared.options import add_target
+from provision.commands.shared.options import add_arch, add_site, add_stack
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target, make_target, read_store
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, ProvisionError
@@ -33,7 +33,9 @@ class Observation:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that name the site and its archs."""
-    add_target(parser)
+    add_site(parser)
+    add_arch(parser, omitted="default: all of them")
+    add_stack(parser)
 
 
 def run(args: argparse.Namespace) -> Outcome:

@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that name the locks."""
     parser.add_argument("names", metavar="NAME", nargs="*", help="requirements/NAME.in (default: all)")
     parser.add_argument(
-        "--python", action="append", metavar="VERSION", help="only for this minor version (3.11); can be given again"
+        "--python", action="append", metavar="VERSION", help="only for this minor version (3.11); can be repeated"
     )
     parser.add_argument("--upgrade", action="store_true", help="use the newest versions that the input allows")
 

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that name the script and the site."""
     parser.add_argument("file", metavar="FILE", help="the job script; exit 2 if it has faults")
     add_site(parser)
-    add_arch(parser)
+    add_arch(parser, omitted="needed if the script does not show it")
     parser.add_argument("--script", metavar="PROGRAM", help="training script (default: the one that the job runs)")
 
 

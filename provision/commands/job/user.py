@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, kind: str) -> None:
     program.add_argument("--resume-from", metavar="JOBID", help="continue from the checkpoints of this job")
     size = parser.add_argument_group("size")
     if kind not in ON_ONE_NODE:
-        size.add_argument("--nodes", type=positive, metavar="N", help="nodes")
+        size.add_argument("--nodes", type=positive, metavar="N", help="number of nodes")
         size.add_argument("--ranks-per-node", type=positive, metavar="N", help="ranks on each node")
     size.add_argument("--gpus", type=positive, metavar="N", help="GPUs on each node")
     size.add_argument("--no-gpu", action="store_true", help="use CPUs only, for a quick start in the queue")
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, kind: str) -> None:
     add_queue(queue)
     runtime = parser.add_argument_group("runtime")
     if kind != PLUGIN:
-        runtime.add_argument("--runtime", choices=("venv", "modules", "container"), help="how TensorFlow is run")
+        runtime.add_argument("--runtime", choices=("venv", "modules", "container"), help="where TensorFlow comes from")
         runtime.add_argument("--module", help="with --runtime venv: the module to load (default: the stack's)")
         runtime.add_argument("--image", metavar="IMAGE", help="with --runtime container: another image")
     runtime.add_argument(

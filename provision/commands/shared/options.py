@@ -20,9 +20,9 @@ def add_site(parser: Container) -> None:
     )
 
 
-def add_arch(parser: Container) -> None:
-    """The option that names a kind of node of the site."""
-    parser.add_argument("--arch", help="an arch (kind of node) of the site; needed if the site has several")
+def add_arch(parser: Container, *, omitted: str = "needed if the site has several") -> None:
+    """The option that names a kind of node of the site; `omitted` describes what happens without it."""
+    parser.add_argument("--arch", help=f"an arch (kind of node) of the site; {omitted}")
 
 
 def add_stack(parser: Container) -> None:

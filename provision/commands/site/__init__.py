@@ -1,4 +1,4 @@
-"""`provision site`: list and show sites, and write a profile for your own."""
+"""`provision site`: list sites, show a site, and write the profile of a new site."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             ),
             SubVerb(
                 name="new",
-                purpose="write a profile for your own site, from one with blanks",
+                purpose="write the profile of a new site, from a profile with blanks",
                 add_arguments=new.add_arguments,
                 run=new.run,
             ),

@@ -18,7 +18,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "name", metavar="NAME", help="name of the new site: sites/NAME.toml below $PROVISION_CONFIG or here"
     )
-    parser.add_argument("--from", dest="source", metavar="SITE", default="generic-slurm", help="the profile to fill in")
+    parser.add_argument(
+        "--from",
+        dest="source",
+        metavar="SITE",
+        default="generic-slurm",
+        help="the profile to fill in (default: generic-slurm)",
+    )
     parser.add_argument(
         "--arch",
         action="append",
