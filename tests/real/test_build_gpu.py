@@ -77,7 +77,7 @@ def test_a_cuda_that_does_not_fit_the_framework_is_told_before_anything_is_built
     tool = Tool(tmp_path / "root")
     done = tool.run("build", "--site", gpu_site_file(tmp_path, cuda[0], nccl), "--stack", misfit[0])
     assert done.returncode == 1
-    assert f"CUDA here is {cuda[1]}: the major versions must be the same" in done.stderr
+    assert f"this machine has CUDA {cuda[1]}: the major versions must be the same" in done.stderr
     assert not (tool.root / "envs").exists()
 
 

@@ -298,7 +298,7 @@ def test_a_disk_that_fills_up_midway_is_told_and_the_build_goes_on_when_there_is
     subprocess.run(["mount", "-o", "remount,size=6g", disk_of_300_mb], check=True)
     again = small.run("build")
     assert again.returncode == 0, again.stderr
-    assert "reuse   compile" in again.stderr
+    assert "Horovod 0.28.1+provision.18 from source  (from the cache)" in again.stderr
 
 
 def configured(folder: Path) -> Path:

@@ -278,7 +278,7 @@ def test_saga_with_gpus_goes_as_far_as_the_proof(
         assert "processes found no GPU" in said
         assert "compile: done" in said or "compile: reuse" in said
     else:
-        assert f"CUDA here is {cuda[1]}: the major versions must be the same" in said
+        assert f"this machine has CUDA {cuda[1]}: the major versions must be the same" in said
     assert not (saga.tool.root / "modules").exists()
 
 
