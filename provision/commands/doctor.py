@@ -173,7 +173,7 @@ def _arch(target: Target) -> list[Observation]:
         observations.append(
             Observation(group=group, state="good", message=f"lock `{request.lock.path}` matches its input")
         )
-        observations += [_of(group, one) for one in gpu_problems(request, facts)]
+        observations += [_of(group, problem) for problem in gpu_problems(request, facts)]
         if arch.gpu and not has_gpu():
             observations.append(
                 Observation(

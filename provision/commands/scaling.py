@@ -34,7 +34,10 @@ def run(args: argparse.Namespace) -> Outcome:
     if args.plot:
         write(Path(args.plot), scaling.drawing(runs))
     points = [
-        {**asdict(one.run), "speed_up": one.speed_up, "efficiency": one.efficiency} for one in scaling.points(runs)
+        {**asdict(point.run), "speed_up": point.speed_up, "efficiency": point.efficiency}
+        for point in scaling.points(runs)
     ]
-    text = "\n".join([*lines, *(["", *(f"note: {one}" for one in notes)] if notes else [])])
-    return Outcome(text=text, result={"runs": [asdict(one) for one in runs], "points": points, "notes": list(notes)})
+    text = "\n".join([*lines, *(["", *(f"note: {note}" for note in notes)] if notes else [])])
+    return Outcome(
+        text=text, result={"runs": [asdict(measured) for measured in runs], "points": points, "notes": list(notes)}
+    )

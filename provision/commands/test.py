@@ -85,7 +85,9 @@ def _environment(args: argparse.Namespace, site: Site, listen: Listener) -> tupl
             f"`{env}` is not published, so no module loads it", hint="`provision build` proves it and publishes it"
         )
     _in_a_job(site)
-    arch = next((one for one in site.archs if one.name == env.arch or one.target == "native"), None)
+    arch = next(
+        (candidate for candidate in site.archs if candidate.name == env.arch or candidate.target == "native"), None
+    )
     if arch is None:
         raise ConfigError(f"site `{site.name}` no longer has the arch `{env.arch}`", hint=f"edit `{site.origin}`")
     stack = shipped.load_stack(record.stack)

@@ -112,7 +112,7 @@ def launch_argv(
 def node_argv(launcher: Launcher, program: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
     """The command that runs `program` once on a whole node, started from the node that runs the job script.
 
-    It passes on the whole environment, because nobody can list the variables that a compiler wrapper needs from its
+    It passes on the whole environment, because no list has all the variables that a compiler wrapper needs from its
     modules. Two kinds of variables are left out: exported bash functions, because no launcher accepts their names, and
     anything that looks like a password, because every user of the machine can read a command line.
     """

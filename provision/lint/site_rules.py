@@ -38,7 +38,7 @@ def check_site(script: JobScript, site: Site, arch: Arch | None) -> Iterator[Fin
                 script,
                 "umask",
                 (1, ""),
-                "PBS starts jobs with umask 0077, so nobody else can read the files that the job writes",
+                "PBS starts jobs with umask 0077, so no other user can read the files that the job writes",
                 "`umask 022`",
             )
         if not re.search(r"cd \"?\$\{?(PBS_O_WORKDIR|submit_folder)", script.text):

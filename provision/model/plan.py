@@ -279,7 +279,9 @@ def _without_gpu(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def held(plan: Plan) -> dict[str, str]:
     """The values that a saved plan must share with a new one, as text: the identity, the prefix, and the shape of the proof."""
-    proof = next((one for step in plan.steps for one in step.operations if isinstance(one, Prove)), None)
+    proof = next(
+        (operation for step in plan.steps for operation in step.operations if isinstance(operation, Prove)), None
+    )
     shape = ""
     if proof:
         program, each = PurePosixPath(proof.program).stem, f", {proof.devices} devices each" * (proof.devices > 1)

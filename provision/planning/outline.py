@@ -42,7 +42,8 @@ def outline(site: Site, arch: Arch, stack: Stack, directives: tuple[str, ...]) -
         ),
         "job": directives,
         "strategies": tuple(
-            f"{one.name}: {one.status}" + (f", {one.note}" if one.note else "") for one in site.strategies
+            f"{strategy.name}: {strategy.status}" + (f", {strategy.note}" if strategy.note else "")
+            for strategy in site.strategies
         ),
     }
     if stack.horovod is None:
@@ -76,7 +77,7 @@ def _modules(site: Site, arch: Arch) -> tuple[str, ...]:
     return (
         *plain,
         *(f"module use {path}" for path in site.modules.path),
-        *(f"module load {one}" for one in arch.modules),
+        *(f"module load {module}" for module in arch.modules),
     )
 
 

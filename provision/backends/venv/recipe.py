@@ -194,7 +194,7 @@ def compile_wheel(recipe: Recipe, horovod: Build) -> tuple[Operation, ...]:
         Unpack(
             path=str(source),
             folder=str(build / "horovod"),
-            patches=tuple(PatchFile(name=one.name, subject=one.subject, text=one.text) for one in horovod.patches),
+            patches=tuple(PatchFile(name=patch.name, subject=patch.subject, text=patch.text) for patch in horovod.patches),
         ),
         recipe.on_node(
             Command(

@@ -48,7 +48,7 @@ class Parser(argparse.ArgumentParser):
     @property
     def actions(self) -> tuple[argparse.Action, ...]:
         """Options and arguments in their order, without those that hold sub-verbs."""
-        return tuple(one for one in self._actions if not isinstance(one, argparse._SubParsersAction))
+        return tuple(action for action in self._actions if not isinstance(action, argparse._SubParsersAction))
 
     def error(self, message: str) -> NoReturn:
         """Refuse the words."""
@@ -56,7 +56,7 @@ class Parser(argparse.ArgumentParser):
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Refuse a value that is not one of the option's choices."""
-        choices = [] if action.choices is None else [str(one) for one in action.choices]
+        choices = [] if action.choices is None else [str(choice) for choice in action.choices]
         if choices and value not in choices:
             name = action.option_strings[-1] if action.option_strings else (action.metavar or action.dest)
             near = nearest_name(str(value), choices)
@@ -89,12 +89,12 @@ def add_subverbs(parser: argparse.ArgumentParser, subverbs: Sequence[SubVerb]) -
     """Give a verb its sub-verbs, each with its own parser."""
     assert isinstance(parser, Parser)
     group = parser.add_subparsers(title="sub-verbs", metavar="SUB-VERB", parser_class=Parser)
-    for one in subverbs:
-        leaf = group.add_parser(one.name, help=one.purpose, description=one.purpose)
-        one.add_arguments(leaf)
+    for subverb in subverbs:
+        leaf = group.add_parser(subverb.name, help=subverb.purpose, description=subverb.purpose)
+        subverb.add_arguments(leaf)
         add_json(leaf)
-        leaf.set_defaults(run=one.run, subverb=one.name)
-        parser.subverbs[one.name] = leaf
+        leaf.set_defaults(run=subverb.run, subverb=subverb.name)
+        parser.subverbs[subverb.name] = leaf
 
 
 def parse(verb: str, words: Sequence[str]) -> argparse.Namespace:

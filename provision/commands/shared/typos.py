@@ -65,10 +65,10 @@ def refuse_option(leaf: Parser, verb: str, words: Sequence[str], name: str) -> N
         ConfigError: always.
     """
     message = f"`{leaf.prog}` does not take `{name}`"
-    siblings = [one for one in leaves(parser_of(verb)) if name in one.options]
-    takers = siblings or [one for other, _ in VERBS for one in leaves(parser_of(other)) if name in one.options]
+    siblings = [parser for parser in leaves(parser_of(verb)) if name in parser.options]
+    takers = siblings or [parser for other, _ in VERBS for parser in leaves(parser_of(other)) if name in parser.options]
     if takers:
-        names = ", ".join(f"`{one.prog}`" for one in takers[:6]) + (", …" if len(takers) > 6 else "")
+        names = ", ".join(f"`{parser.prog}`" for parser in takers[:6]) + (", …" if len(takers) > 6 else "")
         without = without_option([verb, *words], name, takes_value=takers[0].options[name].nargs != 0)
         raise ConfigError(
             message,

@@ -56,18 +56,20 @@ def run(args: argparse.Namespace) -> Outcome:
     if exists(str(path)):
         raise ConfigError(f"`{path}` already exists", hint=f"edit it, or remove it: `rm {path}`")
     asked = blanks(text, data)
-    answers = dict(_typed(one) for one in args.set)
+    answers = dict(_typed(setting) for setting in args.set)
     fill(text, args.name, asked, answers)  # refuse a wrong key before asking anything
-    suggested = {key: value for key, value in values_here([one.path for one in asked]).items() if key not in answers}
+    suggested = {
+        key: value for key, value in values_here([blank.path for blank in asked]).items() if key not in answers
+    }
     if can_ask() and not args.json:
-        for one in asked:
-            if one.path not in answers:
-                answer = _ask(one, suggested.get(one.path))
+        for blank in asked:
+            if blank.path not in answers:
+                answer = _ask(blank, suggested.get(blank.path))
                 if answer:
-                    answers[one.path] = answer
+                    answers[blank.path] = answer
     else:
         answers |= suggested
-    left = [one for one in asked if one.path not in answers]
+    left = [blank for blank in asked if blank.path not in answers]
     filled = fill(text, args.name, asked, answers)
     if not left:
         try:
@@ -82,11 +84,11 @@ def run(args: argparse.Namespace) -> Outcome:
     ]
     if left:
         lines += [f"{len(left)} values are still to be filled in before a build:"]
-        lines += [f'  {one.path} = "?"' + (f"  # {one.question}" if one.question else "") for one in left]
+        lines += [f'  {blank.path} = "?"' + (f"  # {blank.question}" if blank.question else "") for blank in left]
     else:
         lines.append(f"next: `provision doctor --site {args.name}`")
     return Outcome(
-        text="\n".join(lines), result={"file": str(path), "filled": answers, "left": [one.path for one in left]}
+        text="\n".join(lines), result={"file": str(path), "filled": answers, "left": [blank.path for blank in left]}
     )
 
 
