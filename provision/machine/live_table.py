@@ -32,7 +32,7 @@ WIDE = 70
 
 
 @dataclass(slots=True)
-class Row:
+class StepRow:
     """A step: its state (its action, until it runs), when it began, and the seconds that it took."""
 
     title: str
@@ -48,7 +48,7 @@ class Table:
     clock: Callable[[], float] = time.monotonic
     say: Callable[[str], None] = print
     marks: dict[str, str] = field(default_factory=lambda: MARKS)
-    rows: dict[str, Row] = field(default_factory=dict)
+    rows: dict[str, StepRow] = field(default_factory=dict)
     expected: dict[str, float] = field(default_factory=dict)
     doing: Doing = field(default_factory=Doing)
     began: float | None = None
@@ -65,15 +65,15 @@ class Table:
         self.began = now if self.began is None else self.began
         match event.kind:
             case "plan":
-                self.rows = {name: Row(title=title, state=action) for name, title, action in event.steps}
+                self.rows = {name: StepRow(title=title, state=action) for name, title, action in event.steps}
                 self.expected = dict(event.expected)
             case "started":
-                row = self.rows.setdefault(event.step, Row(title=event.text, state="run"))
+                row = self.rows.setdefault(event.step, StepRow(title=event.text, state="run"))
                 row.state, row.began, self.doing = "run", now, Doing()
             case "progress":
                 self.doing = read_progress(event.text, self.doing)
             case "finished" | "failed":
-                row = self.rows.setdefault(event.step, Row(title="", state="run", began=now))
+                row = self.rows.setdefault(event.step, StepRow(title="", state="run", began=now))
                 row.state = "done" if event.kind == "finished" else "failed"
                 row.seconds = event.seconds
                 if event.kind == "finished" and event.text:
@@ -100,7 +100,7 @@ class Table:
         lines.append(((self._sum(now, running), "bold"),))
         return [_cut(line, width - 1) for line in lines]
 
-    def _row(self, name: str, row: Row, now: float) -> Line:
+    def _row(self, name: str, row: StepRow, now: float) -> Line:
         seconds = now - row.began if row.state == "run" else row.seconds
         taken = INSTEAD_OF_SECONDS.get(row.state, "") if seconds is None else f"{seconds:.0f} s"
         style = STYLES.get(row.state, "dim")

@@ -27,7 +27,7 @@ def rules_in_source() -> set[str]:
     return found
 
 
-def test_every_requirement_of_the_pages_is_told_once() -> None:
+def test_every_requirement_of_the_pages_is_listed_once() -> None:
     wanted = [f"{page}.{number}" for page, count in NUMBERS.items() for number in range(1, count + 1)]
     assert [number for number, _, _ in ROWS] == wanted
 
@@ -54,7 +54,7 @@ def test_every_rule_that_is_named_exists_and_every_rule_is_named() -> None:
     }
 
 
-def test_every_file_test_and_name_that_is_told_exists() -> None:
+def test_every_file_test_and_name_in_the_table_exists() -> None:
     for number, _, where in ROWS:
         for name in re.findall(r"`([^`]+)`", where):
             if re.fullmatch(r"test_\w+", name):

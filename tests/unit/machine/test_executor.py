@@ -84,7 +84,7 @@ class Run:
         """The log of a step."""
         return Path(self.store.layout.log(ENVIRONMENT, step)).read_text()
 
-    def told(self) -> list[tuple[str, str]]:
+    def step_events(self) -> list[tuple[str, str]]:
         """The kinds and steps of the events, without progress."""
         return [(event.kind, event.step) for event in self.events if event.kind != "progress"]
 
@@ -114,13 +114,18 @@ def test_every_step_leaves_a_log_a_receipt_and_two_events(run: Run, tmp_path: Pa
     receipts = run.store.read_receipts(ENVIRONMENT)
     assert set(receipts) == {"create", "write"}
     assert receipts["create"].seconds == done.seconds["create"]
-    assert run.told() == [("started", "create"), ("finished", "create"), ("started", "write"), ("finished", "write")]
+    assert run.step_events() == [
+        ("started", "create"),
+        ("finished", "create"),
+        ("started", "write"),
+        ("finished", "write"),
+    ]
     assert [event.text for event in run.events if event.kind == "progress"] == ["hello"]
 
 
 def test_a_step_that_is_kept_is_not_carried_out(run: Run) -> None:
     run(step("create", sh("echo no"), action="keep"), step("wheel", sh("echo no"), action="reuse"), step("last"))
-    assert run.told() == [("started", "last"), ("finished", "last")]
+    assert run.step_events() == [("started", "last"), ("finished", "last")]
     assert set(run.store.read_receipts(ENVIRONMENT)) == {"last"}
 
 
@@ -139,7 +144,12 @@ def test_a_command_that_fails_stops_the_plan_and_keeps_what_is_done(run: Run) ->
         run(step("create"), step("compile", sh(script)), step("last"))
     assert caught.value.message == "step `compile` failed: x.cc:3:7: error: no such type"
     assert caught.value.log == str(run.store.layout.log(ENVIRONMENT, "compile"))
-    assert run.told() == [("started", "create"), ("finished", "create"), ("started", "compile"), ("failed", "compile")]
+    assert run.step_events() == [
+        ("started", "create"),
+        ("finished", "create"),
+        ("started", "compile"),
+        ("failed", "compile"),
+    ]
     assert run.events[-1].text == caught.value.message
     assert set(run.store.read_receipts(ENVIRONMENT)) == {"create"}
 
@@ -171,7 +181,7 @@ def test_a_disk_that_refuses_is_a_failure_of_the_step(run: Run, tmp_path: Path) 
     with pytest.raises(ProvisionError) as caught:
         run(step("create", WriteFile(path=str(tmp_path / "file" / "below"), text="x")))
     assert caught.value.kind == "store"
-    assert run.told()[-1] == ("failed", "create")
+    assert run.step_events()[-1] == ("failed", "create")
 
 
 def test_only_what_is_below_the_root_is_removed(run: Run, tmp_path: Path) -> None:

@@ -214,10 +214,10 @@ def kept_wheel(store: Store, tmp_path: Path) -> Path:
 def test_a_wheel_is_kept_with_the_values_of_its_abi(store: Store, tmp_path: Path) -> None:
     path = kept_wheel(store, tmp_path)
     assert path.read_bytes() == b"wheel"
-    told_of_it = read_json(path.parent / "wheel.json")
-    assert told_of_it is not None
-    assert told_of_it["abi"] == {"mpi": "mpich"}
-    assert told_of_it["sha256"] == hashlib.sha256(b"wheel").hexdigest() == sha256_of(path)
+    description = read_json(path.parent / "wheel.json")
+    assert description is not None
+    assert description["abi"] == {"mpi": "mpich"}
+    assert description["sha256"] == hashlib.sha256(b"wheel").hexdigest() == sha256_of(path)
     assert store.existing().wheels == {"k"}
 
 
@@ -326,7 +326,7 @@ def is_free(store: Store, path: Path) -> bool:
         return False
 
 
-def test_a_second_build_is_told_who_holds_the_lock(store: Store, hold: Callable[..., Holder]) -> None:
+def test_a_second_build_learns_who_holds_the_lock(store: Store, hold: Callable[..., Holder]) -> None:
     path = store.root / "locks" / "it.lock"
     holder = hold(path)
     with (
