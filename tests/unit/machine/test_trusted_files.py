@@ -1,0 +1,118 @@
+"""A file that another user may have put there is opened once: no FIFO hangs, no link is followed unasked, no size surprises."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from provision.machine.trusted_files import open_regular, read_regular
+
+
+def test_the_content_comes_with_the_status_of_the_file_that_was_read(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"abc")
+    path.chmod(0o640)
+    content, status = read_regular(path)
+    assert content == b"abc"
+    assert (status.st_ino, status.st_mode & 0o777, status.st_size) == (path.stat().st_ino, 0o640, 3)
+
+
+def test_the_status_stays_that_of_the_opened_file_when_the_path_is_replaced(tmp_path: Path) -> None:
+    path, other = tmp_path / "file", tmp_path / "other"
+    path.write_bytes(b"ours")
+    other.write_bytes(b"theirs")
+    number = path.stat().st_ino
+    descriptor, status = open_regular(path)
+    try:
+        other.replace(path)
+        assert os.read(descriptor, 10) == b"ours"
+        assert status.st_ino == os.fstat(descriptor).st_ino == number
+    finally:
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize("kind", ["FIFO", "folder", "socket", "device", "FIFO behind a link"])
+def test_what_is_not_a_regular_file_is_refused_at_once(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(str(path))
+    elif kind == "device":
+        path = Path("/dev/zero")
+    else:
+        os.mkfifo(path)
+        if "link" in kind:
+            (tmp_path / "link").symlink_to(path)
+            path = tmp_path / "link"
+    # In a process of its own with a time limit: a reader that waits for the FIFO would hang the tests.
+    program = (
+        "import sys\nfrom provision.machine.trusted_files import read_regular\n"
+        "try: read_regular(sys.argv[1])\nexcept OSError as error: print(error.errno, error.strerror)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True, timeout=20
+    )
+    assert done.stdout == f"{errno.EINVAL} is a {kind.split()[0]}, not a regular file\n"
+
+
+def test_no_descriptor_is_left_open_after_a_refusal(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    before = len([*Path("/proc/self/fd").iterdir()])
+    for _ in range(3):
+        with pytest.raises(OSError, match="is a FIFO"):
+            open_regular(tmp_path / "fifo")
+    assert len([*Path("/proc/self/fd").iterdir()]) == before
+
+
+def test_a_link_is_followed_only_if_the_caller_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x")
+    (tmp_path / "link").symlink_to("file")
+    assert read_regular(tmp_path / "link")[0] == b"x"
+    with pytest.raises(OSError, match="is a symbolic link, not a regular file") as caught:
+        read_regular(tmp_path / "link", follow=False)
+    assert caught.value.errno == errno.ELOOP
+
+
+def test_a_file_over_the_limit_is_refused_and_one_at_the_limit_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * 1000)
+    assert len(read_regular(path, limit=1000)[0]) == 1000
+    with pytest.raises(OSError, match="is larger than 999 bytes") as caught:
+        read_regular(path, limit=999)
+    assert caught.value.errno == errno.EFBIG
+
+
+def test_a_file_without_an_end_is_read_to_the_limit_only(tmp_path: Path) -> None:
+    path = tmp_path / "sparse"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(OSError, match="is larger than"):
+        read_regular(path)
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\udcff\ud800"])
+def test_a_name_that_cannot_be_a_path_is_an_error_of_the_system(name: str) -> None:
+    with pytest.raises(OSError, match="is not a valid path"):
+        read_regular(name)
+
+
+def test_a_missing_file_is_an_error_of_the_system(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        read_regular(tmp_path / "nosuch")
+
+
+def test_it_imports_nothing_that_python_has_not_loaded_itself() -> None:
+    program = (
+        "import os, sys\nbefore = set(sys.modules)\nimport provision.machine.trusted_files\n"
+        "print(*set(sys.modules) - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert {name for name in done.stdout.split() if not name.startswith("provision")} <= {"__future__", "errno", "stat"}
