@@ -2,7 +2,8 @@
 
 A program gets an argv, never a shell string, and an explicit environment. Its output goes to a log line by line; the last
 lines are kept for the error message. It runs in a separate session, so that Ctrl-C reaches us first; we then interrupt,
-terminate and kill it, in that order.
+terminate and kill it and what it started, in that order. Our memory and time for its output are bounded by the length of
+the output, whatever is in it.
 """
 
 from __future__ import annotations
@@ -20,8 +21,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provision.errors import CommandError
+from provision.machine.process_tree import Process, send, started_by
 
 TAIL = 400
+# A longer line is split. The longest that we need is the report of an inspection: some ten thousand characters.
+LONGEST_LINE = 1 << 20
+# Of all lines of a tail together, in characters.
+LONGEST_TAIL = 8 << 20
+# What a listener gets of a line: more does not fit on a screen.
+LONGEST_SHOWN = 2000
+# A queue of 100,000 jobs takes 10 MB.
+MOST_CAPTURED = 64 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,20 +49,67 @@ def capture(
 ) -> subprocess.CompletedProcess[str]:
     """Run a short program without standard input, and return its output.
 
+    The output ends when the program ends, even if a process that it started still holds the pipe.
+
     Raises:
-        CommandError: the program does not exist, cannot be run, or takes longer than `timeout_s` seconds.
+        CommandError: the program does not exist, cannot be run, prints more than `MOST_CAPTURED` bytes, or takes longer than
+            `timeout_s` seconds. The program and what it started are ended.
     """
+    process: subprocess.Popen[bytes] | None = None
+    deadline = time.monotonic() + timeout_s
     try:
-        done = subprocess.run(
-            list(argv), env=dict(environ), stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, check=False
-        )
-    except OSError as error:
-        raise CommandError(f"`{argv[0]}` cannot be run", evidence=[str(error)]) from error
+        with interrupts_deferred():
+            process = subprocess.Popen(
+                list(argv),
+                env=dict(environ),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        outputs = _read_both(process, deadline)
+        if outputs is None:
+            raise CommandError(f"`{argv[0]}` printed more than {MOST_CAPTURED >> 20} MiB", evidence=[" ".join(argv)])
+        code = process.wait(timeout=max(0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired as error:
         raise CommandError(f"`{argv[0]}` did not answer in {timeout_s:.0f} s", evidence=[" ".join(argv)]) from error
+    except OSError as error:
+        raise CommandError(f"`{argv[0]}` cannot be run", evidence=[str(error)]) from error
+    finally:
+        if process is not None:
+            if process.poll() is None:
+                end(process)
+            for pipe in (process.stdout, process.stderr):
+                if pipe is not None:
+                    pipe.close()
     # Decode here instead of with text=True: output may contain a carriage return, or bytes that are not UTF-8.
-    stdout, stderr = (part.decode("utf-8", "surrogateescape") for part in (done.stdout, done.stderr))
-    return subprocess.CompletedProcess(done.args, done.returncode, stdout, stderr)
+    stdout, stderr = (part.decode("utf-8", "surrogateescape") for part in outputs)
+    return subprocess.CompletedProcess(list(argv), code, stdout, stderr)
+
+
+def _read_both(process: subprocess.Popen[bytes], deadline: float) -> tuple[bytes, bytes] | None:
+    """What a program prints to stdout and to stderr until it ends or `deadline` is reached; None if it is too much."""
+    assert process.stdout is not None  # we requested both pipes
+    assert process.stderr is not None
+    parts: dict[int, list[bytes]] = {process.stdout.fileno(): [], process.stderr.fileno(): []}
+    size, waiting = 0, set(parts)
+    while waiting and time.monotonic() < deadline:
+        ended = process.poll() is not None
+        ready, _, _ = select.select(
+            list(waiting), [], [], 0 if ended else min(0.2, max(0, deadline - time.monotonic()))
+        )
+        if not ready and ended:
+            break
+        for descriptor in ready:
+            block = os.read(descriptor, 1 << 16)
+            if not block:
+                waiting.discard(descriptor)
+            parts[descriptor].append(block)
+            size += len(block)
+        if size > MOST_CAPTURED:
+            return None
+    stdout, stderr = map(b"".join, parts.values())
+    return stdout, stderr
 
 
 def stream(
@@ -66,7 +123,7 @@ def stream(
     keep_open: Sequence[int] = (),
     shown: Sequence[str] | None = None,
 ) -> Result:
-    """Run a program to its end, and append its output to `log` line by line.
+    """Run a program to its end, and append its output to `log` line by line; a line that is too long becomes several.
 
     `shown` is written to the log instead of `argv`, for an argv that contains a whole environment. `on_second` is called
     about once a second while the program runs, whether it prints or not.
@@ -77,8 +134,7 @@ def stream(
     Raises:
         CommandError: the program cannot be run.
     """
-    tail: deque[str] = deque(maxlen=TAIL)
-    timed_out = False
+    tail, length, timed_out = deque[str](), 0, False
     with log.open("a", encoding="utf-8", errors="replace", buffering=1) as file:
         file.write(f"$ {' '.join(shown or argv)}\n")
         process: subprocess.Popen[bytes] | None = None
@@ -97,8 +153,11 @@ def stream(
             for line in lines_of(process, deadline, on_second):
                 file.write(line + "\n")
                 tail.append(line)
+                length += len(line)
+                while len(tail) > TAIL or length > LONGEST_TAIL:
+                    length -= len(tail.popleft())
                 if on_line:
-                    on_line(line)
+                    on_line(line[:LONGEST_SHOWN])
             timed_out = process.poll() is None
             if timed_out:
                 end(process)
@@ -139,10 +198,13 @@ def lines_of(
     """The lines that a program prints, until it ends or `deadline` (monotonic seconds) is reached.
 
     The lines stop when the program ends, even if a process that it started still holds the pipe. `on_second` is called
-    about once a second until then.
+    about once a second until then. After `LONGEST_LINE` bytes a line is split.
     """
     assert process.stdout is not None  # we requested a pipe
-    descriptor, rest, looked = process.stdout.fileno(), b"", time.monotonic()
+    descriptor, looked = process.stdout.fileno(), time.monotonic()
+    # The parts of the line that has not ended: joining them once keeps the time linear.
+    parts: list[bytes] = []
+    length = 0
     while deadline is None or time.monotonic() < deadline:
         if on_second and time.monotonic() - looked >= 1:
             on_second()
@@ -159,23 +221,34 @@ def lines_of(
             while process.poll() is None and (deadline is None or time.monotonic() < deadline):
                 time.sleep(0.02)
             break
-        *whole, rest = (rest + block).split(b"\n")
-        for line in whole:
-            yield line.decode("utf-8", "replace").rstrip("\r")
-    if rest:
-        yield rest.decode("utf-8", "replace")
+        first, *others = block.split(b"\n")
+        parts.append(first)
+        length += len(first)
+        if others:
+            *whole, last = others
+            for line in (b"".join(parts), *whole):
+                yield line.decode("utf-8", "replace").rstrip("\r")
+            parts, length = [last], len(last)
+        elif length >= LONGEST_LINE:
+            yield b"".join(parts).decode("utf-8", "replace")
+            parts, length = [], 0
+    if length:
+        yield b"".join(parts).decode("utf-8", "replace")
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """End a program and all processes that it started: interrupt, terminate, kill. Another Ctrl-C skips the waiting."""
+    """End a program and all processes that it started: interrupt, terminate, kill. Another Ctrl-C skips the waiting.
+
+    A process that left the program's group or session is found as long as the processes between them live.
+    """
+    started: set[Process] = set()
     for number, patience_s in ((signal.SIGINT, 3), (signal.SIGTERM, 3), (signal.SIGKILL, 5)):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, number)
+        started |= started_by(process.pid)
+        send(number, process.pid, started)
         try:
             process.wait(timeout=patience_s)
         except (subprocess.TimeoutExpired, KeyboardInterrupt):
             continue
         break
     # The program has ended, but processes that it started may still run.
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+    send(signal.SIGKILL, process.pid, started)

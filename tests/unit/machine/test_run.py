@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from provision.errors import CommandError
-from provision.machine.run import TAIL, Result, capture, end, stream
+from provision.machine.run import LONGEST_LINE, LONGEST_SHOWN, LONGEST_TAIL, TAIL, Result, capture, end, stream
 
 
 @pytest.fixture
@@ -222,3 +222,76 @@ def test_a_line_is_in_the_log_as_soon_as_it_is_printed(log: Path) -> None:
     logged: list[str] = []
     bash("echo one; echo two", log, on_line=lambda line: logged.append(log.read_text().splitlines()[-1]))
     assert logged == ["one", "two"]
+
+
+# Hostile programs
+
+ONE_LINE = "import sys\nfor _ in range(24): sys.stdout.write('x' * 1000000)"
+
+
+def test_a_program_that_prints_one_endless_line_costs_little_time_and_memory(log: Path) -> None:
+    shown: list[str] = []
+    began = time.process_time()
+    argv = (sys.executable, "-c", ONE_LINE)
+    result = stream(argv, environ=dict(os.environ), log=log, on_line=shown.append, shown=("python",))
+    # Linear: 0.1 s. When each block was joined with all before it, this took 6 s.
+    assert time.process_time() - began < 2
+    assert log.read_text().count("x") == 24_000_000, "the log has all of it"
+    assert max(map(len, result.tail)) <= LONGEST_LINE + 65536
+    assert sum(map(len, result.tail)) <= LONGEST_TAIL
+    assert max(map(len, shown)) == LONGEST_SHOWN
+
+
+def test_a_line_that_comes_in_pieces_is_one_line(log: Path) -> None:
+    long = "head -c 200000 /dev/zero | tr '\\0' y"
+    result = bash(f"printf a; sleep 0.05; printf 'b\\r\\n\\n'; {long}; {long}; printf '\\nc'", log)
+    assert result.tail == ("ab", "", "y" * 400_000, "c")
+
+
+def test_a_probe_over_its_time_limit_leaves_no_child_behind(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    with pytest.raises(CommandError, match="did not answer in 0 s"):
+        capture(("bash", "-c", f"sleep 60 & echo $! >{pid}; wait"), os.environ, timeout_s=0.3)
+    assert until(lambda: gone(started(pid)))
+
+
+def test_a_process_that_left_the_session_is_ended_with_the_program(log: Path, tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    result = bash(f"setsid sh -c 'echo $$ >{pid}; exec sleep 60' & wait", log, timeout_s=0.3)
+    assert result.timed_out
+    assert until(lambda: gone(started(pid)))
+
+
+def test_a_group_of_the_same_session_is_ended_after_its_parent(log: Path, tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    # `set -m` gives every job a process group; the shell between ends at once, so no living parent leads to the job.
+    inner = f"set -m; sleep 60 & echo $! >{pid}"
+    assert bash(f"bash -c '{inner}'; sleep 60", log, timeout_s=0.5).timed_out
+    assert until(lambda: gone(started(pid)))
+
+
+def test_a_probe_that_prints_without_end_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="`yes` printed more than 64 MiB"):
+        capture(("yes",), os.environ)
+
+
+def test_the_output_of_a_probe_ends_with_the_probe() -> None:
+    began = time.monotonic()
+    done = capture(("bash", "-c", "sleep 20 & echo $!; echo error >&2"), os.environ)
+    assert time.monotonic() - began < 5
+    os.kill(int(done.stdout), signal.SIGKILL)
+    assert done.stderr == "error\n"
+
+
+def test_an_interrupt_ends_a_probe(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    program = (
+        "import os, sys; from provision.machine.run import capture\n"
+        "try:\n  capture(('bash', '-c', sys.argv[1]), os.environ)\nexcept KeyboardInterrupt:\n  sys.exit(130)\n"
+    )
+    argv = [sys.executable, "-c", program, f"echo $$ >{pid}; sleep 60"]
+    with subprocess.Popen(argv, start_new_session=True) as process:
+        child = started(pid)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=10) == 130
+        assert until(lambda: gone(child))
