@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import logging
+import lzma
+import os
 import re
+import shlex
 import tarfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +18,9 @@ from typing import Any
 from provision.errors import CommandError
 from provision.machine.disk import disk_error
 from provision.model.plan import PatchFile
+
+# What the readers of archives raise for one that is cut or changed; `BadGzipFile` is an OSError without a number.
+DAMAGED = (tarfile.TarError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError)
 
 
 def unpack(archive: Path, folder: Path) -> None:
@@ -34,9 +42,11 @@ def unpack(archive: Path, folder: Path) -> None:
                     if ".." in Path(name).parts or Path(name).is_absolute():
                         raise tarfile.TarError(f"`{name}` is outside")
                     tar.extract(member, folder, **safely)
-    except tarfile.TarError as error:
+    except DAMAGED as error:
         raise CommandError(
-            f"`{archive}` cannot be unpacked", evidence=[str(error)], hint=f"`rm {archive}`, then build again"
+            f"`{archive}` cannot be unpacked",
+            evidence=[str(error)],
+            hint=f"`rm {shlex.quote(str(archive))}`, then build again",
         ) from error
     except OSError as error:
         raise disk_error(error, folder) from error
@@ -46,7 +56,7 @@ def apply_patches(folder: Path, patches: Sequence[PatchFile], log: Path) -> None
     """Apply patches to an unpacked source, in order. The output of patch-ng goes to the log.
 
     Raises:
-        CommandError: a patch does not apply; the error names it and its subject.
+        CommandError: a patch does not apply, or would change a file through a link; the error names it.
     """
     import patch_ng
 
@@ -59,6 +69,10 @@ def apply_patches(folder: Path, patches: Sequence[PatchFile], log: Path) -> None
             # Remove a/ and b/ here: patch-ng 1.19 strips one folder too many from a new file.
             text = re.sub(r"^(---|\+\+\+) [ab]/", r"\1 ", patch.text, flags=re.MULTILINE)
             parsed = patch_ng.fromstring(text.encode())
+            if parsed:
+                _refuse_links(
+                    folder, patch, [name.decode() for item in parsed.items for name in (item.source, item.target)]
+                )
             if not parsed or parsed.errors or not parsed.apply(root=str(folder)):
                 raise CommandError(
                     f"our patch `{patch.name}` does not apply to the source",
@@ -70,3 +84,17 @@ def apply_patches(folder: Path, patches: Sequence[PatchFile], log: Path) -> None
         patch_ng.logger.removeHandler(handler)
         with log.open("a", encoding="utf-8") as file:
             file.write(output.getvalue())
+
+
+def _refuse_links(folder: Path, patch: PatchFile, names: Sequence[str]) -> None:
+    """Raise if a file of the patch, or a folder above it, is a symbolic link: it would be changed outside of `folder`."""
+    for name in names:
+        place = folder
+        for part in Path(name).parts if name != os.devnull else ():
+            place = place / part
+            if place.is_symlink():
+                raise CommandError(
+                    f"our patch `{patch.name}` is not applied: `{place}` is a symbolic link",
+                    evidence=[f"it points to `{place.readlink()}`"],
+                    hint="no source package of ours has links: find out who made it, then build again",
+                )

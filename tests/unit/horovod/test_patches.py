@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import random
+import shutil
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,12 +80,33 @@ def test_a_patch_does_not_fit_if_its_file_is_missing(tmp_path: Path) -> None:
         apply_patches(tmp_path, [as_file()], tmp_path / "log")
 
 
-def archive(path: Path, name: str) -> Path:
+@pytest.mark.parametrize("link", ["file.txt", "deep"])
+def test_a_patch_is_not_applied_through_a_link_in_the_source(link: str, tmp_path: Path) -> None:
+    source, outside = tmp_path / "source", tmp_path / "outside"
+    (source / "deep").mkdir(parents=True)
+    outside.mkdir()
+    for folder in (source, source / "deep", outside):
+        (folder / "file.txt").write_text("old\n")
+    patch = as_file()
+    if link == "deep":
+        shutil.rmtree(source / "deep")
+        (source / "deep").symlink_to(outside)
+        patch = replace(patch, text=patch.text.replace("/file.txt", "/deep/file.txt"))
+    else:
+        (source / "file.txt").unlink()
+        (source / "file.txt").symlink_to(outside / "file.txt")
+    with pytest.raises(CommandError, match=f"`{source / link}` is a symbolic link") as caught:
+        apply_patches(source, [patch], tmp_path / "log")
+    assert str(outside) in caught.value.evidence[0]
+    assert (outside / "file.txt").read_text() == "old\n"
+
+
+def archive(path: Path, name: str, compression: str = "gz", content: bytes = b"abc") -> Path:
     """A source package with one file of this name."""
-    with tarfile.open(path, "w:gz") as tar:
+    with tarfile.open(path, f"w:{compression}") as tar:  # type: ignore[call-overload]
         member = tarfile.TarInfo(name)
-        member.size = 3
-        tar.addfile(member, io.BytesIO(b"abc"))
+        member.size = len(content)
+        tar.addfile(member, io.BytesIO(content))
     return path
 
 
@@ -101,6 +125,29 @@ def test_a_damaged_source_package_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.tar.gz").write_bytes(b"not a tar")
     with pytest.raises(CommandError, match="cannot be unpacked"):
         unpack(tmp_path / "x.tar.gz", tmp_path / "out")
+
+
+@pytest.mark.parametrize("compression", ["gz", "bz2", "xz", ""])
+@pytest.mark.parametrize("share", [0, 0.01, 0.3, 0.7, 0.99])
+def test_a_source_package_that_was_cut_is_refused(compression: str, share: float, tmp_path: Path) -> None:
+    path = archive(tmp_path / "x.tar", "horovod-1/setup.py", compression, random.Random(1).randbytes(50_000))
+    path.write_bytes(path.read_bytes()[: int(path.stat().st_size * share)])
+    if compression == "" and share == 0.99:
+        path.write_bytes(path.read_bytes()[:50_000])  # the end of a tar is padding
+    with pytest.raises(CommandError, match="cannot be unpacked") as caught:
+        unpack(path, tmp_path / "out")
+    assert caught.value.evidence[0]
+    assert caught.value.hint == f"`rm {path}`, then build again"
+
+
+@pytest.mark.parametrize("place", [2, 15])
+def test_a_source_package_with_a_changed_head_is_refused(place: int, tmp_path: Path) -> None:
+    path = archive(tmp_path / "x.tar.gz", "horovod-1/setup.py", "gz", random.Random(1).randbytes(50_000))
+    content = bytearray(path.read_bytes())
+    content[place] ^= 0xFF
+    path.write_bytes(content)
+    with pytest.raises(CommandError, match="cannot be unpacked"):
+        unpack(path, tmp_path / "out")
 
 
 def test_every_shipped_patch_is_well_formed_and_numbered() -> None:
