@@ -16,8 +16,12 @@ from provision.errors import ConfigError
 
 # Below this efficiency the input is probably too slow; the page calls its 75 % on 3 GPUs not good.
 GOOD = 0.8
-# nvidia-smi's line: the time, the GPU, its use, its memory's use.
-UTILIZATION = re.compile(r"[^,]+, *\d+, *(\d+) *%", re.MULTILINE)
+# nvidia-smi's line: the time, the GPU, its use, its memory's use. It begins at the start of a line, so that a long text
+# without commas is read once.
+UTILIZATION = re.compile(r"^[^,\n]+, *\d+, *(\d{1,3}) *%", re.MULTILINE)
+# Larger numbers are damage: with them a quotient is infinite, or zero.
+LARGEST = 1e9
+SMALLEST_S = 0.001
 COLUMNS = ("run", "nodes", "tasks", "CPUs", "GPUs", "seconds", "images/s", "GPU use", "speed-up", "efficiency")
 
 
@@ -57,18 +61,21 @@ def read_run(name: str, record: Mapping[str, Any], report: Mapping[str, Any] | N
     """The run in a job's record, with the report of its training script and the lines of nvidia-smi.
 
     Raises:
-        ConfigError: a value is missing or is not a number.
+        ConfigError: a value is missing, is not a number, or cannot be what a run measured.
     """
     reported = report or {}
 
-    def number(key: str, *places: Mapping[str, Any]) -> float:
+    def number(key: str, *places: Mapping[str, Any], at_least: float = 0) -> float:
         for place in places:
             value = place.get(key)
-            if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+            if isinstance(value, int | float) and not isinstance(value, bool) and at_least <= value <= LARGEST:
                 return float(value)
+        values = ", ".join(f"{value!r:.40}" for value in (place.get(key) for place in places) if value is not None)
         raise ConfigError(
             f"run `{name}` has no valid `{key}`",
-            evidence=[f"`run.json` contains: {', '.join(map(str, record)) or 'nothing'}"],
+            evidence=[
+                f"it is {values}" if values else f"`run.json` contains: {', '.join(map(str, record)) or 'nothing'}"
+            ],
             hint="`provision job mirrored --record` writes a job that records it",
         )
 
@@ -76,12 +83,14 @@ def read_run(name: str, record: Mapping[str, Any], report: Mapping[str, Any] | N
     return Run(
         name=name,
         program=str(record.get("program", "")),
-        nodes=int(number("nodes", record)),
-        tasks=int(number("tasks", record)),
+        nodes=int(number("nodes", record, at_least=1)),
+        tasks=int(number("tasks", record, at_least=1)),
         cpus=int(number("cpus", record)),
         gpus=int(number("gpus", record)),
-        seconds=max(number("seconds", reported, record), 0.001),
-        images_per_second=number("images_per_second", reported) if "images_per_second" in reported else None,
+        seconds=number("seconds", reported, record, at_least=SMALLEST_S),
+        images_per_second=number("images_per_second", reported, at_least=1 / LARGEST)
+        if "images_per_second" in reported
+        else None,
         gpu_use=sum(loads) / len(loads) / 100 if loads else None,
     )
 

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import subprocess
+import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,33 @@ def test_a_record_without_a_number_is_refused(value: object) -> None:
     record = {"nodes": 1, "tasks": 1, "cpus": 8, "gpus": value, "seconds": 99}
     with pytest.raises(ConfigError, match="run `7` has no valid `gpus`"):
         read_run("7", record, None, None)
+
+
+@pytest.mark.parametrize("value", [0, -1, 1e-10, 1e300, 10**400, float("inf"), float("nan"), [1], {"s": 1}, "1"])
+@pytest.mark.parametrize("key", ["nodes", "tasks", "seconds", "images_per_second"])
+def test_a_number_that_no_run_can_have_is_refused_by_name(key: str, value: object) -> None:
+    record = {"nodes": 1, "tasks": 1, "cpus": 8, "gpus": 1, "seconds": 99, "images_per_second": 1.0, key: value}
+    with pytest.raises(ConfigError, match=f"run `7` has no valid `{key}`") as caught:
+        read_run("7", record, record, None)
+    assert caught.value.evidence[0].startswith("it is "), caught.value.evidence
+
+
+@pytest.mark.parametrize(("slow", "fast"), [(1e9, 0.001), (0.001, 1e9)])
+def test_the_table_and_the_drawing_stand_the_most_different_runs(slow: float, fast: float) -> None:
+    record = {"nodes": 1e9, "tasks": 1e9, "cpus": 1e9, "gpus": 0}
+    runs = [read_run("a", {**record, "seconds": slow, "gpus": 1}, None, None)]
+    runs += [read_run("b", {**record, "seconds": fast, "gpus": 1e9}, None, None)]
+    assert len(table(runs)) == 2
+    ElementTree.fromstring(drawing(runs))
+    assert "inf" not in drawing(runs)
+
+
+def test_a_long_text_instead_of_the_use_of_gpus_is_read_in_linear_time() -> None:
+    record = {"nodes": 1, "tasks": 1, "cpus": 8, "gpus": 2, "seconds": 99}
+    began = time.process_time()
+    assert read_run("7", record, None, "a" * 200_000).gpu_use is None
+    # Linear: a millisecond. When every letter was a possible beginning, this took a minute.
+    assert time.process_time() - began < 1
 
 
 # The job and the verb
