@@ -17,6 +17,7 @@ import pytest
 from parts.disks import mounted
 from parts.network import why_not, without_network
 from parts.provision import REPOSITORY, Tool, site_file
+from parts.sockets import watch
 from parts.training import train_graph, train_keras
 from provision.machine.probe import interpreter_of
 
@@ -51,6 +52,11 @@ def environment(tool: Tool) -> str:
     return str(published[0])
 
 
+def prefix_of(tool: Tool, environment: str) -> Path:
+    """The folder of an environment."""
+    return Path(json.loads(tool.good("show", environment, "--json"))["result"]["prefix"])
+
+
 def variant(folder: Path, value: str) -> str:
     """A site whose environment differs in one variable: another fingerprint, the same compiled wheel."""
     return site_file(
@@ -79,7 +85,7 @@ def test_a_build_is_proved_by_ranks_that_agree_and_leaves_all_its_records(tool: 
 
 def test_what_is_linked_is_the_mpi_of_the_plan_and_points_to_no_build_folder(tool: Tool, environment: str) -> None:
     """The library's RUNPATH is relative, so that the cached wheel serves every prefix."""
-    prefix = Path(json.loads(tool.good("show", environment, "--json"))["result"]["prefix"])
+    prefix = prefix_of(tool, environment)
     library = next(prefix.glob("lib/python3.*/site-packages/horovod/tensorflow/mpi_lib*.so"))
     dynamic = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True).stdout
     assert "[$ORIGIN/../../tensorflow:$ORIGIN/../../../..]" in dynamic
@@ -89,7 +95,7 @@ def test_what_is_linked_is_the_mpi_of_the_plan_and_points_to_no_build_folder(too
 
 def test_horovods_sources_are_compiled_as_few_files(tool: Tool, environment: str) -> None:
     """26 sources in 4 files: the headers that they share are read once a file."""
-    prefix = Path(json.loads(tool.good("show", environment, "--json"))["result"]["prefix"])
+    prefix = prefix_of(tool, environment)
     log = (prefix / ".provision" / "logs" / "compile.log").read_text(encoding="utf-8")
     built = re.findall(r"Building CXX object \S*/(\S+)\.o", log)
     assert sorted(built) == ["mpi_ops.cc", *(f"unity_{number}_cxx.cxx" for number in range(3))]
@@ -99,7 +105,7 @@ def test_what_was_fetched_is_all_that_a_node_without_network_needs(tool: Tool, e
     """The build of this session's root was cut off from every network; fetching again finds all of it here."""
     if reason := why_not():
         pytest.skip(f"no process can be cut off from the network here: {reason}")
-    logs = Path(json.loads(tool.good("show", environment, "--json"))["result"]["prefix"]) / ".provision" / "logs"
+    logs = prefix_of(tool, environment) / ".provision" / "logs"
     assert "--no-index --find-links" in (logs / "install.log").read_text(encoding="utf-8")
     again = tool.json("fetch")["result"]
     assert again["fetched"] == []
@@ -145,12 +151,205 @@ def test_an_activated_shell_trains_under_mpiexec_and_deactivation_leaves_nothing
     assert sorted(line for line in done.stdout.splitlines() if line.endswith(" of 2")) == ["0 of 2", "1 of 2"]
 
 
+def activated(tool: Tool, environment: str, folder: Path, script: str) -> subprocess.CompletedProcess[str]:
+    """Run this in bash, in a shell in which the environment is activated."""
+    text = f'set -euo pipefail\neval "$({" ".join(tool.argv("activate", environment))})"\ncd "$1"\n{script}'
+    argv = ["bash", "-c", text, "bash", str(folder)]
+    return subprocess.run(argv, env=tool.env(), capture_output=True, text=True, check=False)
+
+
+def test_horovodrun_refuses_and_the_command_of_its_hint_starts_the_program(
+    tool: Tool, environment: str, tmp_path: Path
+) -> None:
+    """What the user typed is in the hint: the program, its words, the number of ranks, the settings."""
+    (tmp_path / "my train.py").write_text(
+        "import os, sys, horovod.tensorflow as hvd\nhvd.init()\n"
+        'line = (hvd.rank(), hvd.size(), sys.argv[1:], os.environ["HOROVOD_CYCLE_TIME"])\n'
+        'os.write(1, f"{line}\\n".encode())\n'
+    )
+    typed = "horovodrun -np 2 -H localhost:2 --cycle-time-ms 3 python 'my train.py' \"it's\""
+    done = activated(tool, environment, tmp_path, typed)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: `horovodrun` is switched off in this environment\n")
+    assert "Traceback" not in done.stderr
+    srun, mpiexec, provision = done.stderr.partition("hint: ")[2].split("`")[1::2]
+    assert srun == mpiexec.replace("mpiexec", "srun")
+    assert provision == "provision job horovod --help"
+    done = activated(tool, environment, tmp_path, mpiexec)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = sorted(line for line in done.stdout.splitlines() if line.startswith("("))
+    assert lines == [f"""({rank}, 2, ["it's"], '3.0')""" for rank in (0, 1)]
+
+
+def test_horovodrun_still_shows_its_version_and_what_is_built_in(tool: Tool, environment: str, tmp_path: Path) -> None:
+    """Both start nothing."""
+    done = activated(tool, environment, tmp_path, "horovodrun --version; horovodrun --check-build")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("0.28.1\n")
+    assert "[X] TensorFlow" in done.stdout and "[X] MPI" in done.stdout and "[ ] Gloo" in done.stdout
+
+
+# Everything in Horovod's Python code that would listen, or that would unpickle what a server sends.
+SERVERS = """
+import os, socket
+import horovod, horovod.runner
+import horovod.tensorflow.elastic, horovod.tensorflow.keras.elastic
+from horovod.runner.common.service.compute_service import ComputeService
+from horovod.runner.common.util.network import BasicService
+from horovod.runner.driver.driver_service import HorovodRunDriverService
+from horovod.runner.elastic.worker import WorkerNotificationManager
+from horovod.runner.http.http_client import put_data_into_kvstore, read_data_from_kvstore
+from horovod.runner.http.http_server import KVStoreServer, RendezvousServer
+from horovod.runner.task.task_service import HorovodRunTaskService
+
+key = bytes(32)
+for name, call in {
+    "horovod.run": lambda: horovod.run(lambda: 1, np=2),
+    "horovod.runner.run": lambda: horovod.runner.run(lambda: 1, num_proc=2, min_num_proc=1, hosts="localhost:2"),
+    "KVStoreServer": lambda: KVStoreServer(verbose=0).start_server(),
+    "RendezvousServer": lambda: RendezvousServer().start(),
+    "BasicService": lambda: BasicService("x", key, None),
+    "HorovodRunDriverService": lambda: HorovodRunDriverService(2, key, None),
+    "HorovodRunTaskService": lambda: HorovodRunTaskService(0, key, None),
+    "ComputeService": lambda: ComputeService(1, 1, key),
+    "WorkerNotificationManager": lambda: WorkerNotificationManager().init("127.0.0.1", 9, "lo", "localhost", 0),
+    "read_data_from_kvstore": lambda: read_data_from_kvstore("127.0.0.1", 9, "runfunc", "func"),
+    "put_data_into_kvstore": lambda: put_data_into_kvstore("127.0.0.1", 9, "runfunc", "func", 1),
+}.items():
+    try:
+        call()
+        print(name, "was not refused")
+    except horovod.runner.refusal.RunnerRefused as error:
+        assert str(error).splitlines()[0].endswith(" is switched off in this environment"), error
+    except Exception as error:
+        print(name, repr(error))
+for number in os.listdir("/proc/self/fd"):
+    try:
+        with socket.socket(fileno=os.dup(int(number))) as one:
+            if one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                print("listens", one.getsockname())
+    except OSError:  # not a socket
+        pass
+"""
+
+
+def test_no_part_of_horovods_runner_opens_a_server_or_reads_from_one(
+    tool: Tool, environment: str, tmp_path: Path
+) -> None:
+    """Elastic drivers, Spark and Ray use these classes. `import horovod.tensorflow.elastic` works."""
+    (tmp_path / "servers.py").write_text(SERVERS)
+    done = activated(tool, environment, tmp_path, "python servers.py")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+
+
+def test_no_other_code_of_horovod_makes_a_server(tool: Tool, environment: str) -> None:
+    """Spark and Ray are not installed: their part of Horovod cannot be imported, but it can be searched."""
+    package = prefix_of(tool, environment) / "lib" / "python3.11" / "site-packages" / "horovod"
+    makes = re.compile(r"\.bind\(|\.listen\(|create_server|(HTTP|TCP|UDP)Server\(")
+    found = {
+        f"{path.relative_to(package)}: {line.strip()}"
+        for path in package.rglob("*.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if makes.search(line) and not line.startswith("class ")
+    }
+    # Each is the argument of find_port, which refuses.
+    assert found == {
+        "runner/common/util/network.py: lambda addr: socketserver.ThreadingTCPServer(",
+        "runner/http/http_server.py: lambda addr: RendezvousHTTPServer(",
+        "runner/http/http_server.py: lambda addr: KVStoreHTTPServer(",
+    }
+
+
+def test_a_program_of_elastic_horovod_trains_with_a_fixed_number_of_ranks(
+    tool: Tool, environment: str, tmp_path: Path
+) -> None:
+    """Started by mpiexec, `hvd.elastic.run` only synchronises the state; told of an elastic driver, it refuses."""
+    (tmp_path / "train.py").write_text(
+        "import os, horovod.tensorflow as hvd, tensorflow as tf\n"
+        "hvd.init()\n"
+        "weight = tf.Variable(float(hvd.rank() + 5))\n"
+        "@hvd.elastic.run\n"
+        "def train(state):\n"
+        "    state.batch += 1\n"
+        "    state.commit()\n"
+        "    return weight.numpy()\n"
+        "value = train(hvd.elastic.TensorFlowState([weight], batch=hvd.rank()))\n"
+        'os.write(1, f"weight {value} of rank {hvd.rank()} of {hvd.size()}\\n".encode())\n'
+    )
+    done = activated(tool, environment, tmp_path, "mpiexec -n 2 python train.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = sorted(line for line in done.stdout.splitlines() if line.startswith("weight"))
+    assert lines == [f"weight 5.0 of rank {rank} of 2" for rank in (0, 1)]
+    driver = (
+        "HOROVOD_GLOO_RENDEZVOUS_ADDR=127.0.0.1 HOROVOD_GLOO_RENDEZVOUS_PORT=9 HOROVOD_HOSTNAME=x HOROVOD_LOCAL_RANK=0"
+    )
+    done = activated(tool, environment, tmp_path, f"{driver} python train.py")
+    assert done.returncode == 1
+    assert "RunnerRefused: `horovod.runner` is switched off in this environment" in done.stderr
+
+
+# An MPI program without TensorFlow and Horovod; `1` as its argument makes it listen itself.
+ONLY_MPI = """
+import ctypes, os, socket, sys, time
+mpi = ctypes.CDLL(os.path.join(sys.prefix, "lib", "libmpi.so.12"))
+mpi.MPI_Init(None, None)
+sockets = [socket.create_server(("0.0.0.0", 0)) for _ in range(int(sys.argv[1]))]
+time.sleep(1)
+mpi.MPI_Finalize()
+"""
+
+
+def ports_of_ranks(process: subprocess.Popen[str]) -> list[list[str]]:
+    """For each process that other machines can connect to: the addresses on which it listens, one for each port.
+
+    Left out is the one port on which MPICH's mpiexec waits for its helpers on other nodes: on all addresses, and
+    inherited by all processes that it starts.
+    """
+    watched = watch(process)
+    of_mpiexec = {listener.inode for listener in watched.listeners if listener.program == "mpiexec"}
+    assert len(of_mpiexec) == 1
+    own = [each for each in watched.listeners if each.reachable and each.inode not in of_mpiexec]
+    return sorted(sorted(each.address for each in own if each.pid == pid) for pid in {each.pid for each in own})
+
+
+def ports_of_mpi(tool: Tool, environment: str, folder: Path, listens: int, **environ: str) -> list[list[str]]:
+    """The same for two ranks of a program that uses MPI alone, with `listens` ports of its own."""
+    (folder / "only_mpi.py").write_text(ONLY_MPI)
+    bin_folder = prefix_of(tool, environment) / "bin"
+    words = (bin_folder / "mpiexec", "-n", "2", bin_folder / "python", folder / "only_mpi.py", str(listens))
+    return ports_of_ranks(subprocess.Popen(words, env=tool.env(**environ), text=True))
+
+
+@pytest.mark.parametrize("transports", ["all", "self,sm"])
+def test_ranks_of_a_proof_listen_on_the_network_only_where_mpi_does(
+    tool: Tool, environment: str, tmp_path: Path, transports: str
+) -> None:
+    """Horovod and TensorFlow open no port. UCX, the network library of the MPI, opens one for each network interface,
+    unless it is limited to shared memory: then a rank has none.
+    """
+    expected = ports_of_mpi(tool, environment, tmp_path, 0, UCX_TLS=transports)
+    if transports == "self,sm":
+        assert expected == []
+    process = tool.start("test", environment, UCX_TLS=transports)
+    ports = ports_of_ranks(process)
+    stdout, stderr = process.communicate()
+    assert process.returncode == 0, stdout + stderr
+    assert ports == expected
+
+
+def test_a_rank_that_listens_is_seen(tool: Tool, environment: str, tmp_path: Path) -> None:
+    """The control of the test above: the same look, below the same mpiexec."""
+    assert ports_of_mpi(tool, environment, tmp_path, 1, UCX_TLS="self,sm") == [["0.0.0.0"], ["0.0.0.0"]]
+
+
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_the_programs_of_the_documentation_train_and_go_on(
     tool: Tool, environment: str, tmp_path: Path, ranks: int
 ) -> None:
     """The environment's own Python: without a launcher, and on two ranks as docs/howto/training-scripts.md has it."""
-    folder = Path(json.loads(tool.good("show", environment, "--json"))["result"]["prefix"]) / "bin"
+    folder = prefix_of(tool, environment) / "bin"
     launcher = () if ranks == 1 else (str(folder / "mpiexec"), "-n", str(ranks))
     for train in (train_keras, train_graph):
         train(tmp_path, str(folder / "python"), launcher)
@@ -160,7 +359,7 @@ def test_two_at_once_after_the_prefix_is_gone_one_builds_with_the_cached_wheel_a
     tool: Tool, environment: str
 ) -> None:
     """Both end well, one built it, the other waited and says for whom; Horovod is not compiled again."""
-    prefix = Path(json.loads(tool.good("show", environment, "--json"))["result"]["prefix"])
+    prefix = prefix_of(tool, environment)
     shutil.rmtree(prefix)
     assert [step["action"] for step in tool.json("plan")["result"]["steps"]][:3] == ["create", "create", "reuse"]
     both = [tool.start("build") for _ in range(2)]
@@ -298,7 +497,7 @@ def test_a_disk_that_fills_up_midway_is_told_and_the_build_goes_on_when_there_is
     subprocess.run(["mount", "-o", "remount,size=6g", disk_of_300_mb], check=True)
     again = small.run("build")
     assert again.returncode == 0, again.stderr
-    assert "Horovod 0.28.1+provision.18 from source  (from the cache)" in again.stderr
+    assert "Horovod 0.28.1+provision.19 from source  (from the cache)" in again.stderr
 
 
 def configured(folder: Path) -> Path:

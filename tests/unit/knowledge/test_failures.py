@@ -140,6 +140,29 @@ The application appears to have been direct launched using "srun",
 but OMPI was not built with SLURM's PMI support and therefore cannot
 execute. There are several options for building PMI support under
 """
+HOROVODRUN = """\
+error: `horovodrun` is switched off in this environment
+  why: Horovod's runner opens servers on all addresses of a node, and anyone who reaches one can run code as you
+    (CVE-2024-10190, CVE-2026-31234)
+  also switched off: elastic training on changing hosts, `horovod.spark`, `horovod.ray`, Horovod's tf.data service
+
+hint: start the ranks with the launcher of your site: `srun -n 4 python train.py` or `mpiexec -n 4 python train.py`;
+  `provision job horovod --help` shows how to write a job script that does this
+"""
+HOROVOD_RUN = """\
+Traceback (most recent call last):
+  File "<string>", line 1, in <module>
+  File "/site/lib/python3.11/site-packages/horovod/runner/__init__.py", line 247, in run
+    return _run(hargs)
+           ^^^^^^^^^^^
+  File "/site/lib/python3.11/site-packages/horovod/runner/launch.py", line 809, in _run
+    refusal.refuse('horovod.run', args.num_proc)
+  File "/site/lib/python3.11/site-packages/horovod/runner/refusal.py", line 31, in refuse
+    raise RunnerRefused(describe(what, num_proc))
+horovod.runner.refusal.RunnerRefused: `horovod.run` is switched off in this environment
+  why: Horovod's runner opens servers on all addresses of a node, and anyone who reaches one can run code as you
+    (CVE-2024-10190, CVE-2026-31234)
+"""
 EXPLAINED = {
     **{name: (text, "too-many-threads") for name, text in THREADS.items()},
     "uv hash": (UV_HASH, "hash-mismatch"),
@@ -161,6 +184,8 @@ EXPLAINED = {
     "srun-openmpi": (SRUN_OPENMPI, "srun-openmpi"),
     "illegal": (ILLEGAL, "illegal-instruction"),
     "hydra": (HYDRA, "hydra-host"),
+    "horovodrun": (HOROVODRUN, "horovods-runner"),
+    "horovod.run": (HOROVOD_RUN, "horovods-runner"),
 }
 
 

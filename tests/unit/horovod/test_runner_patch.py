@@ -1,0 +1,91 @@
+"""What users read who start Horovod's runner in an environment of ours: the code that our patch adds, run.
+
+That it is called, and that nothing listens, is tested with a built Horovod: tests/real/test_build_local.py.
+"""
+
+from __future__ import annotations
+
+import ast
+import shlex
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from provision.knowledge.failures import explain
+from provision.machine import shipped
+from provision.machine.source_tree import apply_patches
+from provision.machine.tables import known_failures
+from provision.model.plan import PatchFile
+
+NAME = "0022-runner-refuses.patch"
+ADDED = "horovod/runner/refusal.py"
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> str:
+    """The text of the module that the patch adds to Horovod, as the patch writes it."""
+    (text,) = (patch.text for patch in shipped.load_patches("0.28.1") if patch.name == NAME)
+    _, _, added = text.partition("--- /dev/null\n")
+    alone = PatchFile(name=NAME, subject="alone", text="--- /dev/null\n" + added.partition("\n--- ")[0] + "\n")
+    (tmp_path / ADDED).parent.mkdir(parents=True)
+    apply_patches(tmp_path, [alone], tmp_path / "log")
+    return (tmp_path / ADDED).read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def refusal(source: str) -> ModuleType:
+    """That module, imported."""
+    module = ModuleType("refusal")
+    exec(compile(source, ADDED, "exec"), module.__dict__)
+    return module
+
+
+def hints(message: str) -> list[str]:
+    """The commands in the hint of a message, without backticks."""
+    return message.partition("hint: ")[2].split("`")[1::2]
+
+
+def test_the_patch_is_for_every_tensorflow_and_for_cpus_and_gpus() -> None:
+    (patch,) = (patch for patch in shipped.load_patches("0.28.1") if patch.name == NAME)
+    assert patch.applies_to == ">=1.15"
+    assert not patch.gpu_only
+
+
+def test_the_hint_starts_the_same_program_with_the_same_ranks_and_settings(refusal: ModuleType) -> None:
+    words = ["python", "my train.py", "--name", "it's"]
+    message = refusal.describe("horovodrun", 4, words, {"HOROVOD_TIMELINE": "a b.json", "HOROVOD_AUTOTUNE": "1"})
+    srun, mpiexec, provision = hints(message)
+    settings = ["HOROVOD_AUTOTUNE=1", "HOROVOD_TIMELINE=a b.json"]
+    assert shlex.split(srun) == [*settings, "srun", "-n", "4", *words]
+    assert shlex.split(mpiexec) == [*settings, "mpiexec", "-n", "4", *words]
+    assert provision == "provision job horovod --help"
+
+
+def test_the_message_gives_the_reason_before_the_hint(refusal: ModuleType) -> None:
+    first, *evidence = refusal.describe("horovodrun").partition("\n\nhint: ")[0].splitlines()
+    assert first == "`horovodrun` is switched off in this environment"
+    assert all(line.startswith("  ") for line in evidence)
+    assert "CVE-2024-10190, CVE-2026-31234" in "".join(evidence)
+
+
+def test_without_a_number_or_a_program_the_hint_shows_an_example(refusal: ModuleType) -> None:
+    srun, mpiexec, _ = hints(refusal.describe("horovod.run"))
+    assert srun == "srun -n 2 python train.py"
+    assert mpiexec == "mpiexec -n 2 python train.py"
+
+
+@pytest.mark.parametrize("what", ["horovodrun", "horovod.run", "horovod.runner"])
+def test_a_log_with_the_refusal_is_explained(refusal: ModuleType, what: str) -> None:
+    with pytest.raises(refusal.RunnerRefused) as caught:
+        refusal.refuse(what, 2)
+    failure = explain(f"RunnerRefused: {caught.value}".splitlines(), known_failures())
+    assert failure is not None
+    assert failure.id == "horovods-runner"
+
+
+def test_the_added_module_runs_on_the_oldest_python_of_an_environment(source: str) -> None:
+    """TensorFlow 1.15 has Python 3.7: no newer syntax. Only the standard library is imported."""
+    tree = ast.parse(source, feature_version=(3, 7))
+    assert {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)} == {"shlex"}
+    assert not any(isinstance(node, ast.Import) for node in ast.walk(tree))
