@@ -144,6 +144,13 @@ def test_a_fault_is_found_in_any_script_at_its_line(old: str, new: str, rule: st
     assert {finding for finding, _ in found(text, site=None)} == {rule}
 
 
+def test_horovodrun_is_found_on_one_node_too() -> None:
+    text = replace_once(GOOD, "--nodes=2", "--nodes=1")
+    assert found(text, site=None) == []
+    text = replace_once(text, "srun --cpus-per-task=6 ", "horovodrun -np 4 ")
+    assert found(text, site=None) == [("horovodrun", 17)]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "rule", "line"),
     [
