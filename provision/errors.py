@@ -22,6 +22,7 @@ ErrorKind = Literal[
     "unknown-environment",
     "ambiguous-environment",
     "invalid-file",
+    "untrusted",
     "refused-by-site",
     "lint",
     "plan",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = ["parts.fixtures", "golden_files"]
+pytest_plugins = ["parts.fixtures", "parts.users", "golden_files"]
 
 # A script in the background starts its programs with Ctrl-C ignored, and what they start inherits that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -40,12 +40,14 @@ INDEX = (
 
 @pytest.fixture(autouse=True)
 def clean_environment(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nothing of the caller's shell decides a test; PROVISION_ROOT is a folder of the test's own."""
+    """Nothing of the caller's shell or configuration decides a test; PROVISION_ROOT is a folder of the test's own."""
     scrubbed = SCRUBBED if request.node.get_closest_marker("real") else (*SCRUBBED, *INDEX)
     for name in list(os.environ):
         if name.startswith(scrubbed) or name in ("NO_COLOR", "FORCE_COLOR"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("PROVISION_ROOT", str(tmp_path / "root"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
+    monkeypatch.setattr("provision.machine.search_path.SITE_WIDE", ())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

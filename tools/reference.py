@@ -32,6 +32,7 @@ VARIABLES = (
     ("PROVISION_SITE", "the site, if `--site` is not given (default: local)"),
     ("PROVISION_ROOT", "the folder of the environments, if the profile says `${PROVISION_ROOT}`"),
     ("PROVISION_CONFIG", "a folder with your own `sites/`, `stacks/` and `requirements/`, which is searched first"),
+    ("XDG_CONFIG_HOME", "`provision` below it is your own folder, which is searched next (default: ~/.config)"),
     ("NO_COLOR", "if it is not empty, nothing is coloured"),
 )
 EVERYWHERE = (

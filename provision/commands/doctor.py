@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from provision.commands.shared.options import add_arch, add_site, add_stack
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import Target, make_target, read_store
+from provision.commands.shared.target import Target, describe_own_files, make_target, read_store
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, ProvisionError
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def run(args: argparse.Namespace) -> Outcome:
     observations = [
         Observation(group="site", state="good", message=f"`{site.name}`: {site.title or site.origin} ({site.origin})")
     ]
+    observations += _configuration(make_target(site, args.arch or site.archs[0].name, args.stack), args.stack)
     observations += _scheduler(site)
     observations += _root(site)
     for arch in [site.arch(args.arch)] if args.arch else site.archs:
@@ -71,6 +72,25 @@ def run(args: argparse.Namespace) -> Outcome:
         result={"observations": [asdict(observation) for observation in observations], "bad": bad},
         exit_code=EXIT_FAILED if bad else EXIT_OK,
     )
+
+
+def _configuration(target: Target, typed_stack: str | None) -> list[Observation]:
+    """Which files do not come with the tool, and that those of the working directory are not among them."""
+    from provision.machine.search_path import unused_here
+
+    own = target.own_files(typed_stack)
+    message = f"configuration: {describe_own_files(own)}"
+    observations = [Observation(group="site", state="good", message=message)]
+    for name in unused_here():
+        observations.append(
+            Observation(
+                group="site",
+                state="note",
+                message=f"the folder `{name}/` in the working directory is not searched",
+                hint="`export PROVISION_CONFIG=$PWD` uses it, if you trust everyone who wrote there",
+            )
+        )
+    return observations
 
 
 def _of(group: str, problem: Problem, state: State = "bad") -> Observation:

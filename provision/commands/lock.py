@@ -16,7 +16,12 @@ from provision.wording import nearest, nearest_name
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that name the locks."""
-    parser.add_argument("names", metavar="NAME", nargs="*", help="requirements/NAME.in (default: all)")
+    parser.add_argument(
+        "names",
+        metavar="NAME",
+        nargs="*",
+        help="requirements/NAME.in (default: all in the first configuration folder that has any)",
+    )
     parser.add_argument(
         "--python", action="append", metavar="VERSION", help="only for this minor version (3.11); can be repeated"
     )
@@ -28,22 +33,22 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.jobs.overlay_job import lock_name
     from provision.knowledge.miniforge import release_for
     from provision.machine import shipped
-    from provision.machine.lock_compiler import compile_locks, inputs_in, requirements_folder
+    from provision.machine.lock_compiler import compile_locks, inputs_of_locks
     from provision.machine.probe import interpreter_of
     from provision.machine.search_path import known
 
-    folder = requirements_folder()
-    inputs = inputs_in(folder)
-    stems = [path.stem for path in inputs]
+    inputs, named = inputs_of_locks()
     for name in args.names:
-        if name not in stems:
-            near = nearest_name(name, stems)
+        if name not in named:
+            near = nearest_name(name, tuple(named))
             raise ConfigError(
-                f"there is no `{folder / name}.in`{nearest(name, stems)}",
-                evidence=[f"known: {', '.join(stems)}"],
-                hint="`provision lock` compiles all",
+                f"there is no `requirements/{name}.in`{nearest(name, tuple(named))}",
+                evidence=[f"known: {', '.join(sorted(named))}"],
+                hint="`provision lock` compiles all of the first configuration folder",
                 correction=(name, near) if near else None,
             )
+    if args.names:
+        inputs = [named[name] for name in dict.fromkeys(args.names)]
     stacks = [shipped.load_stack(name) for name in known("stacks")]
     every = tuple(dict.fromkeys(minor for stack in stacks for minor in stack.pythons))
     served = {stack.name: stack.pythons for stack in stacks}
@@ -52,11 +57,7 @@ def run(args: argparse.Namespace) -> Outcome:
         served[lock_name(stack.name)] = (miniforge.python,) if miniforge else ()
     written, skipped = [], []
     for minor in args.python or every:
-        chosen = [
-            path
-            for path in inputs
-            if (not args.names or path.stem in args.names) and minor in served.get(path.stem, every)
-        ]
+        chosen = [path for path in inputs if minor in served.get(path.stem, every)]
         interpreter = interpreter_of(minor, environ())
         if interpreter is None:
             skipped.append(f"Python {minor}: there is no `python{minor}` on PATH or in pyenv")

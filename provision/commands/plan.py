@@ -6,7 +6,7 @@ import argparse
 
 from provision.commands.shared.options import add_account, add_target, refuse_unused
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import Target, read_target
+from provision.commands.shared.target import Target, describe_own_files, read_target
 from provision.errors import ConfigError, PlanError
 
 
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> Outcome:
         args, unused, "a plan from the profile alone has no commands" if alone else "only a job has an account"
     )
     if alone:
-        return _outline(target, args.account, forced=args.profile)
+        return _outline(target, args.account, target.own_files(args.stack), forced=args.profile)
     facts = target.observe()
     try:
         request = target.request(facts)
@@ -53,14 +53,21 @@ def run(args: argparse.Namespace) -> Outcome:
     if stack.horovod:  # what is measured is Horovod on a TensorFlow
         key = (stack.framework.version, keras_of(stack.framework.version, stack.environ), minor)
         lines.append(f"measured: {describe_cell(*key, find_cell(read_cells(), *key))}")
+    own = target.own_files(args.stack)
+    lines.append(f"configuration: {describe_own_files(own)}")
     for problem in notes:
         lines += [f"problem on this machine: {problem.message}", *(f"  {line}" for line in problem.evidence)]
         lines += [f"  hint: {problem.hint}"] if problem.hint else []
-    result = {**plan.to_dict(), "expected_seconds": expected, "not_here": [problem.message for problem in notes]}
+    result = {
+        **plan.to_dict(),
+        "own_files": own,
+        "expected_seconds": expected,
+        "not_here": [problem.message for problem in notes],
+    }
     return Outcome(text="\n".join(lines), result=result)
 
 
-def _outline(target: Target, account: str | None, *, forced: bool) -> Outcome:
+def _outline(target: Target, account: str | None, own: tuple[str, ...], *, forced: bool) -> Outcome:
     """Describe a build from the profile alone."""
     from provision.jobs.build_job import build_batch
     from provision.planning.outline import outline
@@ -83,12 +90,14 @@ def _outline(target: Target, account: str | None, *, forced: bool) -> Outcome:
     ]
     for title, values in parts.items():
         lines += [f"{title:<12} {value}" if index == 0 else f"{'':<12} {value}" for index, value in enumerate(values)]
+    lines += ["", f"configuration: {describe_own_files(own)}"]
     if refused:
         lines += ["", f"no job yet: {refused.message}", *(f"  {line}" for line in refused.evidence)]
         lines += [f"  hint: {refused.hint}"] if refused.hint else []
     result = {
         "profile": site.origin,
         "arch": arch.name,
+        "own_files": own,
         "outline": {title.replace(" ", "_"): list(values) for title, values in parts.items()},
         "refused": refused.to_dict() if refused else None,
     }

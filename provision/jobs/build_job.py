@@ -45,16 +45,14 @@ INDEX_VARIABLES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submitter:
-    """The machine that a job is written on: how it runs this tool, its variables, and the folder of its own sites.
+    """The machine that a job is written on: how it runs this tool, and its variables.
 
-    `config` is the working directory, if sites or stacks are read from there; `jobs` is the folder `jobs/` of the root.
-    `folder` is the working directory: a profile that is named by a relative path is there.
+    `jobs` is the folder `jobs/` of the root. `folder` is the working directory, from which the user named a profile.
     """
 
     tool: tuple[str, ...]
     jobs: str
     environ: Mapping[str, str] = field(default_factory=dict)
-    config: str | None = None
     folder: str = "/"
 
 
@@ -69,7 +67,6 @@ class BuildScript:
     environment: str
     directives: tuple[Directive, ...]
     umask: str
-    cwd: str | None
     environ: tuple[tuple[str, str], ...]
     job_id: str
     submit_folder: str | None
@@ -156,7 +153,6 @@ def _script(
         environment=environment,
         directives=scheduler.directives(build_batch(site, arch, stack, name, jobs, account)),
         umask=site.files.umask,
-        cwd=submitter.config,
         environ=(*carried, *_proxies(site, carried), *proof_environ(site, arch, stack)),
         job_id=scheduler.JOB_ID,
         submit_folder=None if scheduler.STARTS_IN_SUBMIT_FOLDER else scheduler.SUBMIT_FOLDER,
@@ -191,7 +187,11 @@ def _carried(site: Site, environ: Mapping[str, str]) -> tuple[tuple[str, str], .
     Variables that the arch's modules set are not among them.
     """
     names = dict.fromkeys(
-        ("PROVISION_ROOT", "PROVISION_CONFIG", "PROVISION_INSTALLER", *site.variables, *INDEX_VARIABLES)
+        (
+            *("PROVISION_ROOT", "PROVISION_CONFIG", "XDG_CONFIG_HOME", "PROVISION_INSTALLER"),
+            *site.variables,
+            *INDEX_VARIABLES,
+        )
     )
     values = {name: environ[name] for name in names if environ.get(name)}
     # The script is a file that others may read, so an address with a password is not written to it. The job gets such a

@@ -16,6 +16,7 @@ from pathlib import Path
 from provision.errors import ConfigError
 from provision.launch.modules import clean_environ
 from provision.machine import shipped
+from provision.machine.configuration import read_configuration
 from provision.machine.console import say
 from provision.machine.disk import write
 from provision.machine.failed_program import failed_program
@@ -24,22 +25,19 @@ from provision.model.facts import Interpreter
 from provision.model.lock import lock_header, parse_lock
 
 
-def requirements_folder() -> Path:
-    """The folder of inputs and locks: the first of the search path.
+def inputs_of_locks() -> tuple[list[Path], dict[str, Path]]:
+    """The inputs in the first folder of the search path that has any, and all inputs on the search path by name.
 
     Raises:
         ConfigError: there is none.
     """
-    folders = (place / "requirements" for place in shipped.search_path())
-    folder = next((folder for folder in folders if folder.is_dir()), None)
-    if folder is None:
-        raise ConfigError("there is no folder `requirements`", hint="run this in a checkout, or set `PROVISION_CONFIG`")
-    return folder
-
-
-def inputs_in(folder: Path) -> list[Path]:
-    """The inputs of locks in a folder, sorted."""
-    return sorted(folder.glob("*.in"))
+    folders = [sorted((place / "requirements").glob("*.in")) for place in shipped.search_path()]
+    first = next((inputs for inputs in folders if inputs), None)
+    if first is None:
+        raise ConfigError(
+            "there is no folder `requirements`", hint="set `PROVISION_CONFIG` to the folder that contains it"
+        )
+    return first, {path.stem: path for inputs in reversed(folders) for path in inputs}
 
 
 def compile_locks(interpreter: Interpreter, inputs: Sequence[Path], *, upgrade: bool) -> list[str]:
@@ -66,6 +64,8 @@ def compile_locks(interpreter: Interpreter, inputs: Sequence[Path], *, upgrade: 
         pip = ("pip<23.2",) if interpreter.own_venv else ()
         must(f"{tools}/bin/python", "-m", "pip", "install", "--no-input", "pip-tools", *pip)
         for source in inputs:
+            name = f"requirements/{source.name}"
+            text = read_configuration(str(source), name, str(source.parent.parent))
             target = source.parent / Path(shipped.lock_name(source.stem, interpreter.minor)).name
             out = Path(scratch) / target.name
             if target.is_file() and not upgrade:
@@ -79,7 +79,6 @@ def compile_locks(interpreter: Interpreter, inputs: Sequence[Path], *, upgrade: 
                 *("--no-emit-find-links", "--no-emit-options", "--output-file", str(out), str(source)),
                 *(["--upgrade"] if upgrade else []),
             )
-            text = source.read_text(encoding="utf-8")
             body = "\n".join(line for line in out.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
             head = f"# Written by `provision lock` for Python {interpreter.minor} from {source.name}; edit that, not this.\n"
             head += f"{lock_header(text)}\n"

@@ -6,10 +6,12 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from provision.machine.search_path import named_folder, user_folder
+
 
 def path_of_new_profile(name: str) -> Path:
-    """The path of a new profile: below `PROVISION_CONFIG`, or below the working folder."""
-    return Path(os.environ.get("PROVISION_CONFIG") or Path.cwd()) / "sites" / f"{name}.toml"
+    """The path of a new profile, where the verbs find it: below `PROVISION_CONFIG`, or below the user's folder."""
+    return Path(named_folder() or user_folder()) / "sites" / f"{name}.toml"
 
 
 def values_here(keys: Sequence[str]) -> dict[str, str]:

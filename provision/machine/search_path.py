@@ -1,14 +1,20 @@
 """The folders to search for sites, stacks, locks and templates, and the names in them.
 
-It imports only `os` and `re`, because completion uses it at each press of Tab.
+The working directory is not one of them: like `.` in PATH, it would run what another user put there. This file imports
+nothing that takes time to load, because completion uses it at each press of Tab.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import sys
+
+from provision.machine.trusted_files import read_regular
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+# Of all users: beside the installed package (the folder that contains `bin/provision`), and of the machine.
+SITE_WIDE = (os.path.join(sys.prefix, "etc", "provision"), "/etc/provision")
 
 
 def shipped_root() -> str:
@@ -17,15 +23,36 @@ def shipped_root() -> str:
     return inside if os.path.isdir(inside) else os.path.dirname(PACKAGE)
 
 
-def search_path() -> list[str]:
-    """The folders to search, in this order; the first one with a file is used."""
+def user_folder() -> str:
+    """The folder for the user's own configuration, which need not exist."""
+    config = os.environ.get("XDG_CONFIG_HOME", "")
+    # The XDG specification requires an absolute path; a relative one would be below the working directory.
+    return os.path.join(config if os.path.isabs(config) else os.path.expanduser("~/.config"), "provision")
+
+
+def named_folder() -> str | None:
+    """The folder that `PROVISION_CONFIG` names."""
     config = os.environ.get("PROVISION_CONFIG")
     try:
+        return os.path.abspath(config) if config else None
+    except OSError:  # a relative name, and the working directory was removed
+        return None
+
+
+def search_path() -> list[str]:
+    """The folders to search, in this order; the first one with a file is used. The shipped files are the last."""
+    folders = [named_folder(), user_folder(), *SITE_WIDE, shipped_root()]
+    return list(dict.fromkeys(folder for folder in folders if folder and os.path.isabs(folder)))
+
+
+def unused_here() -> list[str]:
+    """The folders `sites` and `stacks` of the working directory, unless it is on the search path."""
+    try:
         here = os.getcwd()
-    except OSError:  # the working directory was removed
-        here = PACKAGE
-    local = [here] if any(os.path.isdir(os.path.join(here, name)) for name in ("sites", "stacks")) else []
-    return list(dict.fromkeys([*([os.path.abspath(config)] if config else []), *local, shipped_root()]))
+    except OSError:  # it was removed
+        return []
+    folders = [] if here in map(os.path.realpath, search_path()) else ["sites", "stacks"]
+    return [name for name in folders if os.path.isdir(os.path.join(here, name))]
 
 
 def known(folder: str) -> list[str]:
@@ -50,8 +77,7 @@ def read_profile(site: str) -> str:
     paths = [site] if site.endswith(".toml") else [f"{place}/sites/{site}.toml" for place in search_path()]
     for path in paths:
         try:
-            with open(path, encoding="utf-8") as file:
-                return file.read()
+            return read_regular(path)[0].decode("utf-8")
         except (OSError, UnicodeDecodeError):
             continue
     return ""

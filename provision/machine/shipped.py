@@ -1,18 +1,19 @@
-"""The files that come with the tool (sites, stacks, locks, templates), and a site's own files, which come first.
+"""Find and read the files that come with the tool (sites, stacks, locks, patches, templates) or replace those.
 
-In a checkout they are next to the package; an installed wheel has them in `provision/_shipped`. The folder
-`PROVISION_CONFIG` is searched first, then the working directory if it contains `sites/` or `stacks/`.
+In a checkout the shipped files are next to the package; an installed wheel has them in `provision/_shipped`. The other
+folders are in `search_path.py`, and `configuration.py` refuses a file that others may write.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from provision.errors import ConfigError
 from provision.machine import search_path as folders
+from provision.machine.configuration import read_configuration
 from provision.machine.search_path import known
 from provision.model.lock import Lock, check_lock, parse_lock
 from provision.model.patch import Patch, parse_patch
@@ -33,17 +34,43 @@ def search_path() -> tuple[Path, ...]:
     return tuple(map(Path, folders.search_path()))
 
 
-def find(name: str) -> Path | None:
-    """The file of this relative name in the first folder that has it."""
-    return next((folder / name for folder in search_path() if (folder / name).is_file()), None)
+def place_of(name: str) -> str | None:
+    """The first folder of the search path that has this relative name, whatever kind of file it is."""
+    return next((place for place in folders.search_path() if os.path.exists(os.path.join(place, name))), None)
 
 
 def read(name: str) -> str:
-    """The text of a shipped file; a missing file is a fault of the installation."""
-    path = find(name)
-    if path is None:
-        raise ConfigError(f"`{name}` is missing in this installation", evidence=map(str, search_path()))  # type: ignore[arg-type]
-    return path.read_text(encoding="utf-8")
+    """The text of a file on the search path; a missing file is a fault of the installation.
+
+    Raises:
+        ConfigError: it is missing, cannot be read, or others may write it.
+    """
+    place = place_of(name)
+    if place is None:
+        raise ConfigError(f"`{name}` is missing in this installation", evidence=folders.search_path())
+    return _read(os.path.join(place, name), name, place)
+
+
+def _read(path: str, name: str, place: str | None) -> str:
+    try:
+        return read_configuration(path, name, place)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"`{path}` cannot be read", evidence=[str(error)], kind="invalid-file") from error
+
+
+def own_files(site: Site, stack: str, locks: Sequence[str], horovod: str | None) -> tuple[str, ...]:
+    """The paths of the files for a site and a stack that do not come with the tool; a folder for the patches.
+
+    `stack` is a name or a path, `locks` are the names of inputs of locks. Templates count too, also those of other jobs.
+    """
+    shipped = folders.shipped_root()
+    names = [name for name in (f"stacks/{stack}.toml",) if not stack.endswith(".toml")]
+    names += [f"requirements/{lock}.in" for lock in locks] + ([f"patches/horovod-{horovod}"] if horovod else [])
+    names += [f"{kind}/{name}" for kind in ("jobs", "modulefiles") for name in sorted(os.listdir(f"{shipped}/{kind}"))]
+    found = [(place_of(name), name) for name in names]
+    paths = [site.origin, *([stack] if stack.endswith(".toml") else [])]
+    paths += [os.path.join(place, name) for place, name in found if place]
+    return tuple(path for path in paths if not os.path.abspath(path).startswith(f"{shipped}/"))
 
 
 def environment() -> dict[str, str]:
@@ -74,21 +101,33 @@ def parse(text: str, origin: str) -> Mapping[str, Any]:
 
 def _load(kind: str, name: str) -> tuple[Mapping[str, Any], Path]:
     """The parsed TOML of `<kind>s/<name>.toml`, or of a path to such a file."""
-    path = Path(name) if name.endswith(".toml") else find(f"{kind}s/{name}.toml")
-    if path is None or not path.is_file():
-        names = known(f"{kind}s")
-        near = nearest_name(name, names)
-        raise ConfigError(
-            f"there is no {kind} `{name}`{nearest(name, names)}",
-            evidence=[f"known: {', '.join(names)}", *(f"searched: {place / (kind + 's')}" for place in search_path())],
-            kind="unknown-site" if kind == "site" else "unknown-stack",
-            hint=f"`--{kind} {near}`" if near else f"`provision {kind} list`",
-            correction=(name, near) if near else None,
-        )
-    try:
-        return parse(path.read_text(encoding="utf-8"), str(path)), path
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"`{path}` cannot be read", evidence=[str(error)], kind="invalid-file") from error
+    place, path, relative = None, name, f"{kind}s/{os.path.basename(name)}"
+    if not name.endswith(".toml"):
+        relative = f"{kind}s/{name}.toml"
+        place = None if "/" in name else place_of(relative)
+        path = os.path.join(place, relative) if place else ""
+    if not os.path.exists(path):
+        raise _unknown(kind, name)
+    return parse(_read(path, relative, place), path), Path(path)
+
+
+def _unknown(kind: str, name: str) -> ConfigError:
+    """The error for a site or stack that is in no folder; the working directory, which may have it, is not searched."""
+    names = known(f"{kind}s")
+    near = nearest_name(name, names)
+    evidence = [f"known: {', '.join(names)}", *(f"searched: {place / (kind + 's')}" for place in search_path())]
+    here = f"./{kind}s/{name}.toml"
+    better = here if os.path.isfile(here) else near
+    if better == here:
+        evidence.append(f"not searched: the working directory, which has `{here}`")
+    hint = f"`--{kind} {better}`" if better else f"`provision {kind} list`"
+    return ConfigError(
+        f"there is no {kind} `{name}`{nearest(name, names)}",
+        evidence=evidence,
+        kind="unknown-site" if kind == "site" else "unknown-stack",
+        hint=hint,
+        correction=(name, better) if better else None,
+    )
 
 
 def _refuse_other_name(kind: str, data: Mapping[str, Any], path: Path) -> None:
@@ -128,10 +167,16 @@ def load_stack(name: str) -> Stack:
 
 def load_patches(horovod: str) -> tuple[Patch, ...]:
     """Our patches to this release of Horovod, from the first folder of the search path that has any for it."""
-    for place in search_path():
-        files = sorted((place / "patches" / f"horovod-{horovod}").glob("*.patch"))
-        if files:
-            return tuple(parse_patch(file.name, file.read_text(encoding="utf-8")) for file in files)
+    folder = f"patches/horovod-{horovod}"
+    for place in folders.search_path():
+        try:
+            names = sorted(name for name in os.listdir(os.path.join(place, folder)) if name.endswith(".patch"))
+        except OSError:
+            continue
+        if names:
+            return tuple(
+                parse_patch(name, _read(os.path.join(place, folder, name), f"{folder}/{name}", place)) for name in names
+            )
     return ()
 
 
@@ -146,16 +191,18 @@ def load_lock(requirements: str, minor: str) -> Lock:
     Raises:
         ConfigError: it is missing or damaged, or it was compiled from another input.
     """
-    source, name = find(f"requirements/{requirements}.in"), lock_name(requirements, minor)
-    if source is None:
-        raise ConfigError(f"there is no `requirements/{requirements}.in`", hint="write it, then `provision lock`")
-    path = source.parent / Path(name).name
-    if not path.is_file():
+    source, name = f"requirements/{requirements}.in", lock_name(requirements, minor)
+    place = place_of(source)
+    if place is None:
+        raise ConfigError(f"there is no `{source}`", hint="write it, then `provision lock`")
+    path, own = os.path.join(place, name), os.path.join(place, source)
+    if not os.path.exists(path):
         raise ConfigError(
-            f"`{source}` has no lock for Python {minor}",
+            f"`{own}` has no lock for Python {minor}",
             evidence=[f"expected: {path}"],
             hint="compile it (this needs the network): `provision lock`",
         )
-    lock = parse_lock(path.read_text(encoding="utf-8"), str(path))
-    check_lock(lock, source.read_text(encoding="utf-8"), str(source))
+    given = _read(own, source, place)
+    lock = parse_lock(_read(path, name, place), path)
+    check_lock(lock, given, own)
     return lock

@@ -12,7 +12,7 @@ from provision.errors import CommandError, JobError
 from provision.jobs.build_job import Submitter
 from provision.machine.disk import write
 from provision.machine.run import capture
-from provision.machine.shipped import search_path, shipped_root
+from provision.machine.search_path import named_folder
 from provision.machine.store import Store
 from provision.profile.scheduler import SchedulerName
 from provision.schedulers import TITLES, scheduler_for
@@ -30,19 +30,13 @@ class BuildJob:
 
 def submitter(store: Store) -> Submitter:
     """What a job takes over from this machine: the command, the folder of jobs, and the environment."""
+    config = named_folder()
     return Submitter(
         tool=(sys.executable, "-I", "-m", "provision"),
         jobs=str(store.layout.jobs),
-        environ=os.environ,
-        config=config_here(),
+        environ={**os.environ, **({"PROVISION_CONFIG": config} if config else {})},
         folder=os.path.abspath(os.curdir),
     )
-
-
-def config_here() -> str | None:
-    """The working directory, if it contains sites, stacks or locks."""
-    here = Path.cwd()
-    return str(here) if here in search_path() and here != shipped_root() else None
 
 
 def queued(job: BuildJob) -> str | None:

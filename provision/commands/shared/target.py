@@ -43,6 +43,14 @@ class Target:
 
         return observe(self.site, self.arch, self.stack, self.store)
 
+    def own_files(self, typed_stack: str | None) -> tuple[str, ...]:
+        """The paths of its files that do not come with the tool; `typed_stack` is the value of `--stack`."""
+        from provision.machine import shipped
+
+        mpi = self.arch.mpi.requirements
+        locks = [self.stack.name, *([mpi] if mpi else []), *(["build"] if self.stack.horovod else [])]
+        return shipped.own_files(self.site, typed_stack or self.stack.name, locks, self.stack.horovod)
+
     def expected_seconds(self, plan: Plan) -> dict[str, float]:
         """The seconds that the plan's steps took in earlier builds of the stack; empty before the first."""
         from provision.model.estimate import expected_seconds
@@ -78,6 +86,13 @@ class Target:
             programs_folder=str(shipped.PACKAGE / "proof" / "programs"),
             minor=minor,
         )
+
+
+def describe_own_files(paths: tuple[str, ...]) -> str:
+    """Which files do not come with the tool, as a phrase."""
+    if not paths:
+        return "only files that come with the tool"
+    return f"{', '.join(f'`{path}`' for path in paths)}; the other files come with the tool"
 
 
 def read_store(site: Site) -> Store:

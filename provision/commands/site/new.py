@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that name the profile and the known values."""
     parser.add_argument(
-        "name", metavar="NAME", help="name of the new site: sites/NAME.toml below $PROVISION_CONFIG or here"
+        "name",
+        metavar="NAME",
+        help="name of the new site: sites/NAME.toml below $PROVISION_CONFIG, or else below ~/.config/provision",
     )
     parser.add_argument(
         "--from",
@@ -85,8 +87,7 @@ def run(args: argparse.Namespace) -> Outcome:
     if left:
         lines += [f"{len(left)} values are still to be filled in before a build:"]
         lines += [f'  {blank.path} = "?"' + (f"  # {blank.question}" if blank.question else "") for blank in left]
-    else:
-        lines.append(f"next: `provision doctor --site {args.name}`")
+    lines.append(f"next: {'fill them in, then ' if left else ''}`provision doctor --site {args.name}`")
     return Outcome(
         text="\n".join(lines), result={"file": str(path), "filled": answers, "left": [blank.path for blank in left]}
     )

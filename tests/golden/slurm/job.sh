@@ -14,7 +14,6 @@
 
 set -euo pipefail
 umask 022
-cd /site/work
 export PROVISION_ROOT=/site/root
 export EXAMPLE_SITE='/site/it'"'"'s'
 

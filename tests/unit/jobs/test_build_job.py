@@ -31,7 +31,7 @@ def job_script(job: Job | None = None) -> BuildJob:
         request = dataclasses.replace(request, arch=dataclasses.replace(request.arch, job=job))
     plan = make_plan(request, facts_of(site), Existing())
     environ = {"PROVISION_ROOT": "/site/root", "EXAMPLE_SITE": "/site/it's", "OTHER": "stays here"}
-    submitter = dataclasses.replace(SUBMITTER, environ=environ, config="/site/work")
+    submitter = dataclasses.replace(SUBMITTER, environ=environ)
     return render_build_job(build_script(request, plan, submitter))
 
 

@@ -22,12 +22,12 @@ SET = {path: " ".join(value) if isinstance(value, list) else str(value) for path
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder, without variables from which an answer could be found."""
+    """The user's configuration folder, without variables from which an answer could be found."""
     monkeypatch.chdir(tmp_path)
     for name in ("SCRATCH", "https_proxy", "LMOD_PKG", "MODULESHOME", "PROVISION_ROOT"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
-    return tmp_path
+    return tmp_path / "settings" / "provision"
 
 
 def sets(answers: dict[str, str]) -> list[str]:
@@ -80,10 +80,10 @@ def test_a_profile_with_all_answers_can_be_planned(here: Path, capsys: pytest.Ca
 
 
 @pytest.mark.parametrize(("kept", "gone"), [("cpu", "gpu"), ("gpu", "cpu")])
-def test_an_omitted_arch_is_removed_with_its_blanks_and_sources(kept: str, gone: str) -> None:
+def test_an_omitted_arch_is_removed_with_its_blanks_and_sources(kept: str, gone: str, here: Path) -> None:
     mine = {path: value for path, value in SET.items() if not path.startswith(f"archs.{gone}.")}
     assert call("site", "new", "ours", "--arch", kept, *sets(mine)) == 0
-    text = Path("sites/ours.toml").read_text()
+    text = (here / "sites/ours.toml").read_text()
     assert f"archs.{gone}" not in text.replace(f"`site new --arch {gone}`", "")
     assert [arch.name for arch in shipped.load_site("ours").archs] == [kept]
     assert call("site", "new", "both", "--arch", kept, "--arch", gone) == 0
@@ -147,11 +147,11 @@ def test_on_a_terminal_each_blank_is_a_question(
     ],
 )
 def test_a_wrong_answer_writes_nothing(
-    words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+    words: tuple[str, ...], message: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert call("site", *words) == EXIT_USAGE
     assert message in capsys.readouterr().err
-    assert not Path("sites").exists()
+    assert not here.exists()
 
 
 def test_an_existing_profile_is_not_overwritten(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -167,3 +167,4 @@ def test_the_profile_is_written_to_the_folder_of_own_settings(here: Path, monkey
     assert call("site", "new", "ours") == 0
     assert (here / "config/sites/ours.toml").is_file()
     assert [path.name for path in here.iterdir()] == ["config"]
+    assert not Path("sites").exists()

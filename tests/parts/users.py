@@ -1,0 +1,89 @@
+"""Two other users of this machine, as real processes with numbers of their own (`setpriv` of util-linux)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+VICTIM, ATTACKER = 54321, 54322
+"""Numbers that no account of the machine has."""
+
+
+@dataclass(frozen=True)
+class Users:
+    """A folder that every user may enter; below it each of the two has a folder of his own, `home` of the victim."""
+
+    folder: Path
+
+    @property
+    def home(self) -> Path:
+        """The home of the victim."""
+        return self.folder / "home"
+
+    def run(
+        self, user: int, *argv: str, cwd: Path | None = None, stdin: str = "", **environ: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program as this user, with no group of root's and no setting of the tests'."""
+        clean = {"PATH": os.environ["PATH"], "HOME": str(self.home), "LC_ALL": "C.UTF-8", **environ}
+        return subprocess.run(
+            ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *argv],
+            env=clean,
+            cwd=cwd or self.folder,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    def tool(self, *words: str, cwd: Path | None = None, **environ: str) -> subprocess.CompletedProcess[str]:
+        """Run `provision` as the victim."""
+        return self.run(VICTIM, sys.executable, "-I", "-m", "provision", *words, cwd=cwd, **environ)
+
+    def own(self, path: Path, user: int, mode: int, group: int | None = None) -> Path:
+        """Give a file or folder to a user, with this mode."""
+        os.chown(path, user, user if group is None else group)
+        path.chmod(mode)
+        return path
+
+    def make_folder(self, name: str, user: int, mode: int = 0o755, group: int | None = None) -> Path:
+        """A new folder of this user."""
+        path = self.folder / name
+        path.mkdir(parents=True, exist_ok=True)
+        return self.own(path, user, mode, group)
+
+    def make_file(self, name: str, text: str, user: int, mode: int = 0o644, group: int | None = None) -> Path:
+        """A new file of this user."""
+        path = self.folder / name
+        path.write_text(text, encoding="utf-8")
+        return self.own(path, user, mode, group)
+
+
+@pytest.fixture
+def users() -> Iterator[Users]:
+    """The two users; a test is skipped if this process cannot become another user."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can start processes as two other users")
+    if shutil.which("setpriv") is None:
+        pytest.skip("setpriv (util-linux) is not installed")
+    # Not below tmp_path, which only root may enter.
+    folder = Path(tempfile.mkdtemp(prefix="provision-users-"))
+    folder.chmod(0o755)
+    users = Users(folder)
+    try:
+        users.make_folder("home", VICTIM)
+        started = users.tool("--version")
+        if started.returncode:
+            pytest.skip(f"another user cannot start the Python of the tests: {started.stderr.strip()[-200:]}")
+        yield users
+    finally:
+        shutil.rmtree(folder)
