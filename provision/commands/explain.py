@@ -16,8 +16,9 @@ def run(args: argparse.Namespace) -> Outcome:
     """Explain the log."""
     from provision.machine.disk import read_given
     from provision.machine.failed_program import diagnose
+    from provision.machine.secrets_here import secrets_here
 
-    lines = read_given(args.log, "log", stdin=True, errors="replace").splitlines()
+    lines = secrets_here().hide(read_given(args.log, "log", stdin=True, errors="replace")).splitlines()
     diagnosis = diagnose(lines)
     explanation = (
         [f"{diagnosis.cause} ({diagnosis.id})", f"hint: {diagnosis.hint}"]

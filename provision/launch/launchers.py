@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from provision.errors import ConfigError
+from provision.knowledge.index_settings import is_index_setting
+from provision.knowledge.secret_names import holds_user, is_secret_name
 from provision.profile.launcher import Launcher, LauncherName
 
 # The variables that hold a rank's number and its number on its node; None: no variable does, the program must ask MPI.
@@ -24,7 +26,6 @@ RANK_VARIABLES: dict[LauncherName, tuple[str, str | None] | None] = {
 
 
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|_KEY$", re.IGNORECASE)
 
 # The variables that ranks need from the caller. Some launchers pass no variable unless it is named.
 RANK_VARIABLE_NAMES = (
@@ -42,7 +43,7 @@ def select_rank_environ(environ: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(
         f"{name}={value}"
         for name, value in sorted(environ.items())
-        if name in RANK_VARIABLE_NAMES or name.startswith(RANK_VARIABLE_PREFIXES)
+        if (name in RANK_VARIABLE_NAMES or name.startswith(RANK_VARIABLE_PREFIXES)) and not is_secret_name(name)
     )
 
 
@@ -113,13 +114,16 @@ def node_argv(launcher: Launcher, program: Sequence[str], environ: Mapping[str, 
     """The command that runs `program` once on a whole node, started from the node that runs the job script.
 
     It passes on the whole environment, because no list has all the variables that a compiler wrapper needs from its
-    modules. Two kinds of variables are left out: exported bash functions, because no launcher accepts their names, and
-    anything that looks like a password, because every user of the machine can read a command line.
+    modules. Left out are exported bash functions, because no launcher accepts their names, and what can hold a password,
+    because every user of the machine can read a command line: secrets, and the settings of the package index.
     """
     words = tuple(
         f"{name}={value}"
         for name, value in sorted(environ.items())
-        if VARIABLE_NAME.fullmatch(name) and not SECRET_NAME.search(name)
+        if VARIABLE_NAME.fullmatch(name)
+        and not is_secret_name(name)
+        and not is_index_setting(name)
+        and not ("://" in value and holds_user(value))
     )
     return launch_argv(launcher, program, nodes=1, ranks_per_node=1, environ=words)
 

@@ -10,6 +10,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
+from provision.knowledge.index_settings import is_installer_setting
 from provision.knowledge.toolchains import generation
 from provision.knowledge.versions import release
 from provision.profile.module_system import ModuleSystem
@@ -55,28 +56,13 @@ DROPPED_VARIABLES = (
     "PROVISION_ENVIRONMENT",
 )
 DROPPED_PREFIXES = ("HOROVOD_", "VIRTUALENV_", "CMAKE_")
-KEPT_INSTALLER_SETTINGS = (
-    *("INDEX_URL", "EXTRA_INDEX_URL", "DEFAULT_INDEX", "INDEX", "CERT", "CLIENT_CERT", "PROXY", "TRUSTED_HOST"),
-    *(
-        "INSECURE_HOST",
-        "FIND_LINKS",
-        "NO_INDEX",
-        "CONFIG_FILE",
-        "CACHE_DIR",
-        "DEFAULT_TIMEOUT",
-        "HTTP_TIMEOUT",
-        "OFFLINE",
-    ),
-    *("KEYRING_PROVIDER", "NATIVE_TLS", "SYSTEM_CERTS", "LINK_MODE"),
-)
 
 
 def clean_environ(environ: Mapping[str, str]) -> dict[str, str]:
     """The environment without the variables that would change a build; Python ignores the packages in the user's home."""
     kept = {}
     for name, value in environ.items():
-        tool, _, setting = name.partition("_")
-        if tool in ("PIP", "UV") and setting not in KEPT_INSTALLER_SETTINGS:
+        if name.startswith(("PIP_", "UV_")) and not is_installer_setting(name):
             continue
         if name in DROPPED_VARIABLES or name.startswith(DROPPED_PREFIXES):
             continue

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TextIO
 
 from provision.errors import ProvisionError
+from provision.machine.secrets_here import secrets_here
 from provision.model.event import Event, Listener
 from provision.wording import count, duration
 
@@ -34,8 +35,8 @@ def error_lines(error: ProvisionError) -> list[str]:
 
 
 def say(text: str) -> None:
-    """Print a line to stderr."""
-    print(text, file=sys.stderr, flush=True)
+    """Print a line to stderr, without the secrets of this run."""
+    print(secrets_here().hide(text), file=sys.stderr, flush=True)
 
 
 def can_ask() -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from provision.errors import ConfigError
+from provision.machine.secrets_here import secrets_here
 from provision.model.event import Event, Listener, emit_event
 
 
@@ -15,7 +17,7 @@ from provision.model.event import Event, Listener, emit_event
 def to_file(path: Path) -> Iterator[Listener]:
     """A listener that writes events to a file.
 
-    It writes progress at most once a second, because the file may be on a parallel file system.
+    It writes progress at most once a second, because the file may be on a parallel file system, and no secrets of this run.
 
     Raises:
         ConfigError: the file cannot be written.
@@ -27,7 +29,7 @@ def to_file(path: Path) -> Iterator[Listener]:
         raise ConfigError(
             f"`{path}` cannot be written: {error.strerror}", hint="pass another file to `--events`"
         ) from error
-    last = 0.0
+    last, hide, hide_in = 0.0, secrets_here().hide, secrets_here().hide_in
 
     def listen(event: Event) -> None:
         nonlocal last
@@ -37,7 +39,7 @@ def to_file(path: Path) -> Iterator[Listener]:
             last = time.monotonic()
         # A build must not fail because its events cannot be written. If the disk is full, the build reports that itself.
         with contextlib.suppress(OSError):
-            file.write(emit_event(event))
+            file.write(emit_event(replace(event, text=hide(event.text), error=hide_in(event.error))))
             file.flush()
 
     with file:

@@ -10,6 +10,7 @@ from typing import Any
 
 from provision.errors import CommandError, JobError
 from provision.machine.failed_program import diagnose
+from provision.machine.secrets_here import secrets_here
 from provision.machine.store import Store
 from provision.machine.submission import status
 from provision.model.event import Event, Listener, parse_event
@@ -115,7 +116,9 @@ def _ended(now: JobStatus, failure: Mapping[str, Any]) -> JobStatus:
         "OUT_OF_MEMORY": "request more memory in `job.options` of the profile (`--mem=…`)",
     }.get(now.state)
     try:
-        lines = Path(now.output).read_text(encoding="utf-8", errors="replace").splitlines()
+        # The lines are cut before they are shown, so a secret must be hidden before.
+        text = Path(now.output).read_text(encoding="utf-8", errors="replace")
+        lines = secrets_here().hide(text).splitlines()
     except OSError:
         lines = []
     if failure:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from provision.machine.search_path import named_folder, user_folder
+from provision.profile.network import PROXY
 
 
 def path_of_new_profile(name: str) -> Path:
@@ -17,10 +18,12 @@ def path_of_new_profile(name: str) -> Path:
 def values_here(keys: Sequence[str]) -> dict[str, str]:
     """The values of these keys that this machine shows; it is a login node, so they do not describe compute nodes."""
     environ = os.environ
+    proxy = environ.get("https_proxy", "")
     values = {
         "root": environ.get("PROVISION_ROOT", ""),
         "files.scratch": "$SCRATCH" if environ.get("SCRATCH") else "",
-        "network.proxy": environ.get("https_proxy", ""),
+        # All users can read a profile: an address with a user and a password is not suggested.
+        "network.proxy": proxy if PROXY.fullmatch(proxy) else "",
         "modules.init": next(
             (
                 f"{environ[name]}/init/bash"

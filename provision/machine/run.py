@@ -22,6 +22,7 @@ from pathlib import Path
 
 from provision.errors import CommandError
 from provision.machine.process_tree import Process, send, started_by
+from provision.machine.secrets_here import secrets_in
 
 TAIL = 400
 # A longer line is split. The longest that we need is the report of an inspection: some ten thousand characters.
@@ -84,7 +85,8 @@ def capture(
                     pipe.close()
     # Decode here instead of with text=True: output may contain a carriage return, or bytes that are not UTF-8.
     stdout, stderr = (part.decode("utf-8", "surrogateescape") for part in outputs)
-    return subprocess.CompletedProcess(list(argv), code, stdout, stderr)
+    # stdout is data and may be an environment; stderr is shown to people.
+    return subprocess.CompletedProcess(list(argv), code, stdout, secrets_in(environ).hide(stderr))
 
 
 def _read_both(process: subprocess.Popen[bytes], deadline: float) -> tuple[bytes, bytes] | None:
@@ -123,7 +125,9 @@ def stream(
     keep_open: Sequence[int] = (),
     shown: Sequence[str] | None = None,
 ) -> Result:
-    """Run a program to its end, and append its output to `log` line by line; a line that is too long becomes several.
+    """Run a program to its end, and append its output to `log` line by line, without the secrets of this run.
+
+    A line that is too long becomes several.
 
     `shown` is written to the log instead of `argv`, for an argv that contains a whole environment. `on_second` is called
     about once a second while the program runs, whether it prints or not.
@@ -135,8 +139,9 @@ def stream(
         CommandError: the program cannot be run.
     """
     tail, length, timed_out = deque[str](), 0, False
+    hide = secrets_in(environ).hide
     with log.open("a", encoding="utf-8", errors="replace", buffering=1) as file:
-        file.write(f"$ {' '.join(shown or argv)}\n")
+        file.write(f"$ {hide(' '.join(shown or argv))}\n")
         process: subprocess.Popen[bytes] | None = None
         try:
             with interrupts_deferred():
@@ -150,7 +155,7 @@ def stream(
                     pass_fds=tuple(keep_open),
                 )
             deadline = time.monotonic() + timeout_s if timeout_s else None
-            for line in lines_of(process, deadline, on_second):
+            for line in map(hide, lines_of(process, deadline, on_second)):
                 file.write(line + "\n")
                 tail.append(line)
                 length += len(line)
@@ -230,8 +235,11 @@ def lines_of(
                 yield line.decode("utf-8", "replace").rstrip("\r")
             parts, length = [last], len(last)
         elif length >= LONGEST_LINE:
-            yield b"".join(parts).decode("utf-8", "replace")
-            parts, length = [], 0
+            whole_line = b"".join(parts)
+            # Not within a word, which may be a secret.
+            end_of_word = 1 + max(map(whole_line.rfind, (b" ", b",", b'"'))) or length
+            yield whole_line[:end_of_word].decode("utf-8", "replace")
+            parts, length = [whole_line[end_of_word:]], length - end_of_word
     if length:
         yield b"".join(parts).decode("utf-8", "replace")
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from provision.errors import ConfigError
+from provision.knowledge.secret_names import holds_user
 from provision.profile.provenance import walk
 from provision.profile.site import BLANK
 from provision.wording import nearest
@@ -73,7 +74,7 @@ def fill(text: str, name: str, blank_values: tuple[Blank, ...], answers: Mapping
     A typed whole number becomes a number, and the words of an answer become the texts of a list.
 
     Raises:
-        ConfigError: an answer is for a key that is not a blank of this profile.
+        ConfigError: an answer is for a key that is not a blank of this profile, or has a password.
     """
     known = [blank.path for blank in blank_values]
     for path in answers:
@@ -82,6 +83,11 @@ def fill(text: str, name: str, blank_values: tuple[Blank, ...], answers: Mapping
                 f"`{path}` is not a blank of this profile{nearest(path, known)}",
                 evidence=[f"blanks: {', '.join(known)}"],
                 hint=f"`--set {known[0]}=VALUE`" if known else "this profile has no blanks; omit `--set`",
+            )
+        if holds_user(answers[path]) and ("://" in answers[path] or path == "network.proxy"):
+            raise ConfigError(
+                f"the address for `{path}` has a user or a password, but all users can read a profile",
+                hint="give it without them, and set the whole address in `https_proxy` of your shell",
             )
     remaining = iter(blank_values)
     lines = []

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from provision.knowledge.secret_names import holds_user
 from provision.profile.reader import Reader
 
 Reach = Literal["yes", "no", "proxy"]
@@ -47,10 +48,15 @@ def read_network(table: Reader) -> Network:
     network = Network(
         login=table.choice("login", reach, "yes"),
         compute=table.choice("compute", reach, "yes"),
-        proxy=table.optional("proxy", pattern=PROXY),
+        proxy=table.optional("proxy"),
         download_node=table.optional("download_node", pattern=HOST),
         host=table.optional("host", pattern=HOST),
     )
+    if network.proxy is not None and not PROXY.fullmatch(network.proxy):
+        # The value may have a password, so the fault does not repeat it.
+        form = "is not an address like http://proxy.example.org:3128"
+        user = "; all users can read a profile, so set a user and a password in `https_proxy` of your shell"
+        table.fault("proxy", form + (user if holds_user(network.proxy) else ""))
     if "proxy" in (network.login, network.compute) and network.proxy is None:
         table.fault("proxy", "missing; the address of the proxy through which nodes reach the network")
     table.done()

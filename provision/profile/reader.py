@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from provision.errors import ConfigError
+from provision.knowledge.secret_names import holds_user, is_secret_name
 from provision.wording import nearest
 
 Choice = TypeVar("Choice", bound=str)
@@ -109,7 +110,9 @@ class Reader:
 
     def _expanded(self, key: str, value: str) -> str:
         for name in VARIABLE.findall(value):
-            if not self._environ.get(name):
+            if is_secret_name(name):
+                self.fault(key, f"`${{{name}}}` holds a secret, but others can read what is written from a profile")
+            elif not self._environ.get(name):
                 self.fault(key, f"`${{{name}}}` is not set in the environment; `export {name}=…`")
         return VARIABLE.sub(lambda match: self._environ.get(match[1], ""), value)
 
@@ -186,6 +189,8 @@ class Reader:
             inner._seen.append(name)
             if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
                 inner.fault(name, "is not the name of an environment variable")
+            elif is_secret_name(name) or (isinstance(value, str) and "://" in value and holds_user(value)):
+                inner.fault(name, "holds a secret, but all users can read profiles and modulefiles")
             elif isinstance(value, bool) or not isinstance(value, (str, int)):
                 inner.fault(name, f"must be text or a whole number, but is {value!r}")
             elif any(ord(letter) < 32 for letter in str(value)):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from provision.errors import EXIT_OK, ProvisionError
+from provision.machine.secrets_here import secrets_here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +20,13 @@ class Outcome:
 
 
 def envelope(verb: str, *, result: dict[str, Any] | None = None, error: ProvisionError | None = None) -> None:
-    """Print the one JSON object of `--json`: the same shape for every verb, and on failure."""
+    """Print the one JSON object of `--json`: the same shape for every verb, and on failure; without the secrets of this run."""
     body: dict[str, Any] = {"schema": 1, "verb": verb, "ok": error is None}
-    body |= {"result": result} if error is None else {"error": error.to_dict()}
+    secrets = secrets_here()
+    # A result is ours, and may have an address that must stay whole; an error may have the output of a program.
+    body |= (
+        {"result": secrets.hide_in(result, known=True)}
+        if error is None
+        else {"error": secrets.hide_in(error.to_dict())}
+    )
     print(json.dumps(body, indent=1), flush=True)

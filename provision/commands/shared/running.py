@@ -55,6 +55,7 @@ def _terminated(number: int, frame: FrameType | None) -> None:
 
 def _run(words: Sequence[str], args: argparse.Namespace) -> int:
     from provision.commands.shared.outcome import Outcome, envelope
+    from provision.machine.secrets_here import secrets_here
     from provision.machine.streams import discard_stdout
 
     try:
@@ -74,7 +75,8 @@ def _run(words: Sequence[str], args: argparse.Namespace) -> int:
         if args.json:
             envelope(words[0], result=outcome.result)
         elif outcome.text:
-            print(outcome.text, end="" if outcome.text.endswith("\n") else "\n", flush=True)
+            text = secrets_here().hide_known(outcome.text)
+            print(text, end="" if text.endswith("\n") else "\n", flush=True)
     except BrokenPipeError:
         discard_stdout()
     except OSError as error:
@@ -128,8 +130,9 @@ def _bug(words: Sequence[str], error: Exception, as_json: bool) -> int:
     import traceback
 
     from provision.machine.disk import write_temporary
+    from provision.machine.secrets_here import secrets_here
 
-    path = write_temporary("provision-bug-", "".join(traceback.format_exception(error)))
+    path = write_temporary("provision-bug-", secrets_here().hide("".join(traceback.format_exception(error))))
     bug = ProvisionError(
         f"a bug in provision: {type(error).__name__}: {error}",
         evidence=[f"command: {' '.join(sys.argv)}", f"version: {__version__}"],
