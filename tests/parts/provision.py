@@ -73,6 +73,12 @@ class Tool:
         )
 
 
+def messages_of(proof: Mapping[str, Any]) -> dict[str, str]:
+    """The message of each check, by name, from what `provision test --json` printed; the proof must have passed."""
+    assert proof["ok"], proof
+    return {check["name"]: check["message"] for check in proof["result"]["verdict"]["checks"]}
+
+
 def site_file(folder: Path, shipped: str, *replacements: tuple[str, str], name: str | None = None) -> str:
     """A copy of a shipped site file with these pieces of text replaced; each must be in it. Returns its path."""
     text = (REPOSITORY / "sites" / f"{shipped}.toml").read_text(encoding="utf-8")

@@ -15,22 +15,23 @@ from pathlib import Path
 import pytest
 
 from parts.disks import mounted
+from parts.fixtures import share
 from parts.network import why_not, without_network
-from parts.provision import REPOSITORY, Tool, site_file
+from parts.provision import REPOSITORY, Tool, messages_of, site_file
 from parts.sockets import watch
 from parts.training import train_graph, train_keras
-from provision.machine.probe import interpreter_of
 
 pytestmark = pytest.mark.real
 
 
 @pytest.fixture(scope="module")
-def tool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tool]:
+def tool(shared_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tool]:
     """A root for which everything was fetched, and in which `provision build` was run once, from nothing, cut off.
 
     It is gone when this file's tests are done: environments are large.
     """
-    tool = Tool(tmp_path_factory.mktemp("local"))
+    tool = Tool(tmp_path_factory.mktemp("local") / "root")
+    share(tool.root, shared_cache)
     tool.good("fetch")
     argv = tool.argv("build") if why_not() else without_network(*tool.argv("build"))
     # An empty cache: what an earlier build left in the installer's would hide that something was not fetched.
@@ -515,40 +516,13 @@ def wait_for(events: Path, text: str, seconds: float = 300) -> None:
         time.sleep(0.05)
 
 
-def thorough(tool: Tool, environment: str) -> dict[str, str]:
-    """The numerical proof of an environment: what each check said."""
-    proof = tool.json("test", environment, "--thorough")
-    assert proof["ok"], proof
-    return {check["name"]: check["message"] for check in proof["result"]["verdict"]["checks"]}
-
-
 def test_the_newest_tensorflow_is_built_from_a_patched_source_and_proved_by_numbers(
     tool: Tool, environment: str
 ) -> None:
     """TensorFlow 2.21 with Keras 3, where Horovod as released does not compile, and would not average a gradient."""
     assert "/tensorflow/2.21.0-" in environment
     # By the module: other tests built variants of it since, and the newest is the one that users load.
-    said = thorough(tool, "tensorflow/2.21.0")
+    said = messages_of(tool.json("test", "tensorflow/2.21.0", "--thorough"))
     assert {"tape", "fit", "loop", "training", "broadcast", "metrics", "warmup", "load_model", "resume"} <= set(said)
     for name in ("tape", "fit", "training"):
         assert said[name].startswith("passed on 2 ranks, worst difference")
-
-
-def test_the_last_tensorflow_of_keras_2_is_built_and_proved_by_numbers(tool: Tool) -> None:
-    """Everything but what it does not have."""
-    done = tool.run("build", "--stack", "tensorflow-2.15.1")
-    assert done.returncode == 0, done.stderr
-    said = thorough(tool, "tensorflow/2.15.1")
-    for name in ("tape", "fit", "training"):
-        assert said[name].startswith("passed on 2 ranks, worst difference")
-
-
-def test_the_oldest_tensorflow_is_built_for_an_old_python_and_proved_by_numbers(tool: Tool) -> None:
-    """TensorFlow 1.15, natively graph-style, on a Python that virtualenv serves no more."""
-    if interpreter_of("3.7", os.environ) is None:
-        pytest.skip("there is no Python 3.7 here, and TensorFlow 1.15 has no wheel for a newer one")
-    done = tool.run("build", "--stack", "tensorflow-1.15.5")
-    assert done.returncode == 0, done.stderr
-    said = thorough(tool, "tensorflow/1.15.5")
-    assert any(message.startswith("passed on 2 ranks, worst difference") for message in said.values())
-    assert said["graph"].startswith("passed"), said

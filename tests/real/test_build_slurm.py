@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -21,7 +22,7 @@ import pytest
 
 from parts.fixtures import share
 from parts.modules import ENVIRONMENT_MODULES, LMOD, ModuleSystem, ModuleTree, bash
-from parts.provision import Tool, real_modules, site_file
+from parts.provision import Tool, messages_of, real_modules, site_file
 from parts.slurm import SlurmCluster
 
 pytestmark = [pytest.mark.real, pytest.mark.slurm]
@@ -52,8 +53,9 @@ class Cluster:
     def user_job(self, body: str, *options: str) -> str:
         """Run a job script that a user wrote; returns its output."""
         out = self.folder / f"user-{time.monotonic_ns()}.out"
-        job = self.slurm.submit(f"#!/bin/bash\nset -eo pipefail\n{body}\n", *options, f"--output={out}")
-        state = self.slurm.wait(job, timeout_s=240)
+        script, words = f"#!/bin/bash\nset -eo pipefail\n{body}\n", ("sbatch", "--parsable", f"--output={out}")
+        job = self.slurm.run(*words, *options, stdin=script, environ=self.tool.env()).stdout.strip()
+        state = self.slurm.wait(job, timeout_s=600)
         assert state == "COMPLETED", out.read_text()
         return out.read_text()
 
@@ -233,6 +235,19 @@ PY
         "rank 0 of 2 agree",
         "rank 1 of 2 agree",
     ]
+
+
+def test_the_last_tensorflow_of_keras_2_is_proved_by_numbers_through_srun(cluster: Cluster, knl: str) -> None:
+    """The numerical proof, in a job on two nodes, of what was built for all tests of this file."""
+    found = cluster.folder / "numbers.json"
+    words = ("test", f"knl/{MODULE}", "--site", cluster.site("lmod"), "--thorough", "--json")
+    cluster.user_job(
+        f"{shlex.join(cluster.tool.argv(*words))} >{found}",
+        *("--partition=knl", "--nodes=2", "--ntasks-per-node=1", f"--chdir={cluster.folder}"),
+    )
+    said = messages_of(json.loads(found.read_text()))
+    for name in ("tape", "fit", "training"):
+        assert said[name].startswith("passed on 2 ranks, worst difference")
 
 
 def test_ranks_that_do_not_see_each_other_are_never_published(cluster: Cluster, knl: str) -> None:

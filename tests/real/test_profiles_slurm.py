@@ -20,7 +20,7 @@ import pytest
 from parts import site_nodes
 from parts.fixtures import share
 from parts.modules import ENVIRONMENT_MODULES, LMOD, ModuleSystem, ModuleTree, bash
-from parts.provision import Tool, site_file
+from parts.provision import Tool, messages_of, site_file
 from parts.site_modules import SiteModules
 from parts.slurm import SlurmCluster, missing_programs
 
@@ -96,7 +96,7 @@ class Place:
         out = self.folder / f"{time.monotonic_ns()}.out"
         words = ("sbatch", "--parsable", f"--output={out}", *options)
         job = self.slurm.run(*words, stdin=script, cwd=self.folder, environ=self.tool.env()).stdout.strip()
-        assert self.slurm.wait(job, timeout_s=240) == "COMPLETED", out.read_text()
+        assert self.slurm.wait(job, timeout_s=600) == "COMPLETED", out.read_text()
         return job, out.read_text()
 
     def users_job(self, arch: str) -> list[list[str]]:
@@ -196,6 +196,18 @@ def test_cori_with_tensorflow_1_15_on_both_kinds_of_node(cori: Place, arch: str,
     assert [row[:3] for row in rows] == [[str(ranks), str(ranks // 2), "1.15.5"]] * ranks
     assert {row[3] for row in rows} == {f"{node}1", f"{node}2"}
     assert {row[4] for row in rows} == {omp}, "the module owns OMP_NUM_THREADS there"
+
+
+def test_the_oldest_tensorflow_is_proved_by_numbers_on_coris_knl(cori: Place) -> None:
+    """TensorFlow 1.15, natively graph-style, on a Python that virtualenv serves no more."""
+    if not (cori.tool.root / "modules" / "knl").exists():  # this test alone was asked for
+        cori.build("knl", "--account", "tests")
+    found = cori.folder / "numbers.json"
+    test = shlex.join(cori.tool.argv("test", "knl/tensorflow/1.15.5", "--site", cori.site, "--thorough", "--json"))
+    cori.submitted(f"#!/bin/bash\n{test} >{found}\n", "--nodes=2", "--ntasks-per-node=1", "--constraint=knl")
+    said = messages_of(json.loads(found.read_text()))
+    assert any(message.startswith("passed on 2 ranks, worst difference") for message in said.values())
+    assert said["graph"].startswith("passed"), said
 
 
 def test_coris_own_module_is_proved_where_nothing_of_ours_is_loaded(cori: Place) -> None:
