@@ -107,7 +107,7 @@ def test_submit_follows_the_job_through_every_step_to_the_published_module(clust
     told = [line for line in knl.splitlines() if line]
     assert any(line.startswith("submitted job ") for line in told)
     assert any("is running on knl[1-2]" in line for line in told)
-    for step in ("create", "install", "compile", "horovod", "bytecode", "inspect", "candidate", "proof", "publish"):
+    for step in ("create", "install", "bytecode", "compile", "horovod", "inspect", "candidate", "proof", "publish"):
         assert any(f"{step}: done in" in line for line in told), step
     assert any(line.startswith("published by job ") for line in told)
     assert "2 ranks on 2 nodes" in told[-1]

@@ -92,13 +92,13 @@ def rows(recipe: Recipe, wheels: Collection[str], plan_text: str) -> tuple[Row, 
             packages=packages,
             starts_over=True,
         ),
-        *(_horovod_rows(recipe, horovod, wheels) if horovod else ()),
         Row(
             name="bytecode",
-            title="bytecode of all modules",
+            title="bytecode of all packages",
             reason="otherwise every rank compiles at every start",
-            operations=compile_bytecode(recipe),
+            operations=(*compile_bytecode(recipe), *(() if horovod else make_readable(recipe))),
         ),
+        *(_horovod_rows(recipe, horovod, wheels) if horovod else ()),
     )
 
 
@@ -212,13 +212,24 @@ def compile_wheel(recipe: Recipe, horovod: Build) -> tuple[Operation, ...]:
 
 
 def install_wheel(recipe: Recipe, horovod: Build) -> tuple[Operation, ...]:
-    """The compiled Horovod into the environment; it can be repeated."""
-    return (InstallWheel(key=horovod.key, command=Command(argv=recipe.installer.wheel_argv(recipe.prefix_python))),)
-
-
-def compile_bytecode(recipe: Recipe) -> tuple[Operation, ...]:
-    """All modules' bytecode: without it every rank compiles on every start, and cannot keep what it compiled."""
+    """The compiled Horovod into the environment, with its bytecode; it can be repeated."""
     return (
-        Command(argv=(recipe.prefix_python, "-m", "compileall", "-q", "-j", str(recipe.cores), recipe.site_packages)),
-        MakeReadable(path=str(recipe.prefix)),
+        InstallWheel(key=horovod.key, command=Command(argv=recipe.installer.wheel_argv(recipe.prefix_python))),
+        *compile_bytecode(recipe, "horovod"),
+        *make_readable(recipe),
     )
+
+
+def compile_bytecode(recipe: Recipe, package: str = "") -> tuple[Operation, ...]:
+    """The bytecode of one package, or of all, on all cores.
+
+    Without it every rank compiles on every start, and cannot keep the result. It comes before Horovod is compiled, because
+    CMake imports TensorFlow, which takes several times as long without bytecode.
+    """
+    folder = PurePosixPath(recipe.site_packages) / package
+    return (Command(argv=(recipe.prefix_python, "-m", "compileall", "-q", "-j", str(recipe.cores), str(folder))),)
+
+
+def make_readable(recipe: Recipe) -> tuple[Operation, ...]:
+    """Let all users read the environment; the last operation that changes its files."""
+    return (MakeReadable(path=str(recipe.prefix)),)

@@ -16,9 +16,9 @@ from provision.profile.site import Site
 SECONDS = {
     "create": 1.0,
     "install": 15.2,
+    "bytecode": 9.0,
     "compile": 112.0,
     "horovod": 0.4,
-    "bytecode": 9.0,
     "inspect": 5.1,
     "candidate": 0.0,
     "proof": 14.0,
@@ -58,10 +58,10 @@ def test_the_plan_of_a_bare_machine_reads_like_this() -> None:
     assert lines[lines.index("") + 1 :] == [
         "  1 create     virtual environment with Python 3.11",
         "  2 install    3 locked packages by uv",
-        "  3 compile    Horovod 0.28.1+provision.1 from source",
+        "  3 bytecode   bytecode of all packages",
+        "  4 compile    Horovod 0.28.1+provision.1 from source",
         "               1 patch; --verbose lists them",
-        "  4 horovod    Horovod into the environment",
-        "  5 bytecode   bytecode of all modules",
+        "  5 horovod    Horovod into the environment",
         "  6 inspect    versions and libraries of the environment",
         "  7 candidate  candidate modulefile",
         "  8 proof      train on 2 ranks, 1 node",
@@ -103,7 +103,7 @@ def test_a_step_that_is_not_to_be_done_says_so() -> None:
     assert lines[-1] == "1 of 9 steps to do"
     cached = plan_at(local_site(), dataclasses.replace(proved(plan), receipts={}))
     lines = plan_lines(cached, expected=SECONDS)
-    assert "  3 compile    Horovod 0.28.1+provision.1 from source  (from the cache)" in lines
+    assert "  4 compile    Horovod 0.28.1+provision.1 from source  (from the cache)" in lines
     assert lines[-1] == "8 of 9 steps to do, about 45 s"
 
 
