@@ -44,12 +44,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verbose", action="store_true", help="in the plan, also list the patches and the reason for each step"
     )
+    parser.add_argument(
+        "--settings",
+        metavar="FILE",
+        help="in a job: read the settings of pip, uv and the proxy from this file, which only you can read, and remove it at "
+        "the end",
+    )
     parser.add_argument("--events", metavar="FILE", help="write every event to this file, one JSON object per line")
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Build on this machine, or submit a job that builds."""
-    unused = (("--plan", args.plan), ("--events", args.events)) if args.submit else (("--account", args.account),)
+    of_a_job = (("--plan", args.plan), ("--settings", args.settings), ("--events", args.events))
+    unused = of_a_job if args.submit else (("--account", args.account),)
     refuse_unused(args, unused, "`--submit` makes its own plan" if args.submit else "only a job has an account")
     if args.submit:
         return _submit(args)
@@ -67,7 +74,16 @@ def run(args: argparse.Namespace) -> Outcome:
 
 
 def _build_here(args: argparse.Namespace, write_event: Listener | None) -> Outcome:
-    """Build on this machine; `write_event` also gets every event."""
+    """Build on this machine, with the settings of the job; `write_event` also gets every event."""
+    if args.settings is None:
+        return _plan_and_build(args, write_event)
+    from provision.machine.job_settings import settings_from
+
+    with settings_from(Path(args.settings)):
+        return _plan_and_build(args, write_event)
+
+
+def _plan_and_build(args: argparse.Namespace, write_event: Listener | None) -> Outcome:
     from provision.model.problem import raise_problems
     from provision.planning.planner import make_plan
     from provision.planning.preflight import blockers, network_problems
@@ -181,7 +197,7 @@ def _submit(args: argparse.Namespace) -> Outcome:
     from provision.jobs.build_job import build_script
     from provision.machine.follow import follow
     from provision.machine.render_jobs import render_build_job
-    from provision.machine.submission import submit, submitter
+    from provision.machine.submission import remove_left_settings, submit, submitter
     from provision.model.problem import raise_problems
     from provision.planning.planner import make_plan
     from provision.planning.preflight import network_problems, place_problems
@@ -210,6 +226,8 @@ def _submit(args: argparse.Namespace) -> Outcome:
             follow(number, target.site.scheduler.name, target.store, listen)
     except KeyboardInterrupt:
         raise stopped_following(number, again, target.site) from None
+    finally:
+        remove_left_settings(target.store, target.site.scheduler.name)
     return _outcome(target, plan, f"published by job {number}")
 
 

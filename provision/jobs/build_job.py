@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os.path
-import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field
 from provision.errors import ConfigError
 from provision.jobs.limits import refuse
 from provision.jobs.scheduler_request import batch_for
+from provision.knowledge.index_settings import is_index_setting
 from provision.model.batch import Batch, Directive
 from provision.model.plan import Plan, held
 from provision.model.request import Request
@@ -26,21 +26,6 @@ from provision.profile.site import Site
 from provision.profile.stack import Stack
 from provision.proof.proof_shape import proof_environ, proof_shape
 from provision.schedulers import scheduler_for
-
-# How to reach the package index: a mirror, a proxy, trusted certificates.
-INDEX_VARIABLES = (
-    *("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_CERT", "PIP_CONFIG_FILE", "UV_DEFAULT_INDEX", "UV_INDEX"),
-    *(
-        "SSL_CERT_FILE",
-        "http_proxy",
-        "https_proxy",
-        "no_proxy",
-        "HTTP_PROXY",
-        "HTTPS_PROXY",
-        "NO_PROXY",
-        "UV_CACHE_DIR",
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +43,11 @@ class Submitter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildScript:
-    """The values of the template; `name` is the name of the job's files of output and events in `jobs/`."""
+    """The values of the template; `name` is the name of the job's files of output and events in `jobs/`.
+
+    `settings` are the variables of the package index and the proxy. They can hold passwords, so they are not in the script: the
+    job reads them from `settings_file`.
+    """
 
     name: str
     scheduler: SchedulerName
@@ -75,6 +64,8 @@ class BuildScript:
     arguments: str
     jobs: str
     plan: str | None
+    settings: tuple[tuple[str, str], ...] = ()
+    settings_file: str | None = None
 
 
 def build_script(request: Request, plan: Plan, submitter: Submitter, account: str | None = None) -> BuildScript:
@@ -144,7 +135,9 @@ def _script(
         stack.name,
     )
     profile = "" if plan else " --profile"
-    carried = _carried(site, submitter.environ)
+    # A script that is made from the profile alone is for another machine, which has its own settings.
+    settings = {name: value for name, value in sorted(submitter.environ.items()) if value and is_index_setting(name)}
+    settings = settings if plan else {}
     return BuildScript(
         name=name,
         scheduler=site.scheduler.name,
@@ -153,7 +146,7 @@ def _script(
         environment=environment,
         directives=scheduler.directives(build_batch(site, arch, stack, name, jobs, account)),
         umask=site.files.umask,
-        environ=(*carried, *_proxies(site, carried), *proof_environ(site, arch, stack)),
+        environ=(*_carried(site, submitter.environ), *_proxies(site, settings), *proof_environ(site, arch, stack)),
         job_id=scheduler.JOB_ID,
         submit_folder=None if scheduler.STARTS_IN_SUBMIT_FOLDER else scheduler.SUBMIT_FOLDER,
         temporary=site.files.temporary,
@@ -161,6 +154,8 @@ def _script(
         arguments=shlex.join(arguments),
         jobs=jobs,
         plan=plan,
+        settings=tuple(settings.items()),
+        settings_file=f"{jobs}/{name}.settings" if settings else None,
     )
 
 
@@ -175,10 +170,10 @@ def build_batch(site: Site, arch: Arch, stack: Stack, name: str, jobs: str, acco
     return batch
 
 
-def _proxies(site: Site, carried: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+def _proxies(site: Site, settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """The proxy of the site's nodes, if builds reach the network through one and the submitter names no other."""
     proxies = site.network.environ if site.network.compute == "proxy" else ()
-    return tuple(pair for pair in proxies if pair[0] not in dict(carried))
+    return tuple(pair for pair in proxies if pair[0] not in settings)
 
 
 def _carried(site: Site, environ: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
@@ -186,14 +181,6 @@ def _carried(site: Site, environ: Mapping[str, str]) -> tuple[tuple[str, str], .
 
     Variables that the arch's modules set are not among them.
     """
-    names = dict.fromkeys(
-        (
-            *("PROVISION_ROOT", "PROVISION_CONFIG", "XDG_CONFIG_HOME", "PROVISION_INSTALLER"),
-            *site.variables,
-            *INDEX_VARIABLES,
-        )
-    )
-    values = {name: environ[name] for name in names if environ.get(name)}
-    # The script is a file that others may read, so an address with a password is not written to it. The job gets such a
-    # variable from the environment of sbatch.
-    return tuple((name, value) for name, value in values.items() if not re.search(r"://[^/\s]*@", value))
+    ours = ("PROVISION_ROOT", "PROVISION_CONFIG", "XDG_CONFIG_HOME", "PROVISION_INSTALLER")
+    names = dict.fromkeys((*ours, *site.variables))
+    return tuple((name, environ[name]) for name in names if environ.get(name) and not is_index_setting(name))

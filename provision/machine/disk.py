@@ -57,7 +57,9 @@ def write(path: Path, text: str, *, executable: bool = False, private: bool = Fa
     beside = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(3).hex()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with beside.open("w", encoding="utf-8") as file:
+        # Nobody else reads a private file, not even before its mode is set.
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600 if private else 0o666)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

@@ -29,7 +29,7 @@ def to_file(path: Path) -> Iterator[Listener]:
         raise ConfigError(
             f"`{path}` cannot be written: {error.strerror}", hint="pass another file to `--events`"
         ) from error
-    last, hide, hide_in = 0.0, secrets_here().hide, secrets_here().hide_in
+    last = 0.0
 
     def listen(event: Event) -> None:
         nonlocal last
@@ -39,7 +39,9 @@ def to_file(path: Path) -> Iterator[Listener]:
             last = time.monotonic()
         # A build must not fail because its events cannot be written. If the disk is full, the build reports that itself.
         with contextlib.suppress(OSError):
-            file.write(emit_event(replace(event, text=hide(event.text), error=hide_in(event.error))))
+            secrets = secrets_here()
+            event = replace(event, text=secrets.hide(event.text), error=secrets.hide_in(event.error))
+            file.write(emit_event(event))
             file.flush()
 
     with file:

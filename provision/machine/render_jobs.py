@@ -17,8 +17,14 @@ from provision.machine.submission import BuildJob
 
 def render_build_job(script: BuildScript) -> BuildJob:
     """Render the script of a build's job."""
-    values = {name: getattr(script, name) for name in BuildScript.__slots__ if name != "scheduler"}
-    return BuildJob(name=script.name, text=render("jobs/build.sh.j2", **values), scheduler=script.scheduler)
+    values = {name: getattr(script, name) for name in BuildScript.__slots__ if name not in ("scheduler", "settings")}
+    return BuildJob(
+        name=script.name,
+        text=render("jobs/build.sh.j2", **values),
+        scheduler=script.scheduler,
+        settings=dict(script.settings),
+        settings_file=script.settings_file,
+    )
 
 
 def render_user_job(job: UserJob) -> str:

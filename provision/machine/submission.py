@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from provision.errors import CommandError, JobError
+from provision.errors import CommandError, ConfigError, JobError
 from provision.jobs.build_job import Submitter
 from provision.machine.disk import write
+from provision.machine.job_settings import read_settings, write_settings
 from provision.machine.run import capture
 from provision.machine.search_path import named_folder
 from provision.machine.store import Store
@@ -21,11 +22,14 @@ from provision.schedulers.status import JobStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildJob:
-    """A job script, its scheduler, and the name of its output and events in `jobs/`."""
+    """A job script, its scheduler, the name of its output and events in `jobs/`, and the settings that it reads from a file."""
 
     name: str
     text: str
     scheduler: SchedulerName
+    settings: Mapping[str, str] = field(default_factory=dict)
+    settings_file: str | None = None
+    """Where the job looks for the settings; None if there are none."""
 
 
 def submitter(store: Store) -> Submitter:
@@ -47,11 +51,13 @@ def queued(job: BuildJob) -> str | None:
 
 
 def submit(job: BuildJob, store: Store) -> str:
-    """Write the script to `jobs/` and submit it; return the job ID.
+    """Write the script, and the settings that it reads, to `jobs/` and submit it; return the job ID.
 
     Raises:
         JobError: the scheduler refused the job.
     """
+    remove_left_settings(store, job.scheduler)
+    keep_settings(job)
     script = Path(store.layout.jobs) / f"{job.name}.sh"
     write(script, job.text, executable=True, private=True)
     scheduler = scheduler_for(job.scheduler)
@@ -59,13 +65,38 @@ def submit(job: BuildJob, store: Store) -> str:
     done = capture(argv, os.environ)
     number = scheduler.parse_job_id(done.stdout)
     if done.returncode or number is None:
+        if job.settings_file:
+            Path(job.settings_file).unlink(missing_ok=True)
         raise JobError(
             f"{TITLES[job.scheduler]} refused the job",
             state="SUBMIT_FAILED",
             evidence=(done.stderr or done.stdout).strip().splitlines()[:6],
-            hint=f"`{shlex.join(argv)}` submits it again; the job's options are under `archs.ARCH.job` in the site profile",
+            hint="change the job's options under `archs.ARCH.job` in the site profile, then run the same command again",
         )
+    keep_settings(job, number)
     return number
+
+
+def keep_settings(job: BuildJob, number: str | None = None) -> None:
+    """Write the settings that the job reads, if it needs any; with `number`, the ID of the job, if it still needs them.
+
+    Raises:
+        StoreError: the file cannot be written.
+    """
+    if job.settings_file and (number is None or Path(job.settings_file).exists()):
+        write_settings(Path(job.settings_file), job.settings, number)
+
+
+def remove_left_settings(store: Store, name: SchedulerName) -> None:
+    """Remove the settings of jobs that have ended without removing them, because they were cancelled or killed."""
+    for path in sorted(Path(store.layout.jobs).glob("*.settings")):
+        try:
+            job, _ = read_settings(path)
+            now = status(job, name) if job else None
+        except (ConfigError, CommandError):
+            continue  # it belongs to another user, or the scheduler does not answer
+        if job and (now is None or now.ended):
+            path.unlink(missing_ok=True)
 
 
 def status(job: str, name: SchedulerName) -> JobStatus | None:

@@ -8,6 +8,7 @@ from provision.commands.shared.options import add_account, add_target
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.parsers import SubVerb
 from provision.commands.shared.target import read_target
+from provision.machine.console import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +22,7 @@ def run(args: argparse.Namespace) -> Outcome:
     """Write the script with the plan for this machine, or from the profile alone."""
     from provision.jobs.build_job import build_script, profile_script
     from provision.machine.render_jobs import render_build_job
-    from provision.machine.submission import submitter
+    from provision.machine.submission import keep_settings, remove_left_settings, submitter
     from provision.planning.planner import make_plan
 
     target = read_target(args)
@@ -35,6 +36,12 @@ def run(args: argparse.Namespace) -> Outcome:
     job = render_build_job(build_script(request, plan, submitter(target.store), args.account))
     # sbatch does not make the folder of a job's output; without the folder the job fails without a message.
     target.store.make_jobs()
+    remove_left_settings(target.store, job.scheduler)
+    if job.settings_file:
+        keep_settings(job)
+        say(
+            f"the job reads the settings of the package index from `{job.settings_file}` and removes this file at its end"
+        )
     return Outcome(text=job.text, result={"name": job.name, "script": job.text, "environment": str(plan.environment)})
 
 

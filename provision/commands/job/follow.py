@@ -23,6 +23,7 @@ def run(args: argparse.Namespace) -> Outcome:
     """Follow the job to its end; Ctrl-C leaves it running."""
     from provision.machine import shipped
     from provision.machine.follow import follow
+    from provision.machine.submission import remove_left_settings
     from provision.schedulers import scheduler_for
 
     site = shipped.load_site(args.site)
@@ -43,6 +44,8 @@ def run(args: argparse.Namespace) -> Outcome:
             status = follow(args.job, site.scheduler.name, store, listen)
     except KeyboardInterrupt:
         raise stopped_following(args.job, f"provision job follow {args.job} --site {args.site}", site) from None
+    finally:
+        remove_left_settings(store, site.scheduler.name)
     return Outcome(
         text=f"job {args.job} finished after {status.run_time}", result={"job": args.job, "state": status.state}
     )

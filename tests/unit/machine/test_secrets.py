@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from parts.cli import call
-from parts.credentials import SHAPES, Shape, leaks, pip_argv, refusing_index, try_everywhere, uv_argv
+from parts.credentials import SHAPES, Shape, files_with, leaks, pip_argv, refusing_index, try_everywhere, uv_argv
 from provision.machine.run import capture, stream
 from provision.machine.secrets_here import secrets_here
 from provision.model.redaction import find_secrets
@@ -232,3 +232,53 @@ def test_a_secret_at_the_place_where_a_long_line_is_split_is_hidden(
     words = (tmp_path / "x.log").read_text().split("\n", 1)[1].split()
     assert set(words) == {"***"}
     assert len(words) == 300_000
+
+
+def test_a_script_with_a_secret_in_it_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    monkeypatch.setenv("WANDB_API_KEY", "Kanarie7fugl")
+    words = ("job", "single", "--site", "alcf-theta", "--arch", "knl", "--account", "me", "--runtime", "modules")
+    assert call(*words) == 0
+    assert call(*words, "--arguments", "lr Kanarie8fugl") == 0
+    capsys.readouterr()
+    for more in ((), ("--json",)):
+        assert call(*words, *more, "--arguments", "key Kanarie7fugl") == 2
+        out, err = capsys.readouterr()
+        assert "would contain a secret of this shell" in out + err
+        assert "key ***" in out + err
+        assert "Kanarie7fugl" not in out + err
+
+
+VERBS = (
+    ("doctor", "--site", "local"),
+    ("plan", "--site", "local"),
+    ("plan", "--site", "alcf-polaris", "--account", "me", "--profile"),
+    ("job", "build", "--site", "alcf-theta", "--arch", "knl", "--account", "me", "--profile"),
+    ("job", "horovod", "--site", "alcf-theta", "--arch", "knl", "--account", "me", "--runtime", "modules"),
+    ("job", "image", "--site", "nyu-torch", "--arch", "h200", "--account", "me"),
+    ("list",),
+    ("show", "nosuch"),
+    ("site", "new", "mine"),
+    ("site", "show", "alcf-theta"),
+    ("stack", "list"),
+    ("biuld",),
+    ("plan", "--site", "Kanarie7fugl"),
+)
+
+
+@pytest.mark.parametrize("words", VERBS, ids=" ".join)
+def test_no_verb_prints_or_writes_a_secret(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PROVISION_CONFIG", str(tmp_path / "config"))
+    for shape in SHAPES:
+        for name, value in shape.environ("index.example.org:8443").items():
+            monkeypatch.setenv(name, f"{os.environ.get(name, '')} {value}".strip() if "INDEX" in name else value)
+    monkeypatch.setenv("HF_TOKEN", "Kanarie7fugl")
+    monkeypatch.setenv("DATABASE", "postgres://gul:Kanarie7fugl@db/x")
+    for more in ((), ("--json",)):
+        call(*words, *more)
+        text = "".join(capsys.readouterr())
+        for shape in SHAPES:
+            assert [leak for leak in leaks(text, shape) if len(leak) > 4] == []
+            assert not files_with(tmp_path, shape)

@@ -1,0 +1,77 @@
+"""The settings of the package index and the proxy for the job of a build: a file that only its builder can read.
+
+Whoever writes the job writes the file; `provision build --settings FILE` in the job reads it, and removes it when the build has
+ended, well or not. If a signal ends the build the file stays, because the scheduler may start a preempted job again. What a
+cancelled job leaves behind is removed when a job is submitted or followed (`submission.remove_left_settings`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from provision.errors import ConfigError
+from provision.knowledge.index_settings import is_index_setting
+from provision.machine.disk import write
+from provision.machine.trusted_files import read_regular
+
+AGAIN = "`provision job build` and `provision build --submit` write the job and this file again"
+
+
+def write_settings(path: Path, settings: Mapping[str, str], job: str | None = None) -> None:
+    """Write the settings of a job; `job` is its ID once it is submitted.
+
+    Raises:
+        StoreError: the file cannot be written.
+    """
+    write(path, json.dumps({"job": job, "environ": dict(settings)}, indent=1) + "\n", private=True)
+
+
+def read_settings(path: Path) -> tuple[str | None, dict[str, str]]:
+    """The ID of the job, if it was submitted, and its settings.
+
+    Raises:
+        ConfigError: the file does not exist, is not ours alone, or is damaged.
+    """
+    try:
+        content, status = read_regular(path, follow=False)
+    except OSError as error:
+        raise ConfigError(
+            f"the settings of the package index in `{path}` cannot be read: {error.strerror}", hint=AGAIN
+        ) from error
+    if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
+        raise ConfigError(
+            f"the settings of the package index in `{path}` are not yours alone",
+            evidence=[f"owner: user {status.st_uid}, mode: {stat.S_IMODE(status.st_mode):o}"],
+            hint=f"remove the file; {AGAIN}",
+        )
+    try:
+        data = json.loads(content)
+        job, environ = data["job"], {str(name): str(value) for name, value in data["environ"].items()}
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        raise ConfigError(f"the settings of the package index in `{path}` are damaged", hint=AGAIN) from error
+    return (str(job) if job else None), {name: value for name, value in environ.items() if is_index_setting(name)}
+
+
+@contextlib.contextmanager
+def settings_from(path: Path) -> Iterator[None]:
+    """Run with the settings of a file, and then remove it.
+
+    Raises:
+        ConfigError: the file cannot be read, or others could have written it.
+    """
+    os.environ.update(read_settings(path)[1])
+    ended = True
+    try:
+        yield
+    except KeyboardInterrupt:
+        ended = False
+        raise
+    finally:
+        if ended:
+            with contextlib.suppress(OSError):
+                path.unlink()

@@ -1,0 +1,207 @@
+"""A job gets the settings of the package index from a file that only its builder can read, and the file goes with the job."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from golden_files import SUBMITTER, facts_of, request_for, slurm_site
+from parts.cli import call
+from parts.credentials import SHAPES, Shape, leaks
+from provision.errors import ConfigError, JobError
+from provision.jobs.build_job import build_script, profile_script
+from provision.machine import submission
+from provision.machine.job_settings import read_settings, settings_from, write_settings
+from provision.machine.render_jobs import render_build_job
+from provision.machine.store import Store
+from provision.machine.submission import BuildJob, keep_settings, remove_left_settings, submit
+from provision.model.facts import Existing
+from provision.model.layout import Layout
+from provision.planning.planner import make_plan
+from provision.schedulers.status import JobStatus
+
+SETTINGS = {"PIP_INDEX_URL": "https://gul:Kanarie7fugl@h/simple", "https_proxy": "gul:Kana7 rie@h:1"}
+
+
+def job_with(environ: Mapping[str, str], folder: Path) -> BuildJob:
+    """The job of a build that is written in a shell with these variables."""
+    site = slurm_site()
+    plan = make_plan(request_for(site), facts_of(site), Existing())
+    submitter = dataclasses.replace(SUBMITTER, environ=environ, jobs=str(folder))
+    return render_build_job(build_script(request_for(site), plan, submitter))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """A root with a folder of jobs."""
+    store = Store(Layout(PurePosixPath(tmp_path)))
+    store.make_jobs()
+    return store
+
+
+@pytest.fixture
+def jobs(store: Store) -> Path:
+    """The folder of jobs."""
+    return Path(store.layout.jobs)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_a_script_has_no_setting_and_the_file_has_all(shape: Shape, jobs: Path) -> None:
+    environ = {**shape.environ("index.example.org:8443"), "PROVISION_ROOT": "/site/root", "OTHER": "x"}
+    job = job_with(environ, jobs)
+    assert leaks(job.text, shape) == []
+    assert f"--settings {jobs}/{job.name}.settings" in job.text
+    keep_settings(job)
+    (path,) = jobs.iterdir()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert read_settings(path) == (None, shape.environ("index.example.org:8443"))
+
+
+def test_a_job_without_settings_needs_no_file(jobs: Path) -> None:
+    job = job_with({"PROVISION_ROOT": "/site/root", "https_proxy": ""}, jobs)
+    assert "--settings" not in job.text
+    keep_settings(job)
+    assert not list(jobs.iterdir())
+
+
+def test_a_script_from_the_profile_alone_has_no_settings(jobs: Path) -> None:
+    request = request_for(slurm_site())
+    submitter = dataclasses.replace(SUBMITTER, environ=SETTINGS)
+    script = render_build_job(profile_script(request.site, request.arch, request.stack, submitter))
+    assert script.settings_file is None
+    assert "Kana" not in script.text
+
+
+def test_the_file_is_private_from_its_beginning(jobs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    modes = []
+    real = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda number: (modes.append(os.fstat(number).st_mode & 0o777), real(number)))
+    before = os.umask(0)
+    try:
+        write_settings(jobs / "x.settings", SETTINGS)
+    finally:
+        os.umask(before)
+    assert modes == [0o600]
+
+
+def test_a_link_in_its_place_is_replaced_and_not_followed(jobs: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.write_text("precious")
+    (jobs / "x.settings").symlink_to(mine)
+    write_settings(jobs / "x.settings", SETTINGS)
+    assert mine.read_text() == "precious"
+    assert not (jobs / "x.settings").is_symlink()
+
+
+def test_a_build_runs_with_the_settings_and_removes_the_file(jobs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in SETTINGS:
+        monkeypatch.setenv(name, "replaced")
+    write_settings(jobs / "x.settings", SETTINGS)
+    with settings_from(jobs / "x.settings"):
+        assert {name: os.environ[name] for name in SETTINGS} == SETTINGS
+    assert not list(jobs.iterdir())
+
+
+def test_a_build_that_fails_removes_the_file_too(jobs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("https_proxy", "x")
+    write_settings(jobs / "x.settings", {"https_proxy": "gul:Kana7@h:1"})
+    assert call("build", "--site", "nosuch", "--settings", str(jobs / "x.settings")) == 2
+    assert not list(jobs.iterdir())
+
+
+def test_a_signal_keeps_the_file_for_a_job_that_starts_again(jobs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("https_proxy", "x")
+    write_settings(jobs / "x.settings", {"https_proxy": "gul:Kana7@h:1"})
+    with pytest.raises(KeyboardInterrupt), settings_from(jobs / "x.settings"):
+        raise KeyboardInterrupt
+    assert (jobs / "x.settings").exists()
+
+
+@pytest.mark.parametrize("what", ["missing", "owner", "fifo", "link", "readable", "damaged", "folder", "list"])
+def test_a_file_that_is_not_ours_alone_or_damaged_is_refused(what: str, jobs: Path) -> None:
+    path = jobs / "x.settings"
+    match what:
+        case "owner":
+            if os.geteuid() != 0:
+                pytest.skip("only root can give a file away")
+            write_settings(path, SETTINGS)
+            os.chown(path, 12345, 12345)
+        case "fifo":
+            os.mkfifo(path, 0o600)
+        case "link":
+            write_settings(jobs / "real", SETTINGS)
+            path.symlink_to(jobs / "real")
+        case "readable":
+            write_settings(path, SETTINGS)
+            path.chmod(0o640)
+        case "damaged":
+            path.touch(0o600)
+        case "folder":
+            path.mkdir(0o700)
+        case "list":
+            path.touch(0o600)
+            path.write_text("[]")
+    with pytest.raises(ConfigError, match="settings of the package index") as caught:
+        read_settings(path)
+    assert "provision build --submit" in str(caught.value.hint)
+
+
+def test_no_other_variable_is_taken_from_the_file(jobs: Path) -> None:
+    path = jobs / "x.settings"
+    path.touch(0o600)
+    path.write_text(
+        json.dumps({"job": None, "environ": {"LD_PRELOAD": "/x.so", "PIP_TARGET": "/y", "https_proxy": "z"}})
+    )
+    assert read_settings(path) == (None, {"https_proxy": "z"})
+
+
+def scheduler(monkeypatch: pytest.MonkeyPatch, folder: Path, sbatch: str, state: str | None) -> None:
+    """A Slurm whose sbatch does this, and that knows one state of every job (None: it knows none)."""
+    (folder / "bin").mkdir()
+    program = folder / "bin" / "sbatch"
+    program.write_text(f"#!/bin/sh\n{sbatch}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setattr(
+        submission, "status", lambda job, name: JobStatus(job=job, state=state) if state is not None else None
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "left"), [("PENDING", True), ("RUNNING", True), ("CANCELLED", False), ("TIMEOUT", False), (None, False)]
+)
+def test_what_an_ended_job_left_is_removed(
+    store: Store, jobs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str | None, left: bool
+) -> None:
+    job = job_with(SETTINGS, jobs)
+    scheduler(monkeypatch, tmp_path, "echo 42", state)
+    assert submit(job, store) == "42"
+    assert read_settings(Path(str(job.settings_file))) == ("42", SETTINGS)
+    write_settings(jobs / "not-submitted.settings", SETTINGS)
+    remove_left_settings(store, "slurm")
+    assert Path(str(job.settings_file)).exists() is left
+    assert (jobs / "not-submitted.settings").exists()
+
+
+def test_a_job_that_ended_at_once_leaves_no_file(
+    store: Store, jobs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = job_with(SETTINGS, jobs)
+    scheduler(monkeypatch, tmp_path, f"rm {job.settings_file}; echo 42", None)
+    submit(job, store)
+    assert [path.suffix for path in jobs.iterdir()] == [".sh"]
+
+
+def test_a_refused_job_leaves_no_file(
+    store: Store, jobs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler(monkeypatch, tmp_path, "echo no >&2; exit 1", None)
+    with pytest.raises(JobError, match="refused the job"):
+        submit(job_with(SETTINGS, jobs), store)
+    assert [path.suffix for path in jobs.iterdir()] == [".sh"]
