@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from parts.credentials import SHAPES, Shape, leaks, pip_argv, refusing_index, try_everywhere, uv_argv
+from parts.credentials import SHAPES, Shape, files_with, leaks, pip_argv, refusing_index, try_everywhere, uv_argv
+from parts.provision import Tool
+from provision.knowledge.index_settings import is_index_setting
+from provision.machine.job_settings import write_settings
 
 pytestmark = pytest.mark.real
 
@@ -33,3 +38,28 @@ def test_no_message_leaks(
     assert callable(program)
     text = try_everywhere(program(tmp_path), shape, hosts[code], tmp_path, capsys)
     assert leaks(text, shape) == [], text
+
+
+@pytest.mark.parametrize("installer", ["uv", "pip"])
+@pytest.mark.parametrize("name", ["token in the path", "slash in the password", "proxy without scheme"])
+def test_a_build_that_cannot_install_leaves_no_secret_below_its_root(
+    name: str, installer: str, hosts: Mapping[int, str], tmp_path: Path
+) -> None:
+    shape = next(shape for shape in SHAPES if shape.name == name)
+    root, cache = tmp_path / "root", str(tmp_path / "cache")
+    settings, events = root / "jobs" / "x.settings", root / "jobs" / "x.events.jsonl"
+    environ = {
+        **dict.fromkeys((name for name in os.environ if is_index_setting(name)), ""),
+        "PIP_CONFIG_FILE": os.devnull,
+        "UV_CACHE_DIR": cache,
+        "PROVISION_INSTALLER": installer,
+    }
+    write_settings(settings, shape.environ(hosts[0]))
+    words = ("build", "--site", "local", "--settings", str(settings), "--events", str(events))
+    done = Tool(root, environ).run(*words, "--json")
+    assert json.loads(done.stdout)["error"]["message"].startswith("step `install` failed")
+    assert leaks(done.stdout + done.stderr, shape) == []
+    assert files_with(root, shape) == []
+    assert not settings.exists()
+    assert events.exists()
+    assert list(root.rglob("install.log"))
