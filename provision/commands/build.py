@@ -233,13 +233,13 @@ def _submit(args: argparse.Namespace) -> Outcome:
 
 def _refuse_second(target: Target, plan: Plan, site: str) -> None:
     """Refuse a second job for an environment that is being built: its nodes would wait, idle, for the first."""
-    from provision.machine.store import describe_holder
+    from provision.machine.locks import describe_holder, holder
 
-    holder = target.store.holder(Path(target.store.layout.lock(plan.environment)))
-    if holder is not None:
-        job = holder.get("job")
+    other = holder(Path(target.store.layout.lock(plan.environment)))
+    if other is not None:
+        job = other.get("job")
         raise StoreError(
-            f"`{plan.environment}` is being built by {describe_holder(holder)}",
+            f"`{plan.environment}` is being built by {describe_holder(other)}",
             hint=f"`provision job follow {job} --site {site}`" if job else "wait for that process, or end it",
             kind="locked",
         )

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Literal
 from provision.commands.shared.options import add_arch, add_site, add_stack
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target, describe_own_files, make_target, read_store
-from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, ProvisionError
+from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, ProvisionError, StoreError
 
 if TYPE_CHECKING:
+    from provision.machine.store import Store
     from provision.model.facts import Facts
     from provision.model.problem import Problem
     from provision.profile.site import Site
@@ -165,14 +166,26 @@ def _root(site: Site) -> list[Observation]:
     """Check that an environment fits below the root."""
     from provision.planning.preflight import place_problems
 
-    place = read_store(site).place()
+    store = read_store(site)
+    place = store.place()
     problems = place_problems(place)
-    if problems:
-        return [_of("root", problem) for problem in problems]
+    observations = [_of("root", problem) for problem in problems]
+    if not problems:
+        message = f"`{place.path}` can be written, {place.free_bytes / 1e9:.0f} GB left"
+        observations.append(Observation(group="root", state="good", message=message))
+    return observations + _owners(store)
+
+
+def _owners(store: Store) -> list[Observation]:
+    """Check that no other user than the site's admins can write what is run, and that all of the admins can write."""
+    try:
+        untrusted, notes = store.existing().untrusted, store.shared.notes()
+    except StoreError as error:
+        hint, evidence = error.hint, error.evidence
+        return [Observation(group="root", state="bad", message=error.message, evidence=evidence, hint=hint)]
     return [
-        Observation(
-            group="root", state="good", message=f"`{place.path}` can be written, {place.free_bytes / 1e9:.0f} GB left"
-        )
+        *(_of("root", problem) for problem in untrusted.values()),
+        *(_of("root", problem, "note") for problem in notes),
     ]
 
 

@@ -27,8 +27,8 @@ def run(args: argparse.Namespace) -> Outcome:
         try:
             record = store.record(env)
             state = "published" if str(env) in pointers else "proved" if record else "unfinished"
-        except StoreError:
-            record, state = None, "damaged"
+        except StoreError as error:
+            record, state = None, "untrusted" if error.kind == "untrusted" else "damaged"
         rows.append(
             {
                 "environment": str(env),

@@ -77,7 +77,7 @@ def _outline(target: Target, account: str | None, own: tuple[str, ...], *, force
     directives: tuple[str, ...] = ()
     refused = None
     if site.scheduler.name != "none":
-        scheduler, jobs = scheduler_for(site.scheduler.name), str(target.store.layout.jobs)
+        scheduler, jobs = scheduler_for(site.scheduler.name), str(target.store.jobs)
         try:
             batch = build_batch(site, arch, stack, f"provision-{arch.name}", jobs, account)
             directives = tuple(map(str, scheduler.directives(batch)))

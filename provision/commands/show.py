@@ -21,8 +21,8 @@ def run(args: argparse.Namespace) -> Outcome:
 
     store = read_store(shipped.load_site(args.site))
     env = find_environment(store, args.environment)
-    pointer = store.pointers().get(f"{env.arch}/{env.name}/{env.version}")
     record = store.record(env)
+    pointer = store.pointers().get(f"{env.arch}/{env.name}/{env.version}")
     if record is None:
         done = sorted(store.receipts(env))
         text = f"environment  {env}\nstate        unfinished; done: {', '.join(done) or 'nothing'}\n\nhint: `provision build`"

@@ -93,7 +93,7 @@ def _environment(args: argparse.Namespace, site: Site, listen: Listener) -> tupl
     stack = shipped.load_stack(record.stack)
     proof = prove_operation(site, arch, stack, str(shipped.PACKAGE / "proof" / "programs"), record.prefix)
     records = Path(store.layout.records_folder(env))
-    into = store.make_test_folder(records / "tests")
+    into = store.make_test_folder(records / "tests", below=records)
     log, kind = into / "proof.log", site.modules.module_kind
     modulepath = Path(store.layout.modules(env.arch)) / kind
     environ = loaded_environment(site.modules, modulepath, record.module, records / "activate.sh", log)
@@ -123,7 +123,7 @@ def _provided(args: argparse.Namespace, site: Site, listen: Listener) -> tuple[s
             hint="add the module that provides Python to `provided`",
         )
     proof = prove_operation(site, arch, target.stack, str(shipped.PACKAGE / "proof" / "programs"), "")
-    into = store.make_test_folder(store.layout.provided(arch.name))
+    into = store.make_test_folder(Path(store.layout.provided(arch.name)))
     # Our modulefile would set the variables of the arch; the site's modules do not.
     return " ".join(arch.provided), Ranks(
         store=store,

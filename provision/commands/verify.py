@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from provision.commands.shared.outcome import Outcome
@@ -56,12 +56,15 @@ def _record(path: Path, name: str) -> Record:
 
     Raises:
         ConfigError: it is missing, damaged, or of another environment.
+        StoreError: another user than the owner of the environment wrote it.
     """
-    from provision.machine.disk import read_json
+    from provision.machine.shared_root import SharedRoot
+    from provision.model.layout import Layout
     from provision.model.record import Record
 
     try:
-        record = Record.from_dict(read_json(path) or {})
+        prefix = PurePosixPath(path.parent.parent)
+        record = Record.from_dict(SharedRoot(Layout(prefix)).read_json(path) or {})
         if record.environment != name:
             raise ValueError(f"it is the record of {record.environment}")
     except ValueError as error:

@@ -32,7 +32,8 @@ from provision.schedulers import scheduler_for
 class Submitter:
     """The machine that a job is written on: how it runs this tool, and its variables.
 
-    `jobs` is the folder `jobs/` of the root. `folder` is the working directory, from which the user named a profile.
+    `jobs` is the folder of the submitting user in `jobs/` of the root. `folder` is the working directory, from which the user
+    named a profile.
     """
 
     tool: tuple[str, ...]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
+
+from provision.machine.disk import has_sha256
 
 # The file that Keras downloads to ~/.keras/datasets.
 MNIST_SHA256 = "731c5ac602752760c8e48fbffcf8c3b850d9dc2a2aedcf2cc48468fc17b673d1"
@@ -30,9 +31,6 @@ def mnist_places(cache: Path) -> tuple[Path, ...]:
 def choose_data(cache: Path, program: str) -> DataSet:
     """MNIST if one of its paths has the correct file, otherwise the digits next to the proof programs. Never downloads."""
     for path in mnist_places(cache):
-        try:
-            if hashlib.sha256(path.read_bytes()).hexdigest() == MNIST_SHA256:
-                return DataSet(name="mnist", path=path)
-        except OSError:
-            continue
+        if has_sha256(path, MNIST_SHA256):
+            return DataSet(name="mnist", path=path)
     return DataSet(name="digits", path=Path(program).parent / "data" / "digits.npz")

@@ -9,13 +9,17 @@ import json
 import os
 import shlex
 import shutil
+import stat
 import sys
 from pathlib import Path
 from typing import Any
 
 from provision.errors import ConfigError, StoreError
+from provision.machine.trusted_files import MIB, open_regular, read_regular
 
 JSON = dict[str, Any]
+# Records and reports have some kilobytes.
+MOST_JSON = 16 * MIB
 
 
 def disk_error(error: OSError, path: object) -> StoreError:
@@ -40,12 +44,24 @@ def disk_error(error: OSError, path: object) -> StoreError:
 
 
 def sha256_of(path: Path) -> str:
-    """The file's sha256, in hexadecimal."""
-    with path.open("rb") as file:
+    """The sha256 of a regular file, in hexadecimal.
+
+    Raises:
+        OSError: it is not a regular file, or cannot be read.
+    """
+    with os.fdopen(open_regular(path)[0], "rb") as file:
         digest = hashlib.sha256()
         for block in iter(lambda: file.read(1 << 20), b""):
             digest.update(block)
     return digest.hexdigest()
+
+
+def has_sha256(path: Path, *hashes: str) -> bool:
+    """Whether there is a regular file at this path with one of these hashes."""
+    try:
+        return sha256_of(path) in hashes
+    except OSError:
+        return False
 
 
 def write(path: Path, text: str, *, executable: bool = False, private: bool = False) -> None:
@@ -72,20 +88,31 @@ def write(path: Path, text: str, *, executable: bool = False, private: bool = Fa
 
 
 def size_of(path: Path) -> int | None:
-    """The size of a file in bytes; None if it does not exist."""
+    """The size of a regular file in bytes; None if there is none."""
     try:
-        return path.stat().st_size
+        status = path.stat()
     except OSError:
         return None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+def json_object(content: bytes) -> JSON:
+    """The JSON object in the content of a file. Raises `ValueError` for anything else."""
+    try:
+        value = json.loads(content)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if not isinstance(value, dict):
+        raise ValueError("it is not a JSON object")
+    return value
 
 
 def read_json(path: Path) -> JSON | None:
-    """The JSON object in a file; None if the file does not exist or is damaged."""
+    """The JSON object in a file; None if the file does not exist, is not a regular file, is too large or is damaged."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        return json_object(read_regular(path, limit=MOST_JSON)[0])
     except (OSError, ValueError):
         return None
-    return value if isinstance(value, dict) else None
 
 
 def read_given(name: str, what: str, *, stdin: bool = False, errors: str = "strict") -> str:

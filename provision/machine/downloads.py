@@ -6,14 +6,17 @@ no receipt.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from provision.errors import StoreError
-from provision.machine.disk import disk_error, read_json, sha256_of, size_of, write
+from provision.machine.disk import disk_error, has_sha256, sha256_of, size_of, write
+from provision.machine.shared_root import SharedRoot
 from provision.model.layout import Layout
 
 
@@ -21,7 +24,12 @@ from provision.model.layout import Layout
 class Downloads:
     """The downloads below one root."""
 
-    layout: Layout
+    shared: SharedRoot
+
+    @property
+    def layout(self) -> Layout:
+        """The paths below the root."""
+        return self.shared.layout
 
     @property
     def wheelhouse(self) -> Path:
@@ -29,10 +37,15 @@ class Downloads:
         return Path(self.layout.wheelhouse)
 
     def fetched(self) -> frozenset[str]:
-        """The sha256 of each lock whose packages are all in the wheelhouse with their full size."""
-        locks = set()
+        """The sha256 of each lock whose packages are all in the wheelhouse with their full size.
+
+        Receipts that another user wrote are omitted: `provision fetch` replaces them.
+        """
+        locks, owners = set(), self.shared.owners()
         for path in self.wheelhouse.glob("*.json"):
-            files = (read_json(path) or {}).get("files")
+            files = None
+            with contextlib.suppress(StoreError):
+                files = (self.shared.read_json(path, owners) or {}).get("files")
             if isinstance(files, dict) and all(size_of(self.wheelhouse / name) == size for name, size in files.items()):
                 locks.add(path.stem)
         return frozenset(locks)
@@ -47,10 +60,7 @@ class Downloads:
         Raises:
             StoreError: the folder cannot be made.
         """
-        try:
-            self.wheelhouse.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise disk_error(error, self.layout.root) from error
+        self.shared.make(self.wheelhouse)
 
     def keep_fetched(self, folder: Path, sha256: str, lock: str) -> None:
         """Move the downloaded packages of a lock to the wheelhouse, then write its receipt.
@@ -83,14 +93,16 @@ class Downloads:
                 hint="the package index no longer serves the locked file: check the index, then run `provision lock`",
             )
         target = Path(path)
+        self.shared.make(target.parent)
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            beside = target.with_name(f".{target.name}.{os.getpid()}")
-            shutil.copy2(matching[0], beside)
-            beside.replace(target)
+            descriptor, beside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+            with os.fdopen(descriptor, "wb") as file, matching[0].open("rb") as source:
+                shutil.copyfileobj(source, file)
+                os.fchmod(file.fileno(), 0o644)
+            Path(beside).replace(target)
         except OSError as error:
             raise disk_error(error, target) from error
 
     def has_source(self, path: str, hashes: tuple[str, ...]) -> bool:
         """Whether the source package exists and has a hash of the lock."""
-        return Path(path).is_file() and f"sha256:{sha256_of(Path(path))}" in hashes
+        return has_sha256(Path(path), *(text.removeprefix("sha256:") for text in hashes))

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from provision.errors import ConfigError
+from provision.machine.own_files import open_own
 from provision.machine.secrets_here import secrets_here
 from provision.model.event import Event, Listener, emit_event
 
@@ -24,7 +25,7 @@ def to_file(path: Path) -> Iterator[Listener]:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("w", encoding="utf-8")
+        file = open_own(path)
     except OSError as error:
         raise ConfigError(
             f"`{path}` cannot be written: {error.strerror}", hint="pass another file to `--events`"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import socket
 import time
 from collections.abc import Mapping
@@ -16,14 +15,17 @@ from typing import Any
 from provision import __version__
 from provision.errors import CommandError, ProofError, ProvisionError, StoreError
 from provision.launch.launchers import node_argv
-from provision.machine.disk import disk_error, read_json, write
+from provision.machine.disk import disk_error, write
 from provision.machine.failed_program import failed_program
 from provision.machine.installed_packages import PackageCounter
+from provision.machine.locks import utc_now
+from provision.machine.own_files import copy_own
 from provision.machine.ranks import Ranks, loaded_environment
 from provision.machine.render_modulefile import emit_modulefile
 from provision.machine.run import Result, stream
+from provision.machine.shared_root import user_name
 from provision.machine.source_tree import apply_patches, unpack
-from provision.machine.store import Store, utc_now
+from provision.machine.store import Store
 from provision.model.event import Event, Listener
 from provision.model.layout import KINDS, modulefile_path
 from provision.model.plan import (
@@ -85,11 +87,31 @@ class Executor:
         Raises:
             ProvisionError: the first step that failed; finished steps are kept, and nothing is published.
         """
+        self._refuse_foreign()
+        env, layout = self.plan.environment, self.store.layout
+        for path in (layout.prefix(env), layout.build(env)):
+            self.store.shared.make(Path(path.parent))
         self.store.sweep(self.plan.prefix)
         for step in self.plan.steps:
             if step.action == "create":
                 self._step(step)
         return self.store.record(self.plan.environment)
+
+    def _refuse_foreign(self) -> None:
+        """Raise if steps are to be done again in a finished environment that another admin built.
+
+        Raises:
+            StoreError: only that admin can write there.
+        """
+        create = [step.name for step in self.plan.steps if step.action == "create"]
+        records = Path(self.store.layout.records_folder(self.plan.environment))
+        again = create not in ([], ["publish"]) and create[0] != self.plan.steps[0].name
+        if again and records.is_dir() and not os.access(records, os.W_OK):
+            raise StoreError(
+                f"only `{user_name(records.stat().st_uid)}`, who built `{self.plan.environment}`, can continue it",
+                evidence=[f"steps to do: {', '.join(create)}", f"prefix: {self.plan.prefix}"],
+                hint="run this command as that user or as root",
+            )
 
     def _step(self, step: Step) -> None:
         began = time.monotonic()
@@ -97,8 +119,8 @@ class Executor:
         run = StepRun(step=step, log=log, counter=self._count_packages(step))
         self.listen(Event(kind="started", step=step.name, text=step.title))
         try:
-            log.parent.mkdir(parents=True, exist_ok=True)
-            log.unlink(missing_ok=True)
+            self.store.shared.make(log.parent)
+            self.store.remove(str(log))
             for operation in step.operations:
                 self._operation(run, operation)
         except OSError as error:
@@ -211,6 +233,9 @@ class Executor:
 
     def _write_candidate(self) -> None:
         env, module = self.plan.environment, self.plan.modulefile
+        candidates = Path(self.store.layout.candidate(env, "lua")).parent
+        self.store.remove(str(candidates))  # of another admin, who can write it alone
+        self.store.shared.make(candidates.parent)
         for kind in KINDS:
             path = modulefile_path(self.store.layout.candidate(env, kind), kind, module.name, module.version)
             write(Path(path), emit_modulefile(module, kind, UNPROVED))
@@ -249,17 +274,22 @@ class Executor:
     def _publish(self) -> None:
         env, module = self.plan.environment, self.plan.modulefile
         records = Path(self.store.layout.records_folder(env))
-        record = self._record(records)
-        logs = Path(self.store.layout.log(env, "any")).parent
-        shutil.copytree(logs, records / "logs", dirs_exist_ok=True)
+        # If another admin built it, and it is only published again, its record stays as it is.
+        known = None if os.access(records, os.W_OK) else self.store.record(env)
+        record = known or self._record(records)
         files = {
             str(modulefile_path(PurePosixPath(kind), kind, module.name, module.version)): emit_modulefile(
                 module, kind, record.proof
             )
             for kind in KINDS
         }
-        write(records / "activate.sh", emit_modulefile(module, "sh", record.proof))
-        write(records / "record.json", json.dumps(record.to_dict(), indent=1) + "\n")
+        if known is None:
+            for step in self.plan.steps:
+                copy_own(Path(self.store.layout.log(env, step.name)), records / "logs" / f"{step.name}.log")
+            write(records / "activate.sh", emit_modulefile(module, "sh", record.proof))
+            write(records / "record.json", json.dumps(record.to_dict(), indent=1) + "\n")
+            if self.store.sharing.group:
+                self.store.shared.make(records / "tests", below=records)
         self.store.publish(env, files)
         self.store.remove(str(Path(self.store.layout.candidate(env, "lua")).parent))
 
@@ -271,7 +301,7 @@ class Executor:
         """
         path = records / "verdict.json"
         try:
-            proof = ProofResult.from_dict(read_json(path) or {})
+            proof = ProofResult.from_dict(self.store.shared.read_json(path) or {})
         except ValueError as error:
             raise StoreError(f"`{path}` is missing or damaged", evidence=[str(error)], hint="build again") from error
         if not proof.verdict.passed:

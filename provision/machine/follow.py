@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,10 +14,14 @@ from provision.machine.failed_program import diagnose
 from provision.machine.secrets_here import secrets_here
 from provision.machine.store import Store
 from provision.machine.submission import status
+from provision.machine.trusted_files import MIB, open_regular
 from provision.model.event import Event, Listener, parse_event
 from provision.profile.scheduler import SchedulerName
 from provision.schedulers import TITLES, scheduler_for
 from provision.schedulers.status import JobStatus, ending
+
+# Of events, and of the end of a job's output: both are files of many kilobytes, unless something is wrong.
+MOST_AT_ONCE = 16 * MIB
 
 
 @dataclass(slots=True)
@@ -29,9 +34,9 @@ class Follower:
     def events(self) -> list[Event]:
         """The events since the last call; an unfinished last line is read later."""
         try:
-            with self.path.open("rb") as file:
+            with os.fdopen(open_regular(self.path, follow=False)[0], "rb") as file:
                 file.seek(self.offset)
-                new = file.read()
+                new = file.read(MOST_AT_ONCE)
         except OSError:
             return []
         whole = new[: new.rfind(b"\n") + 1]
@@ -67,9 +72,10 @@ def follow(
                 last = error.message
             pause(5.0)
             continue
-        found = next(iter(sorted(jobs.glob(f"*-{job}.events.jsonl"))), None)
-        if follower is None and found:
-            follower = Follower(found)
+        if follower is None:
+            found = sorted(jobs.glob(f"*/*-{job}.events.jsonl"))
+            written = next((path for path in found if store.shared.refused(path) is None), None)
+            follower = Follower(written) if written else None
         first = False
         for event in follower.events() if follower else ():
             published = published or (event.kind == "finished" and event.step == "publish")
@@ -83,7 +89,7 @@ def follow(
             raise JobError(
                 f"{TITLES[scheduler]} does not know job {job} any more, or never did",
                 state="UNKNOWN",
-                evidence=[f"its output: {path}" for path in sorted(jobs.glob(f"*-{job}.out"))],
+                evidence=[f"its output: {path}" for path in sorted(jobs.glob(f"*/*-{job}.out"))],
                 hint="`provision list` shows whether the job published",
             )
         why = scheduler_for(scheduler).waiting(now) if now.state == "PENDING" else ""
@@ -102,6 +108,18 @@ def follow(
         pause(1.0 if waited < 60 else 5.0)  # spare the controller
 
 
+def last_part(path: str) -> bytes:
+    """The last megabytes of a regular file.
+
+    Raises:
+        OSError: there is no such file.
+    """
+    descriptor, status = open_regular(path)
+    with os.fdopen(descriptor, "rb") as file:
+        file.seek(max(0, status.st_size - MOST_AT_ONCE))
+        return file.read(MOST_AT_ONCE)
+
+
 def _ended(now: JobStatus, failure: Mapping[str, Any]) -> JobStatus:
     """The status of a job that completed.
 
@@ -117,8 +135,7 @@ def _ended(now: JobStatus, failure: Mapping[str, Any]) -> JobStatus:
     }.get(now.state)
     try:
         # The lines are cut before they are shown, so a secret must be hidden before.
-        text = Path(now.output).read_text(encoding="utf-8", errors="replace")
-        lines = secrets_here().hide(text).splitlines()
+        lines = secrets_here().hide(last_part(now.output).decode(errors="replace")).splitlines()
     except OSError:
         lines = []
     if failure:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provision.errors import CommandError
+from provision.machine.own_files import open_own
 from provision.machine.process_tree import Process, send, started_by
 from provision.machine.secrets_here import secrets_in
 
@@ -140,7 +141,7 @@ def stream(
     """
     tail, length, timed_out = deque[str](), 0, False
     hide = secrets_in(environ).hide
-    with log.open("a", encoding="utf-8", errors="replace", buffering=1) as file:
+    with open_own(log, append=True) as file:
         file.write(f"$ {hide(' '.join(shown or argv))}\n")
         process: subprocess.Popen[bytes] | None = None
         try:

@@ -45,6 +45,10 @@ def which(program: str, path: str | None = None) -> str | None:
     return shutil.which(program, path=path)
 
 
-def let_others_read() -> None:
-    """Write files that other users can read, whatever the caller's umask (PBS starts jobs with 0077)."""
-    os.umask(os.umask(0o022) & 0o022)
+def set_umask() -> None:
+    """Write files that all users can read and only their owner can write, whatever the umask of the caller.
+
+    PBS starts jobs with 0077, and some sites' shells have 0000 or 0002. Programs that we start (pip, compilers) inherit it.
+    Folders that several admins write get their modes explicitly: see `shared_root.py`.
+    """
+    os.umask(0o022)

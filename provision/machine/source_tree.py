@@ -17,6 +17,7 @@ from typing import Any
 
 from provision.errors import CommandError
 from provision.machine.disk import disk_error
+from provision.machine.own_files import open_own
 from provision.model.plan import PatchFile
 
 # What the readers of archives raise for one that is cut or changed; `BadGzipFile` is an OSError without a number.
@@ -82,7 +83,7 @@ def apply_patches(folder: Path, patches: Sequence[PatchFile], log: Path) -> None
                 )
     finally:
         patch_ng.logger.removeHandler(handler)
-        with log.open("a", encoding="utf-8") as file:
+        with open_own(log, append=True) as file:
             file.write(output.getvalue())
 
 

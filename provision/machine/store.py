@@ -1,40 +1,42 @@
 """The root of a site on disk.
 
 Every file is written under a temporary name next to its final path, and then renamed. Publishing is one rename of one
-symbolic link. Locks are `flock` locks of the kernel: they end with the processes that hold them, so a crash leaves none
-behind; a shared file system must support locks between nodes (Lustre: mounted with `flock`).
+symbolic link. What is read must have been written by an admin of the site (`shared_root.py`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
+import errno
 import json
 import os
-import pwd
 import shutil
-import socket
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path, PurePath
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from provision.errors import StoreError
-from provision.machine.disk import JSON, disk_error, read_json, sha256_of, write
+from provision.machine.disk import JSON, disk_error, has_sha256, json_object, sha256_of, write
 from provision.machine.downloads import Downloads
+from provision.machine.locks import held
+from provision.machine.own_files import new_folder
+from provision.machine.shared_root import SharedRoot, user_name
 from provision.model.facts import Existing, Place
 from provision.model.layout import KINDS, EnvironmentId, Layout
+from provision.model.owners import Owners, Sharing
+from provision.model.problem import Problem, raise_problems
 from provision.model.receipt import Receipt
 from provision.model.record import Record
-from provision.schedulers import job_here
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The files below one root."""
+    """The files below one root, and how it is shared."""
 
     layout: Layout
+    sharing: Sharing = field(default_factory=Sharing)
 
     @property
     def root(self) -> Path:
@@ -44,7 +46,17 @@ class Store:
     @property
     def downloads(self) -> Downloads:
         """The downloads below this root."""
-        return Downloads(self.layout)
+        return Downloads(self.shared)
+
+    @property
+    def shared(self) -> SharedRoot:
+        """The root as several admins use it."""
+        return SharedRoot(self.layout, self.sharing)
+
+    @property
+    def jobs(self) -> Path:
+        """The folder of the job scripts of this user, and their output."""
+        return Path(self.layout.jobs_of(user_name(os.geteuid())))
 
     # Reading
 
@@ -75,35 +87,81 @@ class Store:
         """The steps of this environment that are done."""
         return frozenset(path.stem for path in Path(self.layout.records_folder(env) / "receipts").glob("*.json"))
 
-    def pointers(self) -> dict[str, str]:
-        """`<arch>/<name>/<version>` to the environment that users get when they load that module."""
-        pointers = {}
-        for path in sorted((self.root / "modules").glob("*/environments/*/*")):
-            with contextlib.suppress(OSError):
-                pointers["/".join((path.parts[-4], *path.parts[-2:]))] = path.read_text(encoding="utf-8").strip()
+    def refused(self, env: EnvironmentId, owners: Owners | None = None) -> Problem | None:
+        """Why what is in the prefix of this environment is not believed; None if it is, or nothing is there."""
+        owners, records = owners or self.shared.owners(), Path(self.layout.records_folder(env))
+        folders = (records.parent, records, records / "receipts")
+        return next(filter(None, (self.shared.refused(folder, owners) for folder in folders)), None)
+
+    def refused_pointer(self, arch: str, owners: Owners | None = None) -> Problem | None:
+        """Why the pointer of an arch is not believed: the link, or the generation that it points to, is another user's."""
+        owners, pointer = owners or self.shared.owners(), Path(self.layout.modules(arch))
+        problem = self.shared.refused(pointer, owners)
+        if problem is None:
+            return None
+        generations = sorted(Path(self.layout.generations(arch)).glob("[0-9]*"), reverse=True)
+        good = next((folder for folder in generations if self.shared.refused(folder, owners) is None), None)
+        if good is None:
+            return problem
+        back = f"`ln -sfn .generations/{arch}/{good.name} {pointer}` publishes the last generation that an admin wrote"
+        return replace(problem, hint=f"{back}; {problem.hint}")
+
+    def pointers(self, owners: Owners | None = None) -> dict[str, str]:
+        """`<arch>/<name>/<version>` to the environment that users get when they load that module.
+
+        Pointers that are not believed are omitted.
+        """
+        pointers, owners = {}, owners or self.shared.owners()
+        for arch in sorted((self.root / "modules").glob("*")):
+            if self.refused_pointer(arch.name, owners):
+                continue
+            for path in sorted(arch.glob("environments/*/*")):
+                with contextlib.suppress(OSError, StoreError, UnicodeDecodeError):
+                    text = (self.shared.read(path, owners=owners) or b"").decode()
+                    pointers["/".join((path.parts[-4], *path.parts[-2:]))] = text.strip()
         return pointers
 
     def existing(self) -> Existing:
-        """Everything below the root that the planner needs to know."""
+        """Everything below the root that the planner needs to know.
+
+        An unfinished environment that another admin began has no receipts: its prefix can be written by that admin alone,
+        so another one starts over. A finished one is used as it is.
+        """
+        owners, untrusted, receipts = self.shared.owners(), {}, {}
+        for env in self.environments():
+            problem, folder = self.refused(env, owners), Path(self.layout.records_folder(env))
+            if problem:
+                untrusted[str(self.layout.prefix(env))] = problem
+            elif os.access(folder, os.W_OK) or (folder / "record.json").exists():
+                receipts[str(env)] = self.receipts(env)
+        wheels = [path.parent for path in (self.root / "wheels").glob("*/wheel.json")]
+        for path in (*wheels, *(self.root / "modules").glob("*")):
+            of_path = (
+                self.refused_pointer(path.name, owners) if path not in wheels else self.shared.refused(path, owners)
+            )
+            if of_path:
+                untrusted[str(path)] = of_path
         return Existing(
-            receipts={str(env): self.receipts(env) for env in self.environments()},
-            wheels=frozenset(path.parent.name for path in (self.root / "wheels").glob("*/wheel.json")),
-            pointers=self.pointers(),
+            receipts=receipts,
+            wheels=frozenset(path.name for path in wheels),
+            pointers=self.pointers(owners),
             fetched=self.downloads.fetched(),
             sources=self.downloads.sources(),
+            untrusted=untrusted,
         )
 
     def record(self, env: EnvironmentId) -> Record | None:
         """The record of an environment; None until it is published.
 
         Raises:
-            StoreError: the record is damaged.
+            StoreError: the record is damaged, or another user wrote it.
         """
-        path = Path(self.layout.records_folder(env) / "record.json")
-        data = read_json(path)
+        problem, path = self.refused(env), Path(self.layout.records_folder(env) / "record.json")
+        raise_problems([problem] if problem else (), StoreError, "untrusted")
         try:
-            return None if data is None else Record.from_dict(data)
-        except ValueError as error:
+            content = self.shared.read(path)
+            return None if content is None else Record.from_dict(json_object(content))
+        except (OSError, ValueError) as error:
             raise StoreError(
                 f"`{path}` is damaged, or was written by another version",
                 evidence=[str(error)],
@@ -123,7 +181,7 @@ class Store:
     # Writing
 
     def remove(self, path: str) -> None:
-        """Remove a folder below the root, if it exists: rename it first, then delete its contents.
+        """Remove a folder or file below the root, if it exists: rename a folder first, then delete its contents.
 
         Raises:
             StoreError: the folder is not below the root, or cannot be removed.
@@ -134,35 +192,67 @@ class Store:
         if not folder.exists() and not folder.is_symlink():
             return
         try:
-            if folder.is_symlink():
+            if folder.is_symlink() or not folder.is_dir():
                 folder.unlink()
                 return
             trash = folder.with_name(f".{folder.name}.removed.{os.getpid()}.{os.urandom(3).hex()}")
             folder.rename(trash)
-            shutil.rmtree(trash)
+            foreign = trash.lstat().st_uid != os.geteuid()
+            # What another admin wrote can be moved away, but only that admin can delete it: `sweep` does so then.
+            shutil.rmtree(trash, ignore_errors=foreign)
         except OSError as error:
             raise disk_error(error, folder) from error
 
     def make_jobs(self) -> None:
-        """Make the folder of job scripts and their output.
+        """Make this user's folder of job scripts and their output, which no other user can write.
+
+        Raises:
+            StoreError: the folder cannot be made, or another user made it.
+        """
+        self.shared.make(self.jobs.parent)
+        try:
+            self.jobs.mkdir(mode=0o755, exist_ok=True)
+            status = self.jobs.lstat()
+        except OSError as error:
+            raise disk_error(error, self.root) from error
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
+            raise StoreError(
+                f"`{self.jobs}` is not a folder that only `{user_name(os.geteuid())}` can write",
+                evidence=[f"owner: {user_name(status.st_uid)}, mode {stat.S_IMODE(status.st_mode):o}"],
+                hint=f"`ls -ld {self.jobs}`; `mv {self.jobs} {self.jobs}.old`, then run the same command again",
+                kind="untrusted",
+            )
+
+    def make_test_folder(self, tests: Path, *, below: Path | None = None) -> Path:
+        """Make the folder of one more proof below a folder of tests; it is named with the time. `below`: see `make`.
 
         Raises:
             StoreError: the folder cannot be made.
         """
+        folder = tests / f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}"
         try:
-            Path(self.layout.jobs).mkdir(parents=True, exist_ok=True)
+            self.shared.make(tests, below=below)
+            folder.mkdir()
         except OSError as error:
-            raise disk_error(error, self.root) from error
-
-    def make_test_folder(self, tests: PurePath) -> Path:
-        """Make the folder of one more proof below a folder of tests; it is named with the time."""
-        folder = Path(tests) / f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}"
-        folder.mkdir(parents=True)
+            raise disk_error(error, folder) from error
         return folder
 
     def activation(self, env: EnvironmentId) -> str:
-        """The shell code that loads an environment without a module system."""
-        return (Path(self.layout.records_folder(env)) / "activate.sh").read_text(encoding="utf-8")
+        """The shell code that loads an environment without a module system.
+
+        Raises:
+            StoreError: it is missing or not a file, or another user wrote it.
+        """
+        path = Path(self.layout.records_folder(env)) / "activate.sh"
+        try:
+            content = self.shared.read(path)
+            if content is None:
+                raise FileNotFoundError(errno.ENOENT, "does not exist", str(path))
+            return content.decode()
+        except (OSError, UnicodeDecodeError) as error:
+            raise StoreError(
+                f"`{path}` cannot be used", evidence=[str(error)], hint="`provision build` writes it"
+            ) from error
 
     def sweep(self, prefix: str) -> None:
         """Finish the removals of this prefix that a killed run began; other prefixes may be in use by other runs."""
@@ -171,12 +261,12 @@ class Store:
             shutil.rmtree(trash, ignore_errors=True)
 
     def make_readable(self, path: str) -> int:
-        """Let all users read everything below `path`, and enter and run what the owner can enter and run.
+        """Let all users read everything below `path`, and enter and run what the owner can; only the owner can write it.
 
         Returns the size of all files in bytes, which needs no second walk of the tree.
 
         Raises:
-            StoreError: a mode cannot be changed.
+            StoreError: a mode cannot be changed: another user owns the file.
         """
         size = 0
         try:
@@ -184,7 +274,7 @@ class Store:
                 for file in (Path(folder), *(Path(folder) / name for name in names)):
                     status = file.lstat()
                     mode, size = status.st_mode, size + status.st_size
-                    wanted = mode | 0o444 | (0o111 if mode & 0o100 else 0)
+                    wanted = (mode | 0o444 | (0o111 if mode & 0o100 else 0)) & ~0o022
                     if wanted != mode and not stat.S_ISLNK(mode):
                         file.chmod(stat.S_IMODE(wanted))
         except OSError as error:
@@ -200,7 +290,7 @@ class Store:
         """The receipts of the steps that are done, by the name of the step; damaged receipts are omitted."""
         receipts = {}
         for step in sorted(self.receipts(env)):
-            data = read_json(Path(self.layout.records_folder(env) / "receipts" / f"{step}.json"))
+            data = self.shared.read_json(Path(self.layout.records_folder(env) / "receipts" / f"{step}.json"))
             with contextlib.suppress(ValueError):
                 receipts[step] = Receipt.from_dict(data or {})
         return receipts
@@ -217,14 +307,16 @@ class Store:
         target = Path(self.layout.wheel(key))
         if (target / "wheel.json").is_file():
             return
-        beside = target.with_name(f".{target.name}.{os.getpid()}")
+        self.shared.make(target.parent)
         try:
-            beside.mkdir(parents=True, exist_ok=True)
+            beside = new_folder(target.parent, f".{target.name}.")
+        except OSError as error:
+            raise disk_error(error, target) from error
+        try:
             kept = Path(shutil.copy2(wheels[0], beside / wheels[0].name))
             content = {"file": kept.name, "sha256": sha256_of(kept), "bytes": kept.stat().st_size, "abi": abi}
             write(beside / "wheel.json", json.dumps(content, indent=1) + "\n")
-            if target.exists():  # without its wheel.json: a user changed it
-                shutil.rmtree(target)
+            self.remove(str(target))  # without its wheel.json: a user changed it
             beside.rename(target)
         except OSError as error:
             with contextlib.suppress(OSError):
@@ -236,12 +328,14 @@ class Store:
         """The cached wheel of this key, after a check of its hash.
 
         Raises:
-            StoreError: the wheel is missing or damaged.
+            StoreError: the wheel is missing or damaged, or another user wrote it.
         """
         folder = Path(self.layout.wheel(key))
-        content = read_json(folder / "wheel.json") or {}
-        path = folder / str(content.get("file"))
-        if not path.is_file() or sha256_of(path) != content.get("sha256"):
+        problem = self.shared.refused(folder)
+        raise_problems([problem] if problem else (), StoreError, "untrusted")
+        content = self.shared.read_json(folder / "wheel.json") or {}
+        path = folder / Path(str(content.get("file"))).name
+        if not has_sha256(path, str(content.get("sha256"))):
             raise StoreError(
                 f"the cached wheel in `{folder}` is missing or damaged", hint=f"`rm -r {folder}`, then build again"
             )
@@ -258,22 +352,24 @@ class Store:
         """
         pointer, generations = Path(self.layout.modules(env.arch)), Path(self.layout.generations(env.arch))
         with self.held(self.root / "locks" / f"publish-{env.arch}.lock", {"does": f"publishes {env}"}):
-            beside = generations / f".next.{os.getpid()}"
+            problem = self.refused_pointer(env.arch)
+            raise_problems([problem] if problem else (), StoreError, "untrusted")
+            self.shared.make(generations)
             try:
-                generations.mkdir(parents=True, exist_ok=True)
+                beside = new_folder(generations, ".next.")
+            except OSError as error:
+                raise disk_error(error, pointer) from error
+            try:
                 number = 1 + max((int(path.name) for path in generations.iterdir() if path.name.isdigit()), default=0)
-                if beside.exists():
-                    shutil.rmtree(beside)
                 if pointer.is_dir():
-                    shutil.copytree(pointer, beside, symlinks=True)
+                    shutil.copytree(pointer, beside, symlinks=True, dirs_exist_ok=True)
                 for kind in KINDS:
                     (beside / kind).mkdir(parents=True, exist_ok=True)
                 for name, text in files.items():
                     write(beside / name, text)
                 write(beside / "environments" / env.name / env.version, f"{env}\n")
                 beside.rename(generations / f"{number:06d}")
-                link = pointer.with_name(f".{pointer.name}.{os.getpid()}")
-                link.unlink(missing_ok=True)
+                link = pointer.with_name(f".{pointer.name}.{os.urandom(6).hex()}")
                 link.symlink_to(Path(".generations") / env.arch / f"{number:06d}")
                 link.replace(pointer)
             except OSError as error:
@@ -282,101 +378,8 @@ class Store:
 
     # Locks
 
-    def holder(self, path: Path) -> JSON | None:
-        """The holder of the lock at `path`, or None. This only looks: it makes no lock and holds none afterwards."""
-        try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            return None
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return read_json(path) or {}
-        except OSError:
-            return None  # the file system has no locks; a build reports that
-        finally:
-            os.close(descriptor)
-        return None
-
-    @contextlib.contextmanager
     def held(
         self, path: Path, holder: JSON, on_wait: Callable[[JSON], None] | None = None, *, wait: bool = True
-    ) -> Iterator[int]:
-        """Hold the lock at `path`; yields its file descriptor, which child processes can inherit.
-
-        If another process holds the lock, `on_wait` is called once with its holder; if `wait` is false, that is an error.
-
-        Raises:
-            StoreError: another process holds the lock, or the file system has no locks.
-        """
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o664)
-        except OSError as error:
-            raise disk_error(error, path.parent) from error
-        try:
-            reported = False
-            while True:
-                try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    other = read_json(path) or {}
-                    if not wait:
-                        raise StoreError(
-                            f"this is already being built: {describe_holder(other)}",
-                            evidence=[f"lock: {path}"],
-                            hint="wait for it (omit `--no-wait`), or end that process",
-                            kind="locked",
-                        ) from None
-                    if on_wait and not reported:
-                        on_wait(other)
-                    reported = True
-                    time.sleep(0.5)
-                except OSError as error:
-                    raise StoreError(
-                        f"the file system of `{path}` has no locks: {error.strerror}",
-                        hint="mount it with locks between nodes (Lustre: `-o flock`), or move `root` to another file system",
-                    ) from error
-            who = {
-                "user": user_name(),
-                "host": socket.gethostname(),
-                "pid": os.getpid(),
-                "job": job_here(os.environ),
-                "since": utc_now(),
-                **holder,
-            }
-            try:
-                os.ftruncate(descriptor, 0)
-                os.pwrite(descriptor, json.dumps(who).encode(), 0)
-            except OSError as error:
-                raise disk_error(error, path.parent) from error
-            yield descriptor
-        finally:
-            os.close(descriptor)
-
-
-def utc_now() -> str:
-    """The time, ISO 8601 in UTC: `2026-11-22T01:02:03+00:00`."""
-    return time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
-
-
-def user_name() -> str:
-    """The name of this user; the number, if the system knows no name."""
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())
-
-
-def describe_holder(holder: JSON) -> str:
-    """The holder of a lock as a phrase: `alice on n1, process 123, job 45, since …`.
-
-    If that process has ended, its child processes hold the lock.
-    """
-    pid = holder.get("pid")
-    if holder.get("host") == socket.gethostname() and pid and not os.path.exists(f"/proc/{pid}"):  # noqa: PTH110
-        return f"child processes of the killed process {pid} of {holder.get('user', 'an unknown user')}"
-    job = f", job {holder['job']}" if holder.get("job") else ""
-    place = f"{holder.get('host', 'an unknown host')}, process {holder.get('pid', '?')}{job}"
-    return f"{holder.get('user', 'an unknown user')} on {place}, since {holder.get('since', 'an unknown time')}"
+    ) -> contextlib.AbstractContextManager[int]:
+        """Hold the lock at `path`: see `locks.held`."""
+        return held(self.shared, path, holder, on_wait, wait=wait)

@@ -37,7 +37,7 @@ def submitter(store: Store) -> Submitter:
     config = named_folder()
     return Submitter(
         tool=(sys.executable, "-I", "-m", "provision"),
-        jobs=str(store.layout.jobs),
+        jobs=str(store.jobs),
         environ={**os.environ, **({"PROVISION_CONFIG": config} if config else {})},
         folder=os.path.abspath(os.curdir),
     )
@@ -56,9 +56,10 @@ def submit(job: BuildJob, store: Store) -> str:
     Raises:
         JobError: the scheduler refused the job.
     """
+    store.make_jobs()
     remove_left_settings(store, job.scheduler)
     keep_settings(job)
-    script = Path(store.layout.jobs) / f"{job.name}.sh"
+    script = store.jobs / f"{job.name}.sh"
     write(script, job.text, executable=True, private=True)
     scheduler = scheduler_for(job.scheduler)
     argv = scheduler.submit_argv(str(script))
@@ -89,7 +90,7 @@ def keep_settings(job: BuildJob, number: str | None = None) -> None:
 
 def remove_left_settings(store: Store, name: SchedulerName) -> None:
     """Remove the settings of jobs that have ended without removing them, because they were cancelled or killed."""
-    for path in sorted(Path(store.layout.jobs).glob("*.settings")):
+    for path in sorted(store.jobs.glob("*.settings")):
         try:
             job, _ = read_settings(path)
             now = status(job, name) if job else None

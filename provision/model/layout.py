@@ -12,11 +12,13 @@ build/, logs/, locks/, jobs/                  builds in progress, their logs, th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import PurePath, PurePosixPath
 
 from provision.profile.module_system import ModuleKind
 
 KINDS: tuple[ModuleKind, ...] = ("lua", "tcl")
+# At which depth entries of these folders are replaced: pointers, prefixes that are started over, logs, downloads.
+REPLACED_FROM = {"modules": 1, "envs": 3, "candidates": 2, "build": 2, "logs": 3, "cache": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +111,25 @@ class Layout:
 
     @property
     def jobs(self) -> PurePosixPath:
-        """Job scripts that `--submit` wrote; for each job its output (`.out`) and its events (`.events.jsonl`)."""
+        """A folder for each user who submits: see `jobs_of`."""
         return self.root / "jobs"
+
+    def jobs_of(self, user: str) -> PurePosixPath:
+        """Job scripts that this user's `--submit` wrote; for each job its output (`.out`) and its events (`.events.jsonl`).
+
+        Only this user can write it: the scheduler writes the output as the user, through any link that is at its path.
+        """
+        return self.jobs / user
 
 
 def modulefile_path(modulepath: PurePosixPath, kind: str, name: str, version: str) -> PurePosixPath:
     """The file of the module `name/version` on a modulepath of this kind."""
     return modulepath / name / (f"{version}.lua" if kind == "lua" else version)
+
+
+def is_replaced_in(folder: PurePath) -> bool:
+    """Whether an admin replaces in this folder, a path from the root, what another admin wrote. Other folders are sticky."""
+    parts = folder.parts
+    if parts[:2] == ("modules", ".generations"):
+        return False
+    return bool(parts) and len(parts) >= REPLACED_FROM.get(parts[0], len(parts) + 1)

@@ -9,12 +9,21 @@ from typing import Any, Literal
 from provision.errors import ErrorKind, PlanError, ProvisionError
 
 ProblemKind = Literal[
-    "missing", "broken", "mismatch", "name", "forbidden", "limit", "outside-job", "not-writable", "no-space"
+    "missing",
+    "broken",
+    "mismatch",
+    "name",
+    "forbidden",
+    "limit",
+    "outside-job",
+    "not-writable",
+    "no-space",
+    "untrusted",
 ]
 """What is wrong with the subject. missing: it is needed but is not there or not given; broken: it is there but does not
 work; mismatch: it is there but does not fit the rest; name: it is not a valid name; forbidden: the site does not allow
 it; limit: it is more, or less, than the site allows; outside-job: it works only inside a batch job; not-writable,
-no-space: of a folder."""
+no-space: of a folder; untrusted: a user who is not an admin of the site owns it or can write it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

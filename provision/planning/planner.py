@@ -7,13 +7,14 @@ node is compared with the node's by their identities.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from provision.backends import backend_for
-from provision.errors import PlanError
+from provision.errors import PlanError, StoreError
 from provision.model.facts import Existing, Facts, Interpreter
-from provision.model.layout import Layout
-from provision.model.plan import Plan
+from provision.model.layout import EnvironmentId, Layout
+from provision.model.plan import InstallWheel, Plan, Step
 from provision.model.problem import raise_problems
 from provision.model.request import Request
 from provision.planning.environment_module import modulefile
@@ -40,6 +41,8 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
     proof = prove_operation(site, request.arch, stack, request.programs_folder, prefix)
     published = existing.pointers.get(environment.pointer)
     rows = (*construction.rows, *last_rows(inspect, proof, stack.module))
+    steps = decide_steps(rows, existing, environment)
+    refuse_untrusted(existing, layout, environment, steps)
     return Plan(
         site=site.name,
         stack=stack.name,
@@ -49,7 +52,7 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         modulefile=modulefile(request, facts, python, draft, construction, environment, prefix, decided),
         abi_key=draft.abi_key,
         not_fetched=construction.not_fetched,
-        steps=decide_steps(rows, existing, environment),
+        steps=steps,
         replaces=published if published != str(environment) else None,
     )
 
@@ -63,3 +66,15 @@ def _refuse_missing(request: Request, facts: Facts) -> Interpreter:
         raise PlanError("the probes did not find CUDA and NCCL, and gave no reason")
     raise_problems(gpu_problems(request, facts))
     return facts.python
+
+
+def refuse_untrusted(existing: Existing, layout: Layout, environment: EnvironmentId, steps: Sequence[Step]) -> None:
+    """Raise if a user who is not an admin wrote what the plan would use: the prefix, the pointer of the arch, a wheel.
+
+    Raises:
+        StoreError: of kind `untrusted`.
+    """
+    operations = [operation for step in steps for operation in step.operations]
+    wheels = [layout.wheel(operation.key) for operation in operations if isinstance(operation, InstallWheel)]
+    used = [str(path) for path in (layout.prefix(environment), layout.modules(environment.arch), *wheels)]
+    raise_problems([existing.untrusted[path] for path in used if path in existing.untrusted], StoreError, "untrusted")

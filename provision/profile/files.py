@@ -9,6 +9,8 @@ from typing import Literal
 from provision.profile.patterns import SHELL_PATH
 from provision.profile.reader import Reader
 
+# Names of users and groups, as useradd(8) and directories of large sites allow them.
+USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*\$?")
 UMASK = re.compile(r"0?[0-7]{3}")
 
 
@@ -17,6 +19,7 @@ class Files:
     """The folders of a site. `root_writable`: which nodes can write below the site's root, which holds the software.
 
     `scratch` (data and output of jobs) and `temporary` (`TMPDIR`) are paths with `$VARIABLES` that the node expands.
+    `group` is the Unix group whose members write below the root, and `admins` are the users whose files there are believed.
     `burst_buffer` is where jobs on `burst_buffer_from` or more nodes stage their data (0: no number is known).
     """
 
@@ -26,6 +29,8 @@ class Files:
     umask: str
     burst_buffer: Literal["none", "datawarp"]
     burst_buffer_from: int = 0
+    group: str | None = None
+    admins: tuple[str, ...] = ()
 
     def needs_burst_buffer(self, nodes: int) -> bool:
         """Whether a job on this many nodes should read its data from the burst buffer."""
@@ -41,6 +46,8 @@ def read_files(table: Reader) -> Files:
         umask=table.text("umask", "022", pattern=UMASK),
         burst_buffer=table.choice("burst_buffer", ("none", "datawarp"), "none"),
         burst_buffer_from=table.integer("burst_buffer_from", 0),
+        group=table.optional("group", pattern=USER),
+        admins=table.texts("admins", pattern=USER),
     )
     if files.burst_buffer_from and files.burst_buffer == "none":
         table.fault("burst_buffer_from", 'needs a burst buffer, but `files.burst_buffer` is "none"')

@@ -30,11 +30,11 @@ class Terminated(KeyboardInterrupt):
 def run_verb(verb: str, words: Sequence[str]) -> int:
     """Run a verb with these words behind it and return the exit code."""
     from provision.commands.shared.parsers import parse
-    from provision.machine.shell import let_others_read
+    from provision.machine.shell import set_umask
     from provision.machine.streams import replace_unknown_characters
 
     replace_unknown_characters(sys.stdout, sys.stderr)
-    let_others_read()
+    set_umask()
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
             signal.signal(number, _terminated)

@@ -100,8 +100,10 @@ def read_store(site: Site) -> Store:
     from provision.machine.shell import absolute, expand_home
     from provision.machine.store import Store
     from provision.model.layout import Layout
+    from provision.model.owners import Sharing
 
-    return Store(Layout(PurePosixPath(absolute(expand_home(site.root)))))
+    sharing = Sharing(group=site.files.group, admins=site.files.admins, origin=site.origin)
+    return Store(Layout(PurePosixPath(absolute(expand_home(site.root)))), sharing)
 
 
 def read_target(args: argparse.Namespace) -> Target:

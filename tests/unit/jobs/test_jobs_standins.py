@@ -181,7 +181,7 @@ def test_a_build_is_submitted_to_cobalt_as_an_executable_script(
 ) -> None:
     job, store = build("alcf-theta", tmp_path, monkeypatch)
     assert submit(job, store) == "77"
-    script = Path(store.layout.jobs) / f"{job.name}.sh"
+    script = store.jobs / f"{job.name}.sh"
     assert os.access(script, os.X_OK)
     assert (tmp_path / "said").read_text().split() == [str(tmp_path / "work"), "0022"]
 

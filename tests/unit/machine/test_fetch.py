@@ -18,6 +18,7 @@ from provision.errors import EXIT_USAGE, StoreError
 from provision.machine import datasets as data
 from provision.machine import fetching
 from provision.machine.downloads import Downloads
+from provision.machine.shared_root import SharedRoot
 from provision.machine.store import Store
 from provision.model.facts import Existing
 from provision.model.layout import Layout
@@ -108,7 +109,7 @@ def test_downloads_are_for_the_python_and_cpu_of_the_nodes() -> None:
 
 def downloads(root: Path) -> Downloads:
     """The downloads below this root, with a wheelhouse."""
-    downloads = Downloads(Layout(PurePosixPath(root)))
+    downloads = Downloads(SharedRoot(Layout(PurePosixPath(root))))
     downloads.make_wheelhouse()
     return downloads
 

@@ -31,7 +31,7 @@ def ended(store: Store, monkeypatch: pytest.MonkeyPatch) -> Ended:
     """Follow a job that the scheduler says has ended; returns the error."""
 
     def follow(state: str | None = "FAILED", output: str = "") -> JobError:
-        file = Path(store.layout.jobs) / "x-42.out"
+        file = store.jobs / "x-42.out"
         file.write_text(output)
         status = JobStatus(job="42", state=state, output=str(file), exit_code="1:0") if state else None
         monkeypatch.setattr(following, "status", lambda *_: status)
@@ -44,7 +44,7 @@ def ended(store: Store, monkeypatch: pytest.MonkeyPatch) -> Ended:
 
 def write_events(store: Store, *events: Event) -> None:
     """What the build in the job wrote."""
-    (Path(store.layout.jobs) / "x-42.events.jsonl").write_text("".join(map(emit_event, events)))
+    (store.jobs / "x-42.events.jsonl").write_text("".join(map(emit_event, events)))
 
 
 def test_the_error_of_the_build_is_the_evidence_and_the_cause(store: Store, ended: Ended) -> None:

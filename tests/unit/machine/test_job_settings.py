@@ -48,7 +48,7 @@ def store(tmp_path: Path) -> Store:
 @pytest.fixture
 def jobs(store: Store) -> Path:
     """The folder of jobs."""
-    return Path(store.layout.jobs)
+    return store.jobs
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)

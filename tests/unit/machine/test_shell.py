@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from provision.machine.shell import absolute, columns, default_site, expand_home, let_others_read, which
+from provision.machine.shell import absolute, columns, default_site, expand_home, set_umask, which
 
 
 def test_the_default_site_is_the_one_of_the_environment_or_local(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,14 +50,12 @@ def test_a_program_is_found_on_path_or_on_another_list(tmp_path: Path, monkeypat
     assert which("python-of-the-site") == str(program)
 
 
-def test_others_may_read_what_is_written_but_a_looser_umask_stays(tmp_path: Path) -> None:
-    before = os.umask(0o077)
+@pytest.mark.parametrize("umask", [0o077, 0o000, 0o002])
+def test_all_users_read_and_only_the_owner_writes_whatever_the_umask_was(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
     try:
-        let_others_read()
+        set_umask()
         (tmp_path / "new").touch()
         assert (tmp_path / "new").stat().st_mode & 0o777 == 0o644
-        os.umask(0o002)
-        let_others_read()
-        assert os.umask(0o002) == 0o002
     finally:
         os.umask(before)

@@ -19,7 +19,8 @@ from parts.disks import files_below, fill
 from parts.records import make_record
 from provision.errors import StoreError
 from provision.machine.disk import read_json, sha256_of, write
-from provision.machine.store import Store, describe_holder
+from provision.machine.locks import describe_holder
+from provision.machine.store import Store
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.receipt import Receipt
 
@@ -519,8 +520,8 @@ def test_sweep_finishes_removals_of_the_same_prefix_only(store: Store) -> None:
 
 
 def test_the_folder_of_a_proof_is_new_and_below_the_folder_of_tests(store: Store) -> None:
-    tests = store.layout.records_folder(ENV) / "tests"
+    tests = Path(store.layout.records_folder(ENV) / "tests")
     folder = store.make_test_folder(tests)
     assert folder.is_dir()
-    assert folder.parent == Path(tests)
+    assert folder.parent == tests
     assert folder.name.endswith(f"-{os.getpid()}")

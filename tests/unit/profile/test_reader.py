@@ -181,6 +181,8 @@ def test_all_faults_of_a_profile_are_reported_at_once() -> None:
         ("archs/knl/environ", {"HF_TOKEN": "x"}, "archs.knl.environ.HF_TOKEN: holds a secret"),
         ("archs/knl/environ", {"A": "http://a:pw@h"}, "archs.knl.environ.A: holds a secret"),
         ("files", {"umask": "888"}, "files.umask: '888' does not have the form"),
+        ("files", {"group": "a b"}, "files.group: 'a b' does not have the form"),
+        ("files", {"admins": ["alice", "-rf"]}, "files.admins[1]: '-rf' does not have the form"),
         ("files", {"scratch": "/scratch/$(id)"}, "files.scratch: '/scratch/$(id)' does not have the form"),
         ("files", {"scratch": "/scratch/`id`"}, "files.scratch: '/scratch/`id`' does not have the form"),
         ("container", {"image": "/x.sif"}, "container.command: missing; text is required"),

@@ -1,0 +1,123 @@
+"""A build of small fake steps below a root that may be shared, as a program, so that other users can run it.
+
+    python -m parts.shared_build ROOT [--group NAME] [--admin NAME]... [--stop-after STEP] [--version VERSION]
+
+It prints the actions of the plan's steps as JSON, or the error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import sys
+from pathlib import Path, PurePosixPath
+
+from parts.profiles import profile
+from parts.records import ENVIRONMENT, PROOF
+from provision.backends.backend import Row
+from provision.errors import ProvisionError
+from provision.machine.executor import Executor
+from provision.machine.shell import set_umask
+from provision.machine.store import Store
+from provision.model.layout import EnvironmentId, Layout
+from provision.model.modulefile import Modulefile
+from provision.model.owners import Sharing
+from provision.model.plan import Command, InstallWheel, KeepWheel, Plan, Publish, Remove, WriteCandidate, WriteFile
+from provision.planning.planner import refuse_untrusted
+from provision.planning.steps import decide_steps
+
+KEY = "horovod-key"
+
+
+def rows(store: Store, env: EnvironmentId) -> tuple[Row, ...]:
+    """A prefix with a package, a wheel that is compiled unless it is cached, and a proof."""
+    prefix, build, records = store.layout.prefix(env), store.layout.build(env), store.layout.records_folder(env)
+    package = f"mkdir -p {prefix}/lib && touch {prefix}/lib/package.py"
+    compiled = f"mkdir -p {build}/wheel && echo compiled > {build}/wheel/horovod-1-py3-none-any.whl"
+    reuse = "cached" if KEY in store.existing().wheels else None
+    proof = WriteFile(path=str(records / "verdict.json"), text=json.dumps(PROOF.to_dict()))
+
+    def sh(script: str) -> Command:
+        return Command(argv=("/bin/sh", "-euc", script))
+
+    return (
+        Row(name="create", title="", reason="", operations=(Remove(path=str(prefix)), sh(f"mkdir {prefix}"))),
+        Row(name="install", title="", reason="", operations=(sh(package),), starts_over=True),
+        Row(
+            name="compile",
+            title="",
+            reason="",
+            operations=()
+            if reuse
+            else (Remove(path=str(build)), sh(compiled), KeepWheel(folder=f"{build}/wheel", key=KEY, abi={})),
+            receipt="horovod",
+            reuse=reuse,
+        ),
+        Row(name="horovod", title="", reason="", operations=(InstallWheel(key=KEY, command=sh('test -s "$0"')),)),
+        Row(name="candidate", title="", reason="", operations=(WriteCandidate(),)),
+        Row(name="proof", title="", reason="", operations=(proof,)),
+        Row(name="publish", title="", reason="", operations=(Publish(),)),
+    )
+
+
+def build(store: Store, env: EnvironmentId, stop_after: str | None = None) -> dict[str, str]:
+    """Plan and carry out; the action of each step."""
+    with store.held(Path(store.layout.lock(env)), {"does": "builds"}, wait=False) as lock:
+        existing = store.existing()
+        steps = decide_steps(rows(store, env), existing, env)
+        refuse_untrusted(existing, store.layout, env, steps)
+        names = [step.name for step in steps]
+        todo = steps[: names.index(stop_after) + 1] if stop_after else steps
+        module = Modulefile(
+            name=env.name,
+            version=env.version,
+            summary="TensorFlow",
+            environment=str(env),
+            prefix=str(store.layout.prefix(env)),
+            modules=(),
+            prepend=(),
+            environ=(),
+            facts=(),
+        )
+        plan = Plan(
+            site="local",
+            stack="tensorflow-2.15.1",
+            environment=env,
+            prefix=str(store.layout.prefix(env)),
+            identity={},
+            modulefile=module,
+            abi_key=None,
+            not_fetched=(),
+            steps=todo,
+        )
+        environ = {"PATH": os.environ["PATH"]}
+        Executor(
+            plan=plan, site=profile("local"), store=store, environ=environ, listen=lambda event: None, lock=lock
+        ).run()
+    return {step.name: step.action for step in todo}
+
+
+def main() -> int:
+    """Build as the command line says."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("root")
+    parser.add_argument("--group")
+    parser.add_argument("--admin", action="append", default=[])
+    parser.add_argument("--stop-after")
+    parser.add_argument("--version", default=ENVIRONMENT.version)
+    args = parser.parse_args()
+    set_umask()
+    sharing = Sharing(group=args.group, admins=tuple(args.admin), origin="the-profile.toml")
+    store = Store(Layout(PurePosixPath(args.root)), sharing)
+    try:
+        print(json.dumps(build(store, dataclasses.replace(ENVIRONMENT, version=args.version), args.stop_after)))
+    except ProvisionError as error:
+        print(json.dumps(error.to_dict()))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
