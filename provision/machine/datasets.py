@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provision.machine.disk import has_sha256
+from provision.machine.trusted_files import MIB
 
 # The file that Keras downloads to ~/.keras/datasets.
 MNIST_SHA256 = "731c5ac602752760c8e48fbffcf8c3b850d9dc2a2aedcf2cc48468fc17b673d1"
@@ -31,6 +32,6 @@ def mnist_places(cache: Path) -> tuple[Path, ...]:
 def choose_data(cache: Path, program: str) -> DataSet:
     """MNIST if one of its paths has the correct file, otherwise the digits next to the proof programs. Never downloads."""
     for path in mnist_places(cache):
-        if has_sha256(path, MNIST_SHA256):
+        if has_sha256(path, MNIST_SHA256, limit=16 * MIB):
             return DataSet(name="mnist", path=path)
     return DataSet(name="digits", path=Path(program).parent / "data" / "digits.npz")

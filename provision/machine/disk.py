@@ -20,6 +20,8 @@ from provision.machine.trusted_files import MIB, open_regular, read_regular
 JSON = dict[str, Any]
 # Records and reports have some kilobytes.
 MOST_JSON = 16 * MIB
+# A wheel of TensorFlow for GPUs has 0.6 GB.
+MOST_PACKAGE = 4096 * MIB
 
 
 def disk_error(error: OSError, path: object) -> StoreError:
@@ -43,23 +45,26 @@ def disk_error(error: OSError, path: object) -> StoreError:
     return StoreError(f"`{where}`: {error.strerror}", evidence=[repr(error)])
 
 
-def sha256_of(path: Path) -> str:
-    """The sha256 of a regular file, in hexadecimal.
+def sha256_of(path: Path, *, limit: int = MOST_PACKAGE) -> str:
+    """The sha256 of a regular file of at most `limit` bytes, in hexadecimal.
 
     Raises:
-        OSError: it is not a regular file, or cannot be read.
+        OSError: it is not a regular file, is too large, or cannot be read.
     """
-    with os.fdopen(open_regular(path)[0], "rb") as file:
+    descriptor, status = open_regular(path)
+    with os.fdopen(descriptor, "rb") as file:
+        if status.st_size > limit:
+            raise OSError(errno.EFBIG, f"is larger than {limit} bytes", str(path))
         digest = hashlib.sha256()
         for block in iter(lambda: file.read(1 << 20), b""):
             digest.update(block)
     return digest.hexdigest()
 
 
-def has_sha256(path: Path, *hashes: str) -> bool:
-    """Whether there is a regular file at this path with one of these hashes."""
+def has_sha256(path: Path, *hashes: str, limit: int = MOST_PACKAGE) -> bool:
+    """Whether there is a regular file of at most `limit` bytes at this path with one of these hashes."""
     try:
-        return sha256_of(path) in hashes
+        return sha256_of(path, limit=limit) in hashes
     except OSError:
         return False
 

@@ -233,9 +233,6 @@ class Executor:
 
     def _write_candidate(self) -> None:
         env, module = self.plan.environment, self.plan.modulefile
-        candidates = Path(self.store.layout.candidate(env, "lua")).parent
-        self.store.remove(str(candidates))  # of another admin, who can write it alone
-        self.store.shared.make(candidates.parent)
         for kind in KINDS:
             path = modulefile_path(self.store.layout.candidate(env, kind), kind, module.name, module.version)
             write(Path(path), emit_modulefile(module, kind, UNPROVED))

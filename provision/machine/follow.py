@@ -20,8 +20,8 @@ from provision.profile.scheduler import SchedulerName
 from provision.schedulers import TITLES, scheduler_for
 from provision.schedulers.status import JobStatus, ending
 
-# Of events, and of the end of a job's output: both are files of many kilobytes, unless something is wrong.
-MOST_AT_ONCE = 16 * MIB
+# Of events, and of the end of a job's output: more is not needed, unless something is wrong.
+MOST_AT_ONCE = MIB
 
 
 @dataclass(slots=True)

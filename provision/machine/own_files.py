@@ -16,6 +16,7 @@ from typing import TextIO
 
 from provision.machine.trusted_files import open_regular
 
+LARGEST = 1 << 30
 FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
@@ -67,7 +68,7 @@ def open_own(path: Path, *, append: bool = False) -> TextIO:
 
 
 def copy_own(source: Path, target: Path) -> None:
-    """Copy a regular file of ours, if it exists; a link, or what another user put at its path, is left out.
+    """Copy a regular file of ours, if it exists; a link, or what another user put at its path, or 1 GiB, is left out.
 
     Raises:
         OSError: the target cannot be written.
@@ -77,7 +78,7 @@ def copy_own(source: Path, target: Path) -> None:
     except OSError:
         return
     with os.fdopen(descriptor, "rb") as file:
-        if status.st_uid == os.geteuid():
+        if status.st_uid == os.geteuid() and status.st_size <= LARGEST:
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("wb") as copy:
                 shutil.copyfileobj(file, copy)

@@ -185,8 +185,12 @@ class Ranks:
             keep_open=self.keep_open,
             on_line=lambda line: self.listen(Event(kind="progress", step="proof", text=line)),
         )
-        reports = [report for report in map(read_json, sorted(out.glob("report-*.json"))) if report is not None]
-        return argv, result, reports
+        return argv, result, read_reports(out)
+
+
+def read_reports(folder: Path) -> list[dict[str, Any]]:
+    """The reports that ranks wrote to a folder; damaged ones are omitted."""
+    return [report for report in map(read_json, sorted(folder.glob("report-*.json"))) if report is not None]
 
 
 def no_report_error(result: Result, proof: Prove, log: str) -> ProofError:

@@ -3,7 +3,6 @@
 envs/<arch>/<name>/<version>-<fingerprint>/   an environment; its records are in .provision/
 modules/<arch>/{lua,tcl}/                     what users load: one symbolic link to a generation
 modules/.generations/<arch>/<number>/         every state that was ever published
-candidates/<arch>/<fingerprint>/{lua,tcl}/    modulefiles that only the proof loads
 wheels/<abi key>/                             compiled Horovod wheels
 cache/                                        source packages, fetched packages (wheelhouse/) and data sets
 build/, logs/, locks/, jobs/                  builds in progress, their logs, their locks, generated job scripts
@@ -18,7 +17,7 @@ from provision.profile.module_system import ModuleKind
 
 KINDS: tuple[ModuleKind, ...] = ("lua", "tcl")
 # At which depth entries of these folders are replaced: pointers, prefixes that are started over, logs, downloads.
-REPLACED_FROM = {"modules": 1, "envs": 3, "candidates": 2, "build": 2, "logs": 3, "cache": 2}
+REPLACED_FROM = {"modules": 1, "envs": 3, "build": 2, "logs": 3, "cache": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +62,8 @@ class Layout:
         return self.prefix(env) / ".provision"
 
     def candidate(self, env: EnvironmentId, kind: str) -> PurePosixPath:
-        """The modulepath with only this environment's modulefile, for its proof."""
-        return self.root / "candidates" / env.arch / env.fingerprint / kind
+        """The modulepath with only this environment's modulefile, for its proof; nobody but the builder can write there."""
+        return self.records_folder(env) / "candidate" / kind
 
     def modules(self, arch: str) -> PurePosixPath:
         """The pointer to the published generation; the modulepaths of users are `lua` and `tcl` below it."""

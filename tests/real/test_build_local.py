@@ -80,7 +80,7 @@ def test_a_build_is_proved_by_ranks_that_agree_and_leaves_all_its_records(tool: 
     records = Path(record["prefix"]) / ".provision"
     assert (records / "logs" / "proof.log").is_file()
     assert (records / "plan.json").is_file()
-    assert not any((tool.root / "candidates").glob("*/*"))
+    assert not any((tool.root / "envs").glob("*/*/*/.provision/candidate"))
     assert not any((tool.root / "build").glob("*/*"))
 
 

@@ -1,0 +1,277 @@
+"""Every file that the tool reads below the root, replaced by something else: no hang, no traceback, an error with a hint."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import grp
+import json
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from types import FrameType
+
+import pytest
+
+from parts.records import ENVIRONMENT, put_published
+from parts.shared_build import KEY, build
+from provision import cli
+from provision.errors import JobError, ProvisionError
+from provision.machine import follow as following
+from provision.machine import locks
+from provision.machine.datasets import choose_data
+from provision.machine.own_files import copy_own
+from provision.machine.ranks import read_reports
+from provision.machine.shared_root import user_name
+from provision.machine.store import Store
+from provision.model.layout import Layout
+from provision.schedulers.status import JobStatus
+
+ME = user_name(os.geteuid())
+ENV = f"envs/{ENVIRONMENT}"
+NAME = f"{ENVIRONMENT.arch}-{ENVIRONMENT.name}-{ENVIRONMENT.version}-{ENVIRONMENT.fingerprint}"
+SHA = "ab" * 32
+SOURCE = "cache/sources/horovod-0.28.1.tar.gz"
+JOBS = f"jobs/{ME}"
+
+
+def with_verbs(*verbs: tuple[str, ...]) -> Callable[[Store], None]:
+    """Run these verbs; each prints its own errors."""
+
+    def read(store: Store) -> None:
+        for words in verbs:
+            assert cli.main(list(words)) in (0, 1, 2)
+
+    return read
+
+
+def take_lock(store: Store) -> None:
+    """Look at a lock, then hold it."""
+    path = Path(store.layout.lock(ENVIRONMENT))
+    locks.holder(path)
+    with store.held(path, {}, wait=False):
+        pass
+
+
+def follow(store: Store) -> None:
+    """Follow a job that failed."""
+    ended = JobStatus(job="42", state="FAILED", output=str(store.jobs / "x-42.out"), exit_code="1:0")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(following, "status", lambda *_: ended)
+        with contextlib.suppress(JobError):
+            following.follow("42", "slurm", store, lambda event: None, pause=lambda seconds: None)
+
+
+def build_again(store: Store) -> None:
+    """Do all steps after the wheel again, and publish."""
+    build(store, dataclasses.replace(ENVIRONMENT, version="2.16.1"))
+
+
+LIST, SHOW, ACTIVATE = ("list",), ("show", str(ENVIRONMENT)), ("activate", str(ENVIRONMENT))
+VERIFY = ("verify", "--loaded")
+browse = with_verbs(LIST, SHOW, ACTIVATE, VERIFY)
+
+READERS: dict[str, Callable[[Store], object]] = {
+    f"{ENV}": browse,
+    f"{ENV}/.provision": browse,
+    f"{ENV}/.provision/record.json": browse,
+    f"{ENV}/.provision/activate.sh": browse,
+    f"{ENV}/.provision/receipts": browse,
+    f"{ENV}/.provision/receipts/create.json": lambda store: store.read_receipts(ENVIRONMENT),
+    f"{ENV}/.provision/proof/report-0.json": lambda store: read_reports(
+        Path(store.layout.records_folder(ENVIRONMENT)) / "proof"
+    ),
+    "modules/knl": browse,
+    "modules/.generations/knl/000001": browse,
+    "modules/.generations/knl/000001/environments/tensorflow/2.15.1": browse,
+    "modules/.generations/knl/000001/lua/tensorflow/2.15.1.lua": build_again,
+    f"wheels/{KEY}": build_again,
+    f"wheels/{KEY}/wheel.json": build_again,
+    f"wheels/{KEY}/horovod-1-py3-none-any.whl": build_again,
+    f"cache/wheelhouse/{SHA}.json": lambda store: store.downloads.fetched(),
+    "cache/wheelhouse/a.whl": lambda store: store.downloads.fetched(),
+    SOURCE: lambda store: store.downloads.has_source(str(store.root / SOURCE), (f"sha256:{SHA}",)),
+    "cache/data/mnist.npz": lambda store: choose_data(Path(store.layout.data), "/programs/x"),
+    f"locks/{NAME}.lock": take_lock,
+    "locks/publish-knl.lock": build_again,
+    f"{JOBS}/x-42.events.jsonl": follow,
+    f"{JOBS}/x-42.out": follow,
+    f"logs/{ENVIRONMENT.arch}/x/create.log": lambda store: copy_own(
+        store.root / f"logs/{ENVIRONMENT.arch}/x/create.log", store.root / "copied"
+    ),
+}
+
+KINDS: dict[str, Callable[[Path], None]] = {
+    "FIFO": lambda path: os.mkfifo(path),
+    "folder": lambda path: path.mkdir(),
+    "link to nothing": lambda path: path.symlink_to("nothing"),
+    "link to itself": lambda path: path.symlink_to(path.name),
+    "link to a device": lambda path: path.symlink_to("/dev/zero"),
+    "1 TiB of nothing": lambda path: path.touch() or os.truncate(path, 1 << 40),
+    "nested JSON": lambda path: path.write_bytes(b"[" * 200_000) and None,
+    "bytes": lambda path: path.write_bytes(bytes(range(256))) and None,
+    "empty": lambda path: path.touch(),
+    "missing": lambda path: None,
+}
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root with everything that the tool ever reads there."""
+    root = tmp_path_factory.mktemp("template") / "root"
+    store = Store(Layout(PurePosixPath(root)))
+    put_published(store, modules=())
+    build(store, dataclasses.replace(ENVIRONMENT, version="2.14.0"))  # leaves a wheel
+    take_lock(store)
+    store.make_jobs()
+    for path in READERS:
+        if not (root / path).exists():
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_text("{}")
+    (root / f"cache/wheelhouse/{SHA}.json").write_text(json.dumps({"files": {"a.whl": 2}}))
+    return root
+
+
+@pytest.fixture
+def store(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """A copy of it, which is the root of the site `local`."""
+    root = tmp_path / "root"
+    shutil.copytree(template, root, symlinks=True)
+    monkeypatch.setenv("PROVISION_ROOT", str(root))
+    monkeypatch.setenv("PROVISION_ENVIRONMENT", str(ENVIRONMENT))
+    monkeypatch.setenv("VIRTUAL_ENV", str(root / ENV))
+    monkeypatch.setenv("KERAS_HOME", str(tmp_path / "keras"))
+    return Store(Layout(PurePosixPath(root)))
+
+
+@contextlib.contextmanager
+def time_limit(seconds: int) -> Iterator[None]:
+    """Fail instead of waiting for ever."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_what_the_table_reads_is_there(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    assert store.downloads.fetched() == {SHA}
+    assert with_verbs(LIST, SHOW, ACTIVATE)(store) is None
+    assert "error" not in capsys.readouterr().err
+    assert all((store.root / path).exists() for path in READERS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("path", READERS)
+def test_something_else_in_place_of_a_file_is_no_hang_and_no_traceback(
+    store: Store, path: str, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = store.root / path
+    place.rename(place.with_name(".before"))
+    KINDS[kind](place)
+    with time_limit(20):
+        try:
+            READERS[path](store)
+        except ProvisionError as error:
+            assert error.hint, error.message
+    shown = capsys.readouterr()
+    assert "a bug in provision" not in shown.err
+    for text in shown.err.split("error: ")[1:]:
+        assert "hint: " in text
+
+
+# Owners and modes, as the verbs show them
+
+
+def of_another_user(path: Path) -> None:
+    """Give a file to a user who is not an admin."""
+    if os.geteuid() != 0:
+        pytest.skip("giving files to another user needs root")
+    os.chown(path, 54322, -1, follow_symlinks=False)
+
+
+@pytest.mark.parametrize("path", [ENV, f"{ENV}/.provision", f"{ENV}/.provision/record.json"])
+def test_an_environment_of_another_user_is_listed_as_untrusted_and_not_shown_or_activated(
+    store: Store, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    of_another_user(store.root / path)
+    assert cli.main(["list", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["result"]["environments"]
+    assert {row["environment"]: row["state"] for row in rows}[str(ENVIRONMENT)] == "untrusted"
+    for words in (SHOW, ACTIVATE):
+        assert cli.main([*words, "--json"]) == 1
+        error = json.loads(capsys.readouterr().out)["error"]
+        assert (error["kind"], error["message"].split("`")[1]) == ("untrusted", str(store.root / path))
+        assert error["evidence"][0].startswith("owner: 54322 (54322), mode ")
+        assert "owner of the root" in error["evidence"][1]
+
+
+def test_a_planted_activation_script_is_not_printed(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    of_another_user(store.root / f"{ENV}/.provision/activate.sh")
+    assert cli.main(list(ACTIVATE)) == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "is not believed" in shown.err
+
+
+def test_a_pointer_of_another_user_does_not_say_what_is_published(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    of_another_user(store.root / "modules/knl")
+    assert cli.main(list(SHOW)) == 0
+    assert "state        proved\n" in capsys.readouterr().out
+
+
+def test_the_record_of_a_loaded_environment_is_that_of_its_owner(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    of_another_user(store.root / f"{ENV}/.provision/record.json")
+    assert cli.main(list(VERIFY)) == 1
+    assert "record.json` is not believed" in capsys.readouterr().err
+
+
+def test_the_doctor_reports_a_root_that_every_user_can_write_and_planted_files(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    of_another_user(store.root / ENV)
+    assert cli.main(["doctor"]) == 1
+    assert f"✗ `{store.root / ENV}` is not believed: its owner is not an admin" in capsys.readouterr().out
+    store.root.chmod(0o777)
+    for verb in (["doctor"], ["list"], list(ACTIVATE), ["plan"]):
+        assert cli.main(verb) == 1
+        shown = capsys.readouterr()
+        assert f"every user can write `{store.root}`" in shown.out + shown.err
+        assert f"`chmod o-w {store.root}`" in shown.out + shown.err
+
+
+def test_the_doctor_names_unknown_admins_and_members_of_the_group_who_are_none(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members = grp.struct_group(("hpcadm", "x", os.getegid(), [ME, "daemon"]))
+    monkeypatch.setattr(grp, "getgrnam", lambda name: members)
+    monkeypatch.setattr(grp, "getgrgid", lambda gid: members)
+    site = tmp_path / "mine.toml"
+    text = (Path(__file__).parents[3] / "sites" / "local.toml").read_text()
+    site.write_text(text.replace('"local"', '"mine"') + '\n[files]\ngroup = "hpcadm"\nadmins = ["nosuch-user"]\n')
+    cli.main(["doctor", "--site", str(site)])
+    shown = capsys.readouterr().out
+    assert "! this machine does not know the users nosuch-user of `files.admins`" in shown
+    assert "! members of `hpcadm` can write below the root, but their files are not believed: daemon\n" in shown
+
+
+def test_a_plan_and_the_doctor_do_not_hang_on_fifos(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    for path in ("cache/data/mnist.npz", f"{ENV}/.provision/record.json", "locks/publish-knl.lock", SOURCE):
+        (store.root / path).unlink()
+        os.mkfifo(store.root / path)
+    with time_limit(60):
+        assert cli.main(["plan"]) == 0
+        assert cli.main(["doctor"]) in (0, 1)
+    assert "a bug in provision" not in capsys.readouterr().err
