@@ -6,11 +6,10 @@ that the same plan gives the same script everywhere.
 
 from __future__ import annotations
 
-import json
 import os.path
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from provision.errors import ConfigError
 from provision.jobs.limits import refuse
@@ -61,10 +60,10 @@ class BuildScript:
     job_id: str
     submit_folder: str | None
     temporary: str | None
-    tool: str
-    arguments: str
+    tool: tuple[str, ...]
+    arguments: tuple[str, ...]
     jobs: str
-    plan: str | None
+    plan: Mapping[str, Any] | None
     settings: tuple[tuple[str, str], ...] = ()
     settings_file: str | None = None
 
@@ -84,7 +83,7 @@ def build_script(request: Request, plan: Plan, submitter: Submitter, account: st
         account=account,
         environment=str(env),
         name=f"provision-{env.arch}-{env.name}-{env.version}-{env.fingerprint}",
-        plan=json.dumps({"environment": str(env), "held": held(plan)}, indent=1),
+        plan={"environment": str(env), "held": held(plan)},
     )
 
 
@@ -118,7 +117,7 @@ def _script(
     account: str | None,
     environment: str,
     name: str,
-    plan: str | None,
+    plan: Mapping[str, Any] | None,
 ) -> BuildScript:
     if site.scheduler.name == "none":
         raise ConfigError(
@@ -151,8 +150,8 @@ def _script(
         job_id=scheduler.JOB_ID,
         submit_folder=None if scheduler.STARTS_IN_SUBMIT_FOLDER else scheduler.SUBMIT_FOLDER,
         temporary=site.files.temporary,
-        tool=shlex.join(submitter.tool),
-        arguments=shlex.join(arguments),
+        tool=submitter.tool,
+        arguments=arguments,
         jobs=jobs,
         plan=plan,
         settings=tuple(settings.items()),

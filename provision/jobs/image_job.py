@@ -15,6 +15,7 @@ from provision.jobs.script import header, module_lines
 from provision.knowledge.images import DOCKER, Reference, parse_reference
 from provision.knowledge.targets import family_of
 from provision.model.problem import raise_problems
+from provision.model.quoting import Code
 from provision.profile.arch import Arch
 from provision.profile.container import Container
 from provision.profile.site import Site
@@ -53,8 +54,8 @@ class ImageScript:
     scheduler: SchedulerInterface | None
     container: Container
     reference: Reference
-    header: tuple[str, ...]
-    modules: tuple[str, ...]
+    header: tuple[Code, ...]
+    modules: tuple[Code, ...]
     folder: str
     uname: str
     cpu: str
@@ -99,7 +100,7 @@ def make_image_script(job: ImageJob, cpu_family: str) -> ImageScript:
             evidence=[f"`network.login` and `network.compute` in `{site.origin}` are `no`"],
             hint=f"name the host that does: `network.download_node` in `{site.origin}`",
         )
-    lines: tuple[str, ...] = ()
+    lines: tuple[Code, ...] = ()
     if in_job and scheduler is not None:
         batch = side_batch(
             site, arch, f"image-{arch.name}", time=job.time, cpus=CORES, account=job.account, queue=job.queue

@@ -13,10 +13,11 @@ from pathlib import PurePosixPath
 from provision.errors import ConfigError
 from provision.jobs.containers import container_of, image_path
 from provision.jobs.scheduler_request import side_batch
-from provision.jobs.script import Bash, header, module_lines, word
+from provision.jobs.script import header, module_lines
 from provision.knowledge.miniforge import Miniforge
 from provision.knowledge.targets import family_of
 from provision.model.lock import Lock
+from provision.model.quoting import Code, words
 from provision.profile.arch import Arch
 from provision.profile.container import Container, Template
 from provision.profile.site import Site
@@ -58,14 +59,14 @@ class OverlayScript:
     scheduler: SchedulerInterface
     container: Container
     template: Template
-    header: tuple[str, ...]
-    modules: tuple[str, ...]
+    header: tuple[Code, ...]
+    modules: tuple[Code, ...]
     image: str
     prefix: str
     url: str
     sha256: str
-    write: str
-    read: str
+    write: Code
+    read: Code
     where: str
     """The host that downloads, for a sentence: "on …". `write` and `read` are the commands that run a program in the
     container, up to the image."""
@@ -128,12 +129,17 @@ def make_overlay_script(job: OverlayJob, cpu_family: str) -> OverlayScript:
         prefix=str(PurePosixPath(container.setup).parent),
         url=job.miniforge.url(uname),
         sha256=job.miniforge.sha256[uname],
-        write=_inside(container, *container.write_options, "--bind", Bash('"$packages"'), overlay=""),
-        read=_inside(container, overlay=":ro"),
+        write=_inside(
+            container,
+            *container.write_options,
+            "--bind",
+            Code('"$packages"'),
+            overlay=Code('"$building/overlay.ext3"'),
+        ),
+        read=_inside(container, overlay=Code('"$building/overlay.ext3:ro"')),
         where=where or "a node with network",
     )
 
 
-def _inside(container: Container, *options: str, overlay: str) -> str:
-    words = (container.command, "exec", *container.options, *options, "--overlay")
-    return " ".join((*map(word, words), f'"$building/overlay.ext3{overlay}"'))
+def _inside(container: Container, *options: str, overlay: Code) -> Code:
+    return words((container.command, "exec", *container.options, *options, "--overlay", overlay))

@@ -1,43 +1,32 @@
-"""The parts of every job script: words quoted for bash, directives with their meanings, lines that load modules. Pure."""
+"""The parts of every job script: directives with their meanings, and lines that load modules. Pure."""
 
 from __future__ import annotations
 
-import shlex
-
 from provision.launch.modules import reset_lines, unload_lines
 from provision.model.batch import Directive
+from provision.model.quoting import Code, bash, comment, quote_inside
 from provision.profile.module_system import ModuleSystem
 
 
-class Bash(str):
-    """A word that is quoted for bash already."""
-
-    __slots__ = ()
-
-
-def word(text: str) -> str:
-    """A word, quoted for bash."""
-    return str(text) if isinstance(text, Bash) else shlex.quote(text)
-
-
-def header(directives: tuple[Directive, ...], behind: bool) -> tuple[str, ...]:
+def header(directives: tuple[Directive, ...], behind: bool) -> tuple[Code, ...]:
     """Directives with their meanings: behind them if the scheduler allows comments there, otherwise above them."""
+    pairs = [(directive.line, comment(directive.meaning)) for directive in directives]
     if not behind:
-        return tuple(line for directive in directives for line in (f"# {directive.meaning}:", directive.line))
-    width = max(len(directive.line) for directive in directives)
-    return tuple(f"{directive.line:<{width}}  # {directive.meaning}" for directive in directives)
+        return tuple(line for directive, meaning in pairs for line in (bash("# %s:", meaning), directive))
+    width = max(len(directive) for directive, _ in pairs)
+    return tuple(bash("%s  # %s", directive.ljust(width), meaning) for directive, meaning in pairs)
 
 
 def module_lines(
     modules: ModuleSystem, names: tuple[str, ...], *, away: tuple[str, ...] = (), path: tuple[str, ...] = ()
-) -> tuple[str, ...]:
+) -> tuple[Code, ...]:
     """The lines that unload all modules and those in `away`, then load these. `path` is searched before the site's folders."""
     if modules.name == "none":
         return ()
     lines = [*reset_lines(modules), *unload_lines(modules, away)]
-    lines += [f"module use {shlex.quote(folder)}" for folder in (*reversed(modules.path), *path)]
+    lines += [bash("module use %s", folder) for folder in (*reversed(modules.path), *path)]
     for name in names:
         if name.startswith("/"):  # a path of a modulefile, which may have been removed
-            lines.append(f'[ -e {shlex.quote(name)} ] || stop "there is no modulefile {name}"')
-        lines.append(f"module load {shlex.quote(name)}")
+            lines.append(bash('[ -e %s ] || stop "there is no modulefile %s"', name, quote_inside(name)))
+        lines.append(bash("module load %s", name))
     return tuple(lines)

@@ -9,7 +9,7 @@ from provision.jobs.containers import cpu_image_problem
 from provision.jobs.limits import refusals
 from provision.jobs.user_job import Decision
 from provision.model.problem import Problem, raise_problems
-from provision.profile.patterns import MODULE, SHELL_PATH, TIME
+from provision.profile.patterns import CONTROL, MODULE, SHELL_PATH, TIME
 from provision.profile.strategy import PLUGINS, STRATEGIES
 
 
@@ -131,8 +131,8 @@ def _words(decision: Decision) -> Iterator[Problem]:
     if job.resume is not None and decision.scheduler is not None and not decision.scheduler.is_job_id(job.resume):
         message = f"`--resume-from {job.resume}` is not a valid job ID"
         yield _invalid("resume-from", message, "`--resume-from 123`")
-    if any(ord(letter) < 32 for text in (job.script, *job.arguments) for letter in text):
-        message = "the path of the script or one of its arguments has a line break in it"
+    if any(CONTROL.search(text) for text in (job.script, *job.arguments)):
+        message = "the path of the script or one of its arguments has a line break or another control character in it"
         yield _invalid("script", message, "`--script train.py`")
 
 

@@ -10,11 +10,12 @@ import textwrap
 from dataclasses import dataclass
 
 from provision.errors import ConfigError
-from provision.jobs.script import Bash, header, module_lines, word
+from provision.jobs.script import header, module_lines
 from provision.jobs.user_job import Decision, UserJob, decide, unstaged
 from provision.jobs.user_job_checks import refuse_user_job
 from provision.launch.launchers import RANK_VARIABLES, launch_argv, node_argv
 from provision.launch.rank_threads import OMP, job_environ, module_environ, parts_of_node
+from provision.model.quoting import Code, bash, directive, quote_sh, shell_path, variable, word, words
 from provision.model.shape import Shape
 from provision.profile.arch import Arch
 from provision.profile.container import Container, Runtime
@@ -23,6 +24,9 @@ from provision.profile.strategy import PLUGINS
 from provision.schedulers import SchedulerInterface
 
 PROXIES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "grpc_proxy")
+
+# What is between the lines of a command.
+NEXT_LINE = Code(" \\\n  ")
 
 # The variables of the job script that every rank needs, beside those that the job exports for its threads and libraries.
 RANK_VARIABLES_OF_EVERY_JOB = (
@@ -42,15 +46,15 @@ class Script:
     shape: Shape
     runtime: Runtime
     scheduler: SchedulerInterface
-    header: tuple[str, ...]
+    header: tuple[Code, ...]
     exports: tuple[tuple[str, str], ...]
-    modules: tuple[str, ...]
-    launch: str
-    inside: str | None = None
+    modules: tuple[Code, ...]
+    launch: Code
+    inside: Code | None = None
     """The command that runs one process in the container, up to the program; None without a container."""
     container: Container | None = None
     image: str | None = None
-    cuda_home: str | None = None
+    cuda_home: Code | None = None
     notes: tuple[str, ...] = ()
     home: str | None = None
     """The variable, set by the modules, with which the path of the training script begins; None: there is no such variable."""
@@ -72,7 +76,7 @@ def make_script(job: UserJob) -> Script:
     of_arch = () if runtime == "venv" else job.arch.environ
     of_modules = module_environ(job.arch) if runtime == "container" else ()
     exports = tuple(dict((*of_modules, *of_arch, *job.site.strategy(job.kind).environ, *threads)).items())
-    home = re.match(r"\$\{?(\w+)", job.script)
+    home = re.match(r"\$\{?(\w+)", job.script, re.ASCII)
     container = job.site.container if runtime == "container" else None
     image = job.image or (container.image if container else None)
     cuda = job.arch.gpu.cuda_home if job.arch.gpu and shape.gpus_per_node and runtime != "container" else None
@@ -92,19 +96,19 @@ def make_script(job: UserJob) -> Script:
         inside=_inside(job, container) if container else None,
         container=container,
         image=image,
-        cuda_home=re.sub(r"\$\{(\w+)\}", r"${\1:-}", cuda) if cuda else None,
+        cuda_home=shell_path(cuda, unset_is_empty=True) if cuda else None,
         notes=_notes(job, shape),
         home=home[1] if home else None,
     )
 
 
-def _staging(job: UserJob) -> tuple[str, ...]:
+def _staging(job: UserJob) -> tuple[Code, ...]:
     """Directives of DataWarp, which copies the data to the burst buffer before the job (NERSC's pages of Cori, 2018)."""
     if job.stage_in is None:
         return ()
     return (
-        "#DW jobdw capacity=10GB access_mode=striped type=scratch",
-        f"#DW stage_in source={job.stage_in} destination=$DW_JOB_STRIPED/data type=directory",
+        directive("#DW", "jobdw capacity=10GB access_mode=striped type=scratch"),
+        directive("#DW", f"stage_in source={shell_path(job.stage_in)} destination=$DW_JOB_STRIPED/data type=directory"),
     )
 
 
@@ -117,7 +121,7 @@ def _notes(job: UserJob, shape: Shape) -> tuple[str, ...]:
     return (*notes, *((f"Note: {advice}.",) if advice else ()))
 
 
-def _modules(job: UserJob, runtime: Runtime) -> tuple[str, ...]:
+def _modules(job: UserJob, runtime: Runtime) -> tuple[Code, ...]:
     """The lines that unload all modules as the site does it, then load exactly the modules of this runtime.
 
     A container has its own compiler, CUDA and Python, and must not find the site's. The job loads the arch's modules for
@@ -135,7 +139,7 @@ def _modules(job: UserJob, runtime: Runtime) -> tuple[str, ...]:
     return module_lines(modules, (*outside, *([program] if program else [])), away=arch.unload)
 
 
-def _launch(decision: Decision, variables: tuple[str, ...]) -> str:
+def _launch(decision: Decision, variables: tuple[str, ...]) -> Code:
     """The command that runs the training, as bash. `variables` are those that the launcher passes on by name."""
     job, shape, arch = decision.job, decision.shape, decision.job.arch
     program = _training(job)
@@ -144,31 +148,31 @@ def _launch(decision: Decision, variables: tuple[str, ...]) -> str:
     # One process runs where the job script runs, but a script on a service node needs the launcher even for one.
     without_launcher = shape.ranks == 1 and job.alone and job.site.scheduler.script_on == "node"
     if without_launcher and decision.runtime != "container":
-        return " ".join(map(word, program))
+        return words(program)
     if arch.gpus_reversed and shape.ranks_per_node > 1:
         program = [*_reversed(arch), *program]
     if without_launcher:
-        return " \\\n  ".join(_lines(program))
+        return NEXT_LINE.join(_lines(program))
     argv = launch_argv(
         arch.launcher,
         (),
         nodes=shape.nodes,
         ranks_per_node=shape.ranks_per_node,
         cpus=shape.cpus_per_rank,
-        environ=[Bash(f'"{name}=${{{name}:-}}"') for name in variables],
+        environ=[bash('"%s=${%s:-}"', variable(name), variable(name)) for name in variables],
     )
-    return " \\\n  ".join((*_lines(argv), *_lines(program)))
+    return NEXT_LINE.join((*_lines(argv), *_lines(program)))
 
 
 def _training(job: UserJob) -> list[str]:
     """The words that run the training script with its arguments. The example of a plug-in has arguments in the profile."""
     of_example = job.site.strategy(job.kind).arguments if job.script.startswith("$") else ()
-    words = ["python", "-u", Bash('"$script"')]
-    words += [Bash(f'"{argument}"') if "$" in argument else argument for argument in of_example]
-    words += job.arguments
+    program = ["python", "-u", Code('"$script"')]
+    program += [bash('"%s"', shell_path(argument)) if "$" in argument else argument for argument in of_example]
+    program += job.arguments
     if job.resume is not None:
-        words += ["--resume-from", Bash('"$PROVISION_RESUME"')]
-    return words
+        program += ["--resume-from", Code('"$PROVISION_RESUME"')]
+    return program
 
 
 def _rank_variables(
@@ -190,18 +194,18 @@ def _rank_variables(
     return tuple(dict.fromkeys(name for needed, names in groups if needed for name in names))
 
 
-def _lines(words: tuple[str, ...] | list[str]) -> list[str]:
+def _lines(texts: tuple[str, ...] | list[str]) -> list[Code]:
     """Words as lines of a readable width; an option and its value are on one line."""
-    units: list[str] = []
-    for quoted in map(word, words):
+    units: list[Code] = []
+    for quoted in map(word, texts):
         if units and units[-1] in ("-e", "-x", "--env"):
-            units[-1] += f" {quoted}"
+            units[-1] = words((units[-1], quoted))
         else:
             units.append(quoted)
-    lines: list[str] = []
+    lines: list[Code] = []
     for unit in units:
         if lines and len(lines[-1]) + len(unit) < 110:
-            lines[-1] += f" {unit}"
+            lines[-1] = words((lines[-1], unit))
         else:
             lines.append(unit)
     return lines
@@ -217,27 +221,30 @@ def _reversed(arch: Arch) -> list[str]:
             hint=f"`{arch.launcher.name}` does not set it: set `launcher` or take `gpus_reversed` out",
         )
     last = gpu.per_node - 1
-    text = f'export CUDA_VISIBLE_DEVICES=$(({last} - {local} % {gpu.per_node})); exec "$@"'
-    return ["bash", "-c", text, "rank"]
+    text = bash(
+        'export CUDA_VISIBLE_DEVICES=$((%s - %s %% %s)); exec "$@"', str(last), variable(local), str(gpu.per_node)
+    )
+    return ["bash", "-c", quote_sh(text), "rank"]
 
 
-def _inside(job: UserJob, container: Container) -> str:
+def _inside(job: UserJob, container: Container) -> Code:
     """The command that runs a program once in the container, from the node on which the job script runs."""
     program = tuple(_contained(job, container, []))
     on_node = job.site.scheduler.script_on == "node"
-    return " \\\n  ".join(_lines(program if on_node else node_argv(job.arch.launcher, program, {})))
+    return NEXT_LINE.join(_lines(program if on_node else node_argv(job.arch.launcher, program, {})))
 
 
 def _contained(job: UserJob, container: Container, program: list[str]) -> list[str]:
     """The words that run a program in the container; each rank starts its own container."""
     if container.command == "shifter":
-        return ["shifter", Bash('--image="$image"'), *program]
+        return ["shifter", Code('--image="$image"'), *program]
     argv = [container.command, "exec", *(["--nv"] if job.arch.gpu and job.use_gpu else []), *container.options]
     if container.overlay:
-        argv += ["--overlay", Bash('"$overlay:ro"')]
-    argv += ["--bind", Bash('"$bind"'), Bash('"$image"')]
+        argv += ["--overlay", Code('"$overlay:ro"')]
+    argv += ["--bind", Code('"$bind"'), Code('"$image"')]
     if container.setup:
-        return [*argv, "/bin/bash", "-c", f'source {container.setup} && exec "$@"', "bash", *program]
+        source = bash('source %s && exec "$@"', shell_path(container.setup))
+        return [*argv, "/bin/bash", "-c", quote_sh(source), "bash", *program]
     return [*argv, *program]
 
 

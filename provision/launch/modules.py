@@ -7,12 +7,12 @@ loads the modules as a user's job script would, and prints the environment that 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 
 from provision.knowledge.index_settings import is_installer_setting
 from provision.knowledge.toolchains import generation
 from provision.knowledge.versions import release
+from provision.model.quoting import Code, bash
 from provision.profile.module_system import ModuleSystem
 
 # Variables of a user's shell that would change the result of a build. The index settings of pip and uv are kept: a site
@@ -89,51 +89,55 @@ def drop_module_state(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 # An init file may print anything, so the environment is written to a separate file descriptor.
-SEND_STDOUT_TO_STDERR = "exec 3>&1 1>&2"
-PRINT_ENVIRON = "env -0 >&3"
+SEND_STDOUT_TO_STDERR = Code("exec 3>&1 1>&2")
+PRINT_ENVIRON = Code("env -0 >&3")
+STRICT = Code("set -euo pipefail")
+# The init files of both module systems use unset variables.
+NEARLY_STRICT = Code("set -eo pipefail")
+LINES, NOTHING = Code("\n"), Code("")
 # A script of `load_script` prints this and the name of the module on stderr if a module cannot be loaded.
 FAILED_MODULE = "provision-failed-module="
 
 
-def activate_script(activate: str) -> str:
+def activate_script(activate: str) -> Code:
     """Bash that sources the file `activate` and prints the environment, as `load_script` does for modules."""
-    return f"set -euo pipefail\n{SEND_STDOUT_TO_STDERR}\n. {shlex.quote(activate)}\n{PRINT_ENVIRON}\n"
+    return LINES.join((STRICT, SEND_STDOUT_TO_STDERR, bash(". %s", activate), PRINT_ENVIRON, NOTHING))
 
 
-def purge_script(system: ModuleSystem) -> str:
+def purge_script(system: ModuleSystem) -> Code:
     """Bash that unloads the caller's modules, using the caller's module state, and prints the remaining environment.
 
     Dropping only the state would keep what the modules did: their PATH entries and variables.
     """
-    lines = ("set -eo pipefail", SEND_STDOUT_TO_STDERR, f"source {shlex.quote(system.init or '')}")
-    return "\n".join((*lines, "module --force purge || module purge", PRINT_ENVIRON, ""))
+    lines = (NEARLY_STRICT, SEND_STDOUT_TO_STDERR, bash("source %s", system.init or ""))
+    return LINES.join((*lines, Code("module --force purge || module purge"), PRINT_ENVIRON, NOTHING))
 
 
-RESET_LINES = {
-    "purge": ("module purge >/dev/null 2>&1 || true",),
-    "reset": ("module reset >/dev/null 2>&1 || true",),
+RESET_LINES: dict[str, tuple[Code, ...]] = {
+    "purge": (Code("module purge >/dev/null 2>&1 || true"),),
+    "reset": (Code("module reset >/dev/null 2>&1 || true"),),
     "none": (),
 }
 
 
-def reset_lines(system: ModuleSystem) -> list[str]:
+def reset_lines(system: ModuleSystem) -> list[Code]:
     """Bash that unloads all modules in the way that the profile sets."""
     return [*RESET_LINES[system.reset]]
 
 
-def unload_lines(system: ModuleSystem, modules: Sequence[str]) -> list[str]:
+def unload_lines(system: ModuleSystem, modules: Sequence[str]) -> list[Code]:
     """Bash that unloads modules, sticky ones included. A module that is not loaded is not an error."""
-    force = " --force" if system.name == "lmod" else ""
-    return [f"module{force} unload {shlex.quote(module)} >/dev/null 2>&1 || true" for module in modules]
+    unload = Code("module --force unload" if system.name == "lmod" else "module unload")
+    return [bash("%s %s >/dev/null 2>&1 || true", unload, module) for module in modules]
 
 
 def load_script(
     system: ModuleSystem,
     modules: Sequence[str],
     extra_path: Sequence[str] = (),
-    last: str = PRINT_ENVIRON,
+    last: Code = PRINT_ENVIRON,
     unload: Sequence[str] = (),
-) -> str:
+) -> Code:
     """Bash that resets the modules, unloads `unload`, loads exactly `modules` in order, and ends with the command `last`.
 
     `last` prints the environment by default. A module of `unload` that is not loaded is not an error. `extra_path` holds
@@ -141,21 +145,21 @@ def load_script(
     script also checks which modules are really loaded.
     """
     if system.name == "none":
-        return f"set -euo pipefail\n{SEND_STDOUT_TO_STDERR}\n{last}\n"
+        return LINES.join((STRICT, SEND_STDOUT_TO_STDERR, last, NOTHING))
     lines = [
-        "set -eo pipefail",  # init files of both systems use unset variables
+        NEARLY_STRICT,
         SEND_STDOUT_TO_STDERR,
-        f"source {shlex.quote(system.init or '')}",
+        bash("source %s", system.init or ""),
         *reset_lines(system),
-        *(f"module use {shlex.quote(path)}" for path in reversed((*extra_path, *system.path))),
+        *(bash("module use %s", path) for path in reversed((*extra_path, *system.path))),
     ]
     lines += unload_lines(system, unload)
     for module in modules:
-        name, failed = shlex.quote(module), f"echo {shlex.quote(f'{FAILED_MODULE}{module}')} >&2; exit 3"
-        lines.append(f"module load {name} || {{ {failed}; }}")
+        failed = bash("echo %s >&2; exit 3", f"{FAILED_MODULE}{module}")
+        lines.append(bash("module load %s || { %s; }", module, failed))
         if not module.startswith("/"):
-            lines.append(f'case ":$LOADEDMODULES:" in *:{name}:*|*:{name}/*) ;; *) {failed};; esac')
-    return "\n".join((*lines, last, ""))
+            lines.append(bash('case ":$LOADEDMODULES:" in *:%s:*|*:%s/*) ;; *) %s;; esac', module, module, failed))
+    return LINES.join((*lines, last, NOTHING))
 
 
 def find_newest_module(wanted: str, available: Sequence[str]) -> str | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 import socket
 import sys
@@ -34,6 +33,7 @@ from provision.machine.run import capture
 from provision.machine.store import Store
 from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, Interpreter, MpiFacts
 from provision.model.problem import Problem, ProblemKind
+from provision.model.quoting import bash
 from provision.profile.arch import Arch
 from provision.profile.module_system import ModuleSystem
 from provision.profile.site import Site
@@ -105,7 +105,7 @@ class Probes:
 
     def _report_module(self, failed: str, messages: Sequence[str], clean: Mapping[str, str]) -> None:
         system, family = self.site.modules, failed.split("/")[0]
-        script = load_script(system, (), last=f"module -t avail {shlex.quote(family)} 2>&1 | cat >&3")
+        script = load_script(system, (), last=bash("module -t avail %s 2>&1 | cat >&3", family))
         try:
             listed = capture(("bash", "--noprofile", "--norc", "-c", script), clean).stdout.splitlines()
         except CommandError:

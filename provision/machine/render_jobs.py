@@ -13,6 +13,8 @@ from provision.jobs.user_script import PROXIES, Script, leaves_omp, make_script
 from provision.machine.probe import cpu_family
 from provision.machine.render import render
 from provision.machine.submission import BuildJob
+from provision.model.quoting import printf_format
+from provision.schedulers import SchedulerInterface
 
 
 def render_build_job(script: BuildScript) -> BuildJob:
@@ -43,7 +45,7 @@ def render_user_script(script: Script) -> str:
         f"jobs/{job.kind}.sh.j2",
         script=script,
         site=job.site,
-        scheduler=script.scheduler,
+        scheduler=_names(script.scheduler),
         submit=script.scheduler.SUBMIT,
         proxies=PROXIES,
         omp_is_the_modules=leaves_omp(script),
@@ -52,6 +54,12 @@ def render_user_script(script: Script) -> str:
         record_format=_record_format(script),
         make=f"provision job overlay --site {job.site.typed} --arch {job.arch.name}",
     )
+
+
+def _names(scheduler: SchedulerInterface) -> dict[str, object]:
+    """What templates use of a scheduler's module: they get no module, because a module reaches others, such as `os`."""
+    names = ("BEFORE_SUBMITTING", "JOB_ID", "STARTS_IN_SUBMIT_FOLDER", "SUBMIT_FOLDER")
+    return {name: getattr(scheduler, name) for name in names}
 
 
 def _record_format(script: Script) -> str:
@@ -66,8 +74,7 @@ def _record_format(script: Script) -> str:
         "gpus": shape.gpus_per_node,
     }
     pairs = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in record.items()]
-    literal = [pair.replace("\\", "\\\\").replace("%", "%%") for pair in pairs]
-    return "{" + ", ".join([*literal, '"seconds": %d']) + "}\\n"
+    return "{" + printf_format(", ".join(pairs)) + ', "seconds": %d}\\n'
 
 
 def render_overlay_job(job: OverlayJob) -> str:
@@ -82,7 +89,7 @@ def render_overlay_job(job: OverlayJob) -> str:
         "jobs/overlay.sh.j2",
         script=script,
         site=job.site,
-        scheduler=script.scheduler,
+        scheduler=_names(script.scheduler),
         submit=script.scheduler.SUBMIT,
         pull=f"; pull it first: {pull_command(job.site, job.arch, None)}" if pulled else "",
     )
@@ -99,7 +106,7 @@ def render_image_job(job: ImageJob) -> str:
         "jobs/image.sh.j2",
         script=script,
         site=job.site,
-        scheduler=script.scheduler,
+        scheduler=_names(script.scheduler) if script.scheduler else None,
         submit=script.scheduler.SUBMIT if script.scheduler else None,
         manifests=MANIFESTS,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from provision.model.quoting import Code
 from provision.profile.scheduler import Scheduler
 
 
@@ -11,7 +12,7 @@ from provision.profile.scheduler import Scheduler
 class Directive:
     """One line at the top of a script for the scheduler, and its meaning for the person who reads the script."""
 
-    line: str
+    line: Code
     meaning: str
 
     def __str__(self) -> str:

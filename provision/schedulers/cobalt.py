@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from provision.model.batch import Batch, Directive
+from provision.model.quoting import directive
 from provision.model.walltime import to_clock, to_seconds
 from provision.schedulers.status import JobStatus
 
@@ -66,7 +67,7 @@ def directives(batch: Batch) -> tuple[Directive, ...]:
     if attributes:
         options.append((f"--attrs {':'.join(attributes)}", "the kind of node, and the file systems that the job needs"))
     options += [(option, "required by the site profile") for option in (*batch.scheduler.options, *batch.options)]
-    return tuple(Directive(line=f"#COBALT {option}", meaning=meaning) for option, meaning in options)
+    return tuple(Directive(line=directive("#COBALT", option), meaning=meaning) for option, meaning in options)
 
 
 def submit_argv(script: str) -> tuple[str, ...]:
@@ -82,7 +83,7 @@ def parse_job_id(text: str) -> str | None:
 
 def is_job_id(text: str) -> bool:
     """Whether this text has the form of a job ID."""
-    return text.isdigit()
+    return text.isascii() and text.isdigit()
 
 
 def status_argv(job: str) -> tuple[str, ...]:

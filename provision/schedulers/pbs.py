@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from provision.model.batch import Batch, Directive
+from provision.model.quoting import directive
 from provision.model.walltime import to_clock, to_seconds
 from provision.schedulers.status import JobStatus
 
@@ -69,7 +70,7 @@ def directives(batch: Batch) -> tuple[Directive, ...]:
     if batch.filesystems:
         options.append((f"-l filesystems={':'.join(batch.filesystems)}", "the file systems that the job needs"))
     options += [(option, "required by the site profile") for option in (*batch.scheduler.options, *batch.options)]
-    return tuple(Directive(line=f"#PBS {option}", meaning=meaning) for option, meaning in options)
+    return tuple(Directive(line=directive("#PBS", option), meaning=meaning) for option, meaning in options)
 
 
 def submit_argv(script: str) -> tuple[str, ...]:
@@ -85,7 +86,7 @@ def parse_job_id(text: str) -> str | None:
 
 def is_job_id(text: str) -> bool:
     """Whether this text has the form of a job ID."""
-    return re.fullmatch(r"\d+(\.[A-Za-z0-9.-]+)?", text) is not None
+    return re.fullmatch(r"[0-9]+(\.[A-Za-z0-9.-]+)?", text) is not None
 
 
 def status_argv(job: str) -> tuple[str, ...]:

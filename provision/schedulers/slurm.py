@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from provision.model.batch import Batch, Directive
+from provision.model.quoting import directive
 from provision.schedulers.status import JobStatus
 
 SUBMIT = "sbatch"
@@ -67,7 +68,7 @@ def directives(batch: Batch) -> tuple[Directive, ...]:
     elif batch.node_memory and batch.scheduler.memory == "per-node":
         options.append((f"--mem={batch.node_memory}", f"memory on each node: {batch.memory} for each CPU"))
     options += [(option, "required by the site profile") for option in (*batch.scheduler.options, *batch.options)]
-    return tuple(Directive(line=f"#SBATCH {quoted(option)}", meaning=meaning) for option, meaning in options)
+    return tuple(Directive(line=directive("#SBATCH", quoted(option)), meaning=meaning) for option, meaning in options)
 
 
 def _gpus(batch: Batch) -> list[tuple[str, str]]:
@@ -115,7 +116,7 @@ def parse_job_id(text: str) -> str | None:
 
 def is_job_id(text: str) -> bool:
     """Whether this text has the form of a job ID."""
-    return text.isdigit()
+    return text.isascii() and text.isdigit()
 
 
 def status_argv(job: str) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from typing import TYPE_CHECKING
 
@@ -11,10 +10,9 @@ if TYPE_CHECKING:
 
 
 def command_line(args: argparse.Namespace) -> str:
-    """The command that gave these arguments, in one line; the site is named even if it was the default."""
+    """The command that gave these arguments; the site is named even if it was the default."""
     from provision.commands.shared.parsers import options_in
 
     given = [word for word in args.given if word != "--json"]
     site = [] if "--site" in options_in(given) else ["--site", args.site]
-    # It stands in a comment: no word may end the line.
-    return re.sub(r"[\x00-\x1f]+", " ", shlex.join([*args.parser.prog.split(), *site, *given]))
+    return shlex.join([*args.parser.prog.split(), *site, *given])

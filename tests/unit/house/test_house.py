@@ -266,3 +266,17 @@ def test_every_verb_is_a_file_and_every_file_a_verb() -> None:
 
     verbs = {path.stem for path in (HOUSE / "commands").iterdir()} - {"__init__", "shared", "__pycache__"}
     assert verbs == {verb for verb, _ in VERBS}
+
+
+def is_constant(node: ast.expr) -> bool:
+    """Whether an expression is a text of the source, or a choice between such texts."""
+    if isinstance(node, ast.IfExp):
+        return is_constant(node.body) and is_constant(node.orelse)
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+@pytest.mark.parametrize("name", [name for name in OURS if name != "model/quoting.py"])
+def test_only_quoting_makes_code_of_a_value(name: str) -> None:
+    for node in ast.walk(tree(name)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("Code", "bash"):
+            assert is_constant(node.args[0]), f"{name}:{node.lineno} makes code of a value"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-import jinja2
 import pytest
 
 from parts.scripts import HOSTILE, lua, tclsh
 from provision.errors import ConfigError
-from provision.machine.render import quote_lua, quote_tcl, render
+from provision.machine.render import render
+from provision.model.quoting import quote_lua, quote_tcl
 
 
 def test_quoted_texts_are_unchanged_in_lua(tmp_path: Path) -> None:
@@ -42,8 +42,9 @@ def test_quoted_texts_are_unchanged_in_a_tcl_procedure(tmp_path: Path) -> None:
 
 
 def test_a_template_without_a_value_that_it_needs_is_an_error() -> None:
-    with pytest.raises(jinja2.UndefinedError):
+    with pytest.raises(ConfigError, match=r"`modulefiles/activate\.sh\.j2` cannot be rendered") as caught:
         render("modulefiles/activate.sh.j2", names=())
+    assert caught.value.evidence == ("'module' is undefined",)
 
 
 def test_a_missing_template_is_an_error() -> None:
