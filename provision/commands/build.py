@@ -168,7 +168,7 @@ def _outcome(target: Target, plan: Plan, what: str) -> Outcome:
     record = target.store.record(plan.environment)
     module, arch = f"{plan.modulefile.name}/{plan.modulefile.version}", plan.environment.arch
     if target.site.modules.name == "none":
-        use = f'eval "$({_tool()} activate --site {shlex.quote(target.site.typed)} {plan.environment})"'
+        use = f'eval "$({_tool()} activate --site {target.site.typed} {plan.environment})"'
     else:
         kind = target.site.modules.module_kind
         paths = (*target.site.modules.path, f"{target.store.layout.modules(arch)}/{kind}")

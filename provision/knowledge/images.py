@@ -13,9 +13,9 @@ DOCKER = "docker://"
 # Unless its tag contains `gpu`, this image has no CUDA.
 CPU_IMAGE = re.compile(r"(?:docker://)?(?:docker\.io/)?tensorflow/tensorflow(?::(?P<tag>[^@]*))?(?:@.*)?")
 REFERENCE = re.compile(
-    r"(?:(?P<registry>[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+(?::\d+)?|localhost(?::\d+)?)/)?"
+    r"(?:(?P<registry>[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+(?::[0-9]+)?|localhost(?::[0-9]+)?)/)?"
     r"(?P<repository>[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*)"
-    r"(?::(?P<tag>\w[\w.-]{0,127}))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?"
+    r"(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?"
 )
 
 

@@ -89,8 +89,6 @@ def read_arch(name: str, archs: Reader, scheduler: SchedulerName) -> Arch:
         mixed = mixture(names)
         if mixed:
             table.fault(key, mixed)
-    if not NAME.fullmatch(name):
-        archs.fault(name, "is not a valid name of an arch: use letters, digits and `_.+-`")
     if arch.gpu and arch.proof.ranks_per_node > arch.gpu.per_node:
         table.fault(
             "proof.ranks_per_node",

@@ -105,8 +105,13 @@ def fill(text: str, name: str, blank_values: tuple[Blank, ...], answers: Mapping
 
 def _toml(answer: str, blank: Blank) -> str:
     if blank.many:
-        return ", ".join(json.dumps(word) for word in answer.split())
-    return answer if re.fullmatch(r"0|[1-9]\d*", answer) else json.dumps(answer)
+        return ", ".join(map(_quoted, answer.split()))
+    return answer if re.fullmatch(r"0|[1-9][0-9]*", answer) else _quoted(answer)
+
+
+def _quoted(text: str) -> str:
+    """A TOML string: as in JSON, but TOML has no pairs of surrogates, and DEL is an escape sequence."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _split(line: str) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from provision.profile.reader import Reader
 Runtime = Literal["venv", "modules", "container"]
 RUNTIMES: tuple[Runtime, ...] = ("venv", "modules", "container")
 IMAGE = re.compile(r"(?:docker://)?" + SHELL_PATH.pattern)
-SIZE = re.compile(r"([1-9]\d*)GB?-([1-9]\d*)([KM])")
+SIZE = re.compile(r"([1-9][0-9]*)GB?-([1-9][0-9]*)([KM])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

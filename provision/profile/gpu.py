@@ -9,7 +9,7 @@ from typing import Literal
 from provision.profile.patterns import NAME
 from provision.profile.reader import Reader
 
-CAPABILITY = re.compile(r"[1-9]\d{1,2}")
+CAPABILITY = re.compile(r"[1-9][0-9]{1,2}")
 FOLDER = re.compile(r"(/|\$\{[A-Za-z_][A-Za-z0-9_]*\})[^\x00-\x1f]*")
 
 NcclLink = Literal["SHARED", "STATIC"]
@@ -53,4 +53,4 @@ def read_gpu(table: Reader) -> Gpu | None:
 
 def int_or_zero(text: str) -> int:
     """A capability as a number; 0 if it is not one, which is already recorded as a fault."""
-    return int(text) if text.isdigit() else 0
+    return int(text) if text.isdecimal() else 0

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from provision.knowledge.secret_names import holds_user
+from provision.profile.patterns import CONTROL
 from provision.profile.reader import Reader
 
 Reach = Literal["yes", "no", "proxy"]
 HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-PROXY = re.compile(r"https?://[A-Za-z0-9._-]+(:\d+)?/?")
+PROXY = re.compile(r"https?://[A-Za-z0-9._-]+(:[0-9]+)?/?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,7 @@ def read_network(table: Reader) -> Network:
         download_node=table.optional("download_node", pattern=HOST),
         host=table.optional("host", pattern=HOST),
     )
-    if network.proxy is not None and not PROXY.fullmatch(network.proxy):
+    if network.proxy is not None and not CONTROL.search(network.proxy) and not PROXY.fullmatch(network.proxy):
         # The value may have a password, so the fault does not repeat it.
         form = "is not an address like http://proxy.example.org:3128"
         user = "; all users can read a profile, so set a user and a password in `https_proxy` of your shell"

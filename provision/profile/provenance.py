@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from provision.profile.patterns import NAME
 from provision.profile.reader import Reader
 
-DATE = re.compile(r"\d{4}(-\d{2}){0,2}")
+DATE = re.compile(r"[0-9]{4}(-[0-9]{2}){0,2}")
 PATH = re.compile(r"[A-Za-z0-9_.*+-]+")
 
 
@@ -47,7 +48,7 @@ def read_sources(table: Reader, data: Mapping[str, object]) -> tuple[Source, ...
     """Read `[sources]`; `data` is the whole profile, which must contain every path that a source names."""
     leaves = [path for path, _ in walk(data)]
     sources = []
-    for name in table.names():
+    for name in table.names(pattern=NAME, what="a source"):
         entry = table.table(name)
         source = Source(
             name=name,

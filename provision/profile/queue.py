@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from provision.profile.patterns import TIME
+from provision.profile.patterns import NAME, TIME
 from provision.profile.reader import Reader
 
 
@@ -21,7 +21,7 @@ class Queue:
 def read_queues(table: Reader) -> tuple[Queue, ...]:
     """Read `[archs.<arch>.queues]`."""
     queues = []
-    for name in table.names():
+    for name in table.names(pattern=NAME, what="a queue"):
         entry = table.table(name)
         nodes = entry.integer("most_nodes", 0)
         queue = Queue(

@@ -12,9 +12,11 @@ from typing import Any, TypeVar, cast
 
 from provision.errors import ConfigError
 from provision.knowledge.secret_names import holds_user, is_secret_name
+from provision.profile.patterns import CONTROL, show_controls
 from provision.wording import nearest
 
 Choice = TypeVar("Choice", bound=str)
+NO_CONTROLS = "must not contain a line break or another control character"
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -27,7 +29,7 @@ class Faults:
 
     def add(self, path: str, what: str) -> None:
         """Record what is wrong with the value at `path`."""
-        self.lines.append(f"{path}: {what}")
+        self.lines.append(f"{show_controls(path)}: {what}")
 
     def check(self, hint: str | None = None) -> None:
         """Raise one `ConfigError` that lists all faults, if there are any.
@@ -99,6 +101,10 @@ class Reader:
             value = self._expanded(key, value)
             if len(self._faults.lines) > before:
                 return value  # only the unset variable is a fault, not the text without it
+        control = CONTROL.search(value)
+        if control:
+            self.fault(key, f"{NO_CONTROLS}, but contains {control[0]!r}")
+            return choices[0] if choices else value
         if not value:
             self.fault(key, "is empty")
         elif choices and value not in choices:
@@ -177,9 +183,16 @@ class Reader:
         value = self._value(key, dict, "a table", required)
         return Reader(value or {}, self._faults, self._at(key), self._environ)
 
-    def names(self) -> tuple[str, ...]:
-        """The keys of this table, in the file's order."""
-        return tuple(self._data)
+    def names(self, *, pattern: re.Pattern[str] | None = None, what: str = "") -> tuple[str, ...]:
+        """The keys of this table, in the file's order; with `pattern` those that are a valid name of `what`."""
+        valid = []
+        for name in self._data:
+            if pattern is None or pattern.fullmatch(name):
+                valid.append(name)
+            else:
+                self._seen.append(name)
+                self.fault(name, f"is not a valid name of {what}: use letters, digits and `_.+-`")
+        return tuple(valid)
 
     def environment(self, key: str) -> tuple[tuple[str, str], ...]:
         """A table of environment variables, in the file's order."""
@@ -193,8 +206,8 @@ class Reader:
                 inner.fault(name, "holds a secret, but all users can read profiles and modulefiles")
             elif isinstance(value, bool) or not isinstance(value, (str, int)):
                 inner.fault(name, f"must be text or a whole number, but is {value!r}")
-            elif any(ord(letter) < 32 for letter in str(value)):
-                inner.fault(name, f"must not contain a line break or another control character, but is {value!r}")
+            elif control := CONTROL.search(str(value)):
+                inner.fault(name, f"{NO_CONTROLS}, but contains {control[0]!r}")
             else:
                 variables.append((name, str(value)))
         return tuple(variables)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +27,7 @@ from provision.wording import nearest, nearest_name
 class Site:
     """One cluster, as its profile describes it.
 
-    Everything is built below `root`. `origin` is the path of the profile, `typed` the site's name on a command line.
+    Everything is built below `root`. `origin` is the path of the profile, `typed` the site's name as a word of a command line.
     `retired` is the date on which the cluster was switched off. `runtimes` are the ways to run TensorFlow, the default
     first: our environment, the site's own modules, a container.
     """
@@ -140,12 +141,12 @@ def read_site(data: Mapping[str, Any], origin: str, environ: Mapping[str, str], 
         name=name,
         title=title,
         origin=origin,
-        typed=typed or str(data.get("name", origin)),
+        typed=shlex.quote(typed or str(data.get("name", origin))),
         root=root,
         stack=stack,
         modules=modules,
         scheduler=scheduler,
-        archs=tuple(read_arch(name, archs, scheduler.name) for name in archs.names()),
+        archs=tuple(read_arch(name, archs, scheduler.name) for name in archs.names(pattern=NAME, what="an arch")),
         retired=top.optional("retired", pattern=DATE),
         network=read_network(top.table("network")),
         files=read_files(top.table("files")),

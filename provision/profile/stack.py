@@ -14,9 +14,9 @@ from provision.profile.strategy import PLUGINS
 BackendName = Literal["venv"]
 # What can make an environment of a stack; the first is used if the stack names none. `backends/` has one folder for each.
 BACKENDS: tuple[BackendName, ...] = ("venv",)
-VERSION = re.compile(r"\d+(\.\d+)+")
+VERSION = re.compile(r"[0-9]+(\.[0-9]+)+")
 MODULE_NAME = re.compile(f"{NAME.pattern}/{NAME.pattern}")
-PYTHON = re.compile(r"3\.\d+")
+PYTHON = re.compile(r"3\.[0-9]+")
 # The training programs in `provision/proof/programs/`. `proof/horovod.py` judges those of Horovod (with Keras, or with
 # graphs of TensorFlow 1), `proof/without_horovod.py` those of the other strategies.
 PROGRAMS = ("horovod_keras", "horovod_graph", "single", "mirrored", "multiworker")

@@ -121,7 +121,11 @@ def test_all_faults_of_a_profile_are_reported_at_once() -> None:
         ("archs/knl/mpi/provider", "pypi", "archs.knl.mpi.requirements: missing; with provider `pypi`"),
         ("archs/knl/mpi/famly", "mpich", "archs.knl.mpi.famly: is not a known key (did you mean `family`?)"),
         ("archs/knl/modules", ["gcc/12", 3], "archs.knl.modules[1]: must be text, but is 3"),
-        ("archs/knl/modules", ["gcc/12\nrm"], "archs.knl.modules[0]: 'gcc/12\\nrm' does not have the form"),
+        (
+            "archs/knl/modules",
+            ["gcc/12\nrm"],
+            "archs.knl.modules[0]: must not contain a line break or another control character, but contains '\\n'",
+        ),
         ("archs/knl/modules", ["$(reboot)"], "archs.knl.modules[0]: '$(reboot)' does not have the form"),
         ("archs/knl/modules", ["gcc;reboot"], "archs.knl.modules[0]: 'gcc;reboot' does not have the form"),
         ("archs/knl/modules", [""], "archs.knl.modules[0]: is empty"),
@@ -534,3 +538,105 @@ def test_one_mistake_is_one_fault() -> None:
     assert len(faults(site, put(SITE, "root", "${SCRATCH}"))) == 1
     assert len(faults(site, put(SITE, "archs", "knl"))) == 1
     assert len(faults(site, put(SITE, "archs/knl/mpi", None))) == 1
+
+
+HIDDEN = ("\n", "\r", "\t", "\x00", "\x1b", "\x7f", "\x85", "\u2028", "\u202e", "\u2066", "\udc80")
+
+
+def leaves(table: Table, path: str = "") -> list[str]:
+    """The path of every text of a file, and of every first text of a list."""
+    found = []
+    for key, value in table.items():
+        if isinstance(value, dict):
+            found += leaves(value, f"{path}{key}/")
+        elif isinstance(value, str) or (isinstance(value, list) and value and isinstance(value[0], str)):
+            found.append(f"{path}{key}")
+    return found
+
+
+WHOLE: Table = put(
+    put(
+        put(put(SITE, "title", "A cluster"), "files", {"scratch": "/s", "temporary": "/t"}),
+        "network",
+        {"proxy": "http://p:1", "host": "h", "download_node": "d", "compute": "proxy"},
+    ),
+    "archs/knl",
+    {
+        **SITE["archs"]["knl"],
+        "python": "python3",
+        "environ": {"A": "b"},
+        "launcher": {"name": "srun", "options": ["--mpi=pmi2"]},
+        "job": {"account": "a", "partition": "p", "time": "1:00", "options": ["--x=y"], "memory": "1G"},
+        "gpu": {"per_node": 4, "capabilities": ["80"], "cuda_home": "/c", "nccl_home": "/n"},
+        "compiler": {"cxx": "g++", "cc": "gcc"},
+        "queues": {"q": {"time": "1:00"}},
+    },
+)
+WHOLE["strategies"] = {"horovod": {"note": "a note"}}
+WHOLE["container"] = {"command": "apptainer", "image": "/i", "overlay": "/o", "setup": "/ext3/env.sh", "bind": ["/b"]}
+
+
+@pytest.mark.parametrize("path", leaves(WHOLE))
+def test_no_text_of_a_profile_may_contain_a_control_character(path: str) -> None:
+    assert site(WHOLE)
+    key = path.replace("/", ".")
+    for hidden in HIDDEN:
+        *folders, last = path.split("/")
+        table = WHOLE
+        for folder in folders:
+            table = table[folder]
+        many = isinstance(table[last], list)
+        text = f"{table[last][0] if many else table[last]}{hidden}x"
+        place = f"{key}[0]" if many else key
+        found = faults(site, put(WHOLE, path, [text] if many else text))
+        (fault,) = [line for line in found if line.startswith(f"{place}: ")]
+        assert fault == f"{place}: must not contain a line break or another control character, but contains {hidden!r}"
+        assert fault.isprintable()
+
+
+@pytest.mark.parametrize("path", leaves(STACK))
+def test_no_text_of_a_stack_may_contain_a_control_character(path: str) -> None:
+    for hidden in HIDDEN:
+        many = path == "pythons"
+        text = f"3.11{hidden}"
+        (fault,) = faults(stack, put(STACK, path, [text] if many else text))
+        assert fault.startswith(f"{path.replace('/', '.')}{'[0]' * many}: must not contain a line break or another")
+
+
+@pytest.mark.parametrize(
+    ("path", "fault"),
+    [
+        ("archs/kn\nl", "archs.kn\\nl: is not a valid name of an arch"),
+        ("archs/knl/queues/q\x1b", "archs.knl.queues.q\\x1b: is not a valid name of a queue"),
+        ("sources/a\u2028b", "sources.a\\u2028b: is not a valid name of a source"),
+        ("new\nline", "new\\nline: is not a known key"),
+        ("archs/knl/environ/A\n", "archs.knl.environ.A\\n: is not the name of an environment variable"),
+    ],
+)
+def test_a_key_with_a_control_character_is_one_fault_that_can_be_printed(path: str, fault: str) -> None:
+    (only,) = faults(site, put(SITE, path, {}))
+    assert only.startswith(fault)
+
+
+def test_a_variable_with_a_line_break_is_a_fault_of_the_value_that_uses_it() -> None:
+    (fault,) = faults(
+        lambda table: site(table, PROVISION_ROOT="/x\ntouch /y"), put(SITE, "root", "${PROVISION_ROOT}/z")
+    )
+    assert fault == ("root: must not contain a line break or another control character, but contains '\\n'")
+
+
+@pytest.mark.parametrize("number", ["\u0662", "\u00b2"])
+def test_digits_of_other_scripts_are_not_numbers(number: str) -> None:
+    for path, value in (
+        ("archs/knl/job", {"time": f"0{number}:00:00"}),
+        ("archs/knl/job", {"memory": f"1{number}G"}),
+        ("archs/knl/gpu", {"per_node": 4, "capabilities": [f"8{number}"]}),
+        ("retired", f"202{number}"),
+    ):
+        (fault,) = faults(site, put(SITE, path, value))
+        assert "does not have the form" in fault
+
+
+def test_the_sites_name_is_one_word_of_a_command() -> None:
+    assert read_site(SITE, "x", {}, "a b$(id)").typed == "'a b$(id)'"
+    assert site(SITE).typed == "cluster"

@@ -1,0 +1,99 @@
+"""Attacks on the command line itself: what a profile, a path or a variable contains never runs, and is refused without a bug."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from parts.cli import call
+from parts.languages import run_harmlessly
+from parts.profiles import SITES
+
+FOLDERS = ("x$(: >CANARY)", "x`: >CANARY`", 'x"; : >CANARY; "', "x'; : >CANARY; '", "x; : >CANARY #")
+JOBS = (
+    ("nyu-greene", "job", "horovod", "--arch", "gpu", "--runtime", "container"),
+    ("nyu-greene", "job", "mirrored", "--arch", "gpu", "--runtime", "container"),
+    ("nyu-greene", "job", "overlay", "--arch", "gpu"),
+    ("nyu-torch", "job", "image", "--arch", "h200", "--image", "docker://tensorflow/tensorflow:2.15.0-gpu"),
+    ("nyu-torch", "job", "single", "--arch", "h200", "--runtime", "container"),
+    ("sigma2-saga", "job", "build", "--arch", "normal", "--profile"),
+    ("alcf-polaris", "job", "build", "--arch", "gpu", "--profile"),
+)
+
+
+@pytest.mark.parametrize("words", JOBS, ids=[" ".join(words[1:5]) for words in JOBS])
+@pytest.mark.parametrize("attack", FOLDERS)
+def test_the_path_of_a_profile_does_not_run_in_a_script(
+    attack: str,
+    words: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    site, *command = words
+    folder = tmp_path / attack.replace("CANARY", "canary")
+    folder.mkdir()
+    (folder / f"{site}.toml").write_bytes((SITES / f"{site}.toml").read_bytes())
+    monkeypatch.setenv("PROVISION_ROOT", str(folder / "root"))
+    monkeypatch.chdir(folder)
+    account = () if site == "nyu-greene" else ("--account", "tests")
+    assert call(*command, "--site", str(folder / f"{site}.toml"), *account) == 0
+    script = tmp_path / "script.sh"
+    script.write_text(capsys.readouterr().out)
+    assert ": >" in script.read_text()
+    monkeypatch.chdir(tmp_path)
+    done = run_harmlessly(script)
+    assert not (tmp_path / "canary").exists(), done.stderr.decode()
+
+
+@pytest.mark.parametrize("hidden", ["x'\ntouch FILE\n'", "x\n#SBATCH --wrap=id", "x\x1b[2J", "x\u2028y"])
+@pytest.mark.parametrize("kind", ["single", "build"])
+def test_a_line_break_in_a_profile_or_variable_is_refused(
+    hidden: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "sigma2-saga.toml"
+    text = (SITES / "sigma2-saga.toml").read_text()
+    path.write_text(text.replace('title = "', f"title = {json.dumps(hidden)} # ", 1))
+    words = ("job", kind, "--site", str(path), "--arch", "normal", "--account", "tests")
+    assert call(*words) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "title: must not contain a line break or another control character" in captured.err
+    path.write_text(text)
+    monkeypatch.setenv("PROVISION_ROOT", f"/site{hidden}")
+    assert call(*words) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "root: must not contain a line break or another control character" in captured.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("job", "single", "--arguments", os.fsdecode(b"--name caf\xe9")),
+        ("job", "single", "--data", os.fsdecode(b"/data/caf\xe9")),
+        ("job", "single", "--data", "/data\n#SBATCH --wrap=id"),
+        ("job", "single", "--account", "x\n#SBATCH --wrap=id"),
+        ("job", "single", "--queue", "x --wrap=id"),
+        ("job", "single", "--time", "1:00\n"),
+        ("job", "single", "--resume-from", "1\n"),
+        ("job", "single", "--resume-from", "\u0661"),
+        ("job", "single", "--venv", "/x\n"),
+        ("job", "single", "--module", "x/1\n"),
+        ("job", "build", "--profile", "--account", "x\n"),
+        ("data", "push", "/etc/hostname", "--name", "x\n"),
+    ],
+)
+def test_a_line_break_or_bytes_in_an_option_are_refused(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROVISION_ROOT", "/site/root")
+    more = () if words[0] == "data" else ("--arch", "normal", *(() if "--account" in words else ("--account", "tests")))
+    assert call(*words, "--site", "sigma2-saga", *more) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("error: ")
+    assert "bug in provision" not in captured.err
