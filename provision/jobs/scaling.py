@@ -166,6 +166,8 @@ def notes(runs: Sequence[Run]) -> tuple[str, ...]:
 
 def drawing(runs: Sequence[Run]) -> str:
     """Speed-up over workers as SVG, with the ideal as a dashed line."""
+    from xml.etree import ElementTree
+
     best = points(runs)
     first, most = best[0].run.workers, best[-1].run.workers
     top = max(most / first, max(point.speed_up for point in best))
@@ -175,23 +177,32 @@ def drawing(runs: Sequence[Run]) -> str:
         x = left + (right - left) * workers / most
         return f"{x:.1f},{bottom - (bottom - ceiling) * speed_up / top:.1f}"
 
-    marks = [(point.run.workers, point.speed_up, place(point.run.workers, point.speed_up).split(",")) for point in best]
-    dots = [f'<circle cx="{x}" cy="{y}" r="4"><title>{speed_up:.2f}</title></circle>' for _, speed_up, (x, y) in marks]
-    ticks = [f'<text x="{x}" y="{bottom + 20}" text-anchor="middle">{workers}</text>' for workers, _, (x, _) in marks]
-    steps = sorted({1.0, *(float(point.run.workers / first) for point in best)})
-    levels = [
-        f'<text x="{left - 10}" y="{place(0, step).split(",")[1]}" text-anchor="end">{step:g}</text>' for step in steps
-    ]
-    line = " ".join(f"{x},{y}" for _, _, (x, y) in marks)
-    return "\n".join(
-        (
-            '<svg xmlns="http://www.w3.org/2000/svg" width="480" height="340" font-family="sans-serif" font-size="12">',
-            f'<path d="M{left},{ceiling} V{bottom} H{right}" fill="none" stroke="black"/>',
-            f'<polyline points="{place(first, 1)} {place(most, most / first)}" stroke="gray" stroke-dasharray="6 4"/>',
-            f'<polyline points="{line}" fill="none" stroke="steelblue" stroke-width="2"/>',
-            *('<g fill="steelblue">', *dots, "</g>", *ticks, *levels),
-            f'<text x="{(left + right) // 2}" y="{bottom + 36}" text-anchor="middle">workers (dashed: ideal)</text>',
-            f'<text x="{left}" y="{ceiling - 6}" text-anchor="middle">speed-up</text>',
-            "</svg>\n",
-        )
+    svg = ElementTree.Element(
+        "svg",
+        {"xmlns": "http://www.w3.org/2000/svg", "width": "480", "height": "340"},
+        **{"font-family": "sans-serif", "font-size": "12"},
     )
+
+    def text(words: str, x: float | str, y: float | str, anchor: str = "middle") -> None:
+        ElementTree.SubElement(svg, "text", {"x": str(x), "y": str(y), "text-anchor": anchor}).text = words
+
+    def line(points: Sequence[str], **look: str) -> None:
+        attributes = {name.replace("_", "-"): value for name, value in look.items()}
+        ElementTree.SubElement(svg, "polyline", {"points": " ".join(points), "fill": "none", **attributes})
+
+    axes = {"d": f"M{left},{ceiling} V{bottom} H{right}", "fill": "none", "stroke": "black"}
+    ElementTree.SubElement(svg, "path", axes)
+    line((place(first, 1), place(most, most / first)), stroke="gray", stroke_dasharray="6 4")
+    line([place(point.run.workers, point.speed_up) for point in best], stroke="steelblue", stroke_width="2")
+    dots = ElementTree.SubElement(svg, "g", {"fill": "steelblue"})
+    for point in best:
+        x, y = place(point.run.workers, point.speed_up).split(",")
+        dot = ElementTree.SubElement(dots, "circle", {"cx": x, "cy": y, "r": "4"})
+        ElementTree.SubElement(dot, "title").text = f"{point.speed_up:.2f}"
+        text(str(point.run.workers), x, bottom + 20)
+    for step in sorted({1.0, *(float(point.run.workers / first) for point in best)}):
+        text(f"{step:g}", left - 10, place(0, step).split(",")[1], "end")
+    text("workers (dashed: ideal)", (left + right) // 2, bottom + 36)
+    text("speed-up", left, ceiling - 6)
+    ElementTree.indent(svg)
+    return ElementTree.tostring(svg, encoding="unicode") + "\n"
