@@ -19,6 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """Print shell code; `provision_deactivate` undoes it."""
     from provision.machine import shipped
+    from provision.model.quoting import bash
 
     site = shipped.load_site(args.site)
     store = read_store(site)
@@ -29,9 +30,10 @@ def run(args: argparse.Namespace) -> Outcome:
             f"`{env}` has not passed its proof, so it cannot be activated", hint="`provision build` completes it"
         )
     if record.modules:
+        folder = f"{store.layout.modules(env.arch)}/lua"
         raise PlanError(
             f"`{env}` needs the modules {' '.join(record.modules)}, which only a module system loads",
-            hint=f"`module use {store.layout.modules(env.arch)}/lua` (or `/tcl`), then `module load {record.module}`",
+            hint=f"`{bash('module use %s', folder)}` (or `/tcl`), then `{bash('module load %s', record.module)}`",
         )
     text = store.activation(env)
     return Outcome(text=text, result={"environment": str(env), "script": text})

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os.path
 
 from provision.model.facts import GpuFacts
+from provision.model.quoting import quote_cmake, quote_linker
 from provision.profile.gpu import Gpu
 
 
@@ -52,7 +53,7 @@ def nccl_for_the_linker(facts: GpuFacts) -> str:
 
     The NCCL wheel has only `libnccl.so.2`, but CMake looks for `libnccl.so`. We must not add files to the site's folder.
     """
-    return f'INPUT("{facts.nccl_library}")\n'
+    return f"INPUT({quote_linker(facts.nccl_library)})\n"
 
 
 def local_version(version: str, patches: int) -> str:
@@ -90,7 +91,7 @@ def toolchain_file(mpicxx: str, runpath: tuple[str, ...], *, gpu: bool = False) 
     return "".join(
         (
             f'set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O3 {PREPROCESSOR}" CACHE STRING "" FORCE)\n',
-            f'set(MPI_CXX_COMPILER "{mpicxx}" CACHE FILEPATH "" FORCE)\n',
+            f'set(MPI_CXX_COMPILER "{quote_cmake(mpicxx)}" CACHE FILEPATH "" FORCE)\n',
             "set(MPI_CXX_SKIP_MPICXX ON)\n",
             # Keeps a CPU build free of CUDA: if Horovod finds a CUDA toolkit on the machine, it compiles with it.
             *(
@@ -102,7 +103,7 @@ def toolchain_file(mpicxx: str, runpath: tuple[str, ...], *, gpu: bool = False) 
                 )
             ),
             "set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)\n",
-            f'set(CMAKE_INSTALL_RPATH "{";".join(runpath)}")\n',
+            f'set(CMAKE_INSTALL_RPATH "{";".join(map(quote_cmake, runpath))}")\n',
             UNITY_BUILD,
         )
     )

@@ -34,7 +34,8 @@ def disk_error(error: OSError, path: object) -> StoreError:
         word = "disk is full" if error.errno == errno.ENOSPC else "quota is used up"
         return StoreError(
             f"the {word}: `{where}` could not be written",
-            hint=f"`df -h {path}`; free some space, then run the same command again; it continues where it stopped",
+            hint=f"`df -h {shlex.quote(str(path))}`; free some space, then run the same command again; it continues where it "
+            "stopped",
             kind="no-space",
         )
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):

@@ -22,6 +22,7 @@ from provision.machine.store import Store
 from provision.model.event import Event, Listener
 from provision.model.plan import Prove
 from provision.model.proof_result import ProofResult
+from provision.model.quoting import bash
 from provision.model.verdict import Verdict
 from provision.profile.module_system import ModuleSystem
 from provision.profile.stack import ONE_PROCESS_PROGRAMS
@@ -44,7 +45,9 @@ def loaded_environment(
         script = load_script(system, (module,), extra_path=(str(modulepath),))
     done = capture(("bash", "--noprofile", "--norc", "-c", script), unloaded(system))
     if done.returncode:
-        by_hand = f". {activate}" if system.name == "none" else f"module use {modulepath}; module load {module}"
+        by_hand = bash("module use %s; module load %s", str(modulepath), module)
+        if system.name == "none":
+            by_hand = bash(". %s", str(activate))
         raise ProofError(
             f"the candidate of `{module}` cannot be loaded",
             evidence=done.stderr.splitlines()[:8],

@@ -1,4 +1,4 @@
-"""The one way of a value into bash, a directive, a comment, Lua, Tcl, Python and JSON. Pure.
+"""The one way of a value into bash, a directive, a comment, Lua, Tcl, Python, JSON, CMake and linker scripts. Pure.
 
 Each function takes any text, and returns `Code`: text in the language of the file that it goes to. Templates print nothing else
 (`machine/render.py`). Other rooms make code of constants, or with `bash`; a test of the house checks that they do.
@@ -166,6 +166,26 @@ def quote_tcl(text: object) -> Code:
 def quote_python(text: object) -> Code:
     """A Python string, which is in one line."""
     return Code(json.dumps(_writable(text), ensure_ascii=False))
+
+
+def quote_cmake(text: object) -> Code:
+    """The inside of a quoted argument of CMake; several of them, with a semicolon between them, are a list."""
+    escaped = re.sub(r'([\\"])', r"\\\1", _writable(text))
+    return Code(re.sub(r"\$(?=\w*\{)|@(?=[^@]*@)", r"\\\g<0>", escaped))
+
+
+def quote_linker(text: object) -> Code:
+    """A file name in a linker script, which has no escape sequences.
+
+    Raises:
+        ConfigError: the linker would read it as more than a name.
+    """
+    name = _writable(text)
+    if '"' in name or CONTROL.search(name):
+        raise ConfigError(
+            f"{name!r} cannot be linked", evidence=["a linker script has no way to write this name"], hint="rename it"
+        )
+    return Code(f'"{name}"')
 
 
 def quote_json(value: object) -> Code:

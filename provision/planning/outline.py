@@ -10,6 +10,7 @@ from provision.launch.launchers import launch_argv
 from provision.launch.modules import reset_lines, unload_lines
 from provision.launch.rank_threads import module_environ
 from provision.model.facts import GpuFacts
+from provision.model.quoting import bash
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 from provision.profile.stack import Stack
@@ -76,8 +77,8 @@ def _modules(site: Site, arch: Arch) -> tuple[str, ...]:
     plain = [line.removesuffix(" >/dev/null 2>&1 || true") for line in lines]
     return (
         *plain,
-        *(f"module use {path}" for path in site.modules.path),
-        *(f"module load {module}" for module in arch.modules),
+        *(bash("module use %s", path) for path in site.modules.path),
+        *(bash("module load %s", module) for module in arch.modules),
     )
 
 

@@ -8,6 +8,7 @@ from provision.knowledge.targets import is_foreign, missing_features
 from provision.model.facts import Facts, Place
 from provision.model.plan import Plan
 from provision.model.problem import Problem
+from provision.model.quoting import quote_sh
 from provision.model.request import Request
 from provision.profile.site import Site
 
@@ -151,7 +152,7 @@ def place_problems(place: Place, *, installed: bool = False) -> tuple[Problem, .
                 kind="no-space",
                 subject="root",
                 message=f"the file system of `{place.path}` has {left} left; an environment needs {need}",
-                hint=f"`df -h {place.path}`; free some space, or {elsewhere}",
+                hint=f"`df -h {quote_sh(place.path)}`; free some space, or {elsewhere}",
             )
         )
     if place.free_inodes is not None and place.free_inodes < NEEDED_INODES * share:
@@ -161,7 +162,7 @@ def place_problems(place: Place, *, installed: bool = False) -> tuple[Problem, .
                 kind="no-space",
                 subject="root",
                 message=f"the file system of `{place.path}` has {left} inodes left; an environment needs {need}",
-                hint=f"`df -i {place.path}`; free some space, or {elsewhere}",
+                hint=f"`df -i {quote_sh(place.path)}`; free some space, or {elsewhere}",
             )
         )
     return tuple(found)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from provision.model.batch import Batch, Directive
-from provision.model.quoting import directive
+from provision.model.quoting import directive, plain
 from provision.model.walltime import to_clock, to_seconds
 from provision.schedulers.status import JobStatus
 
@@ -50,13 +50,16 @@ def output_path(jobs: str, name: str) -> str:
 
 
 def directives(batch: Batch) -> tuple[Directive, ...]:
-    """The `#COBALT` lines of a job. All attributes go in one `--attrs`: a second one would replace the first."""
+    """The `#COBALT` lines of a job. All attributes go in one `--attrs`: a second one would replace the first.
+
+    A path with characters that need quotes is refused: we found no description of how Cobalt reads quotes.
+    """
     attributes = [*([batch.constraint] if batch.constraint else [])]
     if batch.filesystems:
         attributes.append(f"filesystems={','.join(batch.filesystems)}")
     options: list[tuple[str, str]] = [
         (f"--jobname {batch.name}", "the job's name in the queue"),
-        (f"-O {batch.output}", "prefix of the .output, .error and .cobaltlog files"),
+        (f"-O {plain(batch.output)}", "prefix of the .output, .error and .cobaltlog files"),
         (f"-n {batch.nodes}", "number of nodes"),
         (f"-t {to_clock(to_seconds(batch.time))}", "time limit, after which the scheduler ends the job"),
     ]

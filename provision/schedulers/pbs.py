@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from provision.model.batch import Batch, Directive
-from provision.model.quoting import directive
+from provision.model.quoting import directive, quote_sh
 from provision.model.walltime import to_clock, to_seconds
 from provision.schedulers.status import JobStatus
 
@@ -46,7 +46,7 @@ def output_path(jobs: str, name: str) -> str:
 
 
 def directives(batch: Batch) -> tuple[Directive, ...]:
-    """The `#PBS` lines of a job: one chunk for each node."""
+    """The `#PBS` lines of a job: one chunk for each node. qsub splits a line into words as a shell does (`make_argv`)."""
     chunk = [f"select={batch.nodes}"]
     if batch.constraint:
         chunk.append(batch.constraint)
@@ -56,7 +56,7 @@ def directives(batch: Batch) -> tuple[Directive, ...]:
         chunk.append(f"mem={batch.node_memory.lower()}b")
     options: list[tuple[str, str]] = [
         (f"-N {batch.name}", "the job's name in the queue"),
-        (f"-o {batch.output}", "folder of the output file, which is named after the job ID"),
+        (f"-o {quote_sh(batch.output)}", "folder of the output file, which is named after the job ID"),
         ("-j oe", "standard error goes to the same file"),
         (f"-l {':'.join(chunk)}", "number and kind of nodes"),
         (f"-l place=scatter{':excl' if batch.exclusive else ''}", "each chunk on a different node"),

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from golden_files import SUBMITTER, facts_of, lock_of, request_for, slurm_site, stack
 from parts.profiles import profile
 from provision.jobs.build_job import build_script, profile_script
@@ -218,3 +220,32 @@ def run_harmlessly(script: Path) -> subprocess.CompletedProcess[bytes]:
     environ = {"PATH": "/nonexistent", "HOME": "/nonexistent", "SCRATCH": "/nonexistent", "USER": "ada"}
     argv = [bash, "--noprofile", "--norc", "-c", text, str(script)]
     return subprocess.run(argv, capture_output=True, env=environ, check=False, timeout=20, stdin=subprocess.DEVNULL)
+
+
+# A cluster that nothing answers for: sbatch reads the directives of a script before it looks for the controller.
+NO_CLUSTER = """\
+ClusterName=none
+SlurmctldHost=localhost
+SlurmctldPort=1
+MessageTimeout=1
+AuthType=auth/none
+CredType=cred/none
+NodeName=localhost
+PartitionName=p Nodes=ALL
+"""
+
+
+def options_of_sbatch(script: str, folder: Path) -> dict[str, str]:
+    """The options that the real sbatch reads in the directives of a script."""
+    sbatch = shutil.which("sbatch")
+    if sbatch is None:
+        pytest.skip("there is no sbatch here")
+    (folder / "slurm.conf").write_text(NO_CLUSTER)
+    (folder / "job.sh").write_text(script, encoding="utf-8")
+    environ = {"PATH": "/usr/bin:/bin", "SLURM_CONF": str(folder / "slurm.conf"), "LC_ALL": "C.UTF-8"}
+    argv = [sbatch, "-vv", "--test-only", str(folder / "job.sh")]
+    done = subprocess.run(argv, capture_output=True, env=environ, check=False, timeout=60)
+    defined = done.stderr.decode().partition("defined options\n")[2].partition("sbatch: end of defined options")[0]
+    assert defined, done.stderr.decode()
+    pairs = [line.removeprefix("sbatch: ").partition(":") for line in defined.splitlines() if " : " in line]
+    return {name.strip(): value.removeprefix(" ") for name, _, value in pairs}

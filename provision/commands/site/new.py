@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from typing import TYPE_CHECKING
 
 from provision.commands.shared.outcome import Outcome
@@ -56,7 +57,7 @@ def run(args: argparse.Namespace) -> Outcome:
         data = shipped.parse(text, str(source))
     path = path_of_new_profile(args.name)
     if exists(str(path)):
-        raise ConfigError(f"`{path}` already exists", hint=f"edit it, or remove it: `rm {path}`")
+        raise ConfigError(f"`{path}` already exists", hint=f"edit it, or remove it: `rm {shlex.quote(str(path))}`")
     asked = blanks(text, data)
     answers = dict(_typed(setting) for setting in args.set)
     fill(text, args.name, asked, answers)  # refuse a wrong key before asking anything

@@ -16,7 +16,8 @@ from provision import cli
 from provision.errors import EXIT_USAGE
 
 RSYNC = """#!/bin/bash
-[ "$1 $2 $3" = "-a --partial --info=progress2" ] || exit 9
+[ "$1 $2 $3 $4" = "-a --protect-args --partial --info=progress2" ] || exit 9
+shift
 target=${5#saga.sigma2.no:}
 mkdir -p "$(dirname "$target")"
 if [ -d "$4" ]; then mkdir -p "$target"; cp -a "$4." "$target"; else cp -a "$4" "$target"; fi

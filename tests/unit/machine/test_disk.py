@@ -107,3 +107,9 @@ def test_a_given_dash_is_stdin_only_if_the_verb_says_so(monkeypatch: pytest.Monk
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"caf\xe9\n")))
     with pytest.raises(ConfigError, match="the plan `-` cannot be read"):
         read_given("-", "plan", stdin=True)
+
+
+def test_a_path_in_a_hint_is_one_word_of_a_shell() -> None:
+    hint = disk_error(OSError(errno.ENOSPC, "full"), "/a b$(touch x)/root").hint
+    assert hint is not None
+    assert hint.startswith("`df -h '/a b$(touch x)/root'`; ")

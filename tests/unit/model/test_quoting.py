@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -84,6 +86,37 @@ def test_python_gets_every_text_unchanged_on_one_line() -> None:
     for text in (*HOSTILE, "\U0001f600", "\x7f"):
         assert eval(quoting.quote_python(text)) == text
         assert "\n" not in quoting.quote_python(text)
+
+
+def test_cmake_gets_every_text_unchanged(tmp_path: Path) -> None:
+    cmake = shutil.which("cmake")
+    if cmake is None:
+        pytest.skip("there is no cmake here")
+    attack = f'") execute_process(COMMAND touch {tmp_path}/canary) #'
+    texts = [*HOSTILE, attack, "$ENV{HOME} $CACHE{X} \\${HOME} @HOME@ @a@b@", "$ORIGIN/../.."]
+    for index, text in enumerate(text for text in texts if "\r" not in text):  # CMake itself drops a carriage return
+        file, out = tmp_path / "x.cmake", tmp_path / str(index)
+        lines = f'set(HOME bad)\nset(X "{quoting.quote_cmake(text)}")\nfile(WRITE {out} "${{X}}")\n'
+        file.write_text(lines, encoding="utf-8")
+        run([cmake, "-P", str(file)])
+        assert out.read_text(encoding="utf-8") == text
+    assert not (tmp_path / "canary").exists()
+
+
+def test_the_linker_gets_a_name_or_none(tmp_path: Path) -> None:
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("there is no gcc here")
+    folder = tmp_path / "a b;$(id) 'x' # )"
+    folder.mkdir()
+    (tmp_path / "x.c").write_text("int x(void) { return 1; }\n")
+    run([compiler, "-shared", "-fPIC", str(tmp_path / "x.c"), "-o", str(folder / "libx.so.1")])
+    (tmp_path / "libx.so").write_text(f"INPUT({quoting.quote_linker(str(folder / 'libx.so.1'))})\n")
+    (tmp_path / "main.c").write_text("int x(void); int main(void) { return x(); }\n")
+    run([compiler, str(tmp_path / "main.c"), f"-L{tmp_path}", "-lx", "-o", str(tmp_path / "main")])
+    for name in ('/a" "/b', "/a\n"):
+        with pytest.raises(ConfigError, match="cannot be linked"):
+            quoting.quote_linker(name)
 
 
 def test_json_is_ascii_and_no_line_of_it_ends_a_here_document() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import shlex
 import subprocess
 from pathlib import Path
 from typing import get_args
@@ -11,8 +12,10 @@ from typing import get_args
 import pytest
 
 from golden_files import SUBMITTER, facts_of, request_for
+from parts.languages import options_of_sbatch
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.jobs.build_job import build_script
+from provision.jobs.script import header
 from provision.lint.job_script import PREFIXES, SHORT
 from provision.machine.render_jobs import render_build_job
 from provision.model.batch import Batch
@@ -22,7 +25,7 @@ from provision.planning.planner import make_plan
 from provision.profile.launcher import LAUNCHERS
 from provision.profile.scheduler import SCHEDULERS, Scheduler, SchedulerName
 from provision.profile.site import Site, read_site
-from provision.schedulers import TITLES, SchedulerInterface, cobalt, pbs, scheduler_for
+from provision.schedulers import TITLES, SchedulerInterface, cobalt, pbs, scheduler_for, slurm
 from provision.schedulers.status import JobStatus, ending
 
 NAMES: tuple[SchedulerName, ...] = ("slurm", "pbs", "cobalt")
@@ -289,3 +292,42 @@ def test_a_build_job_without_the_required_account_is_refused(name: SchedulerName
     with pytest.raises(ConfigError, match="requires `account` for every job") as caught:
         build_script(request, plan, SUBMITTER)
     assert caught.value.exit_code == EXIT_USAGE
+
+
+# Values in directives: what a root or an option of a profile can contain.
+
+VALUES = (
+    "with space",
+    'double " quote',
+    "single ' quote",
+    "$(id) `id` $HOME",
+    "back\\slash\\",
+    "hash # and ; and &",
+    "--wrap=id",
+    "Größe ✓",
+)
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_the_real_sbatch_reads_every_value_of_a_directive_unchanged(value: str, tmp_path: Path) -> None:
+    named = dataclasses.replace(
+        BATCH,
+        output=f"/{value}/x-%j.out",
+        filesystems=(),
+        options=(f"--comment={value}",),
+        scheduler=Scheduler(name="slurm", options=("-k",)),
+    )
+    script = "\n".join(("#!/bin/bash", *header(slurm.directives(named), slurm.COMMENTS_BEHIND), "true", ""))
+    read = options_of_sbatch(script, tmp_path)
+    assert (read["output"], read["comment"]) == (f"/{value}/x-%j.out", value)
+    assert "wrap" not in read and read["account"] == "tests"
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_pbs_reads_the_output_folder_as_one_word_and_cobalt_gets_only_plain_ones(value: str) -> None:
+    batch = dataclasses.replace(BATCH, output=f"/{value}/")
+    (line,) = [str(line) for line in pbs.directives(batch) if str(line).startswith("#PBS -o")]
+    assert shlex.split(line.removeprefix("#PBS"))[1:] == [f"/{value}/"]
+    if value != "--wrap=id":
+        with pytest.raises(ConfigError, match="is not a plain value"):
+            cobalt.directives(batch)
