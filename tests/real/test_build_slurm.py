@@ -409,5 +409,37 @@ def test_no_wait_prints_the_job_id_and_leaves(cluster: Cluster, knl: str) -> Non
     assert follow["result"]["state"] == "COMPLETED"
 
 
+def test_a_job_with_an_empty_environment_reads_its_settings_from_a_private_file(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """The job asks the index of the shell that wrote it; afterwards the file is gone, also if the job was cancelled."""
+    site = cluster.site("settings", ("= 68 }", "= 68, VARIANT = 5 }"))
+    index, jobs = "http://gul:Kanarie7fugl@127.0.0.1:9/t0k3nT0k3n/simple", cluster.tool.root / "jobs"
+    settings = {"UV_DEFAULT_INDEX": index, "PIP_INDEX_URL": index, "UV_CACHE_DIR": str(tmp_path), "PIP_FIND_LINKS": ""}
+    words = ("--site", site, "--arch", "knl")
+    script = cluster.tool.good("job", "build", *words, **settings)
+    (file,) = jobs.glob("*.settings")
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert "t0k3n" in file.read_text()
+    job = cluster.slurm.submit(script, "--export=NONE")
+    assert cluster.slurm.wait(job, timeout_s=240) == "FAILED"
+    output = next(jobs.glob(f"*-{job}.out")).read_text()
+    assert "127.0.0.1:9/***/simple" in output
+    assert not file.exists()
+    done = cluster.tool.run("build", *words, "--submit", "--no-wait", **settings)
+    assert done.returncode == 4, done.stderr
+    cluster.slurm.run("scancel", done.stdout.strip())
+    assert file.exists()
+    assert "cancelled" in cluster.tool.run("job", "follow", done.stdout.strip(), "--site", site).stderr
+    assert not file.exists()
+    shown = script + output + done.stderr
+    for path in (
+        path for path in cluster.tool.root.rglob("*") if path.is_file() and path.suffix in (".log", ".jsonl", ".sh")
+    ):
+        shown += path.read_text(errors="replace")
+    assert "Kanarie" not in shown
+    assert "t0k3n" not in shown
+
+
 def void(_: object) -> None:
     """Nothing."""
