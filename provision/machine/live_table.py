@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TextIO
 
+from provision.machine.secrets_here import secrets_here
 from provision.machine.streams import can_encode
 from provision.model.estimate import UNTIMED
 from provision.model.event import Event
@@ -162,7 +163,7 @@ def live_table(stream: TextIO) -> Iterator[Table]:
 
     console = Console(file=stream, no_color=bool(os.environ.get("NO_COLOR")), highlight=False)
     marks = MARKS if can_encode(stream, "".join(MARKS.values())) else ASCII_MARKS
-    table = Table(say=lambda text: console.print(Text(text)), marks=marks)
+    table = Table(say=lambda text: console.print(Text(secrets_here().hide(text))), marks=marks)
     with Live(
         console=console, get_renderable=lambda: _drawn(table, console), refresh_per_second=8, redirect_stdout=False
     ):

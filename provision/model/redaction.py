@@ -113,7 +113,8 @@ def _without_query(match: re.Match[str]) -> str:
 
 def find_secrets(environ: Mapping[str, str], texts: Sequence[str] = ()) -> Secrets:
     """The secrets in these variables, and in the texts of configuration files of pip, uv and netrc."""
-    found = _Found()
+    home = environ.get("HOME", "").rpartition("/")[2]
+    found = _Found(own=frozenset(filter(None, (environ.get("USER"), environ.get("LOGNAME"), home))))
     for name, value in environ.items():
         if is_secret_name(name) and value:
             found.add_secret(value)
@@ -144,8 +145,12 @@ def _addresses(value: str, *, without_scheme: bool) -> list[str]:
 
 @dataclass(slots=True)
 class _Found:
-    """What is hidden as a secret, and, after that, as a part of an index's path."""
+    """What is hidden as a secret, and, after that, as a part of an index's path.
 
+    `own` are the names of the user: they can look like a token (`s1234567`), but stand in half of all paths.
+    """
+
+    own: frozenset[str]
     words: dict[str, str] = field(default_factory=dict)
     paths: dict[str, str] = field(default_factory=dict)
 
@@ -185,7 +190,7 @@ class _Found:
                 )
             if user and "/" not in user:
                 self.add("//", _forms(user), "@")
-                self.add("", _forms(user) if is_random(user) else (), "")
+                self.add("", _forms(user) if self.is_token(user) else (), "")
 
     def add_path(self, tail: str) -> None:
         """Hide the unusual parts of the path, the query and the fragment of an address; `tail` begins with its host."""
@@ -198,7 +203,7 @@ class _Found:
             shown, masked = f"{shown}/{part}", f"{masked}/{HIDDEN if odd else part}"
             if odd:
                 self.paths |= {f"{host}{form}": f"{host}{masked}" for form in _forms(shown)}
-                self.paths |= dict.fromkeys(_forms(part) if is_random(part) else (), HIDDEN)
+                self.paths |= dict.fromkeys(_forms(part) if self.is_token(part) else (), HIDDEN)
         if shown != masked:  # pip also prints the path without the host; a path of one part can be a folder (`/home`)
             before = "" if len(parts) > 1 else ": "
             self.paths |= {f"{before}{form}": f"{before}{masked}" for form in _forms(shown)}
@@ -210,7 +215,7 @@ class _Found:
                 key, _, word = pair.rpartition("=")
                 if is_secret_name(key) and word:
                     self.add_secret(word)
-                elif is_random(word):
+                elif self.is_token(word):
                     self.paths |= dict.fromkeys(_forms(word), HIDDEN)
 
     def add_secret(self, secret: str) -> None:
@@ -218,11 +223,15 @@ class _Found:
         if FOLDER.fullmatch(secret) and not is_random(secret):
             return  # a file with a key is named, not the key
         for part in {secret, *secret.splitlines(), *re.split(r"[/?#@\s]", secret)}:
-            if not PLAIN.fullmatch(part):
+            if not PLAIN.fullmatch(part) and part not in self.own:
                 self.add("", _forms(part), "")
             elif part:  # pip: `Port could not be cast to integer value as 'PART'`
                 for mark in "'\"`":
                     self.add(mark, [part], mark)
+
+    def is_token(self, word: str) -> bool:
+        """Whether a part of an address is hidden wherever it stands."""
+        return is_random(word) and word not in self.own
 
 
 def is_random(text: str) -> bool:

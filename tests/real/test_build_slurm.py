@@ -418,12 +418,12 @@ def test_a_job_with_an_empty_environment_reads_its_settings_from_a_private_file(
     settings = {"UV_DEFAULT_INDEX": index, "PIP_INDEX_URL": index, "UV_CACHE_DIR": str(tmp_path), "PIP_FIND_LINKS": ""}
     words = ("--site", site, "--arch", "knl")
     script = cluster.tool.good("job", "build", *words, **settings)
-    (file,) = jobs.glob("*.settings")
+    (file,) = jobs.rglob("*.settings")
     assert file.stat().st_mode & 0o777 == 0o600
     assert "t0k3n" in file.read_text()
     job = cluster.slurm.submit(script, "--export=NONE")
     assert cluster.slurm.wait(job, timeout_s=240) == "FAILED"
-    output = next(jobs.glob(f"*-{job}.out")).read_text()
+    output = next(jobs.rglob(f"*-{job}.out")).read_text()
     assert "127.0.0.1:9/***/simple" in output
     assert not file.exists()
     done = cluster.tool.run("build", *words, "--submit", "--no-wait", **settings)

@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from provision.errors import EXIT_USAGE, ConfigError
-from provision.launch.launchers import RANK_VARIABLES, launch_argv, node_argv
+from provision.launch.launchers import RANK_VARIABLES, launch_argv, node_argv, select_rank_environ
 from provision.profile.launcher import LAUNCHERS, Launcher, LauncherName
 
 PROGRAM = ("python", "train.py")
@@ -68,6 +68,9 @@ def test_a_build_step_gets_a_whole_node_and_no_secret_variables() -> None:
     aprun = Launcher(name="aprun", options=("-b",))
     argv = node_argv(aprun, ("make",), {"A": "1", "BASH_FUNC_x%%": "() { :; }", "MY_TOKEN": "x", "AWS_ACCESS_KEY": "x"})
     assert " ".join(argv) == "aprun -n 1 -N 1 -cc none -e A=1 -b make"
+    settings = {"PIP_INDEX_URL": "https://h/x", "https_proxy": "a:b@h:1", "DATABASE": "pg://a:b@h/x", "HF_TOKEN": "x"}
+    assert node_argv(aprun, ("make",), {"A": "1", **settings}) == argv
+    assert select_rank_environ({"TF_API_TOKEN": "x", "TF_CPP_MIN_LOG_LEVEL": "1"}) == ("TF_CPP_MIN_LOG_LEVEL=1",)
 
 
 def test_every_launcher_of_a_profile_has_an_argv_and_rank_variables() -> None:

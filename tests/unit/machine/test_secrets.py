@@ -282,3 +282,11 @@ def test_no_verb_prints_or_writes_a_secret(
         for shape in SHAPES:
             assert [leak for leak in leaks(text, shape) if len(leak) > 4] == []
             assert not files_with(tmp_path, shape)
+
+
+def test_the_name_of_the_user_stays_in_paths() -> None:
+    environ = {"HOME": "/home/s1234567", "PIP_INDEX_URL": "https://h.org/s1234567/simple"}
+    for proxy in ("http://s1234567@h:1", "s1234567:s1234567@h:1"):
+        hide = find_secrets({**environ, "https_proxy": proxy}).hide
+        assert hide("/home/s1234567/provision") == "/home/s1234567/provision"
+        assert "s1234567" not in hide(f"{proxy} '{proxy}' https://h.org/s1234567/simple/six")
