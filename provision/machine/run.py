@@ -26,6 +26,9 @@ from provision.machine.process_tree import Process, send, started_by
 from provision.machine.secrets_here import secrets_in
 
 TAIL = 400
+# Programs start here, not in the working directory: `python -m pip` there would run a `pip.py` that another user put there, and
+# uv would read his `uv.toml`.
+START = "/"
 # A longer line is split. The longest that we need is the report of an inspection: some ten thousand characters.
 LONGEST_LINE = 1 << 20
 # Of all lines of a tail together, in characters.
@@ -47,9 +50,9 @@ class Result:
 
 
 def capture(
-    argv: Sequence[str], environ: Mapping[str, str], timeout_s: float = 120
+    argv: Sequence[str], environ: Mapping[str, str], timeout_s: float = 120, *, folder: str = START
 ) -> subprocess.CompletedProcess[str]:
-    """Run a short program without standard input, and return its output.
+    """Run a short program in `folder`, without standard input, and return its output.
 
     The output ends when the program ends, even if a process that it started still holds the pipe.
 
@@ -64,6 +67,7 @@ def capture(
             process = subprocess.Popen(
                 list(argv),
                 env=dict(environ),
+                cwd=folder,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -149,6 +153,7 @@ def stream(
                 process = subprocess.Popen(
                     list(argv),
                     env=dict(environ),
+                    cwd=START,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,

@@ -63,7 +63,7 @@ def submit(job: BuildJob, store: Store) -> str:
     write(script, job.text, executable=True, private=True)
     scheduler = scheduler_for(job.scheduler)
     argv = scheduler.submit_argv(str(script))
-    done = capture(argv, os.environ)
+    done = capture(argv, os.environ, folder=os.path.abspath(os.curdir))  # where the job then starts
     number = scheduler.parse_job_id(done.stdout)
     if done.returncode or number is None:
         if job.settings_file:

@@ -93,6 +93,24 @@ def test_a_program_gets_only_the_given_environment_and_no_input(log: Path) -> No
     assert result.tail == ("1",)
 
 
+def test_a_module_in_the_working_directory_is_not_run(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`python -m pip` runs `pip.py` of the folder in which it starts."""
+    for name in ("pip", "virtualenv", "venv", "compileall"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nraise SystemExit('PLANTED')\n")
+    monkeypatch.chdir(tmp_path)
+    for name in ("pip", "virtualenv", "venv", "compileall"):
+        argv = (sys.executable, "-m", name, "--help")
+        assert "PLANTED" not in capture(argv, os.environ).stderr
+        assert "PLANTED" not in stream(argv, environ=os.environ, log=log).tail
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_program_can_be_started_in_a_folder_that_the_caller_names(tmp_path: Path) -> None:
+    assert capture(("pwd",), os.environ, folder=str(tmp_path)).stdout == f"{tmp_path}\n"
+
+
 def test_a_missing_program_is_an_error(log: Path) -> None:
     with pytest.raises(CommandError, match="`nosuch-program` cannot be run") as caught:
         stream(("nosuch-program", "x"), environ=dict(os.environ), log=log)
