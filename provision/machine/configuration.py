@@ -16,7 +16,7 @@ from typing import Any
 from provision.errors import ConfigError
 from provision.machine import search_path
 from provision.machine.trusted_files import MIB, read_regular
-from provision.model.trust import ROOT, AccessList, Entry, Stranger, find_stranger, parse_acl
+from provision.model.trust import ROOT, AccessList, Entry, Stranger, find_strangers, parse_acl
 
 LIMIT = 8 * MIB
 MOST_LINKS = 40
@@ -40,11 +40,11 @@ def read_configuration(path: str, name: str, place: str | None = None) -> str:
         if (last.st_dev, last.st_ino) != (status.st_dev, status.st_ino):
             raise OSError(errno.ESTALE, "was replaced while it was read", path)
         users = frozenset((ROOT, os.geteuid(), *_owner(status, place)))
-        stranger = find_stranger(entries, users)
-        if stranger:
-            stranger = find_stranger(entries, users, _site_groups(entries, path, name, content, place))
-        if stranger:
-            raise _untrusted(path, name, stranger)
+        strangers = list(find_strangers(entries, users))
+        if strangers:
+            strangers = list(find_strangers(entries, users, _site_groups(entries, path, name, content, place)))
+        if strangers:
+            raise _untrusted(path, name, strangers)
     return content.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -181,36 +181,48 @@ def _group_in(profile: bytes) -> str:
     return group if isinstance(group, str) else ""
 
 
-def _untrusted(path: str, name: str, stranger: Stranger) -> ConfigError:
-    """The error for a file that this stranger may write."""
-    entry = stranger.entry
+def _untrusted(path: str, name: str, strangers: Sequence[Stranger]) -> ConfigError:
+    """The error for a file that these strangers may write; the message is about the first, the hint about all."""
+    first = strangers[0]
+    entry = first.entry
     what = "the folder " if entry.is_folder else "the link " if stat.S_ISLNK(entry.mode) else ""
-    which = f"{what}`{entry.path}`" if what else "it"
-    owns = stranger.kind == "user" and stranger.number == entry.user
     who = {
-        "user": f"user `{user_name(stranger.number)}`",
-        "group": f"group `{group_name(stranger.number)}`",
+        "user": f"user `{user_name(first.number)}`",
+        "group": f"group `{group_name(first.number)}`",
         "everyone": "every user",
-    }[stranger.kind]
-    quoted = shlex.quote(entry.path)
-    if owns:
-        mine = os.path.join(search_path.user_folder(), name)
-        hint = f"read it; to use it, copy it: `install -D -m 644 {shlex.quote(path)} {shlex.quote(mine)}`"
-    else:
-        letter = "g" if stranger.kind == "group" else "go" if entry.writing_groups else "o"
-        in_list = entry.acl is not None and (stranger.kind == "user" or stranger.number in entry.acl.groups)
-        command = f"setfacl -b {quoted}" if in_list else f"chmod {letter}-w {quoted}"
-        ours = os.geteuid() in (ROOT, entry.user)
-        hint = f"`{command}`" if ours else f"ask user `{user_name(entry.user)}` to run `{command}`"
+    }[first.kind]
+    may = "owns" if _is_owner(first) else "may write"
+    described = [
+        f"{stat.filemode(one.mode)} {user_name(one.user)} {group_name(one.group)} {one.path}"
+        for one in dict.fromkeys(stranger.entry for stranger in strangers)
+    ]
     return ConfigError(
-        f"`{path}` is refused: {who} {'owns' if owns else 'may write'} {which}",
-        evidence=[
-            f"{stat.filemode(entry.mode)} {user_name(entry.user)} {group_name(entry.group)} {entry.path}",
-            "what others may write can run their programs as you",
-        ],
-        hint=hint,
+        f"`{path}` is refused: {who} {may} {f'{what}`{entry.path}`' if what else 'it'}",
+        evidence=[*described, "who may write it can run programs as you"],
+        hint=_fix(path, name, strangers),
         kind="untrusted",
     )
+
+
+def _is_owner(stranger: Stranger) -> bool:
+    return stranger.kind == "user" and stranger.number == stranger.entry.user
+
+
+def _fix(path: str, name: str, strangers: Sequence[Stranger]) -> str:
+    """What to type: a copy if a stranger owns an entry, else the entries' modes or access lists, changed by their owners."""
+    if any(map(_is_owner, strangers)):
+        mine = os.path.join(search_path.user_folder(), name)
+        return f"read it; to use it, copy it: `install -D -m 644 {shlex.quote(path)} {shlex.quote(mine)}`"
+    entries = list(dict.fromkeys(stranger.entry for stranger in strangers))
+    listed = [entry.path for entry in entries if entry.acl is not None]
+    plain = [entry.path for entry in entries if entry.acl is None]
+    commands = [shlex.join(["setfacl", "-b", *listed])] if listed else []
+    commands += [shlex.join(["chmod", "go-w", *plain])] if plain else []
+    command = " && ".join(commands)
+    owners = dict.fromkeys(entry.user for entry in entries)
+    if os.geteuid() == ROOT or set(owners) == {os.geteuid()}:
+        return f"`{command}`"
+    return f"ask {' and '.join(f'`{user_name(owner)}`' for owner in owners)} to run `{command}`"
 
 
 def user_name(number: int) -> str:

@@ -42,6 +42,10 @@ def inputs_of_locks() -> tuple[list[Path], dict[str, Path]]:
 
 def compile_locks(interpreter: Interpreter, inputs: Sequence[Path], *, upgrade: bool) -> list[str]:
     """Compile these inputs in one throw-away environment with pip-tools; returns the locks written."""
+    texts = {
+        source: read_configuration(str(source), f"requirements/{source.name}", str(source.parent.parent))
+        for source in inputs
+    }
     written = []
     environ = clean_environ(os.environ)
     with tempfile.TemporaryDirectory(prefix="provision-lock-") as scratch:
@@ -63,9 +67,7 @@ def compile_locks(interpreter: Interpreter, inputs: Sequence[Path], *, upgrade: 
         # The last pip-tools for an old Python does not know the last pip for it: `cannot import name 'DEV_PKGS'`.
         pip = ("pip<23.2",) if interpreter.own_venv else ()
         must(f"{tools}/bin/python", "-m", "pip", "install", "--no-input", "pip-tools", *pip)
-        for source in inputs:
-            name = f"requirements/{source.name}"
-            text = read_configuration(str(source), name, str(source.parent.parent))
+        for source, text in texts.items():
             target = source.parent / Path(shipped.lock_name(source.stem, interpreter.minor)).name
             out = Path(scratch) / target.name
             if target.is_file() and not upgrade:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import stat
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -67,33 +67,32 @@ class Stranger:
     number: int = -1
 
 
-def find_stranger(
+def find_strangers(
     entries: Sequence[Entry], users: frozenset[int], site_groups: Mapping[int, frozenset[int]] = NO_GROUPS
-) -> Stranger | None:
-    """The first who may write one of the entries on the way to a file (the last entry) and is not one of `users`.
+) -> Iterator[Stranger]:
+    """Who may write the entries on the way to a file (the last entry) and is not one of `users`: one stranger of each entry.
 
     `site_groups` (number to members) are the groups that the profile names. A member could have written that name into the
     profile himself, so the owner must also have shown that he gave the entry to the group, as only an owner can.
     """
     folder: Entry | None = None
     for entry, following in zip(entries, (*entries[1:], None), strict=True):
-        for user in entry.writing_users:
-            if user not in users:
-                return Stranger(entry=entry, kind="user", number=user)
-        if stat.S_ISLNK(entry.mode):
-            continue
         # In a sticky folder such as /tmp others can add entries, but not replace a folder that is not theirs.
-        if entry.is_folder and entry.mode & stat.S_ISVTX and following and following.is_folder:
-            folder = entry
-            continue
-        if entry.mode & stat.S_IWOTH:
-            return Stranger(entry=entry, kind="everyone")
-        for group in entry.writing_groups:
-            if group not in site_groups or not _is_given(entry, group, folder):
-                return Stranger(entry=entry, kind="group", number=group)
+        sticky = entry.is_folder and entry.mode & stat.S_ISVTX and following and following.is_folder
+        strange_users = [user for user in entry.writing_users if user not in users]
+        given = [group for group in entry.writing_groups if group in site_groups and _is_given(entry, group, folder)]
+        strange_groups = [group for group in entry.writing_groups if group not in given]
+        if strange_users:
+            yield Stranger(entry=entry, kind="user", number=strange_users[0])
+        elif stat.S_ISLNK(entry.mode) or sticky:
+            pass
+        elif entry.mode & stat.S_IWOTH:
+            yield Stranger(entry=entry, kind="everyone")
+        elif strange_groups:
+            yield Stranger(entry=entry, kind="group", number=strange_groups[0])
+        for group in given:
             users |= site_groups[group]  # what a member makes in the folder belongs to him
         folder = entry if entry.is_folder else folder
-    return None
 
 
 def _is_given(entry: Entry, group: int, folder: Entry | None) -> bool:

@@ -19,6 +19,8 @@ from parts.users import ATTACKER, VICTIM, Users
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.machine import search_path, shipped
 from provision.machine.configuration import entries_to, read_configuration
+from provision.machine.lock_compiler import compile_locks, inputs_of_locks
+from provision.model.facts import Interpreter
 
 GENERIC = 'name = "snowy"\nroot = "/x"\n'
 USERS = grp.getgrnam("users").gr_gid
@@ -46,19 +48,19 @@ def test_a_configuration_of_one_owner_is_used_whoever_he_is(owner: int, users: U
 
 
 @pytest.mark.parametrize(
-    ("name", "mode", "who", "fix"),
+    ("name", "mode", "who"),
     [
-        ("config/sites/snowy.toml", 0o646, "every user", "chmod o-w"),
-        ("config/sites/snowy.toml", 0o664, "group `users`", "chmod g-w"),
-        ("config/sites/snowy.toml", 0o666, "every user", "chmod go-w"),
-        ("config/sites", 0o757, "every user", "chmod o-w"),
-        ("config/sites", 0o1777, "every user", "chmod go-w"),
-        ("config", 0o775, "group `users`", "chmod g-w"),
-        (".", 0o775, "group `users`", "chmod g-w"),
+        ("config/sites/snowy.toml", 0o646, "every user"),
+        ("config/sites/snowy.toml", 0o664, "group `users`"),
+        ("config/sites/snowy.toml", 0o666, "every user"),
+        ("config/sites", 0o757, "every user"),
+        ("config/sites", 0o1777, "every user"),
+        ("config", 0o775, "group `users`"),
+        (".", 0o775, "group `users`"),
     ],
 )
 def test_a_file_or_folder_that_others_may_write_is_refused_with_a_fix_that_works(
-    name: str, mode: int, who: str, fix: str, users: Users
+    name: str, mode: int, who: str, users: Users
 ) -> None:
     make_config(users)
     path = Path(os.path.normpath(users.folder / name))
@@ -67,10 +69,21 @@ def test_a_file_or_folder_that_others_may_write_is_refused_with_a_fix_that_works
     assert error["kind"] == "untrusted"
     assert error["message"].startswith(f"`{users.folder}/config/sites/snowy.toml` is refused: {who} may write ")
     assert error["evidence"][0].endswith(f" users {path}")
-    command = error["hint"].removeprefix("ask user `root` to run ").strip("`")
-    assert command == f"{fix} {path}"
+    command = error["hint"].removeprefix("ask `root` to run ").strip("`")
+    assert command == f"chmod go-w {path}"
     done = users.run(0 if name == "." else VICTIM, *shlex.split(command))
     assert done.returncode == 0, done.stderr
+    assert seen(users)["ok"]
+
+
+def test_the_fix_of_a_checkout_with_the_umask_002_is_one_command(users: Users) -> None:
+    profile = make_config(users)
+    entries = [profile.parents[1], profile.parent, profile]
+    for path in entries:
+        users.own(path, VICTIM, 0o775, USERS)
+    hint = seen(users)["error"]["hint"]
+    assert hint == f"`chmod go-w {' '.join(map(str, entries))}`"
+    assert users.run(VICTIM, *shlex.split(hint.strip("`"))).returncode == 0
     assert seen(users)["ok"]
 
 
@@ -98,7 +111,7 @@ def test_a_named_profile_is_refused_only_if_others_than_its_owner_may_replace_it
     done = users.tool("site", "show", str(path))
     assert done.returncode == 2
     assert f"every user may write the folder `{path.parent}`" in done.stderr
-    assert f"ask user `{ATTACKER}` to run `chmod o-w" in done.stderr or "chmod go-w" in done.stderr
+    assert f"hint: ask `{ATTACKER}` to run `chmod go-w {path.parent}`" in done.stderr
 
 
 def test_a_profile_or_a_link_directly_in_a_sticky_folder_is_refused(users: Users) -> None:
@@ -238,6 +251,22 @@ def test_patches_and_inputs_of_locks_are_judged_too(tmp_path: Path, monkeypatch:
     for load in (lambda: shipped.load_patches("9.9"), lambda: shipped.load_lock("own", "3.11")):
         with pytest.raises(ConfigError, match="every user may write it"):
             load()
+
+
+def test_an_input_that_others_may_write_is_refused_before_pip_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "requirements" / "own.in"
+    source.parent.mkdir()
+    source.write_text("./evil\n")
+    source.chmod(0o666)
+    monkeypatch.setenv("PROVISION_CONFIG", str(tmp_path))
+    inputs, named = inputs_of_locks()
+    assert (inputs, named["own"]) == ([source], source)
+    assert named["tensorflow-2.21.0"].parent == shipped.shipped_root() / "requirements"
+    nowhere = Interpreter(executable="/nosuch/python", version="3.11.0", tag="cp311", own_venv=True)
+    with pytest.raises(ConfigError, match="every user may write it"):
+        compile_locks(nowhere, [source], upgrade=False)
 
 
 def test_shipped_files_are_not_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from provision.model.trust import AccessList, Entry, find_stranger, parse_acl
+from provision.model.trust import AccessList, Entry, Stranger, find_strangers, parse_acl
 
 ME, OTHER, ADMIN = 1000, 1001, 1002
 MINE, USERS, ADMINS = 1000, 100, 500
@@ -20,11 +20,16 @@ OWN = Entry(path="/home/me", user=ME, group=MINE, mode=FOLDER | 0o755, primary=M
 PROFILE = Entry(path="/home/me/x.toml", user=ME, group=MINE, mode=FILE | 0o644, primary=MINE)
 
 
+def find_stranger(entries: tuple[Entry, ...], site: dict[int, frozenset[int]] | None = None) -> Stranger | None:
+    """The first stranger, if root and this user are believed."""
+    return next(find_strangers(entries, frozenset((0, ME)), site or {}), None)
+
+
 def stranger(
     *, folder: Entry = OWN, file: Entry = PROFILE, above: Entry = HOME, site: dict[int, frozenset[int]] | None = None
 ) -> tuple[str, str, int] | None:
     """The path that a stranger may write, the kind of stranger and his number."""
-    found = find_stranger((TOP, above, folder, file), frozenset((0, ME)), site or {})
+    found = find_stranger((TOP, above, folder, file), site)
     return (found.entry.path, found.kind, found.number) if found else None
 
 
@@ -63,6 +68,12 @@ def test_a_private_group_of_another_user_may_not_write() -> None:
     assert stranger(file=changed(PROFILE, 0o664, group=OTHER)) == (PROFILE.path, "group", OTHER)
 
 
+def test_every_entry_with_a_stranger_is_found() -> None:
+    entries = (TOP, changed(HOME, 0o777), changed(OWN, 0o775, group=USERS), changed(PROFILE, user=OTHER))
+    found = [(one.entry.path, one.kind) for one in find_strangers(entries, frozenset((0, ME)))]
+    assert found == [("/home", "everyone"), ("/home/me", "group"), ("/home/me/x.toml", "user")]
+
+
 # Sticky folders
 
 
@@ -78,15 +89,15 @@ def test_a_folder_of_another_user_below_a_sticky_folder_is_refused() -> None:
 
 def test_a_link_in_a_sticky_folder_is_refused() -> None:
     link = Entry(path="/tmp/link", user=ME, group=MINE, mode=LINK | 0o777)
-    found = find_stranger((TOP, changed(HOME, 0o1777), link, HOME, OWN, PROFILE), frozenset((0, ME)))
+    found = find_stranger((TOP, changed(HOME, 0o1777), link, HOME, OWN, PROFILE))
     assert found is not None
     assert (found.entry.path, found.kind) == ("/home", "everyone")
 
 
 def test_the_mode_of_a_link_says_nothing_but_its_owner_does() -> None:
     link = Entry(path="/home/link", user=ME, group=USERS, mode=LINK | 0o777)
-    assert find_stranger((TOP, HOME, link, OWN, PROFILE), frozenset((0, ME))) is None
-    found = find_stranger((TOP, HOME, changed(link, user=OTHER), OWN, PROFILE), frozenset((0, ME)))
+    assert find_stranger((TOP, HOME, link, OWN, PROFILE)) is None
+    found = find_stranger((TOP, HOME, changed(link, user=OTHER), OWN, PROFILE))
     assert found is not None
     assert found.number == OTHER
 
