@@ -247,7 +247,7 @@ def without_horovod(request: Request, program: str) -> Request:
 
 
 def place(*, writable: bool = True, free_bytes: int = 10**12, free_inodes: int | None = 10**7) -> Place:
-    """The file system of the root, with room unless told otherwise."""
+    """The file system of the root, with room unless set otherwise."""
     return Place(path="/site/root", writable=writable, free_bytes=free_bytes, free_inodes=free_inodes)
 
 

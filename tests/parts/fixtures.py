@@ -67,9 +67,9 @@ def cuda() -> tuple[str, str]:
         pytest.skip("there is no nvcc: none on PATH, and PROVISION_TEST_CUDA names no CUDA toolkit")
     if any(Path("/dev").glob("nvidia[0-9]*")):
         pytest.skip("there is a GPU here, and these tests are about a machine without one")
-    told = subprocess.run([f"{home}/bin/nvcc", "--version"], capture_output=True, text=True, check=True).stdout
-    version = parse_nvcc_version(told)
-    assert version is not None, told
+    output = subprocess.run([f"{home}/bin/nvcc", "--version"], capture_output=True, text=True, check=True).stdout
+    version = parse_nvcc_version(output)
+    assert version is not None, output
     return home, version
 
 

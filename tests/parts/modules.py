@@ -2,7 +2,7 @@
 
 The modulefiles are plain Tcl that Lmod and Environment Modules both read: an explicit `conflict` with its own name,
 a `.version` for the default, no `module-tag`, no `prereq`. Everything of a tree lies under its root, so a program that
-was built against it can be told from one that picked up the machine's own compiler or MPI.
+was built against it can be distinguished from one that picked up the machine's own compiler or MPI.
 """
 
 from __future__ import annotations
@@ -268,8 +268,8 @@ class _Builder:
     def add_openmpi(self) -> None:
         """Open MPI's wrapper, launcher and libraries, which stay where the machine has them."""
         found = {name: shutil.which(f"{name}.openmpi", path=_SYSTEM_PATH) for name in ("mpicc", "mpicxx", "mpirun")}
-        told = _output([str(found["mpicxx"]), "--showme:version"]) if found["mpicxx"] and found["mpirun"] else ""
-        version = re.search(r"Open MPI (\S+)", told)
+        output = _output([str(found["mpicxx"]), "--showme:version"]) if found["mpicxx"] and found["mpirun"] else ""
+        version = re.search(r"Open MPI (\S+)", output)
         if version is None:
             self.missing["openmpi"] = "not installed: openmpi-bin, libopenmpi-dev"
             return

@@ -100,7 +100,7 @@ while words and words[0].startswith("-"):
         environ[key] = text
     words = words[2:]
 if {hydra!r} and ranks > 1:
-    # MPICH's own launcher, told to hand on what is named and nothing else; ranks of MPI need one that they know.
+    # MPICH's own launcher, with options to hand on what is named and nothing else; ranks of MPI need one that they know.
     given = [word for key, text in environ.items() for word in ("-genv", key, text)]
     words = ["/bin/sh", "-c", 'export {rank}="$PMI_RANK"; exec "$@"', "sh", *words]
     sys.exit(subprocess.run([{hydra!r}, "-launcher", "fork", "-n", str(ranks), "-genvnone", *given, *words]).returncode)

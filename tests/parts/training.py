@@ -33,12 +33,12 @@ def train_keras(folder: Path, python: str, launcher: Sequence[str]) -> None:
     kept = sorted(path.name for path in (folder / "first/checkpoints").iterdir())
     assert kept == [f"epoch-{number:04d}.weights.h5" for number in (0, 1, 2)]
     words = ("train.py", "--epochs", "4", "--resume-from", "first/checkpoints")
-    told = run(folder, *launcher, python, *words, PROVISION_OUTPUT="second", **environ)
+    output = run(folder, *launcher, python, *words, PROVISION_OUTPUT="second", **environ)
     kept = sorted(path.name for path in (folder / "second/checkpoints").iterdir())
     assert kept == [f"epoch-{number:04d}.weights.h5" for number in (3, 4)]
-    assert "Epoch 3/4" in told
-    assert "Epoch 2/4" not in told
-    assert float(re.findall(r" accuracy: ([0-9.]+)", told)[-1]) > 0.8
+    assert "Epoch 3/4" in output
+    assert "Epoch 2/4" not in output
+    assert float(re.findall(r" accuracy: ([0-9.]+)", output)[-1]) > 0.8
     has = run(folder, python, "-c", "import importlib.util as u; print(u.find_spec('tensorboard') is not None)")
     assert bool(list(folder.glob("second/tensorboard/**/events.out.tfevents.*"))) is (has == "True\n")
 
@@ -55,7 +55,7 @@ def train_graph(folder: Path, python: str, launcher: Sequence[str]) -> None:
     run(folder, *launcher, python, "graph.py", "--steps", "120", PROVISION_OUTPUT="out")
     first = newest()
     again = ("graph.py", "--steps", "400", "--resume-from", "out/checkpoints")
-    told = run(folder, *launcher, python, *again, PROVISION_OUTPUT="other")
+    output = run(folder, *launcher, python, *again, PROVISION_OUTPUT="other")
     assert newest() * 120 == first * 400
     assert not (folder / "other").exists()
-    assert all(float(loss) < 0.5 for loss in re.findall(r"loss ([0-9.]+)", told))
+    assert all(float(loss) < 0.5 for loss in re.findall(r"loss ([0-9.]+)", output))

@@ -67,7 +67,7 @@ def test_a_build_without_a_gpu_goes_as_far_as_the_proof_which_refuses_for_want_o
     assert again["proof"] == again["publish"] == "create"
 
 
-def test_a_cuda_that_does_not_fit_the_framework_is_told_before_anything_is_built(
+def test_a_cuda_that_does_not_fit_the_framework_is_reported_before_anything_is_built(
     cuda: tuple[str, str], nccl: str, tmp_path: Path
 ) -> None:
     """With the nvcc that is here and a TensorFlow of another CUDA, if there is one among the stacks."""
@@ -81,7 +81,7 @@ def test_a_cuda_that_does_not_fit_the_framework_is_told_before_anything_is_built
     assert not (tool.root / "envs").exists()
 
 
-def test_a_framework_for_cpus_is_told_before_anything_is_built(
+def test_a_framework_for_cpus_is_reported_before_anything_is_built(
     cuda: tuple[str, str], nccl: str, tmp_path: Path
 ) -> None:
     """The stack of the site `local`, as it stands."""

@@ -266,7 +266,7 @@ def test_no_other_code_of_horovod_makes_a_server(tool: Tool, environment: str) -
 def test_a_program_of_elastic_horovod_trains_with_a_fixed_number_of_ranks(
     tool: Tool, environment: str, tmp_path: Path
 ) -> None:
-    """Started by mpiexec, `hvd.elastic.run` only synchronises the state; told of an elastic driver, it refuses."""
+    """Started by mpiexec, `hvd.elastic.run` only synchronises the state; with the address of an elastic driver, it refuses."""
     (tmp_path / "train.py").write_text(
         "import os, horovod.tensorflow as hvd, tensorflow as tf\n"
         "hvd.init()\n"
@@ -364,9 +364,9 @@ def test_two_at_once_after_the_prefix_is_gone_one_builds_with_the_cached_wheel_a
     shutil.rmtree(prefix)
     assert [step["action"] for step in tool.json("plan")["result"]["steps"]][:3] == ["create", "create", "reuse"]
     both = [tool.start("build") for _ in range(2)]
-    told = [process.communicate(timeout=900) for process in both]
-    assert [process.returncode for process in both] == [0, 0], told
-    talk = "".join(stderr for _, stderr in told)
+    outputs = [process.communicate(timeout=900) for process in both]
+    assert [process.returncode for process in both] == [0, 0], outputs
+    talk = "".join(stderr for _, stderr in outputs)
     assert talk.count("proof: done") == 1
     assert "waiting: " in talk and "process " in talk
     assert "compile: done" not in talk
@@ -426,7 +426,7 @@ def test_a_hash_that_is_not_the_locks_stops_the_installation(tool: Tool, tmp_pat
 
 
 @pytest.mark.parametrize("installer", ["uv", "pip"])
-def test_an_index_that_cannot_be_reached_is_told_as_that(tmp_path: Path, installer: str) -> None:
+def test_an_index_that_cannot_be_reached_is_reported_as_that(tmp_path: Path, installer: str) -> None:
     """A node without network for which nothing was fetched, or a broken mirror."""
     nowhere = "http://127.0.0.1:9/simple"
     done = Tool(tmp_path / "root").run(
@@ -468,7 +468,7 @@ def disk_of_300_mb(tmp_path: Path) -> Iterator[Path]:
     yield from mounted(tmp_path / "disk", "size=300m")
 
 
-def test_a_disk_that_is_too_small_is_told_before_anything_happens(disk_of_300_mb: Path) -> None:
+def test_a_disk_that_is_too_small_is_reported_before_anything_happens(disk_of_300_mb: Path) -> None:
     """And nothing is written."""
     done = Tool(disk_of_300_mb).run("build")
     assert done.returncode == 1
@@ -476,7 +476,7 @@ def test_a_disk_that_is_too_small_is_told_before_anything_happens(disk_of_300_mb
     assert not any(disk_of_300_mb.iterdir())
 
 
-def test_a_disk_that_fills_up_midway_is_told_and_the_build_goes_on_when_there_is_room(
+def test_a_disk_that_fills_up_midway_is_reported_and_the_build_goes_on_when_there_is_room(
     tool: Tool, disk_of_300_mb: Path
 ) -> None:
     """The check beforehand is left out: another process filled the disk meanwhile."""

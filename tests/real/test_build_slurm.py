@@ -104,13 +104,13 @@ def load(cluster: Cluster, system: ModuleSystem | None, arch: str, script: str) 
 
 def test_submit_follows_the_job_through_every_step_to_the_published_module(cluster: Cluster, knl: str) -> None:
     """Queued, running, each step, finished."""
-    told = [line for line in knl.splitlines() if line]
-    assert any(line.startswith("submitted job ") for line in told)
-    assert any("is running on knl[1-2]" in line for line in told)
+    lines = [line for line in knl.splitlines() if line]
+    assert any(line.startswith("submitted job ") for line in lines)
+    assert any("is running on knl[1-2]" in line for line in lines)
     for step in ("create", "install", "bytecode", "compile", "horovod", "inspect", "candidate", "proof", "publish"):
-        assert any(f"{step}: done in" in line for line in told), step
-    assert any(line.startswith("published by job ") for line in told)
-    assert "2 ranks on 2 nodes" in told[-1]
+        assert any(f"{step}: done in" in line for line in lines), step
+    assert any(line.startswith("published by job ") for line in lines)
+    assert "2 ranks on 2 nodes" in lines[-1]
 
 
 def test_the_record_names_the_job_the_modules_and_the_mpi_of_the_site(cluster: Cluster, knl: str) -> None:
@@ -291,7 +291,7 @@ def test_a_node_whose_cpu_cannot_run_the_target_builds_nothing(cluster: Cluster,
     assert "missing instruction sets: avx512er avx512pf" in done.stderr.replace("avx512cd ", "").replace("avx512f ", "")
 
 
-def test_a_module_that_does_not_exist_is_told_before_anything_is_built(cluster: Cluster) -> None:
+def test_a_module_that_does_not_exist_is_reported_before_anything_is_built(cluster: Cluster) -> None:
     """With what there is instead."""
     site = cluster.site("typo", (f'"{cluster.tree.mpich}"', '"mpich/99.9"'))
     done = cluster.tool.run("plan", "--site", site, "--arch", "knl")
@@ -300,7 +300,7 @@ def test_a_module_that_does_not_exist_is_told_before_anything_is_built(cluster: 
     assert cluster.tree.mpich in done.stderr.split("hint: ")[1]
 
 
-def test_a_compiler_that_does_not_work_is_told_before_anything_is_built(cluster: Cluster) -> None:
+def test_a_compiler_that_does_not_work_is_reported_before_anything_is_built(cluster: Cluster) -> None:
     """The module is there and loads; its compiler only prints an error."""
     site = cluster.site("broken", (f'"{cluster.tree.gcc}"', f'"{cluster.tree.broken_gcc}"'))
     done = cluster.tool.run("plan", "--site", site, "--arch", "knl")
@@ -308,7 +308,7 @@ def test_a_compiler_that_does_not_work_is_told_before_anything_is_built(cluster:
     assert "does not work as a C++ compiler" in done.stderr
 
 
-def test_an_arch_without_an_mpi_module_is_told(
+def test_an_arch_without_an_mpi_module_is_reported(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """No wrapper on PATH, and which variable names it."""
@@ -326,13 +326,13 @@ def test_what_the_caller_has_loaded_does_not_reach_the_plan(cluster: Cluster) ->
     own = "openmpi" if os.path.realpath("/usr/bin/mpicxx").endswith("opal_wrapper") else "mpich"
     site = cluster.site("forgot", (f', "{cluster.tree.mpich}"', ""), ('family = "mpich"', f'family = "{own}"'))
     tool = " ".join(cluster.tool.argv("plan", "--site", site, "--arch", "knl", "--json"))
-    told = []
+    outputs = []
     for load_first in ("true", f"module load {cluster.tree.mpich}"):
         environ = {name: value for name, value in cluster.tool.env().items() if name != "MODULEPATH"}
-        told.append(bash(f"{load_first}\n{tool}", LMOD, cluster.tree.modulepath, environ=environ).stdout)
-    assert json.loads(told[0])["ok"]
-    assert told[0] == told[1]
-    assert str(cluster.tree.modules[cluster.tree.mpich]) not in told[0]
+        outputs.append(bash(f"{load_first}\n{tool}", LMOD, cluster.tree.modulepath, environ=environ).stdout)
+    assert json.loads(outputs[0])["ok"]
+    assert outputs[0] == outputs[1]
+    assert str(cluster.tree.modules[cluster.tree.mpich]) not in outputs[0]
 
 
 def sleeping(cluster: Cluster, *options: str) -> str:
@@ -354,7 +354,7 @@ def followed(cluster: Cluster, job: str, then: Callable[[subprocess.Popen[str]],
         return process.wait(timeout=120), "".join(said)
 
 
-def test_a_cancelled_job_is_told_as_cancelled(cluster: Cluster) -> None:
+def test_a_cancelled_job_is_reported_as_cancelled(cluster: Cluster) -> None:
     """By another user, while it is followed."""
     job = sleeping(cluster)
     code, said = followed(cluster, job, lambda _: void(cluster.slurm.run("scancel", job)))
@@ -362,7 +362,7 @@ def test_a_cancelled_job_is_told_as_cancelled(cluster: Cluster) -> None:
     assert f"error: job {job} was cancelled" in said
 
 
-def test_a_job_that_hits_its_time_limit_is_told_as_that(cluster: Cluster) -> None:
+def test_a_job_that_hits_its_time_limit_is_reported_as_that(cluster: Cluster) -> None:
     """With what to change."""
     job = sleeping(cluster, "--time=1")
     code, said = followed(cluster, job, lambda _: void(cluster.slurm.expire(job)))
@@ -382,7 +382,7 @@ def test_ctrl_c_leaves_the_job_and_says_how_to_look_again(cluster: Cluster) -> N
     cluster.slurm.run("scancel", job)
 
 
-def test_a_job_that_slurm_does_not_take_is_told_with_slurms_words(cluster: Cluster) -> None:
+def test_a_job_that_slurm_does_not_take_is_reported_with_slurms_words(cluster: Cluster) -> None:
     """A partition that is not there."""
     site = cluster.site("partition", ('partition = "knl"', 'partition = "nowhere"'), ("= 68 }", "= 68, VARIANT = 3 }"))
     done = cluster.tool.run("build", "--site", site, "--arch", "knl", "--submit")

@@ -2,7 +2,7 @@
 
 Slurm is real, with the sites' partitions, features, CPUs, memory, licences and GPUs emulated; so are both module systems,
 MPICH, Open MPI, TensorFlow and Horovod. Each site's modules have the names of its profile and this machine's parts behind
-them (`parts/site_modules.py`). What a copy of a profile has of this machine is told here, change by change, and no more.
+them (`parts/site_modules.py`). The changes to a copy of a profile stand here, one by one; nothing else differs.
 """
 
 from __future__ import annotations

@@ -197,7 +197,7 @@ def test_what_cannot_be_copied_is_one_error(
         (tmp_path / name).mkdir()
     (tmp_path / "data" / "file").write_text("x")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("USER", "nobody-of-that-name")
+    monkeypatch.setenv("USER", "no-such-user")
     assert cli.main(["data", "push", *words]) == EXIT_USAGE
     out, err = capsys.readouterr()
     assert out == ""

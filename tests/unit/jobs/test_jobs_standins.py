@@ -137,7 +137,7 @@ def test_a_single_process_on_theta_also_starts_with_aprun(tmp_path: Path) -> Non
 
 
 def build(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[BuildJob, Store]:
-    """The build's job of a site, with a program in place of provision that ends as it is told."""
+    """The build's job of a site, with a program in place of provision that ends with the given code."""
     site = profile(name)
     place = SubmitFolder(tmp_path, site.scheduler.name)
     for key, value in place.environ.items():

@@ -1,4 +1,4 @@
-"""The scaling table: the numbers of NYU's page as runs, what is told of them, and the job that leaves them."""
+"""The scaling table: the numbers of NYU's page as runs, what the table says of them, and the job that leaves them."""
 
 from __future__ import annotations
 

@@ -157,8 +157,8 @@ def test_the_plug_in_job_stops_if_the_modules_were_removed(script: str | None, t
 
     assert "error: there is no modulefile /lus/theta-fs0/" in run(text)
     there = text.replace("[ -e /lus/", "[ -e / ] || [ -e /lus/")
-    told = "error: the modules do not set CRAYPE_ML_PLUGIN_BASEDIR" if script else "aprun: command not found"
-    assert told in run(there)
+    expected = "error: the modules do not set CRAYPE_ML_PLUGIN_BASEDIR" if script else "aprun: command not found"
+    assert expected in run(there)
 
 
 @pytest.mark.parametrize(("name", "arch", "kind"), sorted(REFUSED))
@@ -393,10 +393,10 @@ def test_data_are_staged_to_the_burst_buffer(golden: Golden) -> None:
 
 
 def test_a_job_on_many_nodes_is_advised_to_use_the_burst_buffer() -> None:
-    told = (
+    expected = (
         "# Note: 32 nodes read the data from the parallel file system: from 32 nodes on they belong on the burst buffer"
     )
-    assert told in render_user_job(job("nersc-cori", "knl", "horovod", nodes=32))
+    assert expected in render_user_job(job("nersc-cori", "knl", "horovod", nodes=32))
     assert "burst buffer" not in render_user_job(job("nersc-cori", "knl", "horovod", nodes=31))
     assert "# Note:" not in render_user_job(job("nersc-cori", "knl", "horovod", nodes=32, stage_in="/data"))
     assert "burst buffer" not in render_user_job(job("nersc-perlmutter", "cpu", "horovod", nodes=4))

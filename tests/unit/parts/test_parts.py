@@ -199,7 +199,7 @@ def test_a_job_compiles_with_the_modules_and_only_pmi2_makes_two_ranks(
 
 @needs_slurm
 @pytest.mark.slurm
-def test_features_choose_nodes_and_failures_are_told(slurm_cluster: SlurmCluster, tmp_path: Path) -> None:
+def test_features_choose_nodes_and_failures_are_reported(slurm_cluster: SlurmCluster, tmp_path: Path) -> None:
     submit = ("sbatch", "--wait", "--output=out.txt")
     body = "#!/bin/bash\necho $SLURMD_NODENAME\nexit 3\n"
     result = slurm_cluster.run(

@@ -122,18 +122,18 @@ def test_the_proof_of_an_arch_with_gpus_asks_for_them() -> None:
 
 
 def test_a_framework_without_gpus_is_refused_on_an_arch_with_them() -> None:
-    with pytest.raises(PlanError, match="installs `tensorflow-cpu`, which never uses them") as told:
+    with pytest.raises(PlanError, match="installs `tensorflow-cpu`, which never uses them") as caught:
         gpu_plan(request=request_for(gpu_site()))
-    assert told.value.hint and "`tensorflow`" in told.value.hint
+    assert caught.value.hint and "`tensorflow`" in caught.value.hint
 
 
 def test_a_cuda_of_another_major_version_is_refused() -> None:
     thirteen = dataclasses.replace(GPU_FACTS, cuda_version="13.0.88")
     with pytest.raises(
         PlanError, match=r"2\.15\.1 is built with CUDA 12\.2, but this machine has CUDA 13\.0\.88"
-    ) as told:
+    ) as caught:
         gpu_plan(thirteen)
-    assert told.value.hint and "CUDA 12 module" in told.value.hint
+    assert caught.value.hint and "CUDA 12 module" in caught.value.hint
     assert gpu_plan(dataclasses.replace(GPU_FACTS, cuda_version="12.9.86")).steps
 
 

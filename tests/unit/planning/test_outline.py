@@ -53,10 +53,10 @@ def test_shellcheck_finds_no_fault_in_any_build_job(tmp_path: Path, shellcheck: 
 @pytest.mark.parametrize(("name", "arch"), ARCHS)
 def test_the_outline_of_every_profile_and_arch_is_the_golden_one(name: str, arch: str, golden: Golden) -> None:
     site = profile(name)
-    told = outline(site, site.arch(arch), stack(), ("(the job's directives)",))
+    sections = outline(site, site.arch(arch), stack(), ("(the job's directives)",))
     golden(
         f"builds/{name}/{arch}/outline.txt",
-        "".join(f"{title}: {line}\n" for title, lines in told.items() for line in lines),
+        "".join(f"{title}: {line}\n" for title, lines in sections.items() for line in lines),
     )
 
 
@@ -90,26 +90,26 @@ def test_no_verb_builds_at_a_site_of_containers(
 
 
 def test_the_place_of_each_phase_follows_from_the_profile() -> None:
-    def told(name: str, arch: str) -> Any:
+    def outline_at(name: str, arch: str) -> Any:
         site = profile(name)
         return outline(site, site.arch(arch), stack(), ())
 
-    theta = told("alcf-theta", "knl")
+    theta = outline_at("alcf-theta", "knl")
     assert theta["fetch"] == ("on a login node beforehand, with `provision fetch`: compute nodes have no network",)
     assert theta["compile"] == ("on a node of the arch, by aprun from the service node that runs the job's script",)
     assert "CRAYPE_LINK_TYPE=dynamic" in theta["horovod"]
     assert "CC=cc" in theta["horovod"]
     assert theta["modules"] == ("module unload PrgEnv-intel", "module load PrgEnv-gnu", "module load gcc/8.3.0")
-    polaris = told("alcf-polaris", "gpu")
+    polaris = outline_at("alcf-polaris", "gpu")
     assert polaris["fetch"] == ("in the job, through the proxy http://proxy.alcf.anl.gov:3128",)
     assert "HOROVOD_BUILD_CUDA_CC_LIST=80" in polaris["horovod"]
     assert "HOROVOD_CUDA_HOME=${CUDA_HOME}" in polaris["horovod"]
     assert not [line for line in theta["horovod"] if "GPU" in line or "NCCL" in line]
-    torch = told("nyu-torch", "h200")
+    torch = outline_at("nyu-torch", "h200")
     assert "horovod" not in torch
     assert torch["build"][0].startswith("none: the site runs TensorFlow with container, but provision")
-    assert "read-only" in told("nersc-perlmutter", "gpu")["install"][0]
-    assert told("sigma2-saga", "a100")["modules"][:2] == ("module reset", "module --force unload StdEnv")
+    assert "read-only" in outline_at("nersc-perlmutter", "gpu")["install"][0]
+    assert outline_at("sigma2-saga", "a100")["modules"][:2] == ("module reset", "module --force unload StdEnv")
 
 
 # The verbs

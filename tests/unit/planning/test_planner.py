@@ -94,9 +94,9 @@ def test_the_proof_of_one_process_is_one_task_on_one_node(program: str) -> None:
     devices = ", 3 devices each" if program == "mirrored" else ""
     assert held(plan)["proof"] == f"{program}: 1 nodes, 1 ranks each{devices}, srun --mpi=pmi2"
     for shape in ({"ranks_per_node": 2}, {"nodes": 2}):
-        with pytest.raises(ConfigError, match=f"`{program}` is one process on one node") as told:
+        with pytest.raises(ConfigError, match=f"`{program}` is one process on one node") as caught:
             dataclasses.replace(proof, **shape)
-        assert told.value.exit_code == 2 and "proof.program" in str(told.value.hint)
+        assert caught.value.exit_code == 2 and "proof.program" in str(caught.value.hint)
 
 
 @SITES
@@ -443,8 +443,8 @@ def test_all_problems_of_the_probes_are_in_one_error() -> None:
     with pytest.raises(PlanError, match="there is no Python") as caught:
         plan_for(local_site(), problems=problems, python=None)
     assert caught.value.hint == "install one"
-    told = ("looked at PATH", "also: there is no compiler", "  looked too", "  hint: install gcc")
-    assert caught.value.evidence == told
+    evidence = ("looked at PATH", "also: there is no compiler", "  looked too", "  hint: install gcc")
+    assert caught.value.evidence == evidence
     assert [problem["subject"] for problem in caught.value.to_dict()["problems"]] == ["python", "compiler"]
 
 

@@ -54,7 +54,7 @@ def test_a_login_node_is_sent_to_a_job() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "expected"),
     [
         (place(writable=False), "cannot be written"),
         (place(free_bytes=NEEDED_BYTES - 1), "GB left"),
@@ -62,9 +62,9 @@ def test_a_login_node_is_sent_to_a_job() -> None:
         (place(free_inodes=0), "0 inodes left"),
     ],
 )
-def test_a_root_without_space_is_refused(changed: Place, told: str) -> None:
+def test_a_root_without_space_is_refused(changed: Place, expected: str) -> None:
     (problem,) = place_problems(changed)
-    assert told in problem.message
+    assert expected in problem.message
     assert problem.hint
     assert place_problems(place(free_bytes=NEEDED_BYTES, free_inodes=None)) == ()
 

@@ -235,9 +235,9 @@ def test_a_cpu_framework_on_gpus_is_refused_without_naming_horovod() -> None:
 def test_the_outline_has_nothing_of_what_compiles_horovod() -> None:
     site = profile("nersc-cori")
     stack = without_horovod(request_for(slurm_site()), "multiworker").stack
-    told = outline(site, site.arch("knl"), stack, ())
-    assert not {"compiler", "mpi", "horovod", "compile"} & set(told)
-    assert {"modules", "fetch", "install", "prove"} <= set(told)
+    sections = outline(site, site.arch("knl"), stack, ())
+    assert not {"compiler", "mpi", "horovod", "compile"} & set(sections)
+    assert {"modules", "fetch", "install", "prove"} <= set(sections)
 
 
 SITE = """
