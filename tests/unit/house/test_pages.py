@@ -16,7 +16,10 @@ from provision.machine.search_path import known
 ROOT = Path(provision.__file__).resolve().parents[1]
 PAGES = {
     str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
-    for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
+    for path in (
+        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+        *sorted((ROOT / "docs").rglob("*.md")),
+    )
 }
 FOLDERS = sorted(path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith("."))
 INSIDE = sorted(path.name for path in (ROOT / "provision").iterdir() if path.is_dir())
