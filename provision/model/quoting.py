@@ -51,7 +51,7 @@ def _writable(text: object) -> str:
     whole = str(text)
     if UNWRITABLE.search(whole):
         raise ConfigError(
-            f"{show_controls(whole)!r} cannot be written to a script",
+            f"`{show_controls(whole)}` cannot be written to a script",
             evidence=["it contains the character NUL, or bytes that are not UTF-8"],
             hint="use paths, options and variables that are UTF-8",
         )
