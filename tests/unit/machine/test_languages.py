@@ -146,6 +146,8 @@ def test_a_template_without_one_of_its_filters_is_refused(template: str) -> None
         ("{{ title | lua }}", "line 1: a value is printed without"),
         ("{{ title | code }}", "'a title' is not code: it needs the filter of its language"),
         ("{{ title.__class__ | sh }}", "access to attribute '__class__' of 'str' object is unsafe."),
+        ("{{ (title | attr('__class__')) | sh }}", "access to attribute '__class__' of 'str' object is unsafe."),
+        ("{{ '{0.__class__}'.format(title) | sh }}", "access to attribute '__class__' of 'str' object is unsafe."),
         ("{{ module.sys | sh }}", "access to attribute 'sys' of 'module' object is unsafe."),
         ("{{ nothing | sh }}", "'nothing' is undefined"),
         ("{{ 1 / 0 | sh }}", "line 1: a value is printed without"),
