@@ -22,6 +22,7 @@ from provision.machine.trusted_files import read_regular
 from provision.model.layout import Layout, is_replaced_in
 from provision.model.owners import Owners, Sharing
 from provision.model.problem import Problem, raise_problems
+from provision.model.quoting import bash
 
 SHARED = stat.S_ISGID | 0o775
 
@@ -242,7 +243,7 @@ class SharedRoot:
         return StoreError(
             f"`{folder}` is not shared with the group `{group}`",
             evidence=[f"owner: {owner}, group: {group_name(status.st_gid)}, mode {stat.S_IMODE(status.st_mode):o}"],
-            hint=f"as `{owner}` or root: `chgrp {group} {folder} && chmod g+rwxs {folder}`",
+            hint=f"as `{owner}` or root: `{bash('chgrp %s %s && chmod g+rwxs %s', str(group), str(folder), str(folder))}`",
         )
 
 
@@ -260,8 +261,8 @@ def refuse_public(root: Path) -> None:
             raise StoreError(
                 f"every user can write `{folder}`" + ("" if folder == real else f", which contains the root `{root}`"),
                 evidence=[f"mode {stat.S_IMODE(mode):o}: nothing below it can be believed"],
-                hint=f"`chmod o-w {folder}`; remove what others wrote there: "
-                f"`find {folder} ! -user {user_name(folder.stat().st_uid)}`",
+                hint=f"`{bash('chmod o-w %s', str(folder))}`; remove what others wrote there: "
+                f"`{bash('find %s ! -user %s', str(folder), user_name(folder.stat().st_uid))}`",
                 kind="untrusted",
             )
 

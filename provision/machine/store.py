@@ -27,6 +27,7 @@ from provision.model.facts import Existing, Place
 from provision.model.layout import KINDS, EnvironmentId, Layout
 from provision.model.owners import Owners, Sharing
 from provision.model.problem import Problem, raise_problems
+from provision.model.quoting import bash
 from provision.model.receipt import Receipt
 from provision.model.record import Record
 
@@ -103,8 +104,8 @@ class Store:
         good = next((folder for folder in generations if self.shared.refused(folder, owners) is None), None)
         if good is None:
             return problem
-        back = f"`ln -sfn .generations/{arch}/{good.name} {pointer}` publishes the last generation that an admin wrote"
-        return replace(problem, hint=f"{back}; {problem.hint}")
+        back = bash("ln -sfn %s %s", f".generations/{arch}/{good.name}", str(pointer))
+        return replace(problem, hint=f"`{back}` publishes the last generation that an admin wrote; {problem.hint}")
 
     def pointers(self, owners: Owners | None = None) -> dict[str, str]:
         """`<arch>/<name>/<version>` to the environment that users get when they load that module.
@@ -219,7 +220,7 @@ class Store:
             raise StoreError(
                 f"`{self.jobs}` is not a folder that only `{user_name(os.geteuid())}` can write",
                 evidence=[f"owner: {user_name(status.st_uid)}, mode {stat.S_IMODE(status.st_mode):o}"],
-                hint=f"`ls -ld {self.jobs}`; `mv {self.jobs} {self.jobs}.old`, then run the same command again",
+                hint=f"`{bash('mv %s %s', str(self.jobs), f'{self.jobs}.old')}`, then run the same command again",
                 kind="untrusted",
             )
 
@@ -337,7 +338,8 @@ class Store:
         path = folder / Path(str(content.get("file"))).name
         if not has_sha256(path, str(content.get("sha256"))):
             raise StoreError(
-                f"the cached wheel in `{folder}` is missing or damaged", hint=f"`rm -r {folder}`, then build again"
+                f"the cached wheel in `{folder}` is missing or damaged",
+                hint=f"`{bash('rm -r %s', str(folder))}`, then build again",
             )
         return path
 
