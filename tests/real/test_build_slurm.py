@@ -91,7 +91,7 @@ def haswell(cluster: Cluster, knl: str) -> str:
     script = cluster.tool.good("job", "build", "--site", site, "--arch", "haswell")
     job = cluster.slurm.submit(script)
     assert cluster.slurm.wait(job, timeout_s=900) == "COMPLETED", cluster.slurm.show_job(job)
-    return next((cluster.tool.root / "jobs").glob(f"*-{job}.out")).read_text()
+    return next((cluster.tool.root / "jobs").glob(f"*/*-{job}.out")).read_text()
 
 
 def load(cluster: Cluster, system: ModuleSystem | None, arch: str, script: str) -> subprocess.CompletedProcess[str]:

@@ -59,7 +59,7 @@ def test_theta_builds_by_aprun_and_proves_tensorflow_1_15(
         text=True,
         check=False,
     )
-    said = "\n".join(file.read_text() for file in (root / "jobs").glob("*.output"))
+    said = "\n".join(file.read_text() for file in (root / "jobs").glob("*/*.output"))
     assert (done.returncode, done.stdout) == (0, "77\n"), done.stderr
     assert "publish: done" in said, said
     assert "2 ranks on 1 node" in said

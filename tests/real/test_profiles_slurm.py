@@ -8,6 +8,7 @@ them (`parts/site_modules.py`). The changes to a copy of a profile stand here, o
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 import time
@@ -23,6 +24,7 @@ from parts.modules import ENVIRONMENT_MODULES, LMOD, ModuleSystem, ModuleTree, b
 from parts.provision import Tool, messages_of, site_file
 from parts.site_modules import SiteModules
 from parts.slurm import SlurmCluster, missing_programs
+from provision.machine.shared_root import user_name
 
 pytestmark = [pytest.mark.real, pytest.mark.slurm]
 
@@ -280,12 +282,13 @@ def test_saga_with_gpus_goes_as_far_as_the_proof(
     saga = make("sigma2-saga", saga_modules, init, *SAGA, ('capabilities = ["60"]', 'capabilities = ["80"]'))
     if cuda[1].startswith("12."):
         saga.tool.good("fetch", "--site", saga.site, "--arch", "accel")
-    (saga.tool.root / "jobs").mkdir()  # which a script by the profile alone, made on another machine, cannot have made
+    # A script by the profile alone, made on another machine, cannot have made this folder.
+    (saga.tool.root / "jobs" / user_name(os.geteuid())).mkdir(parents=True)
     script = saga.tool.good("job", "build", "--site", saga.site, "--arch", "accel", "--profile", "--account", "tests")
     job = saga.slurm.run("sbatch", "--parsable", stdin=script, environ=saga.tool.env()).stdout.strip()
     assert "gpu" in saga.slurm.show_job(job)
     assert saga.slurm.wait(job, timeout_s=1200) == "FAILED"
-    said = next((saga.tool.root / "jobs").glob(f"*-{job}.out")).read_text()
+    said = next((saga.tool.root / "jobs").glob(f"*/*-{job}.out")).read_text()
     if cuda[1].startswith("12."):
         assert "processes found no GPU" in said
         assert "compile: done" in said or "compile: reuse" in said
