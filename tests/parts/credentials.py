@@ -38,10 +38,12 @@ class Shape:
         value = self.value.replace("HOST", host)
         if "proxy" in self.name:
             return {"https_proxy": value, "HTTPS_PROXY": value, "http_proxy": value, "ALL_PROXY": value}
+        # The default index is set too: pip and uv must not ask the public one.
+        default = {"PIP_INDEX_URL": f"http://{host}/simple", "UV_DEFAULT_INDEX": f"http://{host}/simple"}
         if "several" in self.name:
-            return {"PIP_EXTRA_INDEX_URL": value, "UV_INDEX": value}
+            return {**default, "PIP_EXTRA_INDEX_URL": value, "UV_INDEX": value}
         if "named" in self.name:
-            return {"UV_INDEX": value}
+            return {**default, "UV_INDEX": value}
         return {"PIP_INDEX_URL": value, "UV_DEFAULT_INDEX": value}
 
     def forms(self) -> set[str]:
