@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from provision.errors import ConfigError
 from provision.jobs.containers import container_of, cpu_image_problem, images_folder
 from provision.jobs.scheduler_request import side_batch
-from provision.jobs.script import header, module_lines
+from provision.jobs.script import header, meanings, module_lines
 from provision.knowledge.images import DOCKER, Reference, parse_reference
 from provision.knowledge.targets import family_of
 from provision.model.problem import raise_problems
@@ -55,6 +55,7 @@ class ImageScript:
     container: Container
     reference: Reference
     header: tuple[Code, ...]
+    meanings: tuple[Code, ...]
     modules: tuple[Code, ...]
     folder: str
     uname: str
@@ -101,11 +102,14 @@ def make_image_script(job: ImageJob, cpu_family: str) -> ImageScript:
             hint=f"name the host that does: `network.download_node` in `{site.origin}`",
         )
     lines: tuple[Code, ...] = ()
+    explained: tuple[Code, ...] = ()
     if in_job and scheduler is not None:
         batch = side_batch(
             site, arch, f"image-{arch.name}", time=job.time, cpus=CORES, account=job.account, queue=job.queue
         )
-        lines = header(scheduler.directives(batch), scheduler.COMMENTS_BEHIND)
+        directives = scheduler.directives(batch)
+        lines = header(directives, scheduler.COMMENTS_BEHIND)
+        explained = meanings(directives, scheduler.COMMENTS_BEHIND)
     uname = family_of(arch.target, cpu_family)
     return ImageScript(
         job=job,
@@ -113,6 +117,7 @@ def make_image_script(job: ImageJob, cpu_family: str) -> ImageScript:
         container=container,
         reference=reference,
         header=lines,
+        meanings=explained,
         modules=module_lines(site.modules, (container.module,)) if container.module else (),
         folder=images_folder(site),
         uname=uname,

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from provision.errors import ConfigError
 from provision.jobs.containers import container_of, image_path
 from provision.jobs.scheduler_request import side_batch
-from provision.jobs.script import header, module_lines
+from provision.jobs.script import header, meanings, module_lines
 from provision.knowledge.miniforge import Miniforge
 from provision.knowledge.targets import family_of
 from provision.model.lock import Lock
@@ -60,6 +60,7 @@ class OverlayScript:
     container: Container
     template: Template
     header: tuple[Code, ...]
+    meanings: tuple[Code, ...]
     modules: tuple[Code, ...]
     image: str
     prefix: str
@@ -117,13 +118,15 @@ def make_overlay_script(job: OverlayJob, cpu_family: str) -> OverlayScript:
         account=job.account,
         queue=job.queue,
     )
+    directives = scheduler.directives(batch)
     names = (container.module,) if container.module else ()
     return OverlayScript(
         job=job,
         scheduler=scheduler,
         container=container,
         template=container.template(job.gb, job.files, site.origin),
-        header=header(scheduler.directives(batch), scheduler.COMMENTS_BEHIND),
+        header=header(directives, scheduler.COMMENTS_BEHIND),
+        meanings=meanings(directives, scheduler.COMMENTS_BEHIND),
         modules=module_lines(site.modules, names),
         image=image_path(site, container.image),
         prefix=str(PurePosixPath(container.setup).parent),

@@ -9,12 +9,30 @@ from provision.profile.module_system import ModuleSystem
 
 
 def header(directives: tuple[Directive, ...], behind: bool) -> tuple[Code, ...]:
-    """Directives with their meanings: behind them if the scheduler allows comments there, otherwise above them."""
-    pairs = [(directive.line, comment(directive.meaning)) for directive in directives]
+    """The directives, which go directly behind `#!`: Cobalt stops reading at the first line that is not one.
+
+    Their meanings are behind them if the scheduler allows comments there (`behind`); otherwise `meanings` returns them.
+    """
     if not behind:
-        return tuple(line for directive, meaning in pairs for line in (bash("# %s:", meaning), directive))
-    width = max(len(directive) for directive, _ in pairs)
-    return tuple(bash("%s  # %s", directive.ljust(width), meaning) for directive, meaning in pairs)
+        return tuple(directive.line for directive in directives)
+    width = max(len(directive.line) for directive in directives)
+    return tuple(bash("%s  # %s", directive.line.ljust(width), comment(directive.meaning)) for directive in directives)
+
+
+def meanings(directives: tuple[Directive, ...], behind: bool) -> tuple[Code, ...]:
+    """Comments that explain the directives, for below them; empty if the meanings are behind the directives."""
+    if behind:
+        return ()
+    options = [(comment(_option(directive)), comment(directive.meaning)) for directive in directives]
+    width = max(len(option) for option, _ in options)
+    lines = (bash("#   %s  %s", option.ljust(width), meaning) for option, meaning in options)
+    return (Code("# The options above:"), *lines)
+
+
+def _option(directive: Directive) -> str:
+    """The option without its value, which somebody may change: `-n`, or `-l walltime` of PBS."""
+    _, option, *rest = directive.line.split()
+    return f"{option} {rest[0].partition('=')[0]}" if option in ("-l", "-W") and rest else option
 
 
 def module_lines(

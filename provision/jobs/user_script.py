@@ -10,7 +10,7 @@ import textwrap
 from dataclasses import dataclass
 
 from provision.errors import ConfigError
-from provision.jobs.script import header, module_lines
+from provision.jobs.script import header, meanings, module_lines
 from provision.jobs.user_job import Decision, UserJob, decide, unstaged
 from provision.jobs.user_job_checks import refuse_user_job
 from provision.launch.launchers import RANK_VARIABLES, launch_argv, node_argv
@@ -47,6 +47,7 @@ class Script:
     runtime: Runtime
     scheduler: SchedulerInterface
     header: tuple[Code, ...]
+    meanings: tuple[Code, ...]
     exports: tuple[tuple[str, str], ...]
     modules: tuple[Code, ...]
     launch: Code
@@ -84,12 +85,14 @@ def make_script(job: UserJob) -> Script:
         raise ConfigError(
             f"`archs.{job.arch.name}.gpu.cuda_home` is not a valid path: {cuda!r}", hint=f"edit `{job.site.origin}`"
         )
+    directives = scheduler.directives(batch)
     return Script(
         job=job,
         shape=shape,
         runtime=runtime,
         scheduler=scheduler,
-        header=(*header(scheduler.directives(batch), scheduler.COMMENTS_BEHIND), *_staging(job)),
+        header=(*header(directives, scheduler.COMMENTS_BEHIND), *_staging(job)),
+        meanings=meanings(directives, scheduler.COMMENTS_BEHIND),
         exports=exports,
         modules=_modules(job, runtime),
         launch=_launch(decision, _rank_variables(decision, exports, sets_xla_flags=cuda is not None)),

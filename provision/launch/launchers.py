@@ -61,8 +61,8 @@ def launch_argv(
     """The command that runs `program` as `nodes * ranks_per_node` ranks.
 
     `cpus` is the number of CPUs of one rank, as the scheduler counts them (0: not given). `cpus_per_core` is the number
-    of hardware threads used on each core. `environ` holds the `NAME=value` pairs that must reach the ranks: srun and
-    Hydra pass on the whole environment and do not need them; the other launchers get each one by name.
+    of hardware threads used on each core. `environ` holds the `NAME=value` pairs that must reach the ranks: srun, aprun
+    and Hydra pass on the whole environment and do not need them; the other launchers get each one by name.
 
     Raises:
         ConfigError: several ranks are needed, but the launcher starts only one.
@@ -90,7 +90,7 @@ def launch_argv(
             shape += ("-j", str(cpus_per_core)) if cpus_per_core > 1 else ()
             # Binds each rank to its own `-d` processors. Without `-cc depth` all threads of a rank share one.
             shape += () if "-cc" in options else ("-cc", "depth" if cpus else "none")
-            return ("aprun", *shape, *_each("-e", environ), *options, *program)
+            return ("aprun", *shape, *options, *program)
         case "mpiexec-pals":
             shape = ("-n", str(ranks), "--ppn", str(ranks_per_node))
             shape += ("--depth", str(cpus)) if cpus else ()
@@ -113,9 +113,10 @@ def launch_argv(
 def node_argv(launcher: Launcher, program: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
     """The command that runs `program` once on a whole node, started from the node that runs the job script.
 
-    It passes on the whole environment, because no list has all the variables that a compiler wrapper needs from its
-    modules. Left out are exported bash functions, because no launcher accepts their names, and what can hold a password,
-    because every user of the machine can read a command line: secrets, and the settings of the package index.
+    The whole environment reaches it, because no list has all the variables that a compiler wrapper needs from its modules.
+    A launcher that gets variables by name gets no exported bash functions, because none accepts their names, and nothing
+    that can hold a password, because every user of the machine can read a command line: no secrets, and no settings of
+    the package index.
     """
     words = tuple(
         f"{name}={value}"

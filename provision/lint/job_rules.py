@@ -75,12 +75,17 @@ def _text(script: JobScript) -> Iterator[Finding]:
                 script, "source-then", line, "the program runs even if `source` fails", "use `&&` instead of `;`"
             )
     for line in script.late:
+        cobalt = script.scheduler == "cobalt"
         yield fault(
             script,
             "late-directive",
             line,
-            "the scheduler ignores a directive after the first command",
-            "move it to the top of the script",
+            "Cobalt reads directives only directly behind `#!`, and stops at the first other line, also a comment"
+            if cobalt
+            else "the scheduler ignores a directive after the first command",
+            "move it directly behind the line `#!`, among the other directives"
+            if cobalt
+            else "move it to the top of the script",
         )
     if script.scheduler != "none" and not re.search(r"^\s*set -\S*e|^\s*set -o errexit", script.text, re.MULTILINE):
         yield fault(

@@ -187,7 +187,7 @@ def gpus_of(script: JobScript) -> int:
 def read_script(text: str, name: str) -> JobScript:
     """The script in this text. Reading never fails: the rules report everything that is wrong."""
     script = JobScript(name=name, text=text)
-    begun = False
+    begun, last_for_cobalt = False, _read_by_cobalt(text)
     for line in _lines(text):
         prefix = next((prefix for prefix in PREFIXES if line.text.startswith(f"{prefix} ")), None)
         if prefix is None:
@@ -197,12 +197,20 @@ def read_script(text: str, name: str) -> JobScript:
                 _assign(script, line)
             continue
         script.scheduler = PREFIXES[prefix]
-        if begun:
+        if line.number > last_for_cobalt if script.scheduler == "cobalt" else begun:
             script.late.append(line)
             continue
         for key, value in _options(line.text.removeprefix(prefix), script.scheduler):
             script.options[key] = Option(value=value, line=line.number, text=line.text)
     return script
+
+
+def _read_by_cobalt(text: str) -> int:
+    """The last line that Cobalt's qsub reads: it stops at the first line behind `#!` that is not a directive (1.0.33)."""
+    lines = text.splitlines()
+    if not text.startswith("#!"):
+        return 0
+    return next((number for number, line in enumerate(lines) if number and not line.startswith("#COBALT ")), len(lines))
 
 
 def _lines(text: str) -> Iterator[Line]:

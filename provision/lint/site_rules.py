@@ -17,8 +17,6 @@ from provision.profile.patterns import MEMORY, TIME
 from provision.profile.site import Site
 from provision.schedulers import TITLES
 
-FORWARDED = ("OMP_", "KMP_", "NUM_INT")
-
 
 def check_site(script: JobScript, site: Site, arch: Arch | None) -> Iterator[Finding]:
     """The faults against the scheduler of the site and, if the arch is given, against its nodes and queues."""
@@ -155,11 +153,3 @@ def _threads(script: JobScript, site: Site, arch: Arch) -> Iterator[Finding]:
             f"TensorFlow's intra pool differs from the {values[OMP][0]} threads of OpenMP",
             f"`{INTRA}={values[OMP][0]}`",
         )
-    if arch.launcher.name == "aprun":
-        for line, launcher, words in script.started():
-            text = " ".join(words)
-            for name, (_, _, exported) in script.variables.items():
-                if launcher == "aprun" and exported and name.startswith(FORWARDED) and f"{name}=" not in text:
-                    yield fault(
-                        script, "not-forwarded", line, f"`{name}` does not reach the ranks", f'`-e "{name}=${name}"`'
-                    )

@@ -1,7 +1,8 @@
 """Cobalt: directives, argv, and parsers of the output of its programs.
 
-Sources: the pages of ALCF Theta (2018 to 2023). The format of `qstat -lf` is from general knowledge: it was not recorded,
-because no site runs Cobalt any more. Cobalt does not copy the script: it must stay in place, and be executable.
+Sources: the pages of ALCF Theta (2018 to 2023); qsub of Cobalt 1.0.33, which reads directives only directly behind `#!`, up to
+the first other line. The format of `qstat -lf` is from general knowledge: it was not recorded, because no site runs Cobalt
+any more. Cobalt does not copy the script: it must stay in place, and be executable.
 """
 
 from __future__ import annotations
@@ -50,9 +51,9 @@ def output_path(jobs: str, name: str) -> str:
 
 
 def directives(batch: Batch) -> tuple[Directive, ...]:
-    """The `#COBALT` lines of a job. All attributes go in one `--attrs`: a second one would replace the first.
+    """The `#COBALT` lines of a job. All attributes go in one `--attrs`: qsub refuses a second one.
 
-    A path with characters that need quotes is refused: we found no description of how Cobalt reads quotes.
+    A path with characters that need quotes is refused: Cobalt splits the line at white space, and reads no quotes.
     """
     attributes = [*([batch.constraint] if batch.constraint else [])]
     if batch.filesystems:

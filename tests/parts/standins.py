@@ -1,9 +1,15 @@
 """Stand-ins for what cannot be had: qsub and qstat of PBS Pro and of Cobalt, aprun, and mpiexec of PALS. Containers have
 theirs in `parts/containers.py`.
 
-They behave as part 7 of the site requirements and the manuals say, as far as our scripts can notice: PBS copies the script,
-starts it in the home folder with umask 0077; Cobalt takes only an executable one, and runs it from where it is, on a node
-from which ranks are reached by aprun alone; to ranks goes what is named by `-e` or `--env`, and nothing else.
+They behave as the real programs do, as far as our scripts can notice; what they read is taken from these sources:
+
+- qsub of PBS: `get_script` in src/cmds/qsub_sup.c, and src/lib/Libcmds/check_job_script.c, of OpenPBS 23.06.06. PBS copies the
+  script, and starts it in the home folder with umask 0077.
+- qsub of Cobalt: src/clients/POSIX/qsub.py and `cb_attrs` in src/lib/client_utils.py of Cobalt 1.0.33. It takes only an
+  executable script, and runs it from where it is, on a node from which ranks are reached by aprun alone.
+- aprun: aprun(1) of ALPS and HPE's "Run Applications Using the aprun Command" (a00114008en_us_v2): it forwards the environment
+  to the compute nodes; `-e NAME=value`, once for each variable, sets one more there.
+- mpiexec of PALS: the manual only; to its ranks goes what `--env` names, and nothing else, which no job of ours relies on.
 """
 
 from __future__ import annotations
@@ -17,15 +23,6 @@ import os, re, shutil, subprocess, sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 KEPT = {{name: os.environ[name] for name in ("PATH", "HOME", "USER") if name in os.environ}}
 
-def directives(text, prefix):
-    found = []
-    for line in text.splitlines():
-        if line.startswith(prefix + " "):
-            found.append(line[len(prefix) + 1:].strip())
-        elif line.strip() and not line.startswith("#"):
-            break
-    return found
-
 def end(code):
     with open(os.path.join(ROOT, "code"), "w") as file:
         file.write(str(code))
@@ -33,8 +30,12 @@ def end(code):
 
 PBS_QSUB = """
 (script,) = sys.argv[1:]
-text = open(script).read()
-asked = directives(text, "#PBS")
+asked = []
+for line in open(script):
+    if line.lstrip().startswith("#PBS"):
+        asked.append(line.lstrip()[len("#PBS"):].strip())
+    elif line.strip() and line.lstrip()[0] != "#" and line[0] != ":":
+        break  # the first line that a shell would run
 if not any(one.startswith("-l filesystems=") for one in asked):
     sys.exit("qsub: Resource: filesystems is required to be set.")
 if not any(one.startswith("-A ") for one in asked):
@@ -69,18 +70,55 @@ print("Name  Users  MinTime  MaxTime  State\\n====\\ndebug-cache-quad  None  Non
 """
 
 COBALT_QSUB = """
+import optparse
 (script,) = sys.argv[1:]
-if not os.access(script, os.X_OK):
-    sys.exit("command " + script + " not found, or is not executable file")
-asked = directives(open(script).read(), "#COBALT")
-if not any("filesystems=" in one for one in asked):
+cmd = os.path.abspath(script)
+if not os.path.isfile(cmd):
+    sys.exit("command %s not found, or is not a file" % cmd)
+if not os.access(cmd, os.X_OK | os.R_OK):
+    sys.exit("command %s is not executable" % cmd)
+# As in `validate_args`: the directives are directly behind `#!`, and the first other line is their end.
+tag, words = "#COBALT ", []
+with open(cmd) as file:
+    line = file.readline()
+    if line[0:2] == "#!":
+        line = file.readline()
+        while len(line) > len(tag):
+            if line[:len(tag)] != tag:
+                break
+            words += line[len(tag):].split()
+            line = file.readline()
+if not words:
+    sys.exit("No required options provided")
+parser = optparse.OptionParser(prog="qsub", add_help_option=False)
+for names in (("-n", "--nodecount"), ("-t", "--time"), ("-A", "--project"), ("-q", "--queue"), ("-O", "--outputprefix")):
+    parser.add_option(*names, dest=names[1][2:])
+for name in ("--jobname", "--mode", "--env"):
+    parser.add_option(name)
+parser.add_option("--attrs", action="append", default=[])
+asked, left = parser.parse_args(words)
+if left:  # Cobalt would run the first of them instead of the script
+    sys.exit("command %s not found, or is not a file" % os.path.abspath(left[0]))
+if len(asked.attrs) > 1:
+    sys.exit("Multiple --attrs options not supported.  Specify multiple attributes as follows: --attrs FOO=1:BAR=2")
+for attribute in "".join(asked.attrs).split(":"):
+    if attribute.count("=") > 1:
+        sys.exit("Improperly formatted argument to attrs : %s" % attribute)
+if asked.time is None:
+    sys.exit("'time' not provided")
+if asked.nodecount is None:
+    sys.exit("'nodecount' not provided")
+prefix = os.path.join(os.getcwd(), asked.outputprefix)
+if not os.path.isdir(os.path.dirname(prefix)):
+    sys.exit("directory %s does not exist" % prefix)
+# Not Cobalt's: what the site adds.
+if "filesystems=" not in "".join(asked.attrs):
     sys.exit("job is held: no filesystems")
-prefix = next(one[3:] for one in asked if one.startswith("-O "))
 print("Memory mode set to cache", file=sys.stderr)
 print("77", flush=True)
-more = {"COBALT_JOBID": "77", "COBALT_JOBSIZE": "2"}
-with open(prefix + ".output", "w") as out:
-    done = subprocess.run([os.path.abspath(script)], env={**KEPT, **more}, stdout=out, stderr=out)
+more = {"COBALT_JOBID": "77", "COBALT_JOBSIZE": asked.nodecount}
+with open(prefix + ".output", "w") as out, open(prefix + ".error", "w") as err:
+    done = subprocess.run([cmd], env={**KEPT, **more}, stdout=out, stderr=err)
 end(done.returncode)
 """
 
@@ -96,23 +134,33 @@ while words and words[0].startswith("-"):
     if option in ("-N", "--ppn"):
         each = int(value)
     if option in ("-e", "--env"):
-        key, _, text = value.partition("=")
+        key, separator, text = value.partition("=")
+        if not separator:
+            sys.exit("{name}: " + option + " wants NAME=value")
         environ[key] = text
     words = words[2:]
+forwarded = dict(os.environ) if "{genv}" == "-genvall" else {{}}
 if {hydra!r} and ranks > 1:
-    # MPICH's own launcher, with options to hand on what is named and nothing else; ranks of MPI need one that they know.
+    # MPICH's own launcher, with options for what it hands on; ranks of MPI need one that they know.
     given = [word for key, text in environ.items() for word in ("-genv", key, text)]
     words = ["/bin/sh", "-c", 'export {rank}="$PMI_RANK"; exec "$@"', "sh", *words]
-    sys.exit(subprocess.run([{hydra!r}, "-launcher", "fork", "-n", str(ranks), "-genvnone", *given, *words]).returncode)
+    sys.exit(subprocess.run([{hydra!r}, "-launcher", "fork", "-n", str(ranks), "{genv}", *given, *words]).returncode)
 for rank in range(ranks):
     own = {{"{rank}": str(rank), **({{"{local}": str(rank % each)}} if "{local}" else {{}})}}
-    code = subprocess.run(words, env={{**environ, **own}}).returncode
+    code = subprocess.run(words, env={{**forwarded, **environ, **own}}).returncode
     if code:
         sys.exit(code)
 """
-APRUN = {"values": ("-n", "-N", "-d", "-j", "-cc", "-e"), "name": "aprun", "rank": "ALPS_APP_PE", "local": ""}
+APRUN = {
+    "values": ("-n", "-N", "-d", "-j", "-cc", "-e"),
+    "genv": "-genvall",
+    "name": "aprun",
+    "rank": "ALPS_APP_PE",
+    "local": "",
+}
 PALS = {
     "values": ("-n", "--ppn", "--depth", "--cpu-bind", "--env"),
+    "genv": "-genvnone",
     "name": "mpiexec",
     "rank": "PALS_RANKID",
     "local": "PALS_LOCAL_RANKID",

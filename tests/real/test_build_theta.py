@@ -1,7 +1,7 @@
 """Theta from `fetch` to a published module: Cobalt and aprun are stand-ins, all behind them is real.
 
-The job's script runs on a service node; what needs the arch's CPU goes by aprun, which hands on what is named and nothing
-else. MPICH's launcher stands behind the aprun stand-in, so that TensorFlow 1.15 trains on two ranks of a real MPI.
+The job's script runs on a service node; what needs the arch's CPU goes by aprun, which forwards the environment. MPICH's launcher
+stands behind the aprun stand-in, so that TensorFlow 1.15 trains on two ranks of a real MPI.
 """
 
 from __future__ import annotations

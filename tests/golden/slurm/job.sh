@@ -1,7 +1,4 @@
 #!/usr/bin/env bash
-# Written by `provision job build --site cluster --arch haswell`. Submit it with `sbatch`.
-# It builds haswell/tensorflow/2.15.1-db15519c04 on a node of the arch, according to the plan at the end of this
-# script. If the node does not match the plan, the build stops and prints the differences.
 #SBATCH --job-name=provision-haswell-tensorflow-2.15.1-db15519c04
 #SBATCH --output=/site/root/jobs/provision-haswell-tensorflow-2.15.1-db15519c04-%j.out
 #SBATCH --nodes=2
@@ -11,6 +8,10 @@
 #SBATCH --partition=haswell
 #SBATCH --constraint=haswell
 #SBATCH --account=staff
+
+# Written by `provision job build --site cluster --arch haswell`. Submit it with `sbatch`.
+# It builds haswell/tensorflow/2.15.1-db15519c04 on a node of the arch, according to the plan at the end of this
+# script. If the node does not match the plan, the build stops and prints the differences.
 
 set -euo pipefail
 umask 022

@@ -43,7 +43,6 @@ def test_every_rule_that_is_named_exists_and_every_rule_is_named() -> None:
     # Those that no page asks for by a number: they come with every scheduler, or with any script.
     assert known - named == {
         "goes-on",
-        "late-directive",
         "scheduler",
         "umask",
         "folder",

@@ -65,13 +65,11 @@ def test_bash_passes_the_plan_and_the_arguments_on_unchanged(tmp_path: Path) -> 
     assert json.loads("\n".join(lines[lines.index("{") :]))["held"]
 
 
-def test_the_directives_are_before_the_first_command() -> None:
+def test_the_directives_are_directly_behind_the_first_line() -> None:
     lines = job_script().text.splitlines()
     assert lines[0] == "#!/usr/bin/env bash"
-    first_command = next(index for index, line in enumerate(lines) if line and not line.startswith("#"))
     directives = [index for index, line in enumerate(lines) if line.startswith("#SBATCH ")]
-    assert len(directives) == 9
-    assert max(directives) < first_command
+    assert directives == list(range(1, 10))
 
 
 def test_a_build_job_is_refused_if_the_site_has_no_scheduler() -> None:

@@ -117,7 +117,6 @@ def test_the_cray_plug_in_job_runs_its_example_with_the_documented_modules(golde
     assert "which the site did not maintain" in " ".join(line.strip("# ") for line in lines)
     assert "unset PYTHONNOUSERSITE" in text, "Python would not look below PYTHONUSERBASE"
     assert "\nexport PYTHONNOUSERSITE" not in text
-    assert '-e "PYTHONUSERBASE=${PYTHONUSERBASE:-}"' in text
     assert '"$script" --enable_ml_comm "--data_dir=$PROVISION_DATA"' in " ".join(text.replace("\\\n", "").split())
 
 
@@ -247,8 +246,8 @@ def test_multiworker_starts_with_srun_without_proxies() -> None:
 def test_the_job_sets_threads_on_theta_and_a_module_on_cori() -> None:
     theta = render_user_job(job("alcf-theta", "knl", "horovod"))
     assert "export OMP_NUM_THREADS=62\n" in theta
-    assert '-e "OMP_NUM_THREADS=${OMP_NUM_THREADS:-}"' in theta
-    assert '-e "KMP_AFFINITY=${KMP_AFFINITY:-}"' in theta
+    assert "export KMP_AFFINITY=granularity=fine,compact,1,0\n" in theta
+    assert " -e " not in theta, "aprun forwards what the script exports"
     assert "export NUM_INTRA_THREADS=62\n" in theta
     cori = render_user_job(job("nersc-cori", "knl", "horovod", runtime="venv"))
     assert "export OMP_NUM_THREADS" not in cori
@@ -600,7 +599,8 @@ def test_the_verb_prints_the_script_and_notes_an_unpublished_module(
     words = ("horovod", "--site", "nersc-perlmutter", "--arch", "gpu", "--account", "tests", "--script", "train.py")
     assert call("job", *words) == 0
     out, err = capsys.readouterr()
-    assert out.startswith("#!/usr/bin/env bash\n# Horovod: 8 ranks on 2 nodes")
+    assert out.startswith("#!/usr/bin/env bash\n#SBATCH --job-name=horovod-gpu ")
+    assert "\n\n# Horovod: 8 ranks on 2 nodes" in out
     assert f"script={script}\n" in out
     assert f"`provision job {' '.join(words)}`" in out
     assert "note: `tensorflow/2.15.1` is not published" in err

@@ -349,7 +349,9 @@ def test_a_fault_under_pbs_is_found(old: str, new: str, rule: str) -> None:
         (":filesystems=home,theta-fs0", "", "filesystems"),
         ("#COBALT -n 2\n", "#COBALT -n 9\n", "nodes"),
         ("aprun -n 2 ", "aprun -n 4 ", "ranks"),
-        ('-e "KMP_AFFINITY=${KMP_AFFINITY:-}"', "", "not-forwarded"),
+        ("#COBALT -n 2\n", "# The nodes:\n#COBALT -n 2\n", "late-directive"),
+        ("#!/usr/bin/env bash\n", "#!/usr/bin/env bash\n\n", "late-directive"),
+        ("#!/usr/bin/env bash\n", "", "late-directive"),
         ("OMP_NUM_THREADS=62\n", "OMP_NUM_THREADS=300\n", "threads"),
         ("NUM_INTRA_THREADS=62\n", "NUM_INTRA_THREADS=64\n", "intra-omp"),
     ],
@@ -357,6 +359,27 @@ def test_a_fault_under_pbs_is_found(old: str, new: str, rule: str) -> None:
 def test_a_fault_under_cobalt_is_found(old: str, new: str, rule: str) -> None:
     text = replace_once(written("alcf-theta", "knl", "horovod"), old, new)
     assert rule in dict(found(text, site="alcf-theta", arch="knl"))
+
+
+def test_a_script_whose_exports_aprun_forwards_has_no_fault() -> None:
+    text = written("alcf-theta", "knl", "horovod")
+    assert "export KMP_AFFINITY=" in text
+    assert "-e " not in text
+    assert found(text, site="alcf-theta", arch="knl") == []
+
+
+def test_what_cobalt_does_not_read_counts_as_missing() -> None:
+    text = replace_once(written("alcf-theta", "knl", "horovod"), "#COBALT -A tests\n", "# Mine:\n#COBALT -A tests\n")
+    faults = found(text, site="alcf-theta", arch="knl")
+    assert ("late-directive", 8) in faults
+    assert ("late-directive", 9) in faults, "the line with the file systems comes later still"
+    assert {"account", "filesystems"} <= set(dict(faults))
+
+
+def test_a_comment_between_directives_is_no_fault_under_slurm_and_pbs() -> None:
+    assert found(replace_once(GOOD, "#SBATCH --nodes=2\n", "# The nodes:\n\n#SBATCH --nodes=2\n"), site=None) == []
+    text = replace_once(written("alcf-polaris", "gpu", "horovod"), "#PBS -j oe\n", "# Errors:\n\n#PBS -j oe\n")
+    assert found(text, site="alcf-polaris", arch="gpu") == []
 
 
 def test_a_directive_that_the_profile_forbids_is_found() -> None:
@@ -390,7 +413,7 @@ def test_setting_openmp_threads_that_a_module_sets_is_found() -> None:
 
 def test_many_nodes_without_the_burst_buffer_are_found() -> None:
     text = written("nersc-cori", "knl", "horovod").replace("--nodes=2 ", "--nodes=32 ")
-    assert ("burst-buffer", 8) in found(text, site="nersc-cori", arch="knl")
+    assert ("burst-buffer", 4) in found(text, site="nersc-cori", arch="knl")
     assert "burst-buffer" not in dict(found(text.replace("=32 ", "=31 "), site="nersc-cori", arch="knl"))
     staged = written("nersc-cori", "knl", "horovod-staged")
     assert "--nodes=32 " in staged

@@ -1,7 +1,4 @@
 #!/usr/bin/env bash
-# Written by `provision job build --site alcf-polaris --arch gpu --profile`. Submit it with `qsub`.
-# It builds gpu/tensorflow/2.15.1 on a node of the arch. The plan is made on that node, because this script was written from the
-# site profile alone.
 #PBS -N provision-gpu-tensorflow-2.15.1
 #PBS -o /site/root/jobs/
 #PBS -j oe
@@ -13,6 +10,10 @@
 #PBS -A tests
 #PBS -l filesystems=home:eagle
 #PBS -k doe
+
+# Written by `provision job build --site alcf-polaris --arch gpu --profile`. Submit it with `qsub`.
+# It builds gpu/tensorflow/2.15.1 on a node of the arch. The plan is made on that node, because this script was written from the
+# site profile alone.
 
 set -euo pipefail
 umask 022

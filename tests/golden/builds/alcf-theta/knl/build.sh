@@ -1,7 +1,4 @@
 #!/usr/bin/env bash
-# Written by `provision job build --site alcf-theta --arch knl --profile`. Submit it with `qsub`.
-# It builds knl/tensorflow/2.15.1 on a node of the arch. The plan is made on that node, because this script was written from the
-# site profile alone.
 #COBALT --jobname provision-knl-tensorflow-2.15.1
 #COBALT -O /site/root/jobs/provision-knl-tensorflow-2.15.1
 #COBALT -n 2
@@ -9,6 +6,10 @@
 #COBALT -q debug-cache-quad
 #COBALT -A tests
 #COBALT --attrs mcdram=cache:numa=quad:filesystems=home,theta-fs0
+
+# Written by `provision job build --site alcf-theta --arch knl --profile`. Submit it with `qsub`.
+# It builds knl/tensorflow/2.15.1 on a node of the arch. The plan is made on that node, because this script was written from the
+# site profile alone.
 
 set -euo pipefail
 umask 022

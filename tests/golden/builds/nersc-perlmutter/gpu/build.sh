@@ -1,7 +1,4 @@
 #!/usr/bin/env bash
-# Written by `provision job build --site nersc-perlmutter --arch gpu --profile`. Submit it with `sbatch`.
-# It builds gpu/tensorflow/2.15.1 on a node of the arch. The plan is made on that node, because this script was written from the
-# site profile alone.
 #SBATCH --job-name=provision-gpu-tensorflow-2.15.1
 #SBATCH --output=/site/root/jobs/provision-gpu-tensorflow-2.15.1-%j.out
 #SBATCH --nodes=2
@@ -13,6 +10,10 @@
 #SBATCH --account=tests
 #SBATCH --qos=debug
 #SBATCH --gpus-per-node=4
+
+# Written by `provision job build --site nersc-perlmutter --arch gpu --profile`. Submit it with `sbatch`.
+# It builds gpu/tensorflow/2.15.1 on a node of the arch. The plan is made on that node, because this script was written from the
+# site profile alone.
 
 set -euo pipefail
 umask 022

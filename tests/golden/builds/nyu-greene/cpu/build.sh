@@ -1,7 +1,4 @@
 #!/usr/bin/env bash
-# Written by `provision job build --site nyu-greene --arch cpu --profile`. Submit it with `sbatch`.
-# It builds cpu/tensorflow/2.15.1 on a node of the arch. The plan is made on that node, because this script was written from the
-# site profile alone.
 #SBATCH --job-name=provision-cpu-tensorflow-2.15.1
 #SBATCH --output=/site/root/jobs/provision-cpu-tensorflow-2.15.1-%j.out
 #SBATCH --nodes=2
@@ -10,6 +7,10 @@
 #SBATCH --cpus-per-task=16
 #SBATCH --account=tests
 #SBATCH --mem=128G
+
+# Written by `provision job build --site nyu-greene --arch cpu --profile`. Submit it with `sbatch`.
+# It builds cpu/tensorflow/2.15.1 on a node of the arch. The plan is made on that node, because this script was written from the
+# site profile alone.
 
 set -euo pipefail
 umask 022

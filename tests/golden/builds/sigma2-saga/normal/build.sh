@@ -1,7 +1,4 @@
 #!/usr/bin/env bash
-# Written by `provision job build --site sigma2-saga --arch normal --profile`. Submit it with `sbatch`.
-# It builds normal/tensorflow/2.15.1 on a node of the arch. The plan is made on that node, because this script was written from the
-# site profile alone.
 #SBATCH --job-name=provision-normal-tensorflow-2.15.1
 #SBATCH --output=/site/root/jobs/provision-normal-tensorflow-2.15.1-%j.out
 #SBATCH --nodes=2
@@ -10,6 +7,10 @@
 #SBATCH --partition=normal
 #SBATCH --account=tests
 #SBATCH --mem-per-cpu=4G
+
+# Written by `provision job build --site sigma2-saga --arch normal --profile`. Submit it with `sbatch`.
+# It builds normal/tensorflow/2.15.1 on a node of the arch. The plan is made on that node, because this script was written from the
+# site profile alone.
 
 set -euo pipefail
 umask 022

@@ -1,29 +1,31 @@
 #!/usr/bin/env bash
+#PBS -N horovod-gpu
+#PBS -o ./
+#PBS -j oe
+#PBS -l select=2:system=polaris
+#PBS -l place=scatter
+#PBS -l walltime=00:30:00
+#PBS -W umask=022
+#PBS -q debug
+#PBS -A tests
+#PBS -l filesystems=home:eagle
+#PBS -k doe
+
 # Horovod: 8 ranks on 2 nodes, one for each GPU, started by mpiexec-pals.
 # Written by `provision job horovod --site alcf-polaris --arch gpu --account tests`. Submit it with `qsub FILE`.
 # deprecated here: not in the site's base environment since conda/2025-09-25, but in ours.
-# the job's name in the queue:
-#PBS -N horovod-gpu
-# folder of the output file, which is named after the job ID:
-#PBS -o ./
-# standard error goes to the same file:
-#PBS -j oe
-# number and kind of nodes:
-#PBS -l select=2:system=polaris
-# each chunk on a different node:
-#PBS -l place=scatter
-# time limit, after which the scheduler ends the job:
-#PBS -l walltime=00:30:00
-# lets others read the output (PBS starts jobs with umask 0077):
-#PBS -W umask=022
-# the queue:
-#PBS -q debug
-# the account to charge:
-#PBS -A tests
-# the file systems that the job needs:
-#PBS -l filesystems=home:eagle
-# required by the site profile:
-#PBS -k doe
+# The options above:
+#   -N              the job's name in the queue
+#   -o              folder of the output file, which is named after the job ID
+#   -j              standard error goes to the same file
+#   -l select       number and kind of nodes
+#   -l place        each chunk on a different node
+#   -l walltime     time limit, after which the scheduler ends the job
+#   -W umask        lets others read the output (PBS starts jobs with umask 0077)
+#   -q              the queue
+#   -A              the account to charge
+#   -l filesystems  the file systems that the job needs
+#   -k              required by the site profile
 
 set -euo pipefail
 umask 022

@@ -1,4 +1,12 @@
 #!/usr/bin/env bash
+#COBALT --jobname cray-ml-plugin-knl
+#COBALT -O ./cray-ml-plugin-knl
+#COBALT -n 2
+#COBALT -t 00:30:00
+#COBALT -q debug-cache-quad
+#COBALT -A tests
+#COBALT --attrs mcdram=cache:numa=quad:filesystems=home,theta-fs0
+
 # Cray PE ML plug-in: 2 ranks on 2 nodes, started by aprun.
 # Written from the site's pages alone: `provision` can neither build nor prove the plug-in, which belongs to Cray.
 # Written by `provision job cray-ml-plugin --site alcf-theta --arch knl --account tests`. Submit it with `qsub FILE`.
@@ -6,20 +14,14 @@
 # ALCF Theta (Cray XC40, KNL): retired in 2023-12-31.
 # deprecated here: its modulefile was in a workshop's project folder, which the site did not maintain and which no
 # longer exists; the one for Python 2 is not supported.
-# the job's name in the queue:
-#COBALT --jobname cray-ml-plugin-knl
-# prefix of the .output, .error and .cobaltlog files:
-#COBALT -O ./cray-ml-plugin-knl
-# number of nodes:
-#COBALT -n 2
-# time limit, after which the scheduler ends the job:
-#COBALT -t 00:30:00
-# the queue:
-#COBALT -q debug-cache-quad
-# the account to charge:
-#COBALT -A tests
-# the kind of node, and the file systems that the job needs:
-#COBALT --attrs mcdram=cache:numa=quad:filesystems=home,theta-fs0
+# The options above:
+#   --jobname  the job's name in the queue
+#   -O         prefix of the .output, .error and .cobaltlog files
+#   -n         number of nodes
+#   -t         time limit, after which the scheduler ends the job
+#   -q         the queue
+#   -A         the account to charge
+#   --attrs    the kind of node, and the file systems that the job needs
 
 set -euo pipefail
 umask 022
@@ -63,10 +65,5 @@ export NUM_INTER_THREADS=1
 export NUM_INTRA_THREADS=62
 
 # The plug-in starts MPI itself and averages the gradients instead of Horovod; its example enables that with --enable_ml_comm.
-aprun -n 2 -N 1 -d 64 -cc depth -e "PYTHONUSERBASE=${PYTHONUSERBASE:-}" \
-  -e "OMP_NUM_THREADS=${OMP_NUM_THREADS:-}" -e "KMP_BLOCKTIME=${KMP_BLOCKTIME:-}" \
-  -e "KMP_AFFINITY=${KMP_AFFINITY:-}" -e "NUM_INTER_THREADS=${NUM_INTER_THREADS:-}" \
-  -e "NUM_INTRA_THREADS=${NUM_INTRA_THREADS:-}" -e "PATH=${PATH:-}" -e "LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}" \
-  -e "PROVISION_OUTPUT=${PROVISION_OUTPUT:-}" -e "PROVISION_DATA=${PROVISION_DATA:-}" \
-  -e "HDF5_USE_FILE_LOCKING=${HDF5_USE_FILE_LOCKING:-}" -e "PYTHONPATH=${PYTHONPATH:-}" \
+aprun -n 2 -N 1 -d 64 -cc depth \
   python -u "$script" --enable_ml_comm "--data_dir=$PROVISION_DATA" "--model_dir=$PROVISION_OUTPUT/checkpoints"

@@ -1,22 +1,24 @@
 #!/usr/bin/env bash
+#COBALT --jobname horovod-knl
+#COBALT -O ./horovod-knl
+#COBALT -n 2
+#COBALT -t 00:30:00
+#COBALT -q debug-cache-quad
+#COBALT -A tests
+#COBALT --attrs mcdram=cache:numa=quad:filesystems=home,theta-fs0
+
 # Horovod: 2 ranks on 2 nodes, started by aprun.
 # Written by `provision job horovod --site alcf-theta --arch knl --account tests`. Submit it with `qsub FILE`.
 # Make it executable (`chmod +x`), and leave it in place until the job ends: Cobalt does not copy it.
 # ALCF Theta (Cray XC40, KNL): retired in 2023-12-31.
-# the job's name in the queue:
-#COBALT --jobname horovod-knl
-# prefix of the .output, .error and .cobaltlog files:
-#COBALT -O ./horovod-knl
-# number of nodes:
-#COBALT -n 2
-# time limit, after which the scheduler ends the job:
-#COBALT -t 00:30:00
-# the queue:
-#COBALT -q debug-cache-quad
-# the account to charge:
-#COBALT -A tests
-# the kind of node, and the file systems that the job needs:
-#COBALT --attrs mcdram=cache:numa=quad:filesystems=home,theta-fs0
+# The options above:
+#   --jobname  the job's name in the queue
+#   -O         prefix of the .output, .error and .cobaltlog files
+#   -n         number of nodes
+#   -t         time limit, after which the scheduler ends the job
+#   -q         the queue
+#   -A         the account to charge
+#   --attrs    the kind of node, and the file systems that the job needs
 
 set -euo pipefail
 umask 022
@@ -57,10 +59,5 @@ export NUM_INTER_THREADS=1
 export NUM_INTRA_THREADS=62
 
 # In the training script, use hvd.rank() and hvd.local_rank(), not variables of the scheduler.
-aprun -n 2 -N 1 -d 64 -cc depth -e "OMP_NUM_THREADS=${OMP_NUM_THREADS:-}" \
-  -e "KMP_BLOCKTIME=${KMP_BLOCKTIME:-}" -e "KMP_AFFINITY=${KMP_AFFINITY:-}" \
-  -e "NUM_INTER_THREADS=${NUM_INTER_THREADS:-}" -e "NUM_INTRA_THREADS=${NUM_INTRA_THREADS:-}" \
-  -e "VIRTUAL_ENV=${VIRTUAL_ENV:-}" -e "PYTHONNOUSERSITE=${PYTHONNOUSERSITE:-}" -e "PATH=${PATH:-}" \
-  -e "LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}" -e "PROVISION_OUTPUT=${PROVISION_OUTPUT:-}" \
-  -e "PROVISION_DATA=${PROVISION_DATA:-}" -e "HDF5_USE_FILE_LOCKING=${HDF5_USE_FILE_LOCKING:-}" \
+aprun -n 2 -N 1 -d 64 -cc depth \
   python -u "$script"

@@ -1,22 +1,24 @@
 #!/usr/bin/env bash
+#COBALT --jobname mirrored-knl
+#COBALT -O ./mirrored-knl
+#COBALT -n 1
+#COBALT -t 00:30:00
+#COBALT -q debug-cache-quad
+#COBALT -A tests
+#COBALT --attrs mcdram=cache:numa=quad:filesystems=home,theta-fs0
+
 # MirroredStrategy without a GPU: one process with one replica, on the CPUs of one node, like a `single` job.
 # Written by `provision job mirrored --site alcf-theta --arch knl --account tests`. Submit it with `qsub FILE`.
 # Make it executable (`chmod +x`), and leave it in place until the job ends: Cobalt does not copy it.
 # ALCF Theta (Cray XC40, KNL): retired in 2023-12-31.
-# the job's name in the queue:
-#COBALT --jobname mirrored-knl
-# prefix of the .output, .error and .cobaltlog files:
-#COBALT -O ./mirrored-knl
-# number of nodes:
-#COBALT -n 1
-# time limit, after which the scheduler ends the job:
-#COBALT -t 00:30:00
-# the queue:
-#COBALT -q debug-cache-quad
-# the account to charge:
-#COBALT -A tests
-# the kind of node, and the file systems that the job needs:
-#COBALT --attrs mcdram=cache:numa=quad:filesystems=home,theta-fs0
+# The options above:
+#   --jobname  the job's name in the queue
+#   -O         prefix of the .output, .error and .cobaltlog files
+#   -n         number of nodes
+#   -t         time limit, after which the scheduler ends the job
+#   -q         the queue
+#   -A         the account to charge
+#   --attrs    the kind of node, and the file systems that the job needs
 
 set -euo pipefail
 umask 022
@@ -57,10 +59,5 @@ export NUM_INTRA_THREADS=62
 # Compare this with `strategy.num_replicas_in_sync` in the training script: all CPUs of a node are one device.
 export PROVISION_REPLICAS=1
 
-aprun -n 1 -N 1 -d 64 -cc depth -e "OMP_NUM_THREADS=${OMP_NUM_THREADS:-}" \
-  -e "KMP_BLOCKTIME=${KMP_BLOCKTIME:-}" -e "KMP_AFFINITY=${KMP_AFFINITY:-}" \
-  -e "NUM_INTER_THREADS=${NUM_INTER_THREADS:-}" -e "NUM_INTRA_THREADS=${NUM_INTRA_THREADS:-}" \
-  -e "PATH=${PATH:-}" -e "LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}" -e "PROVISION_OUTPUT=${PROVISION_OUTPUT:-}" \
-  -e "PROVISION_DATA=${PROVISION_DATA:-}" -e "HDF5_USE_FILE_LOCKING=${HDF5_USE_FILE_LOCKING:-}" \
-  -e "PROVISION_REPLICAS=${PROVISION_REPLICAS:-}" \
+aprun -n 1 -N 1 -d 64 -cc depth \
   python -u "$script"

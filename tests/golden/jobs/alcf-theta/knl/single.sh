@@ -1,22 +1,24 @@
 #!/usr/bin/env bash
+#COBALT --jobname single-knl
+#COBALT -O ./single-knl
+#COBALT -n 1
+#COBALT -t 00:30:00
+#COBALT -q debug-cache-quad
+#COBALT -A tests
+#COBALT --attrs mcdram=cache:numa=quad:filesystems=home,theta-fs0
+
 # One process on the CPUs of one node.
 # Written by `provision job single --site alcf-theta --arch knl --account tests`. Submit it with `qsub FILE`.
 # Make it executable (`chmod +x`), and leave it in place until the job ends: Cobalt does not copy it.
 # ALCF Theta (Cray XC40, KNL): retired in 2023-12-31.
-# the job's name in the queue:
-#COBALT --jobname single-knl
-# prefix of the .output, .error and .cobaltlog files:
-#COBALT -O ./single-knl
-# number of nodes:
-#COBALT -n 1
-# time limit, after which the scheduler ends the job:
-#COBALT -t 00:30:00
-# the queue:
-#COBALT -q debug-cache-quad
-# the account to charge:
-#COBALT -A tests
-# the kind of node, and the file systems that the job needs:
-#COBALT --attrs mcdram=cache:numa=quad:filesystems=home,theta-fs0
+# The options above:
+#   --jobname  the job's name in the queue
+#   -O         prefix of the .output, .error and .cobaltlog files
+#   -n         number of nodes
+#   -t         time limit, after which the scheduler ends the job
+#   -q         the queue
+#   -A         the account to charge
+#   --attrs    the kind of node, and the file systems that the job needs
 
 set -euo pipefail
 umask 022
@@ -55,9 +57,5 @@ export KMP_AFFINITY=granularity=fine,compact,1,0
 export NUM_INTER_THREADS=1
 export NUM_INTRA_THREADS=62
 
-aprun -n 1 -N 1 -d 64 -cc depth -e "OMP_NUM_THREADS=${OMP_NUM_THREADS:-}" \
-  -e "KMP_BLOCKTIME=${KMP_BLOCKTIME:-}" -e "KMP_AFFINITY=${KMP_AFFINITY:-}" \
-  -e "NUM_INTER_THREADS=${NUM_INTER_THREADS:-}" -e "NUM_INTRA_THREADS=${NUM_INTRA_THREADS:-}" \
-  -e "PATH=${PATH:-}" -e "LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}" -e "PROVISION_OUTPUT=${PROVISION_OUTPUT:-}" \
-  -e "PROVISION_DATA=${PROVISION_DATA:-}" -e "HDF5_USE_FILE_LOCKING=${HDF5_USE_FILE_LOCKING:-}" \
+aprun -n 1 -N 1 -d 64 -cc depth \
   python -u "$script"

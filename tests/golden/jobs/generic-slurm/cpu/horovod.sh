@@ -1,6 +1,4 @@
 #!/usr/bin/env bash
-# Horovod: 4 ranks on 2 nodes, started by srun.
-# Written by `provision job horovod --site generic-slurm --arch cpu --account tests`. Submit it with `sbatch FILE`.
 #SBATCH --job-name=horovod-cpu         # the job's name in the queue
 #SBATCH --output=./horovod-cpu-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=2                      # number of nodes
@@ -11,6 +9,9 @@
 #SBATCH --partition=normal             # the queue
 #SBATCH --constraint=zen3              # the kind of node
 #SBATCH --account=tests                # the account to charge
+
+# Horovod: 4 ranks on 2 nodes, started by srun.
+# Written by `provision job horovod --site generic-slurm --arch cpu --account tests`. Submit it with `sbatch FILE`.
 
 set -euo pipefail
 umask 022

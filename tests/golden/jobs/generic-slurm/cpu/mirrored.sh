@@ -1,6 +1,4 @@
 #!/usr/bin/env bash
-# MirroredStrategy without a GPU: one process with one replica, on the CPUs of one node, like a `single` job.
-# Written by `provision job mirrored --site generic-slurm --arch cpu --account tests`. Submit it with `sbatch FILE`.
 #SBATCH --job-name=mirrored-cpu         # the job's name in the queue
 #SBATCH --output=./mirrored-cpu-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=1                       # number of nodes
@@ -11,6 +9,9 @@
 #SBATCH --partition=normal              # the queue
 #SBATCH --constraint=zen3               # the kind of node
 #SBATCH --account=tests                 # the account to charge
+
+# MirroredStrategy without a GPU: one process with one replica, on the CPUs of one node, like a `single` job.
+# Written by `provision job mirrored --site generic-slurm --arch cpu --account tests`. Submit it with `sbatch FILE`.
 
 set -euo pipefail
 umask 022

@@ -1,7 +1,4 @@
 #!/usr/bin/env bash
-# MultiWorkerMirroredStrategy: 4 workers on 2 nodes, started by srun.
-# Written by `provision job multiworker --site generic-slurm --arch cpu --account tests`. Submit it with `sbatch FILE`.
-# supported here: NCCL stalled on the system where ml-dist was written.
 #SBATCH --job-name=multiworker-cpu         # the job's name in the queue
 #SBATCH --output=./multiworker-cpu-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=2                          # number of nodes
@@ -12,6 +9,10 @@
 #SBATCH --partition=normal                 # the queue
 #SBATCH --constraint=zen3                  # the kind of node
 #SBATCH --account=tests                    # the account to charge
+
+# MultiWorkerMirroredStrategy: 4 workers on 2 nodes, started by srun.
+# Written by `provision job multiworker --site generic-slurm --arch cpu --account tests`. Submit it with `sbatch FILE`.
+# supported here: NCCL stalled on the system where ml-dist was written.
 
 set -euo pipefail
 umask 022

@@ -1,6 +1,4 @@
 #!/usr/bin/env bash
-# Horovod: 8 ranks on 2 nodes, one for each GPU, started by srun.
-# Written by `provision job horovod --site generic-slurm --arch gpu --account tests`. Submit it with `sbatch FILE`.
 #SBATCH --job-name=horovod-gpu         # the job's name in the queue
 #SBATCH --output=./horovod-gpu-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=2                      # number of nodes
@@ -12,6 +10,9 @@
 #SBATCH --constraint=a100              # the kind of node
 #SBATCH --account=tests                # the account to charge
 #SBATCH --gres=gpu:4                   # GPUs on each node
+
+# Horovod: 8 ranks on 2 nodes, one for each GPU, started by srun.
+# Written by `provision job horovod --site generic-slurm --arch gpu --account tests`. Submit it with `sbatch FILE`.
 
 set -euo pipefail
 umask 022

@@ -1,7 +1,4 @@
 #!/usr/bin/env bash
-# The image tensorflow/tensorflow:2.15.0-gpu as a file, for jobs at any Slurm cluster (template).
-# Written by `provision job image --site generic-slurm --arch gpu --account tests`.
-# Run it on a login node: `bash FILE`. Or submit it, because compute nodes reach registries too: `sbatch FILE`.
 #SBATCH --job-name=image-gpu         # the job's name in the queue
 #SBATCH --output=./image-gpu-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=1                    # number of nodes
@@ -11,6 +8,10 @@
 #SBATCH --partition=normal           # the queue
 #SBATCH --constraint=zen3            # the kind of node
 #SBATCH --account=tests              # the account to charge
+
+# The image tensorflow/tensorflow:2.15.0-gpu as a file, for jobs at any Slurm cluster (template).
+# Written by `provision job image --site generic-slurm --arch gpu --account tests`.
+# Run it on a login node: `bash FILE`. Or submit it, because compute nodes reach registries too: `sbatch FILE`.
 
 set -euo pipefail
 umask 022

@@ -1,6 +1,4 @@
 #!/usr/bin/env bash
-# MirroredStrategy: one process, 4 GPUs of one node.
-# Written by `provision job mirrored --site generic-slurm --arch gpu --account tests`. Submit it with `sbatch FILE`.
 #SBATCH --job-name=mirrored-gpu         # the job's name in the queue
 #SBATCH --output=./mirrored-gpu-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=1                       # number of nodes
@@ -12,6 +10,9 @@
 #SBATCH --constraint=a100               # the kind of node
 #SBATCH --account=tests                 # the account to charge
 #SBATCH --gres=gpu:4                    # GPUs on each node
+
+# MirroredStrategy: one process, 4 GPUs of one node.
+# Written by `provision job mirrored --site generic-slurm --arch gpu --account tests`. Submit it with `sbatch FILE`.
 
 set -euo pipefail
 umask 022

@@ -1,7 +1,4 @@
 #!/usr/bin/env bash
-# MultiWorkerMirroredStrategy: 8 workers on 2 nodes, started by srun.
-# Written by `provision job multiworker --site generic-slurm --arch gpu --account tests`. Submit it with `sbatch FILE`.
-# supported here: NCCL stalled on the system where ml-dist was written.
 #SBATCH --job-name=multiworker-gpu         # the job's name in the queue
 #SBATCH --output=./multiworker-gpu-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=2                          # number of nodes
@@ -13,6 +10,10 @@
 #SBATCH --constraint=a100                  # the kind of node
 #SBATCH --account=tests                    # the account to charge
 #SBATCH --gres=gpu:4                       # GPUs on each node
+
+# MultiWorkerMirroredStrategy: 8 workers on 2 nodes, started by srun.
+# Written by `provision job multiworker --site generic-slurm --arch gpu --account tests`. Submit it with `sbatch FILE`.
+# supported here: NCCL stalled on the system where ml-dist was written.
 
 set -euo pipefail
 umask 022

@@ -1,8 +1,4 @@
 #!/usr/bin/env bash
-# Horovod: 4 ranks on 2 nodes, started by srun.
-# Written by `provision job horovod --site nersc-cori --arch haswell --account tests`. Submit it with `sbatch FILE`.
-# NERSC Cori (Cray XC40): retired in 2023.
-# recommended here: TensorFlow's own gRPC is hard to set up, and slow on a tightly coupled system.
 #SBATCH --job-name=horovod-haswell         # the job's name in the queue
 #SBATCH --output=./horovod-haswell-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=2                          # number of nodes
@@ -14,6 +10,11 @@
 #SBATCH --account=tests                    # the account to charge
 #SBATCH --qos=debug                        # the quality of service: its limits and its priority
 #SBATCH --licenses=SCRATCH                 # the file systems that the job needs
+
+# Horovod: 4 ranks on 2 nodes, started by srun.
+# Written by `provision job horovod --site nersc-cori --arch haswell --account tests`. Submit it with `sbatch FILE`.
+# NERSC Cori (Cray XC40): retired in 2023.
+# recommended here: TensorFlow's own gRPC is hard to set up, and slow on a tightly coupled system.
 
 set -euo pipefail
 umask 022

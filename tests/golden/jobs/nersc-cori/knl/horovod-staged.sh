@@ -1,8 +1,4 @@
 #!/usr/bin/env bash
-# Horovod: 32 ranks on 32 nodes, started by srun.
-# Written by `provision job horovod --site nersc-cori --arch knl --account tests`. Submit it with `sbatch FILE`.
-# NERSC Cori (Cray XC40): retired in 2023.
-# recommended here: TensorFlow's own gRPC is hard to set up, and slow on a tightly coupled system.
 #SBATCH --job-name=horovod-knl         # the job's name in the queue
 #SBATCH --output=./horovod-knl-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=32                     # number of nodes
@@ -16,6 +12,11 @@
 #SBATCH --licenses=SCRATCH             # the file systems that the job needs
 #DW jobdw capacity=10GB access_mode=striped type=scratch
 #DW stage_in source=/global/cscratch1/sd/ada/mnist destination=$DW_JOB_STRIPED/data type=directory
+
+# Horovod: 32 ranks on 32 nodes, started by srun.
+# Written by `provision job horovod --site nersc-cori --arch knl --account tests`. Submit it with `sbatch FILE`.
+# NERSC Cori (Cray XC40): retired in 2023.
+# recommended here: TensorFlow's own gRPC is hard to set up, and slow on a tightly coupled system.
 
 set -euo pipefail
 umask 022

@@ -1,7 +1,4 @@
 #!/usr/bin/env bash
-# MirroredStrategy without a GPU: one process with one replica, on the CPUs of one node, like a `single` job.
-# Written by `provision job mirrored --site nersc-cori --arch knl --account tests`. Submit it with `sbatch FILE`.
-# NERSC Cori (Cray XC40): retired in 2023.
 #SBATCH --job-name=mirrored-knl         # the job's name in the queue
 #SBATCH --output=./mirrored-knl-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=1                       # number of nodes
@@ -13,6 +10,10 @@
 #SBATCH --account=tests                 # the account to charge
 #SBATCH --qos=debug                     # the quality of service: its limits and its priority
 #SBATCH --licenses=SCRATCH              # the file systems that the job needs
+
+# MirroredStrategy without a GPU: one process with one replica, on the CPUs of one node, like a `single` job.
+# Written by `provision job mirrored --site nersc-cori --arch knl --account tests`. Submit it with `sbatch FILE`.
+# NERSC Cori (Cray XC40): retired in 2023.
 
 set -euo pipefail
 umask 022

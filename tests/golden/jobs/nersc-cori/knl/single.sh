@@ -1,7 +1,4 @@
 #!/usr/bin/env bash
-# One process on the CPUs of one node.
-# Written by `provision job single --site nersc-cori --arch knl --account tests`. Submit it with `sbatch FILE`.
-# NERSC Cori (Cray XC40): retired in 2023.
 #SBATCH --job-name=single-knl         # the job's name in the queue
 #SBATCH --output=./single-knl-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=1                     # number of nodes
@@ -13,6 +10,10 @@
 #SBATCH --account=tests               # the account to charge
 #SBATCH --qos=debug                   # the quality of service: its limits and its priority
 #SBATCH --licenses=SCRATCH            # the file systems that the job needs
+
+# One process on the CPUs of one node.
+# Written by `provision job single --site nersc-cori --arch knl --account tests`. Submit it with `sbatch FILE`.
+# NERSC Cori (Cray XC40): retired in 2023.
 
 set -euo pipefail
 umask 022

@@ -1,7 +1,4 @@
 #!/usr/bin/env bash
-# Horovod: 4 ranks on 2 nodes, started by srun.
-# Written by `provision job horovod --site nersc-perlmutter --arch cpu --account tests`. Submit it with `sbatch FILE`.
-# deprecated here: the training page shows PyTorch only; the site's modules stop at TensorFlow 2.15.0.
 #SBATCH --job-name=horovod-cpu         # the job's name in the queue
 #SBATCH --output=./horovod-cpu-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=2                      # number of nodes
@@ -12,6 +9,10 @@
 #SBATCH --constraint=cpu               # the kind of node
 #SBATCH --account=tests                # the account to charge
 #SBATCH --qos=debug                    # the quality of service: its limits and its priority
+
+# Horovod: 4 ranks on 2 nodes, started by srun.
+# Written by `provision job horovod --site nersc-perlmutter --arch cpu --account tests`. Submit it with `sbatch FILE`.
+# deprecated here: the training page shows PyTorch only; the site's modules stop at TensorFlow 2.15.0.
 
 set -euo pipefail
 umask 022

@@ -1,6 +1,4 @@
 #!/usr/bin/env bash
-# MultiWorkerMirroredStrategy: 4 workers on 2 nodes, started by srun.
-# Written by `provision job multiworker --site nersc-perlmutter --arch cpu --account tests`. Submit it with `sbatch FILE`.
 #SBATCH --job-name=multiworker-cpu         # the job's name in the queue
 #SBATCH --output=./multiworker-cpu-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=2                          # number of nodes
@@ -11,6 +9,9 @@
 #SBATCH --constraint=cpu                   # the kind of node
 #SBATCH --account=tests                    # the account to charge
 #SBATCH --qos=debug                        # the quality of service: its limits and its priority
+
+# MultiWorkerMirroredStrategy: 4 workers on 2 nodes, started by srun.
+# Written by `provision job multiworker --site nersc-perlmutter --arch cpu --account tests`. Submit it with `sbatch FILE`.
 
 set -euo pipefail
 umask 022

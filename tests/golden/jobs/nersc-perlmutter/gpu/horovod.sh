@@ -1,7 +1,4 @@
 #!/usr/bin/env bash
-# Horovod: 8 ranks on 2 nodes, one for each GPU, started by srun.
-# Written by `provision job horovod --site nersc-perlmutter --arch gpu --account tests`. Submit it with `sbatch FILE`.
-# deprecated here: the training page shows PyTorch only; the site's modules stop at TensorFlow 2.15.0.
 #SBATCH --job-name=horovod-gpu         # the job's name in the queue
 #SBATCH --output=./horovod-gpu-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=2                      # number of nodes
@@ -13,6 +10,10 @@
 #SBATCH --account=tests                # the account to charge
 #SBATCH --qos=debug                    # the quality of service: its limits and its priority
 #SBATCH --gpus-per-node=4              # GPUs on each node
+
+# Horovod: 8 ranks on 2 nodes, one for each GPU, started by srun.
+# Written by `provision job horovod --site nersc-perlmutter --arch gpu --account tests`. Submit it with `sbatch FILE`.
+# deprecated here: the training page shows PyTorch only; the site's modules stop at TensorFlow 2.15.0.
 
 set -euo pipefail
 umask 022

@@ -1,6 +1,4 @@
 #!/usr/bin/env bash
-# MultiWorkerMirroredStrategy: 8 workers on 2 nodes, started by srun.
-# Written by `provision job multiworker --site nersc-perlmutter --arch gpu --account tests`. Submit it with `sbatch FILE`.
 #SBATCH --job-name=multiworker-gpu         # the job's name in the queue
 #SBATCH --output=./multiworker-gpu-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=2                          # number of nodes
@@ -12,6 +10,9 @@
 #SBATCH --account=tests                    # the account to charge
 #SBATCH --qos=debug                        # the quality of service: its limits and its priority
 #SBATCH --gpus-per-node=4                  # GPUs on each node
+
+# MultiWorkerMirroredStrategy: 8 workers on 2 nodes, started by srun.
+# Written by `provision job multiworker --site nersc-perlmutter --arch gpu --account tests`. Submit it with `sbatch FILE`.
 
 set -euo pipefail
 umask 022

@@ -1,6 +1,4 @@
 #!/usr/bin/env bash
-# One process on one GPU.
-# Written by `provision job single --site nersc-perlmutter --arch gpu --account tests`. Submit it with `sbatch FILE`.
 #SBATCH --job-name=single-gpu         # the job's name in the queue
 #SBATCH --output=./single-gpu-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=1                     # number of nodes
@@ -12,6 +10,9 @@
 #SBATCH --account=tests               # the account to charge
 #SBATCH --qos=debug                   # the quality of service: its limits and its priority
 #SBATCH --gpus-per-node=1             # GPUs on each node
+
+# One process on one GPU.
+# Written by `provision job single --site nersc-perlmutter --arch gpu --account tests`. Submit it with `sbatch FILE`.
 
 set -euo pipefail
 umask 022

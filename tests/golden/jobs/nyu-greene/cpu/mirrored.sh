@@ -1,6 +1,4 @@
 #!/usr/bin/env bash
-# MirroredStrategy without a GPU: one process with one replica, on the CPUs of one node, like a `single` job.
-# Written by `provision job mirrored --site nyu-greene --arch cpu --account tests`. Submit it with `sbatch FILE`.
 #SBATCH --job-name=mirrored-cpu         # the job's name in the queue
 #SBATCH --output=./mirrored-cpu-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=1                       # number of nodes
@@ -9,6 +7,9 @@
 #SBATCH --cpus-per-task=16              # CPUs for each process
 #SBATCH --account=tests                 # the account to charge
 #SBATCH --mem=64G                       # memory on each node: 4G for each CPU
+
+# MirroredStrategy without a GPU: one process with one replica, on the CPUs of one node, like a `single` job.
+# Written by `provision job mirrored --site nyu-greene --arch cpu --account tests`. Submit it with `sbatch FILE`.
 
 set -euo pipefail
 umask 022

@@ -1,6 +1,4 @@
 #!/usr/bin/env bash
-# MultiWorkerMirroredStrategy: 4 workers on 2 nodes, started by srun.
-# Written by `provision job multiworker --site nyu-greene --arch cpu --account tests`. Submit it with `sbatch FILE`.
 #SBATCH --job-name=multiworker-cpu         # the job's name in the queue
 #SBATCH --output=./multiworker-cpu-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=2                          # number of nodes
@@ -9,6 +7,9 @@
 #SBATCH --cpus-per-task=16                 # CPUs for each process
 #SBATCH --account=tests                    # the account to charge
 #SBATCH --mem=128G                         # memory on each node: 4G for each CPU
+
+# MultiWorkerMirroredStrategy: 4 workers on 2 nodes, started by srun.
+# Written by `provision job multiworker --site nyu-greene --arch cpu --account tests`. Submit it with `sbatch FILE`.
 
 set -euo pipefail
 umask 022

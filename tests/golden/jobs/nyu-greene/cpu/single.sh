@@ -1,6 +1,4 @@
 #!/usr/bin/env bash
-# One process on the CPUs of one node.
-# Written by `provision job single --site nyu-greene --arch cpu --account tests`. Submit it with `sbatch FILE`.
 #SBATCH --job-name=single-cpu         # the job's name in the queue
 #SBATCH --output=./single-cpu-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=1                     # number of nodes
@@ -9,6 +7,9 @@
 #SBATCH --cpus-per-task=16            # CPUs for each process
 #SBATCH --account=tests               # the account to charge
 #SBATCH --mem=64G                     # memory on each node: 4G for each CPU
+
+# One process on the CPUs of one node.
+# Written by `provision job single --site nyu-greene --arch cpu --account tests`. Submit it with `sbatch FILE`.
 
 set -euo pipefail
 umask 022

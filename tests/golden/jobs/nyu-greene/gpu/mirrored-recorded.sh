@@ -1,6 +1,4 @@
 #!/usr/bin/env bash
-# MirroredStrategy: one process, 2 GPUs of one node.
-# Written by `provision job mirrored --site nyu-greene --arch gpu --gpus 2 --record`. Submit it with `sbatch FILE`.
 #SBATCH --job-name=mirrored-gpu         # the job's name in the queue
 #SBATCH --output=./mirrored-gpu-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=1                       # number of nodes
@@ -9,6 +7,9 @@
 #SBATCH --cpus-per-task=16              # CPUs for each process
 #SBATCH --gres=gpu:2                    # GPUs on each node
 #SBATCH --mem=64G                       # memory on each node: 4G for each CPU
+
+# MirroredStrategy: one process, 2 GPUs of one node.
+# Written by `provision job mirrored --site nyu-greene --arch gpu --gpus 2 --record`. Submit it with `sbatch FILE`.
 
 set -euo pipefail
 umask 022

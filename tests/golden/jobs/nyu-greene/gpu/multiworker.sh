@@ -1,6 +1,4 @@
 #!/usr/bin/env bash
-# MultiWorkerMirroredStrategy: 8 workers on 2 nodes, started by srun.
-# Written by `provision job multiworker --site nyu-greene --arch gpu --account tests`. Submit it with `sbatch FILE`.
 #SBATCH --job-name=multiworker-gpu         # the job's name in the queue
 #SBATCH --output=./multiworker-gpu-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=2                          # number of nodes
@@ -10,6 +8,9 @@
 #SBATCH --account=tests                    # the account to charge
 #SBATCH --gres=gpu:4                       # GPUs on each node
 #SBATCH --mem=128G                         # memory on each node: 4G for each CPU
+
+# MultiWorkerMirroredStrategy: 8 workers on 2 nodes, started by srun.
+# Written by `provision job multiworker --site nyu-greene --arch gpu --account tests`. Submit it with `sbatch FILE`.
 
 set -euo pipefail
 umask 022

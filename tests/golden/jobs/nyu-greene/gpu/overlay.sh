@@ -1,7 +1,4 @@
 #!/usr/bin/env bash
-# An overlay with TensorFlow 2.15.1 for containers at NYU Greene: 10 GB, 400,000 files.
-# Written by `provision job overlay --site nyu-greene --arch gpu --account tests`. Submit it with `sbatch FILE`.
-# To download its packages before the job, run `bash FILE fetch` on gdtn (`ssh gdtn`).
 #SBATCH --job-name=overlay-gpu         # the job's name in the queue
 #SBATCH --output=./overlay-gpu-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=1                      # number of nodes
@@ -10,6 +7,10 @@
 #SBATCH --cpus-per-task=4              # CPUs for each process
 #SBATCH --account=tests                # the account to charge
 #SBATCH --mem=16G                      # memory on each node: 4G for each CPU
+
+# An overlay with TensorFlow 2.15.1 for containers at NYU Greene: 10 GB, 400,000 files.
+# Written by `provision job overlay --site nyu-greene --arch gpu --account tests`. Submit it with `sbatch FILE`.
+# To download its packages before the job, run `bash FILE fetch` on gdtn (`ssh gdtn`).
 
 set -euo pipefail
 umask 022

@@ -1,6 +1,4 @@
 #!/usr/bin/env bash
-# One process on one GPU.
-# Written by `provision job single --site nyu-greene --arch gpu --account tests`. Submit it with `sbatch FILE`.
 #SBATCH --job-name=single-gpu         # the job's name in the queue
 #SBATCH --output=./single-gpu-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=1                     # number of nodes
@@ -10,6 +8,9 @@
 #SBATCH --account=tests               # the account to charge
 #SBATCH --gres=gpu:1                  # GPUs on each node
 #SBATCH --mem=32G                     # memory on each node: 4G for each CPU
+
+# One process on one GPU.
+# Written by `provision job single --site nyu-greene --arch gpu --account tests`. Submit it with `sbatch FILE`.
 
 set -euo pipefail
 umask 022

@@ -1,6 +1,4 @@
 #!/usr/bin/env bash
-# Horovod: 2 ranks on 1 node, started by srun.
-# Written by `provision job horovod --site nyu-torch --arch cpu --account tests`. Submit it with `sbatch FILE`.
 #SBATCH --job-name=horovod-cpu                 # the job's name in the queue
 #SBATCH --output=./horovod-cpu-%j.out          # the output file (%j: the job ID)
 #SBATCH --nodes=1                              # number of nodes
@@ -10,6 +8,9 @@
 #SBATCH --account=tests                        # the account to charge
 #SBATCH --mem=128G                             # memory on each node: 4G for each CPU
 #SBATCH --comment=preemption=yes;requeue=true  # required by the site profile
+
+# Horovod: 2 ranks on 1 node, started by srun.
+# Written by `provision job horovod --site nyu-torch --arch cpu --account tests`. Submit it with `sbatch FILE`.
 
 set -euo pipefail
 umask 022

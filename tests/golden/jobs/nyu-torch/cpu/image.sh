@@ -1,7 +1,4 @@
 #!/usr/bin/env bash
-# The image tensorflow/tensorflow@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa as a file, for jobs at NYU Torch.
-# Written by `provision job image --site nyu-torch --arch cpu --image docker://tensorflow/tensorflow@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa --account tests`.
-# Run it on a login node: `bash FILE`. Or submit it, because compute nodes reach registries too: `sbatch FILE`.
 #SBATCH --job-name=image-cpu                   # the job's name in the queue
 #SBATCH --output=./image-cpu-%j.out            # the output file (%j: the job ID)
 #SBATCH --nodes=1                              # number of nodes
@@ -11,6 +8,10 @@
 #SBATCH --account=tests                        # the account to charge
 #SBATCH --mem=16G                              # memory on each node: 4G for each CPU
 #SBATCH --comment=preemption=yes;requeue=true  # required by the site profile
+
+# The image tensorflow/tensorflow@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa as a file, for jobs at NYU Torch.
+# Written by `provision job image --site nyu-torch --arch cpu --image docker://tensorflow/tensorflow@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa --account tests`.
+# Run it on a login node: `bash FILE`. Or submit it, because compute nodes reach registries too: `sbatch FILE`.
 
 set -euo pipefail
 umask 022

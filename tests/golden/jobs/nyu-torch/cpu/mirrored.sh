@@ -1,7 +1,4 @@
 #!/usr/bin/env bash
-# MirroredStrategy without a GPU: one process with one replica, on the CPUs of one node, like a `single` job.
-# Written by `provision job mirrored --site nyu-torch --arch cpu --account tests`. Submit it with `sbatch FILE`.
-# recommended here: the multi-node page shows PyTorch only.
 #SBATCH --job-name=mirrored-cpu                # the job's name in the queue
 #SBATCH --output=./mirrored-cpu-%j.out         # the output file (%j: the job ID)
 #SBATCH --nodes=1                              # number of nodes
@@ -11,6 +8,10 @@
 #SBATCH --account=tests                        # the account to charge
 #SBATCH --mem=64G                              # memory on each node: 4G for each CPU
 #SBATCH --comment=preemption=yes;requeue=true  # required by the site profile
+
+# MirroredStrategy without a GPU: one process with one replica, on the CPUs of one node, like a `single` job.
+# Written by `provision job mirrored --site nyu-torch --arch cpu --account tests`. Submit it with `sbatch FILE`.
+# recommended here: the multi-node page shows PyTorch only.
 
 set -euo pipefail
 umask 022

@@ -1,6 +1,4 @@
 #!/usr/bin/env bash
-# One process on the CPUs of one node.
-# Written by `provision job single --site nyu-torch --arch cpu --account tests`. Submit it with `sbatch FILE`.
 #SBATCH --job-name=single-cpu                  # the job's name in the queue
 #SBATCH --output=./single-cpu-%j.out           # the output file (%j: the job ID)
 #SBATCH --nodes=1                              # number of nodes
@@ -10,6 +8,9 @@
 #SBATCH --account=tests                        # the account to charge
 #SBATCH --mem=64G                              # memory on each node: 4G for each CPU
 #SBATCH --comment=preemption=yes;requeue=true  # required by the site profile
+
+# One process on the CPUs of one node.
+# Written by `provision job single --site nyu-torch --arch cpu --account tests`. Submit it with `sbatch FILE`.
 
 set -euo pipefail
 umask 022

@@ -1,7 +1,4 @@
 #!/usr/bin/env bash
-# MirroredStrategy: one process, 8 GPUs of one node.
-# Written by `provision job mirrored --site nyu-torch --arch h200 --account tests`. Submit it with `sbatch FILE`.
-# recommended here: the multi-node page shows PyTorch only.
 #SBATCH --job-name=mirrored-h200               # the job's name in the queue
 #SBATCH --output=./mirrored-h200-%j.out        # the output file (%j: the job ID)
 #SBATCH --nodes=1                              # number of nodes
@@ -13,6 +10,10 @@
 #SBATCH --gres=gpu:8                           # GPUs on each node
 #SBATCH --mem=256G                             # memory on each node: 4G for each CPU
 #SBATCH --comment=preemption=yes;requeue=true  # required by the site profile
+
+# MirroredStrategy: one process, 8 GPUs of one node.
+# Written by `provision job mirrored --site nyu-torch --arch h200 --account tests`. Submit it with `sbatch FILE`.
+# recommended here: the multi-node page shows PyTorch only.
 
 set -euo pipefail
 umask 022

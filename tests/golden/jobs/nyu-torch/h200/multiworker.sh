@@ -1,6 +1,4 @@
 #!/usr/bin/env bash
-# MultiWorkerMirroredStrategy: 8 workers on 1 node, started by srun.
-# Written by `provision job multiworker --site nyu-torch --arch h200 --account tests`. Submit it with `sbatch FILE`.
 #SBATCH --job-name=multiworker-h200            # the job's name in the queue
 #SBATCH --output=./multiworker-h200-%j.out     # the output file (%j: the job ID)
 #SBATCH --nodes=1                              # number of nodes
@@ -12,6 +10,9 @@
 #SBATCH --gres=gpu:8                           # GPUs on each node
 #SBATCH --mem=256G                             # memory on each node: 4G for each CPU
 #SBATCH --comment=preemption=yes;requeue=true  # required by the site profile
+
+# MultiWorkerMirroredStrategy: 8 workers on 1 node, started by srun.
+# Written by `provision job multiworker --site nyu-torch --arch h200 --account tests`. Submit it with `sbatch FILE`.
 
 set -euo pipefail
 umask 022

@@ -1,7 +1,4 @@
 #!/usr/bin/env bash
-# An overlay with TensorFlow 2.15.1 for containers at NYU Torch: 15 GB, 500,000 files.
-# Written by `provision job overlay --site nyu-torch --arch h200 --account tests`. Submit it with `sbatch FILE`.
-# To download its packages before the job, run `bash FILE fetch` on a login node.
 #SBATCH --job-name=overlay-h200                # the job's name in the queue
 #SBATCH --output=./overlay-h200-%j.out         # the output file (%j: the job ID)
 #SBATCH --nodes=1                              # number of nodes
@@ -11,6 +8,10 @@
 #SBATCH --account=tests                        # the account to charge
 #SBATCH --mem=16G                              # memory on each node: 4G for each CPU
 #SBATCH --comment=preemption=yes;requeue=true  # required by the site profile
+
+# An overlay with TensorFlow 2.15.1 for containers at NYU Torch: 15 GB, 500,000 files.
+# Written by `provision job overlay --site nyu-torch --arch h200 --account tests`. Submit it with `sbatch FILE`.
+# To download its packages before the job, run `bash FILE fetch` on a login node.
 
 set -euo pipefail
 umask 022

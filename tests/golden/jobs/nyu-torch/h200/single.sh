@@ -1,6 +1,4 @@
 #!/usr/bin/env bash
-# One process on one GPU.
-# Written by `provision job single --site nyu-torch --arch h200 --account tests`. Submit it with `sbatch FILE`.
 #SBATCH --job-name=single-h200                 # the job's name in the queue
 #SBATCH --output=./single-h200-%j.out          # the output file (%j: the job ID)
 #SBATCH --nodes=1                              # number of nodes
@@ -12,6 +10,9 @@
 #SBATCH --gres=gpu:1                           # GPUs on each node
 #SBATCH --mem=32G                              # memory on each node: 4G for each CPU
 #SBATCH --comment=preemption=yes;requeue=true  # required by the site profile
+
+# One process on one GPU.
+# Written by `provision job single --site nyu-torch --arch h200 --account tests`. Submit it with `sbatch FILE`.
 
 set -euo pipefail
 umask 022

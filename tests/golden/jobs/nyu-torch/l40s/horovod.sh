@@ -1,6 +1,4 @@
 #!/usr/bin/env bash
-# Horovod: 4 ranks on 1 node, one for each GPU, started by srun.
-# Written by `provision job horovod --site nyu-torch --arch l40s --account tests`. Submit it with `sbatch FILE`.
 #SBATCH --job-name=horovod-l40s                # the job's name in the queue
 #SBATCH --output=./horovod-l40s-%j.out         # the output file (%j: the job ID)
 #SBATCH --nodes=1                              # number of nodes
@@ -12,6 +10,9 @@
 #SBATCH --gres=gpu:4                           # GPUs on each node
 #SBATCH --mem=128G                             # memory on each node: 4G for each CPU
 #SBATCH --comment=preemption=yes;requeue=true  # required by the site profile
+
+# Horovod: 4 ranks on 1 node, one for each GPU, started by srun.
+# Written by `provision job horovod --site nyu-torch --arch l40s --account tests`. Submit it with `sbatch FILE`.
 
 set -euo pipefail
 umask 022

@@ -1,7 +1,4 @@
 #!/usr/bin/env bash
-# MirroredStrategy: one process, 4 GPUs of one node.
-# Written by `provision job mirrored --site nyu-torch --arch l40s --account tests`. Submit it with `sbatch FILE`.
-# recommended here: the multi-node page shows PyTorch only.
 #SBATCH --job-name=mirrored-l40s               # the job's name in the queue
 #SBATCH --output=./mirrored-l40s-%j.out        # the output file (%j: the job ID)
 #SBATCH --nodes=1                              # number of nodes
@@ -13,6 +10,10 @@
 #SBATCH --gres=gpu:4                           # GPUs on each node
 #SBATCH --mem=128G                             # memory on each node: 4G for each CPU
 #SBATCH --comment=preemption=yes;requeue=true  # required by the site profile
+
+# MirroredStrategy: one process, 4 GPUs of one node.
+# Written by `provision job mirrored --site nyu-torch --arch l40s --account tests`. Submit it with `sbatch FILE`.
+# recommended here: the multi-node page shows PyTorch only.
 
 set -euo pipefail
 umask 022

@@ -1,7 +1,4 @@
 #!/usr/bin/env bash
-# Horovod: 8 ranks on 2 nodes, one for each GPU, started by srun.
-# Written by `provision job horovod --site sigma2-olivia --arch accel --account tests`. Submit it with `sbatch FILE`.
-# deprecated here: the pages show torchrun; only the container contains Horovod.
 #SBATCH --job-name=horovod-accel         # the job's name in the queue
 #SBATCH --output=./horovod-accel-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=2                        # number of nodes
@@ -12,6 +9,10 @@
 #SBATCH --account=tests                  # the account to charge
 #SBATCH --gpus-per-node=4                # GPUs on each node
 #SBATCH --mem=432000M                    # memory on each node: 1500M for each CPU
+
+# Horovod: 8 ranks on 2 nodes, one for each GPU, started by srun.
+# Written by `provision job horovod --site sigma2-olivia --arch accel --account tests`. Submit it with `sbatch FILE`.
+# deprecated here: the pages show torchrun; only the container contains Horovod.
 
 set -euo pipefail
 umask 022

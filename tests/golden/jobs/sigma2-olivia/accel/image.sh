@@ -1,7 +1,4 @@
 #!/usr/bin/env bash
-# The image nvcr.io/nvidia/tensorflow:25.02-tf2-py3 as a file, for jobs at Sigma2 Olivia (Grace-Hopper).
-# Written by `provision job image --site sigma2-olivia --arch accel --account tests`.
-# Run it on a login node: `bash FILE`. Or submit it, because compute nodes reach registries too: `sbatch FILE`.
 #SBATCH --job-name=image-accel         # the job's name in the queue
 #SBATCH --output=./image-accel-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=1                      # number of nodes
@@ -11,6 +8,10 @@
 #SBATCH --partition=accel              # the queue
 #SBATCH --account=tests                # the account to charge
 #SBATCH --mem=6000M                    # memory on each node: 1500M for each CPU
+
+# The image nvcr.io/nvidia/tensorflow:25.02-tf2-py3 as a file, for jobs at Sigma2 Olivia (Grace-Hopper).
+# Written by `provision job image --site sigma2-olivia --arch accel --account tests`.
+# Run it on a login node: `bash FILE`. Or submit it, because compute nodes reach registries too: `sbatch FILE`.
 
 set -euo pipefail
 umask 022

@@ -1,6 +1,4 @@
 #!/usr/bin/env bash
-# MirroredStrategy: one process, 4 GPUs of one node.
-# Written by `provision job mirrored --site sigma2-olivia --arch accel --account tests`. Submit it with `sbatch FILE`.
 #SBATCH --job-name=mirrored-accel         # the job's name in the queue
 #SBATCH --output=./mirrored-accel-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=1                         # number of nodes
@@ -11,6 +9,9 @@
 #SBATCH --account=tests                   # the account to charge
 #SBATCH --gpus-per-node=4                 # GPUs on each node
 #SBATCH --mem=432000M                     # memory on each node: 1500M for each CPU
+
+# MirroredStrategy: one process, 4 GPUs of one node.
+# Written by `provision job mirrored --site sigma2-olivia --arch accel --account tests`. Submit it with `sbatch FILE`.
 
 set -euo pipefail
 umask 022

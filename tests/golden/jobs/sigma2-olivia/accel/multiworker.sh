@@ -1,6 +1,4 @@
 #!/usr/bin/env bash
-# MultiWorkerMirroredStrategy: 8 workers on 2 nodes, started by srun.
-# Written by `provision job multiworker --site sigma2-olivia --arch accel --account tests`. Submit it with `sbatch FILE`.
 #SBATCH --job-name=multiworker-accel         # the job's name in the queue
 #SBATCH --output=./multiworker-accel-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=2                            # number of nodes
@@ -11,6 +9,9 @@
 #SBATCH --account=tests                      # the account to charge
 #SBATCH --gpus-per-node=4                    # GPUs on each node
 #SBATCH --mem=432000M                        # memory on each node: 1500M for each CPU
+
+# MultiWorkerMirroredStrategy: 8 workers on 2 nodes, started by srun.
+# Written by `provision job multiworker --site sigma2-olivia --arch accel --account tests`. Submit it with `sbatch FILE`.
 
 set -euo pipefail
 umask 022

@@ -1,7 +1,4 @@
 #!/usr/bin/env bash
-# Horovod: 8 ranks on 2 nodes, one for each GPU, started by srun.
-# Written by `provision job horovod --site sigma2-saga --arch a100 --account tests`. Submit it with `sbatch FILE`.
-# supported here: as a module with TensorFlow 2.11.0, which is no longer updated.
 #SBATCH --job-name=horovod-a100         # the job's name in the queue
 #SBATCH --output=./horovod-a100-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=2                       # number of nodes
@@ -12,6 +9,10 @@
 #SBATCH --account=tests                 # the account to charge
 #SBATCH --gpus-per-task=1               # GPUs for each process, which sees no other GPU
 #SBATCH --mem-per-cpu=8G                # memory for each CPU
+
+# Horovod: 8 ranks on 2 nodes, one for each GPU, started by srun.
+# Written by `provision job horovod --site sigma2-saga --arch a100 --account tests`. Submit it with `sbatch FILE`.
+# supported here: as a module with TensorFlow 2.11.0, which is no longer updated.
 
 set -euo pipefail
 umask 022

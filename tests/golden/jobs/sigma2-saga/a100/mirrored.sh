@@ -1,7 +1,4 @@
 #!/usr/bin/env bash
-# MirroredStrategy: one process, 4 GPUs of one node.
-# Written by `provision job mirrored --site sigma2-saga --arch a100 --account tests`. Submit it with `sbatch FILE`.
-# supported here: at most 4 GPUs: one node.
 #SBATCH --job-name=mirrored-a100         # the job's name in the queue
 #SBATCH --output=./mirrored-a100-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=1                        # number of nodes
@@ -12,6 +9,10 @@
 #SBATCH --account=tests                  # the account to charge
 #SBATCH --gpus=4                         # GPUs in all
 #SBATCH --mem-per-cpu=8G                 # memory for each CPU
+
+# MirroredStrategy: one process, 4 GPUs of one node.
+# Written by `provision job mirrored --site sigma2-saga --arch a100 --account tests`. Submit it with `sbatch FILE`.
+# supported here: at most 4 GPUs: one node.
 
 set -euo pipefail
 umask 022

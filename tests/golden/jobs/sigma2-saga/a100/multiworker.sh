@@ -1,6 +1,4 @@
 #!/usr/bin/env bash
-# MultiWorkerMirroredStrategy: 8 workers on 2 nodes, started by srun.
-# Written by `provision job multiworker --site sigma2-saga --arch a100 --account tests`. Submit it with `sbatch FILE`.
 #SBATCH --job-name=multiworker-a100         # the job's name in the queue
 #SBATCH --output=./multiworker-a100-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=2                           # number of nodes
@@ -11,6 +9,9 @@
 #SBATCH --account=tests                     # the account to charge
 #SBATCH --gpus-per-task=1                   # GPUs for each process, which sees no other GPU
 #SBATCH --mem-per-cpu=8G                    # memory for each CPU
+
+# MultiWorkerMirroredStrategy: 8 workers on 2 nodes, started by srun.
+# Written by `provision job multiworker --site sigma2-saga --arch a100 --account tests`. Submit it with `sbatch FILE`.
 
 set -euo pipefail
 umask 022

@@ -1,6 +1,4 @@
 #!/usr/bin/env bash
-# One process on one GPU.
-# Written by `provision job single --site sigma2-saga --arch accel --account tests`. Submit it with `sbatch FILE`.
 #SBATCH --job-name=single-accel         # the job's name in the queue
 #SBATCH --output=./single-accel-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=1                       # number of nodes
@@ -11,6 +9,9 @@
 #SBATCH --account=tests                 # the account to charge
 #SBATCH --gpus=1                        # GPUs in all
 #SBATCH --mem-per-cpu=8G                # memory for each CPU
+
+# One process on one GPU.
+# Written by `provision job single --site sigma2-saga --arch accel --account tests`. Submit it with `sbatch FILE`.
 
 set -euo pipefail
 umask 022

@@ -1,7 +1,4 @@
 #!/usr/bin/env bash
-# Horovod: 4 ranks on 2 nodes, started by srun.
-# Written by `provision job horovod --site sigma2-saga --arch normal --account tests`. Submit it with `sbatch FILE`.
-# supported here: as a module with TensorFlow 2.11.0, which is no longer updated.
 #SBATCH --job-name=horovod-normal         # the job's name in the queue
 #SBATCH --output=./horovod-normal-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=2                         # number of nodes
@@ -11,6 +8,10 @@
 #SBATCH --partition=normal                # the queue
 #SBATCH --account=tests                   # the account to charge
 #SBATCH --mem-per-cpu=4G                  # memory for each CPU
+
+# Horovod: 4 ranks on 2 nodes, started by srun.
+# Written by `provision job horovod --site sigma2-saga --arch normal --account tests`. Submit it with `sbatch FILE`.
+# supported here: as a module with TensorFlow 2.11.0, which is no longer updated.
 
 set -euo pipefail
 umask 022

@@ -1,7 +1,4 @@
 #!/usr/bin/env bash
-# MirroredStrategy without a GPU: one process with one replica, on the CPUs of one node, like a `single` job.
-# Written by `provision job mirrored --site sigma2-saga --arch normal --account tests`. Submit it with `sbatch FILE`.
-# supported here: at most 4 GPUs: one node.
 #SBATCH --job-name=mirrored-normal         # the job's name in the queue
 #SBATCH --output=./mirrored-normal-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=1                          # number of nodes
@@ -11,6 +8,10 @@
 #SBATCH --partition=normal                 # the queue
 #SBATCH --account=tests                    # the account to charge
 #SBATCH --mem-per-cpu=4G                   # memory for each CPU
+
+# MirroredStrategy without a GPU: one process with one replica, on the CPUs of one node, like a `single` job.
+# Written by `provision job mirrored --site sigma2-saga --arch normal --account tests`. Submit it with `sbatch FILE`.
+# supported here: at most 4 GPUs: one node.
 
 set -euo pipefail
 umask 022

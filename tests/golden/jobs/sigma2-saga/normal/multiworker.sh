@@ -1,6 +1,4 @@
 #!/usr/bin/env bash
-# MultiWorkerMirroredStrategy: 4 workers on 2 nodes, started by srun.
-# Written by `provision job multiworker --site sigma2-saga --arch normal --account tests`. Submit it with `sbatch FILE`.
 #SBATCH --job-name=multiworker-normal         # the job's name in the queue
 #SBATCH --output=./multiworker-normal-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=2                             # number of nodes
@@ -10,6 +8,9 @@
 #SBATCH --partition=normal                    # the queue
 #SBATCH --account=tests                       # the account to charge
 #SBATCH --mem-per-cpu=4G                      # memory for each CPU
+
+# MultiWorkerMirroredStrategy: 4 workers on 2 nodes, started by srun.
+# Written by `provision job multiworker --site sigma2-saga --arch normal --account tests`. Submit it with `sbatch FILE`.
 
 set -euo pipefail
 umask 022

@@ -1,6 +1,4 @@
 #!/usr/bin/env bash
-# One process on the CPUs of one node.
-# Written by `provision job single --site sigma2-saga --arch normal --account tests`. Submit it with `sbatch FILE`.
 #SBATCH --job-name=single-normal         # the job's name in the queue
 #SBATCH --output=./single-normal-%j.out  # the output file (%j: the job ID)
 #SBATCH --nodes=1                        # number of nodes
@@ -10,6 +8,9 @@
 #SBATCH --partition=normal               # the queue
 #SBATCH --account=tests                  # the account to charge
 #SBATCH --mem-per-cpu=4G                 # memory for each CPU
+
+# One process on the CPUs of one node.
+# Written by `provision job single --site sigma2-saga --arch normal --account tests`. Submit it with `sbatch FILE`.
 
 set -euo pipefail
 umask 022
