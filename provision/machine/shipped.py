@@ -17,6 +17,7 @@ from provision.machine.configuration import read_configuration
 from provision.machine.search_path import known
 from provision.model.lock import Lock, check_lock, parse_lock
 from provision.model.patch import Patch, parse_patch
+from provision.profile.document import refuse_extremes
 from provision.profile.site import Site, read_site
 from provision.profile.stack import Stack, read_stack
 from provision.wording import nearest, nearest_name
@@ -92,10 +93,12 @@ def parse(text: str, origin: str) -> Mapping[str, Any]:
         import tomli as tomllib
     try:
         data: Mapping[str, Any] = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    # A ValueError that is not one of TOML: a number of more than 4300 digits. A RecursionError: a thousand brackets.
+    except (ValueError, RecursionError) as error:
         raise ConfigError(
             f"`{origin}` is not TOML", evidence=[str(error)], hint=f"edit `{origin}`", kind="invalid-file"
         ) from error
+    refuse_extremes(data, origin)
     return data
 
 

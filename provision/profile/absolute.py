@@ -1,4 +1,7 @@
-"""Refuse relative paths in a profile: they would mean another file in every folder that a user stands in."""
+"""Refuse paths in a profile that are relative, or longer than a path can be.
+
+A relative path would mean another file in every folder that a user stands in.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ if TYPE_CHECKING:
     from provision.profile.site import Site
 
 START = re.compile(r"/|~|\$")
+# In bytes: what file systems and the kernel take (`NAME_MAX`, `PATH_MAX`), less the paths that we make below the root.
+LONGEST_PART, LONGEST_PATH = 255, 3000
 
 
 def refuse_relative(site: Site, faults: Faults) -> None:
@@ -22,6 +27,17 @@ def refuse_relative(site: Site, faults: Faults) -> None:
     for key, value in _programs(site):
         if value and "/" in value and not START.match(value):
             faults.add(key, f"must be a name on PATH or an absolute path, but is {value!r}")
+
+
+def refuse_long(site: Site, faults: Faults) -> None:
+    """Record a fault for each path and program of a site that is longer than the name of a file can be."""
+    for key, value in (*_paths(site), *_programs(site)):
+        path = (value or "").encode("utf-8", "surrogatepass")
+        part = max(map(len, path.split(b"/")))
+        if part > LONGEST_PART:
+            faults.add(key, f"has a part of {part} bytes between two slashes; at most {LONGEST_PART} are possible")
+        elif len(path) > LONGEST_PATH:
+            faults.add(key, f"has {len(path)} bytes; at most {LONGEST_PATH} are possible")
 
 
 def _paths(site: Site) -> Iterator[tuple[str, str | None]]:

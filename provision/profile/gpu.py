@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from provision.knowledge.whole_numbers import whole_number
 from provision.profile.patterns import NAME
 from provision.profile.reader import Reader
 
@@ -53,4 +54,4 @@ def read_gpu(table: Reader) -> Gpu | None:
 
 def int_or_zero(text: str) -> int:
     """A capability as a number; 0 if it is not one, which is already recorded as a fault."""
-    return int(text) if text.isdecimal() else 0
+    return whole_number(text) or 0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from provision.errors import ConfigError
-from provision.profile.absolute import refuse_relative
+from provision.profile.absolute import refuse_long, refuse_relative
 from provision.profile.arch import Arch, read_arch
 from provision.profile.container import RUNTIMES, Container, Runtime, read_container
 from provision.profile.files import Files, read_files
@@ -169,6 +169,7 @@ def read_site(data: Mapping[str, Any], origin: str, environ: Mapping[str, str], 
         if modules.name == "none" and arch.modules:
             faults.add(f"archs.{arch.name}.modules", 'lists modules, but `modules.system` is "none"')
     refuse_relative(site, faults)
+    refuse_long(site, faults)
     top.done()
     faults.check(hint=f"edit `{origin}`")
     return site

@@ -16,7 +16,7 @@ BackendName = Literal["venv"]
 BACKENDS: tuple[BackendName, ...] = ("venv",)
 VERSION = re.compile(r"[0-9]+(\.[0-9]+)+")
 MODULE_NAME = re.compile(f"{NAME.pattern}/{NAME.pattern}")
-PYTHON = re.compile(r"3\.[0-9]+")
+PYTHON = re.compile(r"3\.[0-9]{1,3}")
 # The training programs in `provision/proof/programs/`. `proof/horovod.py` judges those of Horovod (with Keras, or with
 # graphs of TensorFlow 1), `proof/without_horovod.py` those of the other strategies.
 PROGRAMS = ("horovod_keras", "horovod_graph", "single", "mirrored", "multiworker")
