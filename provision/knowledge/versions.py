@@ -7,4 +7,5 @@ import re
 
 def release(version: str) -> tuple[int, ...]:
     """The numbers of a version such as `2.15.1`."""
-    return tuple(int(part) for part in re.findall(r"\d+", version))
+    # Digits of ASCII, and at most 15 of them: `int` refuses others, and numbers of more than 4300 digits.
+    return tuple(int(part) for part in re.findall(r"[0-9]{1,15}", version))

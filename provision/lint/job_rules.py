@@ -210,8 +210,8 @@ def _launch(script: JobScript, site: Site | None) -> Iterator[Finding]:
 
 def _ranks(script: JobScript, line: Line, launcher: str, text: str, nodes: int) -> Iterator[Finding]:
     """The number of ranks must fit the nodes and tasks of the directives."""
-    all_ranks = re.search(r"(?:^|\s)(?:-np?|--np|--ntasks)[ =](\d+)(?=\s|$)", text)
-    on_each_node = re.search(r"(?:^|\s)(?:-N|--ppn|-npernode|--ntasks-per-node)[ =](\d+)(?=\s|$)", text)
+    all_ranks = re.search(r"(?:^|\s)(?:-np?|--np|--ntasks)[ =](\d{1,15})(?=\s|$)", text)
+    on_each_node = re.search(r"(?:^|\s)(?:-N|--ppn|-npernode|--ntasks-per-node)[ =](\d{1,15})(?=\s|$)", text)
     if all_ranks is None:
         return
     ranks = int(all_ranks[1])

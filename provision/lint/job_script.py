@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from provision.knowledge.whole_numbers import whole_number
 from provision.lint import Finding
 from provision.profile.scheduler import SchedulerName
 
@@ -74,7 +75,7 @@ class JobScript:
     def number(self, key: str) -> int | None:
         """The whole number that a directive gives; None if there is none."""
         option = self.options.get(key)
-        return int(option.value) if option and option.value.isdigit() else None
+        return whole_number(option.value) if option else None
 
     def line_of(self, *keys: str) -> tuple[int, str]:
         """The line of the first of these options that the script has, or its first line if it has none of them."""
@@ -166,7 +167,7 @@ def ranks_per_node(script: JobScript) -> int:
     if each is not None:
         return each
     nodes = script.number("nodes")
-    return 1 if nodes is None else max(1, (tasks_of(script) or 1) // nodes)
+    return 1 if nodes is None else max(1, (tasks_of(script) or 1) // max(1, nodes))
 
 
 def gpus_of(script: JobScript) -> int:
@@ -174,7 +175,7 @@ def gpus_of(script: JobScript) -> int:
     nodes = script.number("nodes") or 1
     for key, share in (("gres", 1), ("gpus-per-node", 1), ("gpus", nodes), ("gpus-per-task", 0)):
         option = script.options.get(key)
-        count = re.search(r"(\d+)$", option.value) if option else None
+        count = re.search(r"(?<!\d)(\d{1,15})$", option.value) if option else None
         if count and (key != "gres" or (option is not None and option.value.startswith("gpu"))):
             if share:
                 return max(1, int(count[1]) // share)

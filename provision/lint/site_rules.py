@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from provision.jobs.limits import refusals
 from provision.jobs.scheduler_request import batch_for
+from provision.knowledge.whole_numbers import whole_number
 from provision.launch.rank_threads import INTER, INTRA, OMP, explain_too_many_threads
 from provision.lint import Finding
 from provision.lint.job_script import JobScript, fault, gpus_of, ranks_per_node
@@ -94,7 +95,7 @@ def _refused(script: JobScript, site: Site, arch: Arch) -> Iterator[Finding]:
         keys = stated.get(problem.subject, (problem.subject,))
         yield fault(script, problem.subject, script.line_of(*keys), problem.message, str(problem.hint))
     node, whole = arch.node, value_of("mem") or ""
-    if node is not None and node.memory_gb and re.fullmatch(r"\d+[GT]B?", whole, re.IGNORECASE):
+    if node is not None and node.memory_gb and re.fullmatch(r"\d{1,15}[GT]B?", whole, re.IGNORECASE):
         amount = int(re.sub(r"\D", "", whole)) * (1024 if "T" in whole.upper() else 1)
         if amount > node.memory_gb:
             yield fault(
@@ -109,13 +110,13 @@ def _refused(script: JobScript, site: Site, arch: Arch) -> Iterator[Finding]:
 def _threads(script: JobScript, site: Site, arch: Arch) -> Iterator[Finding]:
     """The threads must fit the node, and must not be set if a module of the site sets them."""
     values = {
-        name: (int(script.variables[name][0]), script.variables[name][1])
+        name: (number, script.variables[name][1])
         for name in (OMP, INTER, INTRA)
-        if name in script.variables and script.variables[name][0].isdigit()
+        if name in script.variables and (number := whole_number(script.variables[name][0])) is not None
     }
     ranks = ranks_per_node(script)
     for _, launcher, words in script.started():
-        each = re.search(r"(?:^|\s)(?:-N|--ppn)[ =](\d+)", " ".join(words)) if launcher != "srun" else None
+        each = re.search(r"(?:^|\s)(?:-N|--ppn)[ =](\d{1,15})(?=\s|$)", " ".join(words)) if launcher != "srun" else None
         ranks = int(each[1]) if each else ranks
     if OMP in values and arch.threads.owner == "module":
         yield fault(

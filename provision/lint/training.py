@@ -6,6 +6,7 @@ Each rule is an error that a site page has, or that its readers made.
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -45,15 +46,18 @@ class Training:
 def read_training(text: str, file: str) -> Training:
     """The training script in this text. A text that is not Python 3 is a script with one finding."""
     try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python prints some of what it reads, such as `"\d"`
+            tree = ast.parse(text)
+    # Brackets or operators, thousands deep, are too much for Python's own parser.
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None) or 1
         finding = Finding(
             rule="no-python",
             file=file,
             line=line,
             message="this is not valid Python 3",
-            evidence=str(getattr(error, "msg", error)),
+            evidence=str(getattr(error, "msg", error)) or "it is too deeply nested",
             fix=f"`python3 -m py_compile {file}` shows the error; Python 2 is not supported",
         )
         return Training(

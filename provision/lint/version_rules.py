@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from provision.knowledge.versions import release
+from provision.knowledge.whole_numbers import whole_number
 from provision.launch.rank_threads import INTER, INTRA
 from provision.lint import Finding
 from provision.lint.job_script import JobScript, fault
@@ -31,13 +32,14 @@ def check_versions(script: JobScript, training: Training) -> Iterator[Finding]:
     if training.needs.reads is not None and INTER in script.variables:
         line, reads = training.needs.reads
         value, number, _ = script.variables[INTER]
-        if value.isdigit() and reads > 1 and int(value) < reads:
+        threads = whole_number(value)
+        if threads is not None and reads > 1 and threads < reads:
             yield fault(
                 script,
                 "parallel-reads",
                 (number, f"{INTER}={value}"),
                 f"the {reads} parallel reads in line {line} of `{training.file}` need {reads} more threads of this pool",
-                f"set `{INTER}={int(value) + reads}` and lower {INTRA}, or set `num_parallel_reads={value}`",
+                f"set `{INTER}={threads + reads}` and lower {INTRA}, or set `num_parallel_reads={value}`",
             )
     loaded = tensorflow_of(script)
     if loaded is None:

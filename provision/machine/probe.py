@@ -28,6 +28,7 @@ from provision.launch.modules import (
     purge_script,
     resolve_loaded,
 )
+from provision.machine.disk import is_file
 from provision.machine.probe_gpu import Gpus
 from provision.machine.run import capture
 from provision.machine.store import Store
@@ -64,8 +65,8 @@ class Probes:
         """The cleaned environment with the arch's modules loaded; a module that cannot be loaded is a problem."""
         if self.site.modules.name == "none":
             return clean_environ(os.environ)
-        init = Path(self.site.modules.init or "")
-        if not init.is_file():
+        init = self.site.modules.init or ""
+        if not is_file(init):
             self.problem(
                 "missing",
                 "modules",
@@ -307,8 +308,9 @@ def parse_mpi_macros(text: str) -> tuple[str | None, str]:
     macros = dict(re.findall(r"^#define (\w+) (.*)$", text, re.MULTILINE))
     if "MPICH_VERSION" in macros:
         return "mpich", macros["MPICH_VERSION"].strip('"')
-    if "OMPI_MAJOR_VERSION" in macros:
-        return "openmpi", ".".join(macros[f"OMPI_{part}_VERSION"] for part in ("MAJOR", "MINOR", "RELEASE"))
+    numbers = [macros.get(f"OMPI_{part}_VERSION") for part in ("MAJOR", "MINOR", "RELEASE")]
+    if all(numbers):
+        return "openmpi", ".".join(map(str, numbers))
     return None, ""
 
 
@@ -320,7 +322,7 @@ def mpi_libraries(show: str, family: str) -> tuple[str, ...]:
     by_name = [f"lib{name}.so" for name in re.findall(r"(?:^|\s)-l\s*(mpi(?:ch)?_\w+)", show)]
     names = [*by_name, *(("libmpi.so", "libmpich.so") if family == "mpich" else ("libmpi.so",))]
     folders = re.findall(r"-L\s*(\S+)", show)
-    files = [Path(folder) / name for folder in folders for name in names if (Path(folder) / name).exists()]
+    files = [Path(folder) / name for folder in folders for name in names if is_file(f"{folder}/{name}")]
     return tuple(dict.fromkeys(str(path.resolve()) for path in files))
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provision.errors import CommandError
+from provision.machine.disk import is_file
 from provision.machine.run import capture
 from provision.model.facts import CompilerFacts, GpuFacts
 from provision.model.problem import ProblemKind
@@ -86,7 +87,7 @@ class Gpus:
                 )
                 return None
             home: str = VARIABLE.sub(lambda match: self.environ[match[1]], named).rstrip("/") or "/"
-            if not (Path(home) / mark).is_file():
+            if not is_file(f"{home}/{mark}"):
                 self.report(
                     "missing",
                     subject,
@@ -99,7 +100,7 @@ class Gpus:
         known = [self.environ[name].rstrip("/") for name in variables if self.environ.get(name, "").startswith("/")]
         searched = list(dict.fromkeys((*known, *elsewhere, *(("/usr",) if subject == "nccl" else ()))))
         for home in searched:
-            if (Path(home) / mark).is_file():
+            if is_file(f"{home}/{mark}"):
                 return home
         self.report(
             "missing",
@@ -191,7 +192,7 @@ class Gpus:
             return None
         places = [Path(home) / folder for folder in LIBRARY_FOLDERS]
         libraries = {
-            kind: next((str(place / name) for name in names for place in places if (place / name).is_file()), None)
+            kind: next((str(place / name) for name in names for place in places if is_file(f"{place}/{name}")), None)
             for kind, names in NCCL_LIBRARIES.items()
         }
         library = libraries[self.gpu.nccl_link]

@@ -77,9 +77,9 @@ def _now(words: str) -> Callable[[re.Match[str], Doing], Doing]:
 
 
 READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], Doing], Doing]], ...] = (
-    (re.compile(r"^package (\d+) of (\d+)$"), _package),
+    (re.compile(r"^package (\d{1,15}) of (\d{1,15})$"), _package),
     # ninja: `[3/27] Building CXX object a/b.cc.o`; a launcher may put a rank in front.
-    (re.compile(r"\[(\d+)/(\d+)\] (?:Building|Linking) .*?([^ ]+)$"), _file),
+    (re.compile(r"\[(\d{1,15})/(\d{1,15})\] (?:Building|Linking) .*?([^ ]+)$"), _file),
     (re.compile(r"^-- (?:Configuring|Generating) done"), _now("configuring")),
     # uv prints what it downloads, but not each package that it installs.
     (re.compile(r"^Downloading (\S+ \([\d.]+[KMG]iB\))$"), _now("downloading {}")),
@@ -95,7 +95,7 @@ READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], Doing], Doing]], 
     (re.compile(r"^Installing collected packages: "), _now("installing")),
     (re.compile(r"^Successfully installed "), _now("")),
     # the programs of a proof; Keras writes `Epoch 1/3`
-    (re.compile(r"\b[Ee]poch (\d+)/(\d+)\b(?:.*?\bloss(?: of rank 0)? ([\d.]+))?"), _epoch),
+    (re.compile(r"\b[Ee]poch (\d{1,15})/(\d{1,15})\b(?:.*?\bloss(?: of rank 0)? ([\d.]+))?"), _epoch),
     (re.compile(r"\bloss before training\b"), _now("training")),
     (re.compile(r"\b(test accuracy [\d.]+)"), _now("{}")),
     (re.compile(r"^(?:\[?\d+[\]:] )?([a-z][\w -]*?) (passed|failed|skipped) [\d.]+ s\b"), _check),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from provision.knowledge.whole_numbers import whole_number
 from provision.model.batch import Batch, Directive
 from provision.model.quoting import directive, plain
 from provision.model.walltime import to_clock, to_seconds
@@ -87,7 +88,7 @@ def parse_job_id(text: str) -> str | None:
 
 def is_job_id(text: str) -> bool:
     """Whether this text has the form of a job ID."""
-    return text.isascii() and text.isdigit()
+    return whole_number(text) is not None
 
 
 def status_argv(job: str) -> tuple[str, ...]:
@@ -124,7 +125,7 @@ def queued_argv(name: str) -> tuple[str, ...]:
 def parse_queued(text: str, name: str) -> tuple[str, ...]:
     """The IDs of the jobs with this name."""
     rows = [line.split() for line in text.splitlines()]
-    return tuple(row[0] for row in rows if len(row) == 2 and row[0].isdigit() and row[1] == name)
+    return tuple(row[0] for row in rows if len(row) == 2 and is_job_id(row[0]) and row[1] == name)
 
 
 def queues_argv() -> tuple[str, ...]:

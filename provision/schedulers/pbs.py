@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from provision.knowledge.whole_numbers import whole_number
 from provision.model.batch import Batch, Directive
 from provision.model.quoting import directive, quote_sh
 from provision.model.walltime import to_clock, to_seconds
@@ -100,7 +101,8 @@ def parse_status(text: str) -> JobStatus | None:
     if job is None:
         return None
     fields: dict[str, str] = dict(re.findall(r"^ {4}(\S+) = (.*)$", text.replace("\n\t", ""), re.MULTILINE))
-    letter, code = fields.get("job_state", ""), int(fields.get("Exit_status", "0"))
+    letter, exit_status = fields.get("job_state", ""), fields.get("Exit_status", "")
+    code = (-1 if exit_status.startswith("-") else 1) * (whole_number(exit_status.removeprefix("-")) or 0)
     state: str = STATES.get(letter, letter)
     if letter in ("F", "X"):
         state = _ended(code, "Exit_status" in fields, fields.get("comment", ""))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from provision.knowledge.whole_numbers import whole_number
 from provision.model.batch import Batch, Directive
 from provision.model.quoting import directive
 from provision.schedulers.status import JobStatus
@@ -116,7 +117,7 @@ def parse_job_id(text: str) -> str | None:
 
 def is_job_id(text: str) -> bool:
     """Whether this text has the form of a job ID."""
-    return text.isascii() and text.isdigit()
+    return whole_number(text) is not None
 
 
 def status_argv(job: str) -> tuple[str, ...]:
