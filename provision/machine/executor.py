@@ -217,8 +217,10 @@ class Executor:
         result = self._run(run, inspect.command, quiet=True)
         try:
             report = json.loads(result.tail[-1])
-        except (IndexError, ValueError) as error:
+        except (IndexError, ValueError, RecursionError) as error:
             raise command_error(run, result) from error
+        if not isinstance(report, dict):
+            raise command_error(run, result)
         checks = judge_inspection(report, inspect.expectation, os.path.realpath)
         run.details.update(checks=[check.to_dict() for check in checks], versions=report.get("versions"))
         wrong = [check for check in checks if not check.passed]

@@ -152,9 +152,10 @@ def _ended(now: JobStatus, failure: Mapping[str, Any]) -> JobStatus:
 
 def _failed(what: str, state: str, failure: Mapping[str, Any], hint: str | None, output: str | None) -> JobError:
     """The error of a job whose build wrote an error event."""
-    evidence = [str(failure.get("message")), *(f"  {line}" for line in failure.get("evidence") or ())]
-    log = failure.get("log") or output
+    given = failure.get("evidence")
+    evidence = [str(failure.get("message")), *(f"  {line}" for line in (given if isinstance(given, list) else ()))]
+    log = str(failure.get("log") or "") or output
     evidence += [f"log of the step: {log}"] if log and log != output else []
     evidence += [f"output: {output}"] if output else []
-    hint = hint or failure.get("hint") or (f"read `{log}`" if log else None)
+    hint = hint or str(failure.get("hint") or "") or (f"read `{log}`" if log else None)
     return JobError(what, state=state, evidence=evidence, hint=hint, log=log, cause=failure)

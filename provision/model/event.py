@@ -6,12 +6,14 @@ import dataclasses
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from provision.errors import ProvisionError
+from provision.model import stored
 from provision.model.plan import Plan
 
 EventKind = Literal["plan", "started", "progress", "finished", "failed", "say", "error"]
+KINDS: tuple[str, ...] = get_args(EventKind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +60,18 @@ def parse_event(line: str) -> Event | None:
     """The inverse of `emit_event`; None for a line that is damaged or incomplete."""
     try:
         data = json.loads(line)
-        lists = {name: tuple(tuple(entry) for entry in data.get(name, ())) for name in ("steps", "expected")}
-        return Event(**{**data, **lists})
-    except (ValueError, TypeError, AttributeError):
+        if not isinstance(data, dict) or data.get("kind") not in KINDS:
+            return None
+        expected = stored.mapping({"expected": dict(data.get("expected", ()))}, "expected")
+        return Event(
+            kind=data["kind"],
+            step=stored.optional_text(data, "step") or "",
+            text=stored.optional_text(data, "text") or "",
+            seconds=stored.optional_number(data, "seconds") or 0.0,
+            environment=stored.optional_text(data, "environment") or "",
+            steps=tuple((str(name), str(title), str(action)) for name, title, action in data.get("steps", ())),
+            expected=tuple((name, stored.number(expected, name)) for name in expected),
+            error=stored.mapping({"error": {}, **data}, "error"),
+        )
+    except (ValueError, TypeError, RecursionError):
         return None

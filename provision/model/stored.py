@@ -19,12 +19,21 @@ def optional_text(data: Mapping[str, Any], key: str) -> str | None:
     return None if data.get(key) is None else text(data, key)
 
 
+LARGEST = 1e15
+"""Seconds, ranks, images per second: nothing that we store comes near it, and it is a number in every language."""
+
+
 def number(data: Mapping[str, Any], key: str) -> float:
-    """The number under `key`. Raises `ValueError` for anything else."""
+    """The number under `key`, neither NaN nor infinite. Raises `ValueError` for anything else."""
     value = data.get(key)
-    if not isinstance(value, int | float) or isinstance(value, bool):
+    if not isinstance(value, int | float) or isinstance(value, bool) or not -LARGEST <= value <= LARGEST:
         raise ValueError(f"`{key}` is {value!r}, not a number")
     return value
+
+
+def optional_number(data: Mapping[str, Any], key: str) -> float | None:
+    """The number under `key`, or None. Raises `ValueError` for anything else."""
+    return None if data.get(key) is None else number(data, key)
 
 
 def mapping(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -49,7 +49,7 @@ class Check:
             message=stored.text(data, "message"),
             hint=stored.optional_text(data, "hint"),
             skipped=bool(data.get("skipped", False)),
-            figure=data.get("figure"),
+            figure=stored.optional_number(data, "figure"),
         )
 
 
@@ -97,18 +97,19 @@ class Figures:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Figures:
-        """Read back what `to_dict` returned."""
+        """Read back what `to_dict` returned. Raises `ValueError` if it is damaged."""
+        versions = stored.mapping(data, "versions")
         return cls(
-            ranks=data["ranks"],
-            hosts=tuple(data["hosts"]),
-            gpus=data["gpus"],
-            accuracy=data["accuracy"],
-            loss_before=data["loss_before"],
-            loss_last=data["loss_last"],
-            images_per_second=data["images_per_second"],
-            seconds=data["seconds"],
-            versions=dict(data["versions"]),
-            weights_sha256=data["weights_sha256"],
+            ranks=int(stored.number(data, "ranks")),
+            hosts=stored.texts(data, "hosts"),
+            gpus=int(stored.number(data, "gpus")),
+            accuracy=stored.optional_number(data, "accuracy"),
+            loss_before=stored.optional_number(data, "loss_before"),
+            loss_last=stored.optional_number(data, "loss_last"),
+            images_per_second=stored.optional_number(data, "images_per_second"),
+            seconds=stored.optional_number(data, "seconds"),
+            versions={key: stored.text(versions, key) for key in versions},
+            weights_sha256=stored.optional_text(data, "weights_sha256"),
         )
 
 
@@ -148,10 +149,7 @@ class Verdict:
         """
         if data.get("schema") != SCHEMA:
             raise ValueError(f"verdict has schema {data.get('schema')!r}, expected {SCHEMA}")
-        try:
-            figures = Figures.from_dict(stored.mapping(data, "figures"))
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"`figures` is damaged: {error!r}") from error
+        figures = Figures.from_dict(stored.mapping(data, "figures"))
         verdict = cls(checks=tuple(map(Check.from_dict, stored.sequence(data, "checks"))), figures=figures)
         if verdict.passed is not data.get("passed"):
             raise ValueError(f"verdict says passed = {data.get('passed')!r}, its checks say {verdict.passed!r}")

@@ -9,6 +9,7 @@ from typing import Any
 from provision.knowledge.cuda import same_major
 from provision.model.plan import Expectation, ExpectedGpu
 from provision.model.verdict import Check
+from provision.proof.reports import read_mapping, read_texts
 
 # Where an operating system keeps its libraries.
 SYSTEM = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/libexec", "/etc", "/opt/cray/lib64", "/opt/cray/libfabric")
@@ -26,9 +27,8 @@ def judge_inspection(
 
     `resolve` follows symbolic links: the kernel names mapped files by their real paths.
     """
-    errors: Mapping[str, str] = report.get("errors") or {}
-    versions: Mapping[str, str] = report.get("versions") or {}
-    mapped = tuple(report.get("mapped_objects") or ())
+    errors, versions = read_mapping(report, "errors"), read_mapping(report, "versions")
+    mapped = read_texts(report, "mapped_objects")
     checks = [
         Check(
             name="imports",
@@ -62,16 +62,16 @@ def judge_inspection(
 
 def _horovod(report: Mapping[str, Any], expectation: Expectation) -> list[Check]:
     """Horovod is built for this framework, with MPI and without Gloo."""
-    horovod = report.get("horovod") or {}
-    flags: Mapping[str, Any] = horovod.get("flags") or {}
-    metadata = (horovod.get("metadata") or {}).get("tensorflow")
+    horovod = read_mapping(report, "horovod")
+    flags, metadata = read_mapping(horovod, "flags"), read_mapping(horovod, "metadata").get("tensorflow")
+    extensions = read_texts(horovod, "extensions")
     wanted = dict(expectation.versions)["tensorflow"]
     return [
         Check(
             name="framework built in",
-            passed=metadata == wanted and bool(horovod.get("extensions")),
+            passed=metadata == wanted and bool(extensions),
             message=f"Horovod's metadata.json contains TensorFlow {metadata}, planned {wanted}; extensions: "
-            f"{', '.join(os.path.basename(path) for path in horovod.get('extensions') or ()) or 'none'}",
+            f"{', '.join(os.path.basename(path) for path in extensions) or 'none'}",
         ),
         Check(
             name="MPI built in",
@@ -91,9 +91,8 @@ def _gpu(
     report: Mapping[str, Any], planned: ExpectedGpu, mapped: tuple[str, ...], resolve: Callable[[str], str]
 ) -> list[Check]:
     """What a build for GPUs must contain; the ranks prove that it runs on them."""
-    tensorflow = report.get("tensorflow") or {}
-    cuda = str((tensorflow.get("build_info") or {}).get("cuda_version"))
-    driver: Mapping[str, Any] = report.get("cuda_driver") or {}
+    tensorflow, driver = read_mapping(report, "tensorflow"), read_mapping(report, "cuda_driver")
+    cuda = str(read_mapping(tensorflow, "build_info").get("cuda_version"))
     with_horovod = planned.nccl_version is not None
     return [
         Check(
@@ -117,20 +116,19 @@ def _horovod_gpu(
     report: Mapping[str, Any], planned: ExpectedGpu, mapped: tuple[str, ...], resolve: Callable[[str], str]
 ) -> list[Check]:
     """Horovod's NCCL and its device code."""
-    horovod = report.get("horovod") or {}
-    flags: Mapping[str, Any] = horovod.get("flags") or {}
-    errors: Mapping[str, str] = report.get("errors") or {}
+    horovod, errors = read_mapping(report, "horovod"), read_mapping(report, "errors")
+    flags = read_mapping(horovod, "flags")
     nccl = nccl_version(flags.get("nccl_built"))
     seen = [path for path in mapped if os.path.basename(path).startswith("libnccl.so")]
     wanted = resolve(planned.nccl_library) if planned.nccl_library else None
-    code = horovod.get("device_code")
-    without = [capability for capability in planned.capabilities if capability not in (code or ())]
-    if code is not None or "device_code" in errors:
+    code = read_texts(horovod, "device_code")
+    without = [capability for capability in planned.capabilities if capability not in code]
+    if horovod.get("device_code") is not None or "device_code" in errors:
         kernels = Check(
             name="device code",
             passed=not without,
             message=f"planned for {' '.join(planned.capabilities)}, in the library: "
-            + (" ".join(code or ()) or errors.get("device_code", "none")),
+            + (" ".join(code) or str(errors.get("device_code", "none"))),
             hint="the build ignored HOROVOD_BUILD_CUDA_CC_LIST; read the log of the step `compile`"
             if without
             else None,
@@ -169,11 +167,11 @@ def nccl_version(code: object) -> str | None:
 
 def _math(report: Mapping[str, Any]) -> Check:
     """Which library computes on CPUs, for the record: the last digits of results depend on it, and the speed."""
-    math: Mapping[str, Any] = report.get("math") or {}
+    math, errors = read_mapping(report, "math"), read_mapping(report, "errors")
     setting = math.get("TF_ENABLE_ONEDNN_OPTS")
     why = "chosen by TensorFlow" if setting is None else f"TF_ENABLE_ONEDNN_OPTS={setting}"
-    reason = (report.get("errors") or {}).get("math", "the report does not contain it")
-    message = f"{math['backend']} on CPUs, {why}" if math else f"not known: {reason}"
+    reason = errors.get("math", "the report does not contain it")
+    message = f"{math['backend']} on CPUs, {why}" if "backend" in math else f"not known: {reason}"
     return Check(name="math backend", passed=True, message=message)
 
 

@@ -12,6 +12,8 @@ from typing import Any
 
 Report = Mapping[str, Any]
 """One process's report, as its JSON."""
+LARGEST = 1e300
+"""No figure comes near it, and sums and ratios of numbers below it are numbers."""
 
 
 def is_finished(report: Report) -> bool:
@@ -39,6 +41,11 @@ def read_list(report: Report, key: str) -> Sequence[Any]:
     return value if isinstance(value, Sequence) and not isinstance(value, str) else ()
 
 
+def read_texts(report: Report, key: str) -> tuple[str, ...]:
+    """The strings in a part of a report that is a list; empty if it is not a list."""
+    return tuple(value for value in read_list(report, key) if isinstance(value, str))
+
+
 def read_gpu(report: Report) -> Mapping[str, Any]:
     """What a rank reports about its GPU."""
     return read_mapping(report, "gpu")
@@ -58,7 +65,8 @@ def read_text(report: Report, key: str) -> str | None:
 
 def to_finite_number(value: object) -> float | None:
     """Return a number as float, and None for anything else, NaN and the infinities included."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+    # Comparisons are false for NaN, and an int may be too large for a float.
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and -LARGEST <= value <= LARGEST:
         return float(value)
     return None
 
