@@ -141,7 +141,7 @@ def _expected(source: str | None) -> dict[str, str] | None:
         data = json.loads(text)
         data = data.get("result", data)  # the envelope of `plan --json`, or the plan in a job script
         return {str(name): str(value) for name, value in data["held"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ConfigError(
             f"`{source}` is not a plan",
             evidence=[str(error)],

@@ -36,6 +36,7 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.machine.lock_compiler import compile_locks, inputs_of_locks
     from provision.machine.probe import interpreter_of
     from provision.machine.search_path import known
+    from provision.profile.stack import PYTHON
 
     inputs, named = inputs_of_locks()
     for name in args.names:
@@ -55,6 +56,11 @@ def run(args: argparse.Namespace) -> Outcome:
     for stack in stacks:  # an overlay has the Python that Miniforge brings
         miniforge = release_for(stack.pythons)
         served[lock_name(stack.name)] = (miniforge.python,) if miniforge else ()
+    for minor in args.python or ():
+        if not PYTHON.fullmatch(minor):
+            raise ConfigError(
+                f"`{minor}` is not a minor version of Python", hint=f"`--python {every[0]}`", kind="usage"
+            )
     written, skipped = [], []
     for minor in args.python or every:
         chosen = [path for path in inputs if minor in served.get(path.stem, every)]

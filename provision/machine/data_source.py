@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provision.errors import ConfigError
+from provision.machine.disk import is_file
 
 BLOCK = 4096
 
@@ -30,7 +31,7 @@ def measure(path: str) -> DataSource:
     """
     source = Path(path)
     wrong: list[str] = []
-    paths = [source] if source.is_file() else []
+    paths = [source] if is_file(path) else []
     for folder, folders, names in () if paths else os.walk(source, onerror=lambda error: wrong.append(str(error))):
         paths += [Path(folder, name) for name in (*folders, *names)]
     size = 0
@@ -51,4 +52,4 @@ def measure(path: str) -> DataSource:
 def sees(scratch: str) -> bool:
     """Whether this machine sees a site's scratch: its variables are set and the folder that contains it exists."""
     path = os.path.expandvars(scratch)
-    return "$" not in path and Path(path).parent.is_dir()
+    return "$" not in path and os.path.isdir(os.path.dirname(path))  # noqa: PTH112

@@ -43,7 +43,8 @@ def disk_error(error: OSError, path: object) -> StoreError:
             f"`{where}` cannot be written: {error.strerror}",
             hint="`export PROVISION_ROOT=…` to a folder that you can write, or set `root` in the site profile",
         )
-    return StoreError(f"`{where}`: {error.strerror}", evidence=[repr(error)])
+    hint = f"`ls -ld {shlex.quote(where)}`, then correct the path or the file"
+    return StoreError(f"`{where}`: {error.strerror}", evidence=[repr(error)], hint=hint)
 
 
 def sha256_of(path: Path, *, limit: int = MOST_PACKAGE) -> str:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from provision.machine.disk import is_file
 from provision.machine.search_path import named_folder, user_folder
 from provision.profile.network import PROXY
 
@@ -28,7 +29,7 @@ def values_here(keys: Sequence[str]) -> dict[str, str]:
             (
                 f"{environ[name]}/init/bash"
                 for name in ("LMOD_PKG", "MODULESHOME")
-                if environ.get(name) and Path(environ[name], "init", "bash").is_file()
+                if environ.get(name) and is_file(f"{environ[name]}/init/bash")
             ),
             "",
         ),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from provision.errors import ConfigError
 from provision.jobs.scaling import Run, read_run
-from provision.machine.disk import read_given
+from provision.machine.disk import is_file, read_given
 
 SWEEP = (
     "for gpus in 1 2 4; do provision job mirrored --record --gpus $gpus --site SITE > $gpus.sh; sbatch $gpus.sh; done"
@@ -23,7 +24,7 @@ def read_runs(folders: Sequence[str]) -> list[Run]:
         ConfigError: a folder is given twice, or it has no record, or a damaged one.
     """
     paths = [Path(folder) for folder in folders]
-    if len({path.resolve() for path in paths}) < len(paths):
+    if len({os.path.realpath(path) for path in paths}) < len(paths):
         raise ConfigError("one run is given twice", hint="give each run once: `provision scaling RUN RUN`")
     return [_read(path) for path in paths]
 
@@ -37,17 +38,17 @@ def _read(folder: Path) -> Run:
             hint=SWEEP,
         )
     csv = folder / "gpu.csv"
-    text = read_given(str(csv), "use of the GPUs", errors="replace") if csv.is_file() else None
+    text = read_given(str(csv), "use of the GPUs", errors="replace") if is_file(str(csv)) else None
     return read_run(folder.name or str(folder), record, _json(folder / "report.json"), text)
 
 
 def _json(path: Path) -> dict[str, Any] | None:
-    if not path.is_file():
+    if not is_file(str(path)):
         return None
     text = read_given(str(path), "record")
     try:
         value = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"`{path}` cannot be read", evidence=[str(error)], hint="run that job again") from error
     if not isinstance(value, dict):
         raise ConfigError(f"`{path}` is not a JSON object", hint='an example: `{"images_per_second": 1234.5}`')

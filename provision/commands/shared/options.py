@@ -6,8 +6,10 @@ import argparse
 from collections.abc import Sequence
 
 from provision.errors import ConfigError
+from provision.knowledge.whole_numbers import whole_number
 from provision.machine.shell import default_site
 
+LARGEST = 1_000_000
 Container = argparse.ArgumentParser | argparse._ArgumentGroup
 
 
@@ -59,17 +61,18 @@ def add_environment(parser: Container, *, optional: bool = False) -> None:
 
 
 def positive(text: str) -> int:
-    """A whole number of at least 1.
+    """A whole number from 1 to a million.
 
     Raises:
         argparse.ArgumentTypeError: it is not.
     """
-    try:
-        number = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"`{text}` is not a whole number") from None
-    if number < 1:
+    number = whole_number(text.strip().removeprefix("-"))
+    if number is None:
+        raise argparse.ArgumentTypeError(f"`{text}` is not a whole number")
+    if number < 1 or text.strip().startswith("-"):
         raise argparse.ArgumentTypeError(f"`{text}` must be at least 1")
+    if number > LARGEST:
+        raise argparse.ArgumentTypeError(f"`{text}` must be at most {LARGEST}")
     return number
 
 

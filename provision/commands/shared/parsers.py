@@ -106,6 +106,8 @@ def parse(verb: str, words: Sequence[str]) -> argparse.Namespace:
     """
     leaf, rest = find_parser(parser_of(verb), list(words))
     refuse_unknown_options(leaf, verb, words, rest)
+    for name in (word[:-3] for word in rest if word.startswith("-") and word.endswith("=--")):
+        leaf.error(f"argument {name}: expected one argument")  # argparse would make the value an empty list
     args, extra = leaf.parse_known_args(rest)
     if extra:
         from provision.commands.shared.typos import refuse_extra

@@ -56,6 +56,7 @@ def _terminated(number: int, frame: FrameType | None) -> None:
 def _run(words: Sequence[str], args: argparse.Namespace) -> int:
     from provision.commands.shared.outcome import Outcome, envelope
     from provision.machine.secrets_here import secrets_here
+    from provision.machine.disk import disk_error
     from provision.machine.streams import discard_stdout
 
     try:
@@ -69,6 +70,9 @@ def _run(words: Sequence[str], args: argparse.Namespace) -> int:
         discard_stdout()
         return EXIT_OK
     except Exception as error:
+        # A path that cannot be used, of whatever kind and wherever it came from, is a fault of the path.
+        if isinstance(error, OSError) and error.filename is not None:
+            return report(words, disk_error(error, error.filename), args.json)
         return _bug(words, error, args.json)
     assert isinstance(outcome, Outcome)
     try:
