@@ -1,6 +1,7 @@
 # make build      sets up the tool in .venv, then builds, proves and publishes an environment for this machine
 # make test       runs the linters and all tests
 # make test-fast  runs the tests that need no real build and no cluster (under a minute)
+# make fuzz       tries many more hostile inputs than make test-fast, and new ones at each run (minutes; FUZZ=100: an hour)
 # make bench      measures what the tool costs, as ratios within one run
 # make matrix     builds and proves every combination of TensorFlow, Keras and Python (hours; ONLY="--only 2.21" limits it)
 # make lint       runs ruff and mypy
@@ -8,7 +9,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 PYTHON ?= python3
 
-.PHONY: build test test-fast bench matrix lint reference clean
+.PHONY: build test test-fast fuzz bench matrix lint reference clean
 
 build: .venv/ready
 	.venv/bin/provision build --site local
@@ -39,6 +40,10 @@ matrix: .venv/ready
 # needs no real build and no cluster
 test-fast: .venv/ready-test
 	.venv/bin/pytest -q -n auto -m "not real and not slurm"
+
+# the property tests with FUZZ times as many examples
+fuzz: .venv/ready-test
+	FUZZ=$(or $(FUZZ),20) .venv/bin/pytest -q -n auto --hypothesis-show-statistics tests/unit/fuzz
 
 clean:
 	rm -rf .venv

@@ -55,8 +55,8 @@ def _terminated(number: int, frame: FrameType | None) -> None:
 
 def _run(words: Sequence[str], args: argparse.Namespace) -> int:
     from provision.commands.shared.outcome import Outcome, envelope
-    from provision.machine.secrets_here import secrets_here
     from provision.machine.disk import disk_error
+    from provision.machine.secrets_here import secrets_here
     from provision.machine.streams import discard_stdout
 
     try:

@@ -1,0 +1,76 @@
+"""Any JSON in the place of a file that lies below the root, or that a program of a proof writes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given
+
+from parts.hostile import damaged, fuzzed, json_values, refused, strict_json
+from parts.records import make_record
+from parts.reports import one_process, workers
+from provision.model.estimate import expected_seconds
+from provision.model.plan import Expectation, ExpectedGpu
+from provision.model.receipt import Receipt
+from provision.model.record import Record
+from provision.proof.horovod import judge
+from provision.proof.inspection import judge_inspection
+from provision.proof.loaded import judge_loaded
+from provision.proof.without_horovod import judge_mirrored, judge_single, judge_workers
+
+RECORD = json.loads(json.dumps(make_record().to_dict()))
+RECEIPT = {"step": "install", "seconds": 1.0, "host": "n1", "wheel": "x", "checks": [], "versions": {"a": "1"}}
+REPORTS = ([one_process()], workers())
+INSPECTION = {
+    "errors": {},
+    "versions": {"tensorflow": "2.15.1", "horovod": "0.28.1"},
+    "mapped_objects": ["/usr/lib/libmpi.so"],
+    "enable_user_site": False,
+    "horovod": {"mpi_built": True, "nccl_built": 1},
+    "mpi": {"library": "x"},
+}
+EXPECTED = Expectation(
+    versions=(("tensorflow", "2.15.1"), ("horovod", "0.28.1")),
+    mpi_libraries=("/usr/lib/libmpi.so",),
+    allowed=("/usr",),
+    gpu=ExpectedGpu(capabilities=("80",), cuda_version="12.2", nccl_version="2.18", nccl_library="/x/libnccl.so"),
+)
+
+
+@fuzzed(60)
+@given(damaged((RECORD,), json_values))
+def test_any_record_is_read_or_refused(data: dict[str, Any]) -> None:
+    with refused(ValueError):
+        record = Record.from_dict(data)
+        strict_json(json.dumps(record.to_dict()))
+        assert record.verdict.summary
+        judge_loaded(record, {"LOADEDMODULES": "gcc/12.2.0"}, None)
+    expected_seconds([data], stack="tensorflow-2.15.1", arch="knl")
+
+
+@fuzzed(40)
+@given(damaged((RECEIPT,), json_values))
+def test_any_receipt_is_read_or_refused(data: dict[str, Any]) -> None:
+    with refused(ValueError):
+        Receipt.from_dict(data).to_dict()
+
+
+@fuzzed(60)
+@given(damaged(REPORTS, json_values))
+def test_any_reports_of_a_proof_get_a_verdict(reports: list[Any]) -> None:
+    given = [report for report in reports if isinstance(report, dict)]
+    for verdict in (
+        judge(given, ranks=2, min_accuracy=0.9, nodes=1, gpus=True),
+        judge_single(given, min_accuracy=0.9, gpus=False),
+        judge_mirrored(given, replicas=2, min_accuracy=0.9, gpus=True),
+        judge_workers(given, workers=2, nodes=1, min_accuracy=0.9, gpus=True, stalled=None),
+    ):
+        strict_json(json.dumps(verdict.to_dict()))
+
+
+@fuzzed(60)
+@given(damaged((INSPECTION,), json_values))
+def test_any_report_of_an_inspection_is_judged(report: dict[str, Any]) -> None:
+    for check in judge_inspection(report, EXPECTED, str):
+        strict_json(json.dumps(check.to_dict()))
