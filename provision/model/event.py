@@ -60,7 +60,7 @@ def parse_event(line: str) -> Event | None:
     """The inverse of `emit_event`; None for a line that is damaged or incomplete."""
     try:
         data = json.loads(line)
-        if not isinstance(data, dict) or data.get("kind") not in KINDS:
+        if not isinstance(data, dict) or data.get("kind") not in KINDS or not data.keys() <= set(Event.__slots__):
             return None
         expected = stored.mapping({"expected": dict(data.get("expected", ()))}, "expected")
         return Event(
