@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
 from parts.cli import call, envelope
+from parts.records import ENVIRONMENT, put_published
 from parts.users import ATTACKER, Users
 from provision.errors import EXIT_USAGE
 from provision.machine import shipped
 from provision.machine.search_path import search_path
+from provision.machine.store import Store
+from provision.model.layout import Layout
 
 Captured = pytest.CaptureFixture[str]
 TEMPLATE = "{{ cycler.__init__.__globals__.os.system('touch RAN') }}echo PLANTED\n"
@@ -23,7 +26,8 @@ TYPED = [
     ("doctor",),
     ("build", "--stack", "planted"),
     ("fetch", "--stack", "planted"),
-    ("activate", "native/tensorflow/1-abc"),
+    ("activate", str(ENVIRONMENT)),
+    ("show", str(ENVIRONMENT)),
     ("list",),
     ("site", "list"),
     ("site", "show", "local"),
@@ -59,7 +63,6 @@ def hostile(users: Users) -> Path:
         ),
         "requirements/planted.in": "six\n",
         "evil.sh": "#!/bin/sh\ntouch RAN\n",
-        "root/envs/native/tensorflow/1-abc/.provision/activate.sh": "touch RAN; echo PLANTED\n",
         "train.py": "import tensorflow\n",
     }
     templates = [path.relative_to(shipped.shipped_root()) for path in shipped.shipped_root().glob("*/*.j2")]
@@ -68,6 +71,12 @@ def hostile(users: Users) -> Path:
         for parent in reversed(Path(name).parents[:-1]):
             users.make_folder(f"shared/{parent}", ATTACKER)
         users.make_file(f"shared/{name}", text, ATTACKER, 0o755)
+    store = Store(Layout(PurePosixPath(planted)))
+    put_published(store, modules=())
+    activation = Path(store.layout.records_folder(ENVIRONMENT)) / "activate.sh"
+    activation.write_text("touch RAN; echo PLANTED\n")
+    for path in (planted, *planted.rglob("*")):
+        os.chown(path, ATTACKER, ATTACKER, follow_symlinks=False)
     users.own(users.folder / "shared", ATTACKER, 0o777)  # so that a program of the victim could leave its mark
     return users.folder / "shared"
 

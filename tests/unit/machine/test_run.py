@@ -97,13 +97,11 @@ def test_a_module_in_the_working_directory_is_not_run(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`python -m pip` runs `pip.py` of the folder in which it starts."""
-    for name in ("pip", "virtualenv", "venv", "compileall"):
-        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nraise SystemExit('PLANTED')\n")
+    (tmp_path / "compileall.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nraise SystemExit('PLANTED')\n")
     monkeypatch.chdir(tmp_path)
-    for name in ("pip", "virtualenv", "venv", "compileall"):
-        argv = (sys.executable, "-m", name, "--help")
-        assert "PLANTED" not in capture(argv, os.environ).stderr
-        assert "PLANTED" not in stream(argv, environ=os.environ, log=log).tail
+    argv = (sys.executable, "-m", "compileall", "--help")
+    assert "usage: " in capture(argv, os.environ).stdout
+    assert "PLANTED" not in stream(argv, environ=os.environ, log=log).tail
     assert not (tmp_path / "ran").exists()
 
 
