@@ -86,11 +86,9 @@ class _Limits:
                 )
 
     def queue(self) -> Iterator[Problem]:
-        """Nodes and time against the limits of the job's queue."""
+        """Nodes, time and kind of node against those of the job's queue."""
         batch = self.batch
-        for queue in self.arch.queues:
-            if queue.name not in (batch.partition, batch.qos):
-                continue
+        for queue in self.arch.queues_of(batch.partition, batch.qos):
             place, other = f"archs.{self.arch.name}.queues.{queue.name}", "or another queue: `--queue QUEUE`"
             most, least, time = queue.most_nodes, queue.least_nodes, queue.time
             nodes = f"the job has {batch.nodes} nodes, but queue `{queue.name}` takes"
@@ -106,6 +104,17 @@ class _Limits:
                 given, longest = to_clock(to_seconds(batch.time)), to_clock(to_seconds(time))
                 message = f"the job asks for {given}, but queue `{queue.name}` gives {longest} at most"
                 yield self.refusal("limit", "time", message, f"{place}.time", f"`--time {longest}`, {other}")
+            asked, nodes_have = _attributes(batch.constraint), _attributes(queue.constraint)
+            for name in sorted(asked.keys() & nodes_have.keys()):
+                if asked[name] != nodes_have[name]:
+                    yield self.refusal(
+                        "limit",
+                        "constraint",
+                        f"the job asks for `{name}={asked[name]}`, but the nodes of queue `{queue.name}` have "
+                        f"`{name}={nodes_have[name]}`",
+                        f"{place}.constraint",
+                        f"ask for `{queue.constraint}`, {other}",
+                    )
 
     def node(self) -> Iterator[Problem]:
         """GPUs, CPUs and memory against what a node has."""
@@ -147,6 +156,11 @@ class _Limits:
                 f"archs.{arch.name}.node.memory_gb",
                 f"set `archs.{arch.name}.job.memory` in `{site.origin}` to less",
             )
+
+
+def _attributes(constraint: str | None) -> dict[str, str]:
+    """The parts `name=value` of a constraint: `mcdram=flat:numa=quad`."""
+    return {name: value for name, found, value in (p.partition("=") for p in (constraint or "").split(":")) if found}
 
 
 def refusals(site: Site, arch: Arch, batch: Batch) -> tuple[Problem, ...]:

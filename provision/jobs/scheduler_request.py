@@ -29,10 +29,13 @@ def batch_for(
     """What a job of this shape asks the site's scheduler for. Its output goes to `folder`.
 
     A value that is None is taken from `job`, or without `job` from `[archs.<arch>.job]` of the profile. `queue` is a QOS
-    if the profile names a QOS and no partition, and otherwise a partition.
+    if the profile names a QOS and no partition, and otherwise a partition. Its own constraint replaces the arch's.
     """
     defaults = job or arch.job
     by_qos = defaults.qos is not None and defaults.partition is None
+    partition = defaults.partition if by_qos else queue or defaults.partition
+    qos = queue or defaults.qos if by_qos else defaults.qos
+    of_queue = () if job else (one.constraint for one in arch.queues_of(partition, qos) if one.constraint)
     return Batch(
         scheduler=site.scheduler,
         name=name,
@@ -40,10 +43,10 @@ def batch_for(
         nodes=shape.nodes,
         ranks_per_node=shape.ranks_per_node,
         time=time or defaults.time,
-        partition=defaults.partition if by_qos else queue or defaults.partition,
-        constraint=defaults.constraint,
+        partition=partition,
+        constraint=next(iter(of_queue), defaults.constraint),
         account=account or defaults.account,
-        qos=queue or defaults.qos if by_qos else defaults.qos,
+        qos=qos,
         exclusive=defaults.exclusive if exclusive is None else exclusive,
         cpus_per_rank=shape.cpus_per_rank,
         gpus_per_node=shape.gpus_per_node,

@@ -148,6 +148,9 @@ def _launch(decision: Decision, variables: tuple[str, ...]) -> Code:
     program = _training(job)
     if decision.runtime == "container" and job.site.container is not None:
         program = _contained(job, job.site.container, program)
+    batch = decision.batch
+    if batch is not None:
+        program = [*(text for queue in arch.queues_of(batch.partition, batch.qos) for text in queue.run_with), *program]
     # One process runs where the job script runs, but a script on a service node needs the launcher even for one.
     without_launcher = shape.ranks == 1 and job.alone and job.site.scheduler.script_on == "node"
     if without_launcher and decision.runtime != "container":

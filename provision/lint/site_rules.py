@@ -90,6 +90,7 @@ def _refused(script: JobScript, site: Site, arch: Arch) -> Iterator[Finding]:
         "gpus": ("gres", "gpus", "gpus-per-node", "gpus-per-task"),
         "cpus": ("cpus-per-task",),
         "time": ("time",),
+        "constraint": ("constraint", "attrs", "system"),
     }
     for problem in refusals(site, arch, batch):
         keys = stated.get(problem.subject, (problem.subject,))

@@ -58,6 +58,10 @@ class Arch:
     queues: tuple[Queue, ...]
     gpus_reversed: bool
 
+    def queues_of(self, partition: str | None, qos: str | None) -> tuple[Queue, ...]:
+        """What the profile says about the queues of a job: its partition and its QOS."""
+        return tuple(queue for queue in self.queues if queue.name in (partition, qos))
+
 
 def read_arch(name: str, archs: Reader, scheduler: SchedulerName) -> Arch:
     """Read the arch in `[archs.<name>]` of a site with this scheduler."""

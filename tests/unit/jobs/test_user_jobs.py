@@ -86,11 +86,27 @@ def test_the_script_of_another_runtime_equals_its_golden_file(
     golden(f"jobs/{name}/{arch}/{kind}-{runtime}.sh", render_user_job(job(name, arch, kind, runtime=runtime)))
 
 
+def test_a_job_in_another_queue_asks_for_its_memory_mode_and_uses_the_memory(golden: Golden) -> None:
+    text = render_user_job(job("alcf-theta", "knl", "horovod", queue="debug-flat-quad"))
+    golden("jobs/alcf-theta/knl/horovod-flat.sh", text)
+    assert "#COBALT -q debug-flat-quad\n" in text
+    assert "#COBALT --attrs mcdram=flat:numa=quad:filesystems=home,theta-fs0\n" in text
+    assert " ".join(launched(text)).endswith('numactl --preferred=1 python -u "$script"')
+    single = render_user_job(job("alcf-theta", "knl", "single", queue="debug-flat-quad"))
+    assert " ".join(launched(single)).endswith('numactl --preferred=1 python -u "$script"')
+    cache = render_user_job(job("alcf-theta", "knl", "horovod"))
+    assert "mcdram=cache:numa=quad" in cache
+    assert "numactl" not in cache
+    of_arch = render_user_job(job("alcf-theta", "knl", "horovod", queue="default", nodes=128))
+    assert "#COBALT --attrs mcdram=cache:numa=quad:" in of_arch, "a queue without a mode takes the one of the arch"
+
+
 def test_bash_and_shellcheck_find_no_fault_in_any_script(shellcheck: str, tmp_path: Path) -> None:
     more = {"data": "/data/$USER", "venv": "/home/ada/env", "resume": "42", "arguments": ("--say", "it's; so")}
     asked = [job(*one) for one in WRITTEN]
     asked += [job(name, arch, kind, runtime=runtime, **more) for name, arch, kind, runtime in OTHER_RUNTIMES]
     asked += [job(name, arch, "single", use_gpu=False, **more) for name, arch in ARCHS]
+    asked.append(job("alcf-theta", "knl", "horovod", queue="debug-flat-quad", **more))
     asked += [job("alcf-theta", "knl", "cray-ml-plugin", script=script, **more) for script in (EXAMPLE, "train.py")]
     asked += [job("nyu-greene", "gpu", "mirrored", watch_gpus=True), job("nersc-cori", "knl", "single", stage_in="/x")]
     paths = []

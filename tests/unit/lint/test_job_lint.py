@@ -368,6 +368,22 @@ def test_a_script_whose_exports_aprun_forwards_has_no_fault() -> None:
     assert found(text, site="alcf-theta", arch="knl") == []
 
 
+@pytest.mark.parametrize(
+    ("queue", "mode", "fault"),
+    [
+        ("debug-flat-quad", "mcdram=cache:numa=quad", True),
+        ("debug-flat-quad", "mcdram=flat:numa=snc4", True),
+        ("debug-cache-quad", "mcdram=flat", True),
+        ("debug-flat-quad", "numa=quad:mcdram=flat", False),
+        ("default", "mcdram=flat:numa=quad", False),
+    ],
+)
+def test_a_memory_mode_that_the_queue_does_not_have_is_found(queue: str, mode: str, fault: bool) -> None:
+    text = replace_once(written("alcf-theta", "knl", "horovod"), "-q debug-cache-quad", f"-q {queue}")
+    text = replace_once(text, "mcdram=cache:numa=quad", mode)
+    assert (("constraint", 8) in found(text, site="alcf-theta", arch="knl")) == fault
+
+
 def test_what_cobalt_does_not_read_counts_as_missing() -> None:
     text = replace_once(written("alcf-theta", "knl", "horovod"), "#COBALT -A tests\n", "# Mine:\n#COBALT -A tests\n")
     faults = found(text, site="alcf-theta", arch="knl")

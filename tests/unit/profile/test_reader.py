@@ -169,6 +169,7 @@ def test_all_faults_of_a_profile_are_reported_at_once() -> None:
         ("archs/knl/job", {"memory": "lots"}, "archs.knl.job.memory: 'lots' does not have the form"),
         ("archs/knl/job", {"filesystems": ["a b"]}, "archs.knl.job.filesystems[0]: 'a b' does not have the form"),
         ("archs/knl/queues", {"debug": {"time": "long"}}, "archs.knl.queues.debug.time: 'long' does not have the form"),
+        ("archs/knl/queues", {"flat": {"constraint": "a b"}}, "archs.knl.queues.flat.constraint: 'a b' does not have"),
         (
             "archs/knl/queues",
             {"debug": {"least_nodes": 4, "most_nodes": 2}},
