@@ -9,7 +9,7 @@ from dataclasses import dataclass
 # The first lines that show what went wrong; pip and make print useless summaries at the end.
 ERROR_LINE = re.compile(
     r"\b[Ee]rror\b|ERROR|[Ff]atal|FAILED|undefined reference|[Nn]ot found|No such file|Traceback|Exception|Killed|"
-    r"==\S+ from |Expected sha256|\bGot  +[0-9a-f]{64}|"
+    r"==[^\s=]+ from |Expected sha256|\bGot  +[0-9a-f]{64}|"
     r"^\w+Error: |^(\w+\.)+\w+: |"  # the last line of a Python traceback
     r"CANCELLED|TIMEOUT|DUE TO TIME LIMIT|Illegal instruction|[Pp]ermission denied|No space left|signal \d+|"
     r"pthread_create|Thread creation failed"

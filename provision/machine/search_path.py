@@ -92,6 +92,7 @@ def expand(text: str) -> str:
 def folders(path: str) -> list[str]:
     """The folders in a folder, or nothing if it cannot be read."""
     try:
-        return sorted(entry.name for entry in os.scandir(path) if entry.is_dir() and not entry.name.startswith("."))
+        with os.scandir(path) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
     except OSError:
         return []

@@ -160,7 +160,10 @@ def quote_lua(text: object) -> Code:
 def quote_tcl(text: object) -> Code:
     """A Tcl word: in double quotes, with everything that Tcl would substitute escaped."""
     escaped = "".join("\\" + letter if letter in '\\"$[]{};' else letter for letter in _writable(text))
-    return Code('"' + escaped.replace("\n", "\\n").replace("\r", "\\r") + '"')
+    # Tcl reads a file only up to the first Ctrl-Z.
+    for letter, written in (("\n", "\\n"), ("\r", "\\r"), ("\x1a", "\\u001a")):
+        escaped = escaped.replace(letter, written)
+    return Code(f'"{escaped}"')
 
 
 def quote_python(text: object) -> Code:

@@ -11,10 +11,10 @@ import re
 from provision.machine.search_path import expand, folders, known, read_profile
 from provision.machine.shell import default_site
 
-ARCH = re.compile(r"""^\s*\[\s*archs\s*\.\s*["']?([\w+-]+)""", re.MULTILINE)
+ARCH = re.compile(r"""^[ \t]*\[[ \t]*archs[ \t]*\.[ \t]*["']?([\w+-]+)""", re.MULTILINE)
 # The shell may expand what completion prints, so a file named `$(command).toml` is not offered.
 SAFE = re.compile(r"[\w.+/-]+")
-ROOT = re.compile(r"""^\s*root\s*=\s*["'](.*?)["']""", re.MULTILINE)
+ROOT = re.compile(r"""^[ \t]*root[ \t]*=[ \t]*["'](.*?)["']""", re.MULTILINE)
 
 
 def names_of(kind: str = "", site: str = "") -> list[str]:

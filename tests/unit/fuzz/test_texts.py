@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from parts.hostile import fuzzed, garbled, refused, texts
 from parts.profiles import PROFILES, profile
 from parts.training import PROGRAMS
+from provision.commands.shared import names
 from provision.lint.job_rules import lint_job
 from provision.lint.job_script import read_script
 from provision.lint.training import read_training
@@ -113,3 +115,12 @@ def test_any_lock_and_any_patch_is_read_or_refused(lock: str, patch: str) -> Non
 def test_any_words_make_a_sentence(word: str, known: list[str], seconds: float) -> None:
     assert isinstance(nearest(word, known), str)
     assert duration(seconds) and about(seconds)
+
+
+@pytest.mark.parametrize("text", ["=", "==", "a==", "\n", " ", "[", "root", "\nroot ="])
+def test_a_long_text_takes_linear_time(text: str) -> None:
+    began = time.process_time()
+    diagnose([text * (100_000 // len(text))])
+    names.ARCH.findall(text * (100_000 // len(text)))
+    names.ROOT.findall(text * (100_000 // len(text)))
+    assert time.process_time() - began < 3  # a quadratic search takes a minute
