@@ -46,6 +46,7 @@ def _paths(site: Site) -> Iterator[tuple[str, str | None]]:
     for index, path in enumerate(site.modules.path):
         yield f"modules.path[{index}]", path
     yield "files.scratch", site.files.scratch
+    yield "files.project", site.files.project
     yield "files.temporary", site.files.temporary
     if site.container:
         yield "container.overlay", site.container.overlay

@@ -18,7 +18,8 @@ UMASK = re.compile(r"0?[0-7]{3}")
 class Files:
     """The folders of a site. `root_writable`: which nodes can write below the site's root, which holds the software.
 
-    `scratch` (data and output of jobs) and `temporary` (`TMPDIR`) are paths with `$VARIABLES` that the node expands.
+    `scratch` (data and output of jobs) and `temporary` (`TMPDIR`) are paths with `$VARIABLES` that the node expands, and so is
+    `project` (what a project keeps), in which `$PROJECT` is the name of the project.
     `group` is the Unix group whose members write below the root, and `admins` are the users whose files there are believed.
     `burst_buffer` is where jobs on `burst_buffer_from` or more nodes stage their data (0: no number is known).
     """
@@ -31,6 +32,7 @@ class Files:
     burst_buffer_from: int = 0
     group: str | None = None
     admins: tuple[str, ...] = ()
+    project: str | None = None
 
     def needs_burst_buffer(self, nodes: int) -> bool:
         """Whether a job on this many nodes should read its data from the burst buffer."""
@@ -48,6 +50,7 @@ def read_files(table: Reader) -> Files:
         burst_buffer_from=table.integer("burst_buffer_from", 0),
         group=table.optional("group", pattern=USER),
         admins=table.texts("admins", pattern=USER),
+        project=table.optional("project", pattern=SHELL_PATH),
     )
     if files.burst_buffer_from and files.burst_buffer == "none":
         table.fault("burst_buffer_from", 'needs a burst buffer, but `files.burst_buffer` is "none"')

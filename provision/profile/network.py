@@ -19,7 +19,8 @@ PROXY = re.compile(r"https?://[A-Za-z0-9._-]+(:[0-9]+)?/?")
 class Network:
     """Whether the login nodes and the compute nodes reach the internet: directly, not at all, or through `proxy`.
 
-    `host` is the public name of the login node; `download_node` is the host for downloads if the site has a special one.
+    `host` is the public name of the login node; `download_node` is the host for downloads if the site has a special one, and
+    `data_host` the public name of the host for copies from and to other machines.
     """
 
     login: Reach
@@ -27,6 +28,7 @@ class Network:
     proxy: str | None
     download_node: str | None = None
     host: str | None = None
+    data_host: str | None = None
 
     @property
     def where_to_download(self) -> str | None:
@@ -52,6 +54,7 @@ def read_network(table: Reader) -> Network:
         proxy=table.optional("proxy"),
         download_node=table.optional("download_node", pattern=HOST),
         host=table.optional("host", pattern=HOST),
+        data_host=table.optional("data_host", pattern=HOST),
     )
     if network.proxy is not None and not CONTROL.search(network.proxy) and not PROXY.fullmatch(network.proxy):
         # The value may have a password, so the fault does not repeat it.
