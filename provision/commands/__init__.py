@@ -13,7 +13,7 @@ VERBS = (
     ("test", "run the proof of a published environment again"),
     ("verify", "compare the loaded environment with the record of its proof"),
     ("job", "write the script of a job, check a script, follow a job"),
-    ("data", "write a script that copies a data set to the site's scratch"),
+    ("data", "write a script that copies data to the site, or results from it"),
     ("scaling", "compare runs on 1, 2 and 4 GPUs: speed-up and efficiency"),
     ("site", "list sites, show a site, write the profile of a new site"),
     ("stack", "list the stacks: their TensorFlow, Horovod and Pythons"),

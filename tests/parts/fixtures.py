@@ -15,6 +15,8 @@ from parts.disks import mounted
 from parts.hosts import why_not
 from parts.modules import ModuleTree, build_module_tree
 from parts.slurm import NodeGroup, Partition, SlurmCluster, missing_programs
+from parts.sshd import LoginNode, login_node
+from parts.sshd import missing_programs as missing_for_ssh
 from provision.machine.probe_gpu import parse_nvcc_version, toolkit_of
 
 # Of the environment, before `conftest.py` takes all settings of ours out of it.
@@ -25,6 +27,15 @@ CUDA, NCCL = os.environ.get("PROVISION_TEST_CUDA"), os.environ.get("PROVISION_TE
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 1 MB."""
     yield from mounted(tmp_path / "disk", "size=1m")
+
+
+@pytest.fixture
+def site_by_ssh(tmp_path: Path) -> Iterator[LoginNode]:
+    """A login node that this machine reaches by ssh."""
+    if reason := missing_for_ssh():
+        pytest.skip(f"there is no OpenSSH server or rsync here, {reason}")
+    with login_node(tmp_path / "login-node") as node:
+        yield node
 
 
 # What a root keeps for all its environments, by key or hash.

@@ -107,6 +107,10 @@ def _profile_build(values: dict[str, Any]) -> str:
     ).text
 
 
+def _copier(verb: str) -> Callable[[dict[str, Any]], str]:
+    return lambda values: render(f"jobs/data-{verb}.sh.j2", folder=True, **values)
+
+
 MODULEFILE = Modulefile(
     name="tensorflow",
     version="2.15.1",
@@ -148,16 +152,24 @@ def scripts() -> tuple[Script, ...]:
             ("nyu-torch", "cpu", "docker://tensorflow/tensorflow@sha256:" + "a" * 64),
         )
     ]
-    data = {
-        "title": "a site",
-        "scratch": "$SCRATCH/x",
+    push = {
+        "purpose": "Copy data to a site: 0.1 MB",
+        "base": "$SCRATCH/x",
         "host": "login.example",
-        "source": "/home/ada/mnist/",
+        "source": "/home/ada/mnist",
         "name": "mnist",
         "command": "provision data push",
         "kilobytes": 4,
         "files": 2,
-        "what": "0.1 MB",
+    }
+    pull = {
+        "purpose": "Copy results from a site",
+        "base": "$SCRATCH/x",
+        "host": "login.example",
+        "source": "runs/4711",
+        "name": "4711",
+        "command": "provision data pull",
+        "target": "/home/ada/results",
     }
     build = {"request": request_for(slurm_site()), "site": slurm_site(), "submitter": submitter, "account": "tests"}
     polaris = {
@@ -183,27 +195,26 @@ def scripts() -> tuple[Script, ...]:
         *(Script(f"image-{number}", image, render_image_job) for number, image in enumerate(images)),
         Script("build", build, _build),
         Script("build-profile", polaris, _profile_build),
-        Script("data", data, lambda values: render("jobs/data.sh.j2", site={"title": values["title"]}, **values)),
-        Script(
-            "data-here",
-            {**data, "host": ""},
-            lambda values: render("jobs/data.sh.j2", site={"title": values["title"]}, **values),
+        *(
+            Script(f"data-{verb}{where}", {**values, **more}, _copier(verb))
+            for verb, values in (("push", push), ("pull", pull))
+            for where, more in (("", {}), ("-here", {"host": ""}))
         ),
         Script("activate", MODULEFILE, lambda module: emit_modulefile(module, "sh", "a proof")),
     )
 
 
 # Everything that a script would do is a function that does nothing, so that bash expands and runs each line to the end. A
-# program that is given other bash (`bash -c TEXT`, `ssh HOST TEXT`) runs it in the same way.
+# program that is given other bash (`bash -c TEXT`, `bash -s` and `ssh HOST` with the text on stdin) runs it in the same way.
 HARMLESS = r"""
 shopt -s expand_aliases
 for name in set exit exec source . cd trap kill umask command; do eval "$name() { :; }"; done
 read() { return 1; }
 command_not_found_handle() {
   local before= word
-  [ "$1" != ssh ] || eval "$3"
   for word; do
     case $before in -c | -lc) eval "$word" ;; esac
+    case $word in -s | *" -s") eval "$(</dev/stdin)" ;; esac
     before=$word
   done
   echo answer

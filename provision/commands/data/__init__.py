@@ -1,10 +1,10 @@
-"""`provision data`: data sets of users' jobs."""
+"""`provision data`: data sets and results of users' jobs."""
 
 from __future__ import annotations
 
 import argparse
 
-from provision.commands.data import push
+from provision.commands.data import pull, push
 from provision.commands.shared.parsers import SubVerb, add_subverbs
 
 
@@ -15,9 +15,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         [
             SubVerb(
                 name="push",
-                purpose="write a script that copies a data set to the site's scratch",
+                purpose="write a script that copies a data set to a folder of the site",
                 add_arguments=push.add_arguments,
                 run=push.run,
-            )
+            ),
+            SubVerb(
+                name="pull",
+                purpose="write a script that copies the output of a job from the site",
+                add_arguments=pull.add_arguments,
+                run=pull.run,
+            ),
         ],
     )

@@ -1,12 +1,13 @@
-"""`provision data push`: the script copies beside and renames, and refuses before it copies where there is no room.
+"""`provision data push` and `pull` at the site: the script copies beside and renames, and refuses where there is no room.
 
-rsync, ssh, df and Lustre's lfs are stand-ins here: the machine that runs these tests need not have them.
+df, and lfs of Lustre, are stand-ins: they print numbers that a test chooses. rsync is the real one.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -14,19 +15,23 @@ import pytest
 
 from provision import cli
 from provision.errors import EXIT_USAGE
+from provision.machine import shipped
 
-RSYNC = """#!/bin/bash
-[ "$1 $2 $3 $4" = "-a --protect-args --partial --info=progress2" ] || exit 9
-shift
-target=${5#saga.sigma2.no:}
-mkdir -p "$(dirname "$target")"
-if [ -d "$4" ]; then mkdir -p "$target"; cp -a "$4." "$target"; else cp -a "$4" "$target"; fi
-"""
-SSH = (
-    '#!/bin/bash\n[ "$1" = saga.sigma2.no ] || exit 9\necho ssh >>"$ASKED"\nshift\nUSERWORK=$THERE exec bash -c "$*"\n'
-)
 DF = '#!/bin/bash\nprintf "Filesystem blocks used free\\n"; [ "$1" = -Pi ] && echo "x 9 9 $INODES" || echo "x 9 9 $FREE"\n'
 LFS = '#!/bin/bash\nprintf "/cluster/work\\n      %s* 0 %s - 10 0 %s -\\n" "$USED" "$LIMIT" "$FILES"\n'
+HOSTS = {
+    "alcf-polaris": "polaris.alcf.anl.gov",
+    "nersc-cori": "cori.nersc.gov",
+    "nersc-perlmutter": "dtn01.nersc.gov",
+    "nyu-greene": "gdtn.hpc.nyu.edu",
+    "nyu-torch": "dtn.torch.hpc.nyu.edu",
+    "sigma2-olivia": "olivia.sigma2.no",
+    "sigma2-saga": "saga.sigma2.no",
+}
+FAILING = """#!/bin/bash
+/usr/bin/rsync --exclude=sub "$@"
+exit 20
+"""
 
 
 class Transfer:
@@ -39,9 +44,7 @@ class Transfer:
         (self.data / ".hidden").write_text("")
         self.scratch.mkdir()
         self.bin.mkdir()
-        self.asked = folder / "asked"
-        for name, text in (("rsync", RSYNC), ("ssh", SSH)):
-            self.put(name, text)
+        self.put("ssh", "#!/bin/bash\nexit 9\n")
 
     def put(self, name: str, text: str) -> None:
         """A stand-in."""
@@ -50,8 +53,8 @@ class Transfer:
 
     def run(self, script: str, **environ: str) -> subprocess.CompletedProcess[str]:
         """Run a script that was written."""
-        environ = {"PATH": f"{self.bin}:{os.environ['PATH']}", "ASKED": str(self.asked), **environ}
-        return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False, env=environ)
+        environ = {"PATH": f"{self.bin}:{os.environ['PATH']}", **environ}
+        return subprocess.run(["bash"], input=script, capture_output=True, text=True, check=False, env=environ)
 
     def copied(self, name: str) -> list[str]:
         """What is in a copy."""
@@ -61,12 +64,14 @@ class Transfer:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Transfer:
+    if shutil.which("rsync") is None:
+        pytest.skip("there is no rsync here (`.ci/install` installs it)")
     return Transfer(tmp_path)
 
 
-def written(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+def written(capsys: pytest.CaptureFixture[str], *words: str, verb: str = "push") -> str:
     """The script."""
-    assert cli.main(["data", "push", *words, "--site", "sigma2-saga"]) == 0
+    assert cli.main(["data", verb, *words, "--site", "sigma2-saga"]) == 0
     return capsys.readouterr().out
 
 
@@ -83,7 +88,6 @@ def test_at_the_site_data_are_copied_then_renamed(place: Transfer, script: str) 
     assert done.stdout.splitlines()[-1] == f"for jobs: --data {place.scratch}/data/mnist"
     assert place.copied("mnist") == [".hidden", "sub", "sub/one file"]
     assert [path.name for path in (place.scratch / "data").iterdir()] == ["mnist"]
-    assert not place.asked.exists(), "nothing was asked by ssh"
 
 
 def test_data_that_exist_already_are_not_changed(place: Transfer, script: str) -> None:
@@ -94,10 +98,12 @@ def test_data_that_exist_already_are_not_changed(place: Transfer, script: str) -
 
 
 def test_a_failed_copy_leaves_no_data_and_is_continued(place: Transfer, script: str) -> None:
-    place.put("rsync", f"{RSYNC}exit 20\n")
-    assert place.run(script, USERWORK=str(place.scratch)).returncode == 20
+    place.put("rsync", FAILING)
+    done = place.run(script, USERWORK=str(place.scratch))
+    assert done.returncode == 20
+    assert "error: the copy is not complete (rsync exited 20)" in done.stderr
     assert [path.name for path in (place.scratch / "data").iterdir()] == [".mnist.part"]
-    place.put("rsync", RSYNC)
+    (place.bin / "rsync").unlink()
     assert place.run(script, USERWORK=str(place.scratch)).returncode == 0
     assert place.copied("mnist") == [".hidden", "sub", "sub/one file"]
 
@@ -139,27 +145,43 @@ def test_without_room_or_quota_nothing_is_copied(
     assert list((place.scratch / "data").iterdir()) == []
 
 
-def test_from_elsewhere_the_copy_goes_by_ssh_to_the_sites_host(
+def test_results_are_copied_from_scratch_to_the_home_at_the_site(
     place: Transfer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.delenv("USERWORK", raising=False)
-    text = written(capsys, str(place.data / "sub" / "one file"), "--name", "one")
-    assert '"saga.sigma2.no:$folder/.$name.part"' in text
-    done = place.run(text, THERE=str(place.scratch))
+    monkeypatch.setenv("USERWORK", str(place.scratch))
+    home = place.scratch.parent / "home"
+    (place.scratch / "runs").mkdir()
+    place.data.rename(place.scratch / "runs" / "4711")
+    text = written(capsys, "runs/4711", str(home), verb="pull")
+    done = place.run(text, USERWORK=str(place.scratch))
     assert done.returncode == 0, done.stderr
-    assert (place.scratch / "data" / "one").read_bytes() == b"x" * 10000
-    assert place.asked.read_text().split() == ["ssh"] * 3
+    assert sorted(str(path.relative_to(home)) for path in home.rglob("*")) == [
+        "4711",
+        "4711/.hidden",
+        "4711/sub",
+        "4711/sub/one file",
+    ]
+    assert (place.scratch / "runs" / "4711").is_dir()
 
 
 @pytest.mark.parametrize("here", [True, False])
-def test_shellcheck_finds_no_fault(
-    here: bool, place: Transfer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], shellcheck: str
+@pytest.mark.parametrize("verb", ["push", "pull"])
+def test_bash_and_shellcheck_find_no_fault(
+    verb: str,
+    here: bool,
+    place: Transfer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    shellcheck: str,
 ) -> None:
     monkeypatch.setenv("USERWORK", str(place.scratch) if here else "/nowhere/at/all")
-    path = place.data / "push.sh"
-    path.write_text(written(capsys, str(place.data), "--name", "mnist"))
-    done = subprocess.run([shellcheck, "--shell=bash", str(path)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
+    path = place.data / "copy.sh"
+    source = str(place.data) if verb == "push" else "runs/4711"
+    path.write_text(written(capsys, source, "--name", "mnist", verb=verb))
+    assert ("ssh" in path.read_text().replace("by ssh", "")) != here
+    for command in (["bash", "-n"], [shellcheck, "--shell=bash"]):
+        done = subprocess.run([*command, str(path)], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_size_and_the_number_of_files_are_shown(
@@ -178,11 +200,44 @@ def test_the_size_and_the_number_of_files_are_shown(
 @pytest.mark.parametrize(
     ("words", "message", "hint"),
     [
-        (("data", "--site", "local"), "site `local` has no scratch to copy data to", "--data"),
-        (("data", "--site", "nyu-torch"), "does not see the scratch of site `nyu-torch`", "`network.host`"),
-        (("nosuch", "--site", "sigma2-saga"), "nosuch` cannot be read", "ls -l"),
-        (("empty", "--site", "sigma2-saga"), "there is nothing in `", "ls -l"),
-        (("data", "--name", "../x", "--site", "sigma2-saga"), "'../x' cannot be the name of a data set", "--name"),
+        (("push", "data"), "the profile of site `ours` has no scratch folder", "`home`"),
+        (("push", "data", "--to", "project"), "the profile of site `ours` has no project folder", "`files.project`"),
+        (("push", "data", "--to", "home"), "the profile names no host to reach it", "`--host`"),
+        (("push", "data", "--to", "attic"), "`attic` is not a valid value of `--to`", "--help"),
+        (
+            ("push", "data", "--to", "project", "--site", "sigma2-saga"),
+            "needs the name of a project",
+            "`--project NAME`",
+        ),
+        (("push", "data", "--project", "x", "--site", "sigma2-saga"), "would not use `--project`", "leave `--project`"),
+        (("push", "data", "--project", "../x", "--site", "sigma2-saga"), "value of `--project`", "letters"),
+        (("push", "data", "--user", "-x", "--site", "sigma2-saga"), "does not take `-x`", "--help"),
+        (
+            ("push", "data", "--user", "x y", "--site", "sigma2-saga"),
+            "'x y' is not a valid value of `--user`",
+            "letters",
+        ),
+        (
+            ("push", "data", "--host", "x;y", "--site", "sigma2-saga"),
+            "'x;y' is not a valid value of `--host`",
+            "letters",
+        ),
+        (("push", "nosuch", "--site", "sigma2-saga"), "nosuch` cannot be read", "ls -l"),
+        (("push", "empty", "--site", "sigma2-saga"), "there is nothing in `", "ls -l"),
+        (("push", "two\nlines", "--site", "sigma2-saga"), "`two\\nlines` contains a line break", "rename"),
+        (
+            ("push", "data", "--name", "../x", "--site", "sigma2-saga"),
+            "'../x' cannot be the name of a data set",
+            "--name",
+        ),
+        (("push", "two words", "--site", "sigma2-saga"), "'two words' cannot be the name of a data set", "--name"),
+        (("pull", "runs/1\n", "--site", "sigma2-saga"), "`runs/1\\n` contains a line break", "rename"),
+        (("pull", "runs/*", "--site", "sigma2-saga"), "`runs/*` is not the path of one folder or file", "--in"),
+        (("pull", "$SCRATCH/x", "--site", "sigma2-saga"), "is not the path of one folder or file", "--in"),
+        (("pull", "../x", "--site", "sigma2-saga"), "`../x` is not a folder or file below a folder", "runs/4711"),
+        (("pull", "x", "--name", "a/b", "--site", "sigma2-saga"), "'a/b' cannot be the name of the copy", "--name"),
+        (("pull", "/x", "--in", "home", "--site", "sigma2-saga"), "would not use `--in`", "leave `--in`"),
+        (("pull", "/x"), "the profile names no host to reach it", "`--host`"),
     ],
 )
 def test_what_cannot_be_copied_is_one_error(
@@ -193,13 +248,28 @@ def test_what_cannot_be_copied_is_one_error(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    for name in ("data", "empty"):
+    for name in ("data", "empty", "two words"):
         (tmp_path / name).mkdir()
     (tmp_path / "data" / "file").write_text("x")
+    text = shipped.read("sites/local.toml").replace('name = "local"', 'name = "ours"')
+    (tmp_path / "ours.toml").write_text(text)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("USER", "no-such-user")
-    assert cli.main(["data", "push", *words]) == EXIT_USAGE
+    monkeypatch.delenv("USERWORK", raising=False)
+    assert cli.main(["data", *words, *(() if "--site" in words else ("--site", "./ours.toml"))]) == EXIT_USAGE
     out, err = capsys.readouterr()
     assert out == ""
     assert message in err
     assert hint in err
+
+
+def test_each_site_names_the_host_for_copies_that_it_documents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "data").write_text("x")
+    monkeypatch.setattr("provision.machine.data_source.sees", lambda path: False)
+    hosts = {}
+    for site in HOSTS:
+        project = () if shipped.load_site(site).files.scratch else ("--project", "p")
+        assert cli.main(["data", "push", str(tmp_path / "data"), "--site", site, *project, "--json"]) == 0
+        hosts[site] = json.loads(capsys.readouterr().out)["result"]["host"]
+    assert hosts == HOSTS

@@ -203,6 +203,8 @@ def test_a_pushed_data_set_and_a_new_profile_are_as_documented(
     (tmp_path / "x").write_text("data")
     body = printed(capsys, "data", "push", str(tmp_path / "x"), "--site", "sigma2-saga")[1]
     assert faults(body["result"], "data push") == []
+    body = printed(capsys, "data", "pull", "runs/4711", "--site", "sigma2-saga")[1]
+    assert faults(body["result"], "data pull") == []
     monkeypatch.setenv("PROVISION_CONFIG", str(tmp_path))
     assert faults(printed(capsys, "site", "new", "ours")[1]["result"], "site new") == []
 

@@ -1,0 +1,328 @@
+"""`provision data push … | bash` and `data pull … | bash` with real ssh, a real OpenSSH server and real rsync."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from parts.cli import call
+from parts.sshd import USER, LoginNode
+
+SITE = "sigma2-saga"
+SOCKETS: dict[str, str] = {}
+CONTENT = [".hidden", 'it\'s "odd" $HOME', "sub", "sub/one file"]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A data set with names that shells could misread."""
+    folder = tmp_path / "my data"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "sub" / "one file").write_bytes(os.urandom(100_000))
+    (folder / 'it\'s "odd" $HOME').write_text("x")
+    (folder / ".hidden").write_text("")
+    return folder
+
+
+@pytest.fixture
+def work(site_by_ssh: LoginNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The scratch of the site. Only a login shell there knows its variable, and its start-up files print."""
+    monkeypatch.delenv("USERWORK", raising=False)
+    work = tmp_path / "its work"
+    work.mkdir()
+    site_by_ssh.write_start_file(f"echo Welcome to Saga\nexport USERWORK='{work}'\n")
+    return work
+
+
+def environ(node: LoginNode, *more: Path) -> dict[str, str]:
+    """The variables of the user's shell."""
+    path = ":".join(str(folder) for folder in (*more, node.bin))
+    return {**os.environ, "PATH": f"{path}:{os.environ['PATH']}"}
+
+
+def script(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """What `provision data …` prints."""
+    assert call("data", *words, "--site", SITE) == 0, capsys.readouterr().err
+    text = capsys.readouterr().out
+    for old, new in SOCKETS.items():
+        assert f"mktemp -d {old}" in text
+        text = text.replace(f"mktemp -d {old}", f"mktemp -d {new}")
+    return text
+
+
+def piped(text: str, node: LoginNode, cwd: Path | None = None, *more: Path) -> subprocess.CompletedProcess[str]:
+    """`… | bash`."""
+    return subprocess.run(
+        ["bash"],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environ(node, *more),
+        cwd=cwd,
+        timeout=120,
+    )
+
+
+def below(folder: Path) -> list[str]:
+    """Everything below a folder."""
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def names(folder: Path) -> list[str]:
+    """What is in a folder."""
+    return [path.name for path in folder.iterdir()]
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder in which the scripts of this test have their sockets, instead of /tmp."""
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="s") as folder:
+        monkeypatch.setitem(SOCKETS, "/tmp/", f"{folder}/")
+        yield Path(folder)
+
+
+def test_a_script_in_a_pipe_copies_the_data_with_one_login(
+    data: Path, work: Path, site_by_ssh: LoginNode, short: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = piped(script(capsys, "push", str(data), "--name", "mnist"), site_by_ssh)
+    assert done.returncode == 0, done.stderr
+    assert below(work / "data" / "mnist") == CONTENT
+    assert (work / "data" / "mnist" / "sub" / "one file").read_bytes() == (data / "sub" / "one file").read_bytes()
+    quoted = str(work).replace(" ", "\\ ")
+    assert done.stdout.splitlines()[-1] == f"for jobs: --data {quoted}/data/mnist"
+    assert names(work / "data") == ["mnist"]
+    assert site_by_ssh.logins() == 1
+    assert site_by_ssh.connections() == []
+    assert names(short) == []
+
+
+def test_a_single_file_is_copied_under_its_name(
+    data: Path, work: Path, site_by_ssh: LoginNode, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (data / "link").symlink_to(data / "sub" / "one file")
+    done = piped(script(capsys, "push", str(data / "link"), "--name", "one.rec"), site_by_ssh)
+    assert done.returncode == 0, done.stderr
+    copy = work / "data" / "one.rec"
+    assert not copy.is_symlink()
+    assert copy.read_bytes() == (data / "sub" / "one file").read_bytes()
+
+
+def test_a_second_copy_of_the_same_name_is_refused(
+    data: Path, work: Path, site_by_ssh: LoginNode, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = script(capsys, "push", str(data), "--name", "mnist")
+    assert piped(text, site_by_ssh).returncode == 0
+    again = piped(text, site_by_ssh)
+    assert again.returncode == 2
+    assert f"error: {work}/data/mnist already exists" in again.stderr
+
+
+def test_an_interrupted_copy_continues_where_it_stopped(
+    tmp_path: Path, work: Path, site_by_ssh: LoginNode, short: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    size = 3_000_000
+    (tmp_path / "big").write_bytes(os.urandom(size))
+    slow = tmp_path / "slow"
+    slow.mkdir()
+    (slow / "rsync").write_text('#!/bin/sh\nexec /usr/bin/rsync --bwlimit=1000 --stats "$@"\n')
+    (slow / "rsync").chmod(0o755)
+    text = script(capsys, "push", str(tmp_path / "big"))
+    part = work / "data" / ".big.part"
+    with subprocess.Popen(
+        ["bash"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environ(site_by_ssh, slow),
+        start_new_session=True,
+    ) as running:
+        assert running.stdin is not None
+        running.stdin.write(text)
+        running.stdin.close()
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and (not part.exists() or part.stat().st_size < size // 3):
+            time.sleep(0.02)
+        os.killpg(running.pid, signal.SIGINT)  # as Ctrl-C does
+        assert running.wait(60) == 130
+    assert size // 3 <= part.stat().st_size < size
+    assert names(work / "data") == [".big.part"]
+    assert site_by_ssh.connections() == []
+    assert names(short) == []
+
+    done = piped(text, site_by_ssh, None, slow)
+    assert done.returncode == 0, done.stderr
+    assert names(work / "data") == ["big"]
+    assert (work / "data" / "big").read_bytes() == (tmp_path / "big").read_bytes()
+    sent = next(line for line in done.stdout.splitlines() if line.startswith("Literal data"))
+    assert int(sent.split()[2].replace(",", "")) < size * 3 // 4
+
+
+def test_a_half_of_the_script_does_nothing(
+    data: Path, work: Path, site_by_ssh: LoginNode, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = script(capsys, "push", str(data), "--name", "mnist")
+    assert piped(text[: text.rindex("}")], site_by_ssh).returncode != 0
+    assert below(work) == []
+    assert site_by_ssh.logins() == 0
+
+
+def test_an_unreachable_host_and_a_wrong_user_are_one_error_each(
+    data: Path, work: Path, site_by_ssh: LoginNode, short: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words in (("--host", "unreachable.example.org"), ("--user", "nobody.of.that.name")):
+        done = piped(script(capsys, "push", str(data), "--name", "mnist", *words), site_by_ssh)
+        assert done.returncode == 2
+        assert "error: ssh cannot connect to " in done.stderr
+        assert words[1] in done.stderr
+    assert below(work) == []
+    assert site_by_ssh.connections() == []
+    assert names(short) == []
+
+
+def test_a_user_name_and_a_host_go_to_ssh(
+    data: Path, work: Path, site_by_ssh: LoginNode, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = script(capsys, "push", str(data), "--name", "mnist", "--user", USER, "--host", "login-1.example.org")
+    assert f"host={USER}@login-1.example.org" in text
+    assert piped(text, site_by_ssh).returncode == 0
+    assert below(work / "data" / "mnist") == CONTENT
+
+
+def test_a_full_disk_at_the_site_is_seen_before_and_while_copying(
+    data: Path,
+    small_disk: Path,
+    site_by_ssh: LoginNode,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.delenv("USERWORK", raising=False)
+    site_by_ssh.write_start_file(f"export USERWORK={small_disk}\n")
+    big = data.parent / "big"
+    big.write_bytes(os.urandom(1_500_000))
+    done = piped(script(capsys, "push", str(big)), site_by_ssh)
+    assert done.returncode == 2
+    assert f"error: {small_disk}/data has room for " in done.stderr
+    assert below(small_disk) == ["data"]
+
+    # The file has grown since it was measured.
+    big.write_bytes(b"x")
+    text = script(capsys, "push", str(big))
+    big.write_bytes(os.urandom(1_500_000))
+    done = piped(text, site_by_ssh)
+    assert done.returncode == 11
+    assert "No space left on device" in done.stderr
+    assert "error: the copy is not complete (rsync exited 11)" in done.stderr
+    assert names(small_disk / "data") == [".big.part"]
+
+
+def test_data_go_to_the_home_and_to_a_project(
+    data: Path, work: Path, site_by_ssh: LoginNode, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = piped(script(capsys, "push", str(data), "--name", "mnist", "--to", "home"), site_by_ssh)
+    assert done.returncode == 0, done.stderr
+    assert below(site_by_ssh.home / "data" / "mnist") == CONTENT
+    text = script(capsys, "push", str(data), "--name", "mnist", "--to", "project", "--project", "nn9999k")
+    assert '"/cluster/projects/nn9999k/data"' in text
+    (tmp_path / "projects").mkdir()
+    done = piped(text.replace("/cluster/projects", str(tmp_path / "projects")), site_by_ssh)
+    assert done.returncode == 0, done.stderr
+    assert below(tmp_path / "projects" / "nn9999k" / "data" / "mnist") == CONTENT
+
+
+def test_a_variable_that_the_site_does_not_set_stops_the_copy(
+    data: Path, site_by_ssh: LoginNode, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("USERWORK", raising=False)
+    done = piped(script(capsys, "push", str(data), "--name", "mnist"), site_by_ssh)
+    assert done.returncode == 2
+    assert "USERWORK: unbound variable" in done.stderr
+    assert "error: saga.sigma2.no cannot take the data; the reason is above" in done.stderr
+
+
+def test_the_output_of_a_job_comes_back(
+    data: Path, work: Path, site_by_ssh: LoginNode, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (work / "runs").mkdir()
+    data.rename(work / "runs" / "4711")
+    target = tmp_path / "my results"
+    text = script(capsys, "pull", "runs/4711", str(target))
+    done = piped(text, site_by_ssh)
+    assert done.returncode == 0, done.stderr
+    assert below(target / "4711") == CONTENT
+    assert names(target) == ["4711"]
+    assert done.stdout.splitlines()[-1] == f"copied to {str(target).replace(' ', chr(92) + ' ')}/4711"
+    assert site_by_ssh.logins() == 1
+    again = piped(text, site_by_ssh)
+    assert again.returncode == 2
+    assert f"error: {target}/4711 already exists" in again.stderr
+
+
+def test_an_absolute_path_and_a_file_come_back_under_a_name(
+    data: Path,
+    work: Path,
+    site_by_ssh: LoginNode,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    monkeypatch.chdir(target)
+    odd = data / 'it\'s "odd" $HOME'
+    for words, name in (((str(odd),), odd.name), ((str(data), "--name", "two words"), "two words")):
+        done = piped(script(capsys, "pull", *words), site_by_ssh)
+        assert done.returncode == 0, done.stderr
+        assert (target / name).exists()
+    assert (target / odd.name).read_text() == "x"
+    assert below(target / "two words") == CONTENT
+
+
+def test_what_is_not_there_and_what_has_no_room_does_not_come_back(
+    work: Path, site_by_ssh: LoginNode, small_disk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = piped(script(capsys, "pull", "runs/1", str(small_disk)), site_by_ssh)
+    assert done.returncode == 2
+    assert f"error: there is no {work}/runs/1" in done.stderr
+    (work / "runs").mkdir()
+    (work / "runs" / "1").write_bytes(os.urandom(1_500_000))
+    done = piped(script(capsys, "pull", "runs/1", str(small_disk)), site_by_ssh)
+    assert done.returncode == 2
+    assert f"error: {small_disk} has room for " in done.stderr
+    assert below(small_disk) == []
+
+
+def test_ssh_asks_in_the_terminal_once(
+    data: Path, work: Path, site_by_ssh: LoginNode, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site_by_ssh.protect_key("a second factor")
+    (tmp_path / "push.sh").write_text(script(capsys, "push", str(data), "--name", "mnist"))
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execvpe("bash", ["bash", "-c", f"cat '{tmp_path}/push.sh' | bash"], environ(site_by_ssh))
+    shown = b""
+    answered = 0
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and select.select([terminal], [], [], 60)[0]:
+        try:
+            piece = os.read(terminal, 4096)
+        except OSError:  # the terminal's other end was closed
+            break
+        shown += piece
+        if shown.count(b"Enter passphrase") > answered:
+            answered += 1
+            os.write(terminal, b"a second factor\n")
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, shown.decode()
+    assert answered == 1
+    assert below(work / "data" / "mnist") == CONTENT
