@@ -18,7 +18,14 @@ from provision.errors import EXIT_USAGE
 from provision.machine import shipped
 
 DF = '#!/bin/bash\nprintf "Filesystem blocks used free\\n"; [ "$1" = -Pi ] && echo "x 9 9 $INODES" || echo "x 9 9 $FREE"\n'
-LFS = '#!/bin/bash\nprintf "/cluster/work\\n      %s* 0 %s - 10 0 %s -\\n" "$USED" "$LIMIT" "$FILES"\n'
+# As `print_quota` of lustre/utils/lfs.c prints it (LLNL/lustre, 106b0ff): a star behind a number over its limit, brackets around
+# one that is not exact, and a long path in a line of its own.
+LFS = """#!/bin/bash
+[ "$1 $2 $3 $5" = "quota -q -u ." ] || exit 1
+printf "%s\\n%15s" /lustre/of/the/site ""
+printf " %7s%c %6s %7s %7s" "$USED" "*" 0 "$LIMIT" -
+printf " %7s%c %6s %7s %7s\\n" 10 " " 0 "$FILES" -
+"""
 HOSTS = {
     "alcf-polaris": "polaris.alcf.anl.gov",
     "nersc-cori": "cori.nersc.gov",
@@ -128,6 +135,7 @@ def test_data_of_an_earlier_try_need_no_space_again(place: Transfer, script: str
         ({}, None),
         ({"INODES": "0", "LIMIT": "0", "FILES": "0"}, None),
         ({"INODES": "-"}, None),
+        ({"USED": "[90]", "LIMIT": "[100]"}, None),
     ],
 )
 def test_without_room_or_quota_nothing_is_copied(
