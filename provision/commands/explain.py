@@ -14,12 +14,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Explain the log."""
-    from provision.machine.disk import read_given
-    from provision.machine.failed_program import diagnose
+    from provision.machine.failed_program import diagnose_log
+    from provision.machine.log_file import given_blocks
     from provision.machine.secrets_here import secrets_here
 
-    lines = secrets_here().hide(read_given(args.log, "log", stdin=True, errors="replace")).splitlines()
-    diagnosis = diagnose(lines)
+    diagnosis = diagnose_log(map(secrets_here().hide, given_blocks(args.log)))
     explanation = (
         [f"{diagnosis.cause} ({diagnosis.id})", f"hint: {diagnosis.hint}"]
         if diagnosis.id

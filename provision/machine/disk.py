@@ -133,8 +133,13 @@ def read_given(name: str, what: str, *, stdin: bool = False, errors: str = "stri
             return sys.stdin.buffer.read().decode("utf-8", errors)
         return Path(name).read_text(encoding="utf-8", errors=errors)
     except (OSError, UnicodeDecodeError) as error:
-        hint = None if stdin and name == "-" else f"`ls -l {shlex.quote(name)}`"
-        raise ConfigError(f"the {what} `{name}` cannot be read", evidence=[str(error)], hint=hint) from error
+        raise unreadable(name, what, error, stdin=stdin and name == "-") from error
+
+
+def unreadable(name: str, what: str, error: Exception, *, stdin: bool) -> ConfigError:
+    """The error for a file that the user named and that cannot be read."""
+    hint = None if stdin else f"`ls -l {shlex.quote(name)}`"
+    return ConfigError(f"the {what} `{name}` cannot be read", evidence=[str(error)], hint=hint)
 
 
 def is_file(path: str) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from provision.errors import CommandError, ProvisionError
-from provision.knowledge.failures import explain, pick_error_lines
+from provision.knowledge.failures import LogReader
 from provision.machine.tables import known_failures
 
 E = TypeVar("E", bound=ProvisionError)
@@ -25,10 +25,18 @@ class Diagnosis:
 
 def diagnose(lines: Sequence[str]) -> Diagnosis:
     """What these lines of a program's output mean."""
-    known, evidence = explain(lines, known_failures()), pick_error_lines(lines)
+    return diagnose_log(["\n".join(lines)])
+
+
+def diagnose_log(blocks: Iterable[str]) -> Diagnosis:
+    """What a log means that is read in blocks of whole lines; only one block is in memory."""
+    reader = LogReader(known_failures())
+    for block in blocks:
+        reader.feed(block)
+    known = reader.known
     if known is None:
-        return Diagnosis(evidence=evidence)
-    return Diagnosis(evidence=evidence, id=known.id, cause=known.cause, hint=known.hint)
+        return Diagnosis(evidence=reader.evidence)
+    return Diagnosis(evidence=reader.evidence, id=known.id, cause=known.cause, hint=known.hint)
 
 
 def failed_program(

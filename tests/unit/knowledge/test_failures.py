@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import random
 import re
+import time
 
 import pytest
 
-from provision.knowledge.failures import KnownFailure, explain, pick_error_lines
+from provision.knowledge.failures import (
+    ERROR_LINE,
+    NOISE_LINE,
+    TRACEBACK_END,
+    WINDOW,
+    KnownFailure,
+    LogReader,
+    alternatives,
+    explain,
+    pick_error_lines,
+)
+from provision.machine.executor import COMPILER_ERROR
 from provision.machine.tables import known_failures
 
 UV_HASH = """\
@@ -291,3 +304,100 @@ def test_another_signal_is_not_an_illegal_instruction() -> None:
 def test_the_program_that_pip_prints_is_not_shown_as_an_error() -> None:
     lines = pick_error_lines(PIP_PROGRAM.splitlines())
     assert lines == ("bad.cc:2:21: error: 'nothing' was not declared in this scope",)
+
+
+# Logs of any length
+
+EVERY_PATTERN = {
+    **{failure.id: failure.match for failure in known_failures()},
+    "error line": ERROR_LINE,
+    "noise line": NOISE_LINE.pattern,
+    "end of a traceback": TRACEBACK_END.pattern,
+    "compiler error": COMPILER_ERROR.pattern,
+}
+
+
+@pytest.mark.parametrize("name", EVERY_PATTERN)
+def test_a_pattern_takes_linear_time_for_hostile_lines(name: str) -> None:
+    pattern = EVERY_PATTERN[name]
+    texts = {text for text in re.findall(r"[\w =:#'/`.-]+", re.sub(r"\\[wdsSb]|\\", "", pattern)) if text}
+    hostile = {"=", "==a", "a.", "a", " ", "1", "a:1:1: ", ":", "_", "\n", "\na."}
+    if name not in ("noise line", "end of a traceback", "compiler error"):  # they have no words
+        texts |= {word for word, _ in alternatives(pattern)}
+    hostile |= {text + end for text in texts for end in ("", " ", ": ", "a", "0")}
+    for seed in sorted(hostile):
+        line = (seed * (1 + 200_000 // len(seed)))[:200_000]
+        began = time.process_time()
+        re.search(pattern, line)
+        # Linear: some milliseconds. With two repetitions that compete (`Retrying .*refused`) it is ten seconds and more.
+        assert time.process_time() - began < 1, f"{seed!r} again and again"
+
+
+@pytest.mark.parametrize("failure", known_failures(), ids=lambda failure: failure.id)
+def test_every_alternative_of_a_pattern_has_a_text_by_which_its_lines_are_found(failure: KnownFailure) -> None:
+    found = alternatives(failure.match)
+    assert "|".join(alternative.pattern for _, alternative in found) == failure.match
+    for word, alternative in found:
+        assert len(word) >= 4, alternative.pattern
+        # Deleting a character of the word from the pattern deletes it from every match.
+        assert re.escape(word) in re.escape(alternative.pattern.replace("\\", ""))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        ("abc|de+f|g", None),
+        ("abc|def?gh", ["abc", "de"]),
+        (r"a\.bc\d+efghi", ["efghi"]),
+        ("ab(cdefg|h)ij", ["ab"]),
+        ("ab[cd|)]efg|x{2,3}yz", ["efg", "yz"]),
+        (r"\bGot  +[0-9a-f]{64}", ["Got  "]),
+        ("ab*|cd", None),
+    ],
+)
+def test_the_longest_literal_text_of_each_alternative_is_found(pattern: str, words: list[str] | None) -> None:
+    if words is None:
+        with pytest.raises(ValueError, match="has no literal text"):
+            alternatives(pattern)
+    else:
+        assert [word for word, _ in alternatives(pattern)] == words
+
+
+def by_lines(lines: list[str], most: int = 8) -> tuple[str | None, list[str]]:
+    """What a log shows, in the plainest way: every pattern on every line."""
+    known = (failure for failure in known_failures() if any(re.search(failure.match, line) for line in lines))
+    errors = [
+        line.strip()
+        for line in lines
+        if (re.search(ERROR_LINE, line) or TRACEBACK_END.match(f"\n{line}")) and not NOISE_LINE.search(line)
+    ]
+    chosen = list(dict.fromkeys(errors))[:most] or [line.strip() for line in lines if line.strip()][-most:]
+    return next((failure.id for failure in known), None), [line[:300] for line in chosen]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_reader_finds_what_every_pattern_on_every_line_finds(seed: int) -> None:
+    chance = random.Random(seed)
+    samples = [line for text, _ in EXPLAINED.values() for line in text.splitlines()] + PIP_GCC.splitlines()
+    dull = [
+        "gcc -Wall -Werror -c a.cc",
+        "copying a/b.py",
+        "",
+        "tensorflow.python.x: it is",
+        "note: an error",
+        "queue.Empty: ",
+    ]
+    lines = [chance.choice(samples if chance.random() < seed / 60 else dull) for _ in range(200)]
+    reader = LogReader(known_failures())
+    for start in range(0, len(lines), 7):
+        reader.feed("\n".join([*lines[start : start + 7], ""]))
+    expected, chosen = by_lines(lines)
+    assert (reader.known.id if reader.known else None) == expected
+    assert list(reader.evidence) == chosen
+
+
+def test_a_failure_is_found_anywhere_in_a_very_long_line() -> None:
+    for before in (0, 1, WINDOW - 1, WINDOW, 3 * WINDOW + 5, 1_000_000):
+        line = "x" * before + " No space left on device " + "y" * 100_000
+        assert explain([line], known_failures()) == known_failures()[0], before
+        assert len(pick_error_lines([line])[0]) <= 300

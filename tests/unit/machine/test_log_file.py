@@ -1,0 +1,62 @@
+"""Logs are read in blocks of whole lines: a log of any length needs the memory of one block."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from provision.errors import ConfigError
+from provision.machine.log_file import BLOCK, given_blocks, log_blocks, whole_lines
+
+
+def test_blocks_end_at_the_end_of_a_line_and_nothing_is_lost() -> None:
+    text = "".join(f"line {number}: é\n" for number in range(200_000)) + "no end"
+    blocks = list(whole_lines(io.BytesIO(text.encode())))
+    assert "".join(blocks) == text
+    assert len(blocks) > 3
+    assert all(block.endswith("\n") for block in blocks[:-1])
+
+
+def test_a_text_without_line_breaks_comes_in_blocks_too(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(b"x" * (5 * BLOCK) + b"\xff\r\ny")
+    blocks = list(log_blocks(tmp_path / "log"))
+    assert "".join(blocks) == "x" * (5 * BLOCK) + "\ufffd\ny"
+    assert max(map(len, blocks)) <= 2 * BLOCK
+
+
+def test_stdin_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    stdin = io.TextIOWrapper(io.BytesIO(b"caf\xe9\n"))
+    monkeypatch.setattr("sys.stdin", stdin)
+    assert "".join(given_blocks("-")) == "caf\ufffd\n"
+    assert not stdin.buffer.closed
+
+
+@pytest.mark.parametrize("name", ["nosuch", "."])
+def test_a_log_that_cannot_be_read_is_a_wrong_request(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=f"the log `{name}` cannot be read") as caught:
+        list(given_blocks(name))
+    assert caught.value.hint == f"`ls -l {name}`"
+
+
+@pytest.mark.parametrize("way", ["file", "stdin"])
+def test_explain_needs_little_memory_for_a_large_log(way: str, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("OSError: [Errno 28] No space left on device\n")
+    os.truncate(log, 150_000_000)  # zeros, without a line break
+    argv = [sys.executable, "-m", "provision", "explain", str(log) if way == "file" else "-"]
+    with log.open() as stdin, subprocess.Popen(argv, stdin=stdin, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert b"(disk-full)" in process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    # Measured: 28 MB. The whole text in memory would be 300 MB.
+    assert usage.ru_maxrss / 1024 < 100
