@@ -7,6 +7,7 @@
     cached wheel  the same with the compiled wheel in the cache                                        at most 0.2
     compile       wall of the step that compiles Horovod, over plain `pip install horovod`             at most 0.40
     allreduce     wall of 20 allreduces of 16 MB on two ranks, over the plain script's library         at most 1.1
+    disk          seconds in which receipts wait for the disk, over the seconds of all steps            at most 0.05
 
 It uses the stack of TensorFlow 2.15.1, because a plain `pip install horovod` does not compile with TensorFlow 2.19 or
 newer. All packages are downloaded before the timing starts. The plain script is what people write by hand: venv, pip
@@ -90,6 +91,15 @@ def built(root: Path) -> tuple[float, float, float]:
     record_file = next(root.glob("envs/*/*/*/.provision/record.json"))
     seconds = json.loads(record_file.read_text())["seconds"]
     return float(whole - seconds["proof"]), float(seconds.get("compile", 0)), megabytes(record_file.parents[1])
+
+
+def waited(root: Path) -> tuple[float, float]:
+    """The seconds in which the receipts of the one environment below this root waited for the disk, and those of all steps."""
+    record_file = next(root.glob("envs/*/*/*/.provision/record.json"))
+    receipts = [json.loads(path.read_text()) for path in record_file.parent.glob("receipts/*.json")]
+    return sum(receipt.get("sync_s", 0) for receipt in receipts), sum(
+        json.loads(record_file.read_text())["seconds"].values()
+    )
 
 
 def megabytes(prefix: Path) -> float:
@@ -176,6 +186,7 @@ def builds() -> list[tuple[str, float, float, str, float]]:
         ours, theirs = (
             min(allreduce_seconds(env) for _ in range(3)) for env in (prefix, Path(scratch) / "timed" / "env")
         )
+        rows.append(("waiting for the disk", *waited(Path(scratch) / "fresh"), "x all steps", 0.05))
         shutil.rmtree(Path(scratch) / "fresh" / "envs")
         seconds = built(Path(scratch) / "fresh")[0]
         rows.append(("with the cached wheel", seconds, by_hand, "x the plain script", 0.2))

@@ -84,6 +84,7 @@ def _build_here(args: argparse.Namespace, write_event: Listener | None) -> Outco
 
 
 def _plan_and_build(args: argparse.Namespace, write_event: Listener | None) -> Outcome:
+    from provision.machine.damage import find_damage
     from provision.model.problem import raise_problems
     from provision.planning.planner import make_plan
     from provision.planning.preflight import blockers, network_problems
@@ -95,9 +96,12 @@ def _plan_and_build(args: argparse.Namespace, write_event: Listener | None) -> O
     plan = make_plan(request, facts, target.store.existing())
     if expected is not None:
         _refuse_drift(expected, plan, facts)
-    if plan.done:
+    damaged = find_damage(target.store, plan)
+    if plan.done and not damaged:
         return _outcome(target, plan, "nothing to do: built, proved and published")
-    raise_problems((*blockers(request, facts, installed=is_installed(plan)), *network_problems(request, plan)))
+    if not plan.done:
+        installed = is_installed(plan)
+        raise_problems((*blockers(request, facts, installed=installed), *network_problems(request, plan)))
     with listener() as listen:
         events = listen
         if write_event:
@@ -105,12 +109,13 @@ def _plan_and_build(args: argparse.Namespace, write_event: Listener | None) -> O
 
             events = to_all(listen, write_event)
         plan = _build(args, target, facts, plan, events)
-        did = "nothing to do: another process built it meanwhile" if plan.done else "published"
-    return _outcome(target, plan, did)
+        idle = "repaired" if damaged else "nothing to do: another process built it meanwhile"
+    return _outcome(target, plan, idle if plan.done else "published")
 
 
 def _build(args: argparse.Namespace, target: Target, facts: Facts, plan: Plan, listen: Listener) -> Plan:
     """Carry the plan out under its lock; if another process holds it, wait, and then plan again."""
+    from provision.machine.damage import repair
     from provision.machine.executor import Executor
     from provision.model.event import Event, plan_event
     from provision.planning.planner import make_plan
@@ -122,6 +127,8 @@ def _build(args: argparse.Namespace, target: Target, facts: Facts, plan: Plan, l
         lambda other: listen(Event(kind="say", text=waiting_text(plan, other, args.site))),
         wait=not args.no_wait,
     ) as lock:
+        for line in repair(store, plan):
+            listen(Event(kind="say", text=line))
         plan = make_plan(target.request(facts), facts, store.existing())
         if not plan.done:
             expected = target.expected_seconds(plan)

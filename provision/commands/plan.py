@@ -22,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """Make the plan and show it."""
     from provision.knowledge.compatibility import describe_cell, find_cell, keras_of
+    from provision.machine.damage import find_damage
     from provision.machine.tables import read_cells
     from provision.planning.plan_text import plan_lines
     from provision.planning.planner import make_plan
@@ -55,6 +56,8 @@ def run(args: argparse.Namespace) -> Outcome:
         lines.append(f"measured: {describe_cell(*key, find_cell(read_cells(), *key))}")
     own = target.own_files(args.stack)
     lines.append(f"configuration: {describe_own_files(own)}")
+    for damage in find_damage(target.store, plan):
+        lines.append(f"{damage.text}; `provision build` makes it again")
     for problem in notes:
         lines += [f"problem on this machine: {problem.message}", *(f"  {line}" for line in problem.evidence)]
         lines += [f"  hint: {problem.hint}"] if problem.hint else []

@@ -16,6 +16,7 @@ from provision import __version__
 from provision.errors import CommandError, ProofError, ProvisionError, StoreError
 from provision.launch.launchers import node_argv
 from provision.machine.disk import disk_error, write
+from provision.machine.durable import sync_file_system
 from provision.machine.failed_program import failed_program
 from provision.machine.installed_packages import PackageCounter
 from provision.machine.locks import utc_now
@@ -56,6 +57,8 @@ from provision.schedulers import job_here
 COMPILER_ERROR = re.compile(r"^\s*\S+:\d+:\d+: (fatal )?error: ")
 # These steps are done if the pointer, or the wheel in the cache, exists.
 WITHOUT_RECEIPT = ("publish", "compile")
+# Operations whose programs write to the prefix; a proof and an inspection only read it.
+BY_PROGRAMS = (Command, InstallWheel)
 UNPROVED = "none yet: this module is a candidate"
 
 
@@ -123,6 +126,8 @@ class Executor:
             self.store.remove(str(log))
             for operation in step.operations:
                 self._operation(run, operation)
+            if step.name not in WITHOUT_RECEIPT:
+                self._write_receipt(run, began)
         except OSError as error:
             self._failed(step, began, disk_error(error, self.store.root).message)
             raise disk_error(error, self.store.root) from error
@@ -133,12 +138,25 @@ class Executor:
             self._failed(step, began, "interrupted")
             raise
         spent = time.monotonic() - began
-        self.seconds[step.name] = round(spent, 1)
-        if step.name not in WITHOUT_RECEIPT:
-            receipt = Receipt(step=step.name, seconds=round(spent, 1), host=socket.gethostname(), details=run.details)
-            self.store.write_receipt(self.plan.environment, receipt)
+        self.seconds.setdefault(step.name, round(spent, 1))
         size = f"{run.details['bytes'] / 1e9:.1f} GB" if "bytes" in run.details else ""
         self.listen(Event(kind="finished", step=step.name, text=size, seconds=spent))
+
+    def _write_receipt(self, run: StepRun, began: float) -> None:
+        """Write the receipt of a step when everything that the step wrote is on the disk.
+
+        What we write ourselves is there already, see `disk.write`; what programs wrote is not.
+        """
+        began_sync, prefix = time.monotonic(), Path(self.plan.prefix)
+        if any(isinstance(operation, BY_PROGRAMS) for operation in run.step.operations):
+            sync_file_system(prefix if prefix.is_dir() else self.store.root)
+            run.details["sync_s"] = round(time.monotonic() - began_sync, 3)
+        now = time.monotonic()
+        receipt = Receipt(
+            step=run.step.name, seconds=round(now - began, 1), host=socket.gethostname(), details=run.details
+        )
+        self.seconds[run.step.name] = receipt.seconds
+        self.store.write_receipt(self.plan.environment, receipt)
 
     def _count_packages(self, step: Step) -> PackageCounter | None:
         """The counter of the packages that the step installs, over all its commands."""
@@ -167,9 +185,9 @@ class Executor:
                 unpack(Path(operation.path), folder)
                 apply_patches(folder, operation.patches, run.log)
             case KeepWheel():
-                self.store.keep_wheel(operation.folder, operation.key, operation.abi)
+                self.store.wheels.keep(operation.folder, operation.key, operation.abi)
             case InstallWheel():
-                wheel = self.store.wheel(operation.key)
+                wheel = self.store.wheels.find(operation.key)
                 run.details["wheel"] = {"key": operation.key, "file": wheel.name}
                 self._command(run, Command(argv=(*operation.command.argv, str(wheel))))
             case MakeReadable():

@@ -18,15 +18,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from provision.errors import StoreError
-from provision.machine.disk import JSON, disk_error, has_sha256, json_object, sha256_of, write
+from provision.machine.disk import JSON, disk_error, json_object, write
 from provision.machine.downloads import Downloads
+from provision.machine.durable import sync_folder, sync_tree
 from provision.machine.locks import held
 from provision.machine.own_files import new_folder
 from provision.machine.shared_root import SharedRoot, user_name
+from provision.machine.wheels import Wheels
 from provision.model.facts import Existing, Place
 from provision.model.layout import KINDS, EnvironmentId, Layout
 from provision.model.owners import Owners, Sharing
 from provision.model.problem import Problem, raise_problems
+from provision.model.proof_result import ProofResult
 from provision.model.quoting import bash
 from provision.model.receipt import Receipt
 from provision.model.record import Record
@@ -48,6 +51,11 @@ class Store:
     def downloads(self) -> Downloads:
         """The downloads below this root."""
         return Downloads(self.shared)
+
+    @property
+    def wheels(self) -> Wheels:
+        """The compiled wheels below this root."""
+        return Wheels(self.shared, self.remove)
 
     @property
     def shared(self) -> SharedRoot:
@@ -84,9 +92,22 @@ class Store:
                 environments.append(EnvironmentId.parse("/".join(path.parts[-3:])))
         return environments
 
-    def receipts(self, env: EnvironmentId) -> frozenset[str]:
-        """The steps of this environment that are done."""
-        return frozenset(path.stem for path in Path(self.layout.records_folder(env) / "receipts").glob("*.json"))
+    def receipts(self, env: EnvironmentId, owners: Owners | None = None) -> frozenset[str]:
+        """The steps of this environment that are done.
+
+        The record of a published environment lists them. Before that, each has a receipt; a damaged one does not count, and
+        that of the proof counts only together with a verdict that passed.
+        """
+        owners = owners or self.shared.owners()
+        with contextlib.suppress(StoreError):
+            record = self.record(env, owners)
+            if record:
+                return frozenset((*record.seconds, "publish"))
+        done, passed = frozenset(self.read_receipts(env, owners)), False
+        with contextlib.suppress(StoreError, ValueError):
+            verdict = self.shared.read_json(Path(self.layout.records_folder(env)) / "verdict.json", owners)
+            passed = ProofResult.from_dict(verdict or {}).verdict.passed
+        return done - {"candidate", "proof"} if "proof" in done and not passed else done
 
     def refused(self, env: EnvironmentId, owners: Owners | None = None) -> Problem | None:
         """Why what is in the prefix of this environment is not believed; None if it is, or nothing is there."""
@@ -134,8 +155,8 @@ class Store:
             if problem:
                 untrusted[str(self.layout.prefix(env))] = problem
             elif os.access(folder, os.W_OK) or (folder / "record.json").exists():
-                receipts[str(env)] = self.receipts(env)
-        wheels = [path.parent for path in (self.root / "wheels").glob("*/wheel.json")]
+                receipts[str(env)] = self.receipts(env, owners)
+        wheels = [path.parent for path in (self.root / "wheels").glob("[!.]*/wheel.json")]
         for path in (*wheels, *(self.root / "modules").glob("*")):
             of_path = (
                 self.refused_pointer(path.name, owners) if path not in wheels else self.shared.refused(path, owners)
@@ -144,29 +165,30 @@ class Store:
                 untrusted[str(path)] = of_path
         return Existing(
             receipts=receipts,
-            wheels=frozenset(path.name for path in wheels),
+            wheels=frozenset(path.name for path in wheels if self.wheels.has(path.name)),
             pointers=self.pointers(owners),
             fetched=self.downloads.fetched(),
             sources=self.downloads.sources(),
             untrusted=untrusted,
         )
 
-    def record(self, env: EnvironmentId) -> Record | None:
+    def record(self, env: EnvironmentId, owners: Owners | None = None) -> Record | None:
         """The record of an environment; None until it is published.
 
         Raises:
             StoreError: the record is damaged, or another user wrote it.
         """
-        problem, path = self.refused(env), Path(self.layout.records_folder(env) / "record.json")
+        owners = owners or self.shared.owners()
+        problem, path = self.refused(env, owners), Path(self.layout.records_folder(env) / "record.json")
         raise_problems([problem] if problem else (), StoreError, "untrusted")
         try:
-            content = self.shared.read(path)
+            content = self.shared.read(path, owners=owners)
             return None if content is None else Record.from_dict(json_object(content))
         except (OSError, ValueError) as error:
             raise StoreError(
                 f"`{path}` is damaged, or was written by another version",
-                evidence=[str(error)],
-                hint="restore it from a backup, or remove the environment and build it again",
+                evidence=[getattr(error, "strerror", None) or str(error)],
+                hint="run the `provision build` of this environment again: it writes the record again",
                 kind="damaged-record",
             ) from error
 
@@ -287,61 +309,15 @@ class Store:
         path = Path(self.layout.records_folder(env) / "receipts" / f"{receipt.step}.json")
         write(path, json.dumps(receipt.to_dict(), indent=1) + "\n")
 
-    def read_receipts(self, env: EnvironmentId) -> dict[str, Receipt]:
-        """The receipts of the steps that are done, by the name of the step; damaged receipts are omitted."""
+    def read_receipts(self, env: EnvironmentId, owners: Owners | None = None) -> dict[str, Receipt]:
+        """The receipts of the steps that are done, by the name of the step; damaged ones and other users' are omitted."""
         receipts = {}
-        for step in sorted(self.receipts(env)):
-            data = self.shared.read_json(Path(self.layout.records_folder(env) / "receipts" / f"{step}.json"))
-            with contextlib.suppress(ValueError):
-                receipts[step] = Receipt.from_dict(data or {})
+        for path in sorted(Path(self.layout.records_folder(env) / "receipts").glob("*.json")):
+            with contextlib.suppress(StoreError, ValueError):
+                receipt = Receipt.from_dict(self.shared.read_json(path, owners) or {})
+                if receipt.step == path.stem:
+                    receipts[receipt.step] = receipt
         return receipts
-
-    def keep_wheel(self, folder: str, key: str, abi: Mapping[str, object]) -> None:
-        """Move the one wheel in `folder` into the cache. If a wheel with this key exists, nothing changes.
-
-        Raises:
-            StoreError: the folder does not contain exactly one wheel, or the cache cannot be written.
-        """
-        wheels = list(Path(folder).glob("*.whl"))
-        if len(wheels) != 1:
-            raise StoreError(f"`{folder}` contains {len(wheels)} wheels instead of one")
-        target = Path(self.layout.wheel(key))
-        if (target / "wheel.json").is_file():
-            return
-        self.shared.make(target.parent)
-        try:
-            beside = new_folder(target.parent, f".{target.name}.")
-        except OSError as error:
-            raise disk_error(error, target) from error
-        try:
-            kept = Path(shutil.copy2(wheels[0], beside / wheels[0].name))
-            content = {"file": kept.name, "sha256": sha256_of(kept), "bytes": kept.stat().st_size, "abi": abi}
-            write(beside / "wheel.json", json.dumps(content, indent=1) + "\n")
-            self.remove(str(target))  # without its wheel.json: a user changed it
-            beside.rename(target)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                shutil.rmtree(beside)
-            if not (target / "wheel.json").is_file():
-                raise disk_error(error, target) from error
-
-    def wheel(self, key: str) -> Path:
-        """The cached wheel of this key, after a check of its hash.
-
-        Raises:
-            StoreError: the wheel is missing or damaged, or another user wrote it.
-        """
-        folder = Path(self.layout.wheel(key))
-        problem = self.shared.refused(folder)
-        raise_problems([problem] if problem else (), StoreError, "untrusted")
-        content = self.shared.read_json(folder / "wheel.json") or {}
-        path = folder / Path(str(content.get("file"))).name
-        if not has_sha256(path, str(content.get("sha256"))):
-            raise StoreError(
-                f"the cached wheel in `{folder}` is missing or damaged",
-                hint=f"`{bash('rm -r %s', str(folder))}`, then build again",
-            )
-        return path
 
     def publish(self, env: EnvironmentId, files: Mapping[str, str]) -> None:
         """Publish these files (relative path to text) for users of the arch with one rename.
@@ -370,10 +346,16 @@ class Store:
                 for name, text in files.items():
                     write(beside / name, text)
                 write(beside / "environments" / env.name / env.version, f"{env}\n")
+                sync_tree(beside)
                 beside.rename(generations / f"{number:06d}")
                 link = pointer.with_name(f".{pointer.name}.{os.urandom(6).hex()}")
                 link.symlink_to(Path(".generations") / env.arch / f"{number:06d}")
+                # The pointer speaks for the generation, and for the record of the environment.
+                for folder in (generations, Path(self.layout.records_folder(env))):
+                    if folder.is_dir():
+                        sync_folder(folder)
                 link.replace(pointer)
+                sync_folder(pointer.parent)
             except OSError as error:
                 shutil.rmtree(beside, ignore_errors=True)
                 raise disk_error(error, pointer) from error

@@ -111,7 +111,7 @@ class Existing:
     """What earlier runs left below the root: receipts, compiled wheels, downloads, and published module names."""
 
     receipts: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """For each environment, finished or not, the steps that have a receipt."""
+    """For each environment, finished or not, the steps that are done; `publish` is one of them if it has a record."""
     wheels: frozenset[str] = frozenset()
     fetched: frozenset[str] = frozenset()
     """The sha256 of each lock whose packages are all in the wheelhouse."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from provision.model import stored
+from provision.model.verdict import Check
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +31,11 @@ class Receipt:
             ValueError: it is damaged.
         """
         details = {key: value for key, value in data.items() if key not in ("step", "seconds", "host")}
+        # The record is made of these.
+        for check in stored.sequence(details, "checks") if details.get("checks") is not None else ():
+            Check.from_dict(check)
+        if details.get("versions") is not None:
+            stored.mapping(details, "versions")
         return cls(
             step=stored.text(data, "step"),
             seconds=stored.number(data, "seconds"),

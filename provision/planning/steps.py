@@ -15,10 +15,9 @@ def decide_steps(rows: Sequence[Row], existing: Existing, environment: Environme
     done = set(existing.receipts.get(str(environment), ()))
     if any(row.starts_over and row.name not in done for row in rows):
         done = set()
-    # A receipt does not show whether users still load this environment: the pointer does.
-    done -= {"publish"}
-    if existing.pointers.get(environment.pointer) == str(environment):
-        done |= {"publish"}
+    # The record shows that it was published; only the pointer shows whether users still load it.
+    if existing.pointers.get(environment.pointer) != str(environment):
+        done -= {"publish"}
     steps, keeping = [], True
     for row in rows:
         action = decide(row, done, keeping=keeping)

@@ -27,6 +27,30 @@ def mounted(folder: Path, options: str) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
+def loop_disk(image: Path, folder: Path) -> Iterator[Path]:
+    """An ext4 file system in the file `image`, mounted on `folder`, where this machine lets us.
+
+    The file has what a disk would have: what was written but not synced is not in it.
+    """
+    if not image.exists():
+        run_or_skip("truncate", "-s", "16M", str(image))
+        run_or_skip("mkfs.ext4", "-q", str(image))
+    folder.mkdir()
+    run_or_skip("mount", "-o", "loop", str(image), str(folder))
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def run_or_skip(*argv: str) -> None:
+    """Run a program of the system; skip the test if that is not possible here."""
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    except OSError as error:
+        pytest.skip(str(error))
+    if done.returncode:
+        pytest.skip(f"{argv[0]}: {done.stderr.strip()}")
+
+
 def fill(disk: Path) -> None:
     """Leave no block free."""
     with (disk / "filler").open("wb", buffering=0) as file:

@@ -147,7 +147,7 @@ def test_list_has_its_envelope(capsys: Captured) -> None:
 def test_list_shows_unfinished_environments(capsys: Captured) -> None:
     receipts = Path(os.environ["PROVISION_ROOT"]) / "envs/knl/tensorflow/2.15.1-0123456789/.provision/receipts"
     receipts.mkdir(parents=True)
-    (receipts / "create.json").write_text("{}")
+    (receipts / "create.json").write_text('{"step": "create", "seconds": 1, "host": "n1"}')
     assert call("list", "--json") == 0
     (row,) = envelope(capsys)["result"]["environments"]
     assert (row["environment"], row["state"], row["steps"]) == (

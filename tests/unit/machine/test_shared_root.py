@@ -269,7 +269,7 @@ def test_a_wheel_of_another_user_is_not_installed(site: Site) -> None:
     )
     assert refusal(site, site.bob)["message"].startswith(f"`{site.root}/wheels/{KEY}` is not believed")
     with pytest.raises(StoreError, match="is not believed") as caught:
-        site.store.wheel(KEY)
+        site.store.wheels.find(KEY)
     assert caught.value.kind == "untrusted"
 
 

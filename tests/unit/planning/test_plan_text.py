@@ -117,5 +117,6 @@ def test_a_plan_with_nothing_to_do_says_so() -> None:
     plan = plan_at(local_site())
     environment = plan.environment
     pointer = f"{environment.arch}/{environment.name}/{environment.version}"
-    done = plan_at(local_site(), dataclasses.replace(proved(plan), pointers={pointer: str(environment)}))
+    receipts = {str(environment): proved(plan).receipts[str(environment)] | {"publish"}}
+    done = plan_at(local_site(), Existing(receipts=receipts, pointers={pointer: str(environment)}))
     assert plan_lines(done, expected={})[-1] == "nothing to do: built, proved and published"

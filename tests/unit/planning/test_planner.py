@@ -50,7 +50,7 @@ def existing_for(plan: Plan, receipts: frozenset[str], *, wheel: bool = True, pu
     environment = plan.environment
     pointer = f"{environment.arch}/{environment.name}/{environment.version}"
     return Existing(
-        receipts={str(environment): receipts},
+        receipts={str(environment): receipts | ({"publish"} if published else set())},
         wheels=frozenset({plan.abi_key} if wheel else ()),
         pointers={pointer: str(environment)} if published else {},
     )

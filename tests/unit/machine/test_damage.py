@@ -1,0 +1,357 @@
+"""Every file that speaks for a step, damaged in every way: the next build notices it and makes it again, without a person.
+
+The steps are small programs instead of installers; planner, store and executor are the real ones.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from parts.profiles import profile
+from parts.records import PROOF
+from provision.backends.backend import Row
+from provision.errors import StoreError
+from provision.machine.damage import find_damage, repair
+from provision.machine.disk import MOST_JSON
+from provision.machine.executor import Executor
+from provision.machine.store import Store
+from provision.model.layout import EnvironmentId, Layout
+from provision.model.modulefile import Modulefile
+from provision.model.plan import (
+    Command,
+    Expectation,
+    Inspect,
+    InstallWheel,
+    KeepWheel,
+    Plan,
+    Publish,
+    Remove,
+    WriteCandidate,
+    WriteFile,
+    fingerprint,
+)
+from provision.model.receipt import Receipt
+from provision.planning.steps import decide_steps
+
+IDENTITY = {"python": "3.11.7", "framework": "tensorflow 2.15.1"}
+ENV = EnvironmentId("knl", "tensorflow", "2.15.1", fingerprint(IDENTITY))
+KEY = "0123456789abcdef"
+REPORT = json.dumps({"versions": {"tensorflow": "2.15.1"}, "mapped_objects": ["/lib/libc.so"]})
+SPEAKING = ("create", "install", "horovod", "bytecode", "inspect", "candidate", "proof")
+FILES = ("record.json", "verdict.json", "plan.json", *(f"receipts/{step}.json" for step in SPEAKING))
+
+
+def sh(script: str) -> Command:
+    """A command that runs a script of the shell."""
+    return Command(argv=("/bin/sh", "-c", script))
+
+
+def rows(store: Store) -> tuple[Row, ...]:
+    """The steps of a build, as small programs."""
+    prefix, records = str(store.layout.prefix(ENV)), store.layout.records_folder(ENV)
+    build = str(store.layout.build(ENV))
+    programs = {
+        "create": (
+            Remove(path=prefix),
+            sh(f"mkdir -p '{prefix}'; echo $$ >'{prefix}/made'"),
+            WriteFile(path=str(records / "plan.json"), text=json.dumps(IDENTITY, indent=1) + "\n"),
+        ),
+        "install": (sh(f"echo packages >'{prefix}/packages'"),),
+        "compile": (
+            Remove(path=build),
+            sh(f"mkdir -p '{build}'; echo compiled >'{build}/horovod.whl'"),
+            KeepWheel(folder=build, key=KEY, abi={"mpi": "mpich"}),
+        ),
+        "horovod": (InstallWheel(key=KEY, command=Command(argv=("/bin/sh", "-c", f'cp "$0" {prefix}'))),),
+        "bytecode": (sh("true"),),
+        "inspect": (
+            Inspect(
+                command=Command(argv=("/bin/sh", "-c", 'printf "%s\\n" "$0"', REPORT)),
+                expectation=Expectation(versions=(), mpi_libraries=(), allowed=("/",)),
+            ),
+        ),
+        "candidate": (WriteCandidate(),),
+        # What the ranks' judge writes.
+        "proof": (
+            sh(f"test -e '{store.layout.candidate(ENV, 'lua')}'"),
+            WriteFile(path=str(records / "verdict.json"), text=json.dumps(PROOF.to_dict())),
+        ),
+        "publish": (Publish(),),
+    }
+    cached = "cached" if KEY in store.existing().wheels else None
+    special = {"install": {"starts_over": True}, "compile": {"receipt": "horovod", "reuse": cached}}
+    return tuple(
+        Row(name=name, title=name, reason="", operations=operations, **special.get(name, {}))  # type: ignore[arg-type]
+        for name, operations in programs.items()
+    )
+
+
+@dataclasses.dataclass
+class Builder:
+    """Builds as the verb does: repair, plan, execute."""
+
+    store: Store
+
+    @property
+    def prefix(self) -> Path:
+        """The prefix of the environment."""
+        return Path(self.store.layout.prefix(ENV))
+
+    @property
+    def records(self) -> Path:
+        """The folder of its records."""
+        return Path(self.store.layout.records_folder(ENV))
+
+    @property
+    def wheel(self) -> Path:
+        """The folder of the cached wheel."""
+        return Path(self.store.layout.wheel(KEY))
+
+    def plan(self) -> Plan:
+        """The plan, from what exists."""
+        return Plan(
+            site="local",
+            stack="tensorflow-2.15.1",
+            environment=ENV,
+            prefix=str(self.prefix),
+            identity=IDENTITY,
+            modulefile=Modulefile(
+                name="tensorflow",
+                version="2.15.1",
+                summary="TensorFlow",
+                environment=str(ENV),
+                prefix=str(self.prefix),
+                modules=(),
+                prepend=(),
+                environ=(),
+                facts=(),
+            ),
+            abi_key=KEY,
+            not_fetched=(),
+            steps=decide_steps(rows(self.store), self.store.existing(), ENV),
+        )
+
+    def build(self) -> tuple[list[str], list[str]]:
+        """Build; what was said about damage, and the steps that ran."""
+        with self.store.held(Path(self.store.layout.lock(ENV)), {}) as lock:
+            said = repair(self.store, self.plan())
+            plan = self.plan()
+            Executor(
+                plan=plan,
+                site=profile("local"),
+                store=self.store,
+                environ={"PATH": os.defpath},
+                listen=lambda _: None,
+                lock=lock,
+            ).run()
+        return said, [step.name for step in plan.steps if step.action == "create"]
+
+    def unpublish(self) -> None:
+        """As if the build had ended just before it published."""
+        (self.records / "record.json").unlink()
+        shutil.rmtree(self.store.root / "modules")
+        self.store.write_receipt(ENV, Receipt(step="candidate", seconds=1, host="n"))
+        with self.store.held(Path(self.store.layout.lock(ENV)), {}) as lock:
+            candidate = [row for row in rows(self.store) if row.name == "candidate"]
+            steps = decide_steps(candidate, dataclasses.replace(self.store.existing(), receipts={}), ENV)
+            plan = dataclasses.replace(self.plan(), steps=steps)
+            Executor(
+                plan=plan, site=profile("local"), store=self.store, environ={}, listen=lambda _: None, lock=lock
+            ).run()
+
+    def assert_sound(self) -> None:
+        """Everything is done, published and readable, and a second build finds nothing to do."""
+        plan = self.plan()
+        assert plan.done, [(step.name, step.action) for step in plan.steps]
+        assert find_damage(self.store, plan) == []
+        record = self.store.record(ENV)
+        assert record is not None
+        assert record.verdict == PROOF
+        assert record.versions == {"tensorflow": "2.15.1"}
+        assert set(SPEAKING) <= set(record.seconds)
+        assert self.store.read_receipts(ENV).keys() == set(SPEAKING)
+        assert json.loads((self.records / "plan.json").read_text()) == IDENTITY
+        assert self.store.pointers() == {ENV.pointer: str(ENV)}
+        assert self.store.wheels.find(KEY).read_text() == "compiled\n"
+        assert self.build() == ([], [])
+
+
+@pytest.fixture
+def builder(tmp_path: Path) -> Iterator[Builder]:
+    """An environment that was built and published, in memory if possible: here nothing is about the disk."""
+    memory = Path("/dev/shm")
+    root = Path(tempfile.mkdtemp(dir=memory if os.access(memory, os.W_OK) else tmp_path, prefix="provision-test-"))
+    builder = Builder(Store(Layout(PurePosixPath(root / "root"))))
+    builder.build()
+    builder.assert_sound()
+    yield builder
+    shutil.rmtree(root)
+
+
+def put_folder(path: Path) -> None:
+    """A folder with a file instead of the file."""
+    path.unlink()
+    path.mkdir()
+    (path / "file").write_text("of a person")
+
+
+def put_link(path: Path) -> None:
+    """A link to nothing instead of the file."""
+    path.unlink()
+    path.symlink_to("nothing")
+
+
+def put_fifo(path: Path) -> None:
+    """A FIFO instead of the file."""
+    path.unlink()
+    os.mkfifo(path)
+
+
+def with_wrong_types(path: Path) -> None:
+    """Each value becomes a list of itself."""
+    data = json.loads(path.read_text())
+    path.write_text(json.dumps({name: [[value]] for name, value in data.items()}))
+
+
+def make_huge(path: Path) -> None:
+    """More than a JSON file may have; the rest is zeros."""
+    os.truncate(path, MOST_JSON + 1)
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "cut in half": lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
+    "empty": lambda path: path.write_text(""),
+    "a folder": put_folder,
+    "a link": put_link,
+    "a FIFO": put_fifo,
+    "wrong types": with_wrong_types,
+    "another value": lambda path: path.write_text("[1]"),
+    "not UTF-8": lambda path: path.write_bytes(b"\xff\xfe{\xff}"),
+    "nested": lambda path: path.write_text("[" * 200_000),
+    "zeros": lambda path: path.write_bytes(bytes(path.stat().st_size)),
+    "huge": make_huge,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_of_a_published_environment_is_written_again(builder: Builder, damage: str) -> None:
+    made = (builder.prefix / "made").read_text()
+    for name in FILES:
+        path, before = builder.records / name, builder.store.record(ENV)
+        DAMAGES[damage](path)
+        (found,) = find_damage(builder.store, builder.plan())
+        assert found.path == path
+        (said,), ran = builder.build()
+        assert said.startswith(f"damaged: `{path}` ({found.reason})")
+        assert found.reason
+        assert ran == (["publish"] if name == "record.json" else []), "the record has the content of the others"
+        aside = re.search(r"moved to `([^`]+)`", said)
+        assert aside, said
+        assert os.path.lexists(path.with_name(aside[1])), "nothing is lost"
+        assert name == "record.json" or builder.store.record(ENV) == before
+        builder.assert_sound()
+    assert (builder.prefix / "made").read_text() == made, "users have this environment loaded"
+
+
+@pytest.mark.parametrize("damage", ["empty", "a folder", "wrong types", "nested"])
+@pytest.mark.parametrize("name", FILES[1:])
+def test_a_damaged_file_of_an_unfinished_environment_repeats_its_step(builder: Builder, name: str, damage: str) -> None:
+    builder.unpublish()
+    DAMAGES[damage](builder.records / name)
+    (said,), ran = builder.build()
+    assert said.startswith(f"damaged: `{builder.records / name}` (")
+    first = {"verdict.json": "candidate", "plan.json": "publish", "receipts/install.json": "create"}
+    steps = (*SPEAKING, "publish")  # the wheel is in the cache
+    assert ran == list(steps[steps.index(first.get(name, Path(name).stem)) :])
+    builder.assert_sound()
+
+
+def test_a_missing_verdict_is_noticed(builder: Builder) -> None:
+    (builder.records / "verdict.json").unlink()
+    (said,), ran = builder.build()
+    assert ("it is missing" in said, ran) == (True, [])
+    builder.assert_sound()
+    builder.unpublish()
+    (builder.records / "verdict.json").unlink()
+    (said,), ran = builder.build()
+    assert ("it is missing" in said, ran) == (True, ["candidate", "proof", "publish"])
+    builder.assert_sound()
+
+
+def test_a_missing_record_is_written_again_from_receipts_and_verdict(builder: Builder) -> None:
+    before = builder.store.record(ENV)
+    assert before
+    (builder.records / "record.json").unlink()
+    assert builder.build() == ([], ["publish"])
+    after = builder.store.record(ENV)
+    assert after
+    assert dataclasses.replace(after, built=before.built, seconds=before.seconds) == before
+    builder.assert_sound()
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_record_and_receipt_repeat_the_step_of_the_receipt(builder: Builder, damage: str) -> None:
+    for name in ("record.json", "receipts/bytecode.json"):
+        DAMAGES[damage](builder.records / name)
+    said, ran = builder.build()
+    assert len(said) == 2
+    assert ran[0] == "bytecode"
+    builder.assert_sound()
+
+
+WHEEL_DAMAGES: dict[str, Callable[[Path], object]] = {
+    **{
+        f"wheel.json is {name}": lambda wheel, damage=damage: damage(wheel / "wheel.json")
+        for name, damage in DAMAGES.items()
+    },  # type: ignore[misc]
+    "wheel cut": lambda wheel: (wheel / "horovod.whl").write_text("comp"),
+    "wheel empty": lambda wheel: (wheel / "horovod.whl").write_text(""),
+    "wheel is a folder": lambda wheel: put_folder(wheel / "horovod.whl"),
+    "wheel is a FIFO": lambda wheel: put_fifo(wheel / "horovod.whl"),
+    "wheel missing": lambda wheel: (wheel / "horovod.whl").unlink(),
+    "a byte of the wheel": lambda wheel: (wheel / "horovod.whl").write_text("cOmpiled\n"),
+    "all is a file": lambda wheel: (shutil.rmtree(wheel), wheel.write_text("")),
+    "all is empty": lambda wheel: (shutil.rmtree(wheel), wheel.mkdir()),
+}
+
+
+@pytest.mark.parametrize("damage", WHEEL_DAMAGES)
+def test_a_damaged_wheel_is_compiled_again_when_it_is_needed(builder: Builder, damage: str) -> None:
+    WHEEL_DAMAGES[damage](builder.wheel)
+    shutil.rmtree(builder.prefix)
+    (said,), ran = builder.build()
+    assert said.startswith(f"damaged: `{builder.wheel}` (")
+    assert ran == ["create", "install", "compile", *SPEAKING[2:], "publish"]
+    builder.assert_sound()
+
+
+@pytest.mark.parametrize("damage", WHEEL_DAMAGES)
+def test_a_damaged_wheel_does_not_disturb_an_environment_that_is_built(builder: Builder, damage: str) -> None:
+    WHEEL_DAMAGES[damage](builder.wheel)
+    (said,), ran = builder.build()
+    assert "it is compiled again when it is needed" in said
+    assert ran == []
+    assert not builder.wheel.exists()
+
+
+def test_a_wheel_that_is_damaged_between_plan_and_use_is_an_error(builder: Builder) -> None:
+    WHEEL_DAMAGES["a byte of the wheel"](builder.wheel)
+    with pytest.raises(StoreError, match=r"the cached wheel in .* is damaged") as caught:
+        builder.store.wheels.find(KEY)
+    assert caught.value.evidence == ("`horovod.whl` does not have the hash in `wheel.json`",)
+    assert "provision build" in str(caught.value.hint)
+
+
+def test_an_environment_of_another_admin_is_not_repaired(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+    DAMAGES["empty"](builder.records / "verdict.json")
+    monkeypatch.setattr("provision.machine.damage.os.access", lambda *_: False)
+    assert builder.build() == ([], [])
