@@ -75,18 +75,8 @@ def _text(script: JobScript) -> Iterator[Finding]:
                 script, "source-then", line, "the program runs even if `source` fails", "use `&&` instead of `;`"
             )
     for line in script.late:
-        cobalt = script.scheduler == "cobalt"
-        yield fault(
-            script,
-            "late-directive",
-            line,
-            "Cobalt reads directives only directly behind `#!`, and stops at the first other line, also a comment"
-            if cobalt
-            else "the scheduler ignores a directive after the first command",
-            "move it directly behind the line `#!`, among the other directives"
-            if cobalt
-            else "move it to the top of the script",
-        )
+        why, fix = _why_unread(script, line)
+        yield fault(script, "late-directive", line, why, fix)
     if script.scheduler != "none" and not re.search(r"^\s*set -\S*e|^\s*set -o errexit", script.text, re.MULTILINE):
         yield fault(
             script,
@@ -107,6 +97,18 @@ def _text(script: JobScript) -> Iterator[Finding]:
             )
         if name == "PYTHONPATH" and re.search(r"\$\{?PATH\}?", value):
             yield fault(script, "path-in-pythonpath", where, "PYTHONPATH contains PATH", "remove PATH from PYTHONPATH")
+
+
+def _why_unread(script: JobScript, line: Line) -> tuple[str, str]:
+    """Why the scheduler does not read this directive, and what to do about it."""
+    if script.scheduler == "cobalt":
+        return (
+            "Cobalt reads directives only directly behind `#!`, and stops at the first other line, also a comment",
+            "move it directly behind the line `#!`, among the other directives",
+        )
+    if script.scheduler == "slurm" and script.is_indented(line):
+        return "Slurm ignores a directive with white space before it", "remove the white space"
+    return "the scheduler ignores a directive after the first command", "move it to the top of the script"
 
 
 def _modules(script: JobScript, site: Site | None, arch: Arch | None) -> Iterator[Finding]:

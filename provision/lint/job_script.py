@@ -77,6 +77,10 @@ class JobScript:
         option = self.options.get(key)
         return whole_number(option.value) if option else None
 
+    def is_indented(self, line: Line) -> bool:
+        """Whether white space stands before this line."""
+        return self.text.splitlines()[line.number - 1][:1].isspace()
+
     def line_of(self, *keys: str) -> tuple[int, str]:
         """The line of the first of these options that the script has, or its first line if it has none of them."""
         for key in keys:
@@ -198,7 +202,9 @@ def read_script(text: str, name: str) -> JobScript:
                 _assign(script, line)
             continue
         script.scheduler = PREFIXES[prefix]
-        if line.number > last_for_cobalt if script.scheduler == "cobalt" else begun:
+        # PBS reads indented directives (OpenPBS 23.06, check_job_script.c), but sbatch does not (Slurm 25.05, sbatch/opt.c).
+        indented = script.scheduler == "slurm" and script.is_indented(line)
+        if line.number > last_for_cobalt if script.scheduler == "cobalt" else begun or indented:
             script.late.append(line)
             continue
         for key, value in _options(line.text.removeprefix(prefix), script.scheduler):

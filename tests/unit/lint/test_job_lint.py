@@ -127,6 +127,7 @@ def test_a_good_script_of_a_user_has_no_fault() -> None:
         ("module list\n", "", "no-module-list", 13),
         ("set -euo pipefail\n", "", "goes-on", 1),
         ("set -euo pipefail\n", "set -euo pipefail\n#SBATCH --qos=devel\n", "late-directive", 12),
+        ("#SBATCH --time=", " #SBATCH --time=", "late-directive", 7),
         ("srun --cpus-per-task=6 ", "srun ", "srun-cpus", 17),
         ("srun --cpus-per-task=6 ", "horovodrun -np 8 ", "horovodrun", 17),
         ("srun --cpus-per-task=6 ", "mpirun -np 6 ", "ranks", 17),
@@ -394,7 +395,7 @@ def test_what_cobalt_does_not_read_counts_as_missing() -> None:
 
 def test_a_comment_between_directives_is_no_fault_under_slurm_and_pbs() -> None:
     assert found(replace_once(GOOD, "#SBATCH --nodes=2\n", "# The nodes:\n\n#SBATCH --nodes=2\n"), site=None) == []
-    text = replace_once(written("alcf-polaris", "gpu", "horovod"), "#PBS -j oe\n", "# Errors:\n\n#PBS -j oe\n")
+    text = replace_once(written("alcf-polaris", "gpu", "horovod"), "#PBS -j oe\n", "# Errors:\n\n  #PBS -j oe\n")
     assert found(text, site="alcf-polaris", arch="gpu") == []
 
 
