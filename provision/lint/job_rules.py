@@ -70,14 +70,16 @@ def _text(script: JobScript) -> Iterator[Finding]:
                 "the server of this download is not verified",
                 "remove `--no-check-certificate`",
             )
-        if re.search(r"bash -l?c (\"|').*source [^;&]*;", line.text):
+        if re.search(r"bash -l?c (\"|').*source [^;&]*;", line.text[:1000]):
             yield fault(
                 script, "source-then", line, "the program runs even if `source` fails", "use `&&` instead of `;`"
             )
     for line in script.late:
         why, fix = _why_unread(script, line)
         yield fault(script, "late-directive", line, why, fix)
-    if script.scheduler != "none" and not re.search(r"^\s*set -\S*e|^\s*set -o errexit", script.text, re.MULTILINE):
+    if script.scheduler != "none" and not re.search(
+        r"^[ \t]*set -\S*e|^[ \t]*set -o errexit", script.text, re.MULTILINE
+    ):
         yield fault(
             script,
             "goes-on",

@@ -112,7 +112,7 @@ class Probes:
         except CommandError:
             listed = []
         available = [
-            re.sub(r"\s*[<(].*$", "", line.strip())  # `(default)`, `(D)`, `<L>`
+            re.split(r"[<(]", line)[0].strip()  # `(default)`, `(D)`, `<L>`
             for line in listed
             if line.startswith(f"{family}/") and not line.endswith("/")
         ]

@@ -123,12 +123,14 @@ def find_secrets(environ: Mapping[str, str], texts: Sequence[str] = ()) -> Secre
             for address in _addresses(value, without_scheme=name in PROXIES):
                 found.add_address(address)
         elif "://" in value and "@" in value:
-            for address in re.findall(r"\S+://\S+", value):
+            for address in re.findall(r"(?<!\S)\S+://\S+", value):
                 found.add_users(address.partition("://")[2])
     for text in texts:
-        for address in re.findall(r"""[\w+.-]+://[^\s"',]+""", text):
+        for address in re.findall(r"""(?<![\w+.-])[\w+.-]+://[^\s"',]+""", text):
             found.add_address(address)
-        for address in re.findall(r"""^\s*(?:https?-)?proxy\s*[=:]\s*["']?([^\s"']+@[^\s"']+)""", text, re.MULTILINE):
+        for address in re.findall(
+            r"""^[ \t]*(?:https?-)?proxy\s*[=:]\s*["']?([^\s"']+@[^\s"']+)""", text, re.MULTILINE
+        ):
             found.add_address(address)
         for password in re.findall(r"""\bpassword\s+(\S+)""", text):
             found.add_secret(password)

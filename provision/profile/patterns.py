@@ -12,7 +12,10 @@ MODULE = re.compile(r"[A-Za-z0-9_./+][A-Za-z0-9_./+@=:-]*")
 OPTION = re.compile(r"-[^\x00-\x1f]+")
 TIME = re.compile(r"([0-9]+-)?[0-9]+(:[0-9]{2}){0,2}")
 # A path that a shell on the site's nodes expands: it may contain `$NAME` and `${NAME}`, but nothing else special to a shell.
-SHELL_PATH = re.compile(r"(?:[A-Za-z0-9_./@%+:=-]|\$[A-Za-z_][A-Za-z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_]*\})+")
+# A variable ends where no letter follows: if its end could be chosen, a text that does not match would take for ever.
+SHELL_PATH = re.compile(
+    r"(?:[A-Za-z0-9_./@%+:=-]|\$[A-Za-z_][A-Za-z0-9_]*(?![A-Za-z0-9_])|\$\{[A-Za-z_][A-Za-z0-9_]*\})+"
+)
 MEMORY = re.compile(r"[1-9][0-9]*[MGT]")
 # Control characters, ends of lines and paragraphs, marks that reverse the order in which a text is shown, and halves of
 # characters, which stand for bytes that are not UTF-8. They can end a line of a script, or hide a part of it from its reader.

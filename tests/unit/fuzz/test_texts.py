@@ -19,6 +19,7 @@ from provision.lint.training import read_training
 from provision.machine.failed_program import diagnose
 from provision.model.lock import parse_lock
 from provision.model.patch import parse_patch
+from provision.profile.patterns import SHELL_PATH
 from provision.wording import about, duration, nearest
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -123,4 +124,12 @@ def test_a_long_text_takes_linear_time(text: str) -> None:
     diagnose([text * (100_000 // len(text))])
     names.ARCH.findall(text * (100_000 // len(text)))
     names.ROOT.findall(text * (100_000 // len(text)))
-    assert time.process_time() - began < 3  # a quadratic search takes a minute
+    list(lint_job(read_script(text * (100_000 // len(text)), "job.sh"), None, None, None))
+    assert time.process_time() - began < 5  # a quadratic search takes a minute
+
+
+def test_a_long_path_with_many_variables_is_refused_at_once() -> None:
+    began = time.process_time()
+    assert not SHELL_PATH.fullmatch("$AAAAAA" * 500 + "!")
+    assert SHELL_PATH.fullmatch("$AAAAAA/b${C}d" * 200)
+    assert time.process_time() - began < 1
