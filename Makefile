@@ -43,7 +43,7 @@ test-fast: .venv/ready-test
 
 # the property tests with FUZZ times as many examples
 fuzz: .venv/ready-test
-	FUZZ=$(or $(FUZZ),20) .venv/bin/pytest -q -n auto --hypothesis-show-statistics tests/unit/fuzz
+	FUZZ=$(or $(FUZZ),20) .venv/bin/pytest -q -n auto --hypothesis-show-statistics tests/unit/fuzz tests/real/test_secrets_all.py
 
 clean:
 	rm -rf .venv
