@@ -59,7 +59,8 @@ def test_theta_builds_by_aprun_and_proves_tensorflow_1_15(
         text=True,
         check=False,
     )
-    said = "\n".join(file.read_text() for file in (root / "jobs").glob("*/*.output"))
+    # Cobalt writes stdout and stderr to files of their own, and the progress of a build goes to stderr.
+    said = "\n".join(path.read_text() for path in (root / "jobs").glob("*/*.error"))
     assert (done.returncode, done.stdout) == (0, "77\n"), done.stderr
     assert "publish: done" in said, said
     assert "2 ranks on 1 node" in said
