@@ -47,7 +47,7 @@ def clean_environment(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
             monkeypatch.delenv(name)
     monkeypatch.setenv("PROVISION_ROOT", str(tmp_path / "root"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
-    monkeypatch.setattr("provision.machine.search_path.SITE_WIDE", ())
+    monkeypatch.setattr("provision.machine.configuration.search_path.SITE_WIDE", ())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Print shell code; `provision_deactivate` undoes it."""
-    from provision.machine import shipped
+    from provision.machine.configuration import shipped
     from provision.model.quoting import bash
 
     site = shipped.load_site(args.site)

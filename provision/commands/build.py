@@ -15,8 +15,8 @@ from provision.commands.shared.options import add_account, add_target, refuse_un
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target, read_target
 from provision.errors import EXIT_JOB_LEFT, ConfigError, DriftError, ProvisionError, StoreError
-from provision.machine.console import listener, say
-from provision.machine.shell import absolute, which
+from provision.machine.programs.shell import absolute, which
+from provision.machine.terminal.console import listener, say
 
 if TYPE_CHECKING:
     from provision.machine.submission import BuildJob
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> Outcome:
         return _submit(args)
     if not args.events:
         return _build_here(args, None)
-    from provision.machine.event_file import to_file
+    from provision.machine.root.event_file import to_file
     from provision.model.event import error_event
 
     with to_file(Path(args.events)) as write_event:
@@ -77,14 +77,14 @@ def _build_here(args: argparse.Namespace, write_event: Listener | None) -> Outco
     """Build on this machine, with the settings of the job; `write_event` also gets every event."""
     if args.settings is None:
         return _plan_and_build(args, write_event)
-    from provision.machine.job_settings import settings_from
+    from provision.machine.network.job_settings import settings_from
 
     with settings_from(Path(args.settings)):
         return _plan_and_build(args, write_event)
 
 
 def _plan_and_build(args: argparse.Namespace, write_event: Listener | None) -> Outcome:
-    from provision.machine.damage import find_damage
+    from provision.machine.root.damage import find_damage
     from provision.model.problem import raise_problems
     from provision.planning.planner import make_plan
     from provision.planning.preflight import blockers, network_problems
@@ -105,7 +105,7 @@ def _plan_and_build(args: argparse.Namespace, write_event: Listener | None) -> O
     with listener() as listen:
         events = listen
         if write_event:
-            from provision.machine.event_file import to_all
+            from provision.machine.root.event_file import to_all
 
             events = to_all(listen, write_event)
         plan = _build(args, target, facts, plan, events)
@@ -115,8 +115,8 @@ def _plan_and_build(args: argparse.Namespace, write_event: Listener | None) -> O
 
 def _build(args: argparse.Namespace, target: Target, facts: Facts, plan: Plan, listen: Listener) -> Plan:
     """Carry the plan out under its lock; if another process holds it, wait, and then plan again."""
-    from provision.machine.damage import repair
-    from provision.machine.executor import Executor
+    from provision.machine.build.executor import Executor
+    from provision.machine.root.damage import repair
     from provision.model.event import Event, plan_event
     from provision.planning.planner import make_plan
 
@@ -202,9 +202,9 @@ def _tool() -> str:
 
 def _submit(args: argparse.Namespace) -> Outcome:
     from provision.jobs.build_job import build_script
-    from provision.machine.follow import follow
-    from provision.machine.render_jobs import render_build_job
+    from provision.machine.rendering.render_jobs import render_build_job
     from provision.machine.submission import remove_left_settings, submit, submitter
+    from provision.machine.terminal.follow import follow
     from provision.model.problem import raise_problems
     from provision.planning.planner import make_plan
     from provision.planning.preflight import network_problems, place_problems
@@ -240,7 +240,7 @@ def _submit(args: argparse.Namespace) -> Outcome:
 
 def _refuse_second(target: Target, plan: Plan, site: str) -> None:
     """Refuse a second job for an environment that is being built: its nodes would wait, idle, for the first."""
-    from provision.machine.locks import describe_holder, holder
+    from provision.machine.root.locks import describe_holder, holder
 
     other = holder(Path(target.store.layout.lock(plan.environment)))
     if other is not None:

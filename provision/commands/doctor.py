@@ -12,7 +12,7 @@ from provision.commands.shared.target import Target, describe_own_files, make_ta
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, ProvisionError, StoreError
 
 if TYPE_CHECKING:
-    from provision.machine.store import Store
+    from provision.machine.root.store import Store
     from provision.model.facts import Facts
     from provision.model.problem import Problem
     from provision.profile.site import Site
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Check everything that a build needs."""
-    from provision.machine import shipped
+    from provision.machine.configuration import shipped
 
     site = shipped.load_site(args.site)
     observations = [
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> Outcome:
 
 def _configuration(target: Target, typed_stack: str | None) -> list[Observation]:
     """Which files do not come with the tool, and that those of the working directory are not among them."""
-    from provision.machine.search_path import unused_here
+    from provision.machine.configuration.search_path import unused_here
 
     own = target.own_files(typed_stack)
     message = f"configuration: {describe_own_files(own)}"
@@ -101,7 +101,7 @@ def _of(group: str, problem: Problem, state: State = "bad") -> Observation:
 def _scheduler(site: Site) -> list[Observation]:
     """Check that the scheduler answers and has the queues that the archs name."""
     from provision.errors import CommandError
-    from provision.machine.queues import known_queues
+    from provision.machine.probes.queues import known_queues
     from provision.schedulers import TITLES
 
     if site.scheduler.name == "none":
@@ -136,7 +136,7 @@ def _scheduler(site: Site) -> list[Observation]:
 def _launchers(site: Site) -> list[Observation]:
     """Check that srun knows the `--mpi` type that the archs name: with a wrong one every rank is rank 0 of 1."""
     from provision.errors import CommandError
-    from provision.machine.queues import known_mpi_types
+    from provision.machine.probes.queues import known_mpi_types
 
     asked = {
         option.partition("=")[2]: arch.name
@@ -193,8 +193,8 @@ def _arch(target: Target) -> list[Observation]:
     """Check everything that a build for one arch needs."""
     from pathlib import Path
 
-    from provision.machine.datasets import choose_data
-    from provision.machine.probe_gpu import has_gpu
+    from provision.machine.network.datasets import choose_data
+    from provision.machine.probes.probe_gpu import has_gpu
     from provision.planning.preflight import cpu_problem, gpu_problems
 
     arch, facts = target.arch, target.observe()

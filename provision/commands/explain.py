@@ -14,9 +14,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Explain the log."""
-    from provision.machine.failed_program import diagnose_log
-    from provision.machine.log_file import given_blocks
-    from provision.machine.secrets_here import secrets_here
+    from provision.machine.programs.failed_program import diagnose_log
+    from provision.machine.programs.log_file import given_blocks
+    from provision.machine.programs.secrets_here import secrets_here
 
     diagnosis = diagnose_log(map(secrets_here().hide, given_blocks(args.log)))
     explanation = (

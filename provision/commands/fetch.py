@@ -13,7 +13,7 @@ from provision.commands.shared.options import add_target
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target, read_target
 from provision.errors import ConfigError
-from provision.machine.console import say
+from provision.machine.terminal.console import say
 
 if TYPE_CHECKING:
     from provision.model.request import Request
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Download what is missing."""
-    from provision.machine.fetching import fetch_data, fetch_lock, fetch_source
+    from provision.machine.network.fetching import fetch_data, fetch_lock, fetch_source
     from provision.model.problem import raise_problems
     from provision.planning.preflight import place_problems
 

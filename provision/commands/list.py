@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """List the environments."""
-    from provision.machine import shipped
+    from provision.machine.configuration import shipped
 
     store = read_store(shipped.load_site(args.site))
     pointers = {env: name for name, env in store.pointers().items()}

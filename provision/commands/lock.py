@@ -9,8 +9,8 @@ import argparse
 
 from provision.commands.shared.outcome import Outcome
 from provision.errors import ConfigError
-from provision.machine.console import say
-from provision.machine.shell import environ
+from provision.machine.programs.shell import environ
+from provision.machine.terminal.console import say
 from provision.wording import nearest, nearest_name
 
 
@@ -32,10 +32,10 @@ def run(args: argparse.Namespace) -> Outcome:
     """Compile the locks."""
     from provision.jobs.overlay_job import lock_name
     from provision.knowledge.miniforge import release_for
-    from provision.machine import shipped
-    from provision.machine.lock_compiler import compile_locks, inputs_of_locks
-    from provision.machine.probe import interpreter_of
-    from provision.machine.search_path import known
+    from provision.machine.configuration import shipped
+    from provision.machine.configuration.search_path import known
+    from provision.machine.network.lock_compiler import compile_locks, inputs_of_locks
+    from provision.machine.probes.probe import interpreter_of
     from provision.profile.stack import PYTHON
 
     inputs, named = inputs_of_locks()

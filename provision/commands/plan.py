@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """Make the plan and show it."""
     from provision.knowledge.compatibility import describe_cell, find_cell, keras_of
-    from provision.machine.damage import find_damage
+    from provision.machine.root.damage import find_damage
     from provision.machine.tables import read_cells
     from provision.planning.plan_text import plan_lines
     from provision.planning.planner import make_plan

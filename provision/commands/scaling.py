@@ -20,7 +20,7 @@ def run(args: argparse.Namespace) -> Outcome:
 
     from provision.jobs import scaling
     from provision.machine.disk import write
-    from provision.machine.run_folder import read_runs
+    from provision.machine.root.run_folder import read_runs
 
     runs = read_runs(args.runs)
     rows = (scaling.COLUMNS, *scaling.table(runs))

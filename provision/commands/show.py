@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Show the environment."""
-    from provision.machine import shipped
+    from provision.machine.configuration import shipped
 
     store = read_store(shipped.load_site(args.site))
     env = find_environment(store, args.environment)

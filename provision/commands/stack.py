@@ -24,8 +24,8 @@ def add_list_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_list(args: argparse.Namespace) -> Outcome:
     """List the stacks."""
-    from provision.machine import shipped
-    from provision.machine.search_path import known
+    from provision.machine.configuration import shipped
+    from provision.machine.configuration.search_path import known
 
     rows: list[dict[str, Any]] = []
     wrong = []

@@ -13,11 +13,11 @@ from provision.commands.shared.options import add_environment, add_target
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import find_environment, make_target, read_store
 from provision.errors import ConfigError, PlanError
-from provision.machine.console import listener, shown_as_step
-from provision.machine.shell import environ, which
+from provision.machine.programs.shell import environ, which
+from provision.machine.terminal.console import listener, shown_as_step
 
 if TYPE_CHECKING:
-    from provision.machine.ranks import Ranks
+    from provision.machine.build.ranks import Ranks
     from provision.model.event import Listener
     from provision.profile.site import Site
 
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Load the module, train and judge; the verdict is written to the environment's `.provision/tests/`."""
-    from provision.machine import shipped
+    from provision.machine.configuration import shipped
 
     if args.provided == (args.environment is not None):
         raise ConfigError(
@@ -73,8 +73,8 @@ def run(args: argparse.Namespace) -> Outcome:
 
 
 def _environment(args: argparse.Namespace, site: Site, listen: Listener) -> tuple[str, Ranks]:
-    from provision.machine import shipped
-    from provision.machine.ranks import Ranks, loaded_environment
+    from provision.machine.build.ranks import Ranks, loaded_environment
+    from provision.machine.configuration import shipped
     from provision.proof.proof_shape import prove_operation
 
     store = read_store(site)
@@ -102,8 +102,8 @@ def _environment(args: argparse.Namespace, site: Site, listen: Listener) -> tupl
 
 
 def _provided(args: argparse.Namespace, site: Site, listen: Listener) -> tuple[str, Ranks]:
-    from provision.machine import shipped
-    from provision.machine.ranks import Ranks, provided_environment
+    from provision.machine.build.ranks import Ranks, provided_environment
+    from provision.machine.configuration import shipped
     from provision.proof.proof_shape import prove_operation
 
     target = make_target(site, args.arch, args.stack)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from provision.commands.shared.outcome import Outcome
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError
-from provision.machine.shell import environ, which
+from provision.machine.programs.shell import environ, which
 
 if TYPE_CHECKING:
     from provision.model.record import Record
@@ -58,7 +58,7 @@ def _record(path: Path, name: str) -> Record:
         ConfigError: it is missing, damaged, or of another environment.
         StoreError: another user than the owner of the environment wrote it.
     """
-    from provision.machine.shared_root import SharedRoot
+    from provision.machine.root.shared_root import SharedRoot
     from provision.model.layout import Layout
     from provision.model.record import Record
 

@@ -1,4 +1,4 @@
-"""Bash lines that load modules and print the environment that results. Pure text; `machine/probe.py` runs it.
+"""Bash lines that load modules and print the environment that results. Pure text; `machine/probes/probe.py` runs it.
 
 We never evaluate the output of a modulecmd in our own process. Instead, bash sources the init file of the module system,
 loads the modules as a user's job script would, and prints the environment that results.

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from provision.errors import CommandError, ConfigError, JobError
 from provision.jobs.build_job import Submitter
+from provision.machine.configuration.search_path import named_folder
 from provision.machine.disk import write
-from provision.machine.job_settings import read_settings, write_settings
-from provision.machine.run import capture
-from provision.machine.search_path import named_folder
-from provision.machine.store import Store
+from provision.machine.network.job_settings import read_settings, write_settings
+from provision.machine.programs.run import capture
+from provision.machine.root.store import Store
 from provision.profile.scheduler import SchedulerName
 from provision.schedulers import TITLES, scheduler_for
 from provision.schedulers.status import JobStatus

@@ -1,4 +1,4 @@
-"""What loading a module does, as data; `provision.machine.render_modulefile` turns it into text."""
+"""What loading a module does, as data; `provision.machine.rendering.render_modulefile` turns it into text."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The one way of a value into bash, a directive, a comment, Lua, Tcl, Python, JSON, CMake and linker scripts. Pure.
 
 Each function takes any text, and returns `Code`: text in the language of the file that it goes to. Templates print nothing else
-(`machine/render.py`). Other rooms make code of constants, or with `bash`; a test of the house checks that they do.
+(`machine/rendering/render.py`). Other rooms make code of constants, or with `bash`; a test of the house checks that they do.
 """
 
 from __future__ import annotations

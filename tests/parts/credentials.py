@@ -18,10 +18,10 @@ import pytest
 
 from provision.commands.shared.running import report
 from provision.errors import CommandError
-from provision.machine.console import say
-from provision.machine.event_file import to_file
-from provision.machine.failed_program import failed_program
-from provision.machine.run import stream
+from provision.machine.programs.failed_program import failed_program
+from provision.machine.programs.run import stream
+from provision.machine.root.event_file import to_file
+from provision.machine.terminal.console import say
 from provision.model.event import Event, error_event
 
 

@@ -17,7 +17,7 @@ from parts.modules import ModuleTree, build_module_tree
 from parts.slurm import NodeGroup, Partition, SlurmCluster, missing_programs
 from parts.sshd import LoginNode, login_node
 from parts.sshd import missing_programs as missing_for_ssh
-from provision.machine.probe_gpu import parse_nvcc_version, toolkit_of
+from provision.machine.probes.probe_gpu import parse_nvcc_version, toolkit_of
 
 # Of the environment, before `conftest.py` takes all settings of ours out of it.
 CUDA, NCCL = os.environ.get("PROVISION_TEST_CUDA"), os.environ.get("PROVISION_TEST_NCCL")

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from provision.errors import ErrorKind, ProvisionError
-from provision.machine.console import error_lines
+from provision.machine.terminal.console import error_lines
 
 # `make fuzz` raises it: how many times as many examples, and then other ones at each run.
 FACTOR = int(os.environ.get("FUZZ", "1"))

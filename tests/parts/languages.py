@@ -23,9 +23,14 @@ from provision.jobs.image_job import ImageJob
 from provision.jobs.overlay_job import OverlayJob
 from provision.jobs.user_job import UserJob
 from provision.knowledge.miniforge import RELEASES
-from provision.machine.render import render
-from provision.machine.render_jobs import render_build_job, render_image_job, render_overlay_job, render_user_job
-from provision.machine.render_modulefile import emit_modulefile
+from provision.machine.rendering.render import render
+from provision.machine.rendering.render_jobs import (
+    render_build_job,
+    render_image_job,
+    render_overlay_job,
+    render_user_job,
+)
+from provision.machine.rendering.render_modulefile import emit_modulefile
 from provision.model.facts import Existing
 from provision.model.modulefile import Modulefile
 from provision.planning.planner import make_plan

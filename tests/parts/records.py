@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from provision.machine.store import Store
+from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId
 from provision.model.proof_result import ProofResult
 from provision.model.receipt import Receipt

@@ -18,9 +18,9 @@ from parts.profiles import profile
 from parts.records import ENVIRONMENT, PROOF
 from provision.backends.backend import Row
 from provision.errors import ProvisionError
-from provision.machine.executor import Executor
-from provision.machine.shell import set_umask
-from provision.machine.store import Store
+from provision.machine.build.executor import Executor
+from provision.machine.programs.shell import set_umask
+from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.modulefile import Modulefile
 from provision.model.owners import Sharing

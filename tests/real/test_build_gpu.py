@@ -13,7 +13,7 @@ import pytest
 
 from parts.provision import Tool, site_file
 from provision.knowledge.cuda import cuda_of, same_major
-from provision.machine import shipped
+from provision.machine.configuration import shipped
 
 pytestmark = pytest.mark.real
 

@@ -23,7 +23,7 @@ from parts.slurm import NodeGroup, Partition, SlurmCluster, missing_programs
 from provision.jobs.overlay_job import OverlayJob
 from provision.jobs.user_job import UserJob
 from provision.knowledge import miniforge
-from provision.machine.render_jobs import render_overlay_job, render_user_job
+from provision.machine.rendering.render_jobs import render_overlay_job, render_user_job
 from provision.model.lock import Lock
 from provision.profile.container import Template
 from provision.profile.site import Site

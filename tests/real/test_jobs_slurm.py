@@ -17,7 +17,7 @@ from parts import site_nodes
 from parts.profiles import profile
 from parts.slurm import SlurmCluster, missing_programs
 from provision.jobs.user_job import UserJob
-from provision.machine.render_jobs import render_user_job
+from provision.machine.rendering.render_jobs import render_user_job
 from provision.profile.strategy import StrategyName
 
 pytestmark = pytest.mark.slurm

@@ -24,7 +24,7 @@ from parts.modules import ENVIRONMENT_MODULES, LMOD, ModuleSystem, ModuleTree, b
 from parts.provision import Tool, messages_of, site_file
 from parts.site_modules import SiteModules
 from parts.slurm import SlurmCluster, missing_programs
-from provision.machine.shared_root import user_name
+from provision.machine.root.shared_root import user_name
 
 pytestmark = [pytest.mark.real, pytest.mark.slurm]
 

@@ -15,8 +15,8 @@ from provision.commands.shared.command_line import command_line
 from provision.commands.shared.options import refuse_unused
 from provision.commands.shared.outcome import Outcome
 from provision.errors import ConfigError
-from provision.machine.console import say
-from provision.machine.shell import absolute
+from provision.machine.programs.shell import absolute
+from provision.machine.terminal.console import say
 
 # rsync expands these in a path that it reads at the site.
 PATTERN = re.compile(r"[*?\[\]\\]")
@@ -36,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Write the script."""
-    from provision.machine import shipped
-    from provision.machine.render import render
+    from provision.machine.configuration import shipped
+    from provision.machine.rendering.render import render
 
     site = shipped.load_site(args.site)
     refuse_controls(args.source, args.folder, args.name)

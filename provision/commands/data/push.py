@@ -14,8 +14,8 @@ from provision.commands.data.place import choose_place, refuse_controls
 from provision.commands.shared.command_line import command_line
 from provision.commands.shared.outcome import Outcome
 from provision.errors import ConfigError
-from provision.machine.console import say
-from provision.machine.shell import absolute
+from provision.machine.programs.shell import absolute
+from provision.machine.terminal.console import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,9 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Measure the source and write the script."""
-    from provision.machine import shipped
-    from provision.machine.data_source import measure
-    from provision.machine.render import render
+    from provision.machine.configuration import shipped
+    from provision.machine.network.data_source import measure
+    from provision.machine.rendering.render import render
     from provision.profile.patterns import NAME
 
     site = shipped.load_site(args.site)

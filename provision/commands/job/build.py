@@ -8,7 +8,7 @@ from provision.commands.shared.options import add_account, add_target
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.parsers import SubVerb
 from provision.commands.shared.target import read_target
-from provision.machine.console import say
+from provision.machine.terminal.console import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """Write the script with the plan for this machine, or from the profile alone."""
     from provision.jobs.build_job import build_script, profile_script
-    from provision.machine.render_jobs import render_build_job
+    from provision.machine.rendering.render_jobs import render_build_job
     from provision.machine.submission import keep_settings, remove_left_settings, submitter
     from provision.planning.planner import make_plan
 

@@ -10,7 +10,7 @@ from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.parsers import SubVerb
 from provision.commands.shared.target import read_store
 from provision.errors import ConfigError
-from provision.machine.console import listener
+from provision.machine.terminal.console import listener
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,9 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Follow the job to its end; Ctrl-C leaves it running."""
-    from provision.machine import shipped
-    from provision.machine.follow import follow
+    from provision.machine.configuration import shipped
     from provision.machine.submission import remove_left_settings
+    from provision.machine.terminal.follow import follow
     from provision.schedulers import scheduler_for
 
     site = shipped.load_site(args.site)

@@ -10,7 +10,7 @@ from provision.commands.shared.options import add_arch, add_site
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.parsers import SubVerb
 from provision.errors import ConfigError
-from provision.machine.console import say
+from provision.machine.terminal.console import say
 
 if TYPE_CHECKING:
     from provision.lint.job_script import JobScript
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.lint.job_rules import lint_job
     from provision.lint.job_script import read_script
     from provision.lint.training import read_training
-    from provision.machine import shipped
+    from provision.machine.configuration import shipped
     from provision.machine.disk import is_file, read_given
 
     site = shipped.load_site(args.site)

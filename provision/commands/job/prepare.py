@@ -35,8 +35,8 @@ def add_overlay_arguments(parser: argparse.ArgumentParser) -> None:
 def run_image(args: argparse.Namespace) -> Outcome:
     """Write the script that pulls the image, on a login node or as a job."""
     from provision.jobs.image_job import ImageJob
-    from provision.machine import shipped
-    from provision.machine.render_jobs import render_image_job
+    from provision.machine.configuration import shipped
+    from provision.machine.rendering.render_jobs import render_image_job
 
     site = shipped.load_site(args.site)
     job = ImageJob(
@@ -56,8 +56,8 @@ def run_overlay(args: argparse.Namespace) -> Outcome:
     """Write the job that fills an overlay with TensorFlow."""
     from provision.jobs.overlay_job import OverlayJob, lock_name
     from provision.knowledge.miniforge import RELEASES, release_for
-    from provision.machine import shipped
-    from provision.machine.render_jobs import render_overlay_job
+    from provision.machine.configuration import shipped
+    from provision.machine.rendering.render_jobs import render_overlay_job
 
     target = make_target(shipped.load_site(args.site), args.arch, args.stack)
     miniforge = release_for(target.stack.pythons)

@@ -14,8 +14,8 @@ from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.parsers import SubVerb
 from provision.commands.shared.target import make_target
 from provision.errors import ConfigError
-from provision.machine.console import say
-from provision.machine.shell import absolute
+from provision.machine.programs.shell import absolute
+from provision.machine.terminal.console import say
 
 if TYPE_CHECKING:
     from provision.jobs.user_job import UserJob
@@ -71,9 +71,9 @@ def run(args: argparse.Namespace) -> Outcome:
     """Write the script, and print a note of what is missing to run it."""
     from provision.jobs.user_job import UserJob, unstaged
     from provision.jobs.user_script import make_script
-    from provision.machine import shipped
+    from provision.machine.configuration import shipped
     from provision.machine.disk import is_file
-    from provision.machine.render_jobs import render_user_script
+    from provision.machine.rendering.render_jobs import render_user_script
 
     if args.script is not None and not is_file(args.script):
         raise ConfigError(

@@ -24,7 +24,7 @@ def stopped_following(number: str, again: str, site: Site) -> Interruption:
 
 def waiting_text(plan: Plan, holder: dict[str, Any], site: str) -> str:
     """What to say while another run builds the same; the progress of a job can be followed."""
-    from provision.machine.locks import describe_holder
+    from provision.machine.root.locks import describe_holder
 
     job = holder.get("job")
     where = f"; `provision job follow {job} --site {shlex.quote(site)}` shows its progress" if job else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from provision.commands import VERBS
-from provision.machine.shell import columns
+from provision.machine.programs.shell import columns
 
 USAGE = "usage: provision VERB [OPTIONS]"
 PURPOSE = "TensorFlow + Horovod environments for HPC sites, proved before users can load them."

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from provision.machine.search_path import expand, folders, known, read_profile
-from provision.machine.shell import default_site
+from provision.machine.configuration.search_path import expand, folders, known, read_profile
+from provision.machine.programs.shell import default_site
 
 ARCH = re.compile(r"""^[ \t]*\[[ \t]*archs[ \t]*\.[ \t]*["']?([\w+-]+)""", re.MULTILINE)
 # The shell may expand what completion prints, so a file named `$(command).toml` is not offered.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from provision.errors import ConfigError
 from provision.knowledge.whole_numbers import whole_number
-from provision.machine.shell import default_site
+from provision.machine.programs.shell import default_site
 
 LARGEST = 1_000_000
 Container = argparse.ArgumentParser | argparse._ArgumentGroup

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from provision.errors import EXIT_OK, ProvisionError
-from provision.machine.secrets_here import secrets_here
+from provision.machine.programs.secrets_here import secrets_here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,8 +30,8 @@ class Terminated(KeyboardInterrupt):
 def run_verb(verb: str, words: Sequence[str]) -> int:
     """Run a verb with these words behind it and return the exit code."""
     from provision.commands.shared.parsers import parse
-    from provision.machine.shell import set_umask
-    from provision.machine.streams import replace_unknown_characters
+    from provision.machine.programs.shell import set_umask
+    from provision.machine.programs.streams import replace_unknown_characters
 
     replace_unknown_characters(sys.stdout, sys.stderr)
     set_umask()
@@ -56,8 +56,8 @@ def _terminated(number: int, frame: FrameType | None) -> None:
 def _run(words: Sequence[str], args: argparse.Namespace) -> int:
     from provision.commands.shared.outcome import Outcome, envelope
     from provision.machine.disk import disk_error
-    from provision.machine.secrets_here import secrets_here
-    from provision.machine.streams import discard_stdout
+    from provision.machine.programs.secrets_here import secrets_here
+    from provision.machine.programs.streams import discard_stdout
 
     try:
         outcome = args.run(args)
@@ -98,8 +98,8 @@ def interruption(word: str, verb: str) -> Interruption:
 def report(words: Sequence[str], error: ProvisionError, as_json: bool) -> int:
     """Print an error: in the envelope on stdout, or for people on stderr. Returns its exit code."""
     from provision.commands.shared.outcome import envelope
-    from provision.machine.console import show_error
-    from provision.machine.streams import discard_stdout
+    from provision.machine.programs.streams import discard_stdout
+    from provision.machine.terminal.console import show_error
 
     if error.correction:
         error.hint = corrected(words, *error.correction) or error.hint
@@ -134,7 +134,7 @@ def _bug(words: Sequence[str], error: Exception, as_json: bool) -> int:
     import traceback
 
     from provision.machine.disk import write_temporary
-    from provision.machine.secrets_here import secrets_here
+    from provision.machine.programs.secrets_here import secrets_here
 
     path = write_temporary("provision-bug-", secrets_here().hide("".join(traceback.format_exception(error))))
     bug = ProvisionError(

@@ -11,7 +11,7 @@ from provision.errors import ConfigError
 if TYPE_CHECKING:
     import argparse
 
-    from provision.machine.store import Store
+    from provision.machine.root.store import Store
     from provision.model.facts import Facts
     from provision.model.layout import EnvironmentId
     from provision.model.plan import Plan
@@ -39,13 +39,13 @@ class Target:
 
     def observe(self) -> Facts:
         """The facts of this machine."""
-        from provision.machine.probe import observe
+        from provision.machine.probes.probe import observe
 
         return observe(self.site, self.arch, self.stack, self.store)
 
     def own_files(self, typed_stack: str | None) -> tuple[str, ...]:
         """The paths of its files that do not come with the tool; `typed_stack` is the value of `--stack`."""
-        from provision.machine import shipped
+        from provision.machine.configuration import shipped
 
         mpi = self.arch.mpi.requirements
         locks = [self.stack.name, *([mpi] if mpi else []), *(["build"] if self.stack.horovod else [])]
@@ -70,7 +70,7 @@ class Target:
     def request_for(self, minor: str) -> Request:
         """The request, with the locks for this Python minor version."""
         from provision.knowledge.targets import require_known_target
-        from provision.machine import shipped
+        from provision.machine.configuration import shipped
         from provision.model.request import Request
 
         require_known_target(self.arch.target)
@@ -97,8 +97,8 @@ def describe_own_files(paths: tuple[str, ...]) -> str:
 
 def read_store(site: Site) -> Store:
     """The store below the site's root."""
-    from provision.machine.shell import absolute, expand_home
-    from provision.machine.store import Store
+    from provision.machine.programs.shell import absolute, expand_home
+    from provision.machine.root.store import Store
     from provision.model.layout import Layout
     from provision.model.owners import Sharing
 
@@ -112,7 +112,7 @@ def read_target(args: argparse.Namespace) -> Target:
     Raises:
         ConfigError: one of them does not exist, or its file has faults.
     """
-    from provision.machine import shipped
+    from provision.machine.configuration import shipped
 
     return make_target(shipped.load_site(args.site), args.arch, args.stack)
 
@@ -121,7 +121,7 @@ def make_target(site: Site, arch: str | None, stack: str | None) -> Target:
     """The target of these names at a site; a stack that is not named is the arch's, or else the site's."""
     import dataclasses
 
-    from provision.machine import shipped
+    from provision.machine.configuration import shipped
 
     store = read_store(site)
     site = dataclasses.replace(site, root=str(store.root))

@@ -23,7 +23,7 @@ def add_show_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_list(args: argparse.Namespace) -> Outcome:
     """List the sites."""
-    from provision.machine.search_path import known
+    from provision.machine.configuration.search_path import known
 
     rows, wrong = [], []
     for name in known("sites"):
@@ -65,7 +65,7 @@ def describe(name: str) -> dict[str, Any]:
     Raises:
         ConfigError: there is no such profile, or it is not TOML.
     """
-    from provision.machine import shipped
+    from provision.machine.configuration import shipped
 
     data, path = shipped.load_profile(name)
     stack = data.get("stack")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from provision.commands.shared.outcome import Outcome
 from provision.errors import ConfigError
-from provision.machine.console import ask, can_ask, say
+from provision.machine.terminal.console import ask, can_ask, say
 
 if TYPE_CHECKING:
     from provision.profile.blanks import Blank
@@ -41,9 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Fill in the known values, ask for the others on a terminal, write the file, and list what is left."""
-    from provision.machine import shipped
+    from provision.machine.configuration import shipped
     from provision.machine.disk import exists, read_given, write
-    from provision.machine.login_node import path_of_new_profile, values_here
+    from provision.machine.probes.login_node import path_of_new_profile, values_here
     from provision.profile.blanks import blanks, fill, keep_archs
     from provision.profile.patterns import NAME
     from provision.profile.site import read_site

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from parts.cli import call, envelope
-from provision.machine.search_path import known
+from provision.machine.configuration.search_path import known
 
 Captured = pytest.CaptureFixture[str]
 

@@ -272,7 +272,7 @@ def test_an_interruption_says_what_is_kept_and_what_to_do(
         raise KeyboardInterrupt
 
     for name in ("load_site", "load_profile"):
-        monkeypatch.setattr(f"provision.machine.shipped.{name}", interrupted)
+        monkeypatch.setattr(f"provision.machine.configuration.shipped.{name}", interrupted)
     assert call(*words, "--json") == EXIT_INTERRUPTED
     error = envelope(capsys)["error"]
     assert (error["kind"], error["message"]) == ("interrupted", f"interrupted; {kept}")
@@ -285,7 +285,7 @@ def test_a_bug_is_reported_with_the_traceback_in_a_file(
     def broken(*_: object) -> None:
         raise ZeroDivisionError("by nought")
 
-    monkeypatch.setattr("provision.machine.shipped.load_site", broken)
+    monkeypatch.setattr("provision.machine.configuration.shipped.load_site", broken)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert call("list", "--json") == 1
     error = envelope(capsys)["error"]

@@ -20,8 +20,8 @@ from provision.commands.completion.cases import leaves
 from provision.commands.shared.names import names_of
 from provision.commands.shared.syntax import read_commands
 from provision.commands.shared.target import read_store
-from provision.machine import shipped
-from provision.machine.search_path import known
+from provision.machine.configuration import shipped
+from provision.machine.configuration.search_path import known
 
 Captured = pytest.CaptureFixture[str]
 COMMANDS = read_commands()

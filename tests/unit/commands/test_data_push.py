@@ -15,7 +15,7 @@ import pytest
 
 from provision import cli
 from provision.errors import EXIT_USAGE
-from provision.machine import shipped
+from provision.machine.configuration import shipped
 
 DF = '#!/bin/bash\nprintf "Filesystem blocks used free\\n"; [ "$1" = -Pi ] && echo "x 9 9 $INODES" || echo "x 9 9 $FREE"\n'
 # As `print_quota` of lustre/utils/lfs.c prints it (LLNL/lustre, 106b0ff): a star behind a number over its limit, brackets around
@@ -274,7 +274,7 @@ def test_each_site_names_the_host_for_copies_that_it_documents(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "data").write_text("x")
-    monkeypatch.setattr("provision.machine.data_source.sees", lambda path: False)
+    monkeypatch.setattr("provision.machine.network.data_source.sees", lambda path: False)
     hosts = {}
     for site in HOSTS:
         project = () if shipped.load_site(site).files.scratch else ("--project", "p")

@@ -14,7 +14,7 @@ from parts.records import ENVIRONMENT, PROOF, make_record, put_published
 from provision import cli
 from provision.commands.shared.syntax import read_commands
 from provision.errors import ErrorKind, JobError, LintError, ProvisionError, StoreError
-from provision.machine.store import Store
+from provision.machine.root.store import Store
 from provision.model.event import Event, emit_event, error_event
 from provision.model.layout import Layout
 from provision.model.problem import Problem, ProblemKind

@@ -19,13 +19,13 @@ from parts.records import ENVIRONMENT, put_published
 from parts.shared_build import KEY, build
 from provision import cli
 from provision.errors import JobError, ProvisionError
-from provision.machine import follow as following
-from provision.machine import locks
-from provision.machine.datasets import choose_data
-from provision.machine.own_files import copy_own
-from provision.machine.ranks import read_reports
-from provision.machine.shared_root import user_name
-from provision.machine.store import Store
+from provision.machine.build.ranks import read_reports
+from provision.machine.network.datasets import choose_data
+from provision.machine.root import locks
+from provision.machine.root.own_files import copy_own
+from provision.machine.root.shared_root import user_name
+from provision.machine.root.store import Store
+from provision.machine.terminal import follow as following
 from provision.model.layout import Layout
 from provision.schedulers.status import JobStatus
 

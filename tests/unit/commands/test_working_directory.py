@@ -12,9 +12,9 @@ from parts.cli import call, envelope
 from parts.records import ENVIRONMENT, put_published
 from parts.users import ATTACKER, Users
 from provision.errors import EXIT_USAGE
-from provision.machine import shipped
-from provision.machine.search_path import search_path
-from provision.machine.store import Store
+from provision.machine.configuration import shipped
+from provision.machine.configuration.search_path import search_path
+from provision.machine.root.store import Store
 from provision.model.layout import Layout
 
 Captured = pytest.CaptureFixture[str]
@@ -110,7 +110,9 @@ def test_the_folders_are_searched_from_the_nearest_to_the_user_to_the_shipped_fi
 ) -> None:
     monkeypatch.setenv("PROVISION_CONFIG", f"{tmp_path}/named")
     monkeypatch.setenv("XDG_CONFIG_HOME", f"{tmp_path}/mine")
-    monkeypatch.setattr("provision.machine.search_path.SITE_WIDE", (f"{tmp_path}/wide", f"{tmp_path}/etc"))
+    monkeypatch.setattr(
+        "provision.machine.configuration.search_path.SITE_WIDE", (f"{tmp_path}/wide", f"{tmp_path}/etc")
+    )
     order = [f"{tmp_path}/named", f"{tmp_path}/mine/provision", f"{tmp_path}/wide", f"{tmp_path}/etc"]
     assert search_path() == [*order, str(shipped.shipped_root())]
     text = shipped.read("sites/local.toml")

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from parts.hostile import damaged, fuzzed, garbled, json_values, refused, texts
 from provision.launch.modules import failed_module, find_newest_module, parse_environment, resolve_loaded
-from provision.machine import console, follow, probe, probe_gpu
-from provision.machine.store import Store
+from provision.machine.probes import probe, probe_gpu
+from provision.machine.root.store import Store
+from provision.machine.terminal import console, follow
 from provision.model.event import Event, parse_event
 from provision.model.layout import Layout
 from provision.model.progress import Doing, read_progress

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from parts.hostile import damaged, fuzzed, garbled, refused, texts
 from parts.profiles import PROFILES, SITES, parsed, tomllib
 from provision.errors import ConfigError
-from provision.machine import shipped
+from provision.machine.configuration import shipped
 from provision.profile.blanks import blanks, fill, keep_archs
 from provision.profile.document import refuse_extremes
 from provision.profile.site import read_site

@@ -16,7 +16,7 @@ from provision.commands.shared import names
 from provision.lint.job_rules import lint_job
 from provision.lint.job_script import read_script
 from provision.lint.training import read_training
-from provision.machine.failed_program import diagnose
+from provision.machine.programs.failed_program import diagnose
 from provision.model.lock import parse_lock
 from provision.model.patch import parse_patch
 from provision.profile.patterns import SHELL_PATH

@@ -14,8 +14,8 @@ import pytest
 from golden_files import PATCH_FOR_GPUS, PATCH_OF_ALL, PATCH_OF_THE_NEWEST, patch
 from provision.errors import CommandError, ConfigError
 from provision.horovod.patches import select_patches
-from provision.machine import shipped
-from provision.machine.source_tree import apply_patches, unpack
+from provision.machine.build.source_tree import apply_patches, unpack
+from provision.machine.configuration import shipped
 from provision.model.patch import parse_patch
 from provision.model.plan import PatchFile
 

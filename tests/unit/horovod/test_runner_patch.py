@@ -13,8 +13,8 @@ from types import ModuleType
 import pytest
 
 from provision.knowledge.failures import explain
-from provision.machine import shipped
-from provision.machine.source_tree import apply_patches
+from provision.machine.build.source_tree import apply_patches
+from provision.machine.configuration import shipped
 from provision.machine.tables import known_failures
 from provision.model.plan import PatchFile
 

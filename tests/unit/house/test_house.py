@@ -49,7 +49,11 @@ OUTSIDE = {
 # What a folder outside `machine/` may use of os.path: words about paths, which look at no file.
 OF_OS_PATH = {"join", "dirname", "basename", "normpath", "commonpath", "isabs", "split", "splitext"}
 
-ONLY_IMPORTER = {"subprocess": "machine/run.py", "jinja2": "machine/render.py", "rich": "machine/live_table.py"}
+ONLY_IMPORTER = {
+    "subprocess": "machine/programs/run.py",
+    "jinja2": "machine/rendering/render.py",
+    "rich": "machine/terminal/live_table.py",
+}
 # Modules whose functions touch processes, files, clock, environment or network.
 EFFECTS = {"time", "datetime", "subprocess", "socket", "shutil", "tempfile", "random", "platform", "asyncio"}
 EFFECTS |= {"urllib", "http", "glob", "fcntl", "pwd", "getpass", "signal", "select", "threading"}

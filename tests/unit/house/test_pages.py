@@ -11,7 +11,7 @@ import pytest
 import provision
 from provision.commands import VERBS
 from provision.commands.shared.parsers import find_parser, parse, parser_of
-from provision.machine.search_path import known
+from provision.machine.configuration.search_path import known
 
 ROOT = Path(provision.__file__).resolve().parents[1]
 PAGES = {

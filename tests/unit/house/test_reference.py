@@ -13,7 +13,7 @@ import provision
 from parts.reader_keys import Key, assemble, keys_of, rows_of
 from provision import errors
 from provision.knowledge.index_settings import is_index_setting
-from provision.machine import shipped
+from provision.machine.configuration import shipped
 from provision.model.layout import EnvironmentId, Layout
 from provision.profile.launcher import LAUNCHERS
 

@@ -15,7 +15,7 @@ from golden_files import SUBMITTER, Golden, facts_of, local_site, request_for, s
 from parts.scripts import checked, run
 from provision.errors import ConfigError
 from provision.jobs.build_job import build_script
-from provision.machine.render_jobs import render_build_job
+from provision.machine.rendering.render_jobs import render_build_job
 from provision.machine.submission import BuildJob
 from provision.model.facts import Existing
 from provision.model.plan import held

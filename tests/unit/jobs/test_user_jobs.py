@@ -16,7 +16,7 @@ from parts.profiles import ARCHS, profile
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.jobs.user_job import UserJob, decide, shape_of
 from provision.jobs.user_script import make_script
-from provision.machine.render_jobs import render_user_job
+from provision.machine.rendering.render_jobs import render_user_job
 from provision.profile.container import Runtime, read_container
 from provision.profile.reader import Faults, Reader
 from provision.profile.strategy import STRATEGIES, StrategyName

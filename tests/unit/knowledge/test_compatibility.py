@@ -110,7 +110,7 @@ def test_every_shipped_stack_and_minor_version_is_in_the_matrix_once(matrix: Mod
 def test_the_tool_reads_a_stack_that_the_matrix_writes(
     matrix: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from provision.machine import shipped
+    from provision.machine.configuration import shipped
 
     release = next(row for row in matrix.releases() if row.stack == "tensorflow-2.17.1-tf-keras")
     matrix.write_stack(release, tmp_path)

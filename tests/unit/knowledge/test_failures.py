@@ -19,7 +19,7 @@ from provision.knowledge.failures import (
     explain,
     pick_error_lines,
 )
-from provision.machine.executor import COMPILER_ERROR
+from provision.machine.build.executor import COMPILER_ERROR
 from provision.machine.tables import known_failures
 
 UV_HASH = """\

@@ -17,9 +17,9 @@ import pytest
 from parts.cli import call, envelope
 from parts.users import ATTACKER, VICTIM, Users
 from provision.errors import EXIT_USAGE, ConfigError
-from provision.machine import search_path, shipped
-from provision.machine.configuration import entries_to, read_configuration
-from provision.machine.lock_compiler import compile_locks, inputs_of_locks
+from provision.machine.configuration import search_path, shipped
+from provision.machine.configuration.permissions import entries_to, read_configuration
+from provision.machine.network.lock_compiler import compile_locks, inputs_of_locks
 from provision.model.facts import Interpreter
 
 GENERIC = 'name = "snowy"\nroot = "/x"\n'

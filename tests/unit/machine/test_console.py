@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from provision.errors import PlanError, ProvisionError
-from provision.machine.console import Plain, error_lines, is_terminal, listener, show_error, shown_as_step
-from provision.machine.streams import can_encode, replace_unknown_characters
+from provision.machine.programs.streams import can_encode, replace_unknown_characters
+from provision.machine.terminal.console import Plain, error_lines, is_terminal, listener, show_error, shown_as_step
 from provision.model.event import Event
 
 PLAN = Event(kind="plan", steps=(("install", "44 packages", "create"), ("proof", "train", "create")))

@@ -20,10 +20,10 @@ from parts.profiles import profile
 from parts.records import PROOF
 from provision.backends.backend import Row
 from provision.errors import StoreError
-from provision.machine.damage import find_damage, repair
+from provision.machine.build.executor import Executor
 from provision.machine.disk import MOST_JSON
-from provision.machine.executor import Executor
-from provision.machine.store import Store
+from provision.machine.root.damage import find_damage, repair
+from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.modulefile import Modulefile
 from provision.model.plan import (
@@ -353,5 +353,5 @@ def test_a_wheel_that_is_damaged_between_plan_and_use_is_an_error(builder: Build
 
 def test_an_environment_of_another_admin_is_not_repaired(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
     DAMAGES["empty"](builder.records / "verdict.json")
-    monkeypatch.setattr("provision.machine.damage.os.access", lambda *_: False)
+    monkeypatch.setattr("provision.machine.root.damage.os.access", lambda *_: False)
     assert builder.build() == ([], [])

@@ -20,10 +20,10 @@ from parts.disks import loop_disk
 from parts.profiles import profile
 from parts.records import ENVIRONMENT, PROOF
 from provision.errors import StoreError
-from provision.machine import executor as executor_module
-from provision.machine.durable import sync_file_system, sync_tree
-from provision.machine.executor import Executor
-from provision.machine.store import Store
+from provision.machine.build import executor as executor_module
+from provision.machine.build.executor import Executor
+from provision.machine.root.durable import sync_file_system, sync_tree
+from provision.machine.root.store import Store
 from provision.model.event import Event
 from provision.model.layout import Layout
 from provision.model.modulefile import Modulefile

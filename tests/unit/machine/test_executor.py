@@ -14,8 +14,8 @@ import pytest
 from parts.profiles import profile
 from parts.records import ENVIRONMENT, PROOF
 from provision.errors import CommandError, ProvisionError, StoreError
-from provision.machine.executor import Executor
-from provision.machine.store import Store
+from provision.machine.build.executor import Executor
+from provision.machine.root.store import Store
 from provision.model.event import Event
 from provision.model.layout import Layout
 from provision.model.modulefile import Modulefile

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from provision.errors import CommandError, ProofError
-from provision.machine.failed_program import diagnose, failed_program
+from provision.machine.programs.failed_program import diagnose, failed_program
 
 FULL = ("writing objects", "OSError: [Errno 28] No space left on device", "1 file")
 UNKNOWN = ("step 1 of 2", "Error: the flux is inverted", "bye")

@@ -15,11 +15,11 @@ from golden_files import facts_of, local_site, request_for, slurm_site
 from provision import cli
 from provision.backends.venv.wheelhouse import download_argv, platform_tags
 from provision.errors import EXIT_USAGE, StoreError
-from provision.machine import datasets as data
-from provision.machine import fetching
-from provision.machine.downloads import Downloads
-from provision.machine.shared_root import SharedRoot
-from provision.machine.store import Store
+from provision.machine.network import datasets as data
+from provision.machine.network import fetching
+from provision.machine.root.downloads import Downloads
+from provision.machine.root.shared_root import SharedRoot
+from provision.machine.root.store import Store
 from provision.model.facts import Existing
 from provision.model.layout import Layout
 from provision.model.plan import Command, Plan

@@ -8,9 +8,9 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from provision.errors import JobError, StoreError
-from provision.machine import follow as following
-from provision.machine.event_file import to_file
-from provision.machine.store import Store
+from provision.machine.root.event_file import to_file
+from provision.machine.root.store import Store
+from provision.machine.terminal import follow as following
 from provision.model.event import Event, emit_event, error_event, parse_event
 from provision.model.layout import Layout
 from provision.schedulers.status import JobStatus

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from provision.machine.installed_packages import PackageCounter, installed_packages
+from provision.machine.probes.installed_packages import PackageCounter, installed_packages
 
 
 def put(prefix: Path, name: str, *, whole: bool = True) -> None:

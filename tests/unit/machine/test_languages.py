@@ -13,10 +13,10 @@ import pytest
 from parts.languages import MODULEFILE, Script, replaced, run_harmlessly, scripts, texts
 from parts.scripts import lua, tclsh
 from provision.errors import ConfigError
-from provision.machine import render as render_module
-from provision.machine.render import FILTERS, environment, render
-from provision.machine.render_modulefile import emit_modulefile
-from provision.machine.search_path import shipped_root
+from provision.machine.configuration.search_path import shipped_root
+from provision.machine.rendering import render as render_module
+from provision.machine.rendering.render import FILTERS, environment, render
+from provision.machine.rendering.render_modulefile import emit_modulefile
 
 TEMPLATES = sorted(
     f"{path.parent.name}/{path.name}"

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from provision.machine.live_table import ASCII_MARKS, Table, live_table
+from provision.machine.terminal.live_table import ASCII_MARKS, Table, live_table
 from provision.model.event import Event
 
 STEPS = (

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from provision.errors import ConfigError
-from provision.machine.log_file import BLOCK, given_blocks, log_blocks, whole_lines
+from provision.machine.programs.log_file import BLOCK, given_blocks, log_blocks, whole_lines
 
 
 def test_blocks_end_at_the_end_of_a_line_and_nothing_is_lost() -> None:

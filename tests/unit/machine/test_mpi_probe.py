@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from golden_files import slurm_site
-from provision.machine.probe import Probes, mpi_libraries, parse_mpi_macros
+from provision.machine.probes.probe import Probes, mpi_libraries, parse_mpi_macros
 from provision.profile.site import read_site
 
 MPI_H = '#define MPICH_VERSION "3.4a2"\n'

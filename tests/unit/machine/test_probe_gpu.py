@@ -8,7 +8,7 @@ import pytest
 
 from golden_files import gpu_site, local_site
 from provision.errors import ConfigError
-from provision.machine.probe_gpu import Gpus, parse_nccl_header, parse_nvcc_version, parse_toolkit
+from provision.machine.probes.probe_gpu import Gpus, parse_nccl_header, parse_nvcc_version, parse_toolkit
 from provision.model.facts import CompilerFacts, GpuFacts
 from provision.model.problem import Problem, ProblemKind
 

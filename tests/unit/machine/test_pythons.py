@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from provision.machine.probe import interpreter_at, outlived, pythons
+from provision.machine.probes.probe import interpreter_at, outlived, pythons
 
 
 def a_python(path: Path) -> str:

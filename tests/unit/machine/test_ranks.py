@@ -13,8 +13,8 @@ import pytest
 from parts.reports import workers
 from provision import cli
 from provision.errors import ConfigError, ProofError
-from provision.machine.ranks import Ranks
-from provision.machine.store import Store
+from provision.machine.build.ranks import Ranks
+from provision.machine.root.store import Store
 from provision.model.layout import Layout
 from provision.model.plan import Prove
 from provision.profile.launcher import Launcher

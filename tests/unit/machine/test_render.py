@@ -9,7 +9,7 @@ import pytest
 
 from parts.scripts import HOSTILE, lua, tclsh
 from provision.errors import ConfigError
-from provision.machine.render import render
+from provision.machine.rendering.render import render
 from provision.model.quoting import quote_lua, quote_tcl
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from golden_files import Golden, facts_of, request_for, slurm_site
 from parts.scripts import HOSTILE, checked, lua, run, tclsh
-from provision.machine.render_modulefile import emit_modulefile
+from provision.machine.rendering.render_modulefile import emit_modulefile
 from provision.model.facts import Existing
 from provision.model.modulefile import Modulefile
 from provision.planning.planner import make_plan

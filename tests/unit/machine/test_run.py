@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from provision.errors import CommandError
-from provision.machine.run import LONGEST_LINE, LONGEST_SHOWN, LONGEST_TAIL, TAIL, Result, capture, end, stream
+from provision.machine.programs.run import LONGEST_LINE, LONGEST_SHOWN, LONGEST_TAIL, TAIL, Result, capture, end, stream
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def test_an_interrupt_ends_the_program_and_its_children(log: Path) -> None:
 def streaming(script: str, log: Path) -> subprocess.Popen[bytes]:
     """A Python that streams a script, and ends with 130 if it is interrupted."""
     program = (
-        "import os, sys, pathlib; from provision.machine.run import stream\n"
+        "import os, sys, pathlib; from provision.machine.programs.run import stream\n"
         "try:\n  stream(('bash', '-c', sys.argv[1]), environ=dict(os.environ), log=pathlib.Path(sys.argv[2]))\n"
         "except KeyboardInterrupt:\n  sys.exit(130)\n"
     )
@@ -302,7 +302,7 @@ def test_the_output_of_a_probe_ends_with_the_probe() -> None:
 def test_an_interrupt_ends_a_probe(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     program = (
-        "import os, sys; from provision.machine.run import capture\n"
+        "import os, sys; from provision.machine.programs.run import capture\n"
         "try:\n  capture(('bash', '-c', sys.argv[1]), os.environ)\nexcept KeyboardInterrupt:\n  sys.exit(130)\n"
     )
     argv = [sys.executable, "-c", program, f"echo $$ >{pid}; sleep 60"]

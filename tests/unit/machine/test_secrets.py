@@ -14,8 +14,8 @@ import pytest
 
 from parts.cli import call
 from parts.credentials import SHAPES, Shape, files_with, leaks, pip_argv, refusing_index, try_everywhere, uv_argv
-from provision.machine.run import capture, stream
-from provision.machine.secrets_here import secrets_here
+from provision.machine.programs.run import capture, stream
+from provision.machine.programs.secrets_here import secrets_here
 from provision.model.redaction import find_secrets
 
 Captured = pytest.CaptureFixture[str]

@@ -19,8 +19,8 @@ from parts.members import User, shared_group, users
 from parts.records import ENVIRONMENT
 from parts.shared_build import KEY, build
 from provision.errors import StoreError
-from provision.machine.shared_root import SharedRoot
-from provision.machine.store import Store
+from provision.machine.root.shared_root import SharedRoot
+from provision.machine.root.store import Store
 from provision.model.layout import Layout
 from provision.model.owners import Sharing
 
@@ -196,7 +196,7 @@ def test_two_admins_test_an_environment(site: Site) -> None:
     site.built_by(site.alice)
     records = site.store.layout.records_folder(ENVIRONMENT)
     program = (
-        "import sys; from pathlib import Path, PurePosixPath as P; from provision.machine.store import Store\n"
+        "import sys; from pathlib import Path, PurePosixPath as P; from provision.machine.root.store import Store\n"
         "from provision.model.layout import Layout; from provision.model.owners import Sharing\n"
         "store = Store(Layout(P(sys.argv[1])), Sharing(group=sys.argv[2], admins=tuple(sys.argv[4:])))\n"
         "print(store.make_test_folder(Path(sys.argv[3]) / 'tests', below=Path(sys.argv[3])))\n"
@@ -434,7 +434,7 @@ def test_links_at_names_that_were_predictable_do_no_harm(site: Site) -> None:
 
 def test_nobody_else_can_plant_a_link_where_the_scheduler_writes_the_output_of_jobs(site: Site) -> None:
     program = (
-        "import sys; from pathlib import PurePosixPath as P; from provision.machine.store import Store\n"
+        "import sys; from pathlib import PurePosixPath as P; from provision.machine.root.store import Store\n"
         "from provision.model.layout import Layout; from provision.model.owners import Sharing\n"
         "store = Store(Layout(P(sys.argv[1])), Sharing(group=sys.argv[2]))\nstore.make_jobs(); print(store.jobs)\n"
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from provision.machine.shell import absolute, columns, default_site, expand_home, set_umask, which
+from provision.machine.programs.shell import absolute, columns, default_site, expand_home, set_umask, which
 
 
 def test_the_default_site_is_the_one_of_the_environment_or_local(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,8 +19,8 @@ from parts.disks import files_below, fill
 from parts.records import make_record
 from provision.errors import StoreError
 from provision.machine.disk import read_json, sha256_of, write
-from provision.machine.locks import describe_holder
-from provision.machine.store import Store
+from provision.machine.root.locks import describe_holder
+from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.receipt import Receipt
 
@@ -163,7 +163,7 @@ def test_two_publishers_at_once_both_publish(store: Store) -> None:
     envs = [EnvironmentId("knl", "tensorflow", f"2.{minor}", "0123456789") for minor in range(4)]
     program = (
         "import sys; from pathlib import PurePosixPath as P\n"
-        "from provision.machine.store import Store; from provision.model.layout import EnvironmentId, Layout\n"
+        "from provision.machine.root.store import Store; from provision.model.layout import EnvironmentId, Layout\n"
         "env = EnvironmentId.parse(sys.argv[2])\n"
         "Store(Layout(P(sys.argv[1]))).publish(env, {f'lua/tensorflow/{env.version}.lua': str(env)})\n"
     )
@@ -273,7 +273,7 @@ def test_a_source_package_is_kept_only_if_its_hash_is_locked(store: Store, tmp_p
 
 HOLD = (
     "import subprocess, sys, time; from pathlib import Path, PurePosixPath\n"
-    "from provision.machine.store import Store; from provision.model.layout import Layout\n"
+    "from provision.machine.root.store import Store; from provision.model.layout import Layout\n"
     "with Store(Layout(PurePosixPath(sys.argv[1]))).held(Path(sys.argv[2]), {'does': 'holds'}) as descriptor:\n"
     "  child = subprocess.Popen(['sleep', '60'], pass_fds=[descriptor]) if 'child' in sys.argv else None\n"
     "  print(child.pid if child else 0, flush=True)\n"
@@ -478,7 +478,7 @@ def test_a_root_below_a_private_folder_of_another_user_is_an_error(tmp_path: Pat
     (tmp_path / "private" / "x").mkdir(parents=True)
     (tmp_path / "private").chmod(0o700)
     program = (
-        "import os, sys; from pathlib import PurePosixPath as P; from provision.machine.store import Store\n"
+        "import os, sys; from pathlib import PurePosixPath as P; from provision.machine.root.store import Store\n"
         "from provision.model.layout import Layout\nos.setgid(65534); os.setuid(65534)\n"
         "print(Store(Layout(P(sys.argv[1]))).place().writable)\n"
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from provision.errors import ConfigError
-from provision.machine import shipped
+from provision.machine.configuration import shipped
 from provision.model.lock import Lock, check_lock, lock_header, parse_lock
 
 INPUT = "numpy\nhorovod==0.28.1\n"

@@ -15,8 +15,8 @@ from parts.cli import call
 from parts.profiles import ARCHS, SITES, profile
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.jobs.build_job import profile_script
-from provision.machine import shipped
-from provision.machine.render_jobs import render_build_job
+from provision.machine.configuration import shipped
+from provision.machine.rendering.render_jobs import render_build_job
 from provision.planning.outline import outline
 from provision.schedulers import scheduler_for
 

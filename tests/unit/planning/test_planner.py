@@ -12,7 +12,7 @@ import pytest
 from golden_files import Golden, cray_site, facts_of, local_site, lock_of, place, request_for, slurm_site
 from provision.errors import ConfigError, PlanError
 from provision.horovod.flags import build_environ
-from provision.machine.render_modulefile import emit_modulefile
+from provision.machine.rendering.render_modulefile import emit_modulefile
 from provision.model.facts import Cpu, Existing, Facts, Interpreter
 from provision.model.plan import Command, InstallWheel, Plan, Prove, Step, WriteFile, differences, fingerprint, held
 from provision.model.problem import Problem

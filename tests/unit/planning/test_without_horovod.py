@@ -26,8 +26,8 @@ from golden_files import (
 from parts.profiles import profile
 from parts.provision import Tool
 from provision.errors import PlanError
-from provision.machine.probe import interpreter_of
-from provision.machine.render_modulefile import emit_modulefile
+from provision.machine.probes.probe import interpreter_of
+from provision.machine.rendering.render_modulefile import emit_modulefile
 from provision.model.facts import Existing, Facts
 from provision.model.plan import Inspect, Plan, Prove
 from provision.planning.outline import outline

@@ -10,7 +10,7 @@ from provision.errors import ConfigError
 from provision.jobs.limits import refusals
 from provision.knowledge.targets import require_known_target
 from provision.launch.rank_threads import explain_too_many_threads, rank_threads
-from provision.machine import shipped
+from provision.machine.configuration import shipped
 from provision.profile.provenance import walk
 from provision.profile.site import read_site
 from provision.schedulers import scheduler_for

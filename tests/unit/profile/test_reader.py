@@ -12,7 +12,7 @@ import pytest
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.knowledge.targets import require_known_target
 from provision.knowledge.toolchains import generation
-from provision.machine import shipped
+from provision.machine.configuration import shipped
 from provision.profile.module_system import ModuleSystem, ModuleSystemName
 from provision.profile.reader import Faults, Reader
 from provision.profile.site import Site, read_site

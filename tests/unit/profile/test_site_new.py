@@ -12,7 +12,7 @@ from parts.cli import call
 from parts.profiles import FILLED, SITES, parsed
 from provision import cli
 from provision.errors import EXIT_USAGE, ConfigError
-from provision.machine import shipped
+from provision.machine.configuration import shipped
 from provision.profile.blanks import blanks, fill
 
 TEXT = (SITES / "generic-slurm.toml").read_text(encoding="utf-8")

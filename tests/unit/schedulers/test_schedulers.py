@@ -17,7 +17,7 @@ from provision.errors import EXIT_USAGE, ConfigError
 from provision.jobs.build_job import build_script
 from provision.jobs.script import header
 from provision.lint.job_script import PREFIXES, SHORT
-from provision.machine.render_jobs import render_build_job
+from provision.machine.rendering.render_jobs import render_build_job
 from provision.model.batch import Batch
 from provision.model.facts import Existing
 from provision.model.walltime import to_clock, to_seconds

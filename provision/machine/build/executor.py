@@ -1,0 +1,365 @@
+"""Carries a plan out, step by step, with a receipt after each. The one interpreter of operations."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from provision import __version__
+from provision.errors import CommandError, ProofError, ProvisionError, StoreError
+from provision.launch.launchers import node_argv
+from provision.machine.build.ranks import Ranks, loaded_environment
+from provision.machine.build.source_tree import apply_patches, unpack
+from provision.machine.disk import disk_error, write
+from provision.machine.probes.installed_packages import PackageCounter
+from provision.machine.programs.failed_program import failed_program
+from provision.machine.programs.run import Result, stream
+from provision.machine.rendering.render_modulefile import emit_modulefile
+from provision.machine.root.durable import sync_file_system
+from provision.machine.root.locks import utc_now
+from provision.machine.root.own_files import copy_own
+from provision.machine.root.shared_root import user_name
+from provision.machine.root.store import Store
+from provision.model.event import Event, Listener
+from provision.model.layout import KINDS, modulefile_path
+from provision.model.plan import (
+    Command,
+    FetchSource,
+    Inspect,
+    InstallWheel,
+    KeepWheel,
+    MakeReadable,
+    Operation,
+    Plan,
+    Prove,
+    Publish,
+    Remove,
+    Step,
+    Unpack,
+    WriteCandidate,
+    WriteFile,
+)
+from provision.model.proof_result import ProofResult
+from provision.model.receipt import Receipt
+from provision.model.record import Record
+from provision.model.verdict import Check
+from provision.profile.site import Site
+from provision.proof.inspection import judge_inspection
+from provision.schedulers import job_here
+
+COMPILER_ERROR = re.compile(r"^\s*\S+:\d+:\d+: (fatal )?error: ")
+# These steps are done if the pointer, or the wheel in the cache, exists.
+WITHOUT_RECEIPT = ("publish", "compile")
+# Operations whose programs write to the prefix; a proof and an inspection only read it.
+BY_PROGRAMS = (Command, InstallWheel)
+UNPROVED = "none yet: this module is a candidate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRun:
+    """One step while it is carried out: its log, and what its operations find out for the receipt."""
+
+    step: Step
+    log: Path
+    counter: PackageCounter | None
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Executor:
+    """One run of one plan. `environ` has the arch's modules loaded; `lock` is handed on to every process started."""
+
+    plan: Plan
+    site: Site
+    store: Store
+    environ: Mapping[str, str]
+    listen: Listener
+    lock: int
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def run(self) -> Record | None:
+        """Carry out every step that is to be created; returns the record of the environment.
+
+        Raises:
+            ProvisionError: the first step that failed; finished steps are kept, and nothing is published.
+        """
+        self._refuse_foreign()
+        env, layout = self.plan.environment, self.store.layout
+        for path in (layout.prefix(env), layout.build(env)):
+            self.store.shared.make(Path(path.parent))
+        self.store.sweep(self.plan.prefix)
+        for step in self.plan.steps:
+            if step.action == "create":
+                self._step(step)
+        return self.store.record(self.plan.environment)
+
+    def _refuse_foreign(self) -> None:
+        """Raise if steps are to be done again in a finished environment that another admin built.
+
+        Raises:
+            StoreError: only that admin can write there.
+        """
+        create = [step.name for step in self.plan.steps if step.action == "create"]
+        records = Path(self.store.layout.records_folder(self.plan.environment))
+        again = create not in ([], ["publish"]) and create[0] != self.plan.steps[0].name
+        if again and records.is_dir() and not os.access(records, os.W_OK):
+            raise StoreError(
+                f"only `{user_name(records.stat().st_uid)}`, who built `{self.plan.environment}`, can continue it",
+                evidence=[f"steps to do: {', '.join(create)}", f"prefix: {self.plan.prefix}"],
+                hint="run this command as that user or as root",
+            )
+
+    def _step(self, step: Step) -> None:
+        began = time.monotonic()
+        log = Path(self.store.layout.log(self.plan.environment, step.name))
+        run = StepRun(step=step, log=log, counter=self._count_packages(step))
+        self.listen(Event(kind="started", step=step.name, text=step.title))
+        try:
+            self.store.shared.make(log.parent)
+            self.store.remove(str(log))
+            for operation in step.operations:
+                self._operation(run, operation)
+            if step.name not in WITHOUT_RECEIPT:
+                self._write_receipt(run, began)
+        except OSError as error:
+            self._failed(step, began, disk_error(error, self.store.root).message)
+            raise disk_error(error, self.store.root) from error
+        except ProvisionError as error:
+            self._failed(step, began, error.message)
+            raise
+        except KeyboardInterrupt:
+            self._failed(step, began, "interrupted")
+            raise
+        spent = time.monotonic() - began
+        self.seconds.setdefault(step.name, round(spent, 1))
+        size = f"{run.details['bytes'] / 1e9:.1f} GB" if "bytes" in run.details else ""
+        self.listen(Event(kind="finished", step=step.name, text=size, seconds=spent))
+
+    def _write_receipt(self, run: StepRun, began: float) -> None:
+        """Write the receipt of a step when everything that the step wrote is on the disk.
+
+        What we write ourselves is there already, see `disk.write`; what programs wrote is not.
+        """
+        began_sync, prefix = time.monotonic(), Path(self.plan.prefix)
+        if any(isinstance(operation, BY_PROGRAMS) for operation in run.step.operations):
+            sync_file_system(prefix if prefix.is_dir() else self.store.root)
+            run.details["sync_s"] = round(time.monotonic() - began_sync, 3)
+        now = time.monotonic()
+        receipt = Receipt(
+            step=run.step.name, seconds=round(now - began, 1), host=socket.gethostname(), details=run.details
+        )
+        self.seconds[run.step.name] = receipt.seconds
+        self.store.write_receipt(self.plan.environment, receipt)
+
+    def _count_packages(self, step: Step) -> PackageCounter | None:
+        """The counter of the packages that the step installs, over all its commands."""
+
+        def report(line: str) -> None:
+            self.listen(Event(kind="progress", step=step.name, text=line))
+
+        prefix = Path(self.plan.prefix)
+        return PackageCounter(prefix=prefix, total=step.packages, report=report) if step.packages else None
+
+    def _failed(self, step: Step, began: float, text: str) -> None:
+        self.listen(Event(kind="failed", step=step.name, text=text, seconds=time.monotonic() - began))
+
+    def _operation(self, run: StepRun, operation: Operation) -> None:
+        match operation:
+            case Command():
+                self._command(run, operation)
+            case WriteFile():
+                write(Path(operation.path), operation.text, executable=operation.executable)
+            case Remove():
+                self.store.remove(operation.path)
+            case FetchSource():
+                self._fetch(run, operation)
+            case Unpack():
+                folder = Path(operation.folder)
+                unpack(Path(operation.path), folder)
+                apply_patches(folder, operation.patches, run.log)
+            case KeepWheel():
+                self.store.wheels.keep(operation.folder, operation.key, operation.abi)
+            case InstallWheel():
+                wheel = self.store.wheels.find(operation.key)
+                run.details["wheel"] = {"key": operation.key, "file": wheel.name}
+                self._command(run, Command(argv=(*operation.command.argv, str(wheel))))
+            case MakeReadable():
+                run.details["bytes"] = self.store.make_readable(operation.path)
+            case Inspect():
+                self._inspect(run, operation)
+            case WriteCandidate():
+                self._write_candidate()
+            case Prove():
+                self._prove(run, operation)
+            case Publish():
+                self._publish()
+
+    def _command(self, run: StepRun, command: Command) -> None:
+        result = self._run(run, command)
+        if result.code:
+            raise command_error(run, result)
+
+    def _run(self, run: StepRun, command: Command, *, quiet: bool = False) -> Result:
+        environ = {**self.environ, **dict(command.environ)}
+        environ["PATH"] = os.pathsep.join((*command.path, self.environ.get("PATH", "")))
+        argv = command.argv if command.launcher is None else node_argv(command.launcher, command.argv, environ)
+
+        def progress(line: str) -> None:
+            self.listen(Event(kind="progress", step=run.step.name, text=line))
+
+        return stream(
+            argv,
+            environ=environ,
+            log=run.log,
+            keep_open=(self.lock,),
+            on_line=None if quiet else progress,
+            on_second=run.counter.look if run.counter else None,
+            shown=argv[:1] + command.argv if command.launcher else None,
+        )
+
+    def _fetch(self, run: StepRun, source: FetchSource) -> None:
+        if self.store.downloads.has_source(source.path, source.hashes):
+            return
+        self._command(run, source.download)
+        self.store.downloads.keep_source(source.folder, source.path, source.hashes)
+
+    def _inspect(self, run: StepRun, inspect: Inspect) -> None:
+        # The program fails if an import fails; its report then contains the import and the reason.
+        result = self._run(run, inspect.command, quiet=True)
+        try:
+            report = json.loads(result.tail[-1])
+        except (IndexError, ValueError, RecursionError) as error:
+            raise command_error(run, result) from error
+        if not isinstance(report, dict):
+            raise command_error(run, result)
+        checks = judge_inspection(report, inspect.expectation, os.path.realpath)
+        run.details.update(checks=[check.to_dict() for check in checks], versions=report.get("versions"))
+        wrong = [check for check in checks if not check.passed]
+        if wrong:
+            raise ProvisionError(
+                f"the environment differs from the plan: {wrong[0].name}",
+                evidence=[f"{check.name}: {check.message}" for check in wrong],
+                hint=next((check.hint for check in wrong if check.hint), f"read `{run.log}`"),
+                log=str(run.log),
+                kind="inspection",
+            )
+
+    def _write_candidate(self) -> None:
+        env, module = self.plan.environment, self.plan.modulefile
+        for kind in KINDS:
+            path = modulefile_path(self.store.layout.candidate(env, kind), kind, module.name, module.version)
+            write(Path(path), emit_modulefile(module, kind, UNPROVED))
+        write(Path(self.store.layout.records_folder(env)) / "activate.sh", emit_modulefile(module, "sh", UNPROVED))
+
+    def _prove(self, run: StepRun, proof: Prove) -> None:
+        env, module = self.plan.environment, self.plan.modulefile
+        kind = self.site.modules.module_kind
+        environ = loaded_environment(
+            self.site.modules,
+            Path(self.store.layout.candidate(env, kind)),
+            f"{module.name}/{module.version}",
+            Path(self.store.layout.records_folder(env)) / "activate.sh",
+            run.log,
+        )
+        ranks = Ranks(
+            store=self.store,
+            python=str(self.store.layout.prefix(env) / "bin" / "python"),
+            proof=proof,
+            environ=environ,
+            log=run.log,
+            listen=self.listen,
+            into=Path(self.store.layout.records_folder(env)),
+            keep_open=(self.lock,),
+        )
+        result = ranks.prove()
+        loaded = [name for name in result.modules if not name.startswith(f"{module.name}/")]
+        if self.site.modules.name != "none" and not set(module.modules) <= set(loaded):
+            missing = ", ".join(sorted(set(module.modules) - set(loaded)))
+            raise ProofError(
+                f"the modulefile does not load all modules of the build: {missing}",
+                evidence=[f"loaded: {' '.join(loaded)}"],
+            )
+        run.details["summary"] = result.summary
+
+    def _publish(self) -> None:
+        env, module = self.plan.environment, self.plan.modulefile
+        records = Path(self.store.layout.records_folder(env))
+        # If another admin built it, and it is only published again, its record stays as it is.
+        known = None if os.access(records, os.W_OK) else self.store.record(env)
+        record = known or self._record(records)
+        files = {
+            str(modulefile_path(PurePosixPath(kind), kind, module.name, module.version)): emit_modulefile(
+                module, kind, record.proof
+            )
+            for kind in KINDS
+        }
+        if known is None:
+            for step in self.plan.steps:
+                copy_own(Path(self.store.layout.log(env, step.name)), records / "logs" / f"{step.name}.log")
+            write(records / "activate.sh", emit_modulefile(module, "sh", record.proof))
+            write(records / "record.json", json.dumps(record.to_dict(), indent=1) + "\n")
+            if self.store.sharing.group:
+                self.store.shared.make(records / "tests", below=records)
+        self.store.publish(env, files)
+        self.store.remove(str(Path(self.store.layout.candidate(env, "lua")).parent))
+
+    def _record(self, records: Path) -> Record:
+        """The record that is to be published.
+
+        Raises:
+            StoreError: the verdict of the proof is missing, damaged, or not a pass.
+        """
+        path = records / "verdict.json"
+        try:
+            proof = ProofResult.from_dict(self.store.shared.read_json(path) or {})
+        except ValueError as error:
+            raise StoreError(f"`{path}` is missing or damaged", evidence=[str(error)], hint="build again") from error
+        if not proof.verdict.passed:
+            raise StoreError(
+                f"`{path}` is not the verdict of a passed proof",
+                evidence=[str(proof.verdict.failures)],
+                hint="build again",
+            )
+        env, module = self.plan.environment, self.plan.modulefile
+        receipts = self.store.read_receipts(env)
+        found = receipts["inspect"].details if "inspect" in receipts else {}
+        return Record(
+            environment=str(env),
+            site=self.plan.site,
+            stack=self.plan.stack,
+            module=f"{module.name}/{module.version}",
+            prefix=self.plan.prefix,
+            modules=module.modules,
+            identity=self.plan.identity,
+            wheel=self.plan.abi_key,
+            versions=found.get("versions"),
+            checks=tuple(Check.from_dict(check) for check in found.get("checks") or ()),
+            seconds={**{name: receipt.seconds for name, receipt in receipts.items()}, **self.seconds},
+            verdict=proof,
+            proof=proof.summary,
+            built=utc_now(),
+            host=socket.gethostname(),
+            job=job_here(os.environ),
+            provision=__version__,
+        )
+
+
+def command_error(run: StepRun, result: Result) -> CommandError:
+    """The error of a step one of whose programs failed."""
+    compiler = next((line.strip() for line in result.tail if COMPILER_ERROR.search(line)), None)
+    what = f"`{Path(result.argv[0]).name}`" if result.argv[1:2] != ("-m",) else f"`{result.argv[2]}`"
+    end = f"was ended by signal {-result.code}" if result.code < 0 else f"ended with code {result.code}"
+    return failed_program(
+        f"step `{run.step.name}` failed",
+        result.tail,
+        otherwise=compiler or f"{what} {end}",
+        hint=f"read `{run.log}`, fix the cause, then run the same command again",
+        log=str(run.log),
+    )

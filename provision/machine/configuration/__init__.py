@@ -1,0 +1,1 @@
+"""Profiles, stacks, locks and templates: where they are searched, read, and who may write them."""

@@ -1,0 +1,211 @@
+"""Find and read the files that come with the tool (sites, stacks, locks, patches, templates) or replace those.
+
+In a checkout the shipped files are next to the package; an installed wheel has them in `provision/_shipped`. The other
+folders are in `search_path.py`, and `configuration.py` refuses a file that others may write.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from provision.errors import ConfigError
+from provision.machine.configuration import search_path as folders
+from provision.machine.configuration.permissions import read_configuration
+from provision.machine.configuration.search_path import known
+from provision.model.lock import Lock, check_lock, parse_lock
+from provision.model.patch import Patch, parse_patch
+from provision.profile.document import refuse_extremes
+from provision.profile.site import Site, read_site
+from provision.profile.stack import Stack, read_stack
+from provision.wording import nearest, nearest_name
+
+PACKAGE = Path(folders.PACKAGE)
+
+
+def shipped_root() -> Path:
+    """The folder of the shipped files."""
+    return Path(folders.shipped_root())
+
+
+def search_path() -> tuple[Path, ...]:
+    """The folders that are searched; the first one that has a file wins."""
+    return tuple(map(Path, folders.search_path()))
+
+
+def place_of(name: str) -> str | None:
+    """The first folder of the search path that has this relative name, whatever kind of file it is."""
+    return next((place for place in folders.search_path() if os.path.exists(os.path.join(place, name))), None)
+
+
+def read(name: str) -> str:
+    """The text of a file on the search path; a missing file is a fault of the installation.
+
+    Raises:
+        ConfigError: it is missing, cannot be read, or others may write it.
+    """
+    place = place_of(name)
+    if place is None:
+        raise ConfigError(f"`{name}` is missing in this installation", evidence=folders.search_path())
+    return _read(os.path.join(place, name), name, place)
+
+
+def _read(path: str, name: str, place: str | None) -> str:
+    try:
+        return read_configuration(path, name, place)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"`{path}` cannot be read", evidence=[str(error)], kind="invalid-file") from error
+
+
+def own_files(site: Site, stack: str, locks: Sequence[str], horovod: str | None) -> tuple[str, ...]:
+    """The paths of the files for a site and a stack that do not come with the tool; a folder for the patches.
+
+    `stack` is a name or a path, `locks` are the names of inputs of locks. Templates count too, also those of other jobs.
+    """
+    shipped = folders.shipped_root()
+    names = [name for name in (f"stacks/{stack}.toml",) if not stack.endswith(".toml")]
+    names += [f"requirements/{lock}.in" for lock in locks] + ([f"patches/horovod-{horovod}"] if horovod else [])
+    names += [f"{kind}/{name}" for kind in ("jobs", "modulefiles") for name in sorted(os.listdir(f"{shipped}/{kind}"))]
+    found = [(place_of(name), name) for name in names]
+    paths = [site.origin, *([stack] if stack.endswith(".toml") else [])]
+    paths += [os.path.join(place, name) for place, name in found if place]
+    return tuple(path for path in paths if not os.path.abspath(path).startswith(f"{shipped}/"))
+
+
+def environment() -> dict[str, str]:
+    """The variables that profiles may use; `PROVISION_ROOT` falls back to the user's data folder."""
+    return {"PROVISION_ROOT": folders.default_root(), **os.environ}
+
+
+def parse(text: str, origin: str) -> Mapping[str, Any]:
+    """A text of TOML, parsed.
+
+    Raises:
+        ConfigError: it is not TOML.
+    """
+    import sys
+
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        data: Mapping[str, Any] = tomllib.loads(text)
+    # A ValueError that is not one of TOML: a number of more than 4300 digits. A RecursionError: a thousand brackets.
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(
+            f"`{origin}` is not TOML", evidence=[str(error)], hint=f"edit `{origin}`", kind="invalid-file"
+        ) from error
+    refuse_extremes(data, origin)
+    return data
+
+
+def _load(kind: str, name: str) -> tuple[Mapping[str, Any], Path]:
+    """The parsed TOML of `<kind>s/<name>.toml`, or of a path to such a file."""
+    place, path, relative = None, name, f"{kind}s/{os.path.basename(name)}"
+    if not name.endswith(".toml"):
+        relative = f"{kind}s/{name}.toml"
+        place = None if "/" in name else place_of(relative)
+        path = os.path.join(place, relative) if place else ""
+    if not os.path.exists(path):
+        raise _unknown(kind, name)
+    return parse(_read(path, relative, place), path), Path(path)
+
+
+def _unknown(kind: str, name: str) -> ConfigError:
+    """The error for a site or stack that is in no folder; the working directory, which may have it, is not searched."""
+    names = known(f"{kind}s")
+    near = nearest_name(name, names)
+    evidence = [f"known: {', '.join(names)}", *(f"searched: {place / (kind + 's')}" for place in search_path())]
+    here = f"./{kind}s/{name}.toml"
+    better = here if os.path.isfile(here) else near
+    if better == here:
+        evidence.append(f"not searched: the working directory, which has `{here}`")
+    hint = f"`--{kind} {better}`" if better else f"`provision {kind} list`"
+    return ConfigError(
+        f"there is no {kind} `{name}`{nearest(name, names)}",
+        evidence=evidence,
+        kind="unknown-site" if kind == "site" else "unknown-stack",
+        hint=hint,
+        correction=(name, better) if better else None,
+    )
+
+
+def _refuse_other_name(kind: str, data: Mapping[str, Any], path: Path) -> None:
+    """Raise for a file whose `name` is that of another file: a copy with an unchanged name would be taken for the original.
+
+    Raises:
+        ConfigError: the two differ.
+    """
+    name = data.get("name")
+    if isinstance(name, str) and name != path.stem:
+        raise ConfigError(
+            f"`{path}` describes the {kind} `{name}`, but its file name says `{path.stem}`",
+            evidence=[f'`name = "{name}"` in `{path}`'],
+            hint=f'set `name = "{path.stem}"` in it, or rename the file to `{name}.toml`',
+            kind="invalid-file",
+        )
+
+
+def load_profile(name: str) -> tuple[Mapping[str, Any], Path]:
+    """The profile called `name`, with its blanks, and its path."""
+    return _load("site", name)
+
+
+def load_site(name: str) -> Site:
+    """The site called `name`, or described by the file `name`."""
+    data, path = _load("site", name)
+    _refuse_other_name("site", data, path)
+    return read_site(data, str(path), environment(), name)
+
+
+def load_stack(name: str) -> Stack:
+    """The stack called `name`, or described by the file `name`."""
+    data, path = _load("stack", name)
+    _refuse_other_name("stack", data, path)
+    return read_stack(data, str(path))
+
+
+def load_patches(horovod: str) -> tuple[Patch, ...]:
+    """Our patches to this release of Horovod, from the first folder of the search path that has any for it."""
+    folder = f"patches/horovod-{horovod}"
+    for place in folders.search_path():
+        try:
+            names = sorted(name for name in os.listdir(os.path.join(place, folder)) if name.endswith(".patch"))
+        except OSError:
+            continue
+        if names:
+            return tuple(
+                parse_patch(name, _read(os.path.join(place, folder, name), f"{folder}/{name}", place)) for name in names
+            )
+    return ()
+
+
+def lock_name(requirements: str, minor: str) -> str:
+    """The lock of `requirements/<requirements>.in` for this Python minor version."""
+    return f"requirements/{requirements}-py{minor.replace('.', '')}.txt"
+
+
+def load_lock(requirements: str, minor: str) -> Lock:
+    """The lock of these requirements for Python `minor`, compared with its input.
+
+    Raises:
+        ConfigError: it is missing or damaged, or it was compiled from another input.
+    """
+    source, name = f"requirements/{requirements}.in", lock_name(requirements, minor)
+    place = place_of(source)
+    if place is None:
+        raise ConfigError(f"there is no `{source}`", hint="write it, then `provision lock`")
+    path, own = os.path.join(place, name), os.path.join(place, source)
+    if not os.path.exists(path):
+        raise ConfigError(
+            f"`{own}` has no lock for Python {minor}",
+            evidence=[f"expected: {path}"],
+            hint="compile it (this needs the network): `provision lock`",
+        )
+    given = _read(own, source, place)
+    lock = parse_lock(_read(path, name, place), path)
+    check_lock(lock, given, own)
+    return lock

@@ -1,0 +1,1 @@
+"""What needs the network, and the settings with which it is reached."""

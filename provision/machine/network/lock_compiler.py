@@ -1,0 +1,90 @@
+"""Compile locks with pip-tools.
+
+pip-tools resolves for the interpreter that it runs in, so it gets its own virtual environment for each Python. The
+tool's Python may differ from it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from provision.errors import ConfigError
+from provision.launch.modules import clean_environ
+from provision.machine.configuration import shipped
+from provision.machine.configuration.permissions import read_configuration
+from provision.machine.disk import write
+from provision.machine.programs.failed_program import failed_program
+from provision.machine.programs.run import stream
+from provision.machine.terminal.console import say
+from provision.model.facts import Interpreter
+from provision.model.lock import lock_header, parse_lock
+
+
+def inputs_of_locks() -> tuple[list[Path], dict[str, Path]]:
+    """The inputs in the first folder of the search path that has any, and all inputs on the search path by name.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    folders = [sorted((place / "requirements").glob("*.in")) for place in shipped.search_path()]
+    first = next((inputs for inputs in folders if inputs), None)
+    if first is None:
+        raise ConfigError(
+            "there is no folder `requirements`", hint="set `PROVISION_CONFIG` to the folder that contains it"
+        )
+    return first, {path.stem: path for inputs in reversed(folders) for path in inputs}
+
+
+def compile_locks(interpreter: Interpreter, inputs: Sequence[Path], *, upgrade: bool) -> list[str]:
+    """Compile these inputs in one throw-away environment with pip-tools; returns the locks written."""
+    texts = {
+        source: read_configuration(str(source), f"requirements/{source.name}", str(source.parent.parent))
+        for source in inputs
+    }
+    written = []
+    environ = clean_environ(os.environ)
+    with tempfile.TemporaryDirectory(prefix="provision-lock-") as scratch:
+        log = Path(scratch) / "log"
+        tools = f"{scratch}/pip-tools"
+
+        def must(*argv: str) -> None:
+            result = stream(argv, environ=environ, log=log)
+            if result.code:
+                raise failed_program(
+                    f"`{' '.join(argv[:4])} …` failed", result.tail, hint="fix the input, then `provision lock`"
+                )
+
+        if interpreter.own_venv:
+            must(interpreter.executable, "-m", "venv", tools)
+        else:
+            made = (sys.executable, "-m", "virtualenv", "--no-periodic-update", "--python", interpreter.executable)
+            must(*made, tools)
+        # The last pip-tools for an old Python does not know the last pip for it: `cannot import name 'DEV_PKGS'`.
+        pip = ("pip<23.2",) if interpreter.own_venv else ()
+        must(f"{tools}/bin/python", "-m", "pip", "install", "--no-input", "pip-tools", *pip)
+        for source, text in texts.items():
+            target = source.parent / Path(shipped.lock_name(source.stem, interpreter.minor)).name
+            out = Path(scratch) / target.name
+            if target.is_file() and not upgrade:
+                shutil.copy(target, out)
+            say(f"compiling {target.name}")
+            must(
+                *(f"{tools}/bin/python", "-m", "piptools", "compile", "--quiet", "--generate-hashes", "--allow-unsafe"),
+                *("--strip-extras", "--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-trusted-host"),
+                # The default of current pip-tools, but not of those for old Pythons.
+                "--resolver=backtracking",
+                *("--no-emit-find-links", "--no-emit-options", "--output-file", str(out), str(source)),
+                *(["--upgrade"] if upgrade else []),
+            )
+            body = "\n".join(line for line in out.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
+            head = f"# Written by `provision lock` for Python {interpreter.minor} from {source.name}; edit that, not this.\n"
+            head += f"{lock_header(text)}\n"
+            parse_lock(head + body + "\n", str(target))
+            write(target, f"{head}{body}\n")
+            written.append(str(target))
+    return written

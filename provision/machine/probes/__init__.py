@@ -1,0 +1,1 @@
+"""Each asks this machine one question."""

@@ -1,0 +1,370 @@
+"""Probe this machine for facts: each probe runs a program, and a pure parser reads its output.
+
+A probe does not raise an error if something is missing. It reports a problem with its fix, so that one run lists everything
+that is missing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from provision.errors import CommandError
+from provision.knowledge.versions import release
+from provision.launch.modules import (
+    FAILED_MODULE,
+    clean_environ,
+    drop_module_state,
+    failed_module,
+    find_newest_module,
+    load_script,
+    parse_environment,
+    purge_script,
+    resolve_loaded,
+)
+from provision.machine.disk import is_file
+from provision.machine.probes.probe_gpu import Gpus
+from provision.machine.programs.run import capture
+from provision.machine.root.store import Store
+from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, Interpreter, MpiFacts
+from provision.model.problem import Problem, ProblemKind
+from provision.model.quoting import bash
+from provision.profile.arch import Arch
+from provision.profile.module_system import ModuleSystem
+from provision.profile.site import Site
+from provision.profile.stack import Stack
+from provision.schedulers import job_here
+
+PYTHON_PROGRAM = (
+    "import os,sys,sysconfig;"
+    "print(os.path.realpath(getattr(sys,'_base_executable',None) or sys.executable));"
+    "print('.'.join(map(str,sys.version_info[:3])));"
+    "print((sysconfig.get_config_var('SOABI') or '')+' '+sysconfig.get_platform())"
+)
+
+
+@dataclass(slots=True)
+class Probes:
+    """The probes of one arch, which collect problems."""
+
+    site: Site
+    arch: Arch
+    problems: list[Problem] = field(default_factory=list)
+
+    def problem(self, kind: ProblemKind, subject: str, message: str, hint: str, evidence: Sequence[str] = ()) -> None:
+        """Report something that is missing."""
+        self.problems.append(Problem(kind=kind, subject=subject, message=message, hint=hint, evidence=tuple(evidence)))
+
+    def environment(self) -> dict[str, str]:
+        """The cleaned environment with the arch's modules loaded; a module that cannot be loaded is a problem."""
+        if self.site.modules.name == "none":
+            return clean_environ(os.environ)
+        init = self.site.modules.init or ""
+        if not is_file(init):
+            self.problem(
+                "missing",
+                "modules",
+                f"the module system's init file `{init}` does not exist",
+                f"set `modules.init` in `{self.site.origin}`; search with `ls /usr/share/*/init/bash /usr/share/*/*/init/bash`",
+            )
+            return clean_environ(os.environ)
+        clean = unloaded(self.site.modules)
+        try:
+            done = capture(
+                (
+                    *("bash", "--noprofile", "--norc", "-c"),
+                    load_script(self.site.modules, self.arch.modules, unload=self.arch.unload),
+                ),
+                clean,
+            )
+        except CommandError as error:
+            self.problem(
+                "broken", "modules", error.message, f"run `source {init}` and read its messages", error.evidence
+            )
+            return clean
+        if done.returncode == 0:
+            return parse_environment(done.stdout)
+        messages = [line for line in done.stderr.splitlines() if line.strip()]
+        failed = failed_module(messages)
+        if failed is None:
+            self.problem(
+                "broken",
+                "modules",
+                f"the module system did not start from `{init}`",
+                f"run `source {init}`",
+                messages[-8:],
+            )
+        else:
+            self._report_module(failed, messages, clean)
+        return clean
+
+    def _report_module(self, failed: str, messages: Sequence[str], clean: Mapping[str, str]) -> None:
+        system, family = self.site.modules, failed.split("/")[0]
+        script = load_script(system, (), last=bash("module -t avail %s 2>&1 | cat >&3", family))
+        try:
+            listed = capture(("bash", "--noprofile", "--norc", "-c", script), clean).stdout.splitlines()
+        except CommandError:
+            listed = []
+        available = [
+            re.split(r"[<(]", line)[0].strip()  # `(default)`, `(D)`, `<L>`
+            for line in listed
+            if line.startswith(f"{family}/") and not line.endswith("/")
+        ]
+        where = f"`archs.{self.arch.name}.modules` in `{self.site.origin}`"
+        latest = find_newest_module(failed, available)
+        newest = f" (newest: `{latest}`)" if latest else ""
+        self.problem(
+            "missing",
+            "modules",
+            f"module `{failed}` of arch `{self.arch.name}` cannot be loaded",
+            f"`module avail {family}` lists {', '.join(available)}{newest}; change {where}"
+            if available
+            else f"find the module with `module avail`, then change {where}",
+            [
+                *(f"searched: {path}" for path in system.path),
+                *[line for line in messages if not line.startswith(FAILED_MODULE)][:6],
+            ],
+        )
+
+    def python(self, stack: Stack, environ: Mapping[str, str]) -> Interpreter | None:
+        """The interpreter for the environment: the one that the arch names, otherwise the best one that the stack supports."""
+        named = [self.arch.python] if self.arch.python else []
+        our_minor = f"{sys.version_info[0]}.{sys.version_info[1]}"
+        path_variable, rejected = environ.get("PATH"), []
+        for path in (
+            [shutil.which(named[0], path=path_variable)]
+            if named
+            else [
+                *(place for minor in stack.pythons for place in pythons(minor, environ)),
+                *([sys.executable] if our_minor in stack.pythons else []),
+                shutil.which("python3", path=path_variable),
+            ]
+        ):
+            interpreter = interpreter_at(path, environ) if path else None
+            if interpreter is None:
+                continue
+            if interpreter.minor in stack.pythons:
+                return interpreter
+            rejected.append(f"{path} is {interpreter.version}")
+        wanted = " or ".join(stack.pythons)
+        if named:
+            message = f"`{self.arch.python}` is not a Python {wanted}, which the stack `{stack.name}` needs"
+            hint = f"set `archs.{self.arch.name}.python` in `{self.site.origin}`, or load a Python module"
+        else:
+            message = (
+                f"there is no Python {wanted} on this machine, and `{stack.name}` has no wheels for another version"
+            )
+            hint = f"`apt-get install python{stack.pythons[0]}` or load a module that provides it"
+        self.problem("missing", "python", message, hint, rejected or ["there is no Python on PATH"])
+        return None
+
+    def compiler(self, environ: Mapping[str, str]) -> CompilerFacts | None:
+        """The C++ compiler, if it exists and works on a small input."""
+        name = self.arch.compiler.cxx
+        path = shutil.which(name, path=environ.get("PATH"))
+        hint = (
+            "`apt-get install g++`"
+            if not self.arch.modules
+            else f"check the compiler module of arch `{self.arch.name}`"
+        )
+        if path is None:
+            self.problem(
+                "missing",
+                "compiler",
+                f"there is no C++ compiler `{name}` on PATH",
+                hint,
+                [f"PATH: {environ.get('PATH', '')}"],
+            )
+            return None
+        try:
+            done = capture((path, "-dumpfullversion", "-dumpversion"), environ)
+            macros = capture((path, "-dM", "-E", "-x", "c++", os.devnull), environ)
+        except CommandError as error:
+            self.problem("broken", "compiler", error.message, hint, error.evidence)
+            return None
+        version = done.stdout.strip()
+        if done.returncode or macros.returncode or not re.fullmatch(r"\d+(\.\d+)*", version):
+            output = (done.stderr or macros.stderr or done.stdout).splitlines()[:4]
+            self.problem("broken", "compiler", f"`{path}` does not work as a C++ compiler", hint, output)
+            return None
+        return CompilerFacts(family="clang" if "__clang__" in macros.stdout else "gcc", version=version, cxx=path)
+
+    def mpi(self, environ: Mapping[str, str]) -> MpiFacts | None:
+        """The site's MPI, found through its compiler wrapper; None if MPI is a wheel."""
+        if self.arch.mpi.provider != "site":
+            return None
+        name = self.arch.mpi.cxx
+        path = shutil.which(name, path=environ.get("PATH"))
+        if path is None:
+            self.problem(
+                "missing",
+                "mpi",
+                f"there is no MPI: its compiler wrapper `{name}` is not on PATH",
+                f"add the MPI module to `archs.{self.arch.name}.modules` in `{self.site.origin}`",
+                [f"PATH: {environ.get('PATH', '')}"],
+            )
+            return None
+        try:
+            shown = capture((path, "-show"), environ)
+            if shown.returncode:  # Cray's wrappers have another option for it
+                shown = capture((path, "--cray-print-opts=all"), environ)
+            macros = capture((path, "-dM", "-E", "-x", "c++", "-include", "mpi.h", os.devnull), environ)
+        except CommandError as error:
+            self.problem("broken", "mpi", error.message, f"run `{path} -show`", error.evidence)
+            return None
+        family, version = parse_mpi_macros(macros.stdout)
+        if shown.returncode or family is None:
+            output = (macros.stderr or shown.stderr).splitlines()[:4]
+            self.problem(
+                "broken",
+                "mpi",
+                f"`{path}` cannot compile a program that includes `mpi.h`",
+                f"run `{path} -show`",
+                output,
+            )
+            return None
+        if family != self.arch.mpi.family:
+            self.problem(
+                "mismatch",
+                "mpi",
+                f"`{path}` is {family} {version}, but arch `{self.arch.name}` requires {self.arch.mpi.family}",
+                f"set `archs.{self.arch.name}.mpi.family`, or load the other MPI module",
+                [shown.stdout.strip()],
+            )
+            return None
+        show = " ".join(shown.stdout.split())
+        return MpiFacts(family=family, version=version, cxx=path, show=show, libraries=mpi_libraries(show, family))
+
+    def gpu(
+        self, environ: Mapping[str, str], compiler: CompilerFacts | None, *, compiles: bool = True
+    ) -> GpuFacts | None:
+        """CUDA and NCCL, or only CUDA if nothing is compiled; None for a CPU arch."""
+        if self.arch.gpu is None:
+            return None
+        probes = Gpus(arch=self.arch, gpu=self.arch.gpu, origin=self.site.origin, environ=environ, report=self.problem)
+        return probes.facts(compiler) if compiles else probes.toolkit()
+
+
+def unloaded(system: ModuleSystem) -> dict[str, str]:
+    """The caller's environment, cleaned, without the modules that the caller has loaded and without their effects.
+
+    If the profile does not say `purge`, the modules of the login shell stay: `module reset` needs them to restore the site's
+    defaults, and a Cray XC does not work without them.
+    """
+    environ: Mapping[str, str] = os.environ
+    if system.reset != "purge":
+        return clean_environ(environ)
+    if system.name != "none" and environ.get("LOADEDMODULES"):
+        done = capture(("bash", "--noprofile", "--norc", "-c", purge_script(system)), environ)
+        if done.returncode == 0:
+            environ = parse_environment(done.stdout)
+    return clean_environ(drop_module_state(environ) if system.name != "none" else environ)
+
+
+def interpreter_at(path: str, environ: Mapping[str, str]) -> Interpreter | None:
+    """The interpreter at `path`; None if the file is not a working Python."""
+    try:
+        done = capture((path, "-I", "-c", PYTHON_PROGRAM), environ)
+    except CommandError:
+        return None
+    lines = done.stdout.splitlines()
+    if done.returncode or len(lines) != 3:
+        return None
+    return Interpreter(executable=lines[0], version=lines[1], tag=lines[2], own_venv=outlived(lines[1]))
+
+
+def pythons(minor: str, environ: Mapping[str, str]) -> list[str]:
+    """The possible paths of a Python of this minor version: on PATH, then those of pyenv, whose shims run only selected ones."""
+    on_path = shutil.which(f"python{minor}", path=environ.get("PATH"))
+    root = Path(environ.get("PYENV_ROOT") or Path(environ.get("HOME") or "/") / ".pyenv")
+    of_pyenv = sorted(root.glob(f"versions/{minor}.*/bin/python{minor}"), key=lambda path: release(path.parts[-3]))
+    return [*([on_path] if on_path else []), *map(str, reversed(of_pyenv))]
+
+
+def interpreter_of(minor: str, environ: Mapping[str, str]) -> Interpreter | None:
+    """A Python of this minor version; None if this machine has none."""
+    interpreters = (interpreter_at(path, environ) for path in pythons(minor, environ))
+    return next((python for python in interpreters if python is not None and python.minor == minor), None)
+
+
+def outlived(version: str) -> bool:
+    """Whether this Python is older than the oldest one for which virtualenv contains a pip."""
+    # virtualenv serves the Python that it runs on. Its import takes a fifth of a build that has nothing to do.
+    if release(version)[:2] >= sys.version_info[:2]:
+        return False
+    from virtualenv.seed.wheels.embed import BUNDLE_SUPPORT
+
+    return release(version)[:2] < min(map(release, BUNDLE_SUPPORT))
+
+
+def parse_mpi_macros(text: str) -> tuple[str | None, str]:
+    """The family and version that `mpi.h` defines (`MPICH_VERSION`, also of Cray and Intel, or `OMPI_*_VERSION`)."""
+    macros = dict(re.findall(r"^#define (\w+) (.*)$", text, re.MULTILINE))
+    if "MPICH_VERSION" in macros:
+        return "mpich", macros["MPICH_VERSION"].strip('"')
+    numbers = [macros.get(f"OMPI_{part}_VERSION") for part in ("MAJOR", "MINOR", "RELEASE")]
+    if all(numbers):
+        return "openmpi", ".".join(map(str, numbers))
+    return None, ""
+
+
+def mpi_libraries(show: str, family: str) -> tuple[str, ...]:
+    """The libmpi files that the wrapper links from its `-L` folders, with symbolic links resolved.
+
+    The name of Cray's library contains the compiler: `-lmpi_gnu_91`.
+    """
+    by_name = [f"lib{name}.so" for name in re.findall(r"(?:^|\s)-l\s*(mpi(?:ch)?_\w+)", show)]
+    names = [*by_name, *(("libmpi.so", "libmpich.so") if family == "mpich" else ("libmpi.so",))]
+    folders = re.findall(r"-L\s*(\S+)", show)
+    files = [Path(folder) / name for folder in folders for name in names if is_file(f"{folder}/{name}")]
+    return tuple(dict.fromkeys(str(path.resolve()) for path in files))
+
+
+def cpu() -> Cpu:
+    """This machine's processor, detected by archspec."""
+    import archspec.cpu
+    from archspec.cpu.detect import detected_info
+
+    return Cpu(target=archspec.cpu.host().name, features=frozenset(detected_info().features))
+
+
+def cpu_family() -> str:
+    """The family of this machine's processor, which `uname -m` prints: `x86_64`, `aarch64`."""
+    import archspec.cpu
+
+    return str(archspec.cpu.host().family.name)
+
+
+def observe(site: Site, arch: Arch, stack: Stack, store: Store) -> Facts:
+    """All facts that planning needs."""
+    probes = Probes(site, arch)
+    environ = probes.environment()
+    broken = bool(probes.problems)
+    our_folder = Path(sys.executable).parent
+    # If the modules cannot be loaded, problems with Python, compiler and MPI would only repeat that.
+    python = None if broken else probes.python(stack, environ)
+    # Without Horovod nothing is compiled, so the compiler and MPI may be missing.
+    compiler = None if broken or stack.horovod is None else probes.compiler(environ)
+    uv = shutil.which("uv", path=f"{our_folder}{os.pathsep}{environ.get('PATH', '')}")
+    return Facts(
+        host=socket.gethostname(),
+        job=job_here(os.environ),
+        cpu=cpu(),
+        python=python,
+        compiler=compiler,
+        mpi=None if broken or stack.horovod is None else probes.mpi(environ),
+        gpu=None if broken else probes.gpu(environ, compiler, compiles=stack.horovod is not None),
+        modules=resolve_loaded(arch.modules, environ),
+        tool_python=sys.executable,
+        uv=None if os.environ.get("PROVISION_INSTALLER") == "pip" else uv,
+        cores=len(os.sched_getaffinity(0)),
+        place=store.place(),
+        problems=tuple(probes.problems),
+        environ=environ,
+    )

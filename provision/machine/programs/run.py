@@ -1,0 +1,268 @@
+"""Run programs. The only importer of subprocess.
+
+A program gets an argv, never a shell string, and an explicit environment. Its output goes to a log line by line; the last
+lines are kept for the error message. It runs in a separate session, so that Ctrl-C reaches us first; we then interrupt,
+terminate and kill it and what it started, in that order. Our memory and time for its output are bounded by the length of
+the output, whatever is in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from provision.errors import CommandError
+from provision.machine.programs.process_tree import Process, send, started_by
+from provision.machine.programs.secrets_here import secrets_in
+from provision.machine.root.own_files import open_own
+
+TAIL = 400
+# Programs start here, not in the working directory: `python -m pip` there would run a `pip.py` that another user put there, and
+# uv would read his `uv.toml`.
+START = "/"
+# A longer line is split. The longest that we need is the report of an inspection: some ten thousand characters.
+LONGEST_LINE = 1 << 20
+# Of all lines of a tail together, in characters.
+LONGEST_TAIL = 8 << 20
+# What a listener gets of a line: more does not fit on a screen.
+LONGEST_SHOWN = 2000
+# A queue of 100,000 jobs takes 10 MB.
+MOST_CAPTURED = 64 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """The result of a program: its exit code (negative: a signal), its last lines, and whether it reached its time limit."""
+
+    argv: tuple[str, ...]
+    code: int
+    tail: tuple[str, ...]
+    timed_out: bool = False
+
+
+def capture(
+    argv: Sequence[str], environ: Mapping[str, str], timeout_s: float = 120, *, folder: str = START
+) -> subprocess.CompletedProcess[str]:
+    """Run a short program in `folder`, without standard input, and return its output.
+
+    The output ends when the program ends, even if a process that it started still holds the pipe.
+
+    Raises:
+        CommandError: the program does not exist, cannot be run, prints more than `MOST_CAPTURED` bytes, or takes longer than
+            `timeout_s` seconds. The program and what it started are ended.
+    """
+    process: subprocess.Popen[bytes] | None = None
+    deadline = time.monotonic() + timeout_s
+    try:
+        with interrupts_deferred():
+            process = subprocess.Popen(
+                list(argv),
+                env=dict(environ),
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        outputs = _read_both(process, deadline)
+        if outputs is None:
+            raise CommandError(f"`{argv[0]}` printed more than {MOST_CAPTURED >> 20} MiB", evidence=[" ".join(argv)])
+        code = process.wait(timeout=max(0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired as error:
+        raise CommandError(f"`{argv[0]}` did not answer in {timeout_s:.0f} s", evidence=[" ".join(argv)]) from error
+    except OSError as error:
+        raise CommandError(f"`{argv[0]}` cannot be run", evidence=[str(error)]) from error
+    finally:
+        if process is not None:
+            if process.poll() is None:
+                end(process)
+            for pipe in (process.stdout, process.stderr):
+                if pipe is not None:
+                    pipe.close()
+    # Decode here instead of with text=True: output may contain a carriage return, or bytes that are not UTF-8.
+    stdout, stderr = (part.decode("utf-8", "surrogateescape") for part in outputs)
+    # stdout is data and may be an environment; stderr is shown to people.
+    return subprocess.CompletedProcess(list(argv), code, stdout, secrets_in(environ).hide(stderr))
+
+
+def _read_both(process: subprocess.Popen[bytes], deadline: float) -> tuple[bytes, bytes] | None:
+    """What a program prints to stdout and to stderr until it ends or `deadline` is reached; None if it is too much."""
+    assert process.stdout is not None  # we requested both pipes
+    assert process.stderr is not None
+    parts: dict[int, list[bytes]] = {process.stdout.fileno(): [], process.stderr.fileno(): []}
+    size, waiting = 0, set(parts)
+    while waiting and time.monotonic() < deadline:
+        ended = process.poll() is not None
+        ready, _, _ = select.select(
+            list(waiting), [], [], 0 if ended else min(0.2, max(0, deadline - time.monotonic()))
+        )
+        if not ready and ended:
+            break
+        for descriptor in ready:
+            block = os.read(descriptor, 1 << 16)
+            if not block:
+                waiting.discard(descriptor)
+            parts[descriptor].append(block)
+            size += len(block)
+        if size > MOST_CAPTURED:
+            return None
+    stdout, stderr = map(b"".join, parts.values())
+    return stdout, stderr
+
+
+def stream(
+    argv: Sequence[str],
+    *,
+    environ: Mapping[str, str],
+    log: Path,
+    on_line: Callable[[str], None] | None = None,
+    on_second: Callable[[], None] | None = None,
+    timeout_s: float | None = None,
+    keep_open: Sequence[int] = (),
+    shown: Sequence[str] | None = None,
+) -> Result:
+    """Run a program to its end, and append its output to `log` line by line, without the secrets of this run.
+
+    A line that is too long becomes several.
+
+    `shown` is written to the log instead of `argv`, for an argv that contains a whole environment. `on_second` is called
+    about once a second while the program runs, whether it prints or not.
+
+    `keep_open` are file descriptors that the program inherits. A build passes the descriptor of its lock on, so that the
+    lock is released only when the last process that can write to the prefix has ended, also after `kill -9`.
+
+    Raises:
+        CommandError: the program cannot be run.
+    """
+    tail, length, timed_out = deque[str](), 0, False
+    hide = secrets_in(environ).hide
+    with open_own(log, append=True) as file:
+        file.write(f"$ {hide(' '.join(shown or argv))}\n")
+        process: subprocess.Popen[bytes] | None = None
+        try:
+            with interrupts_deferred():
+                process = subprocess.Popen(
+                    list(argv),
+                    env=dict(environ),
+                    cwd=START,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    pass_fds=tuple(keep_open),
+                )
+            deadline = time.monotonic() + timeout_s if timeout_s else None
+            for line in map(hide, lines_of(process, deadline, on_second)):
+                file.write(line + "\n")
+                tail.append(line)
+                length += len(line)
+                while len(tail) > TAIL or length > LONGEST_TAIL:
+                    length -= len(tail.popleft())
+                if on_line:
+                    on_line(line[:LONGEST_SHOWN])
+            timed_out = process.poll() is None
+            if timed_out:
+                end(process)
+            code = process.wait()
+        except BaseException as error:
+            if process is not None:
+                end(process)
+            elif isinstance(error, OSError):
+                raise CommandError(f"`{argv[0]}` cannot be run", evidence=[str(error)], log=str(log)) from error
+            raise
+        finally:
+            if process is not None and process.stdout is not None:
+                process.stdout.close()
+    return Result(argv=tuple(argv), code=code, tail=tuple(tail), timed_out=timed_out)
+
+
+@contextlib.contextmanager
+def interrupts_deferred() -> Iterator[None]:
+    """Delay Ctrl-C and SIGTERM while a program starts: before we know its process, we could not end it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    received: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda signum, _: received.append(signum)) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+    for signum in received:
+        signal.raise_signal(signum)
+
+
+def lines_of(
+    process: subprocess.Popen[bytes], deadline: float | None, on_second: Callable[[], None] | None = None
+) -> Iterator[str]:
+    """The lines that a program prints, until it ends or `deadline` (monotonic seconds) is reached.
+
+    The lines stop when the program ends, even if a process that it started still holds the pipe. `on_second` is called
+    about once a second until then. After `LONGEST_LINE` bytes a line is split.
+    """
+    assert process.stdout is not None  # we requested a pipe
+    descriptor, looked = process.stdout.fileno(), time.monotonic()
+    # The parts of the line that has not ended: joining them once keeps the time linear.
+    parts: list[bytes] = []
+    length = 0
+    while deadline is None or time.monotonic() < deadline:
+        if on_second and time.monotonic() - looked >= 1:
+            on_second()
+            looked = time.monotonic()
+        ended = process.poll() is not None
+        ready, _, _ = select.select([descriptor], [], [], 0.2)
+        if not ready:
+            if ended:
+                break
+            continue
+        block = os.read(descriptor, 1 << 16)
+        if not block:
+            # All writers have closed the pipe; the program itself may need more time, or may never end.
+            while process.poll() is None and (deadline is None or time.monotonic() < deadline):
+                time.sleep(0.02)
+            break
+        first, *others = block.split(b"\n")
+        parts.append(first)
+        length += len(first)
+        if others:
+            *whole, last = others
+            for line in (b"".join(parts), *whole):
+                yield line.decode("utf-8", "replace").rstrip("\r")
+            parts, length = [last], len(last)
+        elif length >= LONGEST_LINE:
+            whole_line = b"".join(parts)
+            # Not within a word, which may be a secret.
+            end_of_word = 1 + max(map(whole_line.rfind, (b" ", b",", b'"'))) or length
+            yield whole_line[:end_of_word].decode("utf-8", "replace")
+            parts, length = [whole_line[end_of_word:]], length - end_of_word
+    if length:
+        yield b"".join(parts).decode("utf-8", "replace")
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a program and all processes that it started: interrupt, terminate, kill. Another Ctrl-C skips the waiting.
+
+    A process that left the program's group or session is found as long as the processes between them live.
+    """
+    started: set[Process] = set()
+    for number, patience_s in ((signal.SIGINT, 3), (signal.SIGTERM, 3), (signal.SIGKILL, 5)):
+        started |= started_by(process.pid)
+        send(number, process.pid, started)
+        try:
+            process.wait(timeout=patience_s)
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+            continue
+        break
+    # The program has ended, but processes that it started may still run.
+    send(signal.SIGKILL, process.pid, started)

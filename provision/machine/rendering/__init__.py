@@ -1,0 +1,1 @@
+"""Templates to scripts and modulefiles."""

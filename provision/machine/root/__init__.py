@@ -1,0 +1,1 @@
+"""What is below the root: environments, wheels, downloads, locks, records, and whose files are believed."""

@@ -1,0 +1,369 @@
+"""The root of a site on disk.
+
+Every file is written under a temporary name next to its final path, and then renamed. Publishing is one rename of one
+symbolic link. What is read must have been written by an admin of the site (`shared_root.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+import stat
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from provision.errors import StoreError
+from provision.machine.disk import JSON, disk_error, json_object, write
+from provision.machine.root.downloads import Downloads
+from provision.machine.root.durable import sync_folder, sync_tree
+from provision.machine.root.locks import held
+from provision.machine.root.own_files import new_folder
+from provision.machine.root.shared_root import SharedRoot, user_name
+from provision.machine.root.wheels import Wheels
+from provision.model.facts import Existing, Place
+from provision.model.layout import KINDS, EnvironmentId, Layout
+from provision.model.owners import Owners, Sharing
+from provision.model.problem import Problem, raise_problems
+from provision.model.proof_result import ProofResult
+from provision.model.quoting import bash
+from provision.model.receipt import Receipt
+from provision.model.record import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The files below one root, and how it is shared."""
+
+    layout: Layout
+    sharing: Sharing = field(default_factory=Sharing)
+
+    @property
+    def root(self) -> Path:
+        """The root as a path on this machine."""
+        return Path(self.layout.root)
+
+    @property
+    def downloads(self) -> Downloads:
+        """The downloads below this root."""
+        return Downloads(self.shared)
+
+    @property
+    def wheels(self) -> Wheels:
+        """The compiled wheels below this root."""
+        return Wheels(self.shared, self.remove)
+
+    @property
+    def shared(self) -> SharedRoot:
+        """The root as several admins use it."""
+        return SharedRoot(self.layout, self.sharing)
+
+    @property
+    def jobs(self) -> Path:
+        """The folder of the job scripts of this user, and their output."""
+        return Path(self.layout.jobs_of(user_name(os.geteuid())))
+
+    # Reading
+
+    def place(self) -> Place:
+        """Whether the root is writable, and the free space of its file system; the root need not exist."""
+        folder = self.root
+        # os.path.exists, not Path.exists, which raises for a path in another user's private folder.
+        while not os.path.exists(folder) and folder != folder.parent:  # noqa: PTH110
+            folder = folder.parent
+        status = os.statvfs(folder)
+        return Place(
+            path=str(self.root),
+            writable=folder.is_dir() and os.access(folder, os.W_OK | os.X_OK) and not status.f_flag & os.ST_RDONLY,
+            free_bytes=status.f_bavail * status.f_frsize,
+            # File systems without a fixed number of inodes (btrfs, some parallel ones) report 0.
+            free_inodes=status.f_favail if status.f_files else None,
+        )
+
+    def environments(self) -> list[EnvironmentId]:
+        """Every environment that has a prefix, finished or not."""
+        environments = []
+        for path in sorted((self.root / "envs").glob("*/*/[!.]*-*")):
+            with contextlib.suppress(ValueError):
+                environments.append(EnvironmentId.parse("/".join(path.parts[-3:])))
+        return environments
+
+    def receipts(self, env: EnvironmentId, owners: Owners | None = None) -> frozenset[str]:
+        """The steps of this environment that are done.
+
+        The record of a published environment lists them. Before that, each has a receipt; a damaged one does not count, and
+        that of the proof counts only together with a verdict that passed.
+        """
+        owners = owners or self.shared.owners()
+        with contextlib.suppress(StoreError):
+            record = self.record(env, owners)
+            if record:
+                return frozenset((*record.seconds, "publish"))
+        done, passed = frozenset(self.read_receipts(env, owners)), False
+        with contextlib.suppress(StoreError, ValueError):
+            verdict = self.shared.read_json(Path(self.layout.records_folder(env)) / "verdict.json", owners)
+            passed = ProofResult.from_dict(verdict or {}).verdict.passed
+        return done - {"candidate", "proof"} if "proof" in done and not passed else done
+
+    def refused(self, env: EnvironmentId, owners: Owners | None = None) -> Problem | None:
+        """Why what is in the prefix of this environment is not believed; None if it is, or nothing is there."""
+        owners, records = owners or self.shared.owners(), Path(self.layout.records_folder(env))
+        folders = (records.parent, records, records / "receipts")
+        return next(filter(None, (self.shared.refused(folder, owners) for folder in folders)), None)
+
+    def refused_pointer(self, arch: str, owners: Owners | None = None) -> Problem | None:
+        """Why the pointer of an arch is not believed: the link, or the generation that it points to, is another user's."""
+        owners, pointer = owners or self.shared.owners(), Path(self.layout.modules(arch))
+        problem = self.shared.refused(pointer, owners)
+        if problem is None:
+            return None
+        generations = sorted(Path(self.layout.generations(arch)).glob("[0-9]*"), reverse=True)
+        good = next((folder for folder in generations if self.shared.refused(folder, owners) is None), None)
+        if good is None:
+            return problem
+        back = bash("ln -sfn %s %s", f".generations/{arch}/{good.name}", str(pointer))
+        return replace(problem, hint=f"`{back}` publishes the last generation that an admin wrote; {problem.hint}")
+
+    def pointers(self, owners: Owners | None = None) -> dict[str, str]:
+        """`<arch>/<name>/<version>` to the environment that users get when they load that module.
+
+        Pointers that are not believed are omitted.
+        """
+        pointers, owners = {}, owners or self.shared.owners()
+        for arch in sorted((self.root / "modules").glob("*")):
+            if self.refused_pointer(arch.name, owners):
+                continue
+            for path in sorted(arch.glob("environments/*/*")):
+                with contextlib.suppress(OSError, StoreError, UnicodeDecodeError):
+                    text = (self.shared.read(path, owners=owners) or b"").decode()
+                    pointers["/".join((path.parts[-4], *path.parts[-2:]))] = text.strip()
+        return pointers
+
+    def existing(self) -> Existing:
+        """Everything below the root that the planner needs to know.
+
+        An unfinished environment that another admin began has no receipts: its prefix can be written by that admin alone,
+        so another one starts over. A finished one is used as it is.
+        """
+        owners, untrusted, receipts = self.shared.owners(), {}, {}
+        for env in self.environments():
+            problem, folder = self.refused(env, owners), Path(self.layout.records_folder(env))
+            if problem:
+                untrusted[str(self.layout.prefix(env))] = problem
+            elif os.access(folder, os.W_OK) or (folder / "record.json").exists():
+                receipts[str(env)] = self.receipts(env, owners)
+        wheels = [path.parent for path in (self.root / "wheels").glob("[!.]*/wheel.json")]
+        for path in (*wheels, *(self.root / "modules").glob("*")):
+            of_path = (
+                self.refused_pointer(path.name, owners) if path not in wheels else self.shared.refused(path, owners)
+            )
+            if of_path:
+                untrusted[str(path)] = of_path
+        return Existing(
+            receipts=receipts,
+            wheels=frozenset(path.name for path in wheels if self.wheels.has(path.name)),
+            pointers=self.pointers(owners),
+            fetched=self.downloads.fetched(),
+            sources=self.downloads.sources(),
+            untrusted=untrusted,
+        )
+
+    def record(self, env: EnvironmentId, owners: Owners | None = None) -> Record | None:
+        """The record of an environment; None until it is published.
+
+        Raises:
+            StoreError: the record is damaged, or another user wrote it.
+        """
+        owners = owners or self.shared.owners()
+        problem, path = self.refused(env, owners), Path(self.layout.records_folder(env) / "record.json")
+        raise_problems([problem] if problem else (), StoreError, "untrusted")
+        try:
+            content = self.shared.read(path, owners=owners)
+            return None if content is None else Record.from_dict(json_object(content))
+        except (OSError, ValueError) as error:
+            raise StoreError(
+                f"`{path}` is damaged, or was written by another version",
+                evidence=[getattr(error, "strerror", None) or str(error)],
+                hint="run the `provision build` of this environment again: it writes the record again",
+                kind="damaged-record",
+            ) from error
+
+    def records(self) -> list[JSON]:
+        """The records of all environments that have one that is not damaged, as JSON."""
+        found = []
+        for env in self.environments():
+            with contextlib.suppress(StoreError):
+                record = self.record(env)
+                found += [record.to_dict()] if record else []
+        return found
+
+    # Writing
+
+    def remove(self, path: str) -> None:
+        """Remove a folder or file below the root, if it exists: rename a folder first, then delete its contents.
+
+        Raises:
+            StoreError: the folder is not below the root, or cannot be removed.
+        """
+        folder = Path(os.path.abspath(path))
+        if not folder.is_relative_to(self.root) or folder == self.root:
+            raise StoreError(f"`{folder}` is not below `{self.root}` and must not be removed")
+        if not folder.exists() and not folder.is_symlink():
+            return
+        try:
+            if folder.is_symlink() or not folder.is_dir():
+                folder.unlink()
+                return
+            trash = folder.with_name(f".{folder.name}.removed.{os.getpid()}.{os.urandom(3).hex()}")
+            folder.rename(trash)
+            foreign = trash.lstat().st_uid != os.geteuid()
+            # What another admin wrote can be moved away, but only that admin can delete it: `sweep` does so then.
+            shutil.rmtree(trash, ignore_errors=foreign)
+        except OSError as error:
+            raise disk_error(error, folder) from error
+
+    def make_jobs(self) -> None:
+        """Make this user's folder of job scripts and their output, which no other user can write.
+
+        Raises:
+            StoreError: the folder cannot be made, or another user made it.
+        """
+        self.shared.make(self.jobs.parent)
+        try:
+            self.jobs.mkdir(mode=0o755, exist_ok=True)
+            status = self.jobs.lstat()
+        except OSError as error:
+            raise disk_error(error, self.root) from error
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
+            raise StoreError(
+                f"`{self.jobs}` is not a folder that only `{user_name(os.geteuid())}` can write",
+                evidence=[f"owner: {user_name(status.st_uid)}, mode {stat.S_IMODE(status.st_mode):o}"],
+                hint=f"`{bash('mv %s %s', str(self.jobs), f'{self.jobs}.old')}`, then run the same command again",
+                kind="untrusted",
+            )
+
+    def make_test_folder(self, tests: Path, *, below: Path | None = None) -> Path:
+        """Make the folder of one more proof below a folder of tests; it is named with the time. `below`: see `make`.
+
+        Raises:
+            StoreError: the folder cannot be made.
+        """
+        folder = tests / f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}"
+        try:
+            self.shared.make(tests, below=below)
+            folder.mkdir()
+        except OSError as error:
+            raise disk_error(error, folder) from error
+        return folder
+
+    def activation(self, env: EnvironmentId) -> str:
+        """The shell code that loads an environment without a module system.
+
+        Raises:
+            StoreError: it is missing or not a file, or another user wrote it.
+        """
+        path = Path(self.layout.records_folder(env)) / "activate.sh"
+        try:
+            content = self.shared.read(path)
+            if content is None:
+                raise FileNotFoundError(errno.ENOENT, "does not exist", str(path))
+            return content.decode()
+        except (OSError, UnicodeDecodeError) as error:
+            raise StoreError(
+                f"`{path}` cannot be used", evidence=[str(error)], hint="`provision build` writes it"
+            ) from error
+
+    def sweep(self, prefix: str) -> None:
+        """Finish the removals of this prefix that a killed run began; other prefixes may be in use by other runs."""
+        folder = Path(prefix)
+        for trash in folder.parent.glob(f".{folder.name}.removed.*"):
+            shutil.rmtree(trash, ignore_errors=True)
+
+    def make_readable(self, path: str) -> int:
+        """Let all users read everything below `path`, and enter and run what the owner can; only the owner can write it.
+
+        Returns the size of all files in bytes, which needs no second walk of the tree.
+
+        Raises:
+            StoreError: a mode cannot be changed: another user owns the file.
+        """
+        size = 0
+        try:
+            for folder, _, names in os.walk(path):
+                for file in (Path(folder), *(Path(folder) / name for name in names)):
+                    status = file.lstat()
+                    mode, size = status.st_mode, size + status.st_size
+                    wanted = (mode | 0o444 | (0o111 if mode & 0o100 else 0)) & ~0o022
+                    if wanted != mode and not stat.S_ISLNK(mode):
+                        file.chmod(stat.S_IMODE(wanted))
+        except OSError as error:
+            raise disk_error(error, path) from error
+        return size
+
+    def write_receipt(self, env: EnvironmentId, receipt: Receipt) -> None:
+        """Record that a step is done."""
+        path = Path(self.layout.records_folder(env) / "receipts" / f"{receipt.step}.json")
+        write(path, json.dumps(receipt.to_dict(), indent=1) + "\n")
+
+    def read_receipts(self, env: EnvironmentId, owners: Owners | None = None) -> dict[str, Receipt]:
+        """The receipts of the steps that are done, by the name of the step; damaged ones and other users' are omitted."""
+        receipts = {}
+        for path in sorted(Path(self.layout.records_folder(env) / "receipts").glob("*.json")):
+            with contextlib.suppress(StoreError, ValueError):
+                receipt = Receipt.from_dict(self.shared.read_json(path, owners) or {})
+                if receipt.step == path.stem:
+                    receipts[receipt.step] = receipt
+        return receipts
+
+    def publish(self, env: EnvironmentId, files: Mapping[str, str]) -> None:
+        """Publish these files (relative path to text) for users of the arch with one rename.
+
+        A new generation is written to its own folder: everything that was published before, and these files. Then the
+        symbolic link `modules/<arch>` is replaced. Before that rename users see none of the new files, after it all of them.
+
+        Raises:
+            StoreError: the generation cannot be written, or the file system has no locks.
+        """
+        pointer, generations = Path(self.layout.modules(env.arch)), Path(self.layout.generations(env.arch))
+        with self.held(self.root / "locks" / f"publish-{env.arch}.lock", {"does": f"publishes {env}"}):
+            problem = self.refused_pointer(env.arch)
+            raise_problems([problem] if problem else (), StoreError, "untrusted")
+            self.shared.make(generations)
+            try:
+                beside = new_folder(generations, ".next.")
+            except OSError as error:
+                raise disk_error(error, pointer) from error
+            try:
+                number = 1 + max((int(path.name) for path in generations.iterdir() if path.name.isdigit()), default=0)
+                if pointer.is_dir():
+                    shutil.copytree(pointer, beside, symlinks=True, dirs_exist_ok=True)
+                for kind in KINDS:
+                    (beside / kind).mkdir(parents=True, exist_ok=True)
+                for name, text in files.items():
+                    write(beside / name, text)
+                write(beside / "environments" / env.name / env.version, f"{env}\n")
+                sync_tree(beside)
+                beside.rename(generations / f"{number:06d}")
+                link = pointer.with_name(f".{pointer.name}.{os.urandom(6).hex()}")
+                link.symlink_to(Path(".generations") / env.arch / f"{number:06d}")
+                # The pointer speaks for the generation, and for the record of the environment.
+                for folder in (generations, Path(self.layout.records_folder(env))):
+                    if folder.is_dir():
+                        sync_folder(folder)
+                link.replace(pointer)
+                sync_folder(pointer.parent)
+            except OSError as error:
+                shutil.rmtree(beside, ignore_errors=True)
+                raise disk_error(error, pointer) from error
+
+    # Locks
+
+    def held(
+        self, path: Path, holder: JSON, on_wait: Callable[[JSON], None] | None = None, *, wait: bool = True
+    ) -> contextlib.AbstractContextManager[int]:
+        """Hold the lock at `path`: see `locks.held`."""
+        return held(self.shared, path, holder, on_wait, wait=wait)

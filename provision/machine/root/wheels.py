@@ -1,0 +1,95 @@
+"""The compiled wheels of Horovod below the root, each in a folder named like its key, with a `wheel.json` that has its hash."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from provision.errors import StoreError
+from provision.machine.disk import disk_error, has_sha256, sha256_of, size_of, write
+from provision.machine.root.durable import sync_tree
+from provision.machine.root.own_files import new_folder
+from provision.machine.root.shared_root import SharedRoot
+from provision.model.problem import raise_problems
+
+
+@dataclass(frozen=True, slots=True)
+class Wheels:
+    """The wheels below one root. `remove` removes a folder below the root."""
+
+    shared: SharedRoot
+    remove: Callable[[str], None]
+
+    def keep(self, folder: str, key: str, abi: Mapping[str, object]) -> None:
+        """Move the one wheel in `folder` into the cache. If a wheel with this key exists, nothing changes.
+
+        Raises:
+            StoreError: the folder does not contain exactly one wheel, or the cache cannot be written.
+        """
+        wheels = list(Path(folder).glob("*.whl"))
+        if len(wheels) != 1:
+            raise StoreError(f"`{folder}` contains {len(wheels)} wheels instead of one")
+        target = Path(self.shared.layout.wheel(key))
+        if self.has(key):
+            return
+        self.shared.make(target.parent)
+        try:
+            beside = new_folder(target.parent, f".{target.name}.")
+        except OSError as error:
+            raise disk_error(error, target) from error
+        try:
+            kept = Path(shutil.copy2(wheels[0], beside / wheels[0].name))
+            content = {"file": kept.name, "sha256": sha256_of(kept), "bytes": kept.stat().st_size, "abi": abi}
+            write(beside / "wheel.json", json.dumps(content, indent=1) + "\n")
+            self.remove(str(target))  # damaged
+            sync_tree(beside)  # before it gets the name that speaks for it
+            beside.rename(target)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                shutil.rmtree(beside)
+            if not self.has(key):
+                raise disk_error(error, target) from error
+
+    def find(self, key: str) -> Path:
+        """The cached wheel of this key, after a check of its hash.
+
+        Raises:
+            StoreError: the wheel is missing or damaged, or another user wrote it.
+        """
+        folder = Path(self.shared.layout.wheel(key))
+        problem = self.shared.refused(folder)
+        raise_problems([problem] if problem else (), StoreError, "untrusted")
+        path, size, sha256 = self._described(key)
+        if size is None:
+            reason = "`wheel.json` is missing or damaged"
+        elif size_of(path) != size:
+            reason = f"`{path.name}` has {size_of(path)} bytes instead of {size}"
+        elif not has_sha256(path, sha256):
+            reason = f"`{path.name}` does not have the hash in `wheel.json`"
+        else:
+            return path
+        raise StoreError(
+            f"the cached wheel in `{folder}` is damaged",
+            evidence=[reason],
+            hint="run `provision build` again: it compiles a new one",
+        )
+
+    def _described(self, key: str) -> tuple[Path, int | None, str]:
+        """The wheel of this key, its size and hash as its `wheel.json` has them; no size if that is missing or damaged."""
+        folder = Path(self.shared.layout.wheel(key))
+        content = self.shared.read_json(folder / "wheel.json") or {}
+        name, size, sha256 = content.get("file"), content.get("bytes"), content.get("sha256")
+        if not isinstance(name, str) or not isinstance(size, int) or not isinstance(sha256, str):
+            return folder, None, ""
+        return folder / Path(name).name, size, sha256
+
+    def has(self, key: str) -> bool:
+        """Whether the cache has a wheel of this key with its full size; its hash is checked before it is used."""
+        with contextlib.suppress(StoreError):
+            path, size, _ = self._described(key)
+            return size is not None and size_of(path) == size
+        return False

@@ -1,0 +1,124 @@
+"""Messages for people, on stderr: lines, errors, and the progress of a build. stdout is for data.
+
+On a terminal a build is a live table. Otherwise it is plain lines: one for each change.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TextIO
+
+from provision.errors import ProvisionError
+from provision.machine.programs.secrets_here import secrets_here
+from provision.model.event import Event, Listener
+from provision.wording import count, duration
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Whether a table can be drawn: it is a terminal that can move its cursor."""
+    return stream.isatty() and os.environ.get("TERM", "") != "dumb"
+
+
+def error_lines(error: ProvisionError) -> list[str]:
+    """An error as people read it: what happened, evidence, log, and after a blank line the hint."""
+    lines = [f"error: {error.message}", *(f"  {line}" for line in error.evidence)]
+    if error.log:
+        lines.append(f"  log: {error.log}")
+    if error.hint:
+        lines += ["", f"hint: {error.hint}"]
+    return lines
+
+
+def say(text: str) -> None:
+    """Print a line to stderr, without the secrets of this run."""
+    print(secrets_here().hide(text), file=sys.stderr, flush=True)
+
+
+def can_ask() -> bool:
+    """Whether a person can answer questions: stdin is a terminal."""
+    return is_terminal(sys.stdin)
+
+
+def ask(question: str) -> str:
+    """Print a question to stderr and read the line that answers it from stdin."""
+    print(question, end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip()
+
+
+def show_error(error: ProvisionError) -> None:
+    """Print an error; only the word `error:` is coloured, and only on a terminal without NO_COLOR."""
+    first, *rest = error_lines(error)
+    colour = is_terminal(sys.stderr) and not os.environ.get("NO_COLOR")
+    say(first.replace("error:", "\033[1;31merror:\033[0m", 1) if colour else first)
+    for line in rest:
+        say(line)
+
+
+@contextlib.contextmanager
+def listener() -> Iterator[Listener]:
+    """A listener that shows the progress of a build: a live table on a terminal, plain lines elsewhere."""
+    if is_terminal(sys.stderr):
+        from provision.machine.terminal.live_table import live_table
+
+        with live_table(sys.stderr) as table:
+            yield table.listen
+        return
+    plain = Plain()
+    yield plain.listen
+    plain.end()
+
+
+@contextlib.contextmanager
+def shown_as_step(listen: Listener, name: str, title: str) -> Iterator[None]:
+    """Show what runs within the context as the one step of a plan."""
+    listen(Event(kind="plan", steps=((name, title, "create"),)))
+    listen(Event(kind="started", step=name, text=title))
+    began = time.monotonic()
+    try:
+        yield
+    except BaseException:
+        listen(Event(kind="failed", step=name, seconds=time.monotonic() - began))
+        raise
+    listen(Event(kind="finished", step=name, seconds=time.monotonic() - began))
+
+
+@dataclass(slots=True)
+class Plain:
+    """Plain lines: each step when it begins and when it ends."""
+
+    say: Callable[[str], None] = say
+    clock: Callable[[], float] = time.monotonic
+    steps: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """Each step's number and title."""
+    began: float = 0.0
+    done: int = 0
+
+    def listen(self, event: Event) -> None:
+        """Print a line for an event; progress is in the log."""
+        number, title = self.steps.get(event.step, (0, event.text))
+        start = f"[{number}/{len(self.steps)}] {event.step}:"
+        match event.kind:
+            case "plan":
+                self.steps = {name: (index, title) for index, (name, title, _) in enumerate(event.steps, 1)}
+                self.began = self.clock()
+            case "started":
+                self.say(f"{start} {title}")
+            case "finished":
+                self.done += 1
+                self.say(f"{start} done in {event.seconds:.1f} s{f', {event.text}' if event.text else ''}")
+            case "failed":
+                self.say(f"{start} FAILED after {event.seconds:.1f} s")
+            case "say":
+                self.say(event.text)
+            case "progress" | "error":
+                pass
+
+    def end(self) -> None:
+        """Print the total of a build that finished."""
+        if self.done > 1:
+            self.say(f"{count(self.done, 'step')} done in {duration(self.clock() - self.began)}")
