@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import shlex
 import sys
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from provision.commands.shared.following import stopped_following, waiting_text
+from provision.commands.shared.following import stopped_following, waiting_for
 from provision.commands.shared.options import add_account, add_target, refuse_unused
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target, read_target
@@ -19,6 +20,7 @@ from provision.machine.programs.shell import absolute, which
 from provision.machine.terminal.console import listener, say
 
 if TYPE_CHECKING:
+    from provision.machine.root.locks import Lock
     from provision.machine.submission import BuildJob
     from provision.model.event import Listener
     from provision.model.facts import Facts
@@ -117,24 +119,24 @@ def _build(args: argparse.Namespace, target: Target, facts: Facts, plan: Plan, l
     """Carry the plan out under its lock; if another process holds it, wait, and then plan again."""
     from provision.machine.build.executor import Executor
     from provision.machine.root.damage import repair
+    from provision.machine.root.event_file import shown_to_waiting, to_all
     from provision.model.event import Event, plan_event
     from provision.planning.planner import make_plan
 
     store = target.store
-    with store.held(
-        Path(store.layout.lock(plan.environment)),
-        {"does": f"builds {plan.environment}"},
-        lambda other: listen(Event(kind="say", text=waiting_text(plan, other, args.site))),
-        wait=not args.no_wait,
-    ) as lock:
+    with _locked(args, target, plan, listen) as lock:
         for line in repair(store, plan):
             listen(Event(kind="say", text=line))
         plan = make_plan(target.request(facts), facts, store.existing())
         if not plan.done:
             expected = target.expected_seconds(plan)
             show_plan(plan, expected, verbose=args.verbose)
-            listen(plan_event(plan, expected))
-            Executor(plan=plan, site=target.site, store=store, environ=facts.environ, listen=listen, lock=lock).run()
+            with shown_to_waiting(store, plan.environment, lock) as write_event:
+                events = to_all(listen, write_event)
+                events(plan_event(plan, expected))
+                Executor(
+                    plan=plan, site=target.site, store=store, environ=facts.environ, listen=events, lock=lock
+                ).run()
     return plan
 
 
@@ -214,7 +216,9 @@ def _submit(args: argparse.Namespace) -> Outcome:
     request = target.request(facts)
     plan = make_plan(request, facts, target.store.existing())
     if plan.done:
-        return _outcome(target, plan, "nothing to do: built, proved and published")
+        plan, done = _repair_here(args, target, facts, plan)
+        if plan.done:
+            return _outcome(target, plan, done)
     raise_problems((*place_problems(facts.place, installed=is_installed(plan)), *network_problems(request, plan)))
     _refuse_second(target, plan, args.site)
     job = render_build_job(build_script(request, plan, submitter(target.store), args.account))
@@ -238,11 +242,36 @@ def _submit(args: argparse.Namespace) -> Outcome:
     return _outcome(target, plan, f"published by job {number}")
 
 
+def _repair_here(args: argparse.Namespace, target: Target, facts: Facts, plan: Plan) -> tuple[Plan, str]:
+    """Write damaged files of a built environment again, on any node; the plan afterwards, and what was done."""
+    from provision.machine.root.damage import find_damage, repair
+    from provision.planning.planner import make_plan
+
+    if not find_damage(target.store, plan):
+        return plan, "nothing to do: built, proved and published"
+    with listener() as listen, _locked(args, target, plan, listen):
+        for line in repair(target.store, plan):
+            say(line)
+    return make_plan(target.request(facts), facts, target.store.existing()), "repaired"
+
+
+def _locked(
+    args: argparse.Namespace, target: Target, plan: Plan, listen: Listener
+) -> contextlib.AbstractContextManager[Lock]:
+    """The lock of the plan's environment."""
+    return target.store.held(
+        Path(target.store.layout.lock(plan.environment)),
+        {"does": f"builds {plan.environment}"},
+        waiting_for(target, plan, listen, args.site),
+        wait=not args.no_wait,
+    )
+
+
 def _refuse_second(target: Target, plan: Plan, site: str) -> None:
     """Refuse a second job for an environment that is being built: its nodes would wait, idle, for the first."""
-    from provision.machine.root.locks import describe_holder, holder
+    from provision.machine.root.locks import describe_holder
 
-    other = holder(Path(target.store.layout.lock(plan.environment)))
+    other = target.store.holder(Path(target.store.layout.lock(plan.environment)))
     if other is not None:
         job = other.get("job")
         raise StoreError(

@@ -85,6 +85,10 @@ class Layout:
         """The log of one step."""
         return self.root / "logs" / env.arch / f"{env.name}-{env.version}-{env.fingerprint}" / f"{step}.log"
 
+    def events(self, env: EnvironmentId, token: str) -> PurePosixPath:
+        """The events of the build that holds the lock with the claim of this token, for those who wait for it."""
+        return self.log(env, "x").parent / f"events-{token}.jsonl"
+
     def lock(self, env: EnvironmentId) -> PurePosixPath:
         """The lock that a build of this environment holds."""
         return self.root / "locks" / f"{env.arch}-{env.name}-{env.version}-{env.fingerprint}.lock"

@@ -82,6 +82,12 @@ def job_here(environ: Mapping[str, str]) -> str | None:
     return slurm or environ.get("PBS_JOBID") or environ.get("COBALT_JOBID")
 
 
+def restarts_here(environ: Mapping[str, str]) -> int:
+    """How often the job of a process with this environment was restarted or requeued; only Slurm says it (sbatch(1))."""
+    text = environ.get("SLURM_RESTART_COUNT", "")
+    return int(text) if text.isdecimal() and len(text) < 10 else 0
+
+
 def scheduler_for(name: SchedulerName) -> SchedulerInterface:
     """The module of this scheduler.
 

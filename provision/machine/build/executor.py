@@ -22,8 +22,9 @@ from provision.machine.probes.installed_packages import PackageCounter
 from provision.machine.programs.failed_program import failed_program
 from provision.machine.programs.run import Result, stream
 from provision.machine.rendering.render_modulefile import emit_modulefile
+from provision.machine.root.claims import utc_now
 from provision.machine.root.durable import sync_file_system
-from provision.machine.root.locks import utc_now
+from provision.machine.root.locks import Lock
 from provision.machine.root.own_files import copy_own
 from provision.machine.root.shared_root import user_name
 from provision.machine.root.store import Store
@@ -74,14 +75,14 @@ class StepRun:
 
 @dataclass(slots=True)
 class Executor:
-    """One run of one plan. `environ` has the arch's modules loaded; `lock` is handed on to every process started."""
+    """One run of one plan. `environ` has the arch's modules loaded; every process started is marked by the `lock`."""
 
     plan: Plan
     site: Site
     store: Store
     environ: Mapping[str, str]
     listen: Listener
-    lock: int
+    lock: Lock
     seconds: dict[str, float] = field(default_factory=dict)
 
     def run(self) -> Record | None:
@@ -97,6 +98,7 @@ class Executor:
         self.store.sweep(self.plan.prefix)
         for step in self.plan.steps:
             if step.action == "create":
+                self.lock.refuse_lost()
                 self._step(step)
         return self.store.record(self.plan.environment)
 
@@ -207,7 +209,7 @@ class Executor:
             raise command_error(run, result)
 
     def _run(self, run: StepRun, command: Command, *, quiet: bool = False) -> Result:
-        environ = {**self.environ, **dict(command.environ)}
+        environ = {**self.environ, **dict(command.environ), **self.lock.environ}
         environ["PATH"] = os.pathsep.join((*command.path, self.environ.get("PATH", "")))
         argv = command.argv if command.launcher is None else node_argv(command.launcher, command.argv, environ)
 
@@ -218,7 +220,6 @@ class Executor:
             argv,
             environ=environ,
             log=run.log,
-            keep_open=(self.lock,),
             on_line=None if quiet else progress,
             on_second=run.counter.look if run.counter else None,
             shown=argv[:1] + command.argv if command.launcher else None,
@@ -272,11 +273,10 @@ class Executor:
             store=self.store,
             python=str(self.store.layout.prefix(env) / "bin" / "python"),
             proof=proof,
-            environ=environ,
+            environ={**environ, **self.lock.environ},
             log=run.log,
             listen=self.listen,
             into=Path(self.store.layout.records_folder(env)),
-            keep_open=(self.lock,),
         )
         result = ranks.prove()
         loaded = [name for name in result.modules if not name.startswith(f"{module.name}/")]

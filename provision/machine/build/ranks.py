@@ -87,7 +87,6 @@ class Ranks:
     log: Path
     listen: Listener
     into: Path
-    keep_open: tuple[int, ...] = ()
 
     def prove(self) -> ProofResult:
         """Train and judge. The verdict is written to `into`, passed or failed.
@@ -185,7 +184,6 @@ class Ranks:
             environ=self.environ,
             log=self.log,
             timeout_s=timeout_s,
-            keep_open=self.keep_open,
             on_line=lambda line: self.listen(Event(kind="progress", step="proof", text=line)),
         )
         return argv, result, read_reports(out)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
@@ -51,6 +52,68 @@ def send(number: signal.Signals, group: int, started: Collection[Process]) -> No
         if row and row.start_time == process.start_time and row.group != group:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(row.pid, number)
+
+
+def is_running(pid: int) -> bool:
+    """Whether there is a process with this number, whoever owns it. A zombie, which has ended, does not count."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (ProcessLookupError, OverflowError):
+        return False
+    return _state(pid) != "Z"
+
+
+def start_of(pid: int) -> str | None:
+    """When a process started, as the kernel counts; None if it does not exist or is hidden from us."""
+    row = _read(str(pid))
+    return row.start_time if row else None
+
+
+def end_marked(name: str, value: str, patience_s: float = 3) -> tuple[int, int]:
+    """End the processes that have this variable in their environment: those that a killed process of ours left.
+
+    Returns how many there were, and how many still run. The processes of other users are not seen.
+    """
+    first = left = _marked(name, value)
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if not left:
+            break
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
+        end_at = time.monotonic() + patience_s
+        while left and time.monotonic() < end_at:
+            time.sleep(0.05)
+            left = {pid for pid in left if is_running(pid)}
+        left |= _marked(name, value)  # what they started meanwhile
+    return len(first), len(left)
+
+
+def _marked(name: str, value: str) -> set[int]:
+    wanted, found = f"{name}={value}".encode(), set()
+    try:
+        numbers = [int(text) for text in os.listdir("/proc") if text.isdigit()]  # noqa: PTH208
+    except OSError:
+        return set()
+    for pid in numbers:
+        try:
+            environ = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        except OSError:
+            continue  # it has ended, or is another user's
+        if wanted in environ and pid != os.getpid() and is_running(pid):
+            found.add(pid)
+    return found
+
+
+def _state(pid: int) -> str:
+    """The kernel's letter for the state of a process; empty if it is not known."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return text.rpartition(")")[2].split()[0]
 
 
 def _read(pid: str) -> Process | None:

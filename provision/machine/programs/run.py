@@ -127,7 +127,6 @@ def stream(
     on_line: Callable[[str], None] | None = None,
     on_second: Callable[[], None] | None = None,
     timeout_s: float | None = None,
-    keep_open: Sequence[int] = (),
     shown: Sequence[str] | None = None,
 ) -> Result:
     """Run a program to its end, and append its output to `log` line by line, without the secrets of this run.
@@ -136,9 +135,6 @@ def stream(
 
     `shown` is written to the log instead of `argv`, for an argv that contains a whole environment. `on_second` is called
     about once a second while the program runs, whether it prints or not.
-
-    `keep_open` are file descriptors that the program inherits. A build passes the descriptor of its lock on, so that the
-    lock is released only when the last process that can write to the prefix has ended, also after `kill -9`.
 
     Raises:
         CommandError: the program cannot be run.
@@ -158,7 +154,6 @@ def stream(
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
-                    pass_fds=tuple(keep_open),
                 )
             deadline = time.monotonic() + timeout_s if timeout_s else None
             for line in map(hide, lines_of(process, deadline, on_second)):

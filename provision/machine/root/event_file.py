@@ -10,8 +10,11 @@ from pathlib import Path
 
 from provision.errors import ConfigError
 from provision.machine.programs.secrets_here import secrets_here
+from provision.machine.root.locks import Lock
 from provision.machine.root.own_files import open_own
+from provision.machine.root.store import Store
 from provision.model.event import Event, Listener, emit_event
+from provision.model.layout import EnvironmentId
 
 
 @contextlib.contextmanager
@@ -46,6 +49,17 @@ def to_file(path: Path) -> Iterator[Listener]:
             file.flush()
 
     with file:
+        yield listen
+
+
+@contextlib.contextmanager
+def shown_to_waiting(store: Store, env: EnvironmentId, lock: Lock) -> Iterator[Listener]:
+    """A listener that writes the events of a build for the processes that wait for its lock. The files of earlier builds go."""
+    path = Path(store.layout.events(env, str(lock.says["token"])))
+    store.shared.make(path.parent)
+    for old in path.parent.glob("events-*.jsonl"):
+        store.remove(str(old))
+    with to_file(path) as listen:
         yield listen
 
 

@@ -197,21 +197,6 @@ class SharedRoot:
         if status.st_gid != gid or not status.st_mode & stat.S_IWGRP:
             raise self._not_shared(folder, status)
 
-    def share_file(self, descriptor: int) -> None:
-        """Let all admins write an open file, if it is ours and the root is shared with a group.
-
-        Raises:
-            OSError: its mode cannot be changed.
-        """
-        gid, status = self._group(), os.fstat(descriptor)
-        if (
-            gid is not None
-            and os.geteuid() in (status.st_uid, 0)
-            and (status.st_gid, status.st_mode & 0o777) != (gid, 0o664)
-        ):
-            os.fchown(descriptor, -1, gid)
-            os.fchmod(descriptor, 0o664)
-
     def _group(self) -> int | None:
         """The number of the site's group, if the root is shared.
 

@@ -13,7 +13,7 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from provision.errors import StoreError
 from provision.machine.disk import JSON, disk_error, json_object, write
 from provision.machine.root.downloads import Downloads
 from provision.machine.root.durable import sync_folder, sync_tree
-from provision.machine.root.locks import held
+from provision.machine.root.locks import Lock, Waiting, held, holder
 from provision.machine.root.own_files import new_folder
 from provision.machine.root.shared_root import SharedRoot, user_name
 from provision.machine.root.wheels import Wheels
@@ -363,7 +363,11 @@ class Store:
     # Locks
 
     def held(
-        self, path: Path, holder: JSON, on_wait: Callable[[JSON], None] | None = None, *, wait: bool = True
-    ) -> contextlib.AbstractContextManager[int]:
+        self, path: Path, does: JSON, waiting: Waiting | None = None, *, wait: bool = True
+    ) -> contextlib.AbstractContextManager[Lock]:
         """Hold the lock at `path`: see `locks.held`."""
-        return held(self.shared, path, holder, on_wait, wait=wait)
+        return held(self.shared, path, does, waiting, wait=wait)
+
+    def holder(self, path: Path) -> JSON | None:
+        """The holder of the lock at `path`: see `locks.holder`."""
+        return holder(self.shared, path)

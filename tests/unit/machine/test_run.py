@@ -187,14 +187,6 @@ def test_ctrl_c_reaches_us_and_we_end_the_program(log: Path, tmp_path: Path) -> 
         process.wait()
 
 
-def test_only_the_descriptors_of_keep_open_are_inherited(log: Path, tmp_path: Path) -> None:
-    with (tmp_path / "kept").open("w") as kept, (tmp_path / "other").open("w") as other:
-        os.set_inheritable(other.fileno(), True)
-        script = f"echo mine >&{kept.fileno()}; echo theirs 2>/dev/null >&{other.fileno()} || echo closed"
-        assert bash(script, log, keep_open=(kept.fileno(),)).tail[-1:] == ("closed",)
-    assert (tmp_path / "kept").read_text() == "mine\n"
-
-
 def test_capture_separates_the_streams_and_has_a_time_limit() -> None:
     done = capture(("bash", "-c", "echo out; echo err >&2; exit 3"), os.environ)
     assert (done.stdout, done.stderr, done.returncode) == ("out\n", "err\n", 3)

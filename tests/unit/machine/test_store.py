@@ -1,16 +1,13 @@
-"""The root on disk: publishing with one rename, the wheel cache, and locks that end with their holders."""
+"""The root on disk: publishing with one rename, the wheel cache, and removing."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -19,7 +16,6 @@ from parts.disks import files_below, fill
 from parts.records import make_record
 from provision.errors import StoreError
 from provision.machine.disk import read_json, sha256_of, write
-from provision.machine.root.locks import describe_holder
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.receipt import Receipt
@@ -37,14 +33,6 @@ def store_at(root: Path) -> Store:
 def store(tmp_path: Path) -> Store:
     """A store below a root that does not exist yet."""
     return store_at(tmp_path / "root")
-
-
-def until(what: Callable[[], bool], patience_s: float = 5) -> bool:
-    """Wait for something; whether it came to be."""
-    end_at = time.monotonic() + patience_s
-    while time.monotonic() < end_at and not what():
-        time.sleep(0.01)
-    return what()
 
 
 # Receipts, environments and the root
@@ -267,131 +255,6 @@ def test_a_source_package_is_kept_only_if_its_hash_is_locked(store: Store, tmp_p
     assert store.downloads.has_source(path, (right,))
     Path(path).write_bytes(b"changed")
     assert not store.downloads.has_source(path, (right,))
-
-
-# Locks
-
-HOLD = (
-    "import subprocess, sys, time; from pathlib import Path, PurePosixPath\n"
-    "from provision.machine.root.store import Store; from provision.model.layout import Layout\n"
-    "with Store(Layout(PurePosixPath(sys.argv[1]))).held(Path(sys.argv[2]), {'does': 'holds'}) as descriptor:\n"
-    "  child = subprocess.Popen(['sleep', '60'], pass_fds=[descriptor]) if 'child' in sys.argv else None\n"
-    "  print(child.pid if child else 0, flush=True)\n"
-    "  time.sleep(60)\n"
-)
-
-
-class Holder:
-    """Another process that holds a lock, perhaps with a child that inherited it."""
-
-    def __init__(self, store: Store, path: Path, *words: str) -> None:
-        argv = [sys.executable, "-c", HOLD, str(store.root), str(path), *words]
-        self.process = subprocess.Popen(argv, stdout=subprocess.PIPE)
-        assert self.process.stdout is not None
-        self.child = int(self.process.stdout.readline())
-
-    def kill(self) -> None:
-        """End the holder as the kernel would."""
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-
-    def kill_child(self) -> None:
-        """End the child too."""
-        if self.child:
-            os.kill(self.child, signal.SIGKILL)
-            self.child = 0
-
-
-@pytest.fixture
-def hold(store: Store) -> Iterator[Callable[..., Holder]]:
-    """Have other processes hold locks; they are gone after the test."""
-    holders: list[Holder] = []
-
-    def start(path: Path, *words: str) -> Holder:
-        holders.append(Holder(store, path, *words))
-        return holders[-1]
-
-    yield start
-    for holder in holders:
-        holder.kill_child()
-        holder.kill()
-        assert holder.process.stdout is not None
-        holder.process.stdout.close()
-
-
-def is_free(store: Store, path: Path) -> bool:
-    """Whether the lock can be had at once."""
-    try:
-        with store.held(path, {}, wait=False):
-            return True
-    except StoreError:
-        return False
-
-
-def test_a_second_build_learns_who_holds_the_lock(store: Store, hold: Callable[..., Holder]) -> None:
-    path = store.root / "locks" / "it.lock"
-    holder = hold(path)
-    with (
-        pytest.raises(StoreError, match=f"process {holder.process.pid}, since 20") as caught,
-        store.held(path, {}, wait=False),
-    ):
-        pass
-    assert caught.value.evidence == (f"lock: {path}",)
-    content = read_json(path)
-    assert content is not None
-    assert content["does"] == "holds"
-    assert content["host"] in caught.value.message
-
-
-def test_a_waiting_build_reports_the_holder_once_then_gets_the_lock(store: Store, hold: Callable[..., Holder]) -> None:
-    path = store.root / "locks" / "it.lock"
-    holder, told_of = hold(path), []
-
-    def waiting(other: dict[str, object]) -> None:
-        told_of.append(other["pid"])
-        holder.kill()
-
-    with store.held(path, {"does": "came second"}, waiting):
-        assert told_of == [holder.process.pid]
-        content = read_json(path)
-        assert content is not None
-        assert (content["pid"], content["does"]) == (os.getpid(), "came second")
-
-
-def test_a_lock_is_released_when_its_holder_is_killed(store: Store, hold: Callable[..., Holder]) -> None:
-    path = store.root / "locks" / "it.lock"
-    holder = hold(path)
-    assert not is_free(store, path)
-    holder.kill()
-    assert is_free(store, path)
-
-
-def test_a_lock_is_held_while_a_child_of_its_killed_holder_runs(store: Store, hold: Callable[..., Holder]) -> None:
-    path = store.root / "locks" / "it.lock"
-    holder = hold(path, "child")
-    holder.kill()
-    assert not is_free(store, path)
-    holder.kill_child()
-    assert until(lambda: is_free(store, path))
-
-
-def test_different_locks_are_independent(store: Store) -> None:
-    with store.held(store.root / "locks" / "a", {}, wait=False):
-        assert is_free(store, store.root / "locks" / "b")
-        assert not is_free(store, store.root / "locks" / "a")
-    assert is_free(store, store.root / "locks" / "a")
-
-
-def test_a_lock_is_released_after_an_error(store: Store) -> None:
-    with pytest.raises(KeyError), store.held(store.root / "locks" / "a", {}):
-        raise KeyError
-    assert is_free(store, store.root / "locks" / "a")
-
-
-def test_a_holder_is_described_even_if_little_is_known() -> None:
-    full = {"user": "alice", "host": "n1", "pid": 7, "job": "42", "since": "noon"}
-    assert describe_holder(full) == "alice on n1, process 7, job 42, since noon"
-    assert describe_holder({}) == "an unknown user on an unknown host, process ?, since an unknown time"
 
 
 # A full disk, and a read-only one

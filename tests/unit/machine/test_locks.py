@@ -1,0 +1,380 @@
+"""Locks: a live holder is waited for or named, a dead one is replaced, and no file at the path of a lock stops a build."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from provision.errors import StoreError
+from provision.machine.programs.process_tree import start_of
+from provision.machine.root import claims, locks
+from provision.machine.root.claims import make_claim
+from provision.machine.root.locks import Waiting, describe_holder
+from provision.machine.root.store import Store
+from provision.model.layout import Layout
+
+HOLD = """
+import os, random, subprocess, sys, time
+from pathlib import Path, PurePosixPath
+from provision.errors import StoreError
+from provision.machine.root import claims, locks
+from provision.machine.root.store import Store
+from provision.model.layout import Layout
+locks.BEAT_S = 0.1
+if "elsewhere" in sys.argv:
+    claims.this_kernel = lambda: "another machine"
+try:
+    with Store(Layout(PurePosixPath(sys.argv[1]))).held(Path(sys.argv[2]), {"does": "holds"}) as lock:
+        environ = {**os.environ, **lock.environ}
+        child = subprocess.Popen(["sleep", "60"], env=environ, start_new_session=True) if "child" in sys.argv else None
+        print(child.pid if child else 0, flush=True)
+        import signal
+        def stop(*_): raise KeyboardInterrupt
+        signal.signal(signal.SIGTERM, stop)
+        time.sleep(60)
+except StoreError as error:
+    print(error.message, flush=True)
+"""
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenth of the times."""
+    monkeypatch.setattr(claims, "SILENCE_S", 1.0)
+    monkeypatch.setattr(claims, "NONSENSE_S", 0.3)
+    monkeypatch.setattr(locks, "BEAT_S", 0.1)
+    monkeypatch.setattr(locks, "POLL_S", 0.05)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """The store below a root that does not exist yet."""
+    return Store(Layout(PurePosixPath(tmp_path / "root")))
+
+
+@pytest.fixture
+def path(store: Store) -> Path:
+    """The path of a lock."""
+    return store.root / "locks" / "it.lock"
+
+
+class Holder:
+    """Another process that holds a lock, perhaps with a child."""
+
+    def __init__(self, store: Store, path: Path, *words: str) -> None:
+        argv = [sys.executable, "-c", HOLD, str(store.root), str(path), *words]
+        self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.output = self.process.stdout
+        self.child = int(self.output.readline())
+
+    def kill(self) -> None:
+        """End the holder as the kernel would."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+
+@pytest.fixture
+def hold(store: Store) -> Iterator[Callable[..., Holder]]:
+    """Have other processes hold locks; they are gone after the test."""
+    holders: list[Holder] = []
+
+    def start(path: Path, *words: str) -> Holder:
+        holders.append(Holder(store, path, *words))
+        return holders[-1]
+
+    yield start
+    for holder in holders:
+        if holder.child:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(holder.child, signal.SIGKILL)
+        holder.kill()
+        holder.output.close()
+
+
+def put(path: Path, **says: object) -> dict[str, object]:
+    """A claim of a process that is not here, at the path of a lock."""
+    claim = {**make_claim({}), "host": "n7", "kernel": "of n7", **says}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(claim))
+    return claim
+
+
+def is_free(store: Store, path: Path) -> bool:
+    """Whether the lock can be had without waiting for a live process."""
+    try:
+        with store.held(path, {}, Waiting(says=lambda _: None), wait=False):
+            return True
+    except StoreError:
+        return False
+
+
+def take(store: Store, path: Path, **waiting: Callable[..., object]) -> list[str]:
+    """Take the lock and release it; the lines about the takeover."""
+    said: list[str] = []
+    with store.held(path, {}, Waiting(says=said.append, **waiting)):  # type: ignore[arg-type]
+        pass
+    assert not any(path.parent.iterdir()), "nothing stays"
+    return said
+
+
+# Live holders
+
+
+def test_a_second_build_learns_who_holds_the_lock(store: Store, path: Path, hold: Callable[..., Holder]) -> None:
+    holder = hold(path)
+    with (
+        pytest.raises(StoreError, match=f"process {holder.process.pid}, since 20") as caught,
+        store.held(path, {}, wait=False),
+    ):
+        pass
+    assert (caught.value.kind, caught.value.evidence) == ("locked", (f"lock: {path}",))
+    content = store.holder(path)
+    assert content is not None
+    assert content["does"] == "holds"
+    assert str(content["host"]) in caught.value.message
+
+
+def test_a_waiting_build_reports_the_holder_once_then_gets_the_lock(
+    store: Store, path: Path, hold: Callable[..., Holder]
+) -> None:
+    holder, told_of, looks = hold(path), [], []
+
+    def look() -> None:
+        looks.append(1)
+        if len(looks) == 4:
+            holder.process.terminate()
+
+    waiting = Waiting(waits=lambda other: told_of.append(other["pid"]), looks=look)
+    with store.held(path, {"does": "came second"}, waiting):
+        assert told_of == [holder.process.pid]
+        content = store.holder(path)
+        assert content is not None
+        assert (content["pid"], content["does"]) == (os.getpid(), "came second")
+    assert store.holder(path) is None
+
+
+def test_different_locks_are_independent(store: Store) -> None:
+    with store.held(store.root / "locks" / "a", {}, wait=False):
+        assert is_free(store, store.root / "locks" / "b")
+        assert not is_free(store, store.root / "locks" / "a")
+    assert is_free(store, store.root / "locks" / "a")
+
+
+def test_a_lock_is_released_after_an_error(store: Store) -> None:
+    with pytest.raises(KeyError), store.held(store.root / "locks" / "a", {}):
+        raise KeyError
+    assert list((store.root / "locks").iterdir()) == []
+
+
+@pytest.mark.parametrize("harm", ["removed", "overwritten", "replaced", "cut"])
+def test_a_lock_that_somebody_spoils_is_still_held(store: Store, path: Path, harm: str) -> None:
+    with store.held(path, {}) as lock:
+        match harm:
+            case "removed":
+                path.unlink()
+            case "overwritten":
+                path.write_text("nonsense")
+            case "replaced":
+                path.unlink()
+                path.write_text("nonsense")
+            case "cut":
+                path.write_text("")
+        time.sleep(0.25)
+        assert not is_free(store, path)
+        lock.refuse_lost()
+    assert is_free(store, path)
+
+
+def test_a_holder_that_was_stopped_for_long_ends_when_it_runs_again(
+    store: Store, path: Path, hold: Callable[..., Holder]
+) -> None:
+    holder = hold(path, "elsewhere")
+    holder.process.send_signal(signal.SIGSTOP)
+    said: list[str] = []
+    with store.held(path, {"does": "took it"}, Waiting(says=said.append)):
+        assert f"process {holder.process.pid}" in said[0]
+        assert said[0].endswith(": no sign of life for 1 s")
+        holder.process.send_signal(signal.SIGCONT)
+        assert holder.output.readline().startswith("another process took the lock of this one: ")
+        content = store.holder(path)
+        assert content is not None
+        assert content["does"] == "took it"
+
+
+# Dead holders
+
+
+def test_the_lock_of_a_killed_process_is_taken_over_at_once(
+    store: Store, path: Path, hold: Callable[..., Holder]
+) -> None:
+    holder = hold(path)
+    assert not is_free(store, path)
+    holder.kill()
+    assert store.holder(path) is None
+    (line,) = take(store, path)
+    assert line.startswith("took over the lock of ")
+    assert line.endswith(f": process {holder.process.pid} has ended")
+
+
+def test_what_a_killed_holder_left_is_ended_before_the_lock_is_taken(
+    store: Store, path: Path, hold: Callable[..., Holder]
+) -> None:
+    holder = hold(path, "child")
+    holder.kill()
+    (line,) = take(store, path)
+    assert line.endswith(f": process {holder.process.pid} has ended; ended 1 process that it left")
+    assert start_of(holder.child) is None or claims.is_running(holder.child) is False
+
+
+def test_another_process_with_the_number_of_the_holder_is_not_the_holder(store: Store, path: Path) -> None:
+    put(path, kernel=claims.this_kernel(), pid=os.getppid(), started="1")
+    (line,) = take(store, path)
+    assert line.endswith(f": process {os.getppid()} is another one now")
+    put(path, kernel=claims.this_kernel(), pid=os.getppid(), started=start_of(os.getppid()))
+    assert not is_free(store, path)
+
+
+@pytest.mark.parametrize("clock", [0, 2**31, 2**40])
+def test_a_silent_holder_on_another_machine_is_dead_whatever_the_clocks_say(
+    store: Store, path: Path, clock: int
+) -> None:
+    put(path)
+    os.utime(path, (clock, clock))
+    began = time.monotonic()
+    (line,) = take(store, path)
+    assert line.endswith(": no sign of life for 1 s")
+    assert 1 <= time.monotonic() - began < 5
+
+
+def test_a_beating_holder_on_another_machine_is_waited_for_or_named(
+    store: Store, path: Path, hold: Callable[..., Holder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "SILENCE_S", 2.0)
+    holder = hold(path, "elsewhere")
+    looks: list[int] = []
+
+    def look() -> None:
+        looks.append(1)
+        if len(looks) == 45:  # more than 2 s
+            holder.process.terminate()
+
+    assert not is_free(store, path)
+    assert take(store, path, looks=look) == []
+
+
+@pytest.mark.parametrize(
+    ("ended", "end"),
+    [(True, "job 42 has ended"), (False, "no sign of life for 1 s"), (None, "no sign of life for 1 s")],
+)
+def test_the_scheduler_is_asked_about_the_job_of_a_silent_holder(
+    store: Store, path: Path, ended: bool | None, end: str
+) -> None:
+    put(path, job="42")
+    asked: list[str] = []
+
+    def ask(job: str) -> bool | None:
+        asked.append(job)
+        return ended
+
+    (line,) = take(store, path, ended=ask)
+    assert line.endswith(f": {end}")
+    assert asked == ["42"]
+
+
+def test_a_job_that_was_requeued_takes_its_own_lock_over(
+    store: Store, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "42")
+    monkeypatch.setenv("SLURMD_NODENAME", "n8")
+    put(path)
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+    began = time.monotonic()
+    (line,) = take(store, path)
+    assert line.endswith(": job 42 was restarted")
+    assert time.monotonic() - began < 0.5
+
+
+# What is not a claim
+
+
+FILES = ("empty", "cut", "text", "JSON", "bytes", "huge", "unreadable")
+
+
+@pytest.mark.parametrize("kind", [*FILES, "folder", "FIFO", "link", "dangling link", "hard link"])
+def test_something_else_at_the_path_of_a_lock_stops_no_build(
+    store: Store, path: Path, tmp_path: Path, kind: str
+) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("work of years")
+    path.parent.mkdir(parents=True)
+    match kind:
+        case "folder":
+            (path / "x").mkdir(parents=True)
+        case "FIFO":
+            os.mkfifo(path)
+        case "link" | "dangling link":
+            path.symlink_to(precious if kind == "link" else "nothing")
+        case "hard link":
+            os.link(precious, path)
+        case "huge":
+            path.touch()
+            os.truncate(path, 1 << 40)
+        case _:
+            texts = {"cut": json.dumps(make_claim({}))[:-9], "text": "nonsense", "JSON": '{"pid": [], "token": 3}'}
+            path.write_bytes(b"\xff\x00" if kind == "bytes" else texts.get(kind, "").encode())
+    if kind == "unreadable":
+        path.chmod(0)
+    said: list[str] = []
+    with store.held(path, {"does": "builds"}, Waiting(says=said.append)):
+        assert said == [f"took over the lock `{path}`: the file is not a lock"]
+        assert store.holder(path) is not None
+        assert not is_free(store, path)
+    assert is_free(store, path)
+    assert precious.read_text() == "work of years"
+
+
+# Many at once
+
+RACE = """
+import os, random, sys, time
+from pathlib import Path, PurePosixPath
+from provision.machine.root import claims, locks
+from provision.machine.root.locks import Waiting
+from provision.machine.root.store import Store
+from provision.model.layout import Layout
+locks.POLL_S = 0.01
+store, path, inside = Store(Layout(PurePosixPath(sys.argv[1]))), Path(sys.argv[2]), Path(sys.argv[3])
+for _ in range(int(sys.argv[4])):
+    child = os.fork()
+    if not child:
+        with store.held(path, {}, Waiting(says=lambda _: None)):
+            os.close(os.open(inside, os.O_CREAT | os.O_EXCL))  # fails if another process is inside
+            time.sleep(random.random() / 100)
+            inside.unlink()
+            if random.random() < 0.5:
+                os._exit(0)  # as if it were killed: the claim stays
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+def test_of_many_processes_that_take_dead_locks_over_one_is_inside(store: Store, path: Path, tmp_path: Path) -> None:
+    argv = [sys.executable, "-c", RACE, str(store.root), str(path), str(tmp_path / "inside"), "6"]
+    running = [subprocess.Popen(argv) for _ in range(4)]
+    assert [process.wait(timeout=60) for process in running] == [0] * 4
+
+
+def test_a_holder_is_described_even_if_little_is_known() -> None:
+    full = {"user": "alice", "host": "n1", "pid": 7, "job": "42", "since": "noon"}
+    assert describe_holder(full) == "alice on n1, process 7, job 42, since noon"
+    assert describe_holder({}) == "an unknown user on an unknown host, process ?, since an unknown time"
