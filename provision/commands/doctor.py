@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from provision.machine.root.store import Store
     from provision.model.facts import Facts
     from provision.model.problem import Problem
+    from provision.profile.arch import Arch
     from provision.profile.site import Site
 
 State = Literal["good", "note", "bad"]
@@ -50,8 +51,10 @@ def run(args: argparse.Namespace) -> Outcome:
     observations += _configuration(make_target(site, args.arch or site.archs[0].name, args.stack), args.stack)
     observations += _scheduler(site)
     observations += _root(site)
+    observations += _container(site)
     for arch in [site.arch(args.arch)] if args.arch else site.archs:
         observations += _arch(make_target(site, arch.name, args.stack))
+        observations += _provided(site, arch)
     lines, group = [], ""
     for observation in observations:
         if observation.group != group:
@@ -237,6 +240,32 @@ def _arch(target: Target) -> list[Observation]:
     except ProvisionError:
         pass  # the problems that stop the request are observations already
     return observations
+
+
+def _provided(site: Site, arch: Arch) -> list[Observation]:
+    """Check that the site's own TensorFlow modules can be loaded: jobs with `--runtime modules` do that after queueing."""
+    from provision.machine.probes.provided import provided_problems
+
+    if not arch.provided or site.modules.name == "none":
+        return []
+    group, problems = f"arch {arch.name}", provided_problems(site, arch)
+    loaded = Observation(group=group, state="good", message=f"the site's modules {' '.join(arch.provided)} load")
+    return [_of(group, problem) for problem in problems] or [loaded]
+
+
+def _container(site: Site) -> list[Observation]:
+    """Check that what the container needs is here, if jobs of this site can use it."""
+    from provision.machine.probes.provided import container_problems
+
+    if site.container is None or "container" not in site.runtimes:
+        return []
+    problems = container_problems(site.container, site.origin)
+    # A build of a virtual environment does not need the container.
+    state: State = "bad" if site.runtimes[0] == "container" else "note"
+    there = Observation(
+        group="container", state="good", message=f"`{site.container.image}` with {site.container.command}"
+    )
+    return [_of("container", problem, state) for problem in problems] or [there]
 
 
 def _found(facts: Facts) -> list[str]:

@@ -26,10 +26,21 @@ class Faults:
     def __init__(self, origin: str) -> None:
         self.origin = origin
         self.lines: list[str] = []
+        self.paths: list[str] = []
+        """The key path of each line."""
 
     def add(self, path: str, what: str) -> None:
         """Record what is wrong with the value at `path`."""
         self.lines.append(f"{show_controls(path)}: {what}")
+        self.paths.append(path)
+
+    def at(self, path: str) -> list[str]:
+        """What is wrong with the value at `path`, and with the items of that list."""
+        return [
+            line.partition(": ")[2]
+            for line, place in zip(self.lines, self.paths, strict=True)
+            if place == path or place.startswith(f"{path}[")
+        ]
 
     def check(self, hint: str | None = None) -> None:
         """Raise one `ConfigError` that lists all faults, if there are any.

@@ -97,13 +97,18 @@ class Site:
 BLANK = "?"
 
 
+def blank_paths(data: Mapping[str, Any]) -> list[str]:
+    """The key paths of the values `"?"`, which a person who knows the site must fill in."""
+    return [path for path, value in walk(data) if value == BLANK or (isinstance(value, list) and BLANK in value)]
+
+
 def refuse_blanks(data: Mapping[str, Any], origin: str) -> None:
-    """Refuse a profile with values `"?"`, which a person who knows the site must fill in.
+    """Refuse a profile with blanks.
 
     Raises:
         ConfigError: the profile has blanks; the error lists the key path of each.
     """
-    blank = [path for path, value in walk(data) if value == BLANK or (isinstance(value, list) and BLANK in value)]
+    blank = blank_paths(data)
     if blank:
         count = "1 value" if len(blank) == 1 else f"{len(blank)} values"
         raise ConfigError(
@@ -132,6 +137,19 @@ def read_site(data: Mapping[str, Any], origin: str, environ: Mapping[str, str], 
     """
     refuse_blanks(data, origin)
     faults = Faults(origin)
+    site = _read(data, origin, environ, typed, faults)
+    faults.check(hint=f"edit `{origin}`")
+    return site
+
+
+def find_faults(data: Mapping[str, Any], origin: str, environ: Mapping[str, str]) -> Faults:
+    """The faults of a parsed profile, of which each blank is one."""
+    faults = Faults(origin)
+    _read(data, origin, environ, None, faults)
+    return faults
+
+
+def _read(data: Mapping[str, Any], origin: str, environ: Mapping[str, str], typed: str | None, faults: Faults) -> Site:
     top = Reader(data, faults, environ=environ)
     name, title = top.text("name", pattern=NAME), top.text("title", "")
     root, stack = top.text("root", expand=True), top.text("stack", pattern=NAME)
@@ -171,5 +189,4 @@ def read_site(data: Mapping[str, Any], origin: str, environ: Mapping[str, str], 
     refuse_relative(site, faults)
     refuse_long(site, faults)
     top.done()
-    faults.check(hint=f"edit `{origin}`")
     return site

@@ -1,11 +1,11 @@
-"""`provision site`: list sites, show a site, and write the profile of a new site."""
+"""`provision site`: list sites, show or check a site, and write the profile of a new site."""
 
 from __future__ import annotations
 
 import argparse
 
 from provision.commands.shared.parsers import SubVerb, add_subverbs
-from provision.commands.site import browse, new
+from provision.commands.site import browse, check, new
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,6 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                 purpose="show a site: archs, scheduler, runtimes, stack",
                 add_arguments=browse.add_show_arguments,
                 run=browse.run_show,
+            ),
+            SubVerb(
+                name="check",
+                purpose="check a profile, its stacks and its jobs, without its machine",
+                add_arguments=check.add_arguments,
+                run=check.run,
             ),
             SubVerb(
                 name="new",

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from provision.errors import CommandError
 from provision.knowledge.versions import release
+from provision.launch.available_modules import parse_available
 from provision.launch.modules import (
     FAILED_MODULE,
     clean_environ,
@@ -56,6 +57,8 @@ class Probes:
     site: Site
     arch: Arch
     problems: list[Problem] = field(default_factory=list)
+    key: str = "modules"
+    """The key of the arch that names its modules: those of a build, or `provided`."""
 
     def problem(self, kind: ProblemKind, subject: str, message: str, hint: str, evidence: Sequence[str] = ()) -> None:
         """Report something that is missing."""
@@ -111,12 +114,8 @@ class Probes:
             listed = capture(("bash", "--noprofile", "--norc", "-c", script), clean).stdout.splitlines()
         except CommandError:
             listed = []
-        available = [
-            re.split(r"[<(]", line)[0].strip()  # `(default)`, `(D)`, `<L>`
-            for line in listed
-            if line.startswith(f"{family}/") and not line.endswith("/")
-        ]
-        where = f"`archs.{self.arch.name}.modules` in `{self.site.origin}`"
+        available = [name for name in parse_available("\n".join(listed)) if name.startswith(f"{family}/")]
+        where = f"`archs.{self.arch.name}.{self.key}` in `{self.site.origin}`"
         latest = find_newest_module(failed, available)
         newest = f" (newest: `{latest}`)" if latest else ""
         self.problem(

@@ -68,3 +68,36 @@ def test_a_file_that_is_not_a_profile_does_not_hide_the_others(
         assert len(result[key]) == len(known(key)) - 1
         (line,) = result["unreadable"]
         assert line.startswith("broken: `")
+
+
+def test_a_shipped_profile_has_no_faults(capsys: Captured) -> None:
+    assert call("site", "check", "nersc-perlmutter") == 0
+    out = capsys.readouterr().out
+    assert "✓ arch `gpu`: stack `tensorflow-2.15.1-gpu`, locked for Python 3.11, 3.10" in out
+    assert "! not confirmed: modules, " in out
+    assert "no faults; next: `provision doctor --site nersc-perlmutter`" in out
+
+
+def test_every_blank_and_every_fault_of_a_profile_is_listed(tmp_path: Path, capsys: Captured) -> None:
+    shipped = (Path(__file__).resolve().parents[3] / "sites/generic-slurm.toml").read_text()
+    path = tmp_path / "generic-slurm.toml"
+    path.write_text(shipped.replace("[archs.cpu]", 'colour = "red"\n[archs.cpu]').replace("00:30:00", "soon", 1))
+    assert call("site", "check", str(path)) == 1
+    out = capsys.readouterr().out
+    assert '✗ archs.gpu.target: is "?"' in out
+    assert "archs.cpu.job.time: " in out
+    assert "strategies.colour: " in out
+    assert f"hint: edit `{path}`" in out
+
+
+def test_a_lock_that_is_missing_is_a_fault_of_the_arch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    (tmp_path / "stacks").mkdir()
+    shipped = (Path(__file__).resolve().parents[3] / "stacks/tensorflow-2.15.1.toml").read_text()
+    (tmp_path / "stacks/tensorflow-2.15.1.toml").write_text(shipped.replace('"3.11"', '"3.6", "3.11"'))
+    monkeypatch.setenv("PROVISION_CONFIG", str(tmp_path))
+    assert call("site", "check", "nersc-perlmutter") == 1
+    out = capsys.readouterr().out
+    assert "✗ arch `cpu`: " in out
+    assert "has no lock for Python 3.6" in out

@@ -160,6 +160,7 @@ SITE = ("--site", "nersc-perlmutter", "--arch", "gpu", "--account", "m1")
         ("stack list", ("stack", "list")),
         ("site list", ("site", "list")),
         ("site show", ("site", "show", "nersc-perlmutter")),
+        ("site check", ("site", "check", "nersc-perlmutter")),
         ("completion", ("completion", "bash")),
         ("job build", ("job", "build", "--profile", "--site", "alcf-theta", "--arch", "knl", "--account", "me")),
         ("job single", ("job", "single", *SITE)),

@@ -32,6 +32,7 @@ TYPED = [
     ("site", "list"),
     ("site", "show", "local"),
     ("site", "show", "planted"),
+    ("site", "check", "local"),
     ("stack", "list"),
     ("lock", "planted"),
     ("job", "horovod", "--site", "nersc-perlmutter", "--arch", "gpu", "--account", "x", "--script", "train.py"),

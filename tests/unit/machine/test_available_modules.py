@@ -1,0 +1,138 @@
+"""`provision modules` and the doctor's look at what a site provides, with the real module systems."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from golden_files import slurm_site
+from parts.cli import call, envelope
+from parts.modules import ENVIRONMENT_MODULES, LMOD
+from parts.profiles import profile
+from parts.site_modules import ModuleSystem
+from provision.machine.probes.provided import container_problems, provided_problems
+from provision.profile.site import Site
+
+Captured = pytest.CaptureFixture[str]
+MODULES = ("gcc/9.3.0", "gcc/12.2.0", "TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0", "datascience/horovod-0.19", "vim/9")
+SYSTEMS = [
+    pytest.param(system, id=name, marks=pytest.mark.skipif(system is None, reason=f"{name} is not installed"))
+    for name, system in (("lmod", LMOD), ("environment-modules", ENVIRONMENT_MODULES))
+]
+
+
+@pytest.fixture
+def modulefiles(tmp_path: Path) -> Path:
+    """Empty modulefiles of these names."""
+    for name in MODULES:
+        file = tmp_path / "modules" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("#%Module\n")
+    return tmp_path / "modules"
+
+
+@pytest.fixture
+def site(tmp_path: Path, modulefiles: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a site in a configuration folder of this test; `$INIT` is its module system."""
+    (tmp_path / "config/sites").mkdir(parents=True)
+    monkeypatch.setenv("PROVISION_CONFIG", str(tmp_path / "config"))
+    monkeypatch.setenv("PROVISION_ROOT", str(tmp_path / "root"))
+    (tmp_path / "config/sites/here.toml").write_text(
+        f"""name = "here"
+root = "${{PROVISION_ROOT}}"
+stack = "tensorflow-2.15.1"
+modules = {{ system = "SYSTEM", init = "INIT", path = ["{modulefiles}"] }}
+[archs.cpu]
+target = "x86_64_v3"
+modules = ["gcc/12.2.0"]
+mpi = {{ provider = "site", family = "mpich" }}
+launcher = {{ name = "mpiexec" }}
+proof = {{ nodes = 1, ranks_per_node = 2, timeout_s = 600 }}
+"""
+    )
+    return "here"
+
+
+def use(system: ModuleSystem, tmp_path: Path) -> None:
+    """Make this the module system of the site."""
+    file = tmp_path / "config/sites/here.toml"
+    file.write_text(file.read_text().replace("SYSTEM", system.name).replace("INIT", str(system.init)))
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_modules_are_listed_by_subject(system: ModuleSystem, site: str, tmp_path: Path, capsys: Captured) -> None:
+    use(system, tmp_path)
+    assert call("modules", "--site", site) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "compiler    gcc/12.2.0  (arch cpu)" in lines
+    assert lines[lines.index("compiler    gcc/12.2.0  (arch cpu)") + 1] == "            gcc/9.3.0"
+    assert "tensorflow  TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0" in lines
+    assert "cuda        none" in lines
+    assert "vim" not in "".join(lines)
+    assert call("modules", "--site", site, "horovod", "--json") == 0
+    assert envelope(capsys)["result"] == {
+        "site": "here",
+        "modules": [{"name": "datascience/horovod-0.19", "subject": "horovod", "version": "0.19"}],
+    }
+    assert call("modules", "--site", site, "vi") == 0
+    assert "vim/9" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("system", SYSTEMS[:1])
+def test_a_name_that_no_module_has_is_refused(
+    system: ModuleSystem, site: str, tmp_path: Path, capsys: Captured
+) -> None:
+    use(system, tmp_path)
+    assert call("modules", "--site", site, "nosuch") == 2
+    assert "none of 5 modules of site `here` matches `nosuch`" in capsys.readouterr().err
+
+
+def test_modules_of_another_machine_are_refused(capsys: Captured) -> None:
+    assert call("modules", "--site", "sigma2-saga") != 0
+    assert "init file `" in (error := capsys.readouterr().err)
+    assert "hint: run this on a node of the site" in error
+    assert call("modules", "--site", "local") == 2
+    assert "has no module system" in capsys.readouterr().err
+
+
+def providing(modulefiles: Path, *names: str) -> Site:
+    """A site whose arch has these modules of its own TensorFlow."""
+    assert LMOD is not None
+    base = slurm_site()
+    system = dataclasses.replace(base.modules, name="lmod", init=str(LMOD.init), path=(str(modulefiles),))
+    return dataclasses.replace(base, modules=system, archs=(dataclasses.replace(base.archs[0], provided=names),))
+
+
+@pytest.mark.skipif(LMOD is None, reason="Lmod is not installed")
+def test_the_sites_own_tensorflow_must_load(modulefiles: Path) -> None:
+    site = providing(modulefiles, "TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0")
+    assert provided_problems(site, site.archs[0]) == ()
+    site = providing(modulefiles, "TensorFlow/2.99")
+    (problem,) = provided_problems(site, site.archs[0])
+    assert "module `TensorFlow/2.99`" in problem.message
+    assert "`TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0`" in problem.hint
+    assert ".provided`" in problem.hint
+
+
+def test_a_container_site_needs_its_program_and_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    greene = profile("nyu-greene").container
+    assert greene is not None
+    monkeypatch.setenv("PATH", str(tmp_path))
+    container = dataclasses.replace(
+        greene, image=str(tmp_path / "no.sif"), overlay=str(tmp_path / "o.ext3"), module=None
+    )
+    messages = [problem.message for problem in container_problems(container, "x.toml")]
+    assert messages[:3] == [
+        f"`{container.command}` is not on PATH",
+        f"`{tmp_path}/no.sif` does not exist",
+        f"`{tmp_path}/o.ext3` does not exist",
+    ]
+    (tmp_path / "no.sif").touch()
+    (tmp_path / "o.ext3").touch()
+    (tmp_path / container.command).write_text("#!/bin/sh\n")
+    (tmp_path / container.command).chmod(0o755)
+    assert not container_problems(dataclasses.replace(container, overlay_templates=()), "x.toml")
+    of_users = dataclasses.replace(container, overlay="/scratch/$USER/o.ext3", overlay_templates=())
+    assert not container_problems(of_users, "x.toml")
