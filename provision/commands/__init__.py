@@ -16,7 +16,7 @@ VERBS = (
     ("data", "write a script that copies data to the site, or results from it"),
     ("scaling", "compare runs on 1, 2 and 4 GPUs: speed-up and efficiency"),
     ("site", "list, show and check sites, write the profile of a new one"),
-    ("modules", "list what the site's modules offer: TensorFlow, CUDA, MPI, …"),
+    ("modules", "list what the site's modules offer: TensorFlow, CUDA, MPI"),
     ("stack", "list the stacks: their TensorFlow, Horovod and Pythons"),
     ("list", "list the environments of a site"),
     ("show", "show one environment: its parts, its build and its proof"),

@@ -94,6 +94,18 @@ def write(path: Path, text: str, *, executable: bool = False, private: bool = Fa
         raise disk_error(error, path.parent) from error
 
 
+def remove(path: Path) -> None:
+    """Remove a file, if it exists.
+
+    Raises:
+        StoreError: the folder is not writable.
+    """
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise disk_error(error, path) from error
+
+
 def size_of(path: Path) -> int | None:
     """The size of a regular file in bytes; None if there is none."""
     try:

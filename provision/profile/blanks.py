@@ -7,17 +7,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from provision.errors import ConfigError
 from provision.knowledge.secret_names import holds_user
 from provision.profile.provenance import walk
-from provision.profile.site import BLANK
+from provision.profile.site import BLANK, find_faults
 from provision.wording import nearest
 
 MARK = f'"{BLANK}"'
+# Stands for the value of a key to remove; no profile can contain it.
+REMOVED = "\x00"
+Parse = Callable[[str, str], Mapping[str, Any]]
+# The answer that leaves a key out of the profile.
+LEAVE_OUT = "-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +76,7 @@ def keep_archs(text: str, archs: Sequence[str]) -> str:
 def fill(text: str, name: str, blank_values: tuple[Blank, ...], answers: Mapping[str, str]) -> str:
     """The text with this site name, and with these answers (key path to the typed text) in place of its blanks.
 
-    A typed whole number becomes a number, and the words of an answer become the texts of a list.
+    A typed whole number becomes a number, and the words of an answer become the texts of a list. The answer `-` removes the key.
 
     Raises:
         ConfigError: an answer is for a key that is not a blank of this profile, or has a password.
@@ -97,15 +102,58 @@ def fill(text: str, name: str, blank_values: tuple[Blank, ...], answers: Mapping
         whole = parts[0]
         for part in parts[1:]:
             blank = next(remaining)
-            whole += _toml(answers[blank.path], blank) if blank.path in answers else MARK
+            answer = answers.get(blank.path)
+            whole += MARK if answer is None else REMOVED if answer == LEAVE_OUT else _toml(answer, blank)
             whole += part
-        lines.append(whole + line[len(code) :])
+        if re.fullmatch(rf"\s*[\w.-]+ = \[?{REMOVED}\]?\s*", whole):
+            continue
+        whole = re.sub(rf"[\w.-]+ = \[?{REMOVED}\]?(, )?", "", whole)
+        lines.append(re.sub(r", \}", " }", whole) + line[len(code) :])
     return re.sub(r"^name = .*$", f"name = {json.dumps(name)}", "\n".join(lines) + "\n", count=1, flags=re.MULTILINE)
+
+
+def words_of(answer: str) -> list[str]:
+    """The texts of a list, which is typed as words, with commas or without, or as in TOML."""
+    return re.findall(r"[^\s,\"'\[\]]+", answer)
+
+
+def unneeded(path: str, answers: Mapping[str, str]) -> bool:
+    """Whether a blank has no meaning after these answers: the address of a proxy that the nodes do not use."""
+    return path == "network.proxy" and answers.get("network.compute") in ("yes", "no")
+
+
+def faults_of_answer(
+    text: str,
+    blank_values: tuple[Blank, ...],
+    answers: Mapping[str, str],
+    path: str,
+    parse: Parse,
+    environ: Mapping[str, str],
+) -> list[str]:
+    """What is wrong with the answer for the blank at `path`, if `text` is filled in with these answers.
+
+    Faults of other keys are not listed: most of them are still blank.
+
+    Raises:
+        ConfigError: the answer has a password.
+    """
+    return find_faults(parse(fill(text, "new", blank_values, answers), "answers"), "answers", environ).at(path)
+
+
+def own_sources(text: str, name: str, source: str, day: str) -> str:
+    """The text of a filled-in template without the template's sources and heading: its values are now those of a person."""
+    kept = [
+        section for section in re.split(r"^(?=\[)", text, flags=re.MULTILINE) if not section.startswith("[sources.")
+    ]
+    kept[0] = re.sub(r"\A(#.*\n)+", "", kept[0])
+    kept[0] = re.sub(r"^title = .*$", f"title = {json.dumps(name)}", kept[0], count=1, flags=re.MULTILINE)
+    head = f"# The profile of `{name}`, written by `provision site new` from `{source}` on {day}.\n"
+    return head + "".join(kept).rstrip("\n") + "\n"
 
 
 def _toml(answer: str, blank: Blank) -> str:
     if blank.many:
-        return ", ".join(map(_quoted, answer.split()))
+        return ", ".join(map(_quoted, words_of(answer)))
     return answer if re.fullmatch(r"0|[1-9][0-9]*", answer) else _quoted(answer)
 
 

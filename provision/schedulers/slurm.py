@@ -7,6 +7,7 @@ import re
 from provision.knowledge.whole_numbers import whole_number
 from provision.model.batch import Batch, Directive
 from provision.model.quoting import directive
+from provision.schedulers.node_kind import NodeKind
 from provision.schedulers.status import JobStatus
 
 SUBMIT = "sbatch"
@@ -184,6 +185,41 @@ def queues_argv() -> tuple[str, ...]:
 def parse_queues(text: str) -> tuple[str, ...]:
     """The names of the partitions."""
     return tuple(dict.fromkeys(line.strip() for line in text.splitlines() if line.strip()))
+
+
+def node_kinds_argv() -> tuple[str, ...]:
+    """The command that lists the kinds of nodes of each partition."""
+    return ("sinfo", "--exact", "--noheader", "--format=%P|%z|%m|%G|%f")
+
+
+def parse_node_kinds(text: str) -> tuple[NodeKind, ...]:
+    """The kinds of nodes: partition (`*`: the default), sockets:cores:threads, MiB of memory, GPUs, features.
+
+    A line of another form is left out: sinfo prints `+` behind numbers that differ within a line.
+    """
+    kinds = []
+    for line in text.splitlines():
+        fields = line.strip().split("|")
+        shape = re.fullmatch(r"(\d{1,5}):(\d{1,5}):(\d{1,5})", fields[1]) if len(fields) == 5 else None
+        memory = whole_number(fields[2]) if shape else None
+        if shape is None or memory is None:
+            continue
+        sockets, cores, threads = map(int, shape.groups())
+        gpu = re.match(r"gpu(?::([A-Za-z][\w.-]*))?:(\d{1,3})\b", fields[3])
+        kinds.append(
+            NodeKind(
+                partition=fields[0].rstrip("*"),
+                default=fields[0].endswith("*"),
+                sockets=sockets,
+                cores=sockets * cores,
+                threads=sockets * cores * threads,
+                memory_gib=memory // 1024,
+                gpus=int(gpu[2]) if gpu else 0,
+                gpu_type=(gpu[1] or "").lower() if gpu else "",
+                features=tuple(word for word in fields[4].split(",") if word and word != "(null)"),
+            )
+        )
+    return tuple(kinds)
 
 
 def waiting(status: JobStatus) -> str:

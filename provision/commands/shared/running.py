@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 KEPT = {
     "build": ("finished steps are kept", "continues with the first unfinished step"),
     "fetch": ("finished downloads are kept", "downloads the rest"),
+    "site new": ("the answers so far are kept", "asks the remaining questions"),
     "lock": ("the locks that were written are kept", "compiles all of them"),
 }
 
@@ -65,7 +66,7 @@ def _run(words: Sequence[str], args: argparse.Namespace) -> int:
         return report(words, error, args.json)
     except KeyboardInterrupt as stop:
         word = "ended by a signal" if isinstance(stop, Terminated) else "interrupted"
-        return report(words, interruption(word, words[0]), args.json)
+        return report(words, interruption(word, words), args.json)
     except BrokenPipeError:
         discard_stdout()
         return EXIT_OK
@@ -89,9 +90,11 @@ def _run(words: Sequence[str], args: argparse.Namespace) -> int:
     return outcome.exit_code
 
 
-def interruption(word: str, verb: str) -> Interruption:
-    """The error of a verb that was interrupted (`word` says how): what is kept, and what the same command does again."""
-    kept, again = KEPT.get(verb, ("nothing was kept", "starts from the beginning"))
+def interruption(word: str, words: Sequence[str]) -> Interruption:
+    """The error of a command that was interrupted (`word` says how): what is kept, and what the same command does again."""
+    kept, again = (
+        KEPT.get(" ".join(words[:2])) or KEPT.get(words[0]) or ("nothing was kept", "starts from the beginning")
+    )
     return Interruption(f"{word}; {kept}", hint=f"run the same command again: it {again}")
 
 

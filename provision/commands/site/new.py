@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from provision.commands.shared.outcome import Outcome
 from provision.errors import ConfigError
-from provision.machine.terminal.console import ask, can_ask, say
+from provision.machine.terminal.console import can_ask, say
 
 if TYPE_CHECKING:
-    from provision.profile.blanks import Blank
+    from provision.planning.site_proposals import Surroundings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,16 +36,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="keep this arch of the profile and leave out the others; can be repeated",
     )
     parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="the value of a blank; can be repeated"
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="the value of a blank (`-`: leave the key out); can be repeated",
     )
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Fill in the known values, ask for the others on a terminal, write the file, and list what is left."""
+    from provision.commands.site.dialogue import Dialogue, Draft
+    from provision.knowledge.targets import require_known_target
     from provision.machine.configuration import shipped
     from provision.machine.disk import exists, read_given, write
-    from provision.machine.probes.login_node import path_of_new_profile, values_here
-    from provision.profile.blanks import blanks, fill, keep_archs
+    from provision.machine.probes.login_node import path_of_new_profile, today
+    from provision.planning.site_proposals import archs_without_nodes, propose
+    from provision.profile.blanks import blanks, faults_of_answer, fill, keep_archs, own_sources, unneeded
     from provision.profile.patterns import NAME
     from provision.profile.site import read_site
 
@@ -52,28 +60,59 @@ def run(args: argparse.Namespace) -> Outcome:
         raise ConfigError(f"`{args.name}` cannot be the name of a site: use letters, digits and `_.+-`")
     data, source = shipped.load_profile(args.source)
     text = read_given(str(source), "profile")
-    if args.arch:
-        text = keep_archs(text, args.arch)
-        data = shipped.parse(text, str(source))
     path = path_of_new_profile(args.name)
     if exists(str(path)):
         raise ConfigError(f"`{path}` already exists", hint=f"edit it, or remove it: `rm {shlex.quote(str(path))}`")
+    seen = surroundings([blank.path for blank in blanks(text, data)])
+    gpu_archs = [arch for arch, values in data.get("archs", {}).items() if "gpu" in values]
+    cpu_archs = [arch for arch in data.get("archs", {}) if arch not in gpu_archs]
+    notes = []
+    if args.arch:
+        text = keep_archs(text, args.arch)
+    elif blanks(text, data) and (absent := archs_without_nodes(gpu_archs, cpu_archs, seen.kinds)):
+        text = keep_archs(text, [arch for arch in (*cpu_archs, *gpu_archs) if arch not in absent])
+        notes = [
+            f"Slurm has no nodes for arch `{arch}`, which is left out; `--arch {arch}` keeps it" for arch in absent
+        ]
+    data = shipped.parse(text, str(source))
     asked = blanks(text, data)
     answers = dict(_typed(setting) for setting in args.set)
     fill(text, args.name, asked, answers)  # refuse a wrong key before asking anything
-    suggested = {
-        key: value for key, value in values_here([blank.path for blank in asked]).items() if key not in answers
-    }
+    draft = Draft(path=path.with_name(f"{path.name}.draft"), source=args.source, archs=list(data.get("archs", {})))
     if can_ask() and not args.json:
-        for blank in asked:
-            if blank.path not in answers:
-                answer = _ask(blank, suggested.get(blank.path))
-                if answer:
-                    answers[blank.path] = answer
+        for note in notes:
+            say(note)
+        kept = {key: value for key, value in draft.read().items() if key not in answers}
+        if kept:
+            say(f"continuing with {len(kept)} answers of `{draft.path}`")
+
+        def check(key: str, given: Mapping[str, str]) -> list[str]:
+            faults = faults_of_answer(text, asked, given, key, shipped.parse, shipped.environment())
+            if not faults and key.endswith(".target"):
+                require_known_target(given[key])
+            return faults
+
+        dialogue = Dialogue(
+            blanks=asked,
+            answers={**kept, **answers},
+            gpu_archs=gpu_archs,
+            surroundings=seen,
+            check=check,
+            draft=draft,
+        )
+        dialogue.run()
+        answers, taken = dialogue.answers, dialogue.taken
     else:
-        answers |= suggested
+        taken = []
+        for blank in asked:
+            proposal = "-" if unneeded(blank.path, answers) else propose(blank.path, answers, gpu_archs, seen)
+            if blank.path not in answers and proposal:
+                answers[blank.path] = proposal
+                taken += [] if proposal == "-" else [blank.path]
     left = [blank for blank in asked if blank.path not in answers]
     filled = fill(text, args.name, asked, answers)
+    if asked:
+        filled = own_sources(filled, args.name, args.source, today())
     if not left:
         try:
             read_site(shipped.parse(filled, str(path)), str(path), shipped.environment(), args.name)
@@ -81,16 +120,32 @@ def run(args: argparse.Namespace) -> Outcome:
             again = "nothing was written; run the same command again, with `--set KEY=VALUE` for the wrong value"
             raise ConfigError(error.message, evidence=error.evidence, hint=again) from error
     write(path, filled)
-    lines = [
-        f"written: {path}",
-        *(f"  from this machine: {key} = {value}" for key, value in suggested.items() if key in answers),
-    ]
+    draft.end()
+    lines = [f"written: {path}", *(f"  from this machine: {key} = {answers[key]}" for key in taken)]
     if left:
         lines += [f"{len(left)} values are still to be filled in before a build:"]
         lines += [f'  {blank.path} = "?"' + (f"  # {blank.question}" if blank.question else "") for blank in left]
-    lines.append(f"next: {'fill them in, then ' if left else ''}`provision doctor --site {args.name}`")
+    lines += [] if can_ask() and not args.json else notes
+    typed = shlex.quote(args.name)
+    first = f"fill them in, then `provision site check {typed}` and " if left else ""
+    lines.append(f"next: {first}`provision doctor --site {typed}`")
     return Outcome(
         text="\n".join(lines), result={"file": str(path), "filled": answers, "left": [blank.path for blank in left]}
+    )
+
+
+def surroundings(keys: Sequence[str]) -> Surroundings:
+    """What this machine shows of the site: its scheduler's nodes and its modules."""
+    import archspec.cpu
+
+    from provision.machine.probes.login_node import modules_here, values_here
+    from provision.machine.probes.queues import node_kinds
+    from provision.planning.site_proposals import Surroundings
+
+    if not keys:
+        return Surroundings()
+    return Surroundings(
+        values=values_here(keys), kinds=node_kinds(), modules=modules_here(), targets=frozenset(archspec.cpu.TARGETS)
     )
 
 
@@ -99,10 +154,3 @@ def _typed(text: str) -> tuple[str, str]:
     if not separator or not key or not value.strip():
         raise ConfigError(f"`--set {text}` is not KEY=VALUE", hint="`--set archs.gpu.target=zen3`")
     return key, value.strip()
-
-
-def _ask(blank: Blank, seen: str | None) -> str:
-    """The answer at the terminal; an empty answer means the value of this machine, or leaves the blank."""
-    if blank.question:
-        say(f"# {blank.question}")
-    return ask(f"{blank.path}{f' [{seen}]' if seen else ''}: ") or seen or ""

@@ -3,17 +3,41 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from provision.errors import CommandError
+from provision.launch.available_modules import AvailableModule
 from provision.machine.configuration.search_path import named_folder, user_folder
 from provision.machine.disk import is_file
+from provision.machine.probes.module_list import available_modules
+from provision.profile.module_system import ModuleSystem, ModuleSystemName
 from provision.profile.network import PROXY
 
 
 def path_of_new_profile(name: str) -> Path:
     """The path of a new profile, where the verbs find it: below `PROVISION_CONFIG`, or below the user's folder."""
     return Path(named_folder() or user_folder()) / "sites" / f"{name}.toml"
+
+
+def today() -> str:
+    """The date of this machine: 2026-11-22."""
+    return time.strftime("%Y-%m-%d")
+
+
+def modules_here() -> tuple[AvailableModule, ...]:
+    """The modules of the module system that this shell uses; none if it uses none, or it does not answer."""
+    name: ModuleSystemName = "lmod" if os.environ.get("LMOD_PKG") else "environment-modules"
+    init = values_here(["modules.init"]).get("modules.init")
+    if init is None:
+        return ()
+    path = tuple(os.environ.get("MODULEPATH", "").split(":"))
+    system = ModuleSystem(name=name, init=init, path=tuple(filter(None, path)), reset="none")
+    try:
+        return available_modules(system, init)
+    except CommandError:
+        return ()
 
 
 def values_here(keys: Sequence[str]) -> dict[str, str]:

@@ -8,6 +8,7 @@ from provision.errors import CommandError
 from provision.machine.programs.run import capture
 from provision.profile.scheduler import SchedulerName
 from provision.schedulers import TITLES, scheduler_for, slurm
+from provision.schedulers.node_kind import NodeKind
 
 TIME_LIMIT_S = 30
 
@@ -26,6 +27,15 @@ def known_queues(name: SchedulerName) -> tuple[str, ...]:
             f"{TITLES[name]} does not answer", evidence=done.stderr.splitlines()[:4], hint=f"`{' '.join(argv)}`"
         )
     return scheduler.parse_queues(done.stdout)
+
+
+def node_kinds() -> tuple[NodeKind, ...]:
+    """The kinds of nodes that Slurm has; none if this machine does not have Slurm, or it does not answer."""
+    try:
+        done = capture(slurm.node_kinds_argv(), os.environ, timeout_s=TIME_LIMIT_S)
+    except CommandError:
+        return ()
+    return slurm.parse_node_kinds(done.stdout) if done.returncode == 0 else ()
 
 
 def known_mpi_types() -> tuple[str, ...]:

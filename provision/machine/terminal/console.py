@@ -44,10 +44,11 @@ def can_ask() -> bool:
     return is_terminal(sys.stdin)
 
 
-def ask(question: str) -> str:
-    """Print a question to stderr and read the line that answers it from stdin."""
+def ask(question: str) -> str | None:
+    """Print a question to stderr and read the line that answers it from stdin; None at the end of stdin (Ctrl-D)."""
     print(question, end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip()
+    line = sys.stdin.readline()
+    return line.strip() if line else None
 
 
 def show_error(error: ProvisionError) -> None:

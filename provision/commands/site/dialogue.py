@@ -1,0 +1,121 @@
+"""The questions of `provision site new` on a terminal: each answer is checked when it is given, and kept in a draft."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from provision.errors import ConfigError
+from provision.machine.disk import read_json, remove, write
+from provision.machine.terminal.console import ask, say
+from provision.planning.site_proposals import Surroundings, propose
+from provision.profile.blanks import LEAVE_OUT, unneeded
+
+if TYPE_CHECKING:
+    from provision.profile.blanks import Blank
+
+BACK, HELP = "<", "?"
+KEYS = f"Enter takes the value in brackets, or leaves the blank for later; `{LEAVE_OUT}` leaves the key out; `{BACK}` goes back"
+
+
+@dataclass(slots=True, kw_only=True)
+class Dialogue:
+    """The questions for the blanks that options do not answer.
+
+    `answers` holds what is known, and gets each answer; `taken` are the keys whose proposal was taken. `check` lists what is
+    wrong with the answer for a key.
+    """
+
+    blanks: Sequence[Blank]
+    answers: dict[str, str]
+    gpu_archs: Collection[str]
+    surroundings: Surroundings
+    check: Callable[[str, Mapping[str, str]], list[str]]
+    draft: Draft
+    taken: list[str] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Ask for every blank that has no answer yet.
+
+        Raises:
+            ConfigError: stdin ended; the draft stays.
+        """
+        asked = [blank for blank in self.blanks if blank.path not in self.answers]
+        if asked:
+            say(f"{len(asked)} questions. {KEYS}; `{HELP}` repeats this; Ctrl-C stops, and the same command continues.")
+        at = 0
+        while at < len(asked):
+            blank = asked[at]
+            if unneeded(blank.path, self.answers):
+                self.answers[blank.path] = LEAVE_OUT
+                at += 1
+                continue
+            step = self._ask(blank, f"({at + 1} of {len(asked)}) ")
+            at = max(0, at + step)
+            while step < 0 and at > 0 and unneeded(asked[at].path, self.answers):
+                at -= 1
+            if step < 0:
+                self.answers.pop(asked[at].path, None)
+            self.draft.write(self.answers)
+
+    def _ask(self, blank: Blank, number: str) -> int:
+        """Ask until the answer is right; 1 to continue, -1 to go back."""
+        proposal = propose(blank.path, self.answers, self.gpu_archs, self.surroundings)
+        if blank.question:
+            say(f"# {blank.question}")
+        while True:
+            typed = ask(f"{number}{blank.path}{f' [{proposal}]' if proposal else ''}: ")
+            if typed is None:
+                raise ConfigError(
+                    f"the answers ended at `{blank.path}`",
+                    evidence=[f"the answers so far are in `{self.draft.path}`"],
+                    hint="run the same command again: it asks the remaining questions",
+                )
+            if typed == BACK:
+                return -1
+            if typed == HELP:
+                say(KEYS)
+                continue
+            answer = typed or proposal
+            if not answer:
+                return 1
+            try:
+                wrong = self.check(blank.path, {**self.answers, blank.path: answer})
+            except ConfigError as error:
+                wrong = [error.message, *([error.hint] if error.hint else [])]
+            if not wrong:
+                self.answers[blank.path] = answer
+                self.taken += [blank.path] if answer == proposal else []
+                return 1
+            for line in wrong:
+                say(f"  {line}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """The answers of a dialogue that has not ended, in a file beside the profile."""
+
+    path: Path
+    source: str
+    archs: Sequence[str]
+
+    def write(self, answers: Mapping[str, str]) -> None:
+        """Keep the answers."""
+        write(
+            self.path, json.dumps({"from": self.source, "archs": list(self.archs), "answers": dict(answers)}, indent=1)
+        )
+
+    def read(self) -> dict[str, str]:
+        """The answers of an earlier dialogue with the same template and archs; none if there was no such dialogue."""
+        kept = read_json(self.path) or {}
+        answers = kept.get("answers")
+        if (kept.get("from"), kept.get("archs")) != (self.source, list(self.archs)) or not isinstance(answers, dict):
+            return {}
+        return {key: value for key, value in answers.items() if isinstance(value, str)}
+
+    def end(self) -> None:
+        """Remove the file: the profile is written."""
+        remove(self.path)

@@ -1,0 +1,85 @@
+"""What `site new` proposes, from the nodes of a scheduler and the modules of a site."""
+
+from __future__ import annotations
+
+import pytest
+
+from provision.launch.available_modules import describe
+from provision.planning.site_proposals import Surroundings, archs_without_nodes, propose
+from provision.schedulers.slurm import parse_node_kinds
+
+# What Slurm 22.05 printed for three partitions over two kinds of nodes.
+SINFO = """\
+normal*|8:1:1|16384|(null)|zen3,ib
+accel|4:1:1|8192|gpu:a100:4|zen3
+all|8:1:1|16384|(null)|zen3,ib
+all|4:1:1|8192|gpu:a100:4|zen3
+"""
+KINDS = parse_node_kinds(SINFO)
+MODULES = tuple(map(describe, ("gcc/12.2.0", "openmpi/4.1.6", "mpich/4.0.2", "cuda/12.2.2", "python/3.11.2", "vim/9")))
+SEEN = Surroundings(values={"root": "/r"}, kinds=KINDS, modules=MODULES, targets={"zen3", "haswell"})
+
+
+def test_the_kinds_of_nodes_of_slurm_are_read() -> None:
+    assert len(KINDS) == 4
+    normal, accel = KINDS[0], KINDS[1]
+    assert (normal.partition, normal.default, normal.cores, normal.memory_gib, normal.gpus) == (
+        "normal",
+        True,
+        8,
+        16,
+        0,
+    )
+    assert (accel.default, accel.gpus, accel.gpu_type, accel.features) == (False, 4, "a100", ("zen3",))
+
+
+@pytest.mark.parametrize(
+    "line", ["", "x", "a|b|c|d|e", "p|2:4:1|16+|(null)|(null)", "p|2:4|16|(null)|x", "p|²:1:1|1|x|y"]
+)
+def test_a_line_that_is_not_of_that_form_is_left_out(line: str) -> None:
+    assert parse_node_kinds(line) == ()
+
+
+def test_gpus_without_a_type_and_behind_other_resources_are_counted() -> None:
+    (kind,) = parse_node_kinds("p|2:64:2|524288|gpu:4(S:0-1),nic:2|(null)")
+    assert (kind.gpus, kind.gpu_type, kind.cores, kind.threads, kind.features) == (4, "", 128, 256, ())
+
+
+@pytest.mark.parametrize(
+    ("key", "answers", "proposal"),
+    [
+        ("root", {}, "/r"),
+        ("modules.init", {}, ""),
+        ("archs.cpu.job.partition", {}, "normal"),
+        ("archs.gpu.job.partition", {}, "accel"),
+        ("archs.cpu.target", {}, "zen3"),
+        ("archs.cpu.job.constraint", {}, "zen3"),
+        ("archs.cpu.node.cores", {"archs.cpu.job.partition": "all"}, "8"),
+        ("archs.gpu.node.cores", {"archs.gpu.job.partition": "all"}, "4"),
+        ("archs.gpu.node.cores", {"archs.gpu.job.partition": "normal"}, ""),
+        ("archs.cpu.node.memory_gb", {}, "16"),
+        ("archs.gpu.gpu.per_node", {}, "4"),
+        ("archs.gpu.gpu.capabilities", {}, "80"),
+        ("archs.gpu.proof.ranks_per_node", {}, "4"),
+        ("archs.cpu.modules", {}, "gcc/12.2.0 openmpi/4.1.6 python/3.11.2"),
+        ("archs.gpu.modules", {}, "gcc/12.2.0 openmpi/4.1.6 cuda/12.2.2 python/3.11.2"),
+        ("archs.cpu.mpi.family", {"archs.cpu.modules": "gcc/12.2.0 mpich/4.0.2"}, "mpich"),
+        ("archs.cpu.mpi.family", {"archs.cpu.modules": "GCC/12 OpenMPI/4.1.5-GCC-12.3.0"}, "openmpi"),
+        ("archs.cpu.mpi.family", {"archs.cpu.modules": "gcc/12.2.0"}, ""),
+        ("archs.gpu.gpu.nccl_home", {}, ""),
+    ],
+)
+def test_a_blank_is_proposed_from_what_the_machine_shows(key: str, answers: dict[str, str], proposal: str) -> None:
+    assert propose(key, answers, ["gpu"], SEEN) == proposal
+
+
+def test_nothing_is_proposed_without_a_scheduler_and_modules() -> None:
+    assert propose("archs.cpu.node.cores", {}, ["gpu"], Surroundings()) == ""
+    assert propose("archs.cpu.modules", {}, ["gpu"], Surroundings()) == ""
+
+
+def test_archs_without_nodes_are_left_out() -> None:
+    assert archs_without_nodes(["gpu"], ["cpu"], KINDS) == ()
+    assert archs_without_nodes(["gpu"], ["cpu"], KINDS[:1]) == ("gpu",)
+    assert archs_without_nodes(["gpu"], ["cpu"], KINDS[1:2]) == ("cpu",)
+    assert archs_without_nodes(["gpu"], ["cpu"], ()) == ()
