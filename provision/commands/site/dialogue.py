@@ -13,12 +13,16 @@ from provision.machine.disk import read_json, remove, write
 from provision.machine.terminal.console import ask, say
 from provision.planning.site_proposals import Surroundings, propose
 from provision.profile.blanks import LEAVE_OUT, unneeded
+from provision.wording import count
 
 if TYPE_CHECKING:
     from provision.profile.blanks import Blank
 
 BACK, HELP = "<", "?"
-KEYS = f"Enter takes the value in brackets, or leaves the blank for later; `{LEAVE_OUT}` leaves the key out; `{BACK}` goes back"
+KEYS = (
+    "Enter takes the value in brackets, or leaves the blank for later;",
+    f"`{LEAVE_OUT}` leaves the key out; `{BACK}` goes back; `{HELP}` shows this; Ctrl-C stops, and the same command continues.",
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,7 +49,8 @@ class Dialogue:
         """
         asked = [blank for blank in self.blanks if blank.path not in self.answers]
         if asked:
-            say(f"{len(asked)} questions. {KEYS}; `{HELP}` repeats this; Ctrl-C stops, and the same command continues.")
+            say(f"{count(len(asked), 'question')}.")
+            _say_keys()
         at = 0
         while at < len(asked):
             blank = asked[at]
@@ -77,7 +82,7 @@ class Dialogue:
             if typed == BACK:
                 return -1
             if typed == HELP:
-                say(KEYS)
+                _say_keys()
                 continue
             answer = typed or proposal
             if not answer:
@@ -92,6 +97,11 @@ class Dialogue:
                 return 1
             for line in wrong:
                 say(f"  {line}")
+
+
+def _say_keys() -> None:
+    for line in KEYS:
+        say(line)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

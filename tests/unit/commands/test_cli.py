@@ -258,7 +258,7 @@ def test_a_plan_is_data_and_touches_nothing(capsys: Captured) -> None:
     ("words", "kept", "again"),
     [
         (("list",), "nothing was kept", "starts from the beginning"),
-        (("site", "new", "ours"), "nothing was kept", "starts from the beginning"),
+        (("site", "new", "ours"), "the answers so far are kept", "asks the remaining questions"),
         (("test", "tensorflow/2.15.1"), "nothing was kept", "starts from the beginning"),
         (("build",), "finished steps are kept", "continues with the first unfinished step"),
         (("fetch",), "finished downloads are kept", "downloads the rest"),

@@ -71,7 +71,7 @@ def test_a_wrong_answer_is_asked_again_at_once(terminal, tmp_path: Path, capsys:
     terminal(lines)
     assert call("site", "new", "ours") == 0
     err = capsys.readouterr().err
-    assert f"{len(BLANKS)} questions. Enter takes" in err
+    assert f"{len(BLANKS)} questions.\nEnter takes" in err
     assert err.count(f"(1 of {len(BLANKS)}) root: ") == 2
     for words in (
         "  must be an absolute path",
