@@ -11,6 +11,7 @@ VERBS = (
     ("plan", "show every step of a build without changing anything"),
     ("build", "build an environment, prove it, publish its module"),
     ("test", "run the proof of a published environment again"),
+    ("audit", "report open advisories of environments and stacks"),
     ("verify", "compare the loaded environment with the record of its proof"),
     ("job", "write the script of a job, check a script, follow a job"),
     ("data", "write a script that copies data to the site, or results from it"),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from provision.commands.shared.following import stopped_following, waiting_for
+from provision.commands.shared.open_advisories import advisories_line
 from provision.commands.shared.options import add_account, add_target, refuse_unused
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target, read_target
@@ -174,6 +175,8 @@ def _refuse_drift(expected: dict[str, str], plan: Plan, facts: Facts) -> None:
 
 
 def _outcome(target: Target, plan: Plan, what: str) -> Outcome:
+    from provision.machine.probes.installed_packages import installed_versions
+
     record = target.store.record(plan.environment)
     module, arch = f"{plan.modulefile.name}/{plan.modulefile.version}", plan.environment.arch
     if target.site.modules.name == "none":
@@ -183,13 +186,17 @@ def _outcome(target: Target, plan: Plan, what: str) -> Outcome:
         paths = (*target.site.modules.path, f"{target.store.layout.modules(arch)}/{kind}")
         use = "; ".join((*(f"module use {shlex.quote(path)}" for path in paths), f"module load {module}"))
     say(f"{what}: {plan.environment}")
+    advisories = None
     if record:
+        advisories = advisories_line(installed_versions(Path(record.prefix)))
         say(f"  proof: {record.proof}")
+        say(f"  advisories: {advisories}")
     result = {
         "environment": str(plan.environment),
         "done": what,
         "use": use,
         "record": record.to_dict() if record else None,
+        "advisories": advisories,
     }
     return Outcome(text=use, result=result)
 

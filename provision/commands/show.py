@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from provision.commands.shared.open_advisories import advisories_line
 from provision.commands.shared.options import add_environment, add_site
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import find_environment, read_store
@@ -17,7 +18,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Show the environment."""
+    from pathlib import Path
+
     from provision.machine.configuration import shipped
+    from provision.machine.probes.installed_packages import installed_versions
 
     store = read_store(shipped.load_site(args.site))
     env = find_environment(store, args.environment)
@@ -34,6 +38,7 @@ def run(args: argparse.Namespace) -> Outcome:
         if pointer
         else "proved"
     )
+    advisories = advisories_line(installed_versions(Path(store.layout.prefix(env))))
     lines = [
         f"environment  {env}",
         f"state        {state}",
@@ -41,6 +46,7 @@ def run(args: argparse.Namespace) -> Outcome:
         f"prefix       {record.prefix}",
         f"built        {record.built} on {record.host}" + (f", job {record.job}" if record.job else ""),
         f"proof        {record.proof}",
+        f"advisories   {advisories}",
         "",
         "from",
         *(f"  {name:<18} {value}" for name, value in record.identity.items() if value),
@@ -53,4 +59,4 @@ def run(args: argparse.Namespace) -> Outcome:
         "",
         f"logs         {record.prefix}/.provision/logs",
     ]
-    return Outcome(text="\n".join(lines), result={"state": state, **record.to_dict()})
+    return Outcome(text="\n".join(lines), result={"state": state, "advisories": advisories, **record.to_dict()})

@@ -29,6 +29,8 @@ class Request:
     """The folder of the programs that run inside the environment."""
     minor: str
     """The minor version of Python of the locks."""
+    advisories: str = ""
+    """What `module help` shows about open advisories of the locked packages; empty: nothing."""
 
     @property
     def locks(self) -> tuple[Lock, ...]:

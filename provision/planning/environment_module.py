@@ -33,6 +33,7 @@ def modulefile(
         "built for": f"{environment.arch}: {identity['target']}",
         "gpu": _gpu_text(gpu, identity) if gpu else "",
         "environment": str(environment),
+        "advisories": request.advisories,
     }
     return Modulefile(
         name=environment.name,

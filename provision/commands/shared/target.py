@@ -69,22 +69,26 @@ class Target:
 
     def request_for(self, minor: str) -> Request:
         """The request, with the locks for this Python minor version."""
+        from provision.commands.shared.open_advisories import advisories_line
         from provision.knowledge.targets import require_known_target
         from provision.machine.configuration import shipped
         from provision.model.request import Request
 
         require_known_target(self.arch.target)
         mpi = self.arch.mpi.requirements
+        lock, mpi_lock = shipped.load_lock(self.stack.name, minor), shipped.load_lock(mpi, minor) if mpi else None
+        pins = (*lock.pins, *(mpi_lock.pins if mpi_lock else ()))
         return Request(
             site=self.site,
             arch=self.arch,
             stack=self.stack,
-            lock=shipped.load_lock(self.stack.name, minor),
-            mpi_lock=shipped.load_lock(mpi, minor) if mpi else None,
+            lock=lock,
+            mpi_lock=mpi_lock,
             build_lock=shipped.load_lock("build", minor) if self.stack.horovod else None,
             patches=shipped.load_patches(self.stack.horovod) if self.stack.horovod else (),
             programs_folder=str(shipped.PACKAGE / "proof" / "programs"),
             minor=minor,
+            advisories=f"{advisories_line((pin.name, pin.version) for pin in pins)} (when this was built)",
         )
 
 

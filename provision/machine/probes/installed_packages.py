@@ -1,4 +1,4 @@
-"""Count the packages that an installer has installed: uv and pip do not print it, so site-packages is counted."""
+"""Which packages are installed below a prefix: counted while an installer runs (uv and pip do not print it), and listed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from provision.model.lock import normalized
 from provision.model.progress import package_line
 
 # Both write INSTALLER (PEP 376) when all files of a package are in their place.
@@ -15,6 +16,15 @@ FINISHED = "lib/python*/site-packages/*.dist-info/INSTALLER"
 def installed_packages(prefix: Path) -> frozenset[str]:
     """The packages that are completely installed below this prefix, by the names of their folders."""
     return frozenset(path.parent.name for path in prefix.glob(FINISHED))
+
+
+def installed_versions(prefix: Path) -> tuple[tuple[str, str], ...]:
+    """The name and the version of each package that is completely installed below this prefix, sorted.
+
+    The folder of a package has both (PEP 427 and 376): `tensorflow_cpu-2.21.0.dist-info`.
+    """
+    parts = (name.removesuffix(".dist-info").rpartition("-") for name in installed_packages(prefix))
+    return tuple(sorted((normalized(name), version) for name, _, version in parts))
 
 
 @dataclass(slots=True)

@@ -1,0 +1,170 @@
+"""`provision audit`: which advisories are open in the packages of environments, or in the locks of a stack."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from provision.commands.shared.options import add_environment, add_site
+from provision.commands.shared.outcome import Outcome
+from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError
+
+if TYPE_CHECKING:
+    from provision.knowledge.advisories import Advisories, Open
+
+MOST_NAMED = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What is audited: the name of an environment or a lock, and its packages with their exact versions."""
+
+    name: str
+    packages: tuple[tuple[str, str], ...]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name what to audit."""
+    add_environment(parser, optional=True)
+    add_site(parser)
+    parser.add_argument("--all", action="store_true", help="all environments of the site")
+    parser.add_argument("--stack", help="the locks of a stack of `provision stack list`, instead of an environment")
+    parser.add_argument(
+        "--advisories",
+        metavar="FILE",
+        help="read newer advisories: a file like `advisories.json` of this tool, or the zip file of all PyPI records of osv.dev",
+    )
+    parser.add_argument(
+        "--ignore",
+        metavar="ID",
+        action="append",
+        default=[],
+        help="an advisory that does not count for the exit code; can be repeated",
+    )
+    parser.add_argument("--verbose", action="store_true", help="name every advisory, also of packages with many")
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Report the advisories that are open; the exit code is 1 if there are any that `--ignore` does not name."""
+    from provision.knowledge.advisories import open_advisories
+    from provision.machine.tables import given_advisories, read_advisories
+
+    named = (("ENVIRONMENT", args.environment), ("--all", args.all), ("--stack", args.stack))
+    given = [name for name, value in named if value]
+    if len(given) != 1:
+        raise ConfigError(
+            "name one thing to audit: an environment, `--all`, or `--stack`"
+            + (f"; not {' and '.join(f'`{name}`' for name in given)}" if given else ""),
+            hint="`provision audit --all`",
+            kind="usage",
+        )
+    subjects = _stack(args.stack) if args.stack else _environments(args.site, args.environment)
+    packages = {name for subject in subjects for name, _ in subject.packages}
+    advisories = given_advisories(args.advisories, packages) if args.advisories else read_advisories()
+    ignored = {name.upper() for name in args.ignore}
+    lines, results, counted = [], [], 0
+    for subject in subjects:
+        found = open_advisories(subject.packages, advisories)
+        counted += sum(not {name.upper() for name in one.advisory.names} & ignored for one in found)
+        lines += [*_lines(subject, found, verbose=args.verbose), ""]
+        results.append(
+            {
+                "subject": subject.name,
+                "packages": len(subject.packages),
+                "open": [_result(one, ignored) for one in found],
+            }
+        )
+    lines.append(f"advisories: {advisories.taken}")
+    if not args.advisories:
+        lines.append("newer ones are not known here; `provision audit --advisories FILE` reads them")
+    return Outcome(
+        text="\n".join(lines),
+        result={"audited": results, "sources": _sources(advisories), "counted": counted},
+        exit_code=EXIT_FAILED if counted else EXIT_OK,
+    )
+
+
+def _environments(site: str, environment: str | None) -> list[Subject]:
+    """The environments that are named, with the packages that are installed in them."""
+    from pathlib import Path
+
+    from provision.commands.shared.target import find_environment, read_store
+    from provision.machine.configuration import shipped
+    from provision.machine.probes.installed_packages import installed_versions
+
+    store = read_store(shipped.load_site(site))
+    chosen = [find_environment(store, environment)] if environment else store.environments()
+    if not chosen:
+        raise ConfigError(
+            f"there is no environment below `{store.root}`",
+            hint="`provision build` builds one; `provision audit --stack STACK` looks at the locks of a stack",
+        )
+    return [Subject(name=str(env), packages=installed_versions(Path(store.layout.prefix(env)))) for env in chosen]
+
+
+def _stack(name: str) -> list[Subject]:
+    """The locks of a stack, one for each Python, with what compiles its Horovod."""
+    from provision.machine.configuration import shipped
+
+    stack, subjects = shipped.load_stack(name), []
+    for minor in stack.pythons:
+        locks = [shipped.load_lock(stack.name, minor)]
+        locks += [shipped.load_lock("build", minor)] if stack.horovod else []
+        pins = tuple((pin.name, pin.version) for lock in locks for pin in lock.pins)
+        subjects.append(Subject(name=f"{stack.name}, Python {minor}", packages=pins))
+    return subjects
+
+
+def _lines(subject: Subject, found: Sequence[Open], *, verbose: bool) -> list[str]:
+    """One subject as text: a line for each package, those with most open advisories first."""
+    by_package: dict[tuple[str, str], list[Open]] = {}
+    for one in found:
+        by_package.setdefault((one.package, one.version), []).append(one)
+    total = len(subject.packages)
+    if not total:
+        return [f"{subject.name}: no package is installed"]
+    if not found:
+        return [f"{subject.name}: none of {total} packages has an advisory that is known to be open"]
+    lines = [f"{subject.name}: {len(found)} open in {len(by_package)} of {total} packages"]
+    for (name, version), ones in sorted(by_package.items(), key=lambda item: (-len(item[1]), item[0])):
+        fixed = "; ".join(dict.fromkeys(_fixed(one) for one in ones)) if len(ones) <= MOST_NAMED else _last_fix(ones)
+        lines.append(f"  {name} {version}: {len(ones)} open, {fixed}")
+        if verbose or len(ones) <= MOST_NAMED:
+            lines.append(f"    {' '.join(one.advisory.id for one in ones)}")
+        else:
+            lines.append("    --verbose names them")
+        lines += [f"    {note}" for note in dict.fromkeys(one.advisory.note for one in ones) if note]
+    return lines
+
+
+def _fixed(one: Open) -> str:
+    return f"fixed in {one.fixed_in}" if one.fixed_in else "no fixed release is known"
+
+
+def _last_fix(ones: Sequence[Open]) -> str:
+    """The release in which all of them are fixed."""
+    from provision.knowledge.versions import release
+
+    fixes = [one.fixed_in for one in ones if one.fixed_in]
+    rest = len(ones) - len(fixes)
+    words = [f"the last of them fixed in {max(fixes, key=release)}"] if fixes else []
+    return "; ".join([*words, *([f"{rest} without a fixed release that is known"] if rest else [])])
+
+
+def _result(one: Open, ignored: set[str]) -> dict[str, Any]:
+    return {
+        "package": one.package,
+        "version": one.version,
+        "id": one.advisory.id,
+        "aliases": list(one.advisory.aliases),
+        "fixed_in": one.fixed_in,
+        "note": one.advisory.note or None,
+        "source": one.advisory.source,
+        "ignored": bool({name.upper() for name in one.advisory.names} & ignored),
+    }
+
+
+def _sources(advisories: Advisories) -> list[dict[str, str]]:
+    return [{"name": name, "date": date} for name, date in advisories.sources]
