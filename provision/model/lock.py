@@ -65,7 +65,21 @@ def parse_lock(text: str, path: str) -> Lock:
     header = HEADER.search(text)
     if header is None:
         raise ConfigError(f"`{path}` has no header that names the input from which it was compiled", hint=hint)
-    pins, faults = [], []
+    pins, faults = _read_entries(text)
+    if faults or not pins:
+        raise ConfigError(f"`{path}` is not a lock", evidence=faults or ["it contains no package"], hint=hint)
+    return Lock(path=path, sha256=hashlib.sha256(text.encode()).hexdigest(), input_sha256=header[1], pins=tuple(pins))
+
+
+def pins_in(text: str) -> tuple[Pin, ...]:
+    """The pinned packages in the text of a lock, or of a part of one without its header."""
+    return tuple(_read_entries(text)[0])
+
+
+def _read_entries(text: str) -> tuple[list[Pin], list[str]]:
+    """The pins in the text, and what is wrong with its other lines."""
+    pins: list[Pin] = []
+    faults: list[str] = []
     for logical in re.sub(r"\\\n", "\0", text).splitlines():
         line = logical.replace("\0", "\\\n")
         if not line.strip() or line.lstrip().startswith("#"):
@@ -77,9 +91,7 @@ def parse_lock(text: str, path: str) -> Lock:
             faults.append(f"no hash: {line.splitlines()[0]}")
         else:
             pins.append(Pin(name=normalized(entry[1]), version=entry[2], hashes=hashes, text=line + "\n"))
-    if faults or not pins:
-        raise ConfigError(f"`{path}` is not a lock", evidence=faults or ["it contains no package"], hint=hint)
-    return Lock(path=path, sha256=hashlib.sha256(text.encode()).hexdigest(), input_sha256=header[1], pins=tuple(pins))
+    return pins, faults
 
 
 def check_lock(lock: Lock, input_text: str, input_path: str) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from provision import __version__
 from provision.errors import CommandError, ProofError, ProvisionError, StoreError
 from provision.launch.launchers import node_argv
+from provision.machine.build.bill_of_materials import write_bill
 from provision.machine.build.ranks import Ranks, loaded_environment
 from provision.machine.build.source_tree import apply_patches, unpack
 from provision.machine.disk import disk_error, write
@@ -305,6 +306,10 @@ class Executor:
                 copy_own(Path(self.store.layout.log(env, step.name)), records / "logs" / f"{step.name}.log")
             write(records / "activate.sh", emit_modulefile(module, "sh", record.proof))
             write(records / "record.json", json.dumps(record.to_dict(), indent=1) + "\n")
+            cached = record.wheel is not None and self.store.wheels.has(record.wheel)
+            missing = write_bill(record, records, self.store.wheels.find(record.wheel or "") if cached else None)
+            if missing:
+                self.listen(Event(kind="say", text=missing))
             if self.store.sharing.group:
                 self.store.shared.make(records / "tests", below=records)
         self.store.publish(env, files)
