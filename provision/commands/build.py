@@ -87,6 +87,7 @@ def _build_here(args: argparse.Namespace, write_event: Listener | None) -> Outco
 
 
 def _plan_and_build(args: argparse.Namespace, write_event: Listener | None) -> Outcome:
+    from provision.commands.shared.node import observe_node, problems_of
     from provision.machine.root.damage import find_damage
     from provision.model.problem import raise_problems
     from provision.planning.planner import make_plan
@@ -104,7 +105,13 @@ def _plan_and_build(args: argparse.Namespace, write_event: Listener | None) -> O
         return _outcome(target, plan, "nothing to do: built, proved and published")
     if not plan.done:
         installed = is_installed(plan)
-        raise_problems((*blockers(request, facts, installed=installed), *network_problems(request, plan)))
+        seen = observe_node(target, facts)
+        raise_problems(
+            (*blockers(request, facts, installed=installed), *network_problems(request, plan), *problems_of(seen))
+        )
+        for one in seen:
+            if one.state == "note":
+                say(f"note: {one.message}" + (f" (hint: {one.hint})" if one.hint else ""))
     with listener() as listen:
         events = listen
         if write_event:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from provision.commands.shared.options import add_arch, add_site, add_stack
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target, describe_own_files, make_target, read_store
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, ProvisionError, StoreError
+from provision.model.observation import Observation, State
 
 if TYPE_CHECKING:
     from provision.machine.root.store import Store
@@ -18,19 +18,7 @@ if TYPE_CHECKING:
     from provision.profile.arch import Arch
     from provision.profile.site import Site
 
-State = Literal["good", "note", "bad"]
 MARKS: dict[State, str] = {"good": "✓", "note": "!", "bad": "✗"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
-    """One line of the report. A build fails if the state is `bad`, and does not if it is `note`."""
-
-    group: str
-    state: State
-    message: str
-    evidence: tuple[str, ...] = ()
-    hint: str | None = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +41,7 @@ def run(args: argparse.Namespace) -> Outcome:
     observations += _root(site)
     observations += _container(site)
     for arch in [site.arch(args.arch)] if args.arch else site.archs:
-        observations += _arch(make_target(site, arch.name, args.stack))
+        observations += [seen for seen in _arch(make_target(site, arch.name, args.stack)) if seen not in observations]
         observations += _provided(site, arch)
     lines, group = [], ""
     for observation in observations:
@@ -73,7 +61,7 @@ def run(args: argparse.Namespace) -> Outcome:
     ]
     return Outcome(
         text="\n".join(lines),
-        result={"observations": [asdict(observation) for observation in observations], "bad": bad},
+        result={"observations": [observation.to_dict() for observation in observations], "bad": bad},
         exit_code=EXIT_FAILED if bad else EXIT_OK,
     )
 
@@ -196,6 +184,7 @@ def _arch(target: Target) -> list[Observation]:
     """Check everything that a build for one arch needs."""
     from pathlib import Path
 
+    from provision.commands.shared.node import observe_node
     from provision.machine.network.datasets import choose_data
     from provision.machine.probes.probe_gpu import has_gpu
     from provision.planning.preflight import cpu_problem, gpu_problems
@@ -239,7 +228,11 @@ def _arch(target: Target) -> list[Observation]:
         )
     except ProvisionError:
         pass  # the problems that stop the request are observations already
-    return observations
+    node = observe_node(target, facts)
+    if not any(seen.state != "good" for seen in node):
+        message = "TMPDIR, variables, limits, glibc and the compiler of this node fit"
+        observations.append(Observation(group="node", state="good", message=message))
+    return [*observations, *node]
 
 
 def _provided(site: Site, arch: Arch) -> list[Observation]:

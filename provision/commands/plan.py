@@ -21,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Make the plan and show it."""
+    from provision.commands.shared.node import observe_node, problems_of
     from provision.knowledge.compatibility import describe_cell, find_cell, keras_of
     from provision.machine.root.damage import find_damage
     from provision.machine.tables import read_cells
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> Outcome:
             hint=error.hint,
         ) from error
     plan = make_plan(request, facts, target.store.existing())
-    notes = (*blockers(request, facts), *network_problems(request, plan))
+    notes = (*blockers(request, facts), *network_problems(request, plan), *problems_of(observe_node(target, facts)))
     stack, minor = target.stack, request.minor
     expected = target.expected_seconds(plan)
     lines = [*plan_lines(plan, expected=expected, verbose=args.verbose, commands=args.commands), ""]

@@ -54,6 +54,8 @@ DROPPED_VARIABLES = (
     "NVCC_PREPEND_FLAGS",
     "NVCC_APPEND_FLAGS",
     "PROVISION_ENVIRONMENT",
+    # With this variable Horovod's CMake links oneCCL, whatever HOROVOD_CPU_OPERATIONS is.
+    "CCL_ROOT",
 )
 DROPPED_PREFIXES = ("HOROVOD_", "VIRTUALENV_", "CMAKE_")
 

@@ -1,8 +1,9 @@
-"""Read the tables in the folder `knowledge/`: known failures, measurements of `make matrix`, advisories."""
+"""Read the tables in the folder `knowledge/`: known failures, measurements of `make matrix`, advisories, combinations."""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
@@ -10,12 +11,15 @@ from typing import Any
 
 from provision.errors import ConfigError
 from provision.knowledge.advisories import Advisories, parse_advisories, parse_osv
+from provision.knowledge.combinations import Combinations
+from provision.knowledge.combinations import read_combinations as read_rows
 from provision.knowledge.compatibility import Cell, parse_cells
 from provision.knowledge.failures import KnownFailure, parse_failures
 
 KNOWLEDGE = Path(__file__).resolve().parents[1] / "knowledge"
 CELLS_FILE = KNOWLEDGE / "compatibility.json"
 ADVISORIES_FILE = KNOWLEDGE / "advisories.json"
+COMBINATIONS_FILE = KNOWLEDGE / "combinations.toml"
 
 
 @cache
@@ -33,6 +37,16 @@ def read_cells() -> tuple[Cell, ...]:
 def read_advisories() -> Advisories:
     """The advisories that come with the tool."""
     return parse_advisories(ADVISORIES_FILE.read_text(encoding="utf-8"))
+
+
+@cache
+def read_combinations() -> Combinations:
+    """What goes with what."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    return read_rows(tomllib.loads(COMBINATIONS_FILE.read_text(encoding="utf-8")))
 
 
 def given_advisories(name: str, packages: Collection[str]) -> Advisories:

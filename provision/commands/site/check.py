@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
-from provision.commands.doctor import MARKS, Observation
+from provision.commands.doctor import MARKS
 from provision.commands.shared.outcome import Outcome
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError
+from provision.model.observation import Observation
 from provision.wording import count
 
 
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> Outcome:
         text="\n".join(lines),
         result={
             "profile": str(path),
-            "observations": [asdict(observation) for observation in observations],
+            "observations": [observation.to_dict() for observation in observations],
             "bad": bad,
         },
         exit_code=EXIT_FAILED if bad else EXIT_OK,

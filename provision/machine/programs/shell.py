@@ -51,4 +51,12 @@ def set_umask() -> None:
     PBS starts jobs with 0077, and some sites' shells have 0000 or 0002. Programs that we start (pip, compilers) inherit it.
     Folders that several admins write get their modes explicitly: see `shared_root.py`.
     """
-    os.umask(0o022)
+    _of_shell.append(os.umask(0o022))
+
+
+def umask_of_shell() -> int:
+    """The umask that the caller's shell has; the tool's own, if `set_umask` was not called."""
+    return _of_shell[0] if _of_shell else 0o022
+
+
+_of_shell: list[int] = []

@@ -1,0 +1,29 @@
+"""The checks of this node, which `doctor`, `plan` and `build` share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from provision.commands.shared.target import Target
+    from provision.model.facts import Facts
+    from provision.model.observation import Observation
+    from provision.model.problem import Problem
+
+
+def observe_node(target: Target, facts: Facts) -> tuple[Observation, ...]:
+    """What was seen on this node for a build of the target."""
+    from provision.knowledge.targets import is_foreign, missing_features
+    from provision.machine.probes.look_around import look_around
+    from provision.machine.tables import read_combinations
+    from provision.planning.node_checks import check_node, target_of_arch
+
+    wanted = target_of_arch(target.arch, facts)
+    runs_here = not is_foreign(wanted, facts.cpu.target) and not missing_features(wanted, facts.cpu.features)
+    around = look_around(facts, target.store.root)
+    return check_node(target.arch, target.stack, facts, around, read_combinations(), runs_here=runs_here)
+
+
+def problems_of(observations: tuple[Observation, ...]) -> tuple[Problem, ...]:
+    """Those that stop a build, as problems."""
+    return tuple(seen.problem("broken") for seen in observations if seen.state == "bad")

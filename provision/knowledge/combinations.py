@@ -1,0 +1,138 @@
+"""What goes with what: releases of TensorFlow, CUDA, MPI and CPU targets, each fact with its source and how sure it is.
+
+`combinations.toml` holds the rows. A fact of which we are sure may refuse a build; of another one a user is warned. What was
+really built and proved is in `compatibility.json`, and is better evidence than every row here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from provision.knowledge.cuda import cuda_of
+from provision.knowledge.versions import release
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorFlowRow:
+    """The wheel of one minor version of TensorFlow. `checked`: when `python`, `glibc` and the requirements were read from it.
+
+    `unsure` names the keys that were not read from the wheel or from TensorFlow's own table.
+    """
+
+    version: str
+    release: str
+    python: tuple[str, ...]
+    machines: tuple[str, ...]
+    glibc: str
+    numpy: str
+    protobuf: str
+    keras: str
+    cudnn: str
+    nccl: str
+    compiler: str
+    cxx: str
+    abi: int
+    source: str
+    checked: str
+    unsure: tuple[str, ...]
+
+    @property
+    def cuda(self) -> str | None:
+        """The CUDA version that the wheel is built with."""
+        return cuda_of(self.version)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HorovodRow:
+    """What Horovod's last release does with some versions of TensorFlow: `first` up to and including `last`."""
+
+    first: str
+    last: str
+    builds: str
+    source: str
+    sure: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CudaRow:
+    """What one major version of CUDA needs and knows. `driver`: the oldest driver with which its programs start."""
+
+    version: str
+    driver: str
+    capabilities: str
+    source: str
+    sure: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MpiRow:
+    """One family of MPI libraries whose members can replace each other: the names of its files, and a symbol of all of them."""
+
+    name: str
+    sonames: tuple[str, ...]
+    symbol: str
+    members: str
+    source: str
+    sure: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetRow:
+    """A compiler that no longer builds for a CPU target, from version `since` on."""
+
+    target: str
+    compiler: str
+    since: str
+    source: str
+    sure: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Combinations:
+    """All rows, in the order of the file."""
+
+    tensorflow: tuple[TensorFlowRow, ...]
+    horovod: tuple[HorovodRow, ...]
+    cuda: tuple[CudaRow, ...]
+    mpi: tuple[MpiRow, ...]
+    target: tuple[TargetRow, ...]
+
+    def of_tensorflow(self, version: str) -> TensorFlowRow | None:
+        """The row of this version (`2.15.1`) of TensorFlow; None if it is not known."""
+        minor = ".".join(version.split(".")[:2])
+        return next((row for row in self.tensorflow if row.version == minor), None)
+
+    def of_horovod(self, tensorflow: str) -> HorovodRow | None:
+        """The row about Horovod on this version of TensorFlow; None if nothing is known."""
+        minor = release(tensorflow)[:2]
+        return next((row for row in self.horovod if release(row.first) <= minor <= release(row.last)), None)
+
+    def of_cuda(self, version: str) -> CudaRow | None:
+        """The row of the major version of this CUDA."""
+        return next((row for row in self.cuda if row.version == version.split(".")[0]), None)
+
+    def dropped(self, target: str, compiler: str, version: str) -> TargetRow | None:
+        """The row if this version of the compiler no longer builds for the target."""
+        rows = (row for row in self.target if (row.target, row.compiler) == (target, compiler))
+        return next((row for row in rows if release(version) >= release(row.since)), None)
+
+    def mpi_family(self, symbols: Sequence[str] | frozenset[str]) -> MpiRow | None:
+        """The family to which a library belongs that defines or uses these symbols."""
+        return next((row for row in self.mpi if row.symbol and row.symbol in symbols), None)
+
+
+def read_combinations(data: Mapping[str, Any]) -> Combinations:
+    """The rows of the parsed file; a missing or unknown key is an error of ours (TypeError)."""
+
+    def rows(name: str) -> list[dict[str, Any]]:
+        return [{key: tuple(v) if isinstance(v, list) else v for key, v in row.items()} for row in data[name]]
+
+    return Combinations(
+        tensorflow=tuple(TensorFlowRow(**row) for row in rows("tensorflow")),
+        horovod=tuple(HorovodRow(**row) for row in rows("horovod")),
+        cuda=tuple(CudaRow(**row) for row in rows("cuda")),
+        mpi=tuple(MpiRow(**row) for row in rows("mpi")),
+        target=tuple(TargetRow(**row) for row in rows("target")),
+    )

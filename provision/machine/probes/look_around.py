@@ -1,0 +1,176 @@
+"""Look at the surroundings of a build: folders, limits, the shell's variables, the driver. A program is tried in TMPDIR."""
+
+from __future__ import annotations
+
+import configparser
+import contextlib
+import locale
+import os
+import re
+import resource
+import shutil
+import stat
+import tempfile
+from pathlib import Path
+
+from provision.errors import CommandError
+from provision.machine.programs.run import capture
+from provision.machine.programs.shell import umask_of_shell
+from provision.machine.trusted_files import read_regular
+from provision.model.facts import Facts
+from provision.model.surroundings import Folder, Surroundings
+
+DRIVER_FILE = Path("/proc/driver/nvidia/version")
+SHARED_MEMORY = Path("/dev/shm")
+MEMORY_FILE = Path("/proc/meminfo")
+# Of pip's options for `install`, those with which the packages of an environment would be elsewhere, or not the locked ones.
+PIP_OPTIONS = (
+    "user",
+    "target",
+    "prefix",
+    "root",
+    "no-deps",
+    "require-virtualenv",
+    "constraint",
+    "requirement",
+    "editable",
+)
+
+
+def look_around(facts: Facts, root: Path) -> Surroundings:
+    """The surroundings of a build for these facts."""
+    shell, minor = dict(os.environ), facts.python.minor if facts.python else None
+    # As the site module computes it, for a user's Python that is not the one of this tool.
+    base = Path(shell.get("PYTHONUSERBASE") or Path(shell.get("HOME") or "/") / ".local")
+    user_site = base / "lib" / f"python{minor}" / "site-packages"
+    return Surroundings(
+        glibc=glibc_version(),
+        umask=umask_of_shell(),
+        tmp=look_into(Path(tempfile.gettempdir() if "TMPDIR" not in shell else shell["TMPDIR"]), try_program=True),
+        root=look_into(nearest_existing(root), try_program=False),
+        user_packages=_packages(user_site) if minor else (),
+        user_site=str(user_site),
+        shell=shell,
+        locale=shell.get("LC_ALL") or shell.get("LC_CTYPE") or shell.get("LANG") or "",
+        locale_works=_locale_works(),
+        shared_memory_bytes=_size(SHARED_MEMORY),
+        available_memory_bytes=_available_memory(),
+        process_limit=_limit(resource.RLIMIT_NPROC),
+        driver=_driver(),
+        pip_settings=_pip_settings(shell),
+        mpiexec=shutil.which("mpiexec", path=facts.environ.get("PATH")) if facts.mpi else None,
+    )
+
+
+def glibc_version() -> str | None:
+    """The version of this system's glibc; None if it has another C library."""
+    with contextlib.suppress(ValueError, OSError, AttributeError):
+        name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
+        return version if name == "glibc" else None
+    return None
+
+
+def nearest_existing(path: Path) -> Path:
+    """The folder, or the nearest one above it that exists."""
+    while not os.path.exists(path) and path != path.parent:  # noqa: PTH110
+        path = path.parent
+    return path
+
+
+def look_into(path: Path, *, try_program: bool) -> Folder:
+    """A folder; with `try_program` a small program is written there and run, otherwise the mount options decide."""
+    exists = os.path.isdir(path)  # noqa: PTH112
+    writable = exists and os.access(path, os.W_OK | os.X_OK)
+    free, runs = 0, writable
+    if exists:
+        status = os.statvfs(path)
+        free, runs = status.f_bavail * status.f_frsize, not status.f_flag & os.ST_NOEXEC
+    if writable and try_program:
+        runs = _runs_programs(path)
+    return Folder(path=str(path), is_folder=exists, writable=writable, runs=runs, free_bytes=free)
+
+
+def _runs_programs(folder: Path) -> bool:
+    """Whether a program in this folder can be started."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="provision-", dir=folder) as scratch:
+            program = Path(scratch) / "program"
+            program.write_text("#!/bin/sh\nexit 0\n", encoding="utf-8")
+            program.chmod(stat.S_IRWXU)
+            return capture((str(program),), os.environ).returncode == 0
+    except (OSError, CommandError):
+        return False
+
+
+def _packages(folder: Path) -> tuple[str, ...]:
+    """The packages that are installed in a folder."""
+    with contextlib.suppress(OSError):
+        return tuple(
+            sorted(
+                path.name.removesuffix(".dist-info").rpartition("-")[0].lower() for path in folder.glob("*.dist-info")
+            )
+        )
+    return ()
+
+
+def _locale_works() -> bool:
+    try:
+        before = locale.setlocale(locale.LC_CTYPE)
+        locale.setlocale(locale.LC_CTYPE, "")
+        locale.setlocale(locale.LC_CTYPE, before)
+    except locale.Error:
+        return False
+    return True
+
+
+def _size(folder: Path) -> int | None:
+    with contextlib.suppress(OSError):
+        status = os.statvfs(folder)
+        return status.f_blocks * status.f_frsize
+    return None
+
+
+def _available_memory() -> int | None:
+    with contextlib.suppress(OSError, ValueError):
+        found = re.search(r"^MemAvailable:\s+(\d{1,15}) kB$", MEMORY_FILE.read_text(encoding="ascii"), re.MULTILINE)
+        return int(found[1]) * 1024 if found else None
+    return None
+
+
+def _limit(name: int) -> int | None:
+    soft = resource.getrlimit(name)[0]
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+def _driver() -> str | None:
+    """The version in the file of NVIDIA's kernel module: `NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  …`."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        text = read_regular(DRIVER_FILE, limit=1 << 16)[0].decode()
+        found = re.search(r"Kernel Module(?: for \S+)?\s+(\d{1,6}(?:\.\d{1,6})+)", text)
+        return found[1] if found else None
+    return None
+
+
+def _pip_settings(shell: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    """The settings of `PIP_OPTIONS` in pip's files (pip's documentation, Configuration: global, user and PIP_CONFIG_FILE)."""
+    home = Path(shell.get("HOME") or "/")
+    config = Path(shell.get("XDG_CONFIG_HOME") or home / ".config")
+    places = (
+        Path("/etc/pip.conf"),
+        config / "pip/pip.conf",
+        home / ".pip/pip.conf",
+        Path(shell.get("PIP_CONFIG_FILE") or ""),
+    )
+    found = []
+    for place in places:
+        parser = configparser.RawConfigParser(strict=False)
+        try:
+            parser.read_string(read_regular(place, limit=1 << 20)[0].decode("utf-8", "replace"))
+        except (OSError, configparser.Error):
+            continue
+        for section in ("global", "install"):
+            for name in PIP_OPTIONS:
+                value = parser.get(section, name, fallback="").strip()
+                if value and value.lower() not in ("0", "no", "false", "off"):
+                    found.append((f"{section}.{name} = {value}", str(place)))
+    return tuple(dict.fromkeys(found))

@@ -1,0 +1,325 @@
+"""The checks of the node: each bad condition is made, on this machine where that is possible, and seen with its fix.
+
+A condition that cannot be made here (another glibc, another driver, a site's modules) is a value of the facts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from golden_files import facts_of, gpu_site, local_site, slurm_site, stack
+from parts.disks import mounted
+from provision.machine.probes.look_around import look_around, look_into
+from provision.machine.tables import read_combinations
+from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, MpiFacts
+from provision.model.observation import Observation
+from provision.model.surroundings import Surroundings
+from provision.planning.node_checks import check_node
+from provision.profile.site import Site
+
+KNOWN = read_combinations()
+ROOT = Path("/")
+
+
+@pytest.fixture(autouse=True)
+def quiet_shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A shell without the settings of the machine that runs the tests."""
+    for name in ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "CONDA_PREFIX", "LC_ALL", "PIP_CONFIG_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "no_proxy", "NO_PROXY", "PYTHONUSERBASE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("HOME", "XDG_CONFIG_HOME", "TMPDIR"):
+        monkeypatch.setenv(name, str(tmp_path / name.lower()))
+        (tmp_path / name.lower()).mkdir()
+
+
+def observed(site: Site | None = None, root: Path = ROOT, **changes: Any) -> dict[str, Observation]:
+    """What is seen on this machine, by the name of the check; `changes` are of the facts."""
+    site = site or local_site()
+    facts = facts_of(site, **changes)
+    return judged(site, facts, look_around(facts, root))
+
+
+def judged(site: Site, facts: Facts, around: Surroundings, *, runs_here: bool = True) -> dict[str, Observation]:
+    """The observations on these surroundings, by the name of the check; every one that is not good has a fix or evidence."""
+    found = check_node(site.archs[0], stack(), facts, around, KNOWN, runs_here=runs_here)
+    assert all(seen.hint or seen.evidence for seen in found if seen.state != "good")
+    return {seen.check: seen for seen in found}
+
+
+def states(found: dict[str, Observation]) -> dict[str, str]:
+    """The checks that are not good, and their states. A busy machine may have little memory or disk left."""
+    of_machine = ("limit-memory", "limit-processes", "limit-shared-memory", "tmp-space", "wheel-avx")
+    return {name: seen.state for name, seen in found.items() if seen.state != "good" and name not in of_machine}
+
+
+def test_a_usual_machine_has_nothing_bad(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", "/tmp")
+    assert states(observed()) == {}
+
+
+# Made for real
+
+
+@pytest.fixture
+def noexec(tmp_path: Path) -> Iterator[Path]:
+    """A file system that starts no programs."""
+    yield from mounted(tmp_path / "noexec", "noexec,size=4M")
+
+
+@pytest.fixture
+def readonly(tmp_path: Path) -> Iterator[Path]:
+    """A file system that cannot be written."""
+    yield from mounted(tmp_path / "readonly", "ro,size=4M")
+
+
+def test_a_tmpdir_that_starts_no_programs(monkeypatch: pytest.MonkeyPatch, noexec: Path) -> None:
+    monkeypatch.setenv("TMPDIR", str(noexec))
+    found = observed()
+    assert found["tmp-runs"].state == "note"
+    assert "noexec" in found["tmp-runs"].message
+    assert found["tmp-space"].state == "note"  # 4 MB
+
+
+def test_a_root_that_starts_no_programs_stops_a_build(noexec: Path) -> None:
+    seen = observed(root=noexec / "below" / "it")["root-runs"]
+    assert (seen.state, str(noexec) in seen.message) == ("bad", True)
+    assert seen.problem("broken").subject == "root"
+
+
+def test_a_tmpdir_that_cannot_be_written_or_does_not_exist(
+    monkeypatch: pytest.MonkeyPatch, readonly: Path, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(readonly))
+    # root may write everything that is not read-only: os.access asks the file system
+    assert observed()["tmp-writable"].state == "bad"
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "missing"))
+    assert "does not exist" in observed()["tmp-writable"].message
+
+
+def test_a_tmpdir_too_long_for_sockets_and_with_spaces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    folder = tmp_path / ("with spaces " + "x" * 60)
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    assert {"tmp-length": "note", "tmp-spaces": "note"}.items() <= states(observed()).items()
+
+
+def test_variables_of_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", "/tmp")
+    for name, value in {"PYTHONPATH": "/x", "HOROVOD_RANK": "3", "LDFLAGS": "-static", "CCL_ROOT": "/y"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("http_proxy", "http://proxy:3128")
+    found = observed()
+    assert states(found) == {"shell-horovod": "note", "shell-python": "note", "shell-proxy": "note"}
+    assert found["shell-build"].message.endswith("CCL_ROOT LDFLAGS")
+    monkeypatch.setenv("no_proxy", "localhost")
+    assert "shell-proxy" not in observed()
+
+
+def test_the_umask_of_the_shell_is_known_and_does_not_matter() -> None:
+    program = (
+        "from provision.machine.programs.shell import set_umask, umask_of_shell; import os;"
+        "set_umask(); print(oct(umask_of_shell()), oct(os.umask(0)))"
+    )
+    done = subprocess.run(
+        ["bash", "-c", f"umask 0077; exec {sys.executable} -c '{program}'"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["0o77", "0o22"]
+    around = dataclasses.replace(look_around(facts_of(local_site()), ROOT), umask=0o077)
+    assert judged(local_site(), facts_of(local_site()), around)["shell-umask"].state == "good"
+
+
+def test_packages_in_the_home_are_named(tmp_path: Path) -> None:
+    python = facts_of(local_site()).python
+    assert python is not None
+    folder = tmp_path / f"home/.local/lib/python{python.minor}/site-packages"
+    for name in ("numpy-2.1.0", "tensorflow_cpu-2.15.1", "rich-13.0.0"):
+        (folder / f"{name}.dist-info").mkdir(parents=True)
+    seen = observed()["home-packages"]
+    assert seen.message.endswith("numpy tensorflow_cpu")
+    assert str(folder) in seen.evidence[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        ("[install]\nuser = true\n", "bad"),
+        ("[global]\ntarget = /x\n", "bad"),
+        ("[install]\nno-deps = true\n", "note"),
+        ("[install]\nuser = false\n", None),
+        ("[global]\nindex-url = https://mirror\n", None),
+        ("not a configuration", None),
+    ],
+)
+def test_settings_of_pip_that_change_what_is_installed(tmp_path: Path, text: str, state: str | None) -> None:
+    folder = tmp_path / "xdg_config_home/pip"
+    folder.mkdir()
+    (folder / "pip.conf").write_text(text)
+    found = observed()
+    assert (found["pip-settings"].state if "pip-settings" in found else None) == state
+
+
+def test_a_locale_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", "xx_YY.UTF-8")
+    assert observed()["shell-locale"].state == "note"
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    assert "shell-locale" not in observed()
+
+
+def test_few_processes() -> None:
+    program = (
+        "import resource; resource.setrlimit(resource.RLIMIT_NPROC, (100, 100));"
+        "from pathlib import Path; from provision.machine.probes import look_around as s;"
+        "print(s._limit(resource.RLIMIT_NPROC))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    limit = int(done.stdout)
+    around = dataclasses.replace(look_around(facts_of(local_site()), ROOT), process_limit=limit)
+    assert judged(local_site(), facts_of(local_site()), around)["limit-processes"].state == "note"
+
+
+def test_a_conda_environment_on_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CONDA_PREFIX", str(tmp_path))
+    assert observed(environ={"PATH": f"{tmp_path}/bin:/usr/bin"})["shell-conda"].state == "note"
+    assert "shell-conda" not in observed(environ={"PATH": "/usr/bin"})
+
+
+def test_the_glibc_of_this_system_is_the_one_that_it_prints() -> None:
+    try:
+        printed = subprocess.run(["ldd", "--version"], capture_output=True, text=True, check=True).stdout
+    except OSError:
+        pytest.skip("this system has no `ldd`")
+    around = look_around(facts_of(local_site()), ROOT)
+    assert around.glibc is None or around.glibc in printed
+
+
+def test_looking_leaves_nothing_behind(tmp_path: Path) -> None:
+    folder = tmp_path / "tmpdir"
+    assert look_into(folder, try_program=True).runs
+    assert list(folder.iterdir()) == []
+
+
+# Values of the facts
+
+
+@pytest.mark.parametrize(
+    ("variables", "check", "state"),
+    [
+        ({"PYTHONHOME": "/x"}, "modules-python-home", "bad"),
+        ({"PYTHONPATH": "/x"}, "modules-python-path", "note"),
+        ({"CCL_ROOT": "/opt/intel/oneapi/ccl/latest"}, "modules-ccl", "bad"),
+        ({"LDFLAGS": "-L/x"}, "modules-flags", "note"),
+        ({"CXXFLAGS": "-O2 -static"}, "modules-flags", "bad"),
+        ({"HOROVOD_GPU": "CUDA"}, "modules-horovod", "note"),
+        ({"CRAYPE_LINK_TYPE": "static"}, "modules-static", "bad"),
+    ],
+)
+def test_variables_that_modules_set(variables: dict[str, str], check: str, state: str) -> None:
+    found = observed(environ={"PATH": "/usr/bin", **variables})
+    assert found[check].state == state
+    assert check not in observed(environ={"PATH": "/usr/bin"})
+
+
+@pytest.mark.parametrize(
+    ("glibc", "state"), [("2.12", "bad"), ("2.16", "bad"), ("2.17", None), ("2.36", None), (None, None)]
+)
+def test_a_glibc_that_is_older_than_the_wheel_needs(glibc: str | None, state: str | None) -> None:
+    facts = facts_of(local_site())
+    around = dataclasses.replace(look_around(facts, ROOT), glibc=glibc)
+    found = judged(local_site(), facts, around)
+    assert (found["wheel-glibc"].state if "wheel-glibc" in found else None) == state
+
+
+def test_a_cpu_without_avx() -> None:
+    facts = facts_of(local_site(), cpu=Cpu(target="nehalem", features=frozenset({"sse2", "ssse3", "sse4_2"})))
+    around = look_around(facts, ROOT)
+    assert judged(local_site(), facts, around)["wheel-avx"].state == "bad"
+    # A login node: the arch has another CPU.
+    assert "wheel-avx" not in judged(local_site(), facts, around, runs_here=False)
+
+
+@pytest.mark.parametrize(
+    ("family", "version", "state"), [("gcc", "15.1.0", "bad"), ("gcc", "14.2.0", None), ("clang", "19.1.0", "note")]
+)
+def test_a_compiler_that_dropped_the_target(family: str, version: str, state: str | None) -> None:
+    site = local_site()
+    site = dataclasses.replace(site, archs=(dataclasses.replace(site.archs[0], target="mic_knl"),))
+    facts = facts_of(site, compiler=CompilerFacts(family=family, version=version, cxx="/usr/bin/c++"))
+    found = judged(site, facts, look_around(facts, ROOT))
+    assert (found["compiler-target"].state if "compiler-target" in found else None) == state
+
+
+def test_a_compiler_that_is_too_old_for_c17_is_only_a_note() -> None:
+    found = observed(compiler=CompilerFacts(family="gcc", version="7.5.0", cxx="/usr/bin/g++"))
+    assert found["compiler-age"].state == "note"
+
+
+def mpi(**changes: str) -> MpiFacts:
+    """An MPI below /opt."""
+    values = {"family": "mpich", "version": "4.0.2", "cxx": "/opt/mpich/bin/mpicxx", "show": "g++ -lmpi", **changes}
+    return MpiFacts(libraries=("/opt/mpich/lib/libmpi.so",), **values)
+
+
+def test_two_mpis_a_static_one_and_the_launcher_of_another() -> None:
+    site = slurm_site()
+    found = observed(site, mpi=mpi(show="g++ -static -lmpi"), modules=("gcc/12", "openmpi/4.1", "mpich/4.0"))
+    assert (found["mpi-static"].state, found["mpi-two"].state) == ("bad", "bad")
+    site = local_site()
+    launcher = dataclasses.replace(site.archs[0].launcher, name="mpiexec")
+    site = dataclasses.replace(site, archs=(dataclasses.replace(site.archs[0], launcher=launcher),))
+    facts = facts_of(site, mpi=mpi())
+    for path, seen in (("/opt/openmpi/bin/mpiexec", True), ("/opt/mpich/bin/mpiexec", False), (None, False)):
+        around = dataclasses.replace(look_around(facts, ROOT), mpiexec=path)
+        assert ("mpi-launcher" in judged(site, facts, around)) == seen
+
+
+@pytest.mark.parametrize(
+    ("driver", "cuda", "state"),
+    [
+        ("470.57.02", "12.4.131", "bad"),
+        ("525.60.13", "12.4.131", None),
+        ("440.33", "11.8", "note"),
+        (None, "12.4.131", None),
+    ],
+)
+def test_a_driver_that_is_too_old_for_cuda(driver: str | None, cuda: str, state: str | None) -> None:
+    site = gpu_site()
+    facts = facts_of(site, gpu=GpuFacts(cuda_home="/opt/cuda", cuda_version=cuda))
+    around = dataclasses.replace(look_around(facts, ROOT), driver=driver)
+    found = judged(site, facts, around)
+    assert (found["driver-cuda"].state if "driver-cuda" in found else None) == state
+
+
+def test_little_shared_memory_and_little_memory() -> None:
+    facts = facts_of(local_site())
+    around = dataclasses.replace(look_around(facts, ROOT), shared_memory_bytes=64 * 2**20, available_memory_bytes=10**8)
+    found = judged(local_site(), facts, around)
+    assert (found["limit-shared-memory"].state, found["limit-memory"].state) == ("note", "note")
+
+
+def test_a_root_with_spaces() -> None:
+    facts = facts_of(local_site())
+    place = dataclasses.replace(facts.place, path="/site/my root")
+    assert observed(place=place)["root-spaces"].state == "note"
+
+
+# The page
+
+
+def test_every_check_is_on_the_page_and_in_a_test() -> None:
+    here = Path(__file__)
+    source = (here.parents[3] / "provision/planning/node_checks.py").read_text(encoding="utf-8")
+    checks = set(re.findall(r'_seen\(\s*"([a-z-]+)"', source))
+    assert len(checks) > 20
+    page = (here.parents[3] / "docs/howto/node-checks.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `([a-z-]+)`", page, re.MULTILINE)) == checks
+    tests = here.read_text(encoding="utf-8")
+    assert [name for name in sorted(checks) if f'"{name}"' not in tests] == []
