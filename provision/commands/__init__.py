@@ -14,6 +14,7 @@ VERBS = (
     ("audit", "report open advisories of environments and stacks"),
     ("verify", "compare the loaded environment with the record of its proof"),
     ("job", "write the script of a job, check a script, follow a job"),
+    ("example", "list the example programs, copy one to begin from"),
     ("data", "write a script that copies data to the site, or results from it"),
     ("scaling", "compare runs on 1, 2 and 4 GPUs: speed-up and efficiency"),
     ("site", "list, show and check sites, write the profile of a new one"),

@@ -15,11 +15,13 @@ from pathlib import Path
 import pytest
 
 from parts.disks import mounted
+from parts.examples import SRUN, place_of, site_with_module
 from parts.fixtures import share
+from parts.modules import LMOD
 from parts.network import why_not, without_network
 from parts.provision import REPOSITORY, Tool, messages_of, site_file
+from parts.slurm import SlurmCluster
 from parts.sockets import watch
-from parts.training import train_graph, train_keras
 
 pytestmark = pytest.mark.real
 
@@ -345,15 +347,33 @@ def test_a_rank_that_listens_is_seen(tool: Tool, environment: str, tmp_path: Pat
     assert ports_of_mpi(tool, environment, tmp_path, 1, UCX_TLS="self,sm") == [["0.0.0.0"], ["0.0.0.0"]]
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
-def test_the_programs_of_the_documentation_train_and_go_on(
-    tool: Tool, environment: str, tmp_path: Path, ranks: int
+@pytest.mark.slurm
+def test_every_example_trains_and_continues_by_jobs_on_the_newest_tensorflow(
+    tool: Tool, environment: str, slurm_cluster: SlurmCluster, tmp_path: Path
 ) -> None:
-    """The environment's own Python: without a launcher, and on two ranks as docs/howto/training-scripts.md has it."""
-    folder = prefix_of(tool, environment) / "bin"
-    launcher = () if ranks == 1 else (str(folder / "mpiexec"), "-n", str(ranks))
-    for train in (train_keras, train_graph):
-        train(tmp_path, str(folder / "python"), launcher)
+    """TensorFlow 2.21 with Keras 3 is behind a module of the site's own; `mpiexec` starts the ranks of its MPI."""
+    if LMOD is None:
+        pytest.skip("Lmod is not installed here (`.ci/install` brings it)")
+    prefix = prefix_of(tool, environment)
+    site = site_with_module(tmp_path, prefix, LMOD.init, (SRUN, 'launcher = { name = "mpiexec" }'))
+    place = place_of(slurm_cluster, tmp_path, site, prefix)
+    for name, again in (
+        *(("single", ""), ("mirrored", "resume"), ("graph", "resume"), ("tfrecord", "")),
+        *(("horovod-keras", "requeue"), ("horovod-loop", "resume"), ("graph-horovod", "requeue")),
+    ):
+        place.check(name, again=again)
+
+
+@pytest.mark.slurm
+def test_the_example_of_several_workers_trains_and_continues_by_jobs_on_the_newest_tensorflow(
+    tool: Tool, environment: str, cluster_of_hosts: SlurmCluster, tmp_path: Path
+) -> None:
+    """On two hosts, which find each other by TensorFlow's own resolver."""
+    if LMOD is None:
+        pytest.skip("Lmod is not installed here (`.ci/install` brings it)")
+    prefix = prefix_of(tool, environment)
+    site = site_with_module(tmp_path, prefix, LMOD.init, (SRUN, 'launcher = { name = "srun" }'))
+    place_of(cluster_of_hosts, tmp_path, site, prefix).check("multiworker", again="resume")
 
 
 def test_two_at_once_after_the_prefix_is_gone_one_builds_with_the_cached_wheel_and_one_waits(

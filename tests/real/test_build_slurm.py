@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 
+from parts.examples import Place
 from parts.fixtures import share
 from parts.modules import ENVIRONMENT_MODULES, LMOD, ModuleSystem, ModuleTree, bash
 from parts.provision import Tool, messages_of, real_modules, site_file
@@ -235,6 +236,22 @@ PY
         "rank 0 of 2 agree",
         "rank 1 of 2 agree",
     ]
+
+
+def test_the_examples_of_keras_train_and_continue_by_jobs_on_the_last_keras_2(
+    cluster: Cluster, knl: str, tmp_path: Path
+) -> None:
+    """The published module, started by srun on two nodes."""
+    prefix = Path(cluster.tool.json("show", f"knl/{MODULE}", "--site", cluster.site("lmod"))["result"]["prefix"])
+    words = ("--site", cluster.site("lmod"), "--arch", "knl")
+    place = Place(
+        slurm=cluster.slurm, tool=cluster.tool, folder=tmp_path, job_options=words, python=prefix / "bin" / "python"
+    )
+    for name, again in (
+        *(("single", ""), ("mirrored", ""), ("tfrecord", ""), ("graph-horovod", "")),
+        *(("horovod-keras", "requeue"), ("horovod-loop", "resume")),
+    ):
+        place.check(name, again=again)
 
 
 def test_the_last_tensorflow_of_keras_2_is_proved_by_numbers_through_srun(cluster: Cluster, knl: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from parts.examples import Place
 from parts.modules import LMOD, ModuleTree
 from parts.provision import REPOSITORY, Tool, site_file
 from parts.slurm import SlurmCluster
@@ -63,6 +64,9 @@ def test_workers_by_srun_on_two_hosts_find_each_other_by_tensorflows_own_resolve
     assert checks["communication"] == "AUTO, addresses from SlurmClusterResolver, trained with fit"
     assert {"allreduce", "peers", "shards", "broadcast", "weights", "restart"} <= set(checks)
     assert "horovod" not in record["versions"]
+    python = Path(record["prefix"]) / "bin" / "python"
+    place = Place(slurm=cluster_of_hosts, tool=tool, folder=tmp_path, job_options=words, python=python)
+    place.check("multiworker", again="resume")
 
 
 def test_a_stack_for_mirrored_strategy_is_built_proved_and_published_and_proved_again_as_one_process(

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from parts import site_nodes
+from parts.examples import Place as Examples
 from parts.fixtures import share
 from parts.modules import ENVIRONMENT_MODULES, LMOD, ModuleSystem, ModuleTree, bash
 from parts.provision import Tool, messages_of, site_file
@@ -100,6 +101,12 @@ class Place:
         job = self.slurm.run(*words, stdin=script, cwd=self.folder, environ=self.tool.env()).stdout.strip()
         assert self.slurm.wait(job, timeout_s=600) == "COMPLETED", out.read_text()
         return job, out.read_text()
+
+    def examples(self, arch: str, module: str) -> Examples:
+        """The example programs by `provision job`, with our module."""
+        words = ("--site", self.site, "--arch", arch, "--account", "tests", "--runtime", "venv")
+        python = Path(str(self.record(arch, module)["prefix"])) / "bin" / "python"
+        return Examples(slurm=self.slurm, tool=self.tool, folder=self.folder, job_options=words, python=python)
 
     def users_job(self, arch: str) -> list[list[str]]:
         """A user's Horovod job, by `provision job`, under sbatch: what each rank wrote down, in their order."""
@@ -198,6 +205,9 @@ def test_cori_with_tensorflow_1_15_on_both_kinds_of_node(cori: Place, arch: str,
     assert [row[:3] for row in rows] == [[str(ranks), str(ranks // 2), "1.15.5"]] * ranks
     assert {row[3] for row in rows} == {f"{node}1", f"{node}2"}
     assert {row[4] for row in rows} == {omp}, "the module owns OMP_NUM_THREADS there"
+    if arch == "knl":
+        cori.examples(arch, module).check("graph")
+        cori.examples(arch, module).check("graph-horovod", again="requeue")
 
 
 def test_the_oldest_tensorflow_is_proved_by_numbers_on_coris_knl(cori: Place) -> None:
@@ -258,6 +268,8 @@ def test_saga_with_tensorflow_2_11_and_open_mpi(make: Make, saga_modules: SiteMo
     assert "4 ranks on 2 nodes" in said
     record = json.dumps(saga.record("normal", "tensorflow/2.11.1"))
     assert "OpenMPI/4.1.4-GCC-11.3.0" in record and "libmpi.so.40" in record
+    for name, again in (("single", ""), ("horovod-keras", "resume"), ("horovod-loop", "")):
+        saga.examples("normal", "tensorflow/2.11.1").check(name, again=again)
     assert "as in the proof" in saga.verified("normal", "tensorflow/2.11.1")
     rows = saga.users_job("normal")
     assert {(row[0], row[2]) for row in rows} == {(str(len(rows)), "2.11.1")}

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from parts.examples import PROGRAMS
 from parts.hostile import fuzzed, garbled, refused, texts
 from parts.profiles import PROFILES, profile
-from parts.training import PROGRAMS
 from provision.commands.shared import names
 from provision.lint.job_rules import lint_job
 from provision.lint.job_script import read_script

@@ -62,7 +62,9 @@ def test_every_file_test_and_name_in_the_table_exists() -> None:
                 assert name in TEST_FILES, f"{number}: {name}"
             elif re.fullmatch(r"jobs/[a-z0-9-]+/\S+\.sh", name):
                 assert (ROOT / "tests" / "golden" / name).is_file(), f"{number}: {name}"
-            elif re.fullmatch(r"(sites/[\w.-]+\.toml|(jobs|modulefiles)/[\w.-]+\.j2|tools/[\w.-]+)", name):
+            elif re.fullmatch(
+                r"(sites/[\w.-]+\.toml|(jobs|modulefiles)/[\w.-]+\.j2|tools/[\w.-]+|examples/[\w/-]+\.py)", name
+            ):
                 assert (ROOT / name).is_file(), f"{number}: {name}"
             elif re.fullmatch(r"[\w/]+\.py", name):
                 assert (ROOT / "provision" / name).is_file(), f"{number}: {name}"

@@ -1,6 +1,6 @@
-"""The programs of docs/howto/training-scripts.md: they parse on Python 3.7, and our linter finds nothing.
+"""The example programs: they parse on Python 3.6, our linter finds nothing, and they are what `provision example` lists.
 
-`tests/real/test_build_local.py` runs them.
+The real tests run them (`tests/parts/examples.py`).
 """
 
 from __future__ import annotations
@@ -9,38 +9,58 @@ import ast
 
 import pytest
 
-from parts.training import PROGRAMS, TEXT
+from parts.examples import FOLDER, PROGRAMS
+from parts.profiles import profile
+from provision.jobs.user_job import UserJob
+from provision.knowledge.examples import EXAMPLES, Example
 from provision.lint.job_rules import lint_job
 from provision.lint.job_script import read_script
 from provision.lint.training import read_training
+from provision.machine.rendering.render_jobs import render_user_job
 
-every_program = pytest.mark.parametrize("name", ["convert.py", "train.py", "graph.py"])
+every_program = pytest.mark.parametrize("name", PROGRAMS)
 
 
-def test_the_page_contains_exactly_these_programs() -> None:
-    assert sorted(PROGRAMS) == ["convert.py", "graph.py", "train.py"]
-    assert TEXT.count("```python") == len(PROGRAMS)
+def test_the_folder_contains_exactly_the_examples_of_the_list() -> None:
+    assert sorted(path.name for path in FOLDER.iterdir()) == sorted(example.name for example in EXAMPLES)
+    assert sorted(PROGRAMS) == sorted(["tfrecord/convert.py", *(f"{example.name}/train.py" for example in EXAMPLES)])
 
 
 @every_program
 def test_a_program_parses_on_the_oldest_python_of_a_stack(name: str) -> None:
-    ast.parse(PROGRAMS[name], feature_version=(3, 7))
+    ast.parse(PROGRAMS[name], feature_version=(3, 6))
 
 
 @every_program
 def test_our_linter_finds_no_fault_in_a_program(name: str) -> None:
-    training = read_training(PROGRAMS[name], name)
-    assert training.findings == ()
-    for version in ("2.15.1", "2.21.0"):
-        job = (
-            "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n#SBATCH --gpus-per-task=1\nset -e\n"
-            f"module purge\nmodule load tensorflow/{version}\nmodule list\n"
-            f"export NUM_INTER_THREADS=2\nexport NUM_INTRA_THREADS=4\nsrun python {name}\n"
-        )
-        findings = lint_job(read_script(job, "job.sh"), training, None, None)
-        # A user starts convert.py once by hand; it does not compute with TensorFlow.
-        expected = {"threads-unread"} if name == "convert.py" else set()
-        assert {finding.rule for finding in findings} - expected == set()
+    assert read_training(PROGRAMS[name], "train.py").findings == ()
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+@pytest.mark.parametrize(("name", "arch"), [("sigma2-saga", "accel"), ("nersc-perlmutter", "gpu")])
+def test_our_linter_finds_no_fault_in_the_job_of_a_program(example: Example, name: str, arch: str) -> None:
+    site = profile(name)
+    job = UserJob(
+        kind=example.job,
+        site=site,
+        arch=site.arch(arch),
+        command="a test",
+        module="tensorflow/2.21.0",
+        modulepath="/site/modules",
+        account="tests",
+        runtime="venv",
+    )
+    training = read_training(PROGRAMS[f"{example.name}/train.py"], "train.py")
+    assert lint_job(read_script(render_user_job(job), "job.sh"), training, site, site.arch(arch)) == ()
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+def test_an_example_takes_the_folders_of_a_job_and_marks_what_differs(example: Example) -> None:
+    text = PROGRAMS[f"{example.name}/train.py"]
+    for word in ("--data-dir", "--output-dir", "--resume-from", "PROVISION_DATA", "PROVISION_OUTPUT", "report.json"):
+        assert word in text, word
+    assert ("differs: " in text) is (example.name not in ("single", "graph"))
+    assert f"For TensorFlow {example.tensorflow}" in text.splitlines()[0]
 
 
 @every_program

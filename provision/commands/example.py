@@ -1,0 +1,52 @@
+"""`provision example [NAME [DIR]]`: list the example programs, or copy one with a small data set to a new folder."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+
+from provision.commands.shared.outcome import Outcome
+from provision.knowledge.examples import EXAMPLES, Example
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the name of the example and the folder."""
+    parser.add_argument(
+        "name",
+        metavar="NAME",
+        nargs="?",
+        choices=[example.name for example in EXAMPLES],
+        help="the example to copy; without it, all are listed",
+    )
+    parser.add_argument("folder", metavar="DIR", nargs="?", help="a new folder for the copy (default: NAME)")
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """List the examples, or copy one."""
+    if args.name is None:
+        rows = [
+            {"name": one.name, "job": one.job, "tensorflow": one.tensorflow, "purpose": one.purpose} for one in EXAMPLES
+        ]
+        width = max(len(one.name) for one in EXAMPLES)
+        lines = [
+            f"{one.name:<{width}}  {one.purpose}; job `{one.job}`, TensorFlow {one.tensorflow} and newer"
+            for one in EXAMPLES
+        ]
+        lines += ["", "to copy one: `provision example NAME DIR`"]
+        return Outcome(text="\n".join(lines), result={"examples": rows, "folder": None, "files": []})
+    return _copy(next(one for one in EXAMPLES if one.name == args.name), args.folder or args.name)
+
+
+def _copy(example: Example, folder: str) -> Outcome:
+    from provision.machine.configuration.example_copy import copy_example
+    from provision.machine.programs.shell import absolute
+
+    files = copy_example(example.name, absolute(folder))
+    job = f"provision job {example.job} --site SITE --arch ARCH --script train.py"
+    steps = [f"cd {shlex.quote(folder)}"]
+    if example.before:
+        steps.append(f"{example.before}   # once, with the environment loaded")
+        job += f" --data {example.data}"
+    steps.append(f"{job} > job.sh")
+    text = "\n".join([f"copied {', '.join(files)} to `{folder}`", "next:", *(f"  {step}" for step in steps)])
+    return Outcome(text=text, result={"examples": [], "folder": absolute(folder), "files": list(files)})

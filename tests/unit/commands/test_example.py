@@ -1,0 +1,55 @@
+"""`provision example`: lists the programs, copies one with its data, and replaces nothing."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+
+import pytest
+
+from parts.json_page import result_faults
+from provision.cli import main
+from provision.knowledge.examples import EXAMPLES
+from provision.machine.configuration.example_copy import DATA
+
+
+def result(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, object]:
+    assert main(["example", *words, "--json"]) == 0
+    found: dict[str, object] = json.loads(capsys.readouterr().out)["result"]
+    assert result_faults(["example"], found) == []
+    return found
+
+
+def test_the_examples_are_listed_with_their_job_and_tensorflow(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = result(capsys)["examples"]
+    assert [row["name"] for row in rows] == [example.name for example in EXAMPLES]  # type: ignore[attr-defined]
+    assert main(["example"]) == 0
+    assert "job `horovod`, TensorFlow 1.15 and newer" in capsys.readouterr().out
+
+
+def test_a_copy_is_complete_and_the_next_commands_are_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["example", "tfrecord"]) == 0
+    said = capsys.readouterr().out
+    assert "python convert.py data records" in said
+    assert "provision job horovod --site SITE --arch ARCH --script train.py --data records > job.sh" in said
+    for program in ("train.py", "convert.py"):
+        ast.parse((tmp_path / "tfrecord" / program).read_text())
+    assert (tmp_path / "tfrecord/data/digits.npz").read_bytes() == (DATA / "digits.npz").read_bytes()
+    (tmp_path / "new").mkdir()
+    assert result(capsys, "single", "new")["files"] == ["data/README.md", "data/digits.npz", "train.py"]
+
+
+def test_a_folder_with_files_is_left_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "train.py").write_text("mine")
+    assert main(["example", "single", str(tmp_path)]) == 2
+    assert "is not an empty folder" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
+    assert main(["example", "single", str(tmp_path / "train.py")]) == 2
+    assert (tmp_path / "train.py").read_text() == "mine"
+    assert main(["example", "singel", str(tmp_path / "new")]) == 2
+    assert "did you mean `single`?" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
