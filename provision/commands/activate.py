@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from provision.commands.shared.options import add_environment, add_site
+from provision.commands.shared.options import add_arch, add_environment, add_site
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import find_environment, read_store
 from provision.errors import PlanError
@@ -14,6 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the argument that names the environment."""
     add_environment(parser)
     add_site(parser)
+    add_arch(parser, omitted="needed if several archs have this module")
 
 
 def run(args: argparse.Namespace) -> Outcome:
@@ -23,7 +24,7 @@ def run(args: argparse.Namespace) -> Outcome:
 
     site = shipped.load_site(args.site)
     store = read_store(site)
-    env = find_environment(store, args.environment)
+    env = find_environment(store, args.environment, args.arch)
     record = store.record(env)
     if record is None:
         raise PlanError(

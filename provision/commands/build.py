@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import shlex
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from provision.commands.shared.following import stopped_following, waiting_for
+from provision.commands.shared.following import stopped_following
 from provision.commands.shared.open_advisories import advisories_line
-from provision.commands.shared.options import add_account, add_target, refuse_unused
+from provision.commands.shared.options import add_account, add_site, add_stack, refuse_unused
 from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.submitting import command_to_use, is_installed, locked, prepare_job
 from provision.commands.shared.target import Target, read_target
-from provision.errors import EXIT_JOB_LEFT, ConfigError, DriftError, ProvisionError, StoreError
-from provision.machine.programs.shell import absolute, which
+from provision.errors import EXIT_JOB_LEFT, ConfigError, DriftError, ProvisionError
 from provision.machine.terminal.console import listener, say
 
 if TYPE_CHECKING:
-    from provision.machine.root.locks import Lock
-    from provision.machine.submission import BuildJob
     from provision.model.event import Listener
     from provision.model.facts import Facts
     from provision.model.plan import Plan
@@ -30,7 +25,16 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that name what to build and how."""
-    add_target(parser)
+    add_site(parser)
+    parser.add_argument(
+        "--arch",
+        action="append",
+        dest="archs",
+        metavar="ARCH",
+        help="an arch (kind of node) of the site; needed if the site has several; with --submit it can be repeated",
+    )
+    parser.add_argument("--all-archs", action="store_true", help="with --submit: a job for each arch of the site")
+    add_stack(parser)
     parser.add_argument("--submit", action="store_true", help="write the job, submit it, follow it to its end")
     parser.add_argument(
         "--no-wait",
@@ -61,6 +65,12 @@ def run(args: argparse.Namespace) -> Outcome:
     of_a_job = (("--plan", args.plan), ("--settings", args.settings), ("--events", args.events))
     unused = of_a_job if args.submit else (("--account", args.account),)
     refuse_unused(args, unused, "`--submit` makes its own plan" if args.submit else "only a job has an account")
+    archs = _archs(args)
+    if len(archs) > 1:
+        from provision.commands.shared.several import submit_several
+
+        return submit_several(args, archs)
+    args.arch = archs[0] if archs else None
     if args.submit:
         return _submit(args)
     if not args.events:
@@ -132,7 +142,7 @@ def _build(args: argparse.Namespace, target: Target, facts: Facts, plan: Plan, l
     from provision.planning.planner import make_plan
 
     store = target.store
-    with _locked(args, target, plan, listen) as lock:
+    with locked(args, target, plan, listen) as lock:
         for line in repair(store, plan):
             listen(Event(kind="say", text=line))
         plan = make_plan(target.request(facts), facts, store.existing())
@@ -185,13 +195,7 @@ def _outcome(target: Target, plan: Plan, what: str) -> Outcome:
     from provision.machine.probes.installed_packages import installed_versions
 
     record = target.store.record(plan.environment)
-    module, arch = f"{plan.modulefile.name}/{plan.modulefile.version}", plan.environment.arch
-    if target.site.modules.name == "none":
-        use = f'eval "$({_tool()} activate --site {target.site.typed} {plan.environment})"'
-    else:
-        kind = target.site.modules.module_kind
-        paths = (*target.site.modules.path, f"{target.store.layout.modules(arch)}/{kind}")
-        use = "; ".join((*(f"module use {shlex.quote(path)}" for path in paths), f"module load {module}"))
+    use = command_to_use(target, plan)
     say(f"{what}: {plan.environment}")
     advisories = None
     if record:
@@ -208,37 +212,37 @@ def _outcome(target: Target, plan: Plan, what: str) -> Outcome:
     return Outcome(text=use, result=result)
 
 
-def _tool() -> str:
-    """The name to type for this tool: `make build` runs one that is not on PATH."""
-    mine = Path(sys.argv[0])
-    found = which("provision")
-    on_path = found is not None and absolute(found) == absolute(str(mine))
-    return "provision" if on_path or mine.name != "provision" else str(mine)
+def _archs(args: argparse.Namespace) -> list[str]:
+    """The archs to build; none if the site has only one and none is named.
+
+    Raises:
+        ConfigError: several archs are to be built, but not in jobs; or the options contradict each other.
+    """
+    from provision.machine.configuration import shipped
+
+    if args.all_archs and args.archs:
+        raise ConfigError("`--all-archs` and `--arch` cannot be combined", hint="omit one of them")
+    archs = list(dict.fromkeys(args.archs or ()))
+    if args.all_archs:
+        archs = [arch.name for arch in shipped.load_site(args.site).archs]
+    if len(archs) > 1 and not args.submit:
+        raise ConfigError(
+            f"{len(archs)} archs cannot be built on this machine at once: {', '.join(archs)}",
+            hint="add `--submit`: each arch is built in a job of its own",
+        )
+    return archs
 
 
 def _submit(args: argparse.Namespace) -> Outcome:
-    from provision.jobs.build_job import build_script
-    from provision.machine.rendering.render_jobs import render_build_job
-    from provision.machine.submission import remove_left_settings, submit, submitter
+    from provision.machine.submission import remove_left_settings, submit
     from provision.machine.terminal.follow import follow
-    from provision.model.problem import raise_problems
-    from provision.planning.planner import make_plan
-    from provision.planning.preflight import network_problems, place_problems
 
-    target = read_target(args)
-    facts = target.observe()
-    request = target.request(facts)
-    plan = make_plan(request, facts, target.store.existing())
-    if plan.done:
-        plan, done = _repair_here(args, target, facts, plan)
-        if plan.done:
-            return _outcome(target, plan, done)
-    raise_problems((*place_problems(facts.place, installed=is_installed(plan)), *network_problems(request, plan)))
-    _refuse_second(target, plan, args.site)
-    job = render_build_job(build_script(request, plan, submitter(target.store), args.account))
-    _refuse_queued(job, plan, args.site)
+    prepared = prepare_job(args)
+    target, plan = prepared.target, prepared.plan
+    if prepared.job is None:
+        return _outcome(target, plan, prepared.done)
     show_plan(plan, target.expected_seconds(plan), verbose=args.verbose)
-    number = submit(job, target.store)
+    number = submit(prepared.job, target.store)
     again = f"provision job follow {number} --site {args.site}"
     if args.no_wait:
         say(f"submitted job {number}; follow it: `{again}`")
@@ -254,63 +258,6 @@ def _submit(args: argparse.Namespace) -> Outcome:
     finally:
         remove_left_settings(target.store, target.site.scheduler.name)
     return _outcome(target, plan, f"published by job {number}")
-
-
-def _repair_here(args: argparse.Namespace, target: Target, facts: Facts, plan: Plan) -> tuple[Plan, str]:
-    """Write damaged files of a built environment again, on any node; the plan afterwards, and what was done."""
-    from provision.machine.root.damage import find_damage, repair
-    from provision.planning.planner import make_plan
-
-    if not find_damage(target.store, plan):
-        return plan, "nothing to do: built, proved and published"
-    with listener() as listen, _locked(args, target, plan, listen):
-        for line in repair(target.store, plan):
-            say(line)
-    return make_plan(target.request(facts), facts, target.store.existing()), "repaired"
-
-
-def _locked(
-    args: argparse.Namespace, target: Target, plan: Plan, listen: Listener
-) -> contextlib.AbstractContextManager[Lock]:
-    """The lock of the plan's environment."""
-    return target.store.held(
-        Path(target.store.layout.lock(plan.environment)),
-        {"does": f"builds {plan.environment}"},
-        waiting_for(target, plan, listen, args.site),
-        wait=not args.no_wait,
-    )
-
-
-def _refuse_second(target: Target, plan: Plan, site: str) -> None:
-    """Refuse a second job for an environment that is being built: its nodes would wait, idle, for the first."""
-    from provision.machine.root.locks import describe_holder
-
-    other = target.store.holder(Path(target.store.layout.lock(plan.environment)))
-    if other is not None:
-        job = other.get("job")
-        raise StoreError(
-            f"`{plan.environment}` is being built by {describe_holder(other)}",
-            hint=f"`provision job follow {job} --site {site}`" if job else "wait for that process, or end it",
-            kind="locked",
-        )
-
-
-def _refuse_queued(job: BuildJob, plan: Plan, site: str) -> None:
-    """Refuse to submit a job that is in the queue already; its name contains the environment's fingerprint."""
-    from provision.machine.submission import queued
-
-    number = queued(job)
-    if number is not None:
-        raise StoreError(
-            f"job {number} is queued to build `{plan.environment}`",
-            hint=f"`provision job follow {number} --site {site}`",
-            kind="locked",
-        )
-
-
-def is_installed(plan: Plan) -> bool:
-    """Whether the packages, the largest part of the environment, are installed already."""
-    return any(step.name == "install" and step.action == "keep" for step in plan.steps)
 
 
 def show_plan(plan: Plan, expected: Mapping[str, float], *, verbose: bool) -> None:

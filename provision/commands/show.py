@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from provision.commands.shared.open_advisories import advisories_line
-from provision.commands.shared.options import add_environment, add_site
+from provision.commands.shared.options import add_arch, add_environment, add_site
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import find_environment, read_store
 
@@ -14,6 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the argument that names the environment."""
     add_environment(parser)
     add_site(parser)
+    add_arch(parser, omitted="needed if several archs have this module")
 
 
 def run(args: argparse.Namespace) -> Outcome:
@@ -24,7 +25,7 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.machine.probes.installed_packages import installed_versions
 
     store = read_store(shipped.load_site(args.site))
-    env = find_environment(store, args.environment)
+    env = find_environment(store, args.environment, args.arch)
     record = store.record(env)
     pointer = store.pointers().get(f"{env.arch}/{env.name}/{env.version}")
     if record is None:

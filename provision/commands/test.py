@@ -49,9 +49,9 @@ def run(args: argparse.Namespace) -> Outcome:
             else f"`--provided` tests the site's modules, but the environment `{args.environment}` was given",
             hint="`provision list` lists the environments; `--provided --arch ARCH` tests the site's own modules",
         )
-    if args.environment and (args.arch or args.stack):
+    if args.environment and args.stack:
         raise ConfigError(
-            "`--arch` and `--stack` need `--provided`: an environment has its own arch and stack",
+            "`--stack` needs `--provided`: an environment has its own stack",
             hint=f"`provision test {args.environment}`",
         )
     site = shipped.load_site(args.site)
@@ -78,7 +78,7 @@ def _environment(args: argparse.Namespace, site: Site, listen: Listener) -> tupl
     from provision.proof.proof_shape import prove_operation
 
     store = read_store(site)
-    env = find_environment(store, args.environment)
+    env = find_environment(store, args.environment, args.arch)
     record = store.record(env)
     if record is None or store.pointers().get(f"{env.arch}/{env.name}/{env.version}") != str(env):
         raise PlanError(

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from provision.errors import ConfigError
+from provision.wording import nearest, nearest_name
 
 if TYPE_CHECKING:
     import argparse
@@ -133,13 +134,15 @@ def make_target(site: Site, arch: str | None, stack: str | None) -> Target:
     return Target(site=site, arch=found, stack=shipped.load_stack(stack or found.stack or site.stack), store=store)
 
 
-def find_environment(store: Store, text: str) -> EnvironmentId:
+def find_environment(store: Store, text: str, arch: str | None = None) -> EnvironmentId:
     """The environment that `text` names: its name, its fingerprint's beginning, or a module that points to one.
+
+    With `arch`, only environments of that arch are searched: several archs have a module of one name.
 
     Raises:
         ConfigError: none matches, or several do; they are listed.
     """
-    known = store.environments()
+    known = [env for env in store.environments() if arch in (None, env.arch)]
     pointers = {str(env): name for name, env in store.pointers().items()}
     exact = [env for env in known if text in (str(env), env.fingerprint)]
     published = [env for env in known if text in (pointers.get(str(env)), pointers.get(str(env), "").split("/", 1)[-1])]
@@ -148,9 +151,22 @@ def find_environment(store: Store, text: str) -> EnvironmentId:
     if len(found) == 1:
         return found[0]
     names = [str(env) for env in (found or known)]
+    if found:
+        archs = sorted({env.arch for env in found})
+        raise ConfigError(
+            f"`{text}` matches several environments",
+            evidence=names,
+            hint=f"add `--arch {archs[0]}`" if len(archs) == len(found) else f"give a whole name: `{names[0]}`",
+            kind="ambiguous-environment",
+        )
+    words = [*names, *(name.split("/", 1)[-1] for name in pointers.values())]
+    near = nearest_name(text, words)
     raise ConfigError(
-        f"`{text}` matches several environments" if found else f"there is no environment `{text}` below `{store.root}`",
+        f"there is no environment `{text}`"
+        + (f" of arch `{arch}`" if arch else "")
+        + f" below `{store.root}`{nearest(text, words)}",
         evidence=names or ["the site has no environments"],
-        hint=f"give a whole name: `{names[0]}`" if names else "`provision build` builds one",
-        kind="ambiguous-environment" if found else "unknown-environment",
+        hint=f"`{near}`" if near else f"give a whole name: `{names[0]}`" if names else "`provision build` builds one",
+        kind="unknown-environment",
+        correction=(text, near) if near else None,
     )

@@ -9,7 +9,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TextIO
 
@@ -72,6 +72,20 @@ def listener() -> Iterator[Listener]:
     plain = Plain()
     yield plain.listen
     plain.end()
+
+
+@contextlib.contextmanager
+def listeners(names: Sequence[str]) -> Iterator[Callable[[str], Listener]]:
+    """A function that gives the listener of each of several builds: a row in one live table, plain lines elsewhere."""
+    if is_terminal(sys.stderr):
+        from provision.machine.terminal.jobs_table import JobsTable
+        from provision.machine.terminal.live_table import drawn_live
+
+        with drawn_live(sys.stderr, lambda say, marks: JobsTable(names=names, say=say, marks=marks)) as table:
+            yield table.listener
+        return
+    plain = {name: Plain(say=lambda text, name=name: say(f"{name}: {text}")) for name in names}  # type: ignore[misc]
+    yield lambda name: plain[name].listen
 
 
 @contextlib.contextmanager

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from provision.errors import CommandError, JobError
+from provision.errors import CommandError, JobError, ProvisionError
 from provision.machine.programs.failed_program import diagnose
 from provision.machine.programs.secrets_here import secrets_here
 from provision.machine.root.store import Store
@@ -44,6 +44,86 @@ class Follower:
         return [event for event in map(parse_event, whole.decode(errors="replace").splitlines()) if event]
 
 
+@dataclass(slots=True)
+class FollowedJob:
+    """A job whose changes are reported until it ends: every change of its state, every step of its build."""
+
+    job: str
+    scheduler: SchedulerName
+    store: Store
+    listen: Listener
+    last: str = ""
+    """The last sentence about its state."""
+    looks: int = 0
+    published: bool = False
+    failure: Mapping[str, Any] = field(default_factory=dict)
+    follower: Follower | None = None
+
+    @property
+    def pause_s(self) -> float:
+        """How long to wait before the next look, in seconds: the controller is spared."""
+        return 1.0 if self.looks < 60 else 5.0
+
+    def look(self) -> JobStatus | None:
+        """Report what has changed since the last look; the status of a job that has completed.
+
+        Raises:
+            CommandError: the scheduler did not answer the first look.
+            JobError: the job failed, was cancelled, ran out of time, or is not known; the message says which.
+        """
+        self.looks += 1
+        try:
+            now = status(self.job, self.scheduler)
+        except CommandError as error:
+            if self.looks == 1:
+                raise
+            # A controller that restarts changes nothing for the job.
+            self._say(f"{error.message}, trying again: {' '.join(error.evidence)}", error.message)
+            self.looks = max(self.looks, 60)
+            return None
+        self._read_events()
+        if now is None:
+            return self._forgotten()
+        why = scheduler_for(self.scheduler).waiting(now) if now.state == "PENDING" else ""
+        word = f"job {self.job} is {now.state.lower()}" + (f" ({why})" if why else "")
+        if now.state == "RUNNING":
+            word += f" on {now.nodes}"
+        if now.ended:
+            self._read_events()
+            return _ended(now, self.failure)
+        self._say(word, word)
+        return None
+
+    def _say(self, text: str, what: str) -> None:
+        if what != self.last:
+            self.listen(Event(kind="say", text=text))
+            self.last = what
+
+    def _read_events(self) -> None:
+        if self.follower is None:
+            found = sorted(Path(self.store.layout.jobs).glob(f"*/*-{self.job}.events.jsonl"))
+            written = next((path for path in found if self.store.shared.refused(path) is None), None)
+            self.follower = Follower(written) if written else None
+        for event in self.follower.events() if self.follower else ():
+            self.published = self.published or (event.kind == "finished" and event.step == "publish")
+            self.failure = event.error if event.kind == "error" else self.failure
+            self.listen(event)
+
+    def _forgotten(self) -> JobStatus:
+        """The status of a job that the scheduler does not know any more, from its events."""
+        if self.published:
+            return JobStatus(job=self.job, state="COMPLETED")
+        if self.failure:
+            raise _failed(f"job {self.job} failed", "UNKNOWN", self.failure, None, None)
+        outputs = sorted(Path(self.store.layout.jobs).glob(f"*/*-{self.job}.out"))
+        raise JobError(
+            f"{TITLES[self.scheduler]} does not know job {self.job} any more, or never did",
+            state="UNKNOWN",
+            evidence=[f"its output: {path}" for path in outputs],
+            hint="`provision list` shows whether the job published",
+        )
+
+
 def follow(
     job: str,
     scheduler: SchedulerName,
@@ -51,61 +131,42 @@ def follow(
     listen: Listener,
     pause: Callable[[float], None] = time.sleep,
 ) -> JobStatus:
-    """Follow a job to its end: every change of its state, every step of its build.
+    """Follow a job to its end.
 
     Raises:
-        JobError: it failed, was cancelled, ran out of time, or is not known; the message says which.
+        CommandError: the scheduler did not answer at first.
+        JobError: see `FollowedJob.look`.
     """
-    jobs, last, published = Path(store.layout.jobs), "", False
-    first, waited = True, 0
-    follower: Follower | None = None
-    failure: Mapping[str, Any] = {}
+    followed = FollowedJob(job, scheduler, store, listen)
     while True:
-        try:
-            now = status(job, scheduler)
-        except CommandError as error:
-            if first:
-                raise
-            # A controller that restarts changes nothing for the job.
-            if last != error.message:
-                listen(Event(kind="say", text=f"{error.message}, trying again: {' '.join(error.evidence)}"))
-                last = error.message
-            pause(5.0)
-            continue
-        if follower is None:
-            found = sorted(jobs.glob(f"*/*-{job}.events.jsonl"))
-            written = next((path for path in found if store.shared.refused(path) is None), None)
-            follower = Follower(written) if written else None
-        first = False
-        for event in follower.events() if follower else ():
-            published = published or (event.kind == "finished" and event.step == "publish")
-            failure = event.error if event.kind == "error" else failure
-            listen(event)
-        if now is None and published:
-            return JobStatus(job=job, state="COMPLETED")
-        if now is None and failure:
-            raise _failed(f"job {job} failed", "UNKNOWN", failure, None, None)
-        if now is None:
-            raise JobError(
-                f"{TITLES[scheduler]} does not know job {job} any more, or never did",
-                state="UNKNOWN",
-                evidence=[f"its output: {path}" for path in sorted(jobs.glob(f"*/*-{job}.out"))],
-                hint="`provision list` shows whether the job published",
-            )
-        why = scheduler_for(scheduler).waiting(now) if now.state == "PENDING" else ""
-        word = f"job {job} is {now.state.lower()}" + (f" ({why})" if why else "")
-        if now.state == "RUNNING":
-            word += f" on {now.nodes}"
-        if word != last and not now.ended:
-            listen(Event(kind="say", text=word))
-            last = word
-        if now.ended:
-            for event in follower.events() if follower else ():
-                failure = event.error if event.kind == "error" else failure
-                listen(event)
-            return _ended(now, failure)
-        waited += 1
-        pause(1.0 if waited < 60 else 5.0)  # spare the controller
+        ended = followed.look()
+        if ended is not None:
+            return ended
+        pause(followed.pause_s)
+
+
+def follow_all(
+    jobs: Sequence[FollowedJob], pause: Callable[[float], None] = time.sleep
+) -> dict[str, ProvisionError | None]:
+    """Follow jobs until all have ended; one that fails stops no other.
+
+    Returns the error of each job by its ID, or None if it completed.
+    """
+    results: dict[str, ProvisionError | None] = {}
+    while True:
+        for followed in jobs:
+            if followed.job in results:
+                continue
+            try:
+                if followed.look() is not None:
+                    results[followed.job] = None
+            except ProvisionError as error:
+                results[followed.job] = error
+                followed.listen(Event(kind="error", text=error.message))
+        left = [followed for followed in jobs if followed.job not in results]
+        if not left:
+            return results
+        pause(max(followed.pause_s for followed in left))
 
 
 def last_part(path: str) -> bytes:

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO, TypeVar
 
 from provision.machine.programs.secrets_here import secrets_here
 from provision.machine.programs.streams import can_encode
@@ -99,7 +99,7 @@ class Table:
             if name == running and self.ended is None:
                 lines.append(((f"{' ' * (INDENT if width >= WIDE else 2)}{self._detail(name)}", "dim"),))
         lines.append(((self._sum(now, running), "bold"),))
-        return [_cut(line, width - 1) for line in lines]
+        return [cut(line, width - 1) for line in lines]
 
     def _row(self, name: str, row: StepRow, now: float) -> Line:
         seconds = now - row.began if row.state == "run" else row.seconds
@@ -145,7 +145,7 @@ def _around(steps: list[tuple[str, Line]], running: str | None, room: int) -> li
     return steps[min(first, at) :][:room]
 
 
-def _cut(line: Line, width: int) -> Line:
+def cut(line: Line, width: int) -> Line:
     """A line that is not longer than the terminal is wide."""
     parts, room = [], width
     for text, style in line:
@@ -154,16 +154,39 @@ def _cut(line: Line, width: int) -> Line:
     return tuple(parts)
 
 
+def live_table(stream: TextIO) -> contextlib.AbstractContextManager[Table]:
+    """Draw the table of one build on this terminal for as long as the context lasts."""
+    return drawn_live(stream, lambda say, marks: Table(say=say, marks=marks))
+
+
+class Screen(Protocol):
+    """What is drawn: lines for a terminal of this size, until it has ended."""
+
+    def screen(self, width: int, height: int) -> list[Line]:
+        """The lines."""
+        ...
+
+    def end(self) -> None:
+        """Stop the clock."""
+        ...
+
+
+Drawn = TypeVar("Drawn", bound=Screen)
+
+
 @contextlib.contextmanager
-def live_table(stream: TextIO) -> Iterator[Table]:
-    """Draw a table on this terminal for as long as the context lasts; its last state stays on the screen."""
+def drawn_live(stream: TextIO, make: Callable[[Callable[[str], None], dict[str, str]], Drawn]) -> Iterator[Drawn]:
+    """Draw what `make` makes on this terminal for as long as the context lasts; its last state stays on the screen.
+
+    `make` gets the function that prints a line above the table, and the marks that the terminal can write.
+    """
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
     console = Console(file=stream, no_color=bool(os.environ.get("NO_COLOR")), highlight=False)
     marks = MARKS if can_encode(stream, "".join(MARKS.values())) else ASCII_MARKS
-    table = Table(say=lambda text: console.print(Text(secrets_here().hide(text))), marks=marks)
+    table = make(lambda text: console.print(Text(secrets_here().hide(text))), marks)
     with Live(
         console=console, get_renderable=lambda: _drawn(table, console), refresh_per_second=8, redirect_stdout=False
     ):
@@ -173,7 +196,7 @@ def live_table(stream: TextIO) -> Iterator[Table]:
             table.end()
 
 
-def _drawn(table: Table, console: Console) -> RenderableType:
+def _drawn(table: Screen, console: Console) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path, PurePosixPath
 
 import pytest
 
 from golden_files import local_site
-from provision.commands.shared.target import make_target
+from provision.commands.shared.target import find_environment, make_target
+from provision.errors import ConfigError
+from provision.machine.root.store import Store
+from provision.model.layout import EnvironmentId, Layout
 
 
 @pytest.mark.parametrize(
@@ -22,3 +26,47 @@ def test_the_stack_is_the_asked_one_the_archs_or_the_sites(asked: str | None, ar
     site = local_site()
     site = dataclasses.replace(site, archs=(dataclasses.replace(site.archs[0], stack=archs),))
     assert make_target(site, None, asked).stack.name == chosen
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """A root with a published environment of one name for two archs, and an older one."""
+    store = Store(Layout(PurePosixPath(tmp_path)))
+    for arch, fingerprint in (("knl", "aaaa"), ("haswell", "bbbb"), ("haswell", "bcbc")):
+        env = EnvironmentId(arch=arch, name="tensorflow", version="2.15.1", fingerprint=fingerprint)
+        Path(store.layout.records_folder(env)).mkdir(parents=True)
+        store.publish(env, {})
+    return store
+
+
+@pytest.mark.parametrize(
+    ("text", "arch", "fingerprint"),
+    [
+        ("tensorflow/2.15.1", "knl", "aaaa"),
+        ("tensorflow/2.15.1", "haswell", "bcbc"),
+        ("haswell/tensorflow/2.15.1", None, "bcbc"),
+        ("bb", None, "bbbb"),
+    ],
+)
+def test_an_environment_is_found_by_module_and_arch(
+    text: str, arch: str | None, fingerprint: str, store: Store
+) -> None:
+    assert find_environment(store, text, arch).fingerprint == fingerprint
+
+
+@pytest.mark.parametrize(
+    ("text", "arch", "message", "hint"),
+    [
+        ("tensorflow/2.15.1", None, "`tensorflow/2.15.1` matches several environments", "add `--arch haswell`"),
+        ("b", None, "`b` matches several environments", "give a whole name: `haswell/tensorflow/2.15.1-bbbb`"),
+        ("tensorflw/2.15.1", "knl", "(did you mean `tensorflow/2.15.1`?)", "`tensorflow/2.15.1`"),
+        ("x", "gpu", "there is no environment `x` of arch `gpu` below", "`provision build` builds one"),
+    ],
+)
+def test_an_environment_that_is_not_clear_is_refused(
+    text: str, arch: str | None, message: str, hint: str, store: Store
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        find_environment(store, text, arch)
+    assert message in caught.value.message
+    assert caught.value.hint == hint

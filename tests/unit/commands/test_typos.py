@@ -101,7 +101,7 @@ def test_an_option_of_another_verb_is_refused_with_the_verbs_that_take_it(
         ("build --submit --events x", "`provision build` would not use `--events` here"),
         ("plan --account me", "`provision plan` would not use `--account` here"),
         ("plan --profile --commands", "`provision plan` would not use `--commands` here"),
-        ("test --arch knl tensorflow/2.21.0", "`--arch` and `--stack` need `--provided`"),
+        ("test --stack s tensorflow/2.21.0", "`--stack` needs `--provided`"),
         ("test --provided tensorflow/2.21.0", "`--provided` tests the site's modules"),
         ("job lint x.sh --arch knl", "`--arch` is not used"),
     ],

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from provision.errors import JobError, StoreError
+from provision.errors import CommandError, JobError, StoreError
 from provision.machine.root.event_file import to_file
 from provision.machine.root.store import Store
 from provision.machine.terminal import follow as following
@@ -91,3 +91,56 @@ def test_a_file_of_events_keeps_every_event(tmp_path: Path) -> None:
 @pytest.mark.parametrize("line", ["", "{", '{"kind": "say", "strange": 1}', "[]", '{"kind": "plan", "steps": 3}'])
 def test_a_damaged_line_of_events_is_left_out(line: str) -> None:
     assert parse_event(line) is None
+
+
+def test_several_jobs_are_followed_and_one_failure_stops_no_other(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states = {
+        "1": ["PENDING", "RUNNING", "COMPLETED"],
+        "2": ["RUNNING", "FAILED"],
+        "3": ["PENDING", "PENDING", "PENDING", "RUNNING", "COMPLETED"],
+    }
+
+    def status(job: str, scheduler: str) -> JobStatus:
+        state = states[job].pop(0) if len(states[job]) > 1 else states[job][0]
+        return JobStatus(job=job, state=state, output=str(store.jobs / "x.out"), exit_code="1:0")
+
+    monkeypatch.setattr(following, "status", status)
+    heard: dict[str, list[str]] = {job: [] for job in states}
+    jobs = [
+        following.FollowedJob(job, "slurm", store, lambda event, job=job: heard[job].append(event.text))  # type: ignore[misc]
+        for job in states
+    ]
+    pauses: list[float] = []
+    results = following.follow_all(jobs, pause=pauses.append)
+    assert {job: type(error) for job, error in results.items()} == {"1": type(None), "2": JobError, "3": type(None)}
+    assert heard["1"] == ["job 1 is pending", "job 1 is running on "]
+    assert heard["2"][-1].startswith("job 2 failed")
+    assert len(pauses) == 4
+    assert set(pauses) == {1.0}
+
+
+def test_a_scheduler_that_stops_answering_is_asked_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: list[JobStatus | CommandError] = [
+        JobStatus(job="1", state="RUNNING"),
+        CommandError("Slurm does not answer", evidence=["timeout"]),
+        CommandError("Slurm does not answer", evidence=["timeout"]),
+        JobStatus(job="1", state="COMPLETED"),
+    ]
+
+    def status(job: str, scheduler: str) -> JobStatus:
+        answer = answers.pop(0)
+        if isinstance(answer, CommandError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(following, "status", status)
+    said: list[str] = []
+    pauses: list[float] = []
+    following.follow("1", "slurm", store, lambda event: said.append(event.text), pause=pauses.append)
+    assert said == ["job 1 is running on ", "Slurm does not answer, trying again: timeout"]
+    assert pauses == [1.0, 5.0, 5.0]
+    answers = [CommandError("Slurm does not answer")]
+    with pytest.raises(CommandError):
+        following.follow("1", "slurm", store, lambda event: None)

@@ -1,0 +1,110 @@
+"""`build --submit` for several archs: a job for each, all followed in one table; one that fails stops no other."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.submitting import command_to_use, prepare_job
+from provision.commands.shared.target import Target
+from provision.errors import EXIT_FAILED, EXIT_JOB_LEFT, EXIT_OK, Interruption, ProvisionError
+from provision.machine.terminal.console import error_lines, listeners, say
+
+
+@dataclass(slots=True, kw_only=True)
+class Build:
+    """The build of one arch: the environment, its job, and what became of it."""
+
+    arch: str
+    environment: str | None = None
+    job: str | None = None
+    state: str = "refused"
+    use: str | None = None
+    error: ProvisionError | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "error"}
+        return {**fields, "error": self.error.to_dict() if self.error else None}
+
+
+def submit_several(args: argparse.Namespace, archs: Sequence[str]) -> Outcome:
+    """Submit a job for each arch, and follow all of them to their ends.
+
+    Raises:
+        Interruption: the user stopped following; the jobs keep running.
+    """
+    from provision.machine.submission import submit
+
+    builds: list[Build] = []
+    targets: dict[str, Target] = {}
+    for arch in archs:
+        build = Build(arch=arch)
+        builds.append(build)
+        try:
+            prepared = prepare_job(argparse.Namespace(**{**vars(args), "arch": arch}))
+            target, plan = prepared.target, prepared.plan
+            build.environment, build.use = str(plan.environment), command_to_use(target, plan)
+            if prepared.job is None:
+                build.state = "nothing to do"
+            else:
+                build.job, build.state = submit(prepared.job, target.store), "submitted"
+                targets[arch] = target
+                say(f"{arch}: submitted job {build.job} for {build.environment}")
+        except ProvisionError as error:
+            build.error = error
+            say(f"{arch}: refused: {error.message}")
+    if targets and not args.no_wait:
+        _follow(args, builds, targets)
+    return _outcome(builds)
+
+
+def _follow(args: argparse.Namespace, builds: Sequence[Build], targets: dict[str, Target]) -> None:
+    from provision.machine.submission import remove_left_settings
+    from provision.machine.terminal.follow import FollowedJob, follow_all
+
+    submitted = [build for build in builds if build.job is not None]
+    site = next(iter(targets.values())).site
+    try:
+        with listeners([build.arch for build in submitted]) as listener_of:
+            followed = [
+                FollowedJob(build.job or "", site.scheduler.name, targets[build.arch].store, listener_of(build.arch))
+                for build in submitted
+            ]
+            results = follow_all(followed)
+    except KeyboardInterrupt:
+        again = "; ".join(f"`provision job follow {build.job} --site {args.site}`" for build in submitted)
+        raise Interruption("stopped following the jobs, which keep running", hint=f"follow one: {again}") from None
+    finally:
+        for target in targets.values():
+            remove_left_settings(target.store, site.scheduler.name)
+    for build in submitted:
+        build.error = results[build.job or ""]
+        build.state = "failed" if build.error else "published"
+
+
+def _outcome(builds: Sequence[Build]) -> Outcome:
+    """What became of each arch; the errors are shown whole, on stderr."""
+    for build in builds:
+        if build.error:
+            say("")
+            for line in error_lines(build.error):
+                say(f"{build.arch}: {line}" if line else "")
+    width = max(len(build.arch) for build in builds)
+    lines = [
+        f"{build.arch:<{width}}  {build.state}"
+        + (f", job {build.job}" if build.job else "")
+        + (f": {build.use}" if build.use and not build.error else "")
+        for build in builds
+    ]
+    failed = any(build.error for build in builds)
+    waiting = any(build.state == "submitted" for build in builds)
+    return Outcome(
+        text="\n".join(lines),
+        result={"builds": [build.to_dict() for build in builds]},
+        exit_code=EXIT_FAILED if failed else EXIT_JOB_LEFT if waiting else EXIT_OK,
+    )

@@ -1,0 +1,137 @@
+"""What `build --submit` does for each arch before its job is submitted: plan, refuse, write the job."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from provision.commands.shared.following import waiting_for
+from provision.commands.shared.target import Target, read_target
+from provision.errors import StoreError
+from provision.machine.programs.shell import absolute, which
+from provision.machine.terminal.console import listener, say
+
+if TYPE_CHECKING:
+    from provision.machine.root.locks import Lock
+    from provision.machine.submission import BuildJob
+    from provision.model.event import Listener
+    from provision.model.facts import Facts
+    from provision.model.plan import Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A build that is ready to be submitted; without a job there is nothing to submit, and `done` says why."""
+
+    target: Target
+    plan: Plan
+    job: BuildJob | None
+    done: str = ""
+
+
+def prepare_job(args: argparse.Namespace) -> Prepared:
+    """Plan the build of `args.arch` and write its job.
+
+    Raises:
+        ProvisionError: something that a build needs is missing, or a job builds the same environment already.
+    """
+    from provision.jobs.build_job import build_script
+    from provision.machine.rendering.render_jobs import render_build_job
+    from provision.machine.submission import submitter
+    from provision.model.problem import raise_problems
+    from provision.planning.planner import make_plan
+    from provision.planning.preflight import network_problems, place_problems
+
+    target = read_target(args)
+    facts = target.observe()
+    request = target.request(facts)
+    plan = make_plan(request, facts, target.store.existing())
+    if plan.done:
+        plan, done = repair_here(args, target, facts, plan)
+        if plan.done:
+            return Prepared(target=target, plan=plan, job=None, done=done)
+    raise_problems((*place_problems(facts.place, installed=is_installed(plan)), *network_problems(request, plan)))
+    _refuse_second(target, plan, args.site)
+    job = render_build_job(build_script(request, plan, submitter(target.store), args.account))
+    _refuse_queued(job, plan, args.site)
+    return Prepared(target=target, plan=plan, job=job)
+
+
+def repair_here(args: argparse.Namespace, target: Target, facts: Facts, plan: Plan) -> tuple[Plan, str]:
+    """Write damaged files of a built environment again, on any node; the plan afterwards, and what was done."""
+    from provision.machine.root.damage import find_damage, repair
+    from provision.planning.planner import make_plan
+
+    if not find_damage(target.store, plan):
+        return plan, "nothing to do: built, proved and published"
+    with listener() as listen, locked(args, target, plan, listen):
+        for line in repair(target.store, plan):
+            say(line)
+    return make_plan(target.request(facts), facts, target.store.existing()), "repaired"
+
+
+def locked(
+    args: argparse.Namespace, target: Target, plan: Plan, listen: Listener
+) -> contextlib.AbstractContextManager[Lock]:
+    """The lock of the plan's environment."""
+    return target.store.held(
+        Path(target.store.layout.lock(plan.environment)),
+        {"does": f"builds {plan.environment}"},
+        waiting_for(target, plan, listen, args.site),
+        wait=not args.no_wait,
+    )
+
+
+def _refuse_second(target: Target, plan: Plan, site: str) -> None:
+    """Refuse a second job for an environment that is being built: its nodes would wait, idle, for the first."""
+    from provision.machine.root.locks import describe_holder
+
+    other = target.store.holder(Path(target.store.layout.lock(plan.environment)))
+    if other is not None:
+        job = other.get("job")
+        raise StoreError(
+            f"`{plan.environment}` is being built by {describe_holder(other)}",
+            hint=f"`provision job follow {job} --site {site}`" if job else "wait for that process, or end it",
+            kind="locked",
+        )
+
+
+def _refuse_queued(job: BuildJob, plan: Plan, site: str) -> None:
+    """Refuse to submit a job that is in the queue already; its name contains the environment's fingerprint."""
+    from provision.machine.submission import queued
+
+    number = queued(job)
+    if number is not None:
+        raise StoreError(
+            f"job {number} is queued to build `{plan.environment}`",
+            hint=f"`provision job follow {number} --site {site}`",
+            kind="locked",
+        )
+
+
+def is_installed(plan: Plan) -> bool:
+    """Whether the packages, the largest part of the environment, are installed already."""
+    return any(step.name == "install" and step.action == "keep" for step in plan.steps)
+
+
+def command_to_use(target: Target, plan: Plan) -> str:
+    """The command that loads what the plan builds."""
+    module, arch = f"{plan.modulefile.name}/{plan.modulefile.version}", plan.environment.arch
+    if target.site.modules.name == "none":
+        return f'eval "$({_tool()} activate --site {target.site.typed} {plan.environment})"'
+    kind = target.site.modules.module_kind
+    paths = (*target.site.modules.path, f"{target.store.layout.modules(arch)}/{kind}")
+    return "; ".join((*(f"module use {shlex.quote(path)}" for path in paths), f"module load {module}"))
+
+
+def _tool() -> str:
+    """The name to type for this tool: `make build` runs one that is not on PATH."""
+    mine = Path(sys.argv[0])
+    found = which("provision")
+    on_path = found is not None and absolute(found) == absolute(str(mine))
+    return "provision" if on_path or mine.name != "provision" else str(mine)

@@ -1,0 +1,114 @@
+"""`build --arch … --arch … --submit`: a job for each arch; refusals, and one failure that stops no other."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from parts.cli import call
+from provision.commands.shared import several
+from provision.errors import PlanError
+from provision.machine import submission
+from provision.machine.terminal import follow
+
+Captured = pytest.CaptureFixture[str]
+SITE = ("--site", "nersc-perlmutter")
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "hint"),
+    [
+        (
+            ("--arch", "cpu", "--arch", "gpu"),
+            "2 archs cannot be built on this machine at once: cpu, gpu",
+            "add `--submit`",
+        ),
+        (("--all-archs",), "2 archs cannot be built on this machine at once: cpu, gpu", "add `--submit`"),
+        (("--all-archs", "--arch", "cpu", "--submit"), "`--all-archs` and `--arch` cannot be combined", "omit one"),
+    ],
+)
+def test_several_archs_need_jobs(words: tuple[str, ...], message: str, hint: str, capsys: Captured) -> None:
+    assert call("build", *SITE, *words) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert f"hint: {hint}" in err
+
+
+@pytest.fixture
+def prepared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """What replaces planning and the scheduler: `gpu` cannot be planned, `done` has nothing to do; returns what is submitted."""
+    submitted: list[str] = []
+
+    def prepare(args: SimpleNamespace) -> object:
+        if args.arch == "gpu":
+            raise PlanError("there is no CUDA", hint="load it")
+        plan = SimpleNamespace(environment=f"{args.arch}/tensorflow/2.15.1-0")
+        site = SimpleNamespace(scheduler=SimpleNamespace(name="slurm"))
+        job = None if args.arch == "done" else f"job of {args.arch}"
+        return SimpleNamespace(target=SimpleNamespace(store=tmp_path, site=site), plan=plan, job=job)
+
+    def submit(job: str, store: object) -> str:
+        submitted.append(job)
+        return str(len(submitted))
+
+    monkeypatch.setattr(several, "prepare_job", prepare)
+    monkeypatch.setattr(several, "command_to_use", lambda target, plan: f"module load {plan.environment}")
+    monkeypatch.setattr(submission, "submit", submit)
+    monkeypatch.setattr(submission, "remove_left_settings", lambda *args: None)
+    return submitted
+
+
+def test_each_arch_gets_its_job_and_a_refused_one_stops_no_other(prepared: list[str], capsys: Captured) -> None:
+    words = ("--arch", "cpu", "--arch", "gpu", "--arch", "done", "--arch", "cpu", "--submit", "--no-wait")
+    assert call("build", *SITE, *words) == 1
+    out, err = capsys.readouterr()
+    assert prepared == ["job of cpu"]
+    assert out.splitlines() == [
+        "cpu   submitted, job 1: module load cpu/tensorflow/2.15.1-0",
+        "gpu   refused",
+        "done  nothing to do: module load done/tensorflow/2.15.1-0",
+    ]
+    assert "gpu: error: there is no CUDA" in err
+    assert "gpu: hint: load it" in err
+
+
+def test_jobs_that_are_left_running_have_an_exit_code_of_their_own(prepared: list[str], capsys: Captured) -> None:
+    assert call("build", *SITE, "--arch", "cpu", "--arch", "knl", "--submit", "--no-wait", "--json") == 4
+    builds = json.loads(capsys.readouterr().out)["result"]["builds"]
+    assert [(build["arch"], build["state"], build["job"]) for build in builds] == [
+        ("cpu", "submitted", "1"),
+        ("knl", "submitted", "2"),
+    ]
+
+
+def test_what_becomes_of_each_job_is_the_result(
+    prepared: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.setattr(follow, "follow_all", lambda jobs: {"1": None, "2": PlanError("job 2 failed", hint="read it")})
+    assert call("build", *SITE, "--arch", "cpu", "--arch", "knl", "--submit") == 1
+    out, err = capsys.readouterr()
+    assert out.splitlines()[0].startswith("cpu  published, job 1: module load")
+    assert out.splitlines()[1] == "knl  failed, job 2"
+    assert "knl: hint: read it" in err
+
+
+def test_ctrl_c_leaves_the_jobs_and_shows_how_to_follow_them(
+    prepared: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    def interrupt(jobs: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(follow, "follow_all", interrupt)
+    assert call("build", *SITE, "--arch", "cpu", "--arch", "knl", "--submit") == 130
+    err = capsys.readouterr().err
+    assert "stopped following the jobs, which keep running" in err
+    assert "`provision job follow 2 --site nersc-perlmutter`" in err
+
+
+def test_a_build_is_json_with_every_field() -> None:
+    names = {field.name for field in dataclasses.fields(several.Build)}
+    assert several.Build(arch="x").to_dict().keys() == names
