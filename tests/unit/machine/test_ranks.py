@@ -155,7 +155,7 @@ def test_the_numerical_proof_is_refused_for_a_stack_without_ranks(start: Start) 
     [
         ((), 2, "no environment is given"),
         (("--provided", "tensorflow/2.21.0"), 2, "`--provided` tests the site's modules"),
-        (("tensorflow/2.21.0", "--arch", "knl"), 2, "`--arch` and `--stack` need `--provided`"),
+        (("tensorflow/2.21.0", "--stack", "s"), 2, "`--stack` needs `--provided`"),
         (("--provided", "--site", "nyu-greene", "--arch", "cpu"), 2, "does not provide TensorFlow for arch `cpu`"),
         (
             ("--provided", "--site", "nersc-cori", "--arch", "knl"),
