@@ -56,6 +56,14 @@ class Remove:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeCompile:
+    """Remove the folder in which a wheel is compiled, unless it has objects of the wheel with this key that can be used."""
+
+    folder: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FetchSource:
     """Make sure that a source package with one of these hashes is at `path`; if it is not, run `download`.
 
@@ -79,11 +87,16 @@ class PatchFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unpack:
-    """Unpack the source package at `path` into `folder`, and apply these patches in order."""
+    """Unpack the source package at `path` into `folder`, and apply these patches in order.
+
+    If `folder` is there already, files that are as they should be stay as they are, and so do those whose path begins with
+    `keep`; all others are removed.
+    """
 
     path: str
     folder: str
     patches: tuple[PatchFile, ...]
+    keep: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,6 +216,7 @@ Operation = (
     Command
     | WriteFile
     | Remove
+    | ResumeCompile
     | FetchSource
     | Unpack
     | KeepWheel

@@ -25,10 +25,15 @@ from provision.model.plan import (
     Operation,
     PatchFile,
     Remove,
+    ResumeCompile,
     Unpack,
     WriteFile,
 )
 from provision.profile.launcher import Launcher
+
+
+# Where setup.py has CMake compile, in the source: `build/temp.linux-x86_64-cpython-311/RelWithDebInfo`.
+OBJECTS = "build/temp"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +151,7 @@ def install(recipe: Recipe) -> tuple[Operation, ...]:
 
 
 def compile_wheel(recipe: Recipe, horovod: Build) -> tuple[Operation, ...]:
-    """Horovod from its source package, in a separate folder, into the cache of wheels."""
+    """Horovod from its source package, in a separate folder, into the cache of wheels. A killed one goes on with its objects."""
     build, tools = recipe.build, recipe.build / "tools"
     requirements, source = build / "horovod.txt", recipe.layout.sources / source_name(horovod.source)
     gpu, in_prefix = horovod.gpu, "/" not in horovod.mpicxx
@@ -168,7 +173,8 @@ def compile_wheel(recipe: Recipe, horovod: Build) -> tuple[Operation, ...]:
     elif gpu:
         environ["HOROVOD_NCCL_LIB"] = str(PurePosixPath(gpu.nccl_library).parent)
     return (
-        Remove(path=str(build)),
+        ResumeCompile(folder=str(build), key=horovod.key),
+        *(Remove(path=str(build / name)) for name in ("tools", "tmp", "wheel")),
         WriteFile(path=str(requirements), text=horovod.source.text),
         WriteFile(path=str(build / "build.txt"), text=horovod.tools.without("horovod")),
         WriteFile(
@@ -195,6 +201,7 @@ def compile_wheel(recipe: Recipe, horovod: Build) -> tuple[Operation, ...]:
             path=str(source),
             folder=str(build / "horovod"),
             patches=tuple(PatchFile(name=patch.name, subject=patch.subject, text=patch.text) for patch in horovod.patches),
+            keep=OBJECTS,
         ),
         recipe.on_node(
             Command(

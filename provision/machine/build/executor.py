@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -17,7 +18,8 @@ from provision.errors import CommandError, ProofError, ProvisionError, StoreErro
 from provision.launch.launchers import node_argv
 from provision.machine.build.bill_of_materials import write_bill
 from provision.machine.build.ranks import Ranks, loaded_environment
-from provision.machine.build.source_tree import apply_patches, unpack
+from provision.machine.build.source_tree import apply_patches, replace_changed, unpack
+from provision.machine.build.unfinished_compile import resume, settle
 from provision.machine.disk import disk_error, write
 from provision.machine.probes.installed_packages import PackageCounter
 from provision.machine.programs.failed_program import failed_program
@@ -43,6 +45,7 @@ from provision.model.plan import (
     Prove,
     Publish,
     Remove,
+    ResumeCompile,
     Step,
     Unpack,
     WriteCandidate,
@@ -96,7 +99,7 @@ class Executor:
         env, layout = self.plan.environment, self.store.layout
         for path in (layout.prefix(env), layout.build(env)):
             self.store.shared.make(Path(path.parent))
-        self.store.sweep(self.plan.prefix)
+        self.store.sweep(env)
         for step in self.plan.steps:
             if step.action == "create":
                 self.lock.refuse_lost()
@@ -139,6 +142,8 @@ class Executor:
             raise
         except KeyboardInterrupt:
             self._failed(step, began, "interrupted")
+            with contextlib.suppress(OSError, StoreError):
+                settle(Path(self.store.layout.build(self.plan.environment)))
             raise
         spent = time.monotonic() - began
         self.seconds.setdefault(step.name, round(spent, 1))
@@ -181,12 +186,21 @@ class Executor:
                 write(Path(operation.path), operation.text, executable=operation.executable)
             case Remove():
                 self.store.remove(operation.path)
+            case ResumeCompile():
+                if resume(self.store, Path(operation.folder), operation.key):
+                    self.listen(
+                        Event(
+                            kind="say", text=f"{run.step.name}: an interrupted build left objects; they are used again"
+                        )
+                    )
             case FetchSource():
                 self._fetch(run, operation)
             case Unpack():
-                folder = Path(operation.folder)
-                unpack(Path(operation.path), folder)
-                apply_patches(folder, operation.patches, run.log)
+                fresh = f"{operation.folder}.unpacked"
+                self.store.remove(fresh)
+                unpack(Path(operation.path), Path(fresh))
+                apply_patches(Path(fresh), operation.patches, run.log)
+                replace_changed(Path(fresh), Path(operation.folder), operation.keep)
             case KeepWheel():
                 self.store.wheels.keep(operation.folder, operation.key, operation.abi)
             case InstallWheel():

@@ -76,7 +76,7 @@ def end_marked(name: str, value: str, patience_s: float = 3) -> tuple[int, int]:
 
     Returns how many there were, and how many still run. The processes of other users are not seen.
     """
-    first = left = _marked(name, value)
+    first = left = marked_processes(name, value)
     for number in (signal.SIGTERM, signal.SIGKILL):
         if not left:
             break
@@ -87,11 +87,12 @@ def end_marked(name: str, value: str, patience_s: float = 3) -> tuple[int, int]:
         while left and time.monotonic() < end_at:
             time.sleep(0.05)
             left = {pid for pid in left if is_running(pid)}
-        left |= _marked(name, value)  # what they started meanwhile
+        left |= marked_processes(name, value)  # what they started meanwhile
     return len(first), len(left)
 
 
-def _marked(name: str, value: str) -> set[int]:
+def marked_processes(name: str, value: str = "") -> set[int]:
+    """The processes of this user that have this variable in their environment, with this value or with any."""
     wanted, found = f"{name}={value}".encode(), set()
     try:
         numbers = [int(text) for text in os.listdir("/proc") if text.isdigit()]  # noqa: PTH208
@@ -102,7 +103,8 @@ def _marked(name: str, value: str) -> set[int]:
             environ = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
         except OSError:
             continue  # it has ended, or is another user's
-        if wanted in environ and pid != os.getpid() and is_running(pid):
+        marked = wanted in environ if value else any(part.startswith(wanted) for part in environ)
+        if marked and pid != os.getpid() and is_running(pid):
             found.add(pid)
     return found
 

@@ -133,9 +133,17 @@ def judge_here(claim: Claim) -> tuple[bool | None, str]:
 
 def this_kernel() -> str | None:
     """What names this machine since its start, and the process numbers that are valid here: a container has its own."""
+    boot = boot_id()
     try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
-        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+        return boot and f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return None
+
+
+def boot_id() -> str | None:
+    """What names this machine since its start."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
     except OSError:
         return None
 

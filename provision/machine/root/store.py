@@ -10,6 +10,7 @@ import contextlib
 import errno
 import json
 import os
+import re
 import shutil
 import stat
 import time
@@ -33,6 +34,9 @@ from provision.model.proof_result import ProofResult
 from provision.model.quoting import bash
 from provision.model.receipt import Receipt
 from provision.model.record import Record
+
+# What `disk.write`, `remove` and `publish` call a file or folder that is not finished.
+LEFT = re.compile(r"\..+\.(removed\.)?[0-9]+\.[0-9a-f]{6}|\.next\..+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,11 +281,27 @@ class Store:
                 f"`{path}` cannot be used", evidence=[str(error)], hint="`provision build` writes it"
             ) from error
 
-    def sweep(self, prefix: str) -> None:
-        """Finish the removals of this prefix that a killed run began; other prefixes may be in use by other runs."""
-        folder = Path(prefix)
-        for trash in folder.parent.glob(f".{folder.name}.removed.*"):
-            shutil.rmtree(trash, ignore_errors=True)
+    def sweep(self, env: EnvironmentId) -> None:
+        """Remove what killed runs left of this environment: removals that they began, and files that they were writing.
+
+        Needs the lock of the environment; others may be in use by other runs.
+        """
+        records = Path(self.layout.records_folder(env))
+        for folder in (Path(self.layout.prefix(env)), Path(self.layout.build(env))):
+            for path in folder.parent.glob(f".{folder.name}.*"):
+                self._remove_left(path)
+        for place, folders, names in os.walk(records):
+            for name in (*folders, *names):
+                self._remove_left(Path(place, name))
+
+    def _remove_left(self, path: Path) -> None:
+        """Remove a file or folder with the name that a removal or `disk.write` gives, if it is of this run's user."""
+        if LEFT.fullmatch(path.name):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                with contextlib.suppress(OSError):
+                    path.unlink()
 
     def make_readable(self, path: str) -> int:
         """Let all users read everything below `path`, and enter and run what the owner can; only the owner can write it.
@@ -333,6 +353,8 @@ class Store:
             problem = self.refused_pointer(env.arch)
             raise_problems([problem] if problem else (), StoreError, "untrusted")
             self.shared.make(generations)
+            for path in (*generations.glob(".next.*"), *pointer.parent.glob(f".{pointer.name}.*")):
+                self._remove_left(path)  # of a killed run: we hold the lock
             try:
                 beside = new_folder(generations, ".next.")
             except OSError as error:
@@ -348,7 +370,7 @@ class Store:
                 write(beside / "environments" / env.name / env.version, f"{env}\n")
                 sync_tree(beside)
                 beside.rename(generations / f"{number:06d}")
-                link = pointer.with_name(f".{pointer.name}.{os.urandom(6).hex()}")
+                link = pointer.with_name(f".{pointer.name}.{os.getpid()}.{os.urandom(3).hex()}")
                 link.symlink_to(Path(".generations") / env.arch / f"{number:06d}")
                 # The pointer speaks for the generation, and for the record of the environment.
                 for folder in (generations, Path(self.layout.records_folder(env))):

@@ -12,6 +12,7 @@ from pathlib import Path
 from provision.errors import StoreError
 from provision.machine.disk import disk_error, has_sha256, sha256_of, size_of, write
 from provision.machine.root.durable import sync_tree
+from provision.machine.root.locks import held
 from provision.machine.root.own_files import new_folder
 from provision.machine.root.shared_root import SharedRoot
 from provision.model.problem import raise_problems
@@ -37,12 +38,19 @@ class Wheels:
         if self.has(key):
             return
         self.shared.make(target.parent)
+        with held(self.shared, Path(self.shared.layout.root) / "locks" / f"wheel-{key}.lock", {"does": f"keeps {key}"}):
+            for left in target.parent.glob(f".{target.name}.*"):
+                shutil.rmtree(left, ignore_errors=True)  # of a killed run: we hold the lock
+            self._keep(wheels[0], target, key, abi)
+
+    def _keep(self, wheel: Path, target: Path, key: str, abi: Mapping[str, object]) -> None:
+        """Copy a wheel beside its place in the cache, and rename it."""
         try:
             beside = new_folder(target.parent, f".{target.name}.")
         except OSError as error:
             raise disk_error(error, target) from error
         try:
-            kept = Path(shutil.copy2(wheels[0], beside / wheels[0].name))
+            kept = Path(shutil.copy2(wheel, beside / wheel.name))
             content = {"file": kept.name, "sha256": sha256_of(kept), "bytes": kept.stat().st_size, "abi": abi}
             write(beside / "wheel.json", json.dumps(content, indent=1) + "\n")
             self.remove(str(target))  # damaged

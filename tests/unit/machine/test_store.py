@@ -373,14 +373,34 @@ def test_a_damaged_receipt_is_omitted(store: Store) -> None:
     assert receipts == {"create": Receipt(step="create", seconds=1, host="n", details={"versions": {"a": "1"}})}
 
 
-def test_sweep_finishes_removals_of_the_same_prefix_only(store: Store) -> None:
-    parent = store.root / "envs" / "knl" / "tensorflow"
-    finished, others = parent / ".2.15.1-aaaaaaaaaa.removed.1.ab", parent / ".2.15.1-bbbbbbbbbb.removed.2.cd"
-    for folder in (finished, others):
+def test_sweep_removes_what_killed_runs_left_of_the_same_environment_only(store: Store) -> None:
+    prefix, other = Path(store.layout.prefix(ENV)), Path(store.layout.prefix(OTHER))
+    build, records = Path(store.layout.build(ENV)), Path(store.layout.records_folder(ENV))
+    left = [
+        prefix.with_name(f".{prefix.name}.removed.1.abcdef"),
+        build.with_name(f".{build.name}.removed.12.abcdef"),
+        records / ".candidate.removed.3.abcdef",
+    ]
+    stays = [other.with_name(f".{other.name}.removed.1.abcdef"), records / "receipts", prefix / "lib" / ".x.1.abcdef"]
+    for folder in (*left, *stays):
         folder.mkdir(parents=True)
-    store.sweep(str(parent / "2.15.1-aaaaaaaaaa"))
-    assert not finished.exists()
-    assert others.is_dir()
+        (folder / "x").touch()
+    (records / "receipts" / ".create.json.77.abcdef").write_text("half")
+    store.sweep(ENV)
+    assert [path for path in left if path.exists()] == []
+    assert all(path.is_dir() for path in stays)
+    assert [path.name for path in (records / "receipts").iterdir()] == ["x"]
+
+
+def test_publishing_removes_what_a_killed_publication_left(store: Store) -> None:
+    store.publish(ENV, {"lua/t/1.lua": "x"})
+    pointer, generations = store.root / "modules" / "knl", store.root / "modules" / ".generations" / "knl"
+    (generations / ".next.abc").mkdir()
+    (pointer.parent / ".knl.17.abcdef").symlink_to("nothing")
+    (pointer.parent / ".knl2.17.abcdef").symlink_to("nothing")
+    store.publish(OTHER, {"lua/t/2.lua": "x"})
+    assert sorted(path.name for path in generations.iterdir()) == ["000001", "000002"]
+    assert sorted(path.name for path in pointer.parent.iterdir()) == [".generations", ".knl2.17.abcdef", "knl"]
 
 
 def test_the_folder_of_a_proof_is_new_and_below_the_folder_of_tests(store: Store) -> None:
