@@ -1,0 +1,121 @@
+"""The tool with the stack of `parts/tiny.py`, which can be killed at a chosen moment: `python -m parts.tiny_tool VERB …`.
+
+TINY_FOLDER                 the folder of the packages
+TINY_KILL=SIGKILL:EVENT     the process sends itself this signal at an event of the build (`started install`), or before
+                            the given number of changes of files (`12`)
+TINY_SILENCE=SECONDS        how long the holder of a lock on another machine may be silent
+TINY_CLOCK=SECONDS          the clock of this process is wrong by so much, and jumps at every look
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from provision import cli
+from provision.backends.venv.installer import Installer
+from provision.commands.shared.target import Target
+from provision.machine.root import claims, event_file, locks
+from provision.model.event import Event, Listener
+from provision.model.request import Request
+from provision.planning import preflight
+
+CHANGES = (
+    "os.rename",
+    "os.remove",
+    "os.mkdir",
+    "os.rmdir",
+    "os.symlink",
+    "os.truncate",
+    "os.chmod",
+    "subprocess.Popen",
+)
+
+
+def use_tiny_stack(folder: Path) -> None:
+    """Take the programs of the proof and pip from this folder, and need little space."""
+    request_for, environment_argv = Target.request_for, Installer.environment_argv
+
+    def tiny_request(self: Target, minor: str) -> Request:
+        return replace(request_for(self, minor), programs_folder=str(folder / "programs"))
+
+    def tiny_argv(self: Installer, into: str, *, pip: bool) -> tuple[str, ...]:
+        *first, last = environment_argv(self, into, pip=pip)
+        more = ("--extra-search-dir", str(folder), "--no-setuptools") if pip else ()
+        return (*first, *more, last)
+
+    Target.request_for = tiny_request  # type: ignore[method-assign]
+    Installer.environment_argv = tiny_argv  # type: ignore[method-assign]
+    for name in ("NEEDED_BYTES", "NEEDED_INODES"):
+        setattr(preflight, name, 0)
+
+
+def kill_at(number: int, moment: str) -> None:
+    """Send this process a signal at a moment."""
+
+    def die() -> None:
+        os.kill(os.getpid(), number)
+
+    if moment.isdigit():
+        left = int(moment)
+
+        def count(event: str, arguments: tuple[Any, ...]) -> None:
+            nonlocal left
+            if threading.current_thread() is not threading.main_thread():
+                return
+            writes = event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)
+            if writes or event in CHANGES:
+                left -= 1
+                if left == 0:
+                    die()
+
+        sys.addaudithook(count)
+        return
+    to_all = event_file.to_all
+
+    def to_all_and_me(*listeners: Listener) -> Listener:
+        def listen(event: Event) -> None:
+            if f"{event.kind} {event.step}" == moment:
+                die()
+
+        return to_all(listen, *listeners)
+
+    event_file.to_all = to_all_and_me
+
+
+def jump(seconds: float) -> None:
+    """Let the clock of this process jump about, also for the times of files that it sets."""
+    now: Callable[[], float] = time.time
+    time.time = lambda: now() + random.uniform(-seconds, seconds)
+    touch = os.utime
+
+    def utime(path: int) -> None:
+        touch(path, (time.time(), time.time()))
+
+    claims.os.utime = locks.os.utime = utime  # type: ignore[assignment]
+
+
+def main() -> int:
+    """Run the tool as the environment says."""
+    environ = os.environ
+    use_tiny_stack(Path(environ["TINY_FOLDER"]))
+    if kill := environ.get("TINY_KILL"):
+        name, _, moment = kill.partition(":")
+        kill_at(getattr(signal, name), moment)
+    if silence := environ.get("TINY_SILENCE"):
+        claims.SILENCE_S = float(silence)
+    if clock := environ.get("TINY_CLOCK"):
+        jump(float(clock))
+    return cli.main()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

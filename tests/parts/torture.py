@@ -1,0 +1,412 @@
+"""Faults in builds of the stack of `parts/tiny.py`: after each one, what users see is compared with what they may see.
+
+    python -m parts.torture [--faults 200] [--seed N] [--folder DIR]
+
+prints a table. `tests/unit/machine/test_torture.py` runs a few of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from parts.tiny import TinySite, make_site
+from provision.machine.programs.process_tree import marked_processes
+from provision.machine.root.claims import MARK
+from provision.model.layout import EnvironmentId
+
+STEPS = ("create", "install", "bytecode", "compile", "horovod", "inspect", "candidate", "proof", "publish")
+BOUNDARIES = tuple(f"{kind} {step}" for step in STEPS for kind in ("started", "finished"))
+# Values of JSON that differ from run to run.
+TIMES = {"seconds", "sync_s", "built", "date", "images_per_second", "host", "hosts", "pid"}
+END_S = 12.0
+
+
+def content_of(folder: Path) -> dict[str, str]:
+    """The hash of each file below a folder, without what differs from run to run: times, and the text of logs."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if path.is_symlink():
+            found[name] = f"-> {path.readlink()}"
+        elif path.is_file():
+            data = path.read_bytes()
+            if path.suffix == ".pyc":
+                data = data[16:]  # behind the time of its source
+            elif path.suffix == ".log":
+                data = b""
+            elif path.suffix == ".json":
+                data = json.dumps(without_times(json.loads(data)), sort_keys=True).encode()
+            elif re.fullmatch(r"activate\.sh|.*\.lua", path.name) or path.parent.name == "tensorflow":
+                data = re.sub(rb"at [0-9.]+ images/s \([0-9-]+\)", b"", data)
+            found[name] = hashlib.sha256(data).hexdigest()
+    return found
+
+
+def without_times(value: Any) -> Any:
+    """A value of JSON without its times."""
+    if isinstance(value, dict):
+        return {name: without_times(part) for name, part in value.items() if name not in TIMES}
+    return [without_times(part) for part in value] if isinstance(value, list) else value
+
+
+def difference(mine: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
+    """The names of the files that differ."""
+    return sorted(name for name in mine.keys() | other.keys() if mine.get(name) != other.get(name))
+
+
+@dataclass(slots=True)
+class Torture:
+    """A root at which `one` is published and `two`, which has the same module name, is built under faults."""
+
+    site: TinySite
+    rng: random.Random
+    template: Path
+    one: EnvironmentId
+    two: EnvironmentId
+    good: dict[str, dict[str, str]] = field(default_factory=dict)
+    modules: dict[str, str] = field(default_factory=dict)
+    """The modulefiles after `two` was published without a fault."""
+    seconds: float = 0.0
+
+    def prefix(self, env: EnvironmentId) -> Path:
+        """The prefix of an environment."""
+        return Path(self.site.store.layout.prefix(env))
+
+    @property
+    def pointer(self) -> Path:
+        """What users have on their module path."""
+        return Path(self.site.store.layout.modules(self.one.arch))
+
+    def reset(self) -> None:
+        """The state before the build of `two`."""
+        for path in self.site.root.iterdir():
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        shutil.copytree(self.template, self.site.root, symlinks=True, dirs_exist_ok=True)
+
+    def build(self, **environ: str) -> subprocess.CompletedProcess[str]:
+        """Build `two`."""
+        return self.site.run("build", "--site", "two", **environ)
+
+    # What must hold
+
+    def seen(self) -> str:
+        """What users see: `one` or `two`, or what is broken."""
+        published = self.site.store.pointers()
+        name = published.get(self.one.pointer)
+        env = {str(self.one): self.one, str(self.two): self.two}.get(name or "")
+        if env is None or len(published) != 1:
+            return f"broken: users see {published}"
+        for kind in ("lua", "tcl"):
+            file = self.pointer / kind / env.name / (f"{env.version}.lua" if kind == "lua" else env.version)
+            if str(self.prefix(env)) not in file.read_text():
+                return f"broken: `{file}` does not set the prefix of {env}"
+        bad = [name for name in self.wrong(env) if ".provision/" not in name]
+        return f"broken: {env} differs: {bad[:4]}" if bad else ("one" if env == self.one else "two")
+
+    def wrong(self, env: EnvironmentId) -> list[str]:
+        """What differs of an environment from the one that was built without faults."""
+        return difference(content_of(self.prefix(env)), self.good[str(env)])
+
+    def lost(self) -> int:
+        """The bytes of `one`, which was published before, that are not there any more."""
+        now = content_of(self.prefix(self.one))
+        names = [name for name, value in self.good[str(self.one)].items() if now.get(name) != value]
+        return sum(max(1, (self.template / "envs" / str(self.one) / name).lstat().st_size) for name in names)
+
+    def finish(self) -> list[str]:
+        """Build to the end; what is wrong afterwards."""
+        done = self.build()
+        if done.returncode:
+            return [f"the next build ended with {done.returncode}: {done.stderr[-800:]}"]
+        wrong = [f"{name} differs from an undisturbed build" for name in self.wrong(self.two)[:6]]
+        wrong += [] if self.seen() == "two" else [f"users see {self.seen()} after the build"]
+        wrong += [f"modulefile {name} differs" for name in difference(content_of(self.pointer), self.modules)]
+        return wrong + [f"left behind: {path}" for path in self.left()]
+
+    def left(self) -> list[str]:
+        """What no build without faults leaves: temporary files and folders, locks, and processes."""
+        names = re.compile(r"^\.(?!provision$|generations$|gitignore$|lock$)|\.removed\.|\.damaged\.")
+        root = self.site.root
+        found = [path for path in root.rglob("*") if names.search(path.name) and "cache" not in path.parts]
+        found += [*root.glob("locks/*"), *root.glob("build/*/*")]
+        return sorted({str(path.relative_to(root)) for path in found}) + [f"process {pid}" for pid in self.running()]
+
+    def running(self) -> set[int]:
+        """The processes that builds started and that still run."""
+        return marked_processes(MARK)
+
+
+def prepare(folder: Path, seed: int, *, disk: bool = False) -> Torture:
+    """Build `one` and `two` without faults, for comparison. With `disk`, the root is a file system in memory."""
+    (folder / "root").mkdir(parents=True)
+    if disk:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755,size=200m", "tmpfs", str(folder / "root")], check=True)
+    site = make_site(folder)
+    done = site.run("build", "--site", "one")
+    assert done.returncode == 0, done.stderr
+    (name,) = site.store.pointers().values()
+    one = EnvironmentId.parse(name)
+    shutil.rmtree(site.root / "wheels")
+    template = folder / "template"
+    shutil.copytree(site.root, template, symlinks=True)
+    began = time.monotonic()
+    done = site.run("build", "--site", "two")
+    seconds = time.monotonic() - began
+    assert done.returncode == 0, done.stderr
+    (two,) = {EnvironmentId.parse(name) for name in site.store.pointers().values()} - {one}
+    torture = Torture(site, random.Random(seed), template, one, two, seconds=seconds)
+    torture.good = {str(env): content_of(torture.prefix(env)) for env in (one, two)}
+    torture.modules = content_of(torture.pointer)
+    assert torture.seen() == "two"
+    assert not torture.left(), torture.left()
+    torture.reset()
+    assert torture.seen() == "one"
+    return torture
+
+
+# Faults: each returns what is wrong right after it.
+
+
+def killed(torture: Torture, name: str, moment: str) -> list[str]:
+    """A build that sends itself a signal at a moment."""
+    done = torture.build(TINY_KILL=f"{name}:{moment}")
+    return judge_end(torture, name, done.returncode, done.stderr)
+
+
+def killed_from_outside(torture: Torture, name: str, after_s: float) -> list[str]:
+    """A build that gets a signal after some time."""
+    process = subprocess.Popen(
+        torture.site.argv("build", "--site", "two"),
+        env=torture.site.environ(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(after_s)
+    began = time.monotonic()
+    process.send_signal(getattr(signal, name))
+    _, stderr = process.communicate(timeout=60)
+    slow = time.monotonic() - began > END_S
+    return judge_end(torture, name, process.returncode, stderr) + (["it did not end in time"] if slow else [])
+
+
+def judge_end(torture: Torture, name: str, code: int, stderr: str) -> list[str]:
+    """What is wrong about how a build ended: it was killed, or it tidied up, or it was done before."""
+    wrong = [] if code in (0, 130, -signal.SIGKILL, -signal.SIGTERM) else [f"it ended with {code}: {stderr[-500:]}"]
+    if name == "SIGTERM" and code == 130:
+        wrong += [] if "kept; " in stderr or "kept\n" in stderr else [f"it said {stderr[-300:]!r}"]
+        wrong += [f"process {pid} runs on" for pid in torture.running()]
+        wrong += [f"the lock {path.name} is not free" for path in (torture.site.root / "locks").glob("*")]
+    return wrong
+
+
+def full_disk(torture: Torture, option: str, more: int) -> list[str]:
+    """A disk with little space, or few inodes; afterwards there is enough again."""
+    root = torture.site.root
+    status = os.statvfs(root)
+    used = (status.f_blocks - status.f_bfree) * status.f_bsize if option == "size" else status.f_files - status.f_ffree
+    whole = "size=200m,nr_inodes=100k"
+    remount(root, f"{option}={used + more}")
+    try:
+        done = torture.site.run("build", "--site", "two", "--json")
+    finally:
+        remount(root, whole)
+    if done.returncode == 0:
+        return []
+    error = json.loads(done.stdout)["error"]
+    clear = error["kind"] == "no-space" or "space" in f"{error['message']} {error['evidence']} {error['hint']}".lower()
+    return [] if clear else [f"a full disk is reported as {error['message']}: {error['evidence'][:3]}"]
+
+
+def read_only(torture: Torture) -> list[str]:
+    """A disk that cannot be written; afterwards it can."""
+    before = content_of(torture.site.root)
+    remount(torture.site.root, "ro")
+    try:
+        done = torture.site.run("build", "--site", "two", "--json")
+    finally:
+        remount(torture.site.root, "rw")
+    error = json.loads(done.stdout)["error"]
+    wrong = [] if "cannot be written" in error["message"] else [f"a read-only disk is reported as {error['message']}"]
+    return wrong + [f"{name} was changed" for name in difference(before, content_of(torture.site.root))]
+
+
+def remount(root: Path, options: str) -> None:
+    """Change the options of the file system of the root."""
+    subprocess.run(["mount", "-o", f"remount,{options}", str(root)], check=True)
+
+
+def planted_lock(torture: Torture, kind: str) -> list[str]:
+    """Something at the path of the lock that is not a lock."""
+    path = Path(torture.site.store.layout.lock(torture.two))
+    path.parent.mkdir(exist_ok=True)
+    if kind == "folder":
+        (path / "x").mkdir(parents=True)
+    else:
+        path.write_text(
+            {"text": "held by me for ever", "empty": "", "old": '{"user": "x", "pid": 1, "host": "n1"}'}[kind]
+        )
+        path.chmod(0)
+    done = torture.build()
+    wrong = [] if done.returncode == 0 else [f"it ended with {done.returncode}: {done.stderr[-500:]}"]
+    for place in (path, *path.parent.glob(f".{path.name}*")):
+        shutil.rmtree(place, ignore_errors=True)
+    return wrong
+
+
+def many_at_once(torture: Torture, number: int, clock: str = "") -> list[str]:
+    """Several builds at once, one of which is killed."""
+    environ = torture.site.environ(**({"TINY_CLOCK": clock} if clock else {}))
+    running = [
+        subprocess.Popen(
+            torture.site.argv("build", "--site", "two"),
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(number)
+    ]
+    time.sleep(torture.rng.uniform(0.5, 1.5) * torture.seconds)
+    victim, *others = running
+    victim.kill()
+    outputs = [process.communicate(timeout=300)[1] for process in running]
+    wrong = [
+        f"a build ended with {process.returncode}: {text[-500:]}"
+        for process, text in zip(others, outputs[1:], strict=True)
+        if process.returncode
+    ]
+    published = sum("[9/9] publish: done" in line for text in outputs for line in text.splitlines() if line[:1] == "[")
+    return wrong + ([f"{published} builds published"] if published > 2 else [])
+
+
+def faults(torture: Torture, *, disk: bool) -> Iterator[tuple[str, Callable[[], list[str]]]]:
+    """Faults without end: the boundaries of all steps first, then all kinds by chance."""
+    for moment in BOUNDARIES:
+        for name in ("SIGKILL", "SIGTERM"):
+            yield f"{name} at a step boundary", lambda name=name, moment=moment: killed(torture, name, moment)
+    rng = torture.rng
+    kinds = ["change"] * 8 + ["moment"] * 8 + ["lock", "many", "clock"] + (["full"] * 4 + ["inodes", "ro"]) * disk
+    while True:
+        name = rng.choice(("SIGKILL", "SIGKILL", "SIGTERM"))
+        match rng.choice(kinds):
+            case "change":
+                moment = str(rng.randint(1, 160))
+                yield f"{name} before a change of a file", lambda n=name, m=moment: killed(torture, n, m)
+            case "moment":
+                after = rng.uniform(0.1, 1.1) * torture.seconds
+                yield f"{name} at any moment", lambda n=name, a=after: killed_from_outside(torture, n, a)
+            case "lock":
+                kind = rng.choice(("text", "empty", "old", "folder"))
+                yield "nonsense at the path of the lock", lambda k=kind: planted_lock(torture, k)
+            case "many":
+                yield "five builds at once, one killed", lambda: many_at_once(torture, 5)
+            case "clock":
+                yield "clocks that jump by days, one of three killed", lambda: many_at_once(torture, 3, "300000")
+            case "full":
+                more = rng.randrange(1, 700) * 4096
+                yield "full disk", lambda m=more: full_disk(torture, "size", m)
+            case "inodes":
+                more = rng.randrange(1, 150)
+                yield "no inodes left", lambda m=more: full_disk(torture, "nr_inodes", m)
+            case "ro":
+                yield "read-only disk", lambda: read_only(torture)
+
+
+@dataclass(slots=True)
+class Table:
+    """What was injected, and what came of it."""
+
+    injected: Counter[str] = field(default_factory=Counter)
+    survived: Counter[str] = field(default_factory=Counter)
+    broken: Counter[str] = field(default_factory=Counter)
+    lost: Counter[str] = field(default_factory=Counter)
+    complaints: list[str] = field(default_factory=list)
+
+    def lines(self) -> list[str]:
+        """The table as text."""
+        width = max(map(len, [*self.injected, "fault"]))
+        head = f"{'fault':{width}}  injected  survived  published broken  bytes lost"
+        counters = (self.injected, self.survived, self.broken, self.lost)
+        rows = [(kind, *(counter[kind] for counter in counters)) for kind in sorted(self.injected)]
+        rows.append(("all", *(sum(counter.values()) for counter in counters)))
+        return [head, *(f"{row[0]:{width}}  {row[1]:8}  {row[2]:8}  {row[3]:16}  {row[4]:10}" for row in rows)]
+
+
+def run(torture: Torture, number: int, *, disk: bool, most_s: float = 1e9, chain: int = 4) -> Table:
+    """Inject faults, one after the other into the same build, `chain` at most; then the build must finish."""
+    table, began, length = Table(), time.monotonic(), 0
+
+    def finish(kinds: list[str]) -> None:
+        wrong = torture.finish()
+        table.complaints.extend(f"after {kinds}: {line}" for line in wrong)
+        if not wrong:
+            table.survived.update(kinds)
+        torture.reset()
+
+    kinds: list[str] = []
+    for kind, inject in faults(torture, disk=disk):
+        if sum(table.injected.values()) >= number or time.monotonic() - began > most_s:
+            break
+        wrong = inject()
+        table.injected[kind] += 1
+        seen, lost = torture.seen(), torture.lost()
+        if seen.startswith("broken"):
+            table.broken[kind] += 1
+            wrong.append(seen)
+        table.lost[kind] += lost
+        table.complaints.extend(f"{kind}: {line}" for line in wrong)
+        kinds += [] if wrong else [kind]
+        length += 1
+        if seen == "two" or length >= torture.rng.randint(1, chain):
+            finish(kinds)
+            kinds, length = [], 0
+    if length:
+        finish(kinds)
+    return table
+
+
+def main() -> int:
+    """Run as the command line says; print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--faults", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+    parser.add_argument("--folder", type=Path)
+    args = parser.parse_args()
+    folder = args.folder or Path(tempfile.mkdtemp(prefix="provision-torture-"))
+    disk = os.geteuid() == 0
+    began = time.monotonic()
+    try:
+        torture = prepare(folder, args.seed, disk=disk)
+        print(f"seed {args.seed}; an undisturbed build takes {torture.seconds:.1f} s", flush=True)
+        if not disk:
+            print("without the faults of a disk: mounting one needs root")
+        table = run(torture, args.faults, disk=disk)
+    finally:
+        if disk:
+            subprocess.run(["umount", "-l", str(folder / "root")], check=False)
+        shutil.rmtree(folder, ignore_errors=True)
+    print(*table.lines(), *table.complaints, f"{time.monotonic() - began:.0f} s", sep="\n")
+    return 1 if table.complaints or sum(table.lost.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
