@@ -8,6 +8,7 @@ VERBS = (
     ("doctor", "check the requirements of a build and print fixes for problems"),
     ("lock", "compile requirements/*.in to locks with hashes (needs network)"),
     ("fetch", "download the files of a build, for nodes without network"),
+    ("compat", "show which stacks work on a node, and what is against the others"),
     ("plan", "show every step of a build without changing anything"),
     ("build", "build an environment, prove it, publish its module"),
     ("test", "run the proof of a published environment again"),

@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> Outcome:
             )
     if args.names:
         inputs = [named[name] for name in dict.fromkeys(args.names)]
-    stacks = [shipped.load_stack(name) for name in known("stacks")]
+    stacks = [shipped.load_stack(name) for name in known("stacks") if shipped.load_wish(name) is None]
     every = tuple(dict.fromkeys(minor for stack in stacks for minor in stack.pythons))
     served = {stack.name: stack.pythons for stack in stacks}
     for stack in stacks:  # an overlay has the Python that Miniforge brings

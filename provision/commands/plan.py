@@ -56,6 +56,7 @@ def run(args: argparse.Namespace) -> Outcome:
         key = (stack.framework.version, keras_of(stack.framework.version, stack.environ), minor)
         lines.append(f"measured: {describe_cell(*key, find_cell(read_cells(), *key))}")
     own = target.own_files(args.stack)
+    lines += chosen_lines(target)
     lines.append(f"configuration: {describe_own_files(own)}")
     for damage in find_damage(target.store, plan):
         lines.append(f"{damage.text}; `provision build` makes it again")
@@ -65,10 +66,28 @@ def run(args: argparse.Namespace) -> Outcome:
     result = {
         **plan.to_dict(),
         "own_files": own,
+        "passed_over": list(target.passed_over),
         "expected_seconds": expected,
         "not_here": [problem.message for problem in notes],
     }
     return Outcome(text="\n".join(lines), result=result)
+
+
+def chosen_lines(target: Target) -> list[str]:
+    """Why a stack with ranges did not choose a newer one, one line for each."""
+    return [f"passed over: {line}" for line in target.passed_over]
+
+
+def _what_may_fail(target: Target) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """From the profile alone: what cannot work, what is to be checked, and the values that no text confirms."""
+    from provision.machine.probes.offer import offer_of_profile
+    from provision.machine.tables import read_cells, read_combinations
+    from provision.planning.solver import judge_stack, missing_in_profile, unconfirmed_values
+
+    site, arch, stack = target.site, target.arch, target.stack
+    verdict = judge_stack(stack, offer_of_profile(arch), read_combinations(), read_cells())
+    doubts = (*verdict.doubts, *missing_in_profile(arch, stack))
+    return verdict.against, doubts, unconfirmed_values(site, arch)
 
 
 def _outline(target: Target, account: str | None, own: tuple[str, ...], *, forced: bool) -> Outcome:
@@ -94,7 +113,12 @@ def _outline(target: Target, account: str | None, own: tuple[str, ...], *, force
     ]
     for title, values in parts.items():
         lines += [f"{title:<12} {value}" if index == 0 else f"{'':<12} {value}" for index, value in enumerate(values)]
-    lines += ["", f"configuration: {describe_own_files(own)}"]
+    against, doubts, unconfirmed = _what_may_fail(target)
+    lines += ["", *chosen_lines(target), *(f"cannot work: {stack.name} {line}" for line in against)]
+    lines += [f"to check: {line}" for line in doubts]
+    if unconfirmed:
+        lines.append(f"nobody confirmed: {', '.join(unconfirmed)}")
+    lines.append(f"configuration: {describe_own_files(own)}")
     if refused:
         lines += ["", f"no job yet: {refused.message}", *(f"  {line}" for line in refused.evidence)]
         lines += [f"  hint: {refused.hint}"] if refused.hint else []
@@ -104,5 +128,9 @@ def _outline(target: Target, account: str | None, own: tuple[str, ...], *, force
         "own_files": own,
         "outline": {title.replace(" ", "_"): list(values) for title, values in parts.items()},
         "refused": refused.to_dict() if refused else None,
+        "passed_over": list(target.passed_over),
+        "cannot_work": list(against),
+        "to_check": list(doubts),
+        "unconfirmed": list(unconfirmed),
     }
     return Outcome(text="\n".join(lines), result=result)

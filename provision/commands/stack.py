@@ -28,9 +28,14 @@ def run_list(args: argparse.Namespace) -> Outcome:
     from provision.machine.configuration.search_path import known
 
     rows: list[dict[str, Any]] = []
+    wishes: list[dict[str, Any]] = []
     wrong = []
     for name in known("stacks"):
         try:
+            wish = shipped.load_wish(name)
+            if wish:
+                wishes.append({"name": name, "summary": wish.summary, "tensorflow": wish.tensorflow})
+                continue
             stack = shipped.load_stack(name)
         except ConfigError as error:
             wrong.append(f"{name}: {error.message}")
@@ -47,7 +52,10 @@ def run_list(args: argparse.Namespace) -> Outcome:
         )
     width = max((len(row["name"]) for row in rows), default=0)
     lines = [line for row in rows for line in stack_lines(row, width)]
-    return Outcome(text="\n".join([*lines, *wrong]), result={"stacks": rows, "unreadable": wrong})
+    lines += [
+        f"{wish['name']:<{width}}  chooses the newest TensorFlow {wish['tensorflow']} that works" for wish in wishes
+    ]
+    return Outcome(text="\n".join([*lines, *wrong]), result={"stacks": rows, "ranges": wishes, "unreadable": wrong})
 
 
 def stack_lines(row: dict[str, Any], width: int) -> list[str]:

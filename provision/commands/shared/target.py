@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from provision.model.layout import EnvironmentId
     from provision.model.plan import Plan
     from provision.model.request import Request
+    from provision.planning.solver import Choice, Offer
     from provision.profile.arch import Arch
     from provision.profile.site import Site
     from provision.profile.stack import Stack
+    from provision.profile.wish import Wish
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,8 @@ class Target:
     arch: Arch
     stack: Stack
     store: Store
+    passed_over: tuple[str, ...] = ()
+    """For a stack with ranges: each newer stack that fulfils it, and why it does not work."""
 
     @property
     def is_here(self) -> bool:
@@ -131,7 +135,38 @@ def make_target(site: Site, arch: str | None, stack: str | None) -> Target:
     store = read_store(site)
     site = dataclasses.replace(site, root=str(store.root))
     found = site.arch(arch)
-    return Target(site=site, arch=found, stack=shipped.load_stack(stack or found.stack or site.stack), store=store)
+    name = stack or found.stack or site.stack
+    wish = shipped.load_wish(name)
+    if wish:
+        choice = choose_stack(site, found, wish)
+        return Target(site=site, arch=found, stack=choice.verdict.stack, store=store, passed_over=choice.passed_over)
+    return Target(site=site, arch=found, stack=shipped.load_stack(name), store=store)
+
+
+def offer_for(site: Site, arch: Arch) -> Offer:
+    """What an arch offers to a stack: this machine if it may be one of the site's, or else the profile alone."""
+    from provision.machine.configuration import shipped
+    from provision.machine.disk import is_file
+    from provision.machine.probes.offer import offer_here, offer_of_profile
+
+    if site.modules.name != "none" and not is_file(site.modules.init or ""):
+        return offer_of_profile(arch)
+    minors = dict.fromkeys(minor for stack in shipped.stacks_with_versions() for minor in stack.pythons)
+    return offer_here(site, arch, tuple(minors))
+
+
+def choose_stack(site: Site, arch: Arch, wish: Wish) -> Choice:
+    """The stack that a stack with ranges means on this arch.
+
+    Raises:
+        PlanError: none works.
+    """
+    from provision.machine.configuration import shipped
+    from provision.machine.tables import read_cells, read_combinations
+    from provision.planning.solver import choose
+
+    stacks = shipped.stacks_with_versions()
+    return choose(wish, stacks, offer_for(site, arch), read_combinations(), read_cells())
 
 
 def find_environment(store: Store, text: str, arch: str | None = None) -> EnvironmentId:

@@ -6,6 +6,7 @@ folders are in `search_path.py`, and `configuration.py` refuses a file that othe
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from provision.model.patch import Patch, parse_patch
 from provision.profile.document import refuse_extremes
 from provision.profile.site import Site, read_site
 from provision.profile.stack import Stack, read_stack
+from provision.profile.wish import Wish, is_wish, read_wish
 from provision.wording import nearest, nearest_name
 
 PACKAGE = Path(folders.PACKAGE)
@@ -162,10 +164,41 @@ def load_site(name: str) -> Site:
 
 
 def load_stack(name: str) -> Stack:
-    """The stack called `name`, or described by the file `name`."""
+    """The stack called `name`, or described by the file `name`.
+
+    Raises:
+        ConfigError: there is none, its file has faults, or it has ranges instead of versions.
+    """
     data, path = _load("stack", name)
     _refuse_other_name("stack", data, path)
+    if is_wish(data):
+        raise ConfigError(
+            f"the stack `{name}` has ranges, and this verb needs one with versions",
+            evidence=[f"`[choose]` in `{path}`"],
+            hint=f"`provision plan --stack {name}` shows which stack it chooses",
+        )
     return read_stack(data, str(path))
+
+
+def load_wish(name: str) -> Wish | None:
+    """The stack with ranges called `name`, or described by the file `name`; None if it has versions."""
+    data, path = _load("stack", name)
+    if not is_wish(data):
+        return None
+    _refuse_other_name("stack", data, path)
+    return read_wish(data, str(path))
+
+
+def stacks_with_versions() -> tuple[Stack, ...]:
+    """All stacks on the search path that have versions; files with faults are left out.
+
+    `provision stack list` names those.
+    """
+    stacks = []
+    for name in known("stacks"):
+        with contextlib.suppress(ConfigError):
+            stacks.append(load_stack(name))
+    return tuple(stacks)
 
 
 def load_patches(horovod: str) -> tuple[Patch, ...]:

@@ -1,0 +1,117 @@
+"""`provision compat`: which stacks work on a kind of node, what is against the others, and what each TensorFlow needs."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from provision.commands.shared.options import add_arch, add_site
+from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.target import offer_for
+
+if TYPE_CHECKING:
+    from provision.knowledge.combinations import Combinations
+    from provision.planning.solver import Offer, Verdict
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name the site and the arch."""
+    add_site(parser)
+    add_arch(parser)
+    parser.add_argument("--verbose", action="store_true", help="also show what each TensorFlow needs, with the sources")
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Judge every stack."""
+    from provision.knowledge.versions import release
+    from provision.machine.configuration import shipped
+    from provision.machine.tables import read_cells, read_combinations
+    from provision.planning.solver import judge_stack
+
+    site = shipped.load_site(args.site)
+    arch, known, cells = site.arch(args.arch), read_combinations(), read_cells()
+    offer = offer_for(site, arch)
+    stacks = sorted(
+        shipped.stacks_with_versions(), key=lambda stack: (release(stack.framework.version), stack.name), reverse=True
+    )
+    verdicts = [judge_stack(stack, offer, known, cells) for stack in stacks]
+    lines = [f"{site.name}, arch {arch.name}: {_describe(offer)}", ""]
+    lines += _table(verdicts)
+    if args.verbose:
+        lines += ["", *_needs(known)]
+    rows = [
+        {
+            "stack": verdict.stack.name,
+            "tensorflow": verdict.stack.framework.version,
+            "state": verdict.state,
+            "python": verdict.minor,
+            "measured": verdict.measured,
+            "against": list(verdict.against),
+            "doubts": list(verdict.doubts),
+        }
+        for verdict in verdicts
+    ]
+    return Outcome(
+        text="\n".join(lines),
+        result={
+            "site": site.name,
+            "arch": arch.name,
+            "offer": dataclasses.asdict(offer),
+            "stacks": rows,
+            "known": {name: [dict(row) for row in part] for name, part in dataclasses.asdict(known).items()},
+        },
+    )
+
+
+def _describe(offer: Offer) -> str:
+    """What is offered, in one line."""
+    pythons = "Pythons not known" if offer.pythons is None else f"Python {', '.join(offer.pythons) or 'none'}"
+    words = [pythons, f"glibc {offer.glibc}" if offer.glibc else "glibc not known", offer.machine]
+    if offer.gpus:
+        words.append("CUDA not known" if offer.cuda is None else f"CUDA {' and '.join(offer.cuda) or 'none'}")
+    return f"{offer.source} {'; '.join(words)}"
+
+
+def _table(verdicts: list[Verdict]) -> list[str]:
+    """One line for each stack."""
+    width = max((len(verdict.stack.name) for verdict in verdicts), default=0)
+    lines = []
+    for verdict in verdicts:
+        reasons = [*verdict.against, *verdict.doubts]
+        if not reasons:
+            reasons = ["built and proved by `make matrix`" if verdict.measured else "not measured"]
+        python = verdict.minor or "-"
+        lines.append(f"{verdict.state:<6}  {verdict.stack.name:<{width}}  {python:<4}  {'; '.join(reasons)}")
+    return lines
+
+
+def _needs(known: Combinations) -> list[str]:
+    """What each TensorFlow needs; a `?` stands behind what was not read from the wheel or TensorFlow's own table."""
+    lines = []
+    for row in reversed(known.tensorflow):
+        parts: list[Any] = []
+        for name in (
+            "python",
+            "cuda",
+            "cudnn",
+            "nccl",
+            "glibc",
+            "numpy",
+            "protobuf",
+            "keras",
+            "compiler",
+            "cxx",
+            "abi",
+        ):
+            value = getattr(row, name)
+            text = " ".join(value) if isinstance(value, tuple) else str(value)
+            parts.append(f"{name} {text}{'?' if name in row.unsure else ''}")
+        lines += [f"TensorFlow {row.release}: {'; '.join(parts)}", f"  source ({row.checked}): {row.source}"]
+    for cuda in known.cuda:
+        mark = "" if cuda.sure else "?"
+        lines.append(f"CUDA {cuda.version}: driver {cuda.driver}{mark}, compute capabilities {cuda.capabilities}{mark}")
+    for horovod in known.horovod:
+        span = horovod.first if horovod.first == horovod.last else f"{horovod.first} to {horovod.last}"
+        lines.append(f"Horovod 0.28.1 on TensorFlow {span}: {horovod.builds} ({horovod.source})")
+    return lines

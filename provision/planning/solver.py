@@ -1,0 +1,226 @@
+"""Which stack works on a machine: the newest one that fulfils a wish, and why each newer one was passed over. Pure."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from provision.errors import PlanError
+from provision.knowledge.combinations import Combinations
+from provision.knowledge.compatibility import Cell, find_cell, keras_of
+from provision.knowledge.cuda import CPU_PACKAGES, cuda_of, same_major
+from provision.knowledge.versions import release
+from provision.profile.arch import Arch
+from provision.profile.site import Site
+from provision.profile.stack import Stack
+from provision.profile.wish import Wish
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """What a machine, or the profile of one, offers. None: it is not known. `source`: who offers it, with the verb."""
+
+    pythons: tuple[str, ...] | None
+    cuda: tuple[str, ...] | None
+    """The CUDA versions of an arch with GPUs; empty if it has GPUs but no CUDA. None on an arch without GPUs."""
+    gpus: bool
+    glibc: str | None
+    machine: str
+    """The family of the CPU: `x86_64`."""
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Whether a stack works with an offer: the Python that it would have, and what is against it.
+
+    `against`: reasons of which we are sure; `doubts`: the others; `measured`: whether `make matrix` proved it.
+    """
+
+    stack: Stack
+    minor: str | None
+    against: tuple[str, ...]
+    doubts: tuple[str, ...]
+    measured: bool
+
+    @property
+    def state(self) -> str:
+        """`works`, `unsure` (nothing sure is against it, but it has doubts or was not measured), or `no`."""
+        return "no" if self.against else "unsure" if self.doubts or not self.measured else "works"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The stack that was chosen for a wish, and one line for each newer one that was passed over."""
+
+    verdict: Verdict
+    passed_over: tuple[str, ...]
+
+
+def judge_stack(stack: Stack, offer: Offer, known: Combinations, cells: Sequence[Cell]) -> Verdict:
+    """What speaks for and against a stack on what is offered."""
+    version = stack.framework.version
+    against: list[str] = []
+    doubts: list[str] = []
+    minors = [minor for minor in stack.pythons if offer.pythons is None or minor in offer.pythons]
+    if not minors:
+        there = ", ".join(offer.pythons or ()) or "none"
+        against.append(f"has locks for Python {', '.join(stack.pythons)}, {offer.source} {there}")
+    row = known.of_tensorflow(version)
+    if row and offer.glibc and release(offer.glibc) < release(row.glibc):
+        (doubts if "glibc" in row.unsure else against).append(f"needs glibc {row.glibc}, {offer.source} {offer.glibc}")
+    if row and offer.machine not in row.machines:
+        against.append(f"has wheels for {' and '.join(row.machines)}, {offer.source} {offer.machine}")
+    against += _of_gpus(stack, offer)
+    horovod = known.of_horovod(version) if stack.horovod else None
+    if horovod and not horovod.sure:
+        doubts.append(f"Horovod {stack.horovod} on it was {horovod.builds}")
+    minor = minors[0] if minors else None
+    cell = find_cell(cells, version, keras_of(version, stack.environ), minor) if minor and stack.horovod else None
+    if cell and cell.failed:
+        doubts.append(f"failed when it was measured ({cell.date}): {cell.failed}")
+    elif cell and offer.gpus:  # the measurements are of `tensorflow-cpu`
+        doubts.append("proved on CPUs only")
+    return Verdict(
+        stack=stack,
+        minor=minor,
+        against=tuple(against),
+        doubts=tuple(doubts),
+        measured=cell is not None and not cell.failed and not offer.gpus,
+    )
+
+
+def other_kind(stack: Stack, offer: Offer) -> str | None:
+    """Why the stack is for another kind of arch: one with GPUs, or one without. None if it is not."""
+    if offer.gpus:
+        of_cpus = stack.framework.package in CPU_PACKAGES
+        return f"installs `{stack.framework.package}`, which uses no GPU" if of_cpus else None
+    # The package with GPU support runs on CPUs too, and is the only one of TensorFlow 1.15.
+    return "is for archs with GPUs" if stack.name.endswith("-gpu") else None
+
+
+def _of_gpus(stack: Stack, offer: Offer) -> list[str]:
+    """What the GPUs of the arch, or their absence, have against the package of a stack."""
+    wanted, other = cuda_of(stack.framework.version), other_kind(stack, offer)
+    if other:
+        return [other]
+    if (
+        offer.gpus
+        and offer.cuda is not None
+        and wanted
+        and not any(same_major(wanted, version) for version in offer.cuda)
+    ):
+        return [f"wants CUDA {wanted}, {offer.source} {' and '.join(offer.cuda) or 'none'}"]
+    return []
+
+
+def fulfils(stack: Stack, wish: Wish, *, without: Sequence[str] = ()) -> tuple[str, ...]:
+    """The parts of a wish that a stack does not fulfil; those in `without` do not count."""
+    from packaging.specifiers import SpecifierSet
+
+    keras = keras_of(stack.framework.version, stack.environ)
+    unfulfilled = []
+    if not SpecifierSet(wish.tensorflow).contains(stack.framework.version, prereleases=True):
+        unfulfilled.append("tensorflow")
+    if wish.python and not any(SpecifierSet(wish.python).contains(minor) for minor in stack.pythons):
+        unfulfilled.append("python")
+    if wish.keras and keras != wish.keras:
+        unfulfilled.append("keras")
+    if wish.program and stack.proof_program != wish.program:
+        unfulfilled.append("program")
+    if (stack.horovod is not None) != wish.horovod:
+        unfulfilled.append("horovod")
+    return tuple(name for name in unfulfilled if name not in without)
+
+
+def narrowed(offer: Offer, wish: Wish, *, without: Sequence[str] = ()) -> Offer:
+    """The offer with only the Pythons that are wished for."""
+    import dataclasses
+
+    from packaging.specifiers import SpecifierSet
+
+    if not wish.python or "python" in without or offer.pythons is None:
+        return offer
+    wanted = SpecifierSet(wish.python)
+    return dataclasses.replace(offer, pythons=tuple(minor for minor in offer.pythons if wanted.contains(minor)))
+
+
+def choose(wish: Wish, stacks: Sequence[Stack], offer: Offer, known: Combinations, cells: Sequence[Cell]) -> Choice:
+    """The newest stack that fulfils the wish and works on the offer; of one version, the one that was measured.
+
+    Raises:
+        PlanError: there is none; the error names what is against each, and the fewest wishes to drop.
+    """
+    of_kind = [stack for stack in stacks if other_kind(stack, offer) is None]
+    ordered = sorted(of_kind, key=lambda stack: (release(stack.framework.version), stack.name), reverse=True)
+    fitting = [stack for stack in ordered if not fulfils(stack, wish)]
+    verdicts = [judge_stack(stack, narrowed(offer, wish), known, cells) for stack in fitting]
+    good = [verdict for verdict in verdicts if not verdict.against]
+    if not good:
+        raise _impossible(wish, verdicts, ordered, offer, known, cells)
+    newest = release(good[0].stack.framework.version)
+    same = [verdict for verdict in good if release(verdict.stack.framework.version) == newest]
+    chosen = min(same, key=lambda verdict: (not verdict.measured, bool(verdict.doubts), len(verdict.stack.name)))
+    # Of the same version, those that were not chosen are as good, or have something against them.
+    newer = [verdict for verdict in verdicts if verdict.against and release(verdict.stack.framework.version) >= newest]
+    return Choice(verdict=chosen, passed_over=tuple(_line(verdict) for verdict in newer))
+
+
+def _line(verdict: Verdict) -> str:
+    return f"{verdict.stack.name}: {'; '.join(verdict.against)}"
+
+
+def _impossible(
+    wish: Wish,
+    verdicts: Sequence[Verdict],
+    stacks: Sequence[Stack],
+    offer: Offer,
+    known: Combinations,
+    cells: Sequence[Cell],
+) -> PlanError:
+    """The error for a wish that no stack fulfils here, with the smallest set of its parts whose loss would help."""
+    evidence = [_line(verdict) for verdict in verdicts] or [f"no stack has all of: {', '.join(wish.parts)}"]
+    for number in range(1, len(wish.parts) + 1):
+        ways = []
+        for dropped in itertools.combinations(wish.parts, number):
+            for stack in stacks:
+                if fulfils(stack, wish, without=dropped):
+                    continue
+                narrow = narrowed(offer, wish, without=dropped)
+                if not judge_stack(stack, narrow, known, cells).against:
+                    ways.append((dropped, stack.name))
+                    break
+        if ways:
+            evidence += [f"without {' and '.join(f'`{part}`' for part in way)}: `{name}` works" for way, name in ways]
+            return PlanError(
+                f"no stack fulfils the wishes of `{wish.name}` here",
+                evidence=evidence,
+                hint=f"drop {' and '.join(f'`{part}`' for part in ways[0][0])} from its `[choose]`, or "
+                f"`--stack {ways[0][1]}`",
+            )
+    return PlanError(
+        f"no stack works here, whatever `{wish.name}` wishes for",
+        evidence=[_line(judge_stack(stack, offer, known, cells)) for stack in stacks],
+        hint="`provision compat` shows what is against each",
+    )
+
+
+def missing_in_profile(arch: Arch, stack: Stack) -> tuple[str, ...]:
+    """What no module of a profile is named after, although a build needs it; the node may have it all the same."""
+    names = " ".join(arch.modules).lower()
+    missing = []
+    if arch.python is None and "python" not in names and "conda" not in names:
+        missing.append(f"no module is named after Python: the node itself needs Python {' or '.join(stack.pythons)}")
+    if arch.gpu and "cudnn" not in names and stack.framework.package not in CPU_PACKAGES:
+        missing.append("no module is named after cuDNN: the CUDA module must contain it, or TensorFlow uses no GPU")
+    if arch.gpu and "cuda" not in names and arch.gpu.cuda_home is None:
+        missing.append("no module is named after CUDA, and `gpu.cuda_home` is not set")
+    return tuple(missing)
+
+
+def unconfirmed_values(site: Site, arch: Arch) -> tuple[str, ...]:
+    """The key paths of a profile that concern this arch and that no text confirms (`sure = false` in `[sources]`)."""
+    others = tuple(f"archs.{other.name}." for other in site.archs if other.name != arch.name)
+    paths = (path for source in site.sources if not source.sure for path in source.values)
+    return tuple(dict.fromkeys(path for path in paths if not path.startswith(others)))

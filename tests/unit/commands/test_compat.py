@@ -1,0 +1,111 @@
+"""`provision compat`, and stacks with ranges in the other verbs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parts.json_page import faults
+from provision import cli
+from provision.machine.probes.offer import CUDA_IN_NAME, PYTHON_IN_NAME
+
+Captured = pytest.CaptureFixture[str]
+WISH = """name = "newest"
+summary = "the newest that works"
+
+[choose]
+tensorflow = "{0}"
+"""
+
+
+@pytest.fixture
+def wish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A configuration folder with the stack `newest`, whose file is returned."""
+    monkeypatch.setenv("PROVISION_CONFIG", str(tmp_path))
+    path = tmp_path / "stacks" / "newest.toml"
+    path.parent.mkdir()
+    path.write_text(WISH.format(">=2.13"))
+    return path
+
+
+def run(capsys: Captured, *words: str) -> tuple[int, dict[str, Any]]:
+    """The exit code and the JSON of a verb."""
+    code = cli.main([*words, "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def test_compat_judges_every_stack_and_has_what_is_known(capsys: Captured) -> None:
+    code, body = run(capsys, "compat", "--site", "local")
+    assert (code, faults(body["result"], "compat")) == (0, [])
+    rows = {row["stack"]: row for row in body["result"]["stacks"]}
+    assert rows["tensorflow-2.21.0-gpu"]["against"] == ["is for archs with GPUs"]
+    assert {row["state"] for row in rows.values()} <= {"works", "unsure", "no"}
+    assert {row["version"] for row in body["result"]["known"]["tensorflow"]} >= {"1.15", "2.21"}
+    assert cli.main(["compat", "--verbose"]) == 0
+    assert "TensorFlow 2.15.1: python 3.9 3.10 3.11; cuda 12.2;" in capsys.readouterr().out
+
+
+def test_a_site_that_is_elsewhere_is_judged_by_its_profile(capsys: Captured) -> None:
+    _, body = run(capsys, "compat", "--site", "sigma2-saga", "--arch", "a100")
+    assert body["result"]["offer"]["cuda"] == ["11.7"]
+    (row,) = [row for row in body["result"]["stacks"] if row["stack"] == "tensorflow-2.15.1-gpu"]
+    assert row["against"] == ["wants CUDA 12.2, the arch's modules offer 11.7"]
+    _, body = run(capsys, "plan", "--profile", "--site", "sigma2-saga", "--arch", "a100", "--stack", row["stack"])
+    assert body["result"]["cannot_work"] == row["against"]
+    assert "archs.a100.node.sockets" in body["result"]["unconfirmed"]
+
+
+@pytest.mark.usefixtures("wish")
+def test_a_plan_of_a_stack_with_ranges_is_the_plan_of_the_chosen_one(capsys: Captured) -> None:
+    _, body = run(capsys, "plan", "--profile", "--site", "nersc-perlmutter", "--arch", "cpu", "--stack", "newest")
+    assert body["result"]["outline"]["environment"][0].startswith("cpu/tensorflow/2.21.0")
+    _, body = run(capsys, "stack", "list")
+    assert body["result"]["ranges"] == [{"name": "newest", "summary": "the newest that works", "tensorflow": ">=2.13"}]
+    assert body["result"]["unreadable"] == []
+
+
+def test_an_impossible_stack_with_ranges_is_refused_with_what_to_drop(capsys: Captured, wish: Path) -> None:
+    wish.write_text(WISH.format(">=3"))
+    code, body = run(capsys, "plan", "--site", "local", "--stack", "newest")
+    assert (code, body["error"]["kind"]) == (1, "plan")
+    assert body["error"]["hint"].startswith("drop `tensorflow` from its `[choose]`, or `--stack tensorflow-")
+
+
+@pytest.mark.usefixtures("wish")
+def test_a_verb_that_needs_versions_says_so(capsys: Captured) -> None:
+    code, body = run(capsys, "audit", "--stack", "newest")
+    assert (code, body["error"]["hint"]) == (2, "`provision plan --stack newest` shows which stack it chooses")
+
+
+@pytest.mark.parametrize(
+    ("module", "cuda"),
+    [
+        ("cudatoolkit/12.2", "12.2"),
+        ("CUDA/12.1.1", "12.1"),
+        ("cuda/11.8", "11.8"),
+        ("TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0", "11.7"),
+        ("nvhpc-hpcx-cuda12/24.5", "12"),
+        ("cray-mpich/8.1.28", None),
+        ("craype-accel-nvidia80", None),
+    ],
+)
+def test_the_cuda_version_in_the_name_of_a_module(module: str, cuda: str | None) -> None:
+    found = CUDA_IN_NAME.search(module)
+    assert (found[1] if found else None) == cuda
+
+
+@pytest.mark.parametrize(
+    ("module", "minor"),
+    [
+        ("Python/3.11.3-GCCcore-12.3.0", "3.11"),
+        ("cray-python/3.9.13", "3.9"),
+        ("python3.10", "3.10"),
+        ("tensorflow/3.1", None),
+    ],
+)
+def test_the_python_version_in_the_name_of_a_module(module: str, minor: str | None) -> None:
+    found = PYTHON_IN_NAME.search(module)
+    assert (found[1] if found else None) == minor

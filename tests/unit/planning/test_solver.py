@@ -1,0 +1,217 @@
+"""The solver: the newest stack that works, why newer ones were passed over, and which wishes to drop."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from golden_files import gpu_site, local_site
+from golden_files import stack as any_stack
+from provision.errors import ConfigError, PlanError
+from provision.knowledge.compatibility import Cell
+from provision.machine.tables import read_combinations
+from provision.planning.solver import (
+    Offer,
+    choose,
+    judge_stack,
+    missing_in_profile,
+    unconfirmed_values,
+)
+from provision.profile.provenance import Source
+from provision.profile.stack import Framework, Stack
+from provision.profile.wish import Wish, is_wish, read_wish
+
+KNOWN = read_combinations()
+HERE = Offer(
+    pythons=("3.10", "3.11"), cuda=None, gpus=False, glibc="2.36", machine="x86_64", source="this machine offers"
+)
+GPUS = dataclasses.replace(HERE, gpus=True, cuda=("11.8", "12.2"), source="modules offer")
+
+
+def stack_of(version: str, *pythons: str, gpu: bool = False, **changes: Any) -> Stack:
+    """A stack of this TensorFlow."""
+    framework = Framework(name="tensorflow", package="tensorflow" if gpu else "tensorflow-cpu", version=version)
+    name = f"tensorflow-{version}{'-gpu' if gpu else ''}"
+    values = {"name": name, "pythons": pythons or ("3.11",), "framework": framework, **changes}
+    return dataclasses.replace(any_stack(), **values)
+
+
+def wish(**changes: Any) -> Wish:
+    """A wish for any TensorFlow 2 with Horovod."""
+    values = {"name": "w", "summary": "", "tensorflow": ">=2.0", "python": None, "keras": None, "program": None}
+    return Wish(**{**values, "horovod": True, **changes})
+
+
+def chosen(
+    wished: Wish, *stacks: Stack, offer: Offer = HERE, cells: tuple[Cell, ...] = ()
+) -> tuple[str, tuple[str, ...]]:
+    """The name of the chosen stack, and the lines about those that were passed over."""
+    choice = choose(wished, stacks, offer, KNOWN, cells)
+    return choice.verdict.stack.name, choice.passed_over
+
+
+def cell(version: str, failed: str = "") -> Cell:
+    """A measurement of this TensorFlow with Python 3.11."""
+    return Cell(
+        tensorflow=version,
+        keras="2" if version < "2.16" else "3",
+        python="3.11",
+        horovod="0.28.1",
+        patch_set="x",
+        mpi="mpich",
+        compiler="gcc",
+        date="2026-11-21",
+        build_seconds=1,
+        proofs=(),
+        failed=failed,
+    )
+
+
+def test_the_newest_that_fulfils_the_wish_is_chosen() -> None:
+    stacks = [stack_of(version) for version in ("2.11.1", "2.21.0", "2.15.1")]
+    assert chosen(wish(), *stacks) == ("tensorflow-2.21.0", ())
+    assert chosen(wish(tensorflow=">=2.13,<2.16"), *stacks) == ("tensorflow-2.15.1", ())
+    assert chosen(wish(keras="2"), *stacks) == ("tensorflow-2.15.1", ())
+
+
+def test_each_newer_one_that_does_not_work_has_one_line() -> None:
+    stacks = [stack_of(version, gpu=True) for version in ("2.18.1", "2.13.1", "1.15.5")]
+    offer = dataclasses.replace(GPUS, cuda=("11.8",))
+    name, passed = chosen(wish(), *stacks, offer=offer)
+    assert (name, passed) == ("tensorflow-2.13.1-gpu", ("tensorflow-2.18.1-gpu: wants CUDA 12.5, modules offer 11.8",))
+
+
+def test_cuda_of_the_same_major_version_will_do() -> None:
+    assert chosen(wish(), stack_of("2.18.1", gpu=True), offer=GPUS) == ("tensorflow-2.18.1-gpu", ())
+    none = dataclasses.replace(GPUS, cuda=())
+    with pytest.raises(PlanError) as refused:
+        chosen(wish(), stack_of("2.18.1", gpu=True), offer=none)
+    assert "wants CUDA 12.5, modules offer none" in str(refused.value.evidence)
+
+
+@pytest.mark.parametrize(
+    ("offer", "line"),
+    [
+        ({"pythons": ("3.8",)}, "has locks for Python 3.11, this machine offers 3.8"),
+        ({"pythons": ()}, "has locks for Python 3.11, this machine offers none"),
+        ({"glibc": "2.17"}, "needs glibc 2.27, this machine offers 2.17"),
+        ({"machine": "ppc64le"}, "has wheels for aarch64 and x86_64, this machine offers ppc64le"),
+    ],
+)
+def test_what_is_against_a_stack(offer: dict[str, Any], line: str) -> None:
+    verdict = judge_stack(stack_of("2.21.0"), dataclasses.replace(HERE, **offer), KNOWN, ())
+    assert (verdict.against, verdict.state) == ((line,), "no")
+
+
+def test_what_is_not_known_is_not_held_against_a_stack() -> None:
+    unknown = Offer(pythons=None, cuda=None, gpus=True, glibc=None, machine="x86_64", source="the modules offer")
+    assert judge_stack(stack_of("2.21.0", gpu=True), unknown, KNOWN, ()).against == ()
+
+
+def test_a_row_that_is_not_sure_is_a_doubt() -> None:
+    # combinations.toml: Horovod on 2.12 was not tried.
+    verdict = judge_stack(stack_of("2.12.1"), HERE, KNOWN, ())
+    assert (verdict.against, verdict.state) == ((), "unsure")
+    assert "not tried" in verdict.doubts[0]
+
+
+def test_a_measured_failure_is_a_doubt_and_a_measured_success_works() -> None:
+    assert judge_stack(stack_of("2.15.1"), HERE, KNOWN, (cell("2.15.1"),)).state == "works"
+    failed = judge_stack(stack_of("2.15.1"), HERE, KNOWN, (cell("2.15.1", failed="proof"),))
+    assert (failed.state, "proof" in failed.doubts[0]) == ("unsure", True)
+    # The measurements are of CPUs.
+    assert judge_stack(stack_of("2.15.1", gpu=True), GPUS, KNOWN, (cell("2.15.1"),)).state == "unsure"
+
+
+def test_of_one_version_the_measured_stack_is_chosen() -> None:
+    legacy = stack_of("2.21.0", environ=(("TF_USE_LEGACY_KERAS", "1"),))
+    legacy = dataclasses.replace(legacy, name="tensorflow-2.21.0-tf-keras")
+    assert chosen(wish(), legacy, stack_of("2.21.0"), cells=(cell("2.21.0"),))[0] == "tensorflow-2.21.0"
+    assert chosen(wish(keras="tf-keras"), legacy, stack_of("2.21.0"))[0] == "tensorflow-2.21.0-tf-keras"
+
+
+def test_stacks_for_another_kind_of_arch_are_not_passed_over() -> None:
+    assert chosen(wish(), stack_of("2.21.0", gpu=True), stack_of("2.15.1")) == ("tensorflow-2.15.1", ())
+
+
+def test_an_impossible_wish_names_the_fewest_wishes_to_drop() -> None:
+    stacks = [stack_of("2.21.0", "3.11"), stack_of("2.11.1", "3.10")]
+    with pytest.raises(PlanError) as refused:
+        chosen(wish(tensorflow=">=2.13", python="==3.10"), *stacks)
+    assert list(refused.value.evidence[-2:]) == [
+        "without `tensorflow`: `tensorflow-2.11.1` works",
+        "without `python`: `tensorflow-2.21.0` works",
+    ]
+    assert refused.value.hint == "drop `tensorflow` from its `[choose]`, or `--stack tensorflow-2.11.1`"
+
+
+def test_two_wishes_are_dropped_only_if_one_does_not_suffice() -> None:
+    with pytest.raises(PlanError) as refused:
+        chosen(wish(tensorflow=">=3", keras="2"), stack_of("2.21.0"))
+    assert refused.value.evidence[-1] == "without `tensorflow` and `keras`: `tensorflow-2.21.0` works"
+
+
+def test_without_any_stack_that_works_no_wish_is_to_blame() -> None:
+    with pytest.raises(PlanError, match="whatever `w` wishes for") as refused:
+        chosen(wish(), stack_of("2.21.0"), offer=dataclasses.replace(HERE, pythons=()))
+    assert "has locks for Python" in str(refused.value.evidence)
+
+
+# The file
+
+
+GOOD = {"name": "w", "summary": "s", "choose": {"tensorflow": ">=2.13,<2.16", "python": ">=3.10", "keras": "2"}}
+
+
+def test_a_stack_with_ranges_is_read() -> None:
+    assert is_wish(GOOD)
+    assert read_wish(GOOD, "x.toml") == wish(tensorflow=">=2.13,<2.16", python=">=3.10", keras="2", summary="s")
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"tensorflow": "2.13"}, "choose.tensorflow"),
+        ({"tensorflow": ">= "}, "choose.tensorflow"),
+        ({"keras": "4"}, "choose.keras"),
+        ({"horovod": "yes"}, "choose.horovod"),
+        ({"numpy": "<2"}, "choose.numpy"),
+    ],
+)
+def test_faults_of_a_stack_with_ranges_are_named(changes: dict[str, Any], fault: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        read_wish({**GOOD, "choose": {**GOOD["choose"], **changes}}, "x.toml")  # type: ignore[dict-item]
+    assert fault in " ".join([refused.value.message, *refused.value.evidence])
+
+
+# A profile alone
+
+
+def test_what_no_module_of_a_profile_is_named_after() -> None:
+    arch = dataclasses.replace(gpu_site().archs[0], modules=("gcc/12",), python=None)
+    assert [line.split(":")[0] for line in missing_in_profile(arch, stack_of("2.15.1", gpu=True))][:2] == [
+        "no module is named after Python",
+        "no module is named after cuDNN",
+    ]
+    full = dataclasses.replace(arch, modules=("Python/3.11", "cuda/12.2", "cuDNN/8.9"))
+    assert missing_in_profile(full, stack_of("2.15.1", gpu=True)) == ()
+
+
+def test_values_that_no_text_confirms_are_those_of_the_arch() -> None:
+    site = local_site()
+    arch = site.archs[0]
+    other = dataclasses.replace(arch, name="other")
+    sources = (
+        Source(
+            name="a",
+            text="t",
+            date="2026",
+            sure=False,
+            values=("network", "archs.other.node", f"archs.{arch.name}.mpi"),
+        ),
+        Source(name="b", text="t", date="2026", sure=True, values=("scheduler",)),
+    )
+    site = dataclasses.replace(site, archs=(arch, other), sources=sources)
+    assert unconfirmed_values(site, arch) == ("network", f"archs.{arch.name}.mpi")
