@@ -95,17 +95,24 @@ class ConfigError(ProvisionError):
 
 
 class LintError(ConfigError):
-    """A script that was checked has faults; `findings` has them as data."""
+    """A script that was checked has errors; `findings` has them and all other findings, `checked` what was read."""
 
     kind: ErrorKind = "lint"
 
-    def __init__(self, message: str, *, findings: Sequence[dict[str, object]], **rest: object) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        findings: Sequence[dict[str, object]],
+        checked: Mapping[str, Any] | None = None,
+        **rest: object,
+    ) -> None:
         super().__init__(message, **rest)  # type: ignore[arg-type]
-        self.findings = tuple(findings)
+        self.findings, self.checked = tuple(findings), dict(checked or {})
 
     def to_dict(self) -> dict[str, Any]:
         """The error with every finding."""
-        return {**super().to_dict(), "findings": list(self.findings)}
+        return {**super().to_dict(), "findings": list(self.findings), "checked": self.checked}
 
 
 class PlanError(ProvisionError):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Write docs/reference/cli.md and man/provision.1 from the parsers.
+"""Write docs/reference/cli.md and man/provision.1 from the parsers, and docs/reference/lint-rules.md from the rules.
 
-`tools/reference.py` writes both; with `--check` it writes nothing, and exits 1 if one of them is not current.
+`tools/reference.py` writes them; with `--check` it writes nothing, and exits 1 if one of them is not current.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from provision import __version__  # noqa: E402
 from provision.commands.completion import WHERE  # noqa: E402
 from provision.commands.shared.help_text import PURPOSE  # noqa: E402
 from provision.commands.shared.syntax import Argument, Command, Option, Value, read_commands  # noqa: E402
+from provision.lint.rules import RULES, WEIGHTS  # noqa: E402
 
 # Every command has these, so they are described once.
 COMMON = ("--help", "--json")
@@ -48,7 +49,11 @@ def main() -> int:
     args = parser.parse_args()
     commands = read_commands()
     stale = []
-    for name, text in (("docs/reference/cli.md", write_page(commands)), ("man/provision.1", write_manual(commands))):
+    for name, text in (
+        ("docs/reference/cli.md", write_page(commands)),
+        ("man/provision.1", write_manual(commands)),
+        ("docs/reference/lint-rules.md", write_rules()),
+    ):
         path = REPOSITORY / name
         if path.is_file() and path.read_text(encoding="utf-8") == text:
             continue
@@ -60,6 +65,32 @@ def main() -> int:
     if args.check and stale:
         print(f"not current: {', '.join(stale)}; run tools/reference.py", file=sys.stderr)
     return 1 if args.check and stale else 0
+
+
+def write_rules() -> str:
+    """The page of the linter's rules."""
+    rows = [
+        f"| `{name}` | {rule.weight} | {rule.subject} | {rule.finds} |"
+        for weight in WEIGHTS
+        for name, rule in sorted(RULES.items())
+        if rule.weight == weight
+    ]
+    return "\n".join(
+        [
+            "# Rules of `provision job lint`",
+            "",
+            "`tools/reference.py` writes this page.",
+            "",
+            "**error**: the job is refused, fails, or computes something else than was meant; exit code 2. **warning**: it",
+            "loses time, files or resources, or fails under conditions that the scripts do not show. **advice**: it works, and",
+            "would be safer or easier to repeat otherwise. Rules about a site need `--site SITE`.",
+            "",
+            "| rule | weight | looks at | finds |",
+            "|---|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
 
 
 def leaves(command: Command) -> tuple[Command, ...]:

@@ -1,53 +1,26 @@
 """Reads a job script: its directives, modules, variables, and the commands that start programs.
 
-The script is read as text, not run. Variables that the script sets to plain text are replaced; all others stay as they are.
+The script is read as text, not run. Variables that the script sets to plain text are replaced, and so are those of the
+folder of the script; all others stay as they are.
 """
 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from provision.knowledge.whole_numbers import whole_number
 from provision.lint import Finding
+from provision.lint.directive_options import read_options
+from provision.lint.shell_lines import ASSIGNMENT, SHELLS, Command, Line, base, read_commands, read_lines
 from provision.profile.scheduler import SchedulerName
 
 PREFIXES: dict[str, SchedulerName] = {"#SBATCH": "slurm", "#PBS": "pbs", "#COBALT": "cobalt"}
-LAUNCHERS = ("srun", "mpirun", "mpiexec", "aprun", "horovodrun")
-# The long names of the one-letter options of each scheduler. No rule uses the options that are missing here.
-SHORT: dict[SchedulerName, dict[str, str]] = {
-    "slurm": {
-        "-N": "nodes",
-        "-n": "ntasks",
-        "-A": "account",
-        "-p": "partition",
-        "-q": "qos",
-        "-C": "constraint",
-        "-t": "time",
-        "-c": "cpus-per-task",
-        "-G": "gpus",
-        "-L": "licenses",
-        "-J": "job-name",
-        "-o": "output",
-    },
-    "pbs": {"-A": "account", "-q": "partition", "-N": "job-name", "-o": "output", "-W": "attributes"},
-    "cobalt": {"-n": "nodes", "-t": "time", "-q": "partition", "-A": "account", "-O": "output"},
-    "none": {},
-}
-ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """A logical line: continuations joined, comments removed, split into words (a comment line has none)."""
-
-    number: int
-    text: str
-    words: tuple[str, ...]
-    glued: bool
-    """Whether a backslash at the end of a line touches the word before it, which then continues in the next line."""
+# The folder from which the job was submitted, which is taken to be that of the script.
+FOLDERS = ("PWD", "SLURM_SUBMIT_DIR", "PBS_O_WORKDIR", "COBALT_STARTDIR")
+VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)(?::?-([^${}]*))?\})")
+PYTHON = re.compile(r"(?:.*/)?python[0-9.]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +32,14 @@ class Option:
     text: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """A Python program that the script starts: its path with the known variables replaced, and the command."""
+
+    path: str
+    command: Command
+
+
 @dataclass(slots=True, kw_only=True)
 class JobScript:
     """A job script: its directives, its command lines and its variables."""
@@ -66,16 +47,43 @@ class JobScript:
     name: str
     text: str
     scheduler: SchedulerName = "none"
+    interpreter: str = ""
+    """The name of the program behind `#!`, such as `bash`; empty if the first line does not name one."""
     options: dict[str, Option] = field(default_factory=dict)
     late: list[Line] = field(default_factory=list)
+    comments: list[Line] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
+    commands: list[Command] = field(default_factory=list)
     variables: dict[str, tuple[str, int, bool]] = field(default_factory=dict)
     """Each name with its value, its line, and whether it is exported."""
+
+    @property
+    def is_python(self) -> bool:
+        """Whether Python runs the script itself."""
+        return self.interpreter.startswith("python")
+
+    @property
+    def is_sh(self) -> bool:
+        """Whether a shell with the syntax of sh runs the script."""
+        return self.interpreter in (*SHELLS, "")
 
     def number(self, key: str) -> int | None:
         """The whole number that a directive gives; None if there is none."""
         option = self.options.get(key)
         return whole_number(option.value) if option else None
+
+    def value(self, *keys: str) -> str | None:
+        """The value of the first of these options that the script has."""
+        return next((self.options[key].value for key in keys if key in self.options), None)
+
+    @property
+    def requests_gpus(self) -> bool:
+        """Whether a directive or a launcher requests GPUs."""
+        words = [
+            word for line, _, words in self.started() for word in words if word.startswith(("--gpus", "--gres", "-G"))
+        ]
+        gres = self.value("gres") or ""
+        return gpus_of(self) > 0 or bool(words) or "gpu" in gres or any(key.startswith("gpus") for key in self.options)
 
     def is_indented(self, line: Line) -> bool:
         """Whether white space stands before this line."""
@@ -90,71 +98,114 @@ class JobScript:
 
     def started(self) -> Iterator[tuple[Line, str, tuple[str, ...]]]:
         """The lines that start ranks, each with the launcher and all words after it."""
-        for line in self.lines:
-            for index, word in enumerate(line.words):
-                before = line.words[index - 1] if index else ""
-                if word.rsplit("/", 1)[-1] in LAUNCHERS and before in ("", "time", "exec", "&&", ";", "then", "!"):
-                    yield line, word.rsplit("/", 1)[-1], line.words[index + 1 :]
-                    break
+        seen: set[int] = set()
+        for command in self.commands:
+            if command.launcher is not None and command.line.number not in seen:
+                seen.add(command.line.number)
+                yield command.line, *command.launcher
 
     def modules(self) -> Iterator[tuple[Line, str]]:
         """Every module that the script loads, with its line."""
-        for line in self.lines:
-            for command in _commands(line.words):
-                words = [word for word in command if not word.startswith("-")]
-                if words[:2] in (["module", "load"], ["module", "add"]):
-                    yield from ((line, name) for name in words[2:])
-                elif words[:1] == ["ml"] and words[1:2] not in (["purge"], ["reset"], ["list"]):
-                    yield from ((line, name) for name in words[1:])
+        for command in self.commands:
+            words = [word for word in command.words if not word.startswith("-")]
+            if words[:2] in (["module", "load"], ["module", "add"], ["module", "swap"], ["module", "switch"]):
+                names = words[2:] if words[1] in ("load", "add") else words[-1:]
+                yield from ((command.line, name) for name in names)
+            elif words[:1] == ["ml"] and words[1:2] in (["load"], ["add"]):
+                yield from ((command.line, name) for name in words[2:])
+            elif words[:1] == ["ml"] and words[1:2] not in (
+                ["purge"],
+                ["reset"],
+                ["list"],
+                ["use"],
+                ["unload"],
+                ["swap"],
+            ):
+                yield from ((command.line, name) for name in words[1:])
 
     def does(self, *words: str) -> int | None:
         """The line of the first command that begins with these words, not counting options between them."""
-        for line in self.lines:
-            for command in _commands(line.words):
-                plain = [word for word in command if not word.startswith("-")]
-                if tuple(plain[: len(words)]) == words:
-                    return line.number
+        for command in self.commands:
+            plain = [word for word in command.words if not word.startswith("-")]
+            if tuple(plain[: len(words)]) == words:
+                return command.line.number
         return None
 
+    def starts(self) -> tuple[Start, ...]:
+        """The Python programs that the script starts, in order; without `-c` and `-m`, whose programs are no files."""
+        if self.is_python:
+            return ()
+        found, folder = [], ""
+        for command in self.commands:
+            if command.name == "cd" and len(command.words) > 1:
+                folder = _below(folder, self.filled(command.words[1]))
+            path = _program(command)
+            if path is not None:
+                found.append(Start(path=_below(folder, self.filled(path)), command=command))
+        return tuple(found)
+
+    def main(self) -> Start | None:
+        """The program that is taken to be the training script: the first that a launcher starts, or else the first."""
+        starts = self.starts()
+        return next((start for start in starts if start.command.launcher), next(iter(starts), None))
+
     def program(self) -> str | None:
-        """The Python file that the script starts, with the script's variables replaced; None for `-c` and `-m`."""
-        for line in self.lines:
-            for index, word in enumerate(line.words):
-                if re.fullmatch(r"(.*/)?python[0-9.]*", word):
-                    options = ("-c", "-m", "-")
-                    after = next((w for w in line.words[index + 1 :] if not w.startswith("-") or w in options), ";")
-                    if after not in options and not after.startswith((";", "&", "|", "<", ">", ")")):
-                        return self.filled(after)
-        return None
+        """The path of the training script, with the known variables replaced; None if the script starts none."""
+        start = self.main()
+        return start.path if start else None
 
     def filled(self, text: str) -> str:
         """The text, with the variables that the script sets replaced by their values."""
         for _ in range(5):
             before = text
-            text = re.sub(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?", lambda match: self._value(match[1], match[0]), text)
-            if text == before:
+            text = VARIABLE.sub(self._value, text)
+            if text == before or len(text) > 4096:
                 break
         return text
 
-    def _value(self, name: str, otherwise: str) -> str:
-        return self.variables[name][0] if name in self.variables else otherwise
+    def _value(self, match: re.Match[str]) -> str:
+        name = match[1] or match[2]
+        if name in FOLDERS:
+            return "."
+        if name in self.variables:
+            return self.variables[name][0]
+        return match[0] if match[3] is None else match[3]
 
 
-def _commands(words: tuple[str, ...]) -> Iterator[list[str]]:
-    command: list[str] = []
-    for word in words:
-        if word in ("&&", "||", ";", "|", "then", "do", "{", "("):
-            yield command
-            command = []
-        else:
-            command.append(word)
-    yield command
+def _below(folder: str, path: str) -> str:
+    """A path as it is seen from the folder of the script."""
+    path = re.sub(r"^(?:\./)+", "", path) or "."
+    if not folder or path.startswith(("/", "~", "$")):
+        return path
+    return folder if path == "." else f"{folder.rstrip('/')}/{path}"
+
+
+def _program(command: Command) -> str | None:
+    """The Python file that a command starts."""
+    words = command.words
+    for index, word in enumerate(words):
+        if not PYTHON.fullmatch(word) and base(word) not in ("$PYTHON", "${PYTHON}"):
+            continue
+        rest = iter(words[index + 1 :])
+        for after in rest:
+            if after in ("-c", "-m", "-", "-V", "--version"):
+                return None
+            if after in ("-W", "-X"):
+                next(rest, None)
+            elif not after.startswith("-"):
+                return after if not after.startswith(("<", ">", "/dev/")) else None
+        return None
+    runs = command.launcher[1] if command.launcher else words[:1]
+    return next((word for word in runs if word.endswith(".py") and "=" not in word), None)
 
 
 def fault(script: JobScript, rule: str, line: Line | tuple[int, str], message: str, fix: str) -> Finding:
     """A finding at a line of a job script."""
     number, text = (line.number, line.text) if isinstance(line, Line) else line
-    return Finding(rule=rule, file=script.name, line=number, message=message, evidence=text, fix=fix)
+    shown = text if len(text) <= 300 else f"{text[:300]}…"
+    return Finding(
+        rule=rule, file=script.name, line=number, message=message, evidence=shown.replace("\n", " "), fix=fix
+    )
 
 
 def tasks_of(script: JobScript) -> int | None:
@@ -191,15 +242,19 @@ def gpus_of(script: JobScript) -> int:
 
 def read_script(text: str, name: str) -> JobScript:
     """The script in this text. Reading never fails: the rules report everything that is wrong."""
-    script = JobScript(name=name, text=text)
+    script = JobScript(name=name, text=text, interpreter=_interpreter(text))
     begun, last_for_cobalt = False, _read_by_cobalt(text)
-    for line in _lines(text):
-        prefix = next((prefix for prefix in PREFIXES if line.text.startswith(f"{prefix} ")), None)
+    for line in read_lines(text):
+        prefix = next((prefix for prefix in PREFIXES if line.text.startswith((f"{prefix} ", f"{prefix}\t"))), None)
         if prefix is None:
-            if line.text and not line.text.startswith("#"):
+            if line.text.startswith("#"):
+                script.comments.append(line)
+            elif line.text:
                 begun = True
-                script.lines.append(line)
-                _assign(script, line)
+                if not script.is_python:
+                    script.lines.append(line)
+                    script.commands.extend(read_commands(line))
+                    _assign(script, line)
             continue
         script.scheduler = PREFIXES[prefix]
         # PBS reads indented directives (OpenPBS 23.06, check_job_script.c), but sbatch does not (Slurm 25.05, sbatch/opt.c).
@@ -207,9 +262,17 @@ def read_script(text: str, name: str) -> JobScript:
         if line.number > last_for_cobalt if script.scheduler == "cobalt" else begun or indented:
             script.late.append(line)
             continue
-        for key, value in _options(line.text.removeprefix(prefix), script.scheduler):
+        for key, value in read_options(line.text.removeprefix(prefix), script.scheduler):
             script.options[key] = Option(value=value, line=line.number, text=line.text)
     return script
+
+
+def _interpreter(text: str) -> str:
+    """The program behind `#!` in the first line."""
+    words = text[:300].split("\n", 1)[0].split() if text.startswith("#!") else []
+    words = "".join(words[:1])[2:].split() + words[1:] or [""]
+    words = [word for word in words if not word.startswith("-")] or [""]
+    return base(words[1] if base(words[0]) == "env" and len(words) > 1 else words[0])
 
 
 def _read_by_cobalt(text: str) -> int:
@@ -220,84 +283,17 @@ def _read_by_cobalt(text: str) -> int:
     return next((number for number, line in enumerate(lines) if number and not line.startswith("#COBALT ")), len(lines))
 
 
-def _lines(text: str) -> Iterator[Line]:
-    whole, first, glued = "", 0, False
-    for number, raw in enumerate(text.splitlines(), 1):
-        first = first or number
-        if raw.endswith("\\") and not raw.lstrip().startswith("#"):
-            glued = glued or bool(re.search(r"[^\s\\]\\$", raw))
-            whole += raw[:-1] + " "
-            continue
-        yield _line(first, (whole + raw).strip(), glued)
-        whole, first, glued = "", 0, False
-    if whole:
-        yield _line(first, whole.strip(), glued)
-
-
-def _line(number: int, text: str, glued: bool) -> Line:
-    if text.startswith("#"):
-        return Line(number=number, text=text, words=(), glued=False)
-    lexer = shlex.shlex(text, posix=True, punctuation_chars=";&|()")
-    lexer.whitespace_split = True
-    try:
-        words = tuple(lexer)
-    except ValueError:  # a quoted text that continues in the next line: bash reads that, we do not
-        words = tuple(text.split())
-    return Line(number=number, text=text, words=words, glued=glued)
-
-
 def _assign(script: JobScript, line: Line) -> None:
-    exported = line.words[:1] == ("export",)
-    for word in line.words[1:] if exported else line.words[:1]:
+    words = line.words
+    exported = words[:1] == ("export",) or words[:2] == ("declare", "-x")
+    if words[:1] == ("setenv",) and len(words) == 3:
+        script.variables[words[1]] = (words[2], line.number, True)
+        return
+    for word in words[1:] if exported else words:
         assignment = ASSIGNMENT.fullmatch(word)
         if assignment:
             script.variables[assignment[1]] = (assignment[2], line.number, exported)
         elif exported and word in script.variables:
             script.variables[word] = (*script.variables[word][:2], True)
-
-
-def _options(text: str, scheduler: SchedulerName) -> Iterator[tuple[str, str]]:
-    """The options of a directive, with their long names."""
-    try:
-        words = shlex.split(text, comments=True)
-    except ValueError:
-        words = text.split()
-    index = 0
-    while index < len(words):
-        word, index = words[index], index + 1
-        following = words[index] if index < len(words) and not words[index].startswith("-") else ""
-        if word.startswith("--"):
-            key, separator, value = word[2:].partition("=")
-            if not separator and following:
-                value, index = following, index + 1
-            yield key, value
-            if key == "attrs":
-                yield from _attributes(value)
-        elif scheduler == "pbs" and word == "-l":
-            index += 1
-            yield from _resources(following)
-        elif word[:2] in SHORT[scheduler]:
-            value = word[2:] or following
-            index += 0 if word[2:] else 1
-            yield SHORT[scheduler][word[:2]], value
-
-
-def _resources(text: str) -> Iterator[tuple[str, str]]:
-    """The options in `-l` of PBS: `select=2:system=x:ngpus=4`, `walltime=…`, `filesystems=home:eagle`."""
-    key, _, value = text.partition("=")
-    if key != "select":
-        yield {"walltime": "time"}.get(key, key), value
-        return
-    nodes, *chunk = value.split(":")
-    yield "nodes", nodes
-    for part in chunk:
-        name, _, amount = part.partition("=")
-        yield {"ngpus": "gpus-per-node", "mem": "mem"}.get(name, name), amount
-
-
-def _attributes(text: str) -> Iterator[tuple[str, str]]:
-    """The options in `--attrs` of Cobalt: `mcdram=cache:filesystems=home,theta-fs0`."""
-    for part in text.split(":"):
-        name, _, value = part.partition("=")
-        if name == "filesystems":
-            yield name, value
+        elif not exported:
+            break

@@ -1,4 +1,4 @@
-"""The rules about TensorFlow and Keras in a training script: names of version 1, sessions, order of callbacks, unused input.
+"""The rules about TensorFlow and Keras in a training script: names of version 1, sessions, and the order of callbacks.
 
 They use the syntax tree only. A rule reports nothing if it would have to guess: a script that reads `tf.__version__` already
 distinguishes versions, and a callback that the user wrote may be anywhere in the list.
@@ -10,6 +10,8 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+
+from provision.lint.syntax import Fault, Script, dotted, given, last, number_of
 
 # Names that TensorFlow 1.15 has but 2.2, 2.15 and 2.21 do not have. Each was looked up in all four.
 TF1_NAMES = re.compile(
@@ -40,19 +42,6 @@ KNOWN_CALLBACKS = (
     "LearningRateScheduleCallback",
     "LearningRateScheduler",
 )
-WRITE_FILES = ("ModelCheckpoint", "TensorBoard", "CSVLogger")
-MAKE_DATA = ("from_tensor_slices", "from_generator", "from_tensors", "TFRecordDataset", "TextLineDataset")
-FEWEST_BYTES = 16384
-"""A `buffer_size` of TFRecordDataset is in bytes; a smaller value was meant as a number of records."""
-
-
-class Fault(NamedTuple):
-    """A fault: the name of the rule, the line, what is wrong there, and the fix."""
-
-    rule: str
-    line: int
-    message: str
-    fix: str
 
 
 class Needs(NamedTuple):
@@ -68,25 +57,12 @@ class Needs(NamedTuple):
     """A `compile` without `experimental_run_tf_function`."""
     reads: tuple[int, int] | None
     """The line and number of `num_parallel_reads`."""
-
-
-def dotted(node: ast.AST) -> str:
-    """The dotted name of an expression (`tf.train.Saver`); empty if the expression is not a plain name."""
-    parts = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return ".".join((node.id, *reversed(parts))) if isinstance(node, ast.Name) else ""
-
-
-def last(node: ast.AST) -> str:
-    """The last part of the name that a call, an attribute or a name has."""
-    node = node.func if isinstance(node, ast.Call) else node
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-
-
-def _given(call: ast.Call, name: str) -> ast.expr | None:
-    return next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
+    names: tuple[tuple[int, str, str], ...]
+    """Names of files that Keras 3 refuses: the line, the name, and the ending that it wants."""
+    multiworker: int | None
+    """The line that makes a `tf.distribute.MultiWorkerMirroredStrategy`."""
+    multiworker_fit: int | None
+    """The line of a `fit` in a script with that strategy, if it does not select Keras 2 itself."""
 
 
 def _imports(nodes: Sequence[ast.AST]) -> tuple[set[str], set[str]]:
@@ -106,10 +82,10 @@ def _imports(nodes: Sequence[ast.AST]) -> tuple[set[str], set[str]]:
     return plain - old, old
 
 
-def needs(nodes: Sequence[ast.AST]) -> Needs:
+def needs(script: Script) -> Needs:
     """The version of TensorFlow that a script needs, as the uses that decide it."""
+    nodes, calls = script.nodes, script.calls
     plain, old = _imports(nodes)
-    calls = [node for node in nodes if isinstance(node, ast.Call)]
     # A script that reads the version, or tests for single names, handles several versions itself.
     decides = any(isinstance(node, ast.Attribute) and node.attr in ("__version__", "VERSION") for node in nodes) or any(
         last(call) in ("hasattr", "getattr") and call.args and dotted(call.args[0]).partition(".")[0] in plain
@@ -129,34 +105,90 @@ def needs(nodes: Sequence[ast.AST]) -> Needs:
         and (dotted(call.func).partition(".")[0] in old or ".compat.v1." in dotted(call.func))
     ]
     compiled = [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "compile"]
-    compiled = [call for call in compiled if _given(call, "optimizer") is not None or _given(call, "loss") is not None]
-    flagged = [call.lineno for call in compiled if _given(call, "experimental_run_tf_function") is not None]
+    compiled = [call for call in compiled if given(call, "optimizer") is not None or given(call, "loss") is not None]
+    flagged = [call.lineno for call in compiled if given(call, "experimental_run_tf_function") is not None]
     plainly = [call.lineno for call in compiled if not any(keyword.arg is None for keyword in call.keywords)]
     legacy = any(isinstance(node, ast.Constant) and node.value == "TF_USE_LEGACY_KERAS" for node in nodes)
     reads = [
         (call.lineno, value.value)
         for call in calls
         if last(call) == "TFRecordDataset"
-        and isinstance(value := _given(call, "num_parallel_reads"), ast.Constant)
+        and isinstance(value := given(call, "num_parallel_reads"), ast.Constant)
         and isinstance(value.value, int)
     ]
+    workers = [call for call in calls if last(call) == "MultiWorkerMirroredStrategy"]
+    fits = [call.lineno for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "fit"]
+    stable = [call.lineno for call in workers if "experimental" not in dotted(call.func)]
     return Needs(
         old_name=None if decides else min(olds, default=None),
         eager_placeholder=None if decides or lazy else min(holders, default=None),
         run_function=None if decides or legacy else min(flagged, default=None),
         compiles=None if decides or flagged else min(plainly, default=None),
         reads=max(reads, key=lambda read: read[1], default=None),
+        names=() if decides or legacy else tuple(_file_names(script)),
+        multiworker=None if decides else min(stable, default=None),
+        multiworker_fit=None if decides or legacy or not workers or "run" in script.called else min(fits, default=None),
     )
 
 
-def session_faults(nodes: Sequence[ast.AST]) -> Iterator[Fault]:
+def _file_names(script: Script) -> Iterator[tuple[int, str, str]]:
+    """The names of files that Keras 3 refuses (3.12, `saving_api.py`, `model_checkpoint.py`), as far as they are written here."""
+    for call in script.calls:
+        name = last(call)
+        wanted: tuple[str, ...]
+        if name == "ModelCheckpoint":
+            where, only = given(call, "filepath", 0), given(call, "save_weights_only", 4)
+            if only is not None and not isinstance(only, ast.Constant):
+                continue
+            weights = isinstance(only, ast.Constant) and bool(only.value)
+            wanted = (".weights.h5",) if weights else (".keras", ".h5")
+        elif name == "save_weights" and isinstance(call.func, ast.Attribute):
+            where, wanted = given(call, "filepath", 0), (".weights.h5",)
+        elif name == "save" and isinstance(call.func, ast.Attribute) and _is_model(script, call.func.value):
+            where, wanted = given(call, "filepath", 0), (".keras", ".h5", ".hdf5")
+            if given(call, "save_format") is not None or len(call.args) > 1:
+                continue
+        else:
+            continue
+        text = script.ending(where)
+        if text is not None and not text.endswith(wanted):
+            yield call.lineno, text, wanted[0]
+
+
+def _is_model(script: Script, node: ast.expr) -> bool:
+    """Whether an expression is a name that the script gives to a Keras model."""
+    return isinstance(node, ast.Name) and any(
+        last(value) in ("Sequential", "Model", "clone_model") or "model" in last(value).lower()
+        for value in script.assigned.get(node.id, ())
+        if isinstance(value, ast.Call) and "load" not in dotted(value.func).rpartition("saved_model")[1]
+    )
+
+
+def fixed_threads(script: Script) -> tuple[int, int, int] | None:
+    """The line, inter and intra of thread pools whose sizes are plain numbers in the script."""
+    names = ("inter_op_parallelism_threads", "intra_op_parallelism_threads")
+    for call in script.calls:
+        inter, intra = (number_of(given(call, name)) for name in names)
+        if inter is not None and intra is not None:
+            return call.lineno, inter, intra
+    pools = {
+        name: (call.lineno, number_of(given(call, "num_threads", 0)))
+        for call in script.calls
+        for name in names
+        if last(call) == f"set_{name}"
+    }
+    if len(pools) == 2 and all(number is not None for _, number in pools.values()):
+        return pools[names[1]][0], pools[names[0]][1] or 0, pools[names[1]][1] or 0
+    return None
+
+
+def session_faults(script: Script) -> Iterator[Fault]:
     """Faults in sessions and training steps in the style of TensorFlow 1."""
-    calls = [node for node in nodes if isinstance(node, ast.Call)]
-    named = {last(call) for call in calls}
+    nodes, calls, named = script.nodes, script.calls, script.called
     monitored = bool(named & set(MONITORED))
     if monitored or "StopAtStepHook" in named:
         applied = [call for call in calls if last(call) in ("minimize", "apply_gradients")]
-        counted = [call for call in applied if len(call.args) > 1 or _given(call, "global_step") is not None]
+        counted = [call for call in applied if len(call.args) > 1 or given(call, "global_step") is not None]
         unpacked = any(keyword.arg is None for call in applied for keyword in call.keywords)
         if applied and not counted and not unpacked:
             yield Fault(
@@ -173,8 +205,25 @@ def session_faults(nodes: Sequence[ast.AST]) -> Iterator[Fault]:
             message="a plain session runs no hooks, so nothing is broadcast and the ranks train from different weights",
             fix="`with tf.train.MonitoredTrainingSession(hooks=hooks, config=config) as session:`",
         )
+    if "BroadcastGlobalVariablesHook" in named:
+        for call in calls:
+            unpacked = any(word.arg is None for word in call.keywords)
+            if last(call) == "MonitoredTrainingSession" and given(call, "hooks", 4) is None and not unpacked:
+                yield Fault(
+                    rule="hooks-unread",
+                    line=call.lineno,
+                    message="this session gets no `hooks`, so nothing is broadcast and the ranks train from other weights",
+                    fix="`MonitoredTrainingSession(hooks=hooks, …)`",
+                )
     plainly, old = _imports(nodes)
     for node in nodes:
+        if isinstance(node, ast.Attribute) and node.attr == "session" and dotted(node.value) in plainly | old:
+            yield Fault(
+                rule="no-such-name",
+                line=node.lineno,
+                message=f"`{dotted(node)}` is in no TensorFlow: `AttributeError`",
+                fix=f"`{dotted(node.value)}.Session`, in TensorFlow 2 `tf.compat.v1.Session`",
+            )
         if isinstance(node, ast.With) and any(last(item.context_expr) in MONITORED for item in node.items):
             yield from _within(node.body, plainly | old)
 
@@ -198,8 +247,9 @@ def _within(body: Sequence[ast.AST], aliases: set[str]) -> Iterator[Fault]:
         yield from _within(list(ast.iter_child_nodes(node)), aliases)
 
 
-def callback_faults(nodes: Sequence[ast.AST]) -> Iterator[Fault]:
-    """Faults in the Keras callbacks: the broadcast must come first, averages before their readers, writers on rank 0."""
+def callback_faults(script: Script) -> Iterator[Fault]:
+    """Faults in the order of the Keras callbacks: the broadcast must come first, averages before their readers."""
+    nodes = script.nodes
     made = {
         target.id: node.value
         for node in nodes
@@ -207,7 +257,6 @@ def callback_faults(nodes: Sequence[ast.AST]) -> Iterator[Fault]:
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    parents = {id(child): node for node in nodes for child in ast.iter_child_nodes(node)}
     for listed in nodes:
         if not isinstance(listed, ast.List | ast.Tuple):
             continue
@@ -215,21 +264,9 @@ def callback_faults(nodes: Sequence[ast.AST]) -> Iterator[Fault]:
         names = {last(callback) for callback in order}
         if not {BROADCAST, AVERAGE} & names:
             continue
-        parent = parents.get(id(listed))
-        if BROADCAST in names and not _by_rank(listed, parents):
-            yield from _on_all_ranks(order)
+        parent = script.parents.get(id(listed))
         order = [*order, *_appended(nodes, parent)]
         yield from _in_order(order)
-
-
-def _by_rank(node: ast.AST, parents: dict[int, ast.AST]) -> bool:
-    """Whether a node is inside a condition about the rank."""
-    parent = parents.get(id(node))
-    while parent is not None:
-        if isinstance(parent, ast.If | ast.IfExp) and "rank" in {last(part) for part in ast.walk(parent.test)}:
-            return True
-        parent = parents.get(id(parent))
-    return False
 
 
 def _appended(nodes: Sequence[ast.AST], assigned: ast.AST | None) -> list[ast.expr]:
@@ -272,59 +309,4 @@ def _in_order(order: Sequence[ast.expr]) -> Iterator[Fault]:
                 line=order[names.index(AVERAGE)].lineno,
                 message=f"`{before[0]}` comes before the average, so it reads the metrics of its own rank only",
                 fix=f"put `{AVERAGE}()` before it",
-            )
-
-
-def _on_all_ranks(order: Sequence[ast.expr]) -> Iterator[Fault]:
-    for call in order:
-        if not isinstance(call, ast.Call) or last(call) not in WRITE_FILES:
-            continue
-        if "rank" not in {last(part) for part in ast.walk(call)}:
-            yield Fault(
-                rule="all-ranks-write",
-                line=call.lineno,
-                message=f"every rank has this `{last(call)}`, so all ranks write the same files",
-                fix="append it to the end of the list, only `if hvd.rank() == 0:`",
-            )
-
-
-def input_faults(nodes: Sequence[ast.AST]) -> Iterator[Fault]:
-    """Faults in data sets: one that is never used, or a buffer size that was not meant in bytes."""
-    calls = [node for node in nodes if isinstance(node, ast.Call)]
-    fits = [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "fit" and call.args]
-    sets: dict[str, int] = {}
-    reassigned: set[int] = set()  # uses of a name in its own assignment: `data = data.batch(32)`
-    for node in nodes:
-        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
-            continue
-        name = node.targets[0].id
-        if any(last(part) in MAKE_DATA for part in ast.walk(node.value) if isinstance(part, ast.Call)):
-            sets.setdefault(name, node.lineno)
-        reassigned |= {id(part) for part in ast.walk(node.value) if isinstance(part, ast.Name) and part.id == name}
-    used = {
-        node.id
-        for node in nodes
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in reassigned
-    }
-    for name, line in sets.items():
-        if fits and name not in used:
-            yield Fault(
-                rule="dataset-unused",
-                line=line,
-                message=f"`{name}` is never used: `fit` in line {fits[0].lineno} trains on other data",
-                fix=f"`model.fit({name}, …)`",
-            )
-    for call in calls:
-        size = _given(call, "buffer_size")
-        if (
-            last(call) == "TFRecordDataset"
-            and isinstance(size, ast.Constant)
-            and isinstance(size.value, int)
-            and 0 < size.value < FEWEST_BYTES
-        ):
-            yield Fault(
-                rule="buffer-in-bytes",
-                line=call.lineno,
-                message=f"`buffer_size` of TFRecordDataset is in bytes, and {size.value} bytes are too small a buffer",
-                fix="use the size of some batches in bytes, such as `8 << 20`, or remove it",
             )

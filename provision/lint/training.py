@@ -1,29 +1,77 @@
-"""The rules for a training script, read from its syntax tree: faults that make each rank train alone, or believe it is rank 0.
-
-Each rule is an error that a site page has, or that its readers made.
-"""
+"""Reads a training script from its syntax tree: what it uses, and the faults that it has whatever job starts it."""
 
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from provision.lint import Finding
-from provision.lint.tensorflow_rules import Needs, callback_faults, input_faults, last, needs, session_faults
-
-WRAPPERS = ("DistributedOptimizer", "DistributedGradientTape", "DistributedAdasumOptimizer")
-BROADCASTS = (
-    *("BroadcastGlobalVariablesHook", "BroadcastGlobalVariablesCallback", "broadcast_variables"),
-    *("broadcast_global_variables", "BroadcastGlobalVariables"),
-    *("KerasState", "TensorFlowState", "TensorFlowKerasState"),  # states of elastic Horovod broadcast by themselves
+from provision.lint.data_rules import Download, downloads, input_faults, unsplit_fault
+from provision.lint.horovod_rules import (
+    SLURM_NUMBERS,
+    TRAINS,
+    horovod_faults,
+    read_imports,
+    unimported_fault,
+    writer_faults,
 )
-# Modules of Horovod that start programs elsewhere: a script that imports only these is not a training script.
-STARTERS = ("runner", "spark", "ray")
-FUNCTIONS = ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size", "init")
-SLURM_NUMBERS = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS")
-SAVERS = ("ModelCheckpoint", "save", "save_weights", "TensorBoard")
+from provision.lint.strategy_rules import strategy_faults
+from provision.lint.syntax import Fault, Script, last
+from provision.lint.tensorflow_rules import Needs, callback_faults, fixed_threads, needs, session_faults
+
+# Modules that a script may import without working together with other ranks by them.
+PLAIN = (
+    *(
+        "__future__",
+        "absl",
+        "argparse",
+        "atexit",
+        "collections",
+        "contextlib",
+        "copy",
+        "csv",
+        "dataclasses",
+        "datetime",
+    ),
+    *("enum", "functools", "gc", "glob", "gzip", "h5py", "itertools", "json", "keras", "logging", "math", "matplotlib"),
+    *(
+        "numpy",
+        "operator",
+        "os",
+        "pandas",
+        "pathlib",
+        "pickle",
+        "platform",
+        "pprint",
+        "psutil",
+        "random",
+        "re",
+        "scipy",
+    ),
+    *(
+        "shutil",
+        "signal",
+        "sklearn",
+        "socket",
+        "string",
+        "struct",
+        "sys",
+        "tempfile",
+        "tensorflow",
+        "tensorflow_datasets",
+        "textwrap",
+        "time",
+    ),
+    *("timeit", "tqdm", "traceback", "types", "typing", "urllib", "warnings", "yaml", "zipfile"),
+)
+# Words in names, texts and comments of scripts that know that they are one of several.
+TOGETHER = re.compile(
+    r"horovod|hvd|mpi|distribute|strategy|rank|slurm|procid|world_size|worker|cluster|array|task_?id|seed|shard|grid|sweep|fold",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,14 +79,30 @@ class Training:
     """A training script: what it uses, and all its faults."""
 
     file: str
-    horovod: bool
-    mirrored: bool
-    multiworker: bool
-    reads_threads: bool
-    picks_gpu_by_local_rank: int | None
+    horovod: bool = False
+    mirrored: bool = False
+    multiworker: bool = False
+    multiworker_by_slurm: bool = False
+    """Whether it asks Slurm for the workers of MultiWorkerMirroredStrategy."""
+    multi_gpu: bool = False
+    """Whether it uses several GPUs or processes in any way that is known: a strategy, MPI, PyTorch."""
+    uses_tensorflow: bool = False
+    trains: bool = False
+    has_session: bool = False
+    chooses_gpu: bool = False
+    """Whether it chooses the GPUs that it uses."""
+    alone: int | None = None
+    """The line that trains, in a script that certainly knows nothing of other ranks."""
+    reads_threads: bool = True
+    picks_gpu_by_local_rank: int | None = None
     """The line that takes a GPU from a list with `local_rank()` or SLURM_LOCALID."""
-    reads_slurm: int | None
+    reads_slurm: int | None = None
     """The first line that names one of Slurm's rank variables."""
+    sets_openmp: tuple[int, str] | None = None
+    """The line that sets a variable of OpenMP, and the variable."""
+    threads: tuple[int, int, int] | None = None
+    """The line, inter and intra of thread pools of fixed sizes."""
+    downloads: tuple[Download, ...] = ()
     needs: Needs
     findings: tuple[Finding, ...]
 
@@ -51,91 +115,108 @@ def read_training(text: str, file: str) -> Training:
             tree = ast.parse(text)
     # Brackets or operators, thousands deep, are too much for Python's own parser.
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        line = getattr(error, "lineno", None) or 1
-        finding = Finding(
-            rule="no-python",
-            file=file,
-            line=line,
-            message="this is not valid Python 3",
-            evidence=str(getattr(error, "msg", error)) or "it is too deeply nested",
-            fix=f"`python3 -m py_compile {file}` shows the error; Python 2 is not supported",
-        )
-        return Training(
-            file=file,
-            horovod=False,
-            mirrored=False,
-            multiworker=False,
-            reads_threads=True,
-            picks_gpu_by_local_rank=None,
-            reads_slurm=None,
-            needs=needs(()),
-            findings=(finding,),
-        )
-    return _Reader(tree, text, file).read()
+        return Training(file=file, needs=needs(Script(ast.Module([], []))), findings=(_no_python(text, file, error),))
+    return _Reader(Script(tree), text, file).read()
 
 
-def _trains(module: str) -> bool:
-    """Whether a module is a part of Horovod that training scripts import."""
-    first, *rest = module.split(".")
-    return first == "horovod" and rest[:1] not in ([starter] for starter in STARTERS)
+def _no_python(text: str, file: str, error: Exception) -> Finding:
+    line = getattr(error, "lineno", None) or 1
+    rows = text.splitlines()
+    row = rows[line - 1] if line <= len(rows) else ""
+    old = re.match(r"\s*(print\s+[^(=]|except [\w.]+, \w+:|raise \w+, )", row) is not None
+    return Finding(
+        rule="no-python",
+        file=file,
+        line=line,
+        message="this is Python 2, for which neither TensorFlow nor pip is maintained"
+        if old
+        else "this is not valid Python 3",
+        evidence=str(getattr(error, "msg", error)) or "it is too deeply nested",
+        fix=f"`2to3 -w {file}` converts most of it" if old else f"`python3 -m py_compile {file}` shows the error",
+    )
 
 
 class _Reader:
     """Reads one syntax tree, and knows the names under which the script imports Horovod."""
 
-    def __init__(self, tree: ast.Module, text: str, file: str) -> None:
-        self.nodes = list(ast.walk(tree))
+    def __init__(self, script: Script, text: str, file: str) -> None:
+        self.script, self.nodes, self.text = script, script.nodes, text
         self.source, self.file = text.splitlines(), file
-        self.aliases, self.imported = self._horovod()
+        self.aliases, self.imported = read_imports(script)
         self.names = {node.attr for node in self.nodes if isinstance(node, ast.Attribute)}
         self.names |= {node.id for node in self.nodes if isinstance(node, ast.Name)}
         self.texts = {
             node.value for node in self.nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)
         }
 
-    def _horovod(self) -> tuple[set[str], int | None]:
-        """The names under which Horovod is imported, and the line of the first import."""
-        aliases: set[str] = set()
-        lines = []
-        for node in self.nodes:
-            if isinstance(node, ast.Import):
-                for alias in node.names:
-                    if _trains(alias.name):
-                        aliases.add(alias.asname or alias.name)
-                        lines.append(node.lineno)
-            elif isinstance(node, ast.ImportFrom) and _trains(node.module or ""):
-                aliases |= {alias.asname or alias.name for alias in node.names}
-                lines.append(node.lineno)
-        return aliases, min(lines, default=None)
-
     def read(self) -> Training:
         """The training script: what it uses, and its faults."""
         multiworker = "MultiWorkerMirroredStrategy" in self.names
-        slurm = [node.lineno for node in self.nodes if isinstance(node, ast.Constant) and node.value in SLURM_NUMBERS]
-        pick = [
+        modules = {name.partition(".")[0] for name in self.script.modules}
+        others = modules & {"mpi4py", "torch", "dask", "ray", "deepspeed", "mesh_tensorflow", "ml_comm", "jax"}
+        return Training(
+            file=self.file,
+            horovod=self.imported is not None,
+            mirrored="MirroredStrategy" in self.names and not multiworker,
+            multiworker=multiworker,
+            multiworker_by_slurm=multiworker and "SlurmClusterResolver" in self.names,
+            multi_gpu=bool(others) or any(name.endswith("Strategy") for name in self.names),
+            uses_tensorflow=bool(modules & {"tensorflow", "keras", "horovod"}),
+            trains=bool(self.script.called & {*TRAINS, "fit"}),
+            has_session=bool({"Session", "MonitoredTrainingSession", "ConfigProto"} & self.names),
+            chooses_gpu=bool({"set_visible_devices", "visible_device_list", "device"} & (self.names | self._keywords()))
+            or "CUDA_VISIBLE_DEVICES" in self.texts,
+            alone=self._alone(modules),
+            reads_threads=bool({"NUM_INTER_THREADS", "NUM_INTRA_THREADS"} & self.texts)
+            or any("intra_op_parallelism_threads" in name for name in self.names | self._keywords()),
+            picks_gpu_by_local_rank=self._picks_gpu(),
+            reads_slurm=min(
+                (node.lineno for node in self.nodes if isinstance(node, ast.Constant) and _is_slurm(node)), default=None
+            ),
+            sets_openmp=self._sets_openmp(),
+            threads=fixed_threads(self.script),
+            downloads=downloads(self.script),
+            needs=needs(self.script),
+            findings=tuple(sorted(self._findings(), key=lambda finding: finding.line)),
+        )
+
+    def _alone(self, modules: set[str]) -> int | None:
+        """The line that trains, if nothing in the script can make ranks work together or give them different work."""
+        if not modules & {"tensorflow", "keras"} or any(name.startswith(".") for name in self.script.modules):
+            return None
+        if not modules <= set(PLAIN) or TOGETHER.search(self.text) or "argv" in self.names:
+            return None
+        return min((call.lineno for call in self.script.calls if last(call) == "fit"), default=None)
+
+    def _picks_gpu(self) -> int | None:
+        lines = [
             node.lineno
             for node in self.nodes
             if isinstance(node, ast.Subscript)
             and not self._is_environ(node.value)
-            and not isinstance(node.slice, ast.IfExp)  # the script first checks how many GPUs there are
+            and not any(isinstance(part, ast.IfExp | ast.Mod) for part in ast.walk(node.slice))  # it counts the GPUs
             and any(
                 (isinstance(part, ast.Attribute) and part.attr == "local_rank")
                 or (isinstance(part, ast.Constant) and part.value == "SLURM_LOCALID")
                 for part in ast.walk(node.slice)
             )
         ]
-        return Training(
-            file=self.file,
-            horovod=self.imported is not None,
-            mirrored="MirroredStrategy" in self.names and not multiworker,
-            multiworker=multiworker,
-            reads_threads=bool({"NUM_INTER_THREADS", "NUM_INTRA_THREADS"} & self.texts)
-            or any("intra_op_parallelism_threads" in name for name in self.names | self._keywords()),
-            picks_gpu_by_local_rank=min(pick, default=None),
-            reads_slurm=min(slurm, default=None),
-            needs=needs(self.nodes),
-            findings=tuple(sorted(self._findings(), key=lambda finding: finding.line)),
-        )
+        return min(lines, default=None)
+
+    def _sets_openmp(self) -> tuple[int, str] | None:
+        for node in self.nodes:
+            if not isinstance(node, ast.Assign | ast.Call):
+                continue
+            target = node.targets[0] if isinstance(node, ast.Assign) else None
+            if isinstance(target, ast.Subscript) and self._is_environ(target.value):
+                key = target.slice
+            elif isinstance(node, ast.Call) and last(node) in ("putenv", "setdefault") and node.args:
+                key = node.args[0]
+            else:
+                continue
+            if isinstance(key, ast.Constant) and isinstance(key.value, str) and key.value.startswith(("OMP_", "KMP_")):
+                return node.lineno, key.value
+        return None
 
     def _keywords(self) -> set[str]:
         return {node.arg for node in self.nodes if isinstance(node, ast.keyword) and node.arg}
@@ -146,104 +227,51 @@ class _Reader:
 
     def _finding(self, rule: str, line: int, message: str, fix: str) -> Finding:
         shown = self.source[line - 1].strip() if 0 < line <= len(self.source) else ""
-        return Finding(rule=rule, file=self.file, line=line, message=message, evidence=shown, fix=fix)
+        return Finding(rule=rule, file=self.file, line=line, message=message, evidence=shown[:300], fix=fix)
 
     def _findings(self) -> Iterator[Finding]:
-        if self.imported is not None:
-            yield from self._of_horovod(self.imported)
-        for fault in (*session_faults(self.nodes), *callback_faults(self.nodes), *input_faults(self.nodes)):
+        for fault in self._faults():
             yield self._finding(fault.rule, fault.line, fault.message, fault.fix)
+
+    def _faults(self) -> Iterator[Fault]:
+        script = self.script
+        if self.imported is not None:
+            yield from horovod_faults(script, self.aliases, self.imported)
+            yield from writer_faults(script)
+            yield from unsplit_fault(script, self.aliases)
+        yield from unimported_fault(script)
+        yield from session_faults(script)
+        yield from callback_faults(script)
+        yield from input_faults(script)
+        yield from strategy_faults(script)
         for node in self.nodes:
             if isinstance(node, ast.Compare):
                 yield from self._compared(node)
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("/tmp/"):
-                yield self._finding(
+            temporary = (
+                isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("/tmp/")
+            )
+            if isinstance(node, ast.Constant) and temporary and not isinstance(script.parents.get(id(node)), ast.Expr):
+                yield Fault(
                     "node-local-output",
                     node.lineno,
-                    f"`{node.value}` is on the node and is lost after the job",
+                    f"`{str(node.value)[:100]}` is on the node and is lost after the job",
                     'write to a folder below `os.environ["PROVISION_OUTPUT"]`',
                 )
-        softmax = [
-            node
-            for node in self.nodes
-            if isinstance(node, ast.keyword)
-            and node.arg == "activation"
-            and isinstance(node.value, ast.Constant)
-            and node.value.value == "softmax"
-        ]
-        logits = [
-            node
-            for node in self.nodes
-            if isinstance(node, ast.keyword)
-            and node.arg == "from_logits"
-            and isinstance(node.value, ast.Constant)
-            and node.value.value is True
-        ]
+        yield from self._softmax()
+
+    def _softmax(self) -> Iterator[Fault]:
+        words = [node for node in self.nodes if isinstance(node, ast.keyword) and isinstance(node.value, ast.Constant)]
+        softmax = [word for word in words if word.arg == "activation" and word.value.value == "softmax"]  # type: ignore[attr-defined]
+        logits = [word for word in words if word.arg == "from_logits" and word.value.value is True]  # type: ignore[attr-defined]
         if softmax and logits:
-            yield self._finding(
+            yield Fault(
                 "softmax-twice",
                 logits[0].value.lineno,
                 "the model ends with softmax, and the loss applies softmax again",
                 "remove `activation='softmax'` or `from_logits=True`",
             )
 
-    def _of_horovod(self, line: int) -> Iterator[Finding]:
-        calls = [node for node in self.nodes if isinstance(node, ast.Call)]
-        called = {last(call) for call in calls}
-        if "init" not in called:
-            yield self._finding(
-                "horovod-not-initialised", line, "Horovod is imported but never initialised", "call `hvd.init()` first"
-            )
-        if not called & set(WRAPPERS):
-            yield self._finding(
-                "not-distributed",
-                line,
-                "Horovod is imported, but no optimizer or tape is wrapped, so each rank trains alone",
-                "`opt = hvd.DistributedOptimizer(opt)`, or `tape = hvd.DistributedGradientTape(tape)`",
-            )
-        if not called & set(BROADCASTS):
-            yield self._finding(
-                "no-broadcast",
-                line,
-                "the first weights are not broadcast, so the ranks start from different weights",
-                "use `hvd.callbacks.BroadcastGlobalVariablesCallback(0)`, the hook of that name, or `broadcast_variables`",
-            )
-        if called & set(SAVERS) and "rank" not in called:
-            saver = next(call for call in calls if last(call) in SAVERS)
-            yield self._finding(
-                "all-ranks-write",
-                saver.lineno,
-                "every rank writes the same files",
-                "do this only `if hvd.rank() == 0:`",
-            )
-        functions = [call.func for call in calls]
-        for node in self.nodes:
-            if (
-                isinstance(node, ast.Attribute)
-                and node.attr in FUNCTIONS
-                and isinstance(node.value, ast.Name)
-                and node.value.id in self.aliases
-                and node not in functions
-            ):
-                yield self._finding(
-                    "never-called",
-                    node.lineno,
-                    f"`{node.value.id}.{node.attr}` is a function, not a number",
-                    f"`{node.value.id}.{node.attr}()`",
-                )
-        for node in self.nodes:
-            if isinstance(node, ast.Constant) and node.value in SLURM_NUMBERS:
-                function = {"SLURM_PROCID": "rank", "SLURM_LOCALID": "local_rank", "SLURM_NTASKS": "size"}[
-                    str(node.value)
-                ]
-                yield self._finding(
-                    "slurm-number-in-horovod",
-                    node.lineno,
-                    f"`{node.value}` is right only if srun starts the ranks (with mpirun it is 0 for all of them)",
-                    f"`hvd.{function}()`",
-                )
-
-    def _compared(self, node: ast.Compare) -> Iterator[Finding]:
+    def _compared(self, node: ast.Compare) -> Iterator[Fault]:
         """Comparisons of a variable of the environment, which is text, with a number: they are never equal."""
         sides = [node.left, *node.comparators]
         texts = [side for side in sides if self._from_environ(side)]
@@ -253,7 +281,7 @@ class _Reader:
             if isinstance(side, ast.Constant) and isinstance(side.value, int) and not isinstance(side.value, bool)
         ]
         if texts and numbers:
-            yield self._finding(
+            yield Fault(
                 "text-is-no-number",
                 node.lineno,
                 "a variable of the environment is text, which is never equal to a number",
@@ -264,5 +292,15 @@ class _Reader:
         if isinstance(node, ast.Subscript):
             return self._is_environ(node.value)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            return node.func.attr == "getenv" or (node.func.attr == "get" and self._is_environ(node.func.value))
+            # `get` with a default that is a number may give that number.
+            default = node.args[1] if len(node.args) > 1 else None
+            of_environ = node.func.attr == "getenv" or (node.func.attr == "get" and self._is_environ(node.func.value))
+            return of_environ and (
+                default is None
+                or (isinstance(default, ast.Constant) and (default.value is None or isinstance(default.value, str)))
+            )
         return False
+
+
+def _is_slurm(node: ast.Constant) -> bool:
+    return isinstance(node.value, str) and node.value in SLURM_NUMBERS

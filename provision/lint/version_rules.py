@@ -18,8 +18,13 @@ TENSORFLOW_MODULE = re.compile(r"tensorflow[/-](?:intel-)?(\d+\.\d+[\d.]*)", re.
 
 
 def tensorflow_of(script: JobScript) -> tuple[str, tuple[int, ...], bool] | None:
-    """The module that provides TensorFlow, its version, and whether Keras is tf-keras; None if no name gives a version."""
-    for _, name in script.modules():
+    """The module or environment with TensorFlow, its version, and whether Keras is tf-keras; None if no name gives a version."""
+    activated = [
+        script.filled(command.words[1])
+        for command in script.commands
+        if command.name in ("source", ".") and len(command.words) > 1
+    ]
+    for name in (*(name for _, name in script.modules()), *activated):
         version = TENSORFLOW_MODULE.search(name)
         if version:
             legacy = script.variables.get("TF_USE_LEGACY_KERAS", ("", 0, False))[0]
@@ -79,4 +84,26 @@ def check_versions(script: JobScript, training: Training) -> Iterator[Finding]:
             line=needs.compiles,
             message="Keras of TensorFlow 2.0 and 2.1 bypasses Horovod's optimizer, so each rank trains alone",
             fix="pass `experimental_run_tf_function=False` to `compile`",
+        )
+    for line, name, ending in needs.names if version >= (2, 16) and not tf_keras else ():
+        yield finding(
+            rule="keras-3-names",
+            line=line,
+            message=f"Keras 3 refuses the name `{name}`: `ValueError`",
+            fix=f"let the name end in `{ending}`"
+            + ("; for a folder in the format of TensorFlow use `model.export(…)`" if ending == ".keras" else ""),
+        )
+    if needs.multiworker is not None and version < (2, 4):
+        yield finding(
+            rule="multiworker-version",
+            line=needs.multiworker,
+            message="`tf.distribute.MultiWorkerMirroredStrategy` came with TensorFlow 2.4: `AttributeError`",
+            fix="`tf.distribute.experimental.MultiWorkerMirroredStrategy` (from 2.0 on), or a newer TensorFlow",
+        )
+    if needs.multiworker_fit is not None and version >= (2, 16) and not tf_keras:
+        yield finding(
+            rule="multiworker-keras-3",
+            line=needs.multiworker_fit,
+            message="`fit` of Keras 3 fails under MultiWorkerMirroredStrategy",
+            fix="a module with tf-keras and `export TF_USE_LEGACY_KERAS=1`, or your own loop with `strategy.run`",
         )

@@ -148,6 +148,21 @@ def read_given(name: str, what: str, *, stdin: bool = False, errors: str = "stri
         raise unreadable(name, what, error, stdin=stdin and name == "-") from error
 
 
+def read_exactly(name: str, what: str, *, stdin: bool = False) -> str:
+    """The text of a file that the user named, with its own line ends; `-` is stdin if `stdin` is set.
+
+    What is not UTF-8 is replaced: a comment in another encoding does not change what a script does.
+
+    Raises:
+        ConfigError: the file does not exist, cannot be read, or is a folder.
+    """
+    try:
+        data = sys.stdin.buffer.read() if stdin and name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise unreadable(name, what, error, stdin=stdin and name == "-") from error
+    return data.decode("utf-8", "replace")
+
+
 def unreadable(name: str, what: str, error: Exception, *, stdin: bool) -> ConfigError:
     """The error for a file that the user named and that cannot be read."""
     hint = None if stdin else f"`ls -l {shlex.quote(name)}`"

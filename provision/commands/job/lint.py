@@ -1,8 +1,9 @@
-"""`provision job lint FILE`: check a job script, and the training script that it runs."""
+"""`provision job lint FILE`: check a job script and the training scripts that it starts, or a training script alone."""
 
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -10,32 +11,35 @@ from provision.commands.shared.options import add_arch, add_site
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.parsers import SubVerb
 from provision.errors import ConfigError
-from provision.machine.terminal.console import say
 
 if TYPE_CHECKING:
-    from provision.lint.job_script import JobScript
+    from provision.lint import Finding
+    from provision.lint.job_script import JobScript, Start
+    from provision.lint.training import Training
     from provision.profile.arch import Arch
     from provision.profile.site import Site
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that name the script and the site."""
-    parser.add_argument("file", metavar="FILE", help="the job script; exit 2 if it has faults")
+    parser.add_argument(
+        "file", metavar="FILE", help="a job script or a training script (`.py`); `-`: stdin; exit 2 if it has errors"
+    )
     add_site(parser)
-    add_arch(parser, omitted="needed if the script does not show it")
-    parser.add_argument("--script", metavar="PROGRAM", help="training script (default: the one that the job runs)")
+    add_arch(parser, omitted="only what is wrong at every arch that the script may be for")
+    parser.add_argument("--script", metavar="PROGRAM", help="training script (default: those that the job runs)")
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Check the scripts against the rules of the scheduler, of the site and of TensorFlow."""
-    from dataclasses import asdict
-
     from provision.errors import LintError
-    from provision.lint.job_rules import lint_job
+    from provision.lint import count_findings
+    from provision.lint.job_rules import count_rules, lint_job, lint_program, sort_findings
     from provision.lint.job_script import read_script
+    from provision.lint.kinds import is_program
     from provision.lint.training import read_training
     from provision.machine.configuration import shipped
-    from provision.machine.disk import is_file, read_given
+    from provision.machine.disk import read_exactly
 
     site = shipped.load_site(args.site)
     known = None if site.scheduler.name == "none" else site
@@ -44,46 +48,157 @@ def run(args: argparse.Namespace) -> Outcome:
             f"`--arch` is not used: site `{site.name}` has no scheduler",
             hint="leave `--arch` out, or add `--site SITE`",
         )
-    script = read_script(read_given(args.file, "job script"), args.file)
-    arch = _arch_of(script, known, args.arch)
-    program = args.script or script.program()
-    if program is not None and args.script is None:
-        path = str(PurePosixPath(args.file).parent / program)
-        program = path if "$" not in program and is_file(path) else None
-    training = None if program is None else read_training(read_given(program, "training script"), program)
-    findings = [*lint_job(script, training, known, arch), *(training.findings if training else ())]
-    if findings:
-        count = f"{len(findings)} fault{'s' * (len(findings) != 1)}"
+    arch = known.arch(args.arch) if known is not None and args.arch else None
+    name = "stdin" if args.file == "-" else args.file
+    text = read_exactly(args.file, "training script" if args.file.endswith(".py") else "job script", stdin=True)
+    findings: list[Finding] = []
+    script = None
+    trainings: list[Training] = []
+    unread: list[tuple[str, str]] = []
+    if is_program(text, args.file):
+        if args.script is not None:
+            raise ConfigError(
+                f"`--script` is for a job script, but `{name}` is a training script",
+                hint=f"`provision job lint {shlex.quote(args.script)}`",
+            )
+        trainings = [read_training(text, name)]
+    else:
+        script = read_script(text, name)
+        main, others, unread = _programs(script, args)
+        if script.is_python:
+            main = (None, read_training(text, name))
+        trainings = [training for _, training in ((main,) if main else ())] + others
+        start, training = main or (None, None)
+        findings += lint_job(script, training, known, arch, start)
+    for training in trainings:
+        findings += lint_program(training, known, script)
+    findings = [
+        finding
+        for file in dict.fromkeys(f.file for f in findings)
+        for finding in sort_findings(findings)
+        if finding.file == file
+    ]
+    rules = count_rules(job=script is not None, site=known is not None, program=bool(trainings))
+    shown = [line for finding in findings for line in (str(finding), f"  fix: {finding.fix}")]
+    result = {
+        "script": None if script is None else name,
+        "training": trainings[0].file if trainings else None,
+        "read": [training.file for training in trainings],
+        "unread": [{"path": path, "reason": reason} for path, reason in unread],
+        "rules": rules,
+    }
+    errors = sum(finding.weight == "error" for finding in findings)
+    notes = _notes(script, trainings, unread, known, arch, rules)
+    if errors:
         raise LintError(
-            f"{count} in `{args.file}`",
-            findings=[asdict(finding) for finding in findings],
-            evidence=[line for finding in findings for line in (str(finding), f"  fix: {finding.fix}")],
-            hint="`provision job KIND --site SITE` writes a script without faults",
+            f"{count_findings(findings)} in `{name}`"
+            if len(trainings) + (script is not None) < 2
+            else f"{count_findings(findings)} in {_listed(script, trainings)}",
+            findings=[finding.to_dict() for finding in findings],
+            evidence=[*shown, *notes],
+            hint=f"fix the errors, then `{_again(args)}`" if name != "stdin" else "fix the errors, then check it again",
+            checked=result,
         )
-    read = [f"`{args.file}`", *([f"`{program}`"] if program else [])]
-    against = (
-        f", checked against site `{known.name}`"
-        if known
-        else "; add `--site SITE` to check it against the limits of a site"
+    head = f"no errors in {_listed(script, trainings)}"
+    if findings:
+        head += f", but {count_findings(findings)}"
+    return Outcome(
+        text="\n".join([head, *(f"  {line}" for line in shown), *notes]),
+        result={"findings": [finding.to_dict() for finding in findings], **result},
     )
-    text = f"no faults in {' and '.join(read)}{against}"
-    return Outcome(text=text, result={"findings": [], "script": args.file, "training": program})
 
 
-def _arch_of(script: JobScript, site: Site | None, name: str | None) -> Arch | None:
-    """The arch that a script is for: the named one, the only one, or the one whose partition or constraint it asks for."""
-    if site is None or name is not None or len(site.archs) == 1:
-        return None if site is None else site.arch(name)
-    for key in ("constraint", "partition"):
-        option = script.options.get(key)
-        for arch in site.archs:
-            if option is not None and getattr(arch.job, key) == option.value:
-                return arch
-    known = ", ".join(f"`{arch.name}`" for arch in site.archs)
-    say(f"note: the script does not name an arch of `{site.name}` ({known}); add `--arch ARCH` to check more")
-    return None
+def _again(args: argparse.Namespace) -> str:
+    """The command that checks the same scripts again."""
+    words = ["provision", "job", "lint", args.file]
+    for option in ("site", "arch", "script"):
+        if getattr(args, option, None):
+            words += [f"--{option}", getattr(args, option)]
+    return shlex.join(words)
+
+
+def _listed(script: JobScript | None, trainings: list[Training]) -> str:
+    """The files that were read, in words."""
+    files = [f"`{script.name}`"] if script is not None else []
+    files += [f"`{training.file}`" for training in trainings if script is None or training.file != script.name]
+    return " and ".join([", ".join(files[:-1]), files[-1]] if len(files) > 1 else files)
+
+
+def _notes(
+    script: JobScript | None,
+    trainings: list[Training],
+    unread: list[tuple[str, str]],
+    site: Site | None,
+    arch: Arch | None,
+    rules: int,
+) -> list[str]:
+    """What was read and what was not, and against what it was checked."""
+    notes = [f"training script `{path}` was not read: {reason}; add `--script PROGRAM`" for path, reason in unread]
+    if script is not None and not trainings and not unread:
+        notes.append("no training script was read: the job starts no Python file; add `--script PROGRAM` to check one")
+    against = "the limits of a site were not checked: add `--site SITE`"
+    if site is not None and script is None:
+        against = f"site `{site.name}`"
+    elif site is not None and script is not None:
+        from provision.lint.arch_choice import archs_for
+
+        archs = (arch,) if arch else archs_for(script, site)
+        names = ", ".join(f"`{one.name}`" for one in archs)
+        against = (
+            f"site `{site.name}`, arch {names}"
+            if len(archs) == 1
+            else f"site `{site.name}`, what holds for all of {names}"
+        )
+        if len(archs) > 1:
+            against += "; add `--arch ARCH` to check more"
+    return [*notes, f"checked with {rules} rules; {against}"]
+
+
+def _programs(
+    script: JobScript, args: argparse.Namespace
+) -> tuple[tuple[Start | None, Training] | None, list[Training], list[tuple[str, str]]]:
+    """The main training script with its command, the others, and those that cannot be read, each with the reason."""
+    from provision.lint.training import read_training
+    from provision.machine.disk import read_given
+
+    if args.script is not None:
+        return (script.main(), read_training(read_given(args.script, "training script"), args.script)), [], []
+    main, first, others, unread = script.main(), None, [], []
+    seen: dict[str, None] = {}
+    for start in script.starts():
+        if start.path in seen:
+            continue
+        seen[start.path] = None
+        path, reason = _find(start.path, args.file)
+        if path is None:
+            unread.append((start.path, reason))
+        elif main is not None and start.path == main.path:
+            first = (main, read_training(read_given(path, "training script"), path))
+        else:
+            others.append(read_training(read_given(path, "training script"), path))
+    return first, others, unread
+
+
+def _find(program: str, script: str) -> tuple[str | None, str]:
+    """The path of a program that a job script names, from the folder of the script or from here; or why it is not found."""
+    from provision.machine.disk import is_file
+
+    if "$" in program or "`" in program:
+        return None, "the values of its variables are known only in the job"
+    if program.startswith(("~", "/")):
+        return (program, "") if is_file(program) else (None, "there is no such file on this machine")
+    folder = PurePosixPath(".") if script == "-" else PurePosixPath(script).parent
+    for path in (str(folder / program), program):
+        if is_file(path):
+            return path, ""
+    return None, f"there is no such file below `{folder}`"
 
 
 SUBVERBS = (
-    SubVerb(name="lint", purpose="check a job script and its training script", add_arguments=add_arguments, run=run),
+    SubVerb(
+        name="lint",
+        purpose="check a job script, a training script, or both",
+        add_arguments=add_arguments,
+        run=run,
+    ),
 )

@@ -14,8 +14,9 @@ from parts.paths import GOLDEN
 from parts.profiles import profile
 from parts.texts import replace_once
 from provision.errors import EXIT_USAGE
-from provision.lint.job_rules import lint_job
+from provision.lint.job_rules import count_rules, lint_job
 from provision.lint.job_script import read_script
+from provision.lint.rules import RULES
 from provision.lint.training import Training, read_training
 
 JOBS = GOLDEN / "jobs"
@@ -54,9 +55,14 @@ opt = hvd.DistributedOptimizer(tf.keras.optimizers.Adam(0.001 * hvd.size()))
 callbacks = [hvd.callbacks.BroadcastGlobalVariablesCallback(0)]
 if hvd.rank() == 0:
     callbacks.append(tf.keras.callbacks.ModelCheckpoint("x"))
+model.fit(data, callbacks=callbacks)
 """
 MIRRORED = "import tensorflow as tf\nstrategy = tf.distribute.MirroredStrategy()\n"
-MULTIWORKER = "import tensorflow as tf\nstrategy = tf.distribute.MultiWorkerMirroredStrategy()\n"
+MULTIWORKER = """\
+import tensorflow as tf
+resolver = tf.distribute.cluster_resolver.SlurmClusterResolver()
+strategy = tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver)
+"""
 
 
 def found(
@@ -110,7 +116,7 @@ def test_a_good_script_of_a_user_has_no_fault() -> None:
     assert found(GOOD) == []
     assert found(GOOD, site=None) == []
     safe = replace_once(HOROVOD, "gpus[hvd.local_rank()]", "gpus[0]")
-    assert found(GOOD, training=safe) == []
+    assert found(GOOD, training=safe, site=None) == []
     assert trained(HOROVOD) == []
 
 
@@ -125,14 +131,14 @@ def test_a_good_script_of_a_user_has_no_fault() -> None:
         ("module list\n", "module load Python/3.8.2-GCCcore-9.3.0\nmodule list\n", "toolchains", 13),
         ("module reset\n", "", "modules-on-top", 12),
         ("module list\n", "", "no-module-list", 13),
-        ("set -euo pipefail\n", "", "goes-on", 1),
+        ("set -euo pipefail\n", "", "goes-on", 12),
         ("set -euo pipefail\n", "set -euo pipefail\n#SBATCH --qos=devel\n", "late-directive", 12),
         ("#SBATCH --time=", " #SBATCH --time=", "late-directive", 7),
         ("srun --cpus-per-task=6 ", "srun ", "srun-cpus", 17),
         ("srun --cpus-per-task=6 ", "horovodrun -np 8 ", "horovodrun", 17),
-        ("srun --cpus-per-task=6 ", "mpirun -np 6 ", "ranks", 17),
-        ("srun --cpus-per-task=6 ", "srun --ntasks=4 --cpus-per-task=6 ", "ranks", 17),
-        ("python -u", "python -u \\\n  x.py\\\n  ", "glued-backslash", 17),
+        ("srun --cpus-per-task=6 ", "mpirun -np 6 ", "fewer-ranks", 17),
+        ("srun --cpus-per-task=6 ", "srun --ntasks=4 --cpus-per-task=6 ", "fewer-ranks", 17),
+        ("python -u train.py", "python -u x.py\\\ntrain.py", "glued-backslash", 17),
         ("export OMP_NUM_THREADS=6", "wget --no-check-certificate https://x", "no-certificate", 15),
         ("export OMP_NUM_THREADS=6", "APPTAINER_CACHEDIR=/scratch/x", "not-exported", 15),
         ("export OMP_NUM_THREADS=6", "export PYTHONPATH=/ext3/bin:$PATH", "path-in-pythonpath", 15),
@@ -225,9 +231,9 @@ def test_slurms_rank_under_mpirun_is_found_in_both_scripts() -> None:
 
 
 def test_a_gpu_by_local_rank_is_found_if_each_task_sees_one_gpu() -> None:
-    assert found(GOOD, training=HOROVOD) == [("gpu-by-local-rank", 6)]
+    assert found(GOOD, training=HOROVOD, site=None) == [("gpu-by-local-rank", 6)]
     fixed = replace_once(HOROVOD, "gpus[hvd.local_rank()]", "gpus[hvd.local_rank() if len(gpus) > 1 else 0]")
-    assert found(GOOD, training=fixed) == [], "this is the fix that the finding proposes"
+    assert found(GOOD, training=fixed, site=None) == [], "this is the fix that the finding proposes"
     several = replace_once(GOOD, "--gpus-per-task=1", "--gpus-per-node=4")
     assert found(several, training=HOROVOD, site=None) == []
 
@@ -249,7 +255,7 @@ TRAINING_FAULTS = [
     ("hvd.init()\n", "", "horovod-not-initialised", 3),
     ("hvd.callbacks.BroadcastGlobalVariablesCallback(0)", "", "no-broadcast", 3),
     ("if hvd.rank() == 0:", "if hvd.rank == 0 or hvd.rank():", "never-called", 10),
-    ("if hvd.rank() == 0:", "if True:", "all-ranks-write", 11),
+    ("if hvd.rank() == 0:", "if True:", "all-ranks-save", 11),
     ("hvd.size()", "int(os.environ['SLURM_NTASKS'])", "slurm-number-in-horovod", 8),
     ('"x"', '"/tmp/train_logs"', "node-local-output", 11),
 ]
@@ -440,39 +446,58 @@ def test_many_nodes_without_the_burst_buffer_are_found() -> None:
 # The verb
 
 
+HOROVOD_MODULE = "module load Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0\n"
+
+
 @pytest.fixture
 def job(tmp_path: Path) -> Path:
     """The good script on disk, with a training script beside it."""
     path = tmp_path / "job.sh"
-    path.write_text(GOOD)
+    path.write_text(replace_once(GOOD, "module list\n", f"{HOROVOD_MODULE}module list\n"))
     (tmp_path / "train.py").write_text(replace_once(HOROVOD, "gpus[hvd.local_rank()]", "gpus[0]"))
     return path
 
 
-def test_a_script_without_fault_is_reported_with_the_files_read(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_script_without_fault_is_reported_with_what_was_read(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call("job", "lint", str(job), "--site", "sigma2-saga") == 0
     out, err = capsys.readouterr()
-    assert out == f"no faults in `{job}` and `{job.parent / 'train.py'}`, checked against site `sigma2-saga`\n"
+    first, second = out.splitlines()
+    assert first == f"no errors in `{job}` and `{job.parent / 'train.py'}`"
+    count = count_rules(job=True, site=True, program=True)
+    assert count == len(RULES)
+    assert second == f"checked with {count} rules; site `sigma2-saga`, arch `accel`"
     assert err == ""
 
 
-def test_faults_are_reported_with_line_evidence_and_fix(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    job.write_text(replace_once(GOOD, "module list\n", ""))
+def test_only_errors_make_the_exit_code_2(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job.write_text(replace_once(job.read_text(), "module list\n", ""))
+    assert call("job", "lint", str(job), "--site", "sigma2-saga") == 0
+    out = capsys.readouterr().out
+    assert f"no errors in `{job}` and `{job.parent / 'train.py'}`, but 1 advice\n" in out
+    assert f"  {job}:13: advice: no-module-list: " in out
+    assert "    fix: put `module list` after the last `module load`\n" in out
+    assert call("job", "lint", str(job), "--site", "sigma2-saga", "--json") == 0
+    result = json.loads(capsys.readouterr().out)["result"]
+    assert [finding["weight"] for finding in result["findings"]] == ["advice"]
+
+
+def test_findings_are_reported_with_line_evidence_and_fix(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job.write_text(replace_once(job.read_text(), "module list\n", ""))
     train = job.parent / "train.py"
     train.write_text(replace_once(train.read_text(), "hvd.rank() == 0", "hvd.rank == 0"))
     assert call("job", "lint", str(job), "--site", "sigma2-saga") == EXIT_USAGE
     out, err = capsys.readouterr()
     assert out == ""
-    assert f"error: 3 faults in `{job}`\n" in err
+    assert f"error: 1 error, 1 advice in `{job}` and `{train}`\n" in err
     recorded = "the output does not record which modules were loaded"
-    assert f"  {job}:13: no-module-list: {recorded}: module load TensorFlow" in err
-    assert (
-        f"  {train}:10: never-called: `hvd.rank` is a function, not a number: if hvd.rank == 0:\n    fix: `hvd.rank()`"
-        in err
-    )
+    assert f"  {job}:13: advice: no-module-list: {recorded}: module load TensorFlow" in err
+    shown = "`hvd.rank` is a function, not a number: if hvd.rank == 0:\n    fix: `hvd.rank()`"
+    assert f"  {train}:10: error: never-called: {shown}" in err
+    assert f"hint: fix the errors, then `provision job lint {job} --site sigma2-saga`" in err
     assert call("job", "lint", str(job), "--site", "sigma2-saga", "--json") == EXIT_USAGE
     error = json.loads(capsys.readouterr().out)["error"]
     assert error["findings"][0] == {
+        "weight": "advice",
         "rule": "no-module-list",
         "file": str(job),
         "line": 13,
@@ -480,11 +505,12 @@ def test_faults_are_reported_with_line_evidence_and_fix(job: Path, capsys: pytes
         "evidence": "module load TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0",
         "fix": "put `module list` after the last `module load`",
     }
+    assert error["checked"]["read"] == [str(train)]
 
 
 def test_another_training_script_can_be_given(job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = tmp_path / "other.py"
-    other.write_text("import horovod.tensorflow as hvd\nhvd.init()\n")
+    other.write_text("import horovod.tensorflow as hvd\nhvd.init()\nmodel.fit(data)\n")
     assert call("job", "lint", str(job), "--script", str(other)) == EXIT_USAGE
     assert "not-distributed" in capsys.readouterr().err
 

@@ -16,7 +16,8 @@ from parts.languages import options_of_sbatch
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.jobs.build_job import build_script
 from provision.jobs.script import header
-from provision.lint.job_script import PREFIXES, SHORT
+from provision.lint.directive_options import SHORT
+from provision.lint.job_script import PREFIXES
 from provision.machine.rendering.render_jobs import render_build_job
 from provision.model.batch import Batch
 from provision.model.facts import Existing

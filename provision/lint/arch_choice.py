@@ -1,0 +1,59 @@
+"""Which archs of a site a job script may be for: those whose partition, queue, constraint or GPUs it requests."""
+
+from __future__ import annotations
+
+import re
+
+from provision.lint.job_script import JobScript, gpus_of
+from provision.profile.arch import Arch
+from provision.profile.site import Site
+
+
+def features(constraint: str | None) -> set[str]:
+    """The names in a constraint: `gpu&hbm80g` has two, `mcdram=cache:numa=quad` as well."""
+    return {word for word in re.split(r"[&|,*:\[\]() \"]+", constraint or "") if word and not word.isdigit()}
+
+
+def queues_of(arch: Arch) -> set[str]:
+    """The partitions, queues and QOS of an arch that the profile names."""
+    return {queue.name for queue in arch.queues} | {name for name in (arch.job.partition, arch.job.qos) if name}
+
+
+def archs_for(script: JobScript, site: Site) -> tuple[Arch, ...]:
+    """The archs of the site that the script may be for; all of them if it does not show it."""
+    archs = site.archs
+    for chosen in (
+        [arch for arch in archs if _matches(script, arch)],
+        [arch for arch in archs if arch.gpu is not None and script.requests_gpus and _has_model(script, arch)],
+        [arch for arch in archs if arch.gpu is None and not script.requests_gpus and _by_default(script, arch)],
+    ):
+        if chosen:
+            archs = tuple(chosen)
+            break
+    if len(archs) > 1 and gpus_of(script):
+        archs = tuple(arch for arch in archs if arch.gpu is not None) or archs
+    return archs
+
+
+def _matches(script: JobScript, arch: Arch) -> bool:
+    """Whether the script names the partition, the queue or a feature of this arch."""
+    partition, qos = script.value("partition"), script.value("qos")
+    asked = features(script.value("constraint", "attrs", "system"))
+    if partition is not None and partition in queues_of(arch):
+        return True
+    own = features(arch.job.constraint)
+    if asked & own:
+        return True
+    return qos is not None and not own and qos in {queue.name for queue in arch.queues}
+
+
+def _has_model(script: JobScript, arch: Arch) -> bool:
+    """Whether the GPUs that the script requests may be those of this arch."""
+    asked = script.value("gres", "gpus-per-node", "gpus", "gpus-per-task") or ""
+    model = next((part for part in asked.split(":") if part and part != "gpu" and not part.isdigit()), None)
+    return model is None or arch.gpu is None or arch.gpu.model in (None, model)
+
+
+def _by_default(script: JobScript, arch: Arch) -> bool:
+    """Whether a script that names no queue and no feature gets such nodes."""
+    return script.value("partition", "constraint") is None and arch.job.constraint is None

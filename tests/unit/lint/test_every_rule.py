@@ -1,0 +1,482 @@
+"""Each rule that the other tests of the linter do not try: a script with the fault, and the same script without it."""
+
+from __future__ import annotations
+
+import pytest
+
+from parts.profiles import profile
+from parts.texts import replace_once
+from provision.lint.job_rules import lint_job, lint_program
+from provision.lint.job_script import read_script
+from provision.lint.training import read_training
+
+SLURM = """\
+#!/bin/bash
+#SBATCH --account=nn1234k
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=4
+#SBATCH --cpus-per-task=6
+#SBATCH --gpus-per-task=1
+#SBATCH --mem-per-cpu=8G
+#SBATCH --time=00:30:00
+#SBATCH --partition=accel
+set -e
+module reset
+module load TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0
+module list
+srun --cpus-per-task=6 python train.py
+"""
+ONE = SLURM.replace("--nodes=2", "--nodes=1").replace("--ntasks-per-node=4", "--ntasks=1")
+PLAIN = "import tensorflow as tf\nmodel = tf.keras.Sequential()\nmodel.fit(x, y)\n"
+HOROVOD = """\
+import tensorflow as tf
+import horovod.tensorflow.keras as hvd
+hvd.init()
+data = tf.data.TFRecordDataset(files).shard(hvd.size(), hvd.rank())
+model = tf.keras.Sequential()
+model.compile(hvd.DistributedOptimizer(tf.keras.optimizers.Adam()), "mse")
+model.fit(data, callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0)])
+"""
+SESSION = """\
+import tensorflow as tf
+import horovod.tensorflow as hvd
+hvd.init()
+step = tf.train.get_or_create_global_step()
+train = hvd.DistributedOptimizer(tf.train.AdamOptimizer(0.01 * hvd.size())).minimize(loss, global_step=step)
+hooks = [hvd.BroadcastGlobalVariablesHook(0)]
+folder = "ckpt" if hvd.rank() == 0 else None
+with tf.train.MonitoredTrainingSession(checkpoint_dir=folder, hooks=hooks) as session:
+    session.run(train)
+"""
+MIRRORED = """\
+import tensorflow as tf
+strategy = tf.distribute.MirroredStrategy()
+data = tf.data.TFRecordDataset(files).batch(64 * strategy.num_replicas_in_sync)
+with strategy.scope():
+    model = tf.keras.Sequential()
+    model.compile("adam", "mse")
+model.fit(data)
+"""
+
+
+def in_job(
+    text: str, training: str | None = None, *, site: str | None = None, arch: str | None = None
+) -> dict[str, tuple[str, int]]:
+    """The rules that find something in a job and its training script, with the file and line of the first finding."""
+    at = profile(site) if site else None
+    script = read_script(text, "job.sh")
+    read = read_training(training, "train.py") if training is not None else None
+    found = lint_job(script, read, at, at.arch(arch) if at and arch else None, script.main())
+    found += lint_program(read, at, script) if read else ()
+    assert all(finding.message and finding.fix and "archs." not in finding.fix for finding in found)
+    return {finding.rule: (finding.file, finding.line) for finding in reversed(found)}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule", "line"),
+    [
+        ("#!/bin/bash\n", "#!/bin/bash\r\n", "line-ends", 1),
+        ("#!/bin/bash\n", "\n", "no-interpreter", 1),
+        ("#SBATCH --time", "# SBATCH --time", "lost-directive", 8),
+        ("#SBATCH --time", "#SBTACH --time", "lost-directive", 8),
+        ("set -e\n", "SBATCH --qos=devel\nset -e\n", "unmarked-directive", 10),
+        ("set -e\n", "set -e\nsource ~/.bashrc\n", "login-files", 11),
+        ("set -e\n", "set -e\nrm -rf $SCRATCH/$UNSET/\n", "removes-more", 11),
+        ("python train.py", "python train.py &", "no-wait", 14),
+        ("set -e\n", "set -e\ncp -r data /tmp\n", "first-node-only", 11),
+        ("set -e\n", "set -e\nmodule load cray-python/2.7.13.1\n", "python-2", 11),
+        ("module reset\n", "source ~/tensor_env/bin/activate\nmodule reset\n", "venv-before-modules", 11),
+        ("srun --cpus", "srun --ntasks=6 --cpus", "fewer-ranks", 14),
+        ("--time=00:30:00", "--time=24:00", "minutes", 8),
+        ("--partition=accel", "--partition=example-partition", "blank", 9),
+        ("train.py", "/path/to/train.py", "blank", 14),
+        ("set -e\n", "set -e\nexport http_proxy=http://example_proxy.com\n", "blank", 11),
+        ("python train.py", "singularity exec --nv --overlay my.ext3 x.sif python train.py", "overlay-rw", 14),
+    ],
+)
+def test_a_fault_of_a_job_script_is_found(old: str, new: str, rule: str, line: int) -> None:
+    assert in_job(SLURM) == {}
+    found = in_job(replace_once(SLURM, old, new))
+    assert found[rule] == ("job.sh", line)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("#SBATCH --time", "##SBATCH --time"),
+        ("python train.py", "python train.py &\nwait"),
+        ("python train.py", "python train.py > log 2>&1"),
+        ("set -e\n", "set -eu\nrm -rf $SCRATCH/$OLD/\n"),
+        ("set -e\n", "set -e\nrm -rf $SCRATCH/runs/$SLURM_JOB_ID\n"),
+        ("set -e\n", "set -e\nsrun --ntasks-per-node=1 --cpus-per-task=6 cp -r data /tmp\n"),
+        ("set -e\n", "set -e\ncat > note <<END\nwget --no-check-certificate https://x\nEND\n"),
+        ("train.py\n", "train.py \\\n  --steps 3\\\n  --seed 4\n"),
+        ("module list\n", "module list\nsource ~/tensor_env/bin/activate\n"),
+        ("set -e\n", "set -e\necho 'usage: job.sh <your_account>'\n"),
+        ("--time=00:30:00", "--time=30:00"),
+    ],
+)
+def test_a_correct_job_script_is_not_reported(old: str, new: str) -> None:
+    assert in_job(replace_once(SLURM, old, new)) == {}
+
+
+@pytest.mark.parametrize("text", ["", "#!/bin/bash\n", "#!/bin/bash\n#SBATCH --nodes=1\n# nothing\n"])
+def test_a_script_without_a_command_is_found(text: str) -> None:
+    assert "empty" in in_job(text)
+
+
+def test_a_shell_of_another_kind_gets_no_advice_for_sh() -> None:
+    assert "goes-on" in in_job("#!/bin/bash\n#SBATCH --nodes=1\ncp a b\n./x\n")
+    assert in_job("#!/bin/csh\n#SBATCH --nodes=1\ncp a b\n./x\n") == {}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule", "line"),
+    [
+        ("#SBATCH --gpus-per-task=1\n", "", "gpu-partition", 8),
+        ("#SBATCH --partition=accel\n", "", "gpu-partition", 6),
+        ("--partition=accel", "--partition=nosuch", "unknown-queue", 9),
+        ("#SBATCH --account=nn1234k\n", "", "account", 1),
+        ("--mem-per-cpu=8G", "--mem-per-cpu=200G", "memory", 7),
+        ("--time=00:30:00", "--time=99-00:00:00", "time", 8),
+        ("set -e\n", "set -e\npip install --user tfds\n", "no-network", 11),
+        ("set -e\n", "set -e\nwget -q https://example.org/x.tar\n", "no-network", 11),
+        ("python train.py", "python train.py --data-dir $HOME/records", "home-data", 14),
+    ],
+)
+def test_a_fault_against_saga_is_found_without_an_arch(old: str, new: str, rule: str, line: int) -> None:
+    assert in_job(SLURM, "", site="sigma2-saga") == {}
+    assert in_job(replace_once(SLURM, old, new), "", site="sigma2-saga")[rule] == ("job.sh", line)
+
+
+@pytest.mark.parametrize(
+    "new", ["pip install --no-index x.whl", "pip install -e .", "export https_proxy=p\npip install x"]
+)
+def test_an_installation_without_the_internet_is_not_reported(new: str) -> None:
+    assert "no-network" not in in_job(replace_once(SLURM, "set -e\n", f"set -e\n{new}\n"), site="sigma2-saga")
+
+
+PERLMUTTER = """\
+#!/bin/bash
+#SBATCH -C gpu
+#SBATCH -N 1
+#SBATCH --ntasks-per-node=4
+#SBATCH -c 32
+#SBATCH --gpus-per-node=4
+#SBATCH -t 10
+set -e
+module reset
+module load tensorflow/2.15.0
+module list
+srun -c 32 python train.py
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule"),
+    [
+        ("srun -c 32", "mpirun -np 4", "other-launcher"),
+        ("-C gpu", "-C volta", "unknown-constraint"),
+        ("set -e\n", "set -e\npip install --user x\n", "installs-in-job"),
+        ("#SBATCH -c 32\n", "", "one-cpu"),
+    ],
+)
+def test_a_fault_against_perlmutter_is_found_without_an_arch(old: str, new: str, rule: str) -> None:
+    assert in_job(PERLMUTTER, site="nersc-perlmutter") == {}
+    text = replace_once(PERLMUTTER, old, new)
+    assert rule in in_job(text if rule != "one-cpu" else text.replace("srun -c 32", "srun"), site="nersc-perlmutter")
+
+
+def test_a_job_on_gpu_nodes_that_requests_none_is_found() -> None:
+    text = "#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --account=a\nset -e\npython train.py\n"
+    assert "no-gpus-requested" in in_job(text, site="nyu-greene", arch="gpu")
+
+
+POLARIS = """\
+#!/bin/bash
+#PBS -A catalyst
+#PBS -q debug
+#PBS -l select=2:system=polaris
+#PBS -l walltime=00:30:00
+#PBS -l filesystems=home:eagle
+set -e
+umask 022
+cd "$PBS_O_WORKDIR"
+mpiexec -n 8 --ppn 4 --depth 8 --cpu-bind depth python train.py
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule", "fix"),
+    [
+        ("#PBS -l filesystems=home:eagle\n", "", "filesystems", "#PBS -l filesystems=home:eagle"),
+        ("#PBS -A catalyst\n", "", "account", "#PBS -A ACCOUNT"),
+        ("#PBS -q debug\n", "", "partition", "#PBS -q debug"),
+        ("select=2:", "select=4:", "nodes", "#PBS -l select=2"),
+        ("walltime=00:30:00", "walltime=02:00:00", "time", "#PBS -l walltime=01:00:00"),
+        (" --ppn 4 --depth 8 --cpu-bind depth", "", "placement", "--ppn 4"),
+        (" --depth 8 --cpu-bind depth", "", "one-cpu", "--depth"),
+    ],
+)
+def test_a_fix_is_a_line_for_the_owner_of_the_script(old: str, new: str, rule: str, fix: str) -> None:
+    at = profile("alcf-polaris")
+    found = lint_job(read_script(POLARIS, "job.sh"), None, at, None)
+    assert found == ()
+    found = lint_job(read_script(replace_once(POLARIS, old, new), "job.sh"), None, at, None)
+    (finding,) = [finding for finding in found if finding.rule == rule]
+    assert fix in finding.fix
+    assert "archs." not in finding.fix
+
+
+def test_threads_on_one_cpu_and_threads_given_by_aprun_are_found_at_theta() -> None:
+    head = "#!/bin/bash\n#COBALT -n 1\n#COBALT -A x\n#COBALT -q debug-cache-quad\n#COBALT --attrs filesystems=home\nset -e\n"
+    plain = f"{head}export OMP_NUM_THREADS=62\naprun -n 1 -N 1 python train.py\n"
+    assert "one-cpu" in in_job(plain, site="alcf-theta")
+    bound = "-d 62 -cc depth"
+    assert in_job(plain.replace("-N 1", f"-N 1 {bound}"), site="alcf-theta") == {}
+    given = f"{head}aprun -n 4 -N 4 {bound} -e OMP_NUM_THREADS=128 python train.py\n"
+    assert in_job(given, site="alcf-theta")["threads"] == ("job.sh", 7)
+
+
+CORI = """\
+#!/bin/bash
+#SBATCH -C haswell
+#SBATCH -N 1
+#SBATCH --ntasks-per-node=1
+#SBATCH -t 10
+set -e
+module load tensorflow/intel-1.15.0-py37
+module list
+srun python train.py
+"""
+
+
+def test_threads_that_the_modules_set_count_for_every_rank() -> None:
+    assert "threads" not in in_job(CORI, site="nersc-cori")
+    assert in_job(CORI.replace("node=1", "node=8"), site="nersc-cori")["threads"] == ("job.sh", 9)
+    assert "omp-owner" in in_job(CORI.replace("set -e\n", "set -e\nexport KMP_AFFINITY=none\n"), site="nersc-cori")
+    sets = "import os\nos.environ['OMP_NUM_THREADS'] = '4'\n"
+    assert in_job(CORI, sets, site="nersc-cori")["omp-owner"] == ("train.py", 2)
+    pools = "import tensorflow as tf\nc = tf.ConfigProto(inter_op_parallelism_threads=4, intra_op_parallelism_threads=272)\n"
+    assert in_job(CORI, pools, site="nersc-cori")["threads"] == ("train.py", 2)
+
+
+# A job and its training script
+
+
+@pytest.mark.parametrize(
+    ("job", "training", "rule", "file", "line"),
+    [
+        (SLURM.replace("srun --cpus-per-task=6 python", "python"), HOROVOD, "no-launcher", "job.sh", 14),
+        (SLURM, PLAIN, "ranks-alone", "train.py", 3),
+        (
+            SLURM.replace("gpus-per-task=1", "gpus-per-node=4").replace(
+                "per-node=4\n#SBATCH --cpus", "per-node=8\n#SBATCH --cpus"
+            ),
+            HOROVOD + "tf.config.set_visible_devices(gpus[hvd.local_rank()], 'GPU')\n",
+            "tasks-per-gpu",
+            "job.sh",
+            4,
+        ),
+        (ONE.replace("gpus-per-task=1", "gpus=4"), PLAIN, "one-of-many-gpus", "job.sh", 6),
+        (ONE.replace("2.11.0", "2.21.0"), PLAIN + "model.save('out')\n", "keras-3-names", "train.py", 4),
+        (
+            ONE.replace("2.11.0", "2.21.0"),
+            PLAIN + "c = tf.keras.callbacks.ModelCheckpoint('mnist-{epoch:04d}.ckpt', save_weights_only=True)\n",
+            "keras-3-names",
+            "train.py",
+            4,
+        ),
+        (
+            ONE.replace("2.11.0", "2.21.0"),
+            PLAIN + "import os\nmodel.save_weights(os.path.join(folder, 'w.ckpt'))\n",
+            "keras-3-names",
+            "train.py",
+            5,
+        ),
+        (
+            ONE.replace("2.11.0", "2.2.0"),
+            "import tensorflow as tf\ns = tf.distribute.MultiWorkerMirroredStrategy()\n",
+            "multiworker-version",
+            "train.py",
+            2,
+        ),
+        (
+            ONE.replace("2.11.0", "2.21.0"),
+            MIRRORED.replace("MirroredStrategy", "MultiWorkerMirroredStrategy"),
+            "multiworker-keras-3",
+            "train.py",
+            7,
+        ),
+    ],
+)
+def test_a_fault_between_a_job_and_its_program_is_found(
+    job: str, training: str, rule: str, file: str, line: int
+) -> None:
+    assert in_job(job, training)[rule] == (file, line)
+
+
+@pytest.mark.parametrize(
+    ("job", "training"),
+    [
+        (SLURM, HOROVOD),
+        (ONE, PLAIN),
+        (ONE.replace("gpus-per-task=1", "gpus=4"), MIRRORED),
+        (SLURM, PLAIN + "# each task of the array has its own part\n"),
+        (SLURM, "from mine import train\n" + PLAIN),
+        (ONE.replace("2.11.0", "2.21.0"), PLAIN + "model.save('out.keras')\nmodel.save(path)\n"),
+        (ONE.replace("2.11.0", "2.15.1"), PLAIN + "model.save('out')\n"),
+        (ONE.replace("gpus-per-task=1", "gpus=4").replace("set -e", "set -e\nexport CUDA_VISIBLE_DEVICES=0"), PLAIN),
+    ],
+)
+def test_a_job_that_fits_its_program_is_not_reported(job: str, training: str) -> None:
+    assert in_job(job, training) == {}
+
+
+def test_horovod_without_its_module_is_found_at_saga() -> None:
+    assert in_job(SLURM, HOROVOD, site="sigma2-saga")["horovod-module"] == ("job.sh", 12)
+    loaded = "module load Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0\nmodule list\n"
+    assert in_job(replace_once(SLURM, "module list\n", loaded), HOROVOD, site="sigma2-saga") == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "tf.keras.datasets.mnist.load_data()",
+        "tf.keras.datasets.mnist.load_data('mnist-%d.npz' % rank)",
+        "tf.keras.applications.ResNet50(weights='imagenet', include_top=False)",
+        "tf.keras.applications.ResNet50()",
+        "tfds.load(name='cassava', with_info=True)",
+        "tf.keras.utils.get_file('x', 'https://example.org/x')",
+        "urllib.request.urlretrieve(ADDRESS + 'x', 'x')",
+        "hub.load('https://tfhub.dev/x')",
+    ],
+)
+def test_a_download_on_nodes_without_internet_is_found(line: str) -> None:
+    text = f"import tensorflow as tf\nADDRESS = 'https://example.org/'\ndata = {line}\n"
+    training = read_training(text, "train.py")
+    assert [(f.rule, f.line) for f in lint_program(training, profile("sigma2-saga"))] == [("downloads", 3)]
+    assert lint_program(training, profile("nersc-perlmutter")) == lint_program(training, None) == ()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "tf.keras.datasets.mnist.load_data('/scratch/mnist.npz')",
+        "tf.keras.datasets.mnist.load_data(path)",
+        "tf.keras.applications.ResNet50(weights=None)",
+        "tfds.load('mnist', data_dir=folder)",
+        "mine.load_data()",
+        "tf.keras.utils.get_file('x', 'file:///x')",
+    ],
+)
+def test_data_from_a_file_is_no_download(line: str) -> None:
+    assert lint_program(read_training(f"data = {line}\n", "train.py"), profile("sigma2-saga")) == ()
+
+
+# A training script alone
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "rule", "line"),
+    [
+        (HOROVOD, "import horovod.tensorflow.keras as hvd\nhvd.init()\n", "", "horovod-not-imported", 2),
+        (HOROVOD, ".shard(hvd.size(), hvd.rank())", "", "input-not-split", 4),
+        (HOROVOD, "model.fit(", "model.save('m.keras')\nmodel.fit(", "all-ranks-save", 7),
+        (HOROVOD, "model.fit(", "w = tf.summary.create_file_writer('logs')\nuse(w)\nmodel.fit(", "all-ranks-write", 7),
+        (SESSION, 'folder = "ckpt" if hvd.rank() == 0 else None', 'folder = "ckpt"', "all-ranks-save", 8),
+        (SESSION, "checkpoint_dir=folder", 'checkpoint_dir="ckpt"', "all-ranks-save", 8),
+        (SESSION, ", hooks=hooks", "", "hooks-unread", 8),
+        (
+            SESSION,
+            "tf.train.MonitoredTrainingSession(checkpoint_dir=folder, hooks=hooks)",
+            "tf.session()",
+            "no-such-name",
+            8,
+        ),
+        (MIRRORED, "with strategy.scope():\n", "if True:\n", "outside-scope", 5),
+        (MIRRORED, "64 * strategy.num_replicas_in_sync", "64", "batch-of-all", 3),
+        (
+            MIRRORED,
+            "model.fit(data)",
+            "model.fit(x, y)\nprint(data)",
+            "dataset-unused",
+            0,
+        ),
+        (MIRRORED, "model.fit(data)", "server = tf.train.Server(cluster)", "parameter-server", 7),
+    ],
+)
+def test_a_fault_of_a_program_is_found(text: str, old: str, new: str, rule: str, line: int) -> None:
+    assert read_training(text, "train.py").findings == ()
+    found = [(f.rule, f.line) for f in read_training(replace_once(text, old, new), "train.py").findings]
+    assert ((rule, line) in found) if line else (rule not in dict(found))
+
+
+def test_arrays_under_a_strategy_are_found() -> None:
+    text = replace_once(MIRRORED, "64 * strategy.num_replicas_in_sync", "64").replace(
+        "model.fit(data)", "model.fit(x, y)"
+    )
+    assert "arrays-in-strategy" in {finding.rule for finding in read_training(text, "train.py").findings}
+
+
+@pytest.mark.parametrize(
+    "writer",
+    [
+        "if hvd.rank() == 0:\n    model.save('m.keras')\n",
+        "first = hvd.rank() == 0\nif first and True:\n    model.save('m.keras')\n",
+        "def save():\n    model.save('m.keras')\nif hvd.rank() == 0:\n    save()\n",
+        "def main():\n    if hvd.rank() != 0:\n        return\n    model.save('m.keras')\nmain()\n",
+        "model.save(f'm-{hvd.rank()}.keras')\n",
+        "c = tf.keras.callbacks.ModelCheckpoint('x')\nuse([c] if hvd.rank() == 0 else [])\n",
+        "calls += [tf.keras.callbacks.TensorBoard('x')] if hvd.rank() == 0 else []\n",
+        "class Mine:\n    def end(self):\n        model.save('m.keras')\n",
+        "figure.save('x.png')\n",
+    ],
+)
+def test_files_that_one_rank_writes_are_not_reported(writer: str) -> None:
+    assert read_training(HOROVOD + writer, "train.py").findings == ()
+
+
+@pytest.mark.parametrize(
+    "writer",
+    [
+        "def save():\n    model.save('m.keras')\nsave()\n",
+        "if hvd.size() > 1:\n    model.save('m.keras')\n",
+        "c = tf.keras.callbacks.ModelCheckpoint('x')\nuse([c])\n",
+        "model.save_weights('m.weights.h5')\n",
+    ],
+)
+def test_files_that_every_rank_writes_are_reported(writer: str) -> None:
+    assert [finding.rule for finding in read_training(HOROVOD + writer, "train.py").findings] == ["all-ranks-save"]
+
+
+@pytest.mark.parametrize(
+    "split",
+    [
+        "files = files[hvd.rank()::hvd.size()]\n",
+        "seed = hvd.rank()\n",
+        "steps = 500 // hvd.size()\n",
+        "data = read(hvd)\n",
+    ],
+)
+def test_a_use_of_the_rank_that_may_split_the_data_is_believed(split: str) -> None:
+    text = replace_once(HOROVOD, ".shard(hvd.size(), hvd.rank())", "")
+    assert read_training(replace_once(text, "hvd.init()\n", f"hvd.init()\n{split}"), "train.py").findings == ()
+    for other in ("lr = 0.1 * hvd.size()\n", "print(hvd.rank())\n", "if hvd.rank() == 0:\n    print(1)\n"):
+        found = read_training(replace_once(text, "hvd.init()\n", f"hvd.init()\n{other}"), "train.py").findings
+        assert [finding.rule for finding in found] == ["input-not-split"]
+
+
+def test_a_part_of_a_program_is_not_judged_as_a_whole() -> None:
+    text = "from mine import optimizer\nimport horovod.tensorflow.keras as hvd\nhvd.init()\nmodel.fit(data)\n"
+    assert read_training(text, "train.py").findings == ()
+    whole = replace_once(text, "from mine import optimizer\n", "")
+    assert {finding.rule for finding in read_training(whole, "train.py").findings} == {
+        "not-distributed",
+        "no-broadcast",
+    }
+
+
+def test_python_2_is_reported_as_such() -> None:
+    (finding,) = read_training("import os\nprint 'rank'\n", "train.py").findings
+    assert "Python 2" in finding.message
