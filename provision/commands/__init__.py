@@ -23,6 +23,7 @@ VERBS = (
     ("stack", "list the stacks: their TensorFlow, Horovod and Pythons"),
     ("list", "list the environments of a site"),
     ("show", "show one environment: its parts, its build and its proof"),
+    ("report", "write pages about the environments, as HTML or Markdown"),
     ("activate", "print shell code that loads an environment without modules"),
     ("explain", "find the errors in a log and explain the known failures"),
     ("completion", "print the completion script for bash, zsh or fish"),

@@ -1,4 +1,4 @@
-"""The one way of a value into bash, a directive, a comment, Lua, Tcl, Python, JSON, CMake and linker scripts. Pure.
+"""The one way of a value into bash, a directive, a comment, Lua, Tcl, Python, JSON, CMake, HTML and linker scripts. Pure.
 
 Each function takes any text, and returns `Code`: text in the language of the file that it goes to. Templates print nothing else
 (`machine/rendering/render.py`). Other rooms make code of constants, or with `bash`; a test of the house checks that they do.
@@ -6,14 +6,18 @@ Each function takes any text, and returns `Code`: text in the language of the fi
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import shlex
 from collections.abc import Iterable
-from typing import SupportsIndex
+from typing import TYPE_CHECKING, SupportsIndex
 
 from provision.errors import ConfigError
 from provision.profile.patterns import CONTROL, SHELL_PATH, show_controls
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
 
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # These characters mean nothing to bash, Python, Lua and Tcl, inside and outside of quotes.
@@ -134,6 +138,23 @@ def comment(text: object) -> Code:
 def comment_tcl(text: object) -> Code:
     """A part of a comment of Tcl, in which a backslash at the end of the line would continue the comment."""
     return Code(comment(text).replace("\\", "\\\\"))
+
+
+def quote_html(text: object) -> Code:
+    """Text of a page in HTML, also for the value of an attribute in quotes."""
+    return Code(html.escape(show_controls(str(text))))
+
+
+def write_xml(element: Element) -> Code:
+    """An element of XML, whose library has quoted every text in it."""
+    from xml.etree import ElementTree
+
+    return Code(ElementTree.tostring(element, encoding="unicode"))
+
+
+def quote_markdown(text: object) -> Code:
+    """Text of a page in Markdown, also for a cell of a table: no character has a meaning for it, and there is no HTML."""
+    return Code(re.sub(r"([\\`*_\[\]<>|&])", r"\\\1", show_controls(str(text))))
 
 
 def directive(prefix: str, option: str) -> Code:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from provision.machine.root.store import Store
-from provision.model.layout import EnvironmentId
+from provision.model.layout import EnvironmentId, Layout
 from provision.model.proof_result import ProofResult
 from provision.model.receipt import Receipt
 from provision.model.record import Record
@@ -81,3 +81,14 @@ def put_published(store: Store, **changes: Any) -> Record:
         store.write_receipt(ENVIRONMENT, Receipt(step=step, seconds=1.5, host="n1"))
     store.publish(ENVIRONMENT, {"lua/tensorflow/2.15.1.lua": "-- a modulefile\n"})
     return record
+
+
+def write_published(root: Path, record: Record) -> None:
+    """An environment that is published below a root, without its packages."""
+    store = Store(Layout(PurePosixPath(root)))
+    env = EnvironmentId.parse(record.environment)
+    records = Path(store.layout.records_folder(env))
+    (records / "receipts").mkdir(parents=True)
+    (records / "record.json").write_text(json.dumps(record.to_dict()))
+    (records / "verdict.json").write_text(json.dumps(record.verdict.to_dict()))
+    store.publish(env, {})

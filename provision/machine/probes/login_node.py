@@ -26,6 +26,11 @@ def today() -> str:
     return time.strftime("%Y-%m-%d")
 
 
+def now_utc() -> str:
+    """The time of this machine: 2026-11-22 14:05 UTC."""
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+
+
 def modules_here() -> tuple[AvailableModule, ...]:
     """The modules of the module system that this shell uses; none if it uses none, or it does not answer."""
     name: ModuleSystemName = "lmod" if os.environ.get("LMOD_PKG") else "environment-modules"

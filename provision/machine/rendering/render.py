@@ -36,6 +36,8 @@ FILTERS: dict[str, dict[str, Callable[..., Code]]] = {
         "python": quoting.quote_python,
         "json": quoting.quote_json,
     },
+    "html": {"html": quoting.quote_html, "code": quoting.check_code},
+    "md": {"md": quoting.quote_markdown, "line": quoting.comment},
     "lua": {"lua": quoting.quote_lua, "comment": quoting.comment},
     "tcl": {"tcl": quoting.quote_tcl, "comment": quoting.comment_tcl},
 }

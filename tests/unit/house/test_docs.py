@@ -90,7 +90,7 @@ def test_every_file_test_and_name_in_the_table_exists() -> None:
             elif re.fullmatch(r"jobs/[a-z0-9-]+/\S+\.sh", name):
                 assert (ROOT / "tests" / "golden" / name).is_file(), f"{number}: {name}"
             elif re.fullmatch(
-                r"(sites/[\w.-]+\.toml|(jobs|modulefiles)/[\w.-]+\.j2|tools/[\w.-]+|examples/[\w/-]+\.py)", name
+                r"(sites/[\w.-]+\.toml|(jobs|modulefiles|pages)/[\w.-]+\.j2|tools/[\w.-]+|examples/[\w/-]+\.py)", name
             ):
                 assert (ROOT / name).is_file(), f"{number}: {name}"
             elif re.fullmatch(r"[\w/]+\.py", name):

@@ -20,7 +20,7 @@ from provision.machine.rendering.render_modulefile import emit_modulefile
 
 TEMPLATES = sorted(
     f"{path.parent.name}/{path.name}"
-    for folder in ("jobs", "modulefiles")
+    for folder in ("jobs", "modulefiles", "pages")
     for path in (Path(shipped_root()) / folder).glob("*.j2")
 )
 # What makes the file CANARY if it stands in a word, in quotes of either kind, in a comment, in an expression, in a format.

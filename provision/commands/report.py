@@ -1,0 +1,53 @@
+"""`provision report DIR`: pages about the environments of a site, for people: a folder of static HTML, or of Markdown."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from provision.commands.shared.options import add_site
+from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.target import read_store
+from provision.errors import ConfigError
+from provision.model.quoting import bash
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name the site and the folder."""
+    parser.add_argument(
+        "folder", metavar="DIR", help="folder of the pages; it is made, or an earlier report in it replaced"
+    )
+    parser.add_argument("--markdown", action="store_true", help="write Markdown, for a wiki, instead of HTML")
+    add_site(parser)
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Write a first page with a table of stacks and archs, and a page for each environment."""
+    from provision.machine.configuration import shipped
+    from provision.machine.probes.login_node import now_utc
+    from provision.machine.rendering.render_status_pages import render_status_pages
+    from provision.machine.root.entries import read_overview
+    from provision.machine.status_folder import write_folder
+    from provision.planning import status_pages
+
+    site = shipped.load_site(args.site)
+    store = read_store(site)
+    entries = read_overview(store)
+    if not entries:
+        raise ConfigError(
+            f"there is no environment below `{store.root}`", hint=f"`provision build --site {site.typed}` builds one"
+        )
+
+    def use(arch: str, module: str | None) -> str:
+        if module is None or site.modules.name == "none":
+            return ""
+        folder = f"{store.layout.modules(arch)}/{site.modules.module_kind}"
+        return bash("module use %s; module load %s", folder, module)
+
+    # What is built for `native` has the name of this machine's CPU.
+    archs = [arch.name for arch in site.archs if arch.target != "native"]
+    index = status_pages.index(f"TensorFlow at {site.title or site.name}", site.name, entries, archs, now_utc())
+    pages = [status_pages.page(entry, use(entry.environment.arch, entry.module)) for entry in entries]
+    texts = render_status_pages(index, pages, markdown=args.markdown)
+    first = write_folder(Path(args.folder), texts)
+    return Outcome(text=str(first), result={"index": str(first), "pages": sorted(texts), "environments": len(entries)})

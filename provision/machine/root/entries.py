@@ -1,0 +1,58 @@
+"""Reads what a site has built: every environment with its state, record, proofs and size."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import datetime, timezone
+from pathlib import Path
+
+from provision.errors import StoreError
+from provision.machine.root.store import Store
+from provision.model.layout import EnvironmentId
+from provision.model.overview import Entry
+from provision.model.proof_result import ProofResult
+
+
+def read_overview(store: Store) -> tuple[Entry, ...]:
+    """Every environment below the root, in the order of their names. What is damaged is left out of its entry."""
+    pointers = {env: name for name, env in store.pointers().items()}
+    entries = []
+    for env in store.environments():
+        try:
+            record = store.record(env)
+            state = "published" if str(env) in pointers else "proved" if record else "unfinished"
+        except StoreError as error:
+            record, state = None, "untrusted" if error.kind == "untrusted" else "damaged"
+        sizes = [receipt.details.get("bytes") for receipt in store.read_receipts(env).values()]
+        entries.append(
+            Entry(
+                environment=env,
+                state=state,
+                module=pointers.get(str(env), "").split("/", 1)[-1] or None,
+                record=record,
+                proofs=read_proofs(store, env),
+                age_s=age_of(record.built) if record else None,
+                size_bytes=next((size for size in sizes if isinstance(size, int)), None),
+            )
+        )
+    return tuple(entries)
+
+
+def read_proofs(store: Store, env: EnvironmentId) -> tuple[ProofResult, ...]:
+    """The proofs of an environment by time: that of its build, then those of `provision test`."""
+    records = Path(store.layout.records_folder(env))
+    proofs = []
+    for path in (records / "verdict.json", *sorted((records / "tests").glob("*/verdict.json"))):
+        with contextlib.suppress(StoreError, ValueError):
+            data = store.shared.read_json(path)
+            if data is not None:
+                proofs.append(ProofResult.from_dict(data))
+    return tuple(proofs)
+
+
+def age_of(built: str) -> float | None:
+    """The seconds since a time of a record (ISO 8601 with the offset from UTC); None if it is not such a time."""
+    try:
+        return (datetime.now(timezone.utc) - datetime.fromisoformat(built)).total_seconds()
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,35 @@
+"""What a site has built, for lists and pages: each environment with its state, its record and the history of its proofs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from provision.model.layout import EnvironmentId
+from provision.model.proof_result import ProofResult
+from provision.model.record import Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One environment: its state in a word, the module that points to it, and what its files say.
+
+    `proofs` are its proofs by time, the one of the build first; `size_bytes` is None before its files were counted,
+    and `age_s`, the seconds since it was built, before it has a record.
+    """
+
+    environment: EnvironmentId
+    state: str
+    module: str | None
+    record: Record | None
+    proofs: tuple[ProofResult, ...] = ()
+    size_bytes: int | None = None
+    age_s: float | None = None
+
+
+def age_words(seconds: float) -> str:
+    """A span of time in its largest unit: `1 min` at least, `3 h`, `12 days`, `2 years`."""
+    for size, one, many in ((31_556_952, "year", "years"), (86_400, "day", "days"), (3600, "h", "h")):
+        if seconds >= size:
+            number = int(seconds // size)
+            return f"{number} {one if number == 1 else many}"
+    return f"{max(1, int(seconds // 60))} min"

@@ -1,0 +1,190 @@
+"""The pages of `provision report`: what is in them, and that no value of a record is read as HTML or Markdown."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from parts.cli import call, envelope
+from parts.records import ENVIRONMENT, FIGURES, PROOF, make_record
+from provision.machine.rendering.render_status_pages import render_status_pages
+from provision.machine.root.entries import age_of
+from provision.model.overview import Entry, age_words
+from provision.model.plot import line_plot
+from provision.model.proof_result import ProofResult
+from provision.model.verdict import Check, Verdict
+from provision.planning import status_pages
+
+
+def proof(date: str, speed: float, ranks: int = 2, *, passed: bool = True) -> ProofResult:
+    """A proof of that day with this speed."""
+    checks = PROOF.verdict.checks if passed else (Check(name="weights", passed=False, message="rank 1 differs"),)
+    figures = dataclasses.replace(FIGURES, images_per_second=speed, ranks=ranks)
+    return dataclasses.replace(PROOF, date=date, verdict=Verdict(checks=checks, figures=figures))
+
+
+def entry(**changes: object) -> Entry:
+    """A published environment with a size and one proof."""
+    good = Entry(
+        environment=ENVIRONMENT,
+        state="published",
+        module="tensorflow/2.15.1",
+        record=make_record(),
+        age_s=3.2 * 86_400,
+        proofs=(proof("2026-11-22", 1000.0),),
+        size_bytes=2_100_000_000,
+    )
+    return dataclasses.replace(good, **changes)  # type: ignore[arg-type]
+
+
+def pages_of(*entries: Entry, markdown: bool = False) -> dict[str, str]:
+    """The texts of a report about these environments."""
+    index = status_pages.index("TensorFlow at <Cluster>", "cluster", entries, ["haswell", "knl"], "today")
+    return render_status_pages(
+        index, [status_pages.page(one, "module load tensorflow/2.15.1") for one in entries], markdown=markdown
+    )
+
+
+class Words(HTMLParser):
+    """The text of a page, and its tags; a tag that is not closed is a fault."""
+
+    VOID = ("meta", "br", "path", "polyline")
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text, self.tags, self.open = "", [], []
+        self.feed(text)
+        assert not self.open, self.open
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.tags.append(tag)
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data + "\n"
+
+
+def test_the_first_page_has_a_row_for_each_module_and_a_column_for_each_arch() -> None:
+    other = dataclasses.replace(ENVIRONMENT, arch="haswell")
+    unfinished = entry(
+        environment=dataclasses.replace(ENVIRONMENT, fingerprint="ff"),
+        state="unfinished",
+        module=None,
+        record=None,
+        proofs=(),
+    )
+    texts = pages_of(entry(), entry(environment=other), unfinished)
+    assert next(iter(texts)) == "index.html"
+    page = Words(texts["index.html"])
+    words = " ".join(page.text.split())
+    assert "TensorFlow at <Cluster>" in words
+    assert "Module haswell knl tensorflow/2.15.1 tensorflow-2.15.1" in words
+    assert words.count("published 2 ranks, 95.0%, 1,000 images/s built 3 days ago, 2.1 GB") == 2
+    assert "Environments that no module loads knl/tensorflow/2.15.1-ff unfinished" in words
+    assert sorted(re.findall(r'href="(.*?)"', texts["index.html"])) == sorted(
+        name for name in texts if name != "index.html"
+    )
+
+
+def test_the_page_of_an_environment_has_its_story() -> None:
+    texts = pages_of(entry())
+    page = Words(texts["environments/knl-tensorflow-2.15.1-0123456789.html"])
+    words = " ".join(page.text.split())
+    for text in (
+        "module load tensorflow/2.15.1",
+        "passed weights all ranks hold",
+        "python 3.11.7",
+        "trained digits to 95.0%",
+    ):
+        assert text in words, text
+    assert "svg" not in page.tags  # one proof is no history
+
+
+def test_the_history_of_proofs_is_drawn() -> None:
+    history = (
+        proof("2026-11-22", 1000.0),
+        proof("2026-11-23", 500.0, passed=False),
+        proof("2026-11-24", 900.0),
+        proof("2026-11-24", 3600.0, ranks=8),
+    )
+    text = pages_of(entry(proofs=history))["environments/knl-tensorflow-2.15.1-0123456789.html"]
+    page = Words(text)
+    words = " ".join(page.text.split())
+    assert page.tags.count("svg") == 3
+    for title in ("Images per second of each proof", "Accuracy of each proof, %", "Images per second by ranks"):
+        assert title in words
+    assert "2026-11-23 failed weights: rank 1 differs" in words
+    assert "2026-11-23: 500" not in words
+    assert "8 ranks: 3600" in words
+
+
+@pytest.mark.parametrize("state", ["published", "damaged"])
+def test_a_proof_that_failed_last_is_shown_in_the_table(state: str) -> None:
+    failed = (proof("2026-11-22", 1000.0), proof("2026-11-24", 900.0, passed=False))
+    words = " ".join(Words(pages_of(entry(state=state, proofs=failed))["index.html"]).text.split())
+    assert f"{state} the last proof failed" in words
+
+
+HOSTILE = ("<script>alert(1)</script>", '"><img src=x onerror=y>', "a & b", "x\ny | z", "[a](javascript:b)", "`*_<b>")
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_value_of_a_record_is_read_as_html(text: str) -> None:
+    record = make_record(identity={"python": text, text: "x"}, host=text, stack=text)
+    page = pages_of(entry(record=record, state=text))
+    plain = Words(pages_of(entry())["environments/knl-tensorflow-2.15.1-0123456789.html"])
+    for body in page.values():
+        words = Words(body)
+        assert set(words.tags) <= {*plain.tags, "ul", "li", "thead", "tbody", "th", "br", "svg"}
+        assert "onerror=y>" not in body.replace("&quot;&gt;&lt;img src=x onerror=y&gt;", "")
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_value_of_a_record_has_a_meaning_in_markdown(text: str) -> None:
+    record = make_record(identity={"python": text}, host=text, stack=text)
+    for body in pages_of(entry(record=record), markdown=True).values():
+        assert not re.search(r"(?<!\\)<", body.replace("<br>", ""))
+        assert not re.search(r"(?<!\\)\]\(javascript", body)
+        lines = [line for line in body.splitlines() if line.startswith("| ")]
+        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in lines}) <= 1
+
+
+def test_the_pages_need_nothing_from_elsewhere() -> None:
+    for body in pages_of(entry(proofs=(proof("2026-11-22", 1.0), proof("2026-11-23", 2.0)))).values():
+        assert not re.search(r'(src|href)="(?!environments/|\.\./index\.html)', body)
+        assert "<script" not in body
+        assert "http" not in body.replace("http-equiv", "").replace("http://www.w3.org/2000/svg", "")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(-5, "1 min"), (10, "1 min"), (300, "5 min"), (4 * 3600, "4 h"), (86_400, "1 day"), (7e7, "2 years")],
+)
+def test_the_age_is_in_the_largest_unit(seconds: float, words: str) -> None:
+    assert age_words(seconds) == words
+
+
+@pytest.mark.parametrize("built", ["noon", "2026-11-24T12:00:00", ""])
+def test_a_time_that_cannot_be_read_gives_no_age(built: str) -> None:
+    assert age_of(built) is None
+    assert (age_of("2020-01-01T00:00:00+00:00") or 0) > 1e8
+
+
+def test_a_plot_of_one_value_or_of_zeros_is_drawn() -> None:
+    assert line_plot([("a", 0.0)], "t").count("<circle") == 1
+    assert line_plot([("a", 0.0), ("b", 0.0)], "t & u").count("<circle") == 2
+
+
+def test_a_report_without_environments_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert call("report", str(tmp_path / "out"), "--json") == 2
+    assert "there is no environment below" in envelope(capsys)["error"]["message"]
+    assert not (tmp_path / "out").exists()
