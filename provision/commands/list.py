@@ -3,47 +3,61 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
-from provision.commands.shared.options import add_site
+from provision.commands.shared.options import add_arch, add_site
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import read_store
-from provision.errors import StoreError
+from provision.model.overview import Entry
+
+ORDERS = ("name", "age", "size", "state")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the option that names the site."""
+    """Add the options that name the site, and which environments to list."""
     add_site(parser)
+    add_arch(parser, omitted="default: all of them")
+    parser.add_argument("--stack", help="only environments of this stack")
+    parser.add_argument("--state", help="only environments in this state: published, proved, unfinished, …")
+    parser.add_argument(
+        "--sort", choices=ORDERS, default="name", help="by name (default), the newest or the largest first"
+    )
 
 
 def run(args: argparse.Namespace) -> Outcome:
-    """List the environments."""
+    """List the environments; columns that do not fit on the terminal are left out."""
     from provision.machine.configuration import shipped
+    from provision.machine.root.entries import read_overview
+    from provision.machine.terminal.console import width_of_output
+    from provision.planning.environment_table import select, table
 
-    store = read_store(shipped.load_site(args.site))
-    pointers = {env: name for name, env in store.pointers().items()}
-    rows: list[dict[str, Any]] = []
-    for env in store.environments():
-        try:
-            record = store.record(env)
-            state = "published" if str(env) in pointers else "proved" if record else "unfinished"
-        except StoreError as error:
-            record, state = None, "untrusted" if error.kind == "untrusted" else "damaged"
-        rows.append(
-            {
-                "environment": str(env),
-                "state": state,
-                "module": pointers.get(str(env), "").split("/", 1)[-1] or None,
-                "built": record.built if record else None,
-                "proof": record.proof if record else None,
-                "steps": sorted(store.receipts(env)),
-            }
-        )
-    if not rows:
+    site = shipped.load_site(args.site)
+    store = read_store(site)
+    entries = read_overview(store)
+    chosen = select(entries, arch=args.arch, stack=args.stack, state=args.state, sort=args.sort)
+    result = {"environments": [row(entry, sorted(store.receipts(entry.environment))) for entry in chosen]}
+    if not entries:
+        return Outcome(text=f"there is no environment below {store.root}; `provision build` builds one", result=result)
+    if not chosen:
         return Outcome(
-            text=f"there is no environment below {store.root}; `provision build` builds one",
-            result={"environments": []},
+            text=f"none of the {len(entries)} environments below {store.root} matches; `provision list --site {site.typed}` "
+            "lists all",
+            result=result,
         )
-    width = max(len(row["environment"]) for row in rows)
-    lines = [f"{row['state']:<10}  {row['environment']:<{width}}  {row['proof'] or 'no proof'}" for row in rows]
-    return Outcome(text="\n".join(lines), result={"environments": rows})
+    return Outcome(text="\n".join(table(chosen, width_of_output())), result=result)
+
+
+def row(entry: Entry, steps: list[str]) -> dict[str, object]:
+    """An environment as JSON."""
+    record = entry.record
+    return {
+        "environment": str(entry.environment),
+        "arch": entry.environment.arch,
+        "state": entry.state,
+        "module": entry.module,
+        "stack": record.stack if record else None,
+        "prefix": record.prefix if record else None,
+        "bytes": entry.size_bytes,
+        "built": record.built if record else None,
+        "proof": record.proof if record else None,
+        "steps": steps,
+    }

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from provision.model.layout import EnvironmentId
 from provision.model.proof_result import ProofResult
 from provision.model.record import Record
+from provision.wording import count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,3 +34,22 @@ def age_words(seconds: float) -> str:
             number = int(seconds // size)
             return f"{number} {one if number == 1 else many}"
     return f"{max(1, int(seconds // 60))} min"
+
+
+def proof_words(entry: Entry) -> str:
+    """The last proof of an environment in a few words; empty if there was none."""
+    last = entry.proofs[-1] if entry.proofs else entry.record.verdict if entry.record else None
+    if last is None:
+        return ""
+    if not last.verdict.passed:
+        return "the last proof failed"
+    figures = last.verdict.figures
+    words = [count(figures.ranks, "rank")]
+    words += [f"{figures.accuracy:.1%}"] if figures.accuracy is not None else []
+    words += [f"{figures.images_per_second:,.0f} images/s"] if figures.images_per_second else []
+    return ", ".join(words)
+
+
+def size_words(entry: Entry) -> str:
+    """The size of an environment; empty if it is not known."""
+    return f"{entry.size_bytes / 1e9:.1f} GB" if entry.size_bytes else ""

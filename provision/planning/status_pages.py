@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from provision.model.overview import Entry, age_words
+from provision.model.overview import Entry, age_words, proof_words, size_words
 from provision.model.plot import line_plot
 from provision.model.proof_result import ProofResult
 from provision.model.quoting import Code
@@ -80,21 +80,14 @@ def index(title: str, site: str, entries: Sequence[Entry], archs: Sequence[str],
 
 def cell(entry: Entry) -> Cell:
     """An environment in a few words."""
-    last = entry.proofs[-1] if entry.proofs else entry.record.verdict if entry.record else None
-    figures = last.verdict.figures if last else None
-    words = []
-    if figures is not None:
-        words.append(f"{figures.ranks} ranks" if figures.ranks != 1 else "1 rank")
-        words += [f"{figures.accuracy:.1%}"] if figures.accuracy is not None else []
-        words += [f"{figures.images_per_second:,.0f} images/s"] if figures.images_per_second else []
     name = str(entry.environment)
     return Cell(
         name=name,
         page=name.replace("/", "-"),
         state=entry.state,
-        proof=", ".join(words) if last is None or last.verdict.passed else "the last proof failed",
+        proof=proof_words(entry),
         age="" if entry.age_s is None else f"built {age_words(entry.age_s)} ago",
-        size=f"{entry.size_bytes / 1e9:.1f} GB" if entry.size_bytes else "",
+        size=size_words(entry),
     )
 
 

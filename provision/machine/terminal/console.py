@@ -39,6 +39,15 @@ def say(text: str) -> None:
     print(secrets_here().hide(text), file=sys.stderr, flush=True)
 
 
+def width_of_output() -> int | None:
+    """How wide stdout is, in characters; None if it is not a terminal, so that nothing has to fit."""
+    if not sys.stdout.isatty():
+        return None
+    from provision.machine.programs.shell import columns
+
+    return columns()
+
+
 def can_ask() -> bool:
     """Whether a person can answer questions: stdin is a terminal."""
     return is_terminal(sys.stdin)

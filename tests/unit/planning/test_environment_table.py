@@ -1,0 +1,85 @@
+"""`provision list` on terminals of several widths, filtered and sorted."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from parts.cli import call, envelope
+from parts.records import ENVIRONMENT, PROOF, make_record, write_published
+from provision.model.overview import Entry
+from provision.planning.environment_table import select, table
+
+GOOD = Entry(
+    environment=ENVIRONMENT,
+    state="published",
+    module="tensorflow/2.15.1",
+    record=make_record(),
+    proofs=(PROOF,),
+    size_bytes=2_100_000_000,
+    age_s=3 * 86_400.0,
+)
+NEW = dataclasses.replace(
+    GOOD,
+    environment=dataclasses.replace(ENVIRONMENT, arch="haswell", fingerprint="ff"),
+    age_s=60.0,
+    size_bytes=3_000_000_000,
+)
+UNFINISHED = Entry(
+    environment=dataclasses.replace(ENVIRONMENT, fingerprint="ee"), state="unfinished", module=None, record=None
+)
+ALL = (GOOD, NEW, UNFINISHED)
+
+
+def test_a_wide_terminal_shows_everything() -> None:
+    lines = table([GOOD, UNFINISHED], None)
+    assert lines[0].split() == ["STATE", "MODULE", "ARCH", "FINGERPRINT", "STACK", "BUILT", "SIZE", "PROOF"]
+    assert (
+        "published   tensorflow/2.15.1  knl   0123456789   tensorflow-2.15.1  3 days ago  2.1 GB  2 ranks, 95.0%"
+        in lines[1]
+    )
+    assert lines[2].endswith("no proof")
+
+
+@pytest.mark.parametrize(
+    ("width", "gone"), [(200, ()), (110, ("STACK",)), (80, ("STACK", "SIZE")), (30, ("STACK", "PROOF"))]
+)
+def test_columns_that_do_not_fit_are_left_out(width: int, gone: tuple[str, ...]) -> None:
+    lines = table(ALL, width)
+    assert not any(title in lines[0] for title in gone)
+    assert {"STATE", "MODULE", "ARCH"} <= set(lines[0].split())
+    if width >= 80:
+        assert max(map(len, lines)) <= width
+
+
+@pytest.mark.parametrize(
+    ("choice", "fingerprints"),
+    [
+        ({}, ["ff", "0123456789", "ee"]),
+        ({"arch": "knl"}, ["0123456789", "ee"]),
+        ({"state": "unfinished"}, ["ee"]),
+        ({"stack": "tensorflow-2.15.1"}, ["ff", "0123456789"]),
+        ({"stack": "other"}, []),
+        ({"sort": "age"}, ["ff", "0123456789", "ee"]),
+        ({"sort": "size"}, ["ff", "0123456789", "ee"]),
+        ({"sort": "state"}, ["ff", "0123456789", "ee"]),
+    ],
+)
+def test_environments_are_filtered_and_sorted(choice: dict[str, str], fingerprints: list[str]) -> None:
+    assert [entry.environment.fingerprint for entry in select(ALL, **choice)] == fingerprints  # type: ignore[arg-type]
+
+
+def test_the_verb_lists_what_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PROVISION_ROOT", str(tmp_path))
+    write_published(tmp_path, make_record())
+    assert call("list", "--json") == 0
+    (row,) = envelope(capsys)["result"]["environments"]
+    assert (row["arch"], row["stack"], row["state"], row["bytes"]) == ("knl", "tensorflow-2.15.1", "published", None)
+    assert call("list", "--arch", "haswell") == 0
+    assert "none of the 1 environments below" in capsys.readouterr().out
+    assert call("list") == 0
+    assert "published  tensorflow/2.15.1  knl" in capsys.readouterr().out
