@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_site(parser)
     add_arch(parser, omitted="default: all of them")
     parser.add_argument("--stack", help="only environments of this stack")
-    parser.add_argument("--state", help="only environments in this state: published, proved, unfinished, …")
+    parser.add_argument("--state", help="only environments in this state: for example unfinished")
     parser.add_argument(
         "--sort", choices=ORDERS, default="name", help="by name (default), the newest or the largest first"
     )
