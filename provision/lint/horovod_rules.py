@@ -112,7 +112,9 @@ def horovod_faults(script: Script, aliases: set[str], line: int) -> Iterator[Fau
             yield Fault(
                 "slurm-number-in-horovod",
                 node.lineno,
-                f"`{node.value}` is right only if srun starts the ranks (with mpirun it is 0 for all of them)",
+                "`SLURM_NTASKS` is what the job requests, which may differ from the number of ranks that Horovod has"
+                if node.value == "SLURM_NTASKS"
+                else f"`{node.value}` is right only if srun starts the ranks (with mpirun it is 0 for all of them)",
                 f"`hvd.{SLURM_NUMBERS[node.value]}()`",
             )
 

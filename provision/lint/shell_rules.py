@@ -13,7 +13,7 @@ from provision.schedulers import TITLES
 BLANK = re.compile(
     r"<[A-Za-z][A-Za-z0-9 _-]*>|\bNetID\b|\bnn[XxYyKk]{2,}k\b|\b[Yy][Oo][Uu][Rr][_-][A-Za-z_]+|\bCHANGE_?ME\b|\bTODO\b|\bXXX+\b"
     r"|(?<==)\"?\?\"?(?=\s|$)|(?<==)\.\.\.(?=\s|$)|\bexample-(?:partition|constraint|account|queue)\b"
-    r"|/path/to(?:/[\w.-]*)*|\bexample_proxy\S{0,80}|\byourusername\b|\bMyProject\b"
+    r"|/path/to(?:/[\w.-]*)*|\bexample_proxy[\w.]{0,80}|\byourusername\b|\bMyProject\b"
 )
 CACHES = ("APPTAINER_CACHEDIR", "SINGULARITY_CACHEDIR", "APPTAINER_TMPDIR", "PIP_CACHE_DIR", "KERAS_HOME")
 # A line that was meant to be a directive. `##SBATCH` is the usual way to switch one off, so it is not among them.
@@ -79,8 +79,13 @@ def _file(script: JobScript) -> Iterator[Finding]:
         )
     stops = re.search(r"^[ \t]*set -\S*e|^[ \t]*set -o errexit|^[ \t]*trap .* ERR", script.text, re.MULTILINE)
     # The last command ends the job with its own status; only a failure of another goes unseen.
-    working = [command for command in script.commands if not _is_quiet(command)]
-    if script.scheduler != "none" and script.is_sh and not stops and len(working) > 1:
+    working = [command for command in script.commands if not _is_quiet(command) and not command.within]
+    if (
+        script.scheduler != "none"
+        and script.is_sh
+        and not stops
+        and len({command.line.number for command in working}) > 1
+    ):
         yield fault(
             script,
             "goes-on",

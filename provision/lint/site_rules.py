@@ -118,16 +118,14 @@ def _title(word: str) -> str:
 def _unknown(script: JobScript, site: Site) -> Iterator[Finding]:
     """Queues and features that the profile does not have."""
     known = {name for arch in site.archs for name in queues_of(arch)}
-    # A profile that names one queue of each arch, or none, does not list the queues of the site.
+    described = any(arch.queues for arch in site.archs)
     for key in ("partition", "qos"):
         value = script.value(key)
         if value is None or key in site.scheduler.forbidden or value.startswith("$") or "<" in value:
             continue
-        if (
-            known
-            and (key == "qos" or any(arch.job.partition for arch in site.archs))
-            and not set(value.split(",")) & known
-        ):
+        # A profile that names only the queue of its own jobs does not list the queues of the site.
+        defaults = {name for arch in site.archs if (name := getattr(arch.job, key))}
+        if defaults and (described or len(defaults) > 1) and not set(value.split(",")) & known:
             names = ", ".join(f"`{name}`" for name in sorted(known))
             yield fault(
                 script,
@@ -176,7 +174,7 @@ def _gpus(script: JobScript, site: Site, archs: Sequence[Arch], *, named: bool) 
             f"the job requests GPUs, but the nodes of the default partition of `{site.name}` have none",
             " or ".join(f"`#SBATCH --partition={name}`" for name in sorted(of_gpus)),
         )
-    elif not asked and script.main() and all(arch.gpu for arch in archs) and (named or partition is None):
+    elif not asked and _uses_gpus(script) and all(arch.gpu for arch in archs) and (named or partition is None):
         where = script.line_of("constraint", "partition")
         yield fault(
             script,
@@ -185,6 +183,12 @@ def _gpus(script: JobScript, site: Site, archs: Sequence[Arch], *, named: bool) 
             "the nodes have GPUs, but the job requests none, so its programs see none",
             f"`#SBATCH {option}`",
         )
+
+
+def _uses_gpus(script: JobScript) -> bool:
+    """Whether the script loads modules for GPUs, or hands GPUs to a container."""
+    modules = any(re.search(r"cuda|cudnn|nccl|-gpu\b", name, re.IGNORECASE) for _, name in script.modules())
+    return modules or any("--nv" in command.words for command in script.commands)
 
 
 def _of_all(script: JobScript, site: Site, archs: Sequence[Arch]) -> Iterator[Finding]:

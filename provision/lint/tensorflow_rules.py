@@ -144,6 +144,10 @@ def _file_names(script: Script) -> Iterator[tuple[int, str, str]]:
             wanted = (".weights.h5",) if weights else (".keras", ".h5")
         elif name == "save_weights" and isinstance(call.func, ast.Attribute):
             where, wanted = given(call, "filepath", 0), (".weights.h5",)
+        elif name == "load_weights" and isinstance(call.func, ast.Attribute):
+            where, wanted = given(call, "filepath", 0), (".weights.h5", ".keras", ".h5", ".hdf5")
+        elif name == "save" and last(_receiver(call)) in ("Sequential", "Model"):
+            where, wanted = given(call, "filepath", 1) or given(call, "filepath", 0), (".keras", ".h5", ".hdf5")
         elif name == "save" and isinstance(call.func, ast.Attribute) and _is_model(script, call.func.value):
             where, wanted = given(call, "filepath", 0), (".keras", ".h5", ".hdf5")
             if given(call, "save_format") is not None or len(call.args) > 1:
@@ -153,6 +157,11 @@ def _file_names(script: Script) -> Iterator[tuple[int, str, str]]:
         text = script.ending(where)
         if text is not None and not text.endswith(wanted):
             yield call.lineno, text, wanted[0]
+
+
+def _receiver(call: ast.Call) -> ast.AST:
+    """What a method is called on; the call itself if it is none."""
+    return call.func.value if isinstance(call.func, ast.Attribute) else call
 
 
 def _is_model(script: Script, node: ast.expr) -> bool:

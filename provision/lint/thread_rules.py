@@ -12,6 +12,7 @@ from provision.lint.job_script import JobScript, fault, ranks_per_node
 from provision.lint.shell_lines import Line
 from provision.lint.training import Training
 from provision.profile.arch import Arch
+from provision.profile.node import Node
 from provision.profile.site import Site
 
 
@@ -33,14 +34,14 @@ def check_threads(script: JobScript, training: Training | None, site: Site, arch
         yield from _owned(script, training, site, arch, ranks)
     if arch.node is None:
         return
-    threads = arch.node.threads
+    threads = _usable(script, arch.node)
     if OMP in values and values[OMP][0] * ranks > threads:
         number, line, text = values[OMP]
         yield fault(
             script,
             "threads",
             (line, text),
-            f"{ranks} ranks × {number} threads, but a node has {threads} threads",
+            f"{ranks} ranks × {number} threads, but the job uses {threads} threads of a node",
             f"set `{OMP}={max(1, threads // ranks)}` or less",
         )
     elif OMP not in values and arch.threads.owner == "module" and arch.threads.omp * ranks > threads:
@@ -76,6 +77,15 @@ def check_threads(script: JobScript, training: Training | None, site: Site, arch
             f"TensorFlow's intra pool differs from the {values[OMP][0]} threads of OpenMP",
             f"`{INTRA}={values[OMP][0]}`",
         )
+
+
+def _usable(script: JobScript, node: Node) -> int:
+    """The hardware threads that the launcher uses: aprun uses one of each core unless `-j` gives more (aprun(1))."""
+    started = [" ".join(words) for _, launcher, words in script.started() if launcher == "aprun"]
+    if not started:
+        return node.threads
+    given = re.search(r"(?:^|\s)-j ?(\d)(?=\s|$)", started[-1])
+    return min(node.threads, node.cores * (int(given[1]) or 1)) if given else node.cores
 
 
 def _ranks(script: JobScript) -> tuple[int, Line | None]:

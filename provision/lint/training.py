@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from provision.lint import Finding
 from provision.lint.data_rules import Download, downloads, input_faults, unsplit_fault
 from provision.lint.horovod_rules import (
-    SLURM_NUMBERS,
     TRAINS,
     horovod_faults,
     read_imports,
@@ -303,4 +302,4 @@ class _Reader:
 
 
 def _is_slurm(node: ast.Constant) -> bool:
-    return isinstance(node.value, str) and node.value in SLURM_NUMBERS
+    return node.value in ("SLURM_PROCID", "SLURM_LOCALID")

@@ -188,8 +188,9 @@ def test_a_fault_against_perlmutter_is_found_without_an_arch(old: str, new: str,
 
 
 def test_a_job_on_gpu_nodes_that_requests_none_is_found() -> None:
-    text = "#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --account=a\nset -e\npython train.py\n"
+    text = "#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --account=a\nset -e\nsingularity exec --nv x.sif python train.py\n"
     assert "no-gpus-requested" in in_job(text, site="nyu-greene", arch="gpu")
+    assert "no-gpus-requested" not in in_job(text.replace("--nv ", ""), site="nyu-greene", arch="gpu")
 
 
 POLARIS = """\
@@ -234,6 +235,10 @@ def test_threads_on_one_cpu_and_threads_given_by_aprun_are_found_at_theta() -> N
     assert "one-cpu" in in_job(plain, site="alcf-theta")
     bound = "-d 62 -cc depth"
     assert in_job(plain.replace("-N 1", f"-N 1 {bound}"), site="alcf-theta") == {}
+    ranks = bound.replace("62", "16")
+    four = f"{head}export OMP_NUM_THREADS=62\naprun -n 4 -N 4 {ranks} python train.py\n"
+    assert in_job(four, site="alcf-theta")["threads"] == ("job.sh", 7), "without -j aprun uses one thread of each core"
+    assert "threads" not in in_job(four.replace("-N 4", "-N 4 -j 4"), site="alcf-theta")
     given = f"{head}aprun -n 4 -N 4 {bound} -e OMP_NUM_THREADS=128 python train.py\n"
     assert in_job(given, site="alcf-theta")["threads"] == ("job.sh", 7)
 
@@ -259,6 +264,69 @@ def test_threads_that_the_modules_set_count_for_every_rank() -> None:
     assert in_job(CORI, sets, site="nersc-cori")["omp-owner"] == ("train.py", 2)
     pools = "import tensorflow as tf\nc = tf.ConfigProto(inter_op_parallelism_threads=4, intra_op_parallelism_threads=272)\n"
     assert in_job(CORI, pools, site="nersc-cori")["threads"] == ("train.py", 2)
+
+
+FIRST_USE = {
+    "one task for eight GPUs at Saga": (
+        "sigma2-saga",
+        (
+            "#SBATCH --account=nn1234k\n#SBATCH --ntasks=1\n#SBATCH --mem=16G\n#SBATCH --time=60\n#SBATCH --partition=accel\n"
+            "#SBATCH --gpus=8\nmodule reset\nmodule load TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0\nsrun python train.py\n"
+        ),
+        {"horovod-tasks", "horovod-module", "no-module-list", "goes-on", "one-cpu"},
+    ),
+    "debug for two hours with mpirun at Perlmutter": (
+        "nersc-perlmutter",
+        (
+            "#SBATCH -A m1\n#SBATCH -C gpu\n#SBATCH -q debug\n#SBATCH -t 00:20:00\n#SBATCH -N 2\n#SBATCH --ntasks-per-node=4\n"
+            "#SBATCH --gpus-per-node=4\nmodule load tensorflow\npip install --user horovod\nmpirun -n 8 python train.py\n"
+        ),
+        {"other-launcher", "installs-in-job", "module-version", "modules-on-top", "no-module-list", "goes-on"},
+    ),
+    "a container at Greene": (
+        "nyu-greene",
+        (
+            "#SBATCH --nodes=1\n#SBATCH --ntasks=1\n#SBATCH --cpus-per-task=4\n#SBATCH --mem=32G\n#SBATCH --gres=gpu:2\n"
+            "#SBATCH --time=24:00\nmodule purge\nsingularity exec --overlay my.ext3 x.sif "
+            'bash -c "source /ext3/env.sh; python train.py"\n'
+        ),
+        {"container-gpu", "overlay-rw", "source-then", "minutes", "horovod-tasks"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FIRST_USE)
+def test_the_faults_of_a_first_users_script_are_found(name: str) -> None:
+    site, body, rules = FIRST_USE[name]
+    assert set(in_job(f"#!/bin/bash\n{body}", HOROVOD, site=site)) == rules
+
+
+@pytest.mark.parametrize(
+    ("site", "body"),
+    [
+        (
+            "nersc-perlmutter",
+            (
+                "#SBATCH -A m1\n#SBATCH -C gpu\n#SBATCH -q regular\n#SBATCH -t 60\n#SBATCH -N 1\n#SBATCH --ntasks-per-node=4\n"
+                "#SBATCH -c 32\n#SBATCH --gpus-per-task=1\n#SBATCH --gpu-bind=none\nmodule load tensorflow/2.15.0\n"
+                "srun -c 32 python train.py\n"
+            ),
+        ),
+        (
+            "nyu-greene",
+            (
+                "#SBATCH --nodes=1\n#SBATCH --ntasks=1\n#SBATCH --cpus-per-task=4\n#SBATCH --mem=32G\n#SBATCH --gres=gpu:1\n"
+                "#SBATCH --time=04:00:00\nmodule purge\nsingularity exec --nv --overlay my.ext3:ro x.sif "
+                'bash -c "source /ext3/env.sh && python train.py"\n'
+            ),
+        ),
+    ],
+)
+def test_the_usual_form_of_a_site_has_no_errors_and_no_warnings(site: str, body: str) -> None:
+    at = profile(site)
+    script = read_script(f"#!/bin/bash\n{body}", "job.sh")
+    found = lint_job(script, read_training(HOROVOD, "train.py"), at, None, script.main())
+    assert {finding.rule for finding in found if finding.weight != "advice"} == set()
 
 
 # A job and its training script
@@ -294,6 +362,7 @@ def test_threads_that_the_modules_set_count_for_every_rank() -> None:
             "train.py",
             5,
         ),
+        (ONE.replace("2.11.0", "2.21.0"), PLAIN + "model.load_weights('w.ckpt')\n", "keras-3-names", "train.py", 4),
         (
             ONE.replace("2.11.0", "2.2.0"),
             "import tensorflow as tf\ns = tf.distribute.MultiWorkerMirroredStrategy()\n",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -506,6 +507,80 @@ def test_findings_are_reported_with_line_evidence_and_fix(job: Path, capsys: pyt
         "fix": "put `module list` after the last `module load`",
     }
     assert error["checked"]["read"] == [str(train)]
+
+
+def test_a_training_script_is_checked_alone(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    train = job.parent / "train.py"
+    assert call("job", "lint", str(train), "--site", "sigma2-saga") == 0
+    count = count_rules(job=False, site=True, program=True)
+    assert capsys.readouterr().out == f"no errors in `{train}`\nchecked with {count} rules; site `sigma2-saga`\n"
+    assert call("job", "lint", str(train), "--script", "x.py") == EXIT_USAGE
+    assert f"`{train}` is a training script" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "finds"),
+    [
+        (
+            replace_once(GOOD, "set -euo pipefail\n", "set -euo pipefail\n#SBATCH --qos=devel\n"),
+            "stdin:12: error: late-directive",
+        ),
+        (replace_once(HOROVOD, "hvd.rank() == 0", "hvd.rank == 0"), "stdin:10: error: never-called"),
+    ],
+)
+def test_a_script_is_read_from_stdin(
+    text: str, finds: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    assert call("job", "lint", "-") == EXIT_USAGE
+    assert finds in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "srun python $SLURM_SUBMIT_DIR/train.py",
+        'srun python "${PWD}/train.py"',
+        "srun python $(pwd)/train.py",
+        'srun singularity exec --nv x.sif bash -c "source /ext3/env.sh && python train.py"',
+        "srun singularity exec --nv x.sif /bin/bash -c '\nsource /ext3/env.sh &&\npython train.py\n'",
+        "code=$SLURM_SUBMIT_DIR\nsrun python $code/train.py",
+        "cd $SLURM_SUBMIT_DIR\nsrun python train.py",
+        "srun ./train.py",
+    ],
+)
+def test_the_training_script_is_found(start: str, job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job.write_text(replace_once(job.read_text(), "srun --cpus-per-task=6 python -u train.py", start))
+    assert call("job", "lint", str(job), "--json") == 0
+    assert json.loads(capsys.readouterr().out)["result"]["read"] == [str(job.parent / "train.py")]
+
+
+@pytest.mark.parametrize(
+    ("start", "path", "reason"),
+    [
+        ("srun python $CODE/train.py", "$CODE/train.py", "known only in the job"),
+        ("srun python other.py", "other.py", "there is no such file"),
+        ("srun python /nosuch/train.py", "/nosuch/train.py", "there is no such file"),
+    ],
+)
+def test_a_training_script_that_is_not_read_is_named(
+    start: str, path: str, reason: str, job: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job.write_text(replace_once(job.read_text(), "srun --cpus-per-task=6 python -u train.py", start))
+    assert call("job", "lint", str(job)) == 0
+    out = capsys.readouterr().out
+    assert f"training script `{path}` was not read: " in out
+    assert reason in out
+    assert "add `--script PROGRAM`" in out
+
+
+def test_a_job_script_in_python_is_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "job.py"
+    path.write_text("#!/usr/bin/env python3\n#SBATCH --nodes=1\nimport os\nif os.environ['X'] == 0:\n    pass\n")
+    assert call("job", "lint", str(path)) == EXIT_USAGE
+    err = capsys.readouterr().err
+    assert "text-is-no-number" in err
+    assert "empty" not in err
 
 
 def test_another_training_script_can_be_given(job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
