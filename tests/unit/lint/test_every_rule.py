@@ -137,6 +137,7 @@ def test_a_shell_of_another_kind_gets_no_advice_for_sh() -> None:
         ("#SBATCH --partition=accel\n", "", "gpu-partition", 6),
         ("--partition=accel", "--partition=nosuch", "unknown-queue", 9),
         ("#SBATCH --account=nn1234k\n", "", "account", 1),
+        ("#SBATCH --time=00:30:00\n", "", "time", 1),
         ("--mem-per-cpu=8G", "--mem-per-cpu=200G", "memory", 7),
         ("--time=00:30:00", "--time=99-00:00:00", "time", 8),
         ("set -e\n", "set -e\npip install --user tfds\n", "no-network", 11),
