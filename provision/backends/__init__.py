@@ -1,8 +1,8 @@
 """Backends: each one makes an environment from the same site and stack, in its own way. Pure: they return steps.
 
 The planner knows no backend by name. A stack's key `backend` names one, and `backend_for` returns the file
-`backends/<name>/draft.py` as a `Backend` (the protocol is in `backends/backend.py`). `venv` is the only one so far. A second
-one (a package manager that builds from source, say) must provide:
+`backends/<name>/draft.py` as a `Backend` (the protocol is in `backends/backend.py`). `venv` makes virtual environments, and
+`spack` makes Spack environments. A backend must provide:
 
 - its name in `profile.stack.BACKENDS` and in `MODULES` below; a test holds that the two lists agree;
 - `draft`: what it would build from a request and the facts of a machine. The draft's `identity` has everything that decides
@@ -26,7 +26,10 @@ from provision.backends.backend import Backend
 from provision.profile.stack import BackendName
 
 # Imported only when a stack names it.
-MODULES: dict[BackendName, str] = {"venv": "provision.backends.venv.draft"}
+MODULES: dict[BackendName, str] = {
+    "venv": "provision.backends.venv.draft",
+    "spack": "provision.backends.spack.draft",
+}
 
 
 def backend_for(name: BackendName) -> Backend:

@@ -47,6 +47,10 @@ class Construction:
     prepend: tuple[tuple[str, str], ...]
     environ: tuple[tuple[str, str], ...]
     mpi_libraries: tuple[str, ...]
+    allowed: tuple[str, ...] = ()
+    """Folders outside of the prefix from which the environment loads libraries, in addition to those of the site."""
+    proved: tuple[Row, ...] = ()
+    """What follows the proof, before the environment is published."""
 
 
 class Draft(Protocol):

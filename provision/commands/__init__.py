@@ -20,6 +20,7 @@ VERBS = (
     ("scaling", "compare runs on 1, 2 and 4 GPUs: speed-up and efficiency"),
     ("site", "list, show and check sites, write the profile of a new one"),
     ("modules", "list what the site's modules offer: TensorFlow, CUDA, MPI"),
+    ("spack", "set up Spack, write the environments for plain Spack"),
     ("stack", "list the stacks: their TensorFlow, Horovod and Pythons"),
     ("list", "list the environments of a site"),
     ("show", "show one environment: its parts, its build and its proof"),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from provision.commands.shared.following import stopped_following
 from provision.commands.shared.open_advisories import advisories_line
-from provision.commands.shared.options import add_account, add_site, add_stack, refuse_unused
+from provision.commands.shared.options import add_account, add_backend, add_site, add_stack, refuse_unused
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.submitting import command_to_use, is_installed, locked, prepare_job
 from provision.commands.shared.target import Target, read_target
@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--all-archs", action="store_true", help="with --submit: a job for each arch of the site")
     add_stack(parser)
+    add_backend(parser)
     parser.add_argument("--submit", action="store_true", help="write the job, submit it, follow it to its end")
     parser.add_argument(
         "--no-wait",

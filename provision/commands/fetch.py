@@ -9,7 +9,7 @@ import argparse
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from provision.commands.shared.options import add_target
+from provision.commands.shared.options import add_backend, add_target
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target, read_target
 from provision.errors import ConfigError
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that name the build."""
     add_target(parser)
+    add_backend(parser)
     parser.add_argument(
         "--python",
         metavar="VERSION",
@@ -51,6 +52,10 @@ def run(args: argparse.Namespace) -> Outcome:
         fetched.append(name)
     if request.stack.horovod:
         (fetched if fetch_source(target.store, request) else here).append(f"Horovod {request.stack.horovod}")
+    if request.stack.backend == "spack":
+        from provision.machine.network.spack_sources import fetch_pip
+
+        (fetched if fetch_pip(target.store) else here).append("pip")
     data = fetch_data(target.store)
     text = f"fetched: {', '.join(fetched) or 'nothing'}; already there: {', '.join(here) or 'nothing'}; data: {data}"
     return Outcome(

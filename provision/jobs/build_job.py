@@ -22,7 +22,7 @@ from provision.planning.preflight import refuse_runtime
 from provision.profile.arch import Arch
 from provision.profile.scheduler import SchedulerName
 from provision.profile.site import Site
-from provision.profile.stack import Stack
+from provision.profile.stack import BACKENDS, Stack
 from provision.proof.proof_shape import proof_environ, proof_shape
 from provision.schedulers import scheduler_for
 
@@ -133,6 +133,7 @@ def _script(
         arch.name,
         "--stack",
         stack.name,
+        *(("--backend", stack.backend) if stack.backend != BACKENDS[0] else ()),
     )
     profile = "" if plan else " --profile"
     # A script that is made from the profile alone is for another machine, which has its own settings.

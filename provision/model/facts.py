@@ -75,6 +75,23 @@ class GpuFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SpackFacts:
+    """The site's Spack: its checkout and commit, and the Python with clingo that runs it.
+
+    `sets` and `prepends` are what loading the arch's modules changes: variables, and what comes in front of lists of paths.
+    """
+
+    root: str
+    version: str
+    commit: str
+    python: str
+    cache: str = ""
+    """The address of another root's build cache, from which packages are installed and never built; empty: none."""
+    sets: tuple[tuple[str, str], ...] = ()
+    prepends: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """The file system of the root: whether we can write there, free bytes, and free inodes (None: it does not count them)."""
 
@@ -101,6 +118,8 @@ class Facts:
     place: Place
     gpu: GpuFacts | None = None
     """None on CPU archs too."""
+    spack: SpackFacts | None = None
+    """None if the backend is another one."""
     problems: tuple[Problem, ...] = ()
     environ: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """The environment for builds: cleaned, and with the arch's modules loaded. Comparisons ignore it."""

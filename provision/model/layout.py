@@ -108,6 +108,21 @@ class Layout:
         """Data sets."""
         return self.root / "cache" / "data"
 
+    @property
+    def spack(self) -> PurePosixPath:
+        """The site's own Spack: its checkouts, the Python that runs it, and the file that says which are in use."""
+        return self.root / "spack"
+
+    @property
+    def spack_store(self) -> PurePosixPath:
+        """The packages that Spack installed, of all archs: their paths contain the target."""
+        return self.root / "spack" / "store"
+
+    @property
+    def spack_cache(self) -> PurePosixPath:
+        """What Spack may lose: a mirror of sources, its index of packages, an empty home."""
+        return self.root / "cache" / "spack"
+
     def provided(self, arch: str) -> PurePosixPath:
         """What was found out about the modules with which the site itself provides TensorFlow for this arch."""
         return self.root / "provided" / arch

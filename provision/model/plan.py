@@ -124,6 +124,54 @@ class MakeReadable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FetchLock:
+    """Make sure that all packages of a lock are in the wheelhouse. `requirements` are the lines that pip downloads."""
+
+    path: str
+    sha256: str
+    requirements: str
+    minor: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSpack:
+    """Run Spack with this environment and nothing else, except the settings of the package index and the proxy."""
+
+    argv: tuple[str, ...]
+    environ: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckSpackLock:
+    """Judge the spack.lock at `path`.
+
+    `targets` are the packages that are built, with the CPU of each; `externals` are name, prefix and CPU of what the site
+    provides.
+    """
+
+    path: str
+    root_spec: str
+    targets: tuple[tuple[str, str], ...]
+    externals: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TryMpi:
+    """Compile a small MPI program with `wrapper`, compare the libmpi that it loads with `libraries`, and start its ranks.
+
+    `folder` is one that all nodes see. Without `libraries`, what is loaded is not compared.
+    """
+
+    wrapper: str
+    libraries: tuple[str, ...]
+    launcher: Launcher
+    nodes: int
+    ranks_per_node: int
+    folder: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedGpu:
     """What the inspection of a GPU build must find in addition. Without Horovod, device code and NCCL are not inspected.
 
@@ -222,6 +270,10 @@ Operation = (
     | KeepWheel
     | InstallWheel
     | MakeReadable
+    | FetchLock
+    | RunSpack
+    | CheckSpackLock
+    | TryMpi
     | Inspect
     | WriteCandidate
     | Prove

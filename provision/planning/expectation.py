@@ -27,7 +27,7 @@ def inspection(request: Request, facts: Facts, python: Interpreter, construction
             ("python", python.version),
         ),
         mpi_libraries=construction.mpi_libraries,
-        allowed=(prefix, *_roots(facts, python)),
+        allowed=(prefix, *construction.allowed, *_roots(facts, python)),
         gpu=_expected_gpu(request, facts),
     )
     return Inspect(

@@ -40,7 +40,7 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
     inspect = inspection(request, facts, python, construction, prefix)
     proof = prove_operation(site, request.arch, stack, request.programs_folder, prefix)
     published = existing.pointers.get(environment.pointer)
-    rows = (*construction.rows, *last_rows(inspect, proof, stack.module))
+    rows = (*construction.rows, *last_rows(inspect, proof, stack.module, construction.proved))
     steps = decide_steps(rows, existing, environment)
     refuse_untrusted(existing, layout, environment, steps)
     return Plan(

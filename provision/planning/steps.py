@@ -44,8 +44,11 @@ def decide(row: Row, done: Collection[str], *, keeping: bool) -> Action:
     return "reuse" if row.reuse else "create"
 
 
-def last_rows(inspect: Inspect, proof: Prove, module: str) -> tuple[Row, ...]:
-    """What follows the backend's steps: the environment is inspected, proved and published."""
+def last_rows(inspect: Inspect, proof: Prove, module: str, proved: Sequence[Row] = ()) -> tuple[Row, ...]:
+    """What follows the backend's steps: the environment is inspected, proved and published.
+
+    `proved` are the backend's steps for an environment that has passed its proof.
+    """
     return (
         Row(
             name="inspect",
@@ -65,6 +68,7 @@ def last_rows(inspect: Inspect, proof: Prove, module: str) -> tuple[Row, ...]:
             reason=f"through the candidate modulefile and {proof.launcher.name}",
             operations=(proof,),
         ),
+        *proved,
         Row(
             name="publish",
             title=f"users load {module}",

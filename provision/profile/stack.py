@@ -11,9 +11,9 @@ from provision.profile.patterns import NAME
 from provision.profile.reader import Faults, Reader
 from provision.profile.strategy import PLUGINS
 
-BackendName = Literal["venv"]
+BackendName = Literal["venv", "spack"]
 # What can make an environment of a stack; the first is used if the stack names none. `backends/` has one folder for each.
-BACKENDS: tuple[BackendName, ...] = ("venv",)
+BACKENDS: tuple[BackendName, ...] = ("venv", "spack")
 VERSION = re.compile(r"[0-9]+(\.[0-9]+)+")
 MODULE_NAME = re.compile(f"{NAME.pattern}/{NAME.pattern}")
 PYTHON = re.compile(r"3\.[0-9]{1,3}")

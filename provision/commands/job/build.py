@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from provision.commands.shared.options import add_account, add_target
+from provision.commands.shared.options import add_account, add_backend, add_target
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.parsers import SubVerb
 from provision.commands.shared.target import read_target
@@ -14,6 +14,7 @@ from provision.machine.terminal.console import say
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that name what the job builds."""
     add_target(parser)
+    add_backend(parser)
     add_account(parser)
     parser.add_argument("--profile", action="store_true", help="use only the profile, without looking at this machine")
 

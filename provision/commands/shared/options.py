@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from provision.errors import ConfigError
 from provision.knowledge.whole_numbers import whole_number
 from provision.machine.programs.shell import default_site
+from provision.profile.stack import BACKENDS
 
 LARGEST = 1_000_000
 Container = argparse.ArgumentParser | argparse._ArgumentGroup
@@ -37,6 +38,11 @@ def add_target(parser: Container) -> None:
     add_site(parser)
     add_arch(parser)
     add_stack(parser)
+
+
+def add_backend(parser: Container) -> None:
+    """The option that names what builds it."""
+    parser.add_argument("--backend", choices=BACKENDS, help="what makes the environment (default: the stack's)")
 
 
 def add_account(parser: Container, *, when: str = "") -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from provision.planning.solver import Choice, Offer
     from provision.profile.arch import Arch
     from provision.profile.site import Site
-    from provision.profile.stack import Stack
+    from provision.profile.stack import BackendName, Stack
     from provision.profile.wish import Wish
 
 
@@ -123,11 +123,14 @@ def read_target(args: argparse.Namespace) -> Target:
     """
     from provision.machine.configuration import shipped
 
-    return make_target(shipped.load_site(args.site), args.arch, args.stack)
+    return make_target(shipped.load_site(args.site), args.arch, args.stack, args.backend)
 
 
-def make_target(site: Site, arch: str | None, stack: str | None) -> Target:
-    """The target of these names at a site; a stack that is not named is the arch's, or else the site's."""
+def make_target(site: Site, arch: str | None, stack: str | None, backend: BackendName | None = None) -> Target:
+    """The target of these names at a site; a stack that is not named is the arch's, or else the site's.
+
+    `backend` replaces that of the stack.
+    """
     import dataclasses
 
     from provision.machine.configuration import shipped
@@ -137,10 +140,12 @@ def make_target(site: Site, arch: str | None, stack: str | None) -> Target:
     found = site.arch(arch)
     name = stack or found.stack or site.stack
     wish = shipped.load_wish(name)
-    if wish:
-        choice = choose_stack(site, found, wish)
-        return Target(site=site, arch=found, stack=choice.verdict.stack, store=store, passed_over=choice.passed_over)
-    return Target(site=site, arch=found, stack=shipped.load_stack(name), store=store)
+    choice = choose_stack(site, found, wish) if wish else None
+    chosen = choice.verdict.stack if choice else shipped.load_stack(name)
+    if backend is not None:
+        chosen = dataclasses.replace(chosen, backend=backend)
+    passed_over = choice.passed_over if choice else ()
+    return Target(site=site, arch=found, stack=chosen, store=store, passed_over=passed_over)
 
 
 def offer_for(site: Site, arch: Arch) -> Offer:

@@ -19,6 +19,7 @@ from provision.launch.launchers import node_argv
 from provision.machine.build.bill_of_materials import write_bill
 from provision.machine.build.ranks import Ranks, loaded_environment
 from provision.machine.build.source_tree import apply_patches, replace_changed, unpack
+from provision.machine.build.spack_steps import Setting, carry_out
 from provision.machine.build.unfinished_compile import resume, settle
 from provision.machine.disk import disk_error, write
 from provision.machine.probes.installed_packages import PackageCounter
@@ -34,7 +35,9 @@ from provision.machine.root.store import Store
 from provision.model.event import Event, Listener
 from provision.model.layout import KINDS, modulefile_path
 from provision.model.plan import (
+    CheckSpackLock,
     Command,
+    FetchLock,
     FetchSource,
     Inspect,
     InstallWheel,
@@ -46,7 +49,9 @@ from provision.model.plan import (
     Publish,
     Remove,
     ResumeCompile,
+    RunSpack,
     Step,
+    TryMpi,
     Unpack,
     WriteCandidate,
     WriteFile,
@@ -63,7 +68,7 @@ COMPILER_ERROR = re.compile(r"^\s*\S+:\d+:\d+: (fatal )?error: ")
 # These steps are done if the pointer, or the wheel in the cache, exists.
 WITHOUT_RECEIPT = ("publish", "compile")
 # Operations whose programs write to the prefix; a proof and an inspection only read it.
-BY_PROGRAMS = (Command, InstallWheel)
+BY_PROGRAMS = (Command, InstallWheel, RunSpack)
 UNPROVED = "none yet: this module is a candidate"
 
 
@@ -209,6 +214,9 @@ class Executor:
                 self._command(run, Command(argv=(*operation.command.argv, str(wheel))))
             case MakeReadable():
                 run.details["bytes"] = self.store.make_readable(operation.path)
+            case FetchLock() | RunSpack() | CheckSpackLock() | TryMpi():
+                setting = Setting(self.store, self.environ, self.lock.environ, run.log, self.listen)
+                carry_out(operation, run.step.name, setting)
             case Inspect():
                 self._inspect(run, operation)
             case WriteCandidate():

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from provision.backends.venv.wheelhouse import download_argv, source_argv, source_name
+from provision.backends.venv.wheelhouse import download_argv, source_argv, source_name, wheel_argv
 from provision.errors import ConfigError, ProvisionError
 from provision.knowledge.targets import family_of
 from provision.launch.modules import clean_environ
@@ -19,23 +19,38 @@ from provision.machine.programs.run import stream
 from provision.machine.root.store import Store
 from provision.machine.terminal.console import say
 from provision.model.lock import Lock
+from provision.model.plan import FetchLock
 from provision.model.request import Request
 
 TIME_LIMIT_S = 30
 
 
 def fetch_lock(store: Store, lock: Lock, request: Request) -> None:
+    """Download the packages of a lock to the wheelhouse."""
+    # Horovod is fetched as source: a wheel of it, if the index had one, would be for another MPI.
+    fetch_packages(
+        store,
+        FetchLock(
+            path=lock.path,
+            sha256=lock.sha256,
+            requirements=lock.without("horovod"),
+            minor=request.minor,
+            target=request.arch.target,
+        ),
+    )
+
+
+def fetch_packages(store: Store, lock: FetchLock) -> None:
     """Download into a temporary folder, move complete files to the wheelhouse, then write the receipt."""
     store.downloads.make_wheelhouse()
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=str(store.layout.wheelhouse)) as scratch:
         requirements = Path(scratch) / "requirements.txt"
-        # Horovod is fetched as source: a wheel of it, if the index had one, would be for another MPI.
-        requirements.write_text(lock.without("horovod"), encoding="utf-8")
+        requirements.write_text(lock.requirements, encoding="utf-8")
         files = Path(scratch) / "files"
         here = cpu_family()
-        family = family_of(request.arch.target, here)
+        family = family_of(lock.target, here)
         foreign = family if family != here else None
-        argv = download_argv(sys.executable, str(requirements), str(files), minor=request.minor, foreign=foreign)
+        argv = download_argv(sys.executable, str(requirements), str(files), minor=lock.minor, foreign=foreign)
         _pip(argv, Path(scratch) / "log")
         store.downloads.keep_fetched(files, lock.sha256, lock.path)
 
@@ -59,6 +74,21 @@ def fetch_source(store: Store, request: Request) -> bool:
         files = Path(scratch) / "files"
         _pip(source_argv(sys.executable, str(requirements), str(files), pin.name), Path(scratch) / "log")
         store.downloads.keep_source(str(files), path, pin.hashes)
+    return True
+
+
+def fetch_wheel(store: Store, file: str, requirement: str, sha256: str) -> bool:
+    """Download one wheel to the sources; False if it was downloaded before."""
+    path = str(store.layout.sources / file)
+    if store.downloads.has_source(path, (f"sha256:{sha256}",)):
+        return False
+    say(f"fetching {file}")
+    with tempfile.TemporaryDirectory(prefix="provision-fetch-") as scratch:
+        requirements = Path(scratch) / "requirements.txt"
+        requirements.write_text(f"{requirement} --hash=sha256:{sha256}\n", encoding="utf-8")
+        files = Path(scratch) / "files"
+        _pip(wheel_argv(sys.executable, str(requirements), str(files)), Path(scratch) / "log")
+        store.downloads.keep_source(str(files), path, (f"sha256:{sha256}",))
     return True
 
 

@@ -350,6 +350,11 @@ def observe(site: Site, arch: Arch, stack: Stack, store: Store) -> Facts:
     python = None if broken else probes.python(stack, environ)
     # Without Horovod nothing is compiled, so the compiler and MPI may be missing.
     compiler = None if broken or stack.horovod is None else probes.compiler(environ)
+    spack = None
+    if stack.backend == "spack":
+        from provision.machine.probes.probe_spack import find_spack
+
+        spack = find_spack(site, store, environ, probes.problem)
     uv = shutil.which("uv", path=f"{our_folder}{os.pathsep}{environ.get('PATH', '')}")
     return Facts(
         host=socket.gethostname(),
@@ -359,6 +364,7 @@ def observe(site: Site, arch: Arch, stack: Stack, store: Store) -> Facts:
         compiler=compiler,
         mpi=None if broken or stack.horovod is None else probes.mpi(environ),
         gpu=None if broken else probes.gpu(environ, compiler, compiles=stack.horovod is not None),
+        spack=spack,
         modules=resolve_loaded(arch.modules, environ),
         tool_python=sys.executable,
         uv=None if os.environ.get("PROVISION_INSTALLER") == "pip" else uv,

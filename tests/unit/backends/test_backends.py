@@ -153,4 +153,4 @@ def test_a_stack_names_its_backend_and_the_first_is_used_if_it_names_none() -> N
 def test_a_backend_that_does_not_exist_is_a_fault_of_the_stack() -> None:
     with pytest.raises(ConfigError) as error:
         stack_with(backend="vnv")
-    assert error.value.evidence == ("backend: must be one of venv, but is 'vnv' (did you mean `venv`?)",)
+    assert error.value.evidence == ("backend: must be one of venv, spack, but is 'vnv' (did you mean `venv`?)",)

@@ -1,0 +1,121 @@
+"""spack.yaml, as text that a person can read: the same bytes for the same input. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from provision.backends.spack.externals import UNKNOWN_PREFIX, External
+
+# What YAML reads as itself between other words, without quotes.
+PLAIN = re.compile(r"[A-Za-z0-9/_.][A-Za-z0-9/_.+@~-]*")
+# What YAML would read as something that is not a text.
+NOT_TEXT = re.compile(r"(true|false|yes|no|on|off|null|[0-9._+-]+(e[0-9]+)?|0x[0-9a-f]+|0o[0-7]+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpackYaml:
+    """Everything that spack.yaml says. `family` is the target of the packages that are the same for all archs.
+
+    `repository` is the folder of the generated packages, in which `$env` is the folder of spack.yaml.
+    """
+
+    site: str
+    arch: str
+    stack: str
+    target: str
+    family: str
+    root_spec: str
+    externals: tuple[External, ...]
+    built: tuple[str, ...]
+    repository: str
+    modules: tuple[str, ...]
+    command: str
+
+    @property
+    def known(self) -> bool:
+        """Whether every external has its prefix."""
+        return not any(external.prefix.startswith(UNKNOWN_PREFIX) for external in self.externals)
+
+
+def scalar(text: str) -> str:
+    """A text as YAML reads it back; it is quoted if that is needed, as for a spec that ends in a colon."""
+    if PLAIN.fullmatch(text) and not NOT_TEXT.fullmatch(text):
+        return text
+    return json.dumps(text, ensure_ascii=True)
+
+
+def write_yaml(environment: SpackYaml) -> str:
+    """The text of spack.yaml."""
+    target = environment.target
+    names = [external.name for external in environment.externals]
+    lines = [
+        f"# Site {environment.site}, arch {environment.arch}, stack {environment.stack}.",
+        f"# Written by `{environment.command}`; do not edit: the next run writes it again.",
+        *_how_to_use(environment),
+        "spack:",
+        "  specs:",
+        f"  - {scalar(environment.root_spec)}",
+        "  concretizer:",
+        "    unify: true",
+        "    reuse: false                    # an installed package of another environment must not decide a version",
+        "    targets:",
+        "      host_compatible: false        # the login node may have another CPU than the arch",
+        "  repos::                           # only the generated packages; the two colons leave out Spack's own",
+        f"    provision: {scalar(environment.repository)}",
+        "  view:",
+        "    default:",
+        "      root: ./view",
+        "      link: run",
+        "  packages:",
+        "    all:",
+        "      buildable: false              # only what is named below is built",
+        f"      require: [{scalar(f'target={target}')}]",
+    ]
+    for name in environment.built:
+        own = environment.family if name in ("py-pip", "py-tensorflow") else target
+        lines += [f"    {name}:", "      buildable: true", f"      require: [{scalar(f'target={own}')}]"]
+    if {"mpich", "openmpi"} & set(names):
+        mpi = next(name for name in names if name in ("mpich", "openmpi"))
+        lines += ["    mpi:", "      buildable: false", f"      require: [{mpi}]"]
+    for external in environment.externals:
+        lines += _external(external)
+    return "\n".join(lines) + "\n"
+
+
+def _how_to_use(environment: SpackYaml) -> list[str]:
+    if environment.known:
+        return []
+    load = f"module load {' '.join(environment.modules)}" if environment.modules else "log in"
+    return [
+        "#",
+        "# The profile names the site's modules but not their folders. On a machine of the site, the command above writes this",
+        f"# file with the folders. By hand: `{load}`, and replace each /PREFIX-OF-NAME by the folder",
+        '# above the `bin` of NAME, such as `dirname "$(dirname "$(command -v mpicxx)")"`. Then, with Spack 1.0 or newer:',
+        "#     spack -e . concretize && spack -e . install",
+    ]
+
+
+def _external(external: External) -> list[str]:
+    comment = f"   # {external.comment}" if external.comment else ""
+    lines = [f"    {external.name}:{comment}", "      buildable: false"]
+    lines += [f"      require: [{scalar(f'target={external.target}')}]"]
+    # Without a target, Spack takes that of the machine that solves.
+    lines += ["      externals:", f"      - spec: {scalar(f'{external.spec} target={external.target}')}"]
+    lines += [f"        prefix: {scalar(external.prefix)}"]
+    attributes = [f"          {name}: {scalar(value)}" for name, value in external.attributes]
+    if external.compilers:
+        attributes += ["          compilers:", *_mapping(external.compilers, 12)]
+    if external.sets or external.prepends:
+        attributes += ["          environment:"]
+        if external.sets:
+            attributes += ["            set:", *_mapping(dict(external.sets).items(), 14)]
+        if external.prepends:
+            attributes += ["            prepend_path:", *_mapping(external.prepends, 14)]
+    return [*lines, *(["        extra_attributes:", *attributes] if attributes else [])]
+
+
+def _mapping(pairs: Iterable[tuple[str, str]], indent: int) -> list[str]:
+    return [f"{' ' * indent}{name}: {scalar(value)}" for name, value in pairs]

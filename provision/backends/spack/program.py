@@ -1,0 +1,88 @@
+"""How Spack is run: its arguments, its environment, and the configuration of the site. Pure.
+
+Nothing of the caller reaches it: no `~/.spack`, no `/etc/spack`, no variables of a shell, except the settings of the package
+index and the proxy, which the executor adds. Source: Spack 1.2.0.dev0, `etc/spack/include.yaml`, `bin/spack`.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+from provision.backends.spack.environment_yaml import scalar
+from provision.model.facts import SpackFacts
+from provision.model.layout import Layout
+
+# Text in a library can be replaced by a shorter one only, so paths are padded: the packages fit below a longer root.
+PADDED_LENGTH = 128
+BUILD_CACHE = "provision-cache"
+
+
+def mirror_folder(layout: Layout) -> PurePosixPath:
+    """The sources, at the paths at which Spack looks for them."""
+    return layout.spack_cache / "mirror"
+
+
+def mirrored(layout: Layout, sha256: str, extension: str) -> PurePosixPath:
+    """The path of a source in the mirror, by its hash; only what Spack unpacks has an extension (`mirrors/layout.py`)."""
+    return mirror_folder(layout) / "_source-cache" / "archive" / sha256[:2] / f"{sha256}{extension}"
+
+
+def environ(layout: Layout, spack: SpackFacts) -> tuple[tuple[str, str], ...]:
+    """The whole environment of Spack, apart from the settings of the index and the proxy."""
+    cache = layout.spack_cache
+    return (
+        ("HOME", str(cache / "home")),
+        ("LC_ALL", "C.UTF-8"),
+        ("PATH", "/usr/bin:/bin"),
+        ("PROVISION_WHEELHOUSE", str(layout.wheelhouse)),
+        ("SPACK_DISABLE_LOCAL_CONFIG", "1"),
+        ("SPACK_PYTHON", spack.python),
+        ("SPACK_USER_CACHE_PATH", str(cache / "user")),
+    )
+
+
+def argv(spack: SpackFacts, configuration: str, prefix: str, *words: str) -> tuple[str, ...]:
+    """One command of Spack in the environment of a prefix."""
+    # In a batch job stdin is /dev/null, which some of Spack's installers cannot wait for: it gets a pipe.
+    run = ("bash", "-c", 'exec "$@" < <(:)', "spack")
+    return (*run, f"{spack.root}/bin/spack", "-C", configuration, "-e", prefix, *words)
+
+
+def configuration(layout: Layout, build: str, cores: int) -> str:
+    """The text of `config.yaml`: where the site's store, caches and builds are."""
+    store, cache = layout.spack_store, layout.spack_cache
+    padded = max(PADDED_LENGTH, len(str(store)) + 16)
+    return "\n".join(
+        (
+            "# Written by provision: the paths of the site. spack.yaml has the rest.",
+            "config:",
+            "  install_tree:",
+            f"    root: {scalar(str(store))}",
+            f"    padded_length: {padded}",
+            f"  build_stage: [{scalar(build)}]",
+            f"  source_cache: {scalar(str(cache / 'sources'))}",
+            f"  misc_cache: {scalar(str(cache / 'misc'))}",
+            f"  build_jobs: {cores}",
+            "",
+        )
+    )
+
+
+def build_cache(layout: Layout) -> PurePosixPath:
+    """The packages that were proved, as archives: another root, or another site with the same externals, installs them."""
+    return layout.spack_cache / "buildcache"
+
+
+def mirrors(layout: Layout, cache: str) -> str:
+    """The text of `mirrors.yaml`: the site's own sources and build cache, and `cache`, that of another root, if any."""
+    lines = ["# Written by provision.", "mirrors::", "  provision-sources:"]
+    lines += [f"    url: {scalar(f'file://{mirror_folder(layout)}')}", "    binary: false"]
+    given = {"provision-given": cache} if cache else {}
+    for name, url in {**given, BUILD_CACHE: f"file://{build_cache(layout)}"}.items():
+        lines += [f"  {name}:", f"    url: {scalar(url)}"]
+        lines += ["    source: false", "    signed: false"]
+    return "\n".join(lines) + "\n"
+
+
+# Our modulefiles are the only ones. Spack's hierarchy would put all archs of a family into one folder.
+NO_MODULES = "# Written by provision: Spack writes no modulefiles.\nmodules:\n  default:\n    enable:: []\n"

@@ -1,0 +1,158 @@
+"""`provision spack show` and `spack diff`: the environments for plain Spack, as files that a person can read and use.
+
+The files of all archs of the shipped profiles are in `spack-envs/`: `<site>/<stack>/<arch>/spack.yaml`, and the generated
+packages, which archs share, in `packages/<stack>-<python>/`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+from typing import TYPE_CHECKING
+
+from provision.commands.shared.options import add_target
+from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.target import Target, make_target
+from provision.errors import ConfigError, ProvisionError
+
+if TYPE_CHECKING:
+    from provision.model.facts import Facts
+    from provision.model.request import Request
+
+FOLDER = "spack-envs"
+
+
+def add_show_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name the environments, and where they are written."""
+    add_target(parser)
+    _add_all(parser)
+    parser.add_argument(
+        "--into", metavar="DIR", help="write the files below this folder instead of printing spack.yaml"
+    )
+
+
+def add_diff_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name the environments, and the folder to compare."""
+    add_target(parser)
+    _add_all(parser)
+    parser.add_argument(
+        "--with", dest="into", metavar="DIR", default=FOLDER, help=f"the folder to compare (default: {FOLDER})"
+    )
+
+
+def _add_all(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--profile", action="store_true", help="use only the profile, without looking at this machine")
+    parser.add_argument("--all", action="store_true", help="every arch of every profile, from the profiles alone")
+
+
+def run_show(args: argparse.Namespace) -> Outcome:
+    """Write or print the environments."""
+    from pathlib import Path
+
+    from provision.machine.disk import write
+
+    if args.all and not args.into:
+        raise ConfigError("`--all` writes many files", hint=f"add `--into {FOLDER}`", kind="usage")
+    files, skipped = every_file() if args.all else (files_of(_target(args), from_profile=args.profile), [])
+    if args.into:
+        for name, text in files.items():
+            write(Path(args.into) / name, text, executable=name.endswith("/cmake"))
+        written = sorted(files)
+        shown = [name for name in written if name.endswith("spack.yaml")]
+        lines = [*shown, *(f"not written: {line}" for line in skipped)]
+        return Outcome(text="\n".join(lines), result={"written": written, "skipped": skipped})
+    (name,) = (name for name in files if name.endswith("spack.yaml"))
+    return Outcome(text=files[name], result={"path": name, "text": files[name], "files": files})
+
+
+def run_diff(args: argparse.Namespace) -> Outcome:
+    """Compare the files of a folder with what `show` would write there."""
+    from pathlib import Path
+
+    from provision.errors import EXIT_FAILED, EXIT_OK
+    from provision.machine.disk import is_file, read_given
+
+    files, _ = every_file() if args.all else (files_of(_target(args), from_profile=args.profile), [])
+    lines: list[str] = []
+    different = []
+    for name, text in files.items():
+        path = Path(args.into) / name
+        here = read_given(str(path), "environment") if is_file(str(path)) else ""
+        if here != text:
+            different.append(name)
+            lines += difflib.unified_diff(
+                here.splitlines(), text.splitlines(), str(path), "provision spack show", lineterm="", n=1
+            )
+    return Outcome(
+        text="\n".join(lines) if different else "no difference",
+        result={"different": different},
+        exit_code=EXIT_FAILED if different else EXIT_OK,
+    )
+
+
+def every_file() -> tuple[dict[str, str], list[str]]:
+    """The files of all archs of all profiles, and the archs that have none, each with the reason."""
+    from provision.machine.configuration import shipped
+    from provision.machine.configuration.search_path import known
+
+    files: dict[str, str] = {}
+    skipped = []
+    for name in known("sites"):
+        try:
+            site = shipped.load_site(name)
+        except ConfigError as error:
+            skipped.append(f"{name}: {error.message}")
+            continue
+        for arch in site.archs:
+            try:
+                files |= files_of(make_target(site, arch.name, None), from_profile=True)
+            except ProvisionError as error:
+                skipped.append(f"{name}/{arch.name}: {error.message}")
+    return files, skipped
+
+
+def files_of(target: Target, *, from_profile: bool = False) -> dict[str, str]:
+    """The files of one arch: from this machine if it is one of the site's, otherwise from the profile alone.
+
+    Raises:
+        ProvisionError: the site does not build environments, or something that one needs is missing.
+    """
+    from provision.backends.spack.draft import files_here, profile_files
+
+    if from_profile or not target.is_here:
+        return profile_files(_request_of_profile(target))
+    facts = _observe(target)
+    return files_here(target.request(facts), facts)
+
+
+def _target(args: argparse.Namespace) -> Target:
+    from provision.machine.configuration import shipped
+
+    return make_target(shipped.load_site(args.site), args.arch, args.stack)
+
+
+def _observe(target: Target) -> Facts:
+    """The facts of this machine, with what the site's modules change; no Spack is needed for that."""
+    import dataclasses
+
+    from provision.machine.probes.probe_spack import module_facts
+
+    facts = target.observe()
+    return dataclasses.replace(facts, spack=module_facts(target.site, facts.environ))
+
+
+def _request_of_profile(target: Target) -> Request:
+    """The request with the lock for the Python that the profile names, or else the stack's first."""
+    from provision.backends.spack.externals import version_in
+    from provision.planning.preflight import refuse_runtime
+
+    site, arch, stack = target.site, target.arch, target.stack
+    refuse_runtime(site)
+    if arch.target == "native":
+        raise ConfigError(
+            f"arch `{arch.name}` is built for the CPU of the machine that builds",
+            hint=f"`provision spack show --site {site.typed} --arch {arch.name}` on that machine",
+        )
+    named = version_in(arch.modules, "python") or (arch.python or "").rpartition("python")[2]
+    minor = ".".join(named.split(".")[:2])
+    return target.request_for(minor if minor in stack.pythons else stack.pythons[0])

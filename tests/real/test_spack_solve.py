@@ -1,0 +1,106 @@
+"""A real Spack reads and solves what the tool writes: the environments of every profile, GPUs and foreign CPUs too."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from parts.paths import REPOSITORY
+from parts.provision import Tool
+from parts.spack import MISSING, RealSpack, find_spack, plain_spack
+
+pytestmark = pytest.mark.real
+
+ENVIRONMENTS = sorted(
+    path.parent.relative_to(REPOSITORY / "spack-envs") for path in REPOSITORY.glob("spack-envs/*/*/*/spack.yaml")
+)
+
+
+@pytest.fixture(scope="module")
+def spack() -> RealSpack:
+    """The Spack of this machine."""
+    found = find_spack()
+    if found is None:
+        pytest.skip(MISSING)
+    return found
+
+
+@pytest.fixture(scope="module")
+def tool(spack: RealSpack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tool]:
+    """A root with Spack set up."""
+    folder = tmp_path_factory.mktemp("spack")
+    tool = Tool(folder / "root")
+    said = tool.good("spack", "setup", str(spack.checkout), *spack.words)
+    assert said.startswith("Spack ")
+    yield tool
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_setup_is_quick_and_keeps_what_is_there_the_second_time(tool: Tool, spack: RealSpack) -> None:
+    """And the record names its commit."""
+    setup = tool.root / "spack" / "setup.json"
+    before = json.loads(setup.read_text())
+    result = tool.json("spack", "setup", str(spack.checkout), *spack.words)["result"]
+    assert json.loads(setup.read_text()) == before
+    assert result["commit"] == before["commit"]
+    assert result["version"] == before["version"]
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS, ids=str)
+def test_plain_spack_solves_the_shipped_environment(
+    name: Path, tool: Tool, spack: RealSpack, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Within seconds: the three packages to build, each external with its prefix and the target of the arch."""
+    folder = tmp_path_factory.mktemp("envs")
+    shutil.copytree(REPOSITORY / "spack-envs", folder / "envs")
+    environment = folder / "envs" / name
+    done = plain_spack(
+        spack.checkout, tool.root / "spack" / "python" / "bin" / "python", folder / "home", environment, "concretize"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    lock = json.loads((environment / "spack.lock").read_text())
+    nodes = {node["name"]: node for node in lock["concrete_specs"].values()}
+    built = {name for name, node in nodes.items() if "external" not in node}
+    assert built == {"py-pip", "py-tensorflow", "py-horovod"}
+    target = re.search(r"    all:\n.*\n +require: \[\"target=(\w+)\"\]", (environment / "spack.yaml").read_text())
+    assert target is not None
+    assert nodes["py-horovod"]["arch"]["target"]["name"] == target[1]
+    assert nodes["gcc"]["arch"]["target"]["name"] == target[1]
+    assert nodes["gcc"]["external"]["path"] == "/PREFIX-OF-GCC"
+    if "gpu" in str(name.parent):
+        assert {"cuda", "nccl"} <= set(nodes)
+
+
+def test_what_spack_says_to_a_build_is_an_error_with_a_hint(tool: Tool, tmp_path: Path) -> None:
+    """A wheelhouse that cannot be filled: the index does not answer."""
+    environ = {
+        "PIP_INDEX_URL": "http://127.0.0.1:9/simple",
+        "PIP_EXTRA_INDEX_URL": "",
+        "PIP_FIND_LINKS": "",
+        "PIP_RETRIES": "0",
+        "PIP_CONFIG_FILE": "/dev/null",
+        "UV_CACHE_DIR": str(tmp_path),
+    }
+    done = tool.run("build", "--site", "local", "--stack", "tensorflow-2.15.1", "--backend", "spack", **environ)
+    assert done.returncode == 1
+    assert "[2/" in done.stderr and "concretize: done" in done.stderr
+    assert "the download failed" in done.stderr
+    assert "hint:" in done.stderr
+    (lock,) = tool.root.glob("envs/*/tensorflow/*/spack.lock")
+    assert json.loads(lock.read_text())["roots"][0]["spec"] == "py-horovod@0.28.1"
+
+
+def test_a_stale_lock_is_refused_before_anything_is_installed(tool: Tool) -> None:
+    """The lock of another spec, in place of the one that was solved."""
+    (lock,) = tool.root.glob("envs/*/tensorflow/*/spack.lock")
+    text = lock.read_text()
+    lock.write_text(text.replace("py-horovod@0.28.1", "py-horovod@0.27.0"))
+    done = tool.run("build", "--site", "local", "--stack", "tensorflow-2.15.1", "--backend", "spack")
+    lock.write_text(text)
+    assert done.returncode == 1
+    assert "the lock does not belong to this spack.yaml" in done.stderr

@@ -1,0 +1,342 @@
+"""spack.yaml and the generated packages: what Spack reads, and none of the traps that were met with it."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+from pathlib import PurePosixPath
+
+import pytest
+
+from golden_files import (
+    GPU_FACTS,
+    Golden,
+    facts_of,
+    gpu_request,
+    gpu_site,
+    local_site,
+    request_for,
+    slurm_site,
+    without_horovod,
+)
+from parts.paths import REPOSITORY
+from provision.backends.spack import program
+from provision.backends.spack.draft import SpackDraft, draft
+from provision.backends.spack.environment_yaml import scalar
+from provision.backends.spack.externals import module_changes, version_in
+from provision.backends.spack.repository import PIP_WHEEL, repository_files, sources_of
+from provision.errors import PlanError
+from provision.model.facts import Existing, Facts, SpackFacts
+from provision.model.layout import Layout
+from provision.model.plan import CheckSpackLock, Plan, RunSpack, TryMpi
+from provision.model.request import Request
+from provision.planning.planner import make_plan
+from provision.profile.site import Site
+
+SPACK = SpackFacts(
+    root="/site/root/spack/checkout/9cf6633",
+    version="1.2.0.dev0",
+    commit="9cf66332df3dd988248617fc93400045be59ebab",
+    python="/site/root/spack/python/bin/python",
+    sets=(("CRAY_MPICH_DIR", "/opt/cray/mpich"),),
+    prepends=(("LD_LIBRARY_PATH", "/site/mpich/lib:/site/gcc/lib64"),),
+)
+
+
+def spack_request(request: Request) -> Request:
+    """The same request for the backend `spack`."""
+    return dataclasses.replace(request, stack=dataclasses.replace(request.stack, backend="spack"))
+
+
+def facts(site: Site, **changes: object) -> Facts:
+    """The hand-made machine, with a Spack."""
+    return facts_of(site, **{"spack": SPACK, **changes})
+
+
+def slurm_draft(target: str = "haswell") -> SpackDraft:
+    """The draft for a cluster with Slurm and modules."""
+    site = slurm_site()
+    return draft(spack_request(request_for(site)), facts(site), target)
+
+
+def slurm_plan(existing: Existing | None = None, **changes: object) -> Plan:
+    """The plan for a cluster with Slurm and modules."""
+    site = slurm_site()
+    return make_plan(spack_request(request_for(site)), facts(site, **changes), existing or Existing())
+
+
+def gpu_draft() -> SpackDraft:
+    """The draft for a machine with GPUs."""
+    site = gpu_site()
+    return draft(spack_request(gpu_request(site)), facts(site, gpu=GPU_FACTS), "haswell")
+
+
+def externals(yaml: str) -> list[str]:
+    """The specs of the externals in spack.yaml."""
+    return re.findall(r"- spec: (.*)", yaml)
+
+
+@pytest.mark.parametrize("name", ["slurm", "gpu", "local", "mirrored"])
+def test_spack_yaml_is_the_golden_one(name: str, golden: Golden) -> None:
+    """For a person to review as a diff."""
+    local = local_site()
+    drafts = {
+        "slurm": slurm_draft,
+        "gpu": gpu_draft,
+        "local": lambda: draft(spack_request(request_for(local)), facts(local), "zen3"),
+        "mirrored": lambda: draft(spack_request(without_horovod(request_for(local), "mirrored")), facts(local), "zen3"),
+    }
+    golden(f"spack/{name}.yaml", drafts[name]().yaml)
+
+
+def test_the_generated_packages_are_the_golden_ones(golden: Golden) -> None:
+    """And all are Python that compiles."""
+    files = gpu_draft().files
+    for name, text in files.items():
+        if name.endswith(".py"):
+            ast.parse(text)
+    for package in ("py_pip", "py_tensorflow", "py_horovod", "gcc", "mpich", "glibc"):
+        golden(f"spack/{package}.py", files[f"packages/{package}/package.py"])
+
+
+def test_the_same_input_gives_the_same_bytes() -> None:
+    """Of all files."""
+    assert slurm_draft().yaml == slurm_draft().yaml
+    assert list(slurm_draft().files.items()) == list(slurm_draft().files.items())
+
+
+def test_every_external_has_a_target_and_a_prefix() -> None:
+    """Trap: without a target Spack takes the host's; without a prefix it builds with None/bin/mpicc."""
+    for made in (slurm_draft(), gpu_draft()):
+        found = externals(made.yaml)
+        assert len(found) == len(made.externals) >= 3
+        assert all(" target=" in spec for spec in found)
+        assert made.yaml.count("prefix: /") == len(found)
+
+
+def test_compilers_are_required_by_package_and_never_by_language() -> None:
+    """Trap: `all: require: %gcc` ends in the message about externals; a language needs a wrapper from GitHub."""
+    made = slurm_draft()
+    assert "%gcc" not in made.yaml
+    horovod = made.files["packages/py_horovod/package.py"]
+    assert 'depends_on("gcc", type="build")' in horovod
+    assert not re.search(r'depends_on\("(c|cxx|fortran)"', horovod)
+
+
+def test_horovod_is_compiled_with_the_wrapper_that_the_probe_found() -> None:
+    """Trap: at the prefix /usr there may be another MPI; Spack would look for /usr/bin/mpicxx."""
+    assert "cxx: /site/mpich/bin/mpicxx" in slurm_draft().yaml
+    operations = [operation for step in slurm_plan().steps for operation in step.operations]
+    (tried,) = (operation for operation in operations if isinstance(operation, TryMpi))
+    assert tried.wrapper == "/site/mpich/bin/mpicxx"
+    assert tried.libraries == ("/site/mpich/lib/libmpi.so.12.2.2",)
+    assert (tried.nodes, tried.ranks_per_node) == (2, 1)
+    names = [step.name for step in slurm_plan().steps]
+    assert names.index("externals") < names.index("concretize")
+
+
+def test_no_step_asks_horovods_check_build() -> None:
+    """Trap: it ticks frameworks that are not in; the inspection looks itself."""
+    assert "check-build" not in str(slurm_plan().to_dict())
+
+
+def test_spack_writes_no_modulefiles() -> None:
+    """Three traps: the family as folder of all archs, a hierarchy that merges, packages that are left out of autoload."""
+    assert "modules:" not in slurm_draft().yaml
+    written = {
+        operation["path"].rpartition("/")[2]: operation["text"]
+        for step in slurm_plan().to_dict()["steps"]
+        for operation in step["operations"]
+        if operation["kind"] == "WriteFile"
+    }
+    assert "enable:: []" in written["modules.yaml"]
+    assert "module" not in " ".join(word for run in runs(slurm_plan()) for word in run.argv[6:])
+
+
+def test_the_modulefile_sets_path_and_never_pythonpath() -> None:
+    """Trap: `spack env activate` exports a dist-packages path that does not exist."""
+    module = slurm_plan().modulefile
+    assert [name for name, _ in module.prepend] == ["PATH"]
+    assert "PYTHONPATH" not in dict(module.environ)
+    assert not any("activate" in run.argv for run in runs(slurm_plan()))
+
+
+def test_packages_stand_where_a_virtual_environment_has_them() -> None:
+    """Trap: an environment on top of a view cannot import TensorFlow; ours has `bin`, `lib` and `pyvenv.cfg` at its top."""
+    view = next(step for step in slurm_plan().steps if step.name == "view")
+    links = [operation.argv[-1].rpartition("/")[2] for operation in view.operations if hasattr(operation, "argv")]
+    assert links[-3:] == ["bin", "lib", "pyvenv.cfg"]
+
+
+def test_another_spack_yaml_is_another_environment() -> None:
+    """Trap: `--only-concrete` installs a stale lock without a word; the lock is judged again before the install."""
+    plan = slurm_plan()
+    changed = make_plan(
+        spack_request(request_for(slurm_site())),
+        facts(slurm_site(), spack=dataclasses.replace(SPACK, commit="0" * 40)),
+        Existing(),
+    )
+    assert plan.prefix != changed.prefix
+    install = next(step for step in plan.steps if step.name == "install")
+    kinds = [type(operation) for operation in install.operations]
+    assert kinds.index(CheckSpackLock) < kinds.index(RunSpack)
+
+
+@pytest.mark.parametrize("text", ["python@3.11:", "yes", "3.11", "a: b", "x#y", "", "- a", "~x", "*", "0x1f", "1e5"])
+def test_what_yaml_would_read_as_something_else_is_quoted(text: str) -> None:
+    """Trap: an unquoted spec that ends in a colon is a mapping."""
+    assert scalar(text).startswith('"')
+
+
+@pytest.mark.parametrize("text", ["py-horovod@0.28.1", "/usr/bin/gcc", "mpich"])
+def test_plain_words_stay_readable(text: str) -> None:
+    """Without quotes."""
+    assert scalar(text) == text
+
+
+def test_the_solver_may_choose_a_target_that_the_host_is_not() -> None:
+    """Trap: `python target=mic_knl` is not compatible with this machine."""
+    assert "host_compatible: false" in slurm_draft("mic_knl").yaml
+    assert '"target=mic_knl"' in slurm_draft("mic_knl").yaml
+
+
+def runs(plan: Plan) -> list[RunSpack]:
+    """Every run of Spack in a plan."""
+    return [operation for step in plan.steps for operation in step.operations if isinstance(operation, RunSpack)]
+
+
+def test_spack_runs_alone_and_with_the_python_that_has_clingo() -> None:
+    """Traps: ~/.spack, a bootstrap of clingo from the network, and stdin from /dev/null in a batch job."""
+    for run in runs(slurm_plan()):
+        environ = dict(run.environ)
+        assert environ["SPACK_DISABLE_LOCAL_CONFIG"] == "1"
+        assert environ["SPACK_PYTHON"] == SPACK.python
+        assert environ["HOME"].startswith("/site/root/cache/spack/")
+        assert environ["SPACK_USER_CACHE_PATH"].startswith("/site/root/cache/spack/")
+        assert environ["PATH"] == "/usr/bin:/bin"
+        assert "< <(:)" in run.argv[2]
+
+
+def test_no_permissions_of_spacks_are_used() -> None:
+    """Trap: they reach neither the database nor views; the umask of every program that we start does."""
+    assert "permissions" not in slurm_draft().yaml
+
+
+def test_only_the_generated_packages_are_ever_built() -> None:
+    """A solver that cannot build anything else cannot start to build bazel."""
+    made = slurm_draft()
+    assert "    all:\n      buildable: false" in made.yaml
+    assert re.findall(r"    (\S+):\n      buildable: true", made.yaml) == ["py-pip", "py-tensorflow", "py-horovod"]
+
+
+def test_the_framework_is_the_same_package_for_all_archs() -> None:
+    """A second arch installs only Horovod: the rest has the target of the family."""
+    yaml = slurm_draft().yaml
+    assert '    py-tensorflow:\n      buildable: true\n      require: ["target=x86_64"]' in yaml
+    assert '    py-horovod:\n      buildable: true\n      require: ["target=haswell"]' in yaml
+    assert slurm_draft("haswell").files == slurm_draft("mic_knl").files
+
+
+def test_the_lock_is_the_one_of_the_venv_backend() -> None:
+    """Byte for byte, without Horovod; its hash decides the package."""
+    made = slurm_draft()
+    request = request_for(slurm_site())
+    assert made.files["packages/py_tensorflow/requirements.txt"] == request.lock.without("horovod")
+    package = made.files["packages/py_tensorflow/package.py"]
+    assert request.lock.sha256 in package
+    assert "--require-hashes" in package
+    horovod = made.files["packages/py_horovod/package.py"]
+    assert request.lock.pins[0].hashes[0].removeprefix("sha256:") in horovod
+    assert 'patch("0001-all.patch")' in horovod
+    assert "0002-newest" not in horovod
+
+
+def test_the_record_will_name_spack_and_everything_that_was_generated() -> None:
+    """The identity is what the record has."""
+    identity = slurm_plan().identity
+    assert identity["backend"] == "spack"
+    assert identity["spack"] == f"1.2.0.dev0 {SPACK.commit}"
+    assert identity["spack packages"].startswith("generated, sha256 ")
+    assert identity["spack.yaml"].startswith("sha256 ")
+    assert identity["horovod"].startswith("0.28.1 ")
+
+
+def test_without_network_a_build_names_what_was_not_fetched() -> None:
+    """A mirror that lacks a package: the locks, Horovod's source and pip."""
+    assert set(slurm_plan().not_fetched) >= {"horovod-0.28.1.tar.gz", PIP_WHEEL}
+    request = request_for(slurm_site())
+    here = Existing(
+        fetched=frozenset(lock.sha256 for lock in request.locks),
+        sources=frozenset((PIP_WHEEL, "horovod-0.28.1.tar.gz")),
+    )
+    assert slurm_plan(here).not_fetched == ()
+
+
+def test_a_machine_without_spack_is_refused() -> None:
+    """The probe gives the reason."""
+    site = slurm_site()
+    with pytest.raises(PlanError, match="did not find Spack"):
+        draft(spack_request(request_for(site)), facts_of(site), "haswell")
+
+
+def test_what_modules_change_is_data() -> None:
+    """Spack has no module command in a batch job."""
+    before = {"PATH": "/usr/bin", "HOME": "/root", "X": "1"}
+    after = {
+        "PATH": "/site/gcc/bin:/usr/bin",
+        "LD_LIBRARY_PATH": "/site/gcc/lib64",
+        "X": "2",
+        "HOME": "/root",
+        "LOADEDMODULES": "gcc/12",
+        "_ModuleTable001_": "x",
+        "GCC_DIR": "/site/gcc",
+    }
+    sets, prepends = module_changes(before, after)
+    assert sets == (("GCC_DIR", "/site/gcc"), ("X", "2"))
+    assert prepends == (("LD_LIBRARY_PATH", "/site/gcc/lib64"), ("PATH", "/site/gcc/bin"))
+
+
+@pytest.mark.parametrize(
+    ("modules", "name", "version"),
+    [
+        (("PrgEnv-gnu", "gcc-native/12.3"), "gcc(?:core|-native)?", "12.3"),
+        (("OpenMPI/4.1.4-GCC-11.3.0",), "gcc(?:core|-native)?", "11.3.0"),
+        (("openmpi/gcc/4.1.6",), "openmpi", "4.1.6"),
+        (("nccl/2.18.3-cu12",), "nccl", "2.18.3"),
+        (("PrgEnv-gnu",), "gcc(?:core|-native)?", None),
+    ],
+)
+def test_the_versions_of_a_profile_come_from_the_names_of_its_modules(
+    modules: tuple[str, ...], name: str, version: str | None
+) -> None:
+    """Only if they are there."""
+    assert version_in(modules, name) == version
+
+
+def test_paths_are_padded_for_a_longer_root() -> None:
+    """Trap of the build cache: text in a library cannot grow."""
+    assert "padded_length: 128" in program.configuration(Layout(PurePosixPath("/site/root")), "/b", 4)
+    long = PurePosixPath("/" + "x" * 150)
+    assert "padded_length: 179" in program.configuration(Layout(long), "/b", 4)
+
+
+def test_a_repository_has_no_file_of_another_stack() -> None:
+    """Without Horovod there is no package that compiles."""
+    files = repository_files(sources_of(without_horovod(request_for(slurm_site()), "mirrored")))
+    assert not any("py_horovod" in name for name in files)
+
+
+def test_the_shipped_environments_are_those_that_the_tool_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`spack-envs/` of every profile and arch that environments are built for; `provision spack show` writes it."""
+    from provision.commands.spack.environments import every_file
+
+    monkeypatch.setenv("EXAMPLE_SITE", "/example")
+    folder = REPOSITORY / "spack-envs"
+    files, skipped = every_file()
+    assert not any("shipped" in line for line in skipped)
+    written = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} - {"README.md"}
+    again = "run `EXAMPLE_SITE=/example provision spack show --all --into spack-envs`, then `git diff`"
+    assert written == set(files), again
+    for name, text in files.items():
+        assert (folder / name).read_text(encoding="utf-8") == text, f"{name} differs: {again}"

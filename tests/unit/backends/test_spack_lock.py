@@ -1,0 +1,103 @@
+"""The judge of spack.lock: what Spack would install without an error."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from provision.backends.spack.lock_checks import judge_lock
+from provision.errors import ConfigError
+from provision.model.plan import CheckSpackLock
+
+EXPECTED = CheckSpackLock(
+    path="/env/spack.lock",
+    root_spec="py-horovod@0.28.1",
+    targets=(("py-pip", "x86_64"), ("py-tensorflow", "x86_64"), ("py-horovod", "haswell")),
+    externals=(("python", "/usr", "x86_64"), ("mpich", "/site/mpich", "haswell")),
+)
+
+
+def node(name: str, target: str, **external: object) -> dict[str, Any]:
+    """A package of a lock (format 6 of Spack 1.2)."""
+    arch = {"platform": "linux", "platform_os": "debian12", "target": {"name": target, "vendor": "Intel"}}
+    return {"name": name, "version": "1", "arch": arch, **({"external": external} if external else {})}
+
+
+LOCK: dict[str, Any] = {
+    "roots": [{"hash": "h3", "spec": "py-horovod@0.28.1"}],
+    "concrete_specs": {
+        "h1": node("py-pip", "x86_64"),
+        "h2": node("py-tensorflow", "x86_64"),
+        "h3": node("py-horovod", "haswell"),
+        "h4": node("python", "x86_64", path="/usr", module=None),
+        "h5": node("mpich", "haswell", path="/site/mpich", module=None),
+        "h6": node("glibc", "haswell", path="/usr", module=None),
+    },
+}
+
+
+def messages(lock: dict[str, Any], exists: bool = True) -> list[str]:
+    """What the judge says."""
+    return [problem.message for problem in judge_lock(lock, EXPECTED, lambda _: exists)]
+
+
+def changed(spec: str, **values: object) -> dict[str, Any]:
+    """The lock with another value in one package."""
+    lock = copy.deepcopy(LOCK)
+    lock["concrete_specs"][spec] |= values
+    return lock
+
+
+def test_a_lock_that_fits_has_no_problem() -> None:
+    assert messages(LOCK) == []
+
+
+def test_an_external_without_a_prefix_is_refused() -> None:
+    """Trap: the build succeeds with MPICC=None/bin/mpicc."""
+    for path in (None, "", "/PREFIX-OF-MPICH"):
+        assert messages(changed("h5", external={"path": path})) == ["the external `mpich` has no prefix"]
+
+
+def test_an_external_of_the_hosts_target_is_refused() -> None:
+    """Trap: an external without a target takes the host's."""
+    lock = changed("h5", arch={"target": {"name": "x86_64_v4"}})
+    assert messages(lock) == ["the external `mpich` is for `x86_64_v4`, not for `haswell`"]
+
+
+def test_a_lock_of_another_spack_yaml_is_refused() -> None:
+    """Trap: an edited spec is not noticed by `--only-concrete`."""
+    lock = {**LOCK, "roots": [{"hash": "h3", "spec": "py-horovod@0.27.0"}]}
+    assert messages(lock) == ["the lock does not belong to this spack.yaml"]
+
+
+def test_a_package_that_is_built_although_the_site_has_it_is_refused() -> None:
+    """As a compiler would be, for hours."""
+    lock = copy.deepcopy(LOCK)
+    del lock["concrete_specs"]["h5"]["external"]
+    assert messages(lock) == ["Spack would build `mpich`, which the site should provide"]
+
+
+def test_a_package_for_another_cpu_is_refused() -> None:
+    assert messages(changed("h3", arch={"target": "zen3"})) == [
+        "`py-horovod` would be built for `zen3`, not for `haswell`"
+    ]
+
+
+def test_an_external_at_another_prefix_is_refused() -> None:
+    assert messages(changed("h5", external={"path": "/usr"})) == [
+        "the external `mpich` is at `/usr`, not at `/site/mpich`"
+    ]
+
+
+def test_a_prefix_that_does_not_exist_is_refused() -> None:
+    assert "the prefix `/site/mpich` of the external `mpich` does not exist" in messages(LOCK, exists=False)
+
+
+@pytest.mark.parametrize(
+    "lock", [{}, {"roots": 1}, {"roots": [], "concrete_specs": {"a": {}}}, {"roots": [], "concrete_specs": []}]
+)
+def test_what_is_not_a_lock_is_an_error(lock: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="not a lock of Spack"):
+        messages(lock)
