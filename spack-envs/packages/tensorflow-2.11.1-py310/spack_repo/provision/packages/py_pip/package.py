@@ -1,0 +1,17 @@
+# Written by provision for the stack `tensorflow-2.11.1` and Python 3.10. `provision spack show` writes it again.
+from spack.package import *
+
+
+class PyPip(Package):
+    """pip as its wheel, which Python runs without installing it."""
+
+    homepage = "https://pip.pypa.io"
+    version(
+        "24.0",
+        sha256="ba0d021a166865d2265246961bec0152ff124de910c5cc39f1156ce3fa7c69dc",
+        url="https://files.pythonhosted.org/packages/py3/p/pip/pip-24.0-py3-none-any.whl",
+        expand=False,
+    )
+
+    def install(self, spec, prefix):
+        install(self.stage.archive_file, join_path(prefix, "pip-24.0-py3-none-any.whl"))

@@ -1,0 +1,36 @@
+# Written by provision for the stack `tensorflow-2.15.1-gpu` and Python 3.10. `provision spack show` writes it again.
+import hashlib
+import os
+
+from spack.package import *
+
+
+class PyTensorflow(Package):
+    """tensorflow 2.15.1 with the 45 packages of its lock, in a virtual environment of the site's Python."""
+
+    homepage = "https://www.tensorflow.org"
+    has_code = False
+    version("2.15.1")
+
+    depends_on("python@3.10", type=("build", "link", "run"))
+    depends_on("py-pip", type="build")
+
+    # The sha256 of the stack's lock, and of `requirements.txt`, which has its packages without Horovod.
+    lock_sha256 = "486eb0fa56aed80597284289a483a959ea2c06635ae90b66a1e2044065a6f89e"
+    requirements_sha256 = "591e84a63b4ac93b85d22a92bbd685d573072f97d6a6f15fbabb5e5f620c9a93"
+
+    def install(self, spec, prefix):
+        requirements = join_path(self.package_dir, "requirements.txt")
+        with open(requirements, "rb") as file:
+            if hashlib.sha256(file.read()).hexdigest() != self.requirements_sha256:
+                raise InstallError(f"{requirements} is not the file that this package was written with")
+        Executable(spec["python"].extra_attributes["executable"])("-m", "venv", "--without-pip", prefix)
+        python = Executable(join_path(prefix.bin, "python"))
+        # pip compares every file with the hashes of the lock. Without a wheelhouse it asks the package index.
+        wheelhouse = os.environ.get("PROVISION_WHEELHOUSE")
+        source = ("--no-index", "--find-links", wheelhouse) if wheelhouse else ()
+        pip = join_path(spec["py-pip"].prefix, "pip-24.0-py3-none-any.whl", "pip")
+        options = ("--require-hashes", "--no-deps", "--no-compile", "--no-input", "--disable-pip-version-check")
+        python(pip, "install", *options, *source, "-r", requirements)
+        # Without bytecode every rank compiles at every start, and cannot keep the result.
+        python("-m", "compileall", "-q", "-j", str(make_jobs), join_path(prefix, "lib"))
