@@ -2,6 +2,7 @@
 # make test       runs the linters and all tests
 # make test-fast  runs the tests that need no real build and no cluster (under a minute)
 # make fuzz       tries many more hostile inputs than make test-fast, and new ones at each run (minutes; FUZZ=100: an hour)
+# make torture    kills builds of a small stack at every step and moment, and prints a table (many minutes; FAULTS=500: more)
 # make bench      measures what the tool costs, as ratios within one run
 # make matrix     builds and proves every combination of TensorFlow, Keras and Python (hours; ONLY="--only 2.21" limits it)
 # make lint       runs ruff and mypy
@@ -9,7 +10,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 PYTHON ?= python3
 
-.PHONY: build test test-fast fuzz bench matrix lint reference clean
+.PHONY: build test test-fast fuzz torture bench matrix lint reference clean
 
 build: .venv/ready
 	.venv/bin/provision build --site local
@@ -44,6 +45,10 @@ test-fast: .venv/ready-test
 # the property tests with FUZZ times as many examples
 fuzz: .venv/ready-test
 	FUZZ=$(or $(FUZZ),20) .venv/bin/pytest -q -n auto --hypothesis-show-statistics tests/unit/fuzz tests/real/test_secrets_all.py
+
+# at every step boundary, then at random; a full and a read-only disk need root
+torture: .venv/ready-test
+	cd tests && ../.venv/bin/python -m parts.torture --faults $(or $(FAULTS),200)
 
 clean:
 	rm -rf .venv

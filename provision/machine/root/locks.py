@@ -14,7 +14,7 @@ import signal
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -180,7 +180,8 @@ def take(shared: SharedRoot, path: Path, says: JSON, waiting: Waiting, *, wait: 
     """
     watch = Watch(waiting=waiting, wait=wait)
     while True:
-        place, claim = last_claim(shared, path)
+        places, claim = last_claim(shared, path)
+        place = places[-1]
         try:
             if claim is None:
                 descriptor = write_claim(place, says)
@@ -200,7 +201,7 @@ def take(shared: SharedRoot, path: Path, says: JSON, waiting: Waiting, *, wait: 
                     continue
                 whose = f"the lock of {describe_claim(claim)}" if claim.says else f"the lock `{place}`"
                 waiting.say(f"took over {whose}: {why}")
-                return Lock(renamed(successor, place), says, descriptor, shared)
+                return Lock(renamed(successor, places), says, descriptor, shared)
         except OSError as error:
             raise unwritable(path, error) from error
         if not wait and watch.lives:
@@ -271,17 +272,17 @@ class Watch:
         return f"{why}; ended {count(number, 'process', 'processes')} that it left" if number else why
 
 
-def last_claim(shared: SharedRoot, path: Path) -> tuple[Path, Claim | None]:
-    """The claim that holds the lock, and where it is; None if the lock is free."""
-    place, claim = path, read_claim(shared, path)
+def last_claim(shared: SharedRoot, path: Path) -> tuple[list[Path], Claim | None]:
+    """The claim that holds the lock, and the places of all claims up to it; None if the lock is free."""
+    places, claim = [path], read_claim(shared, path)
     while claim is not None:
-        successor = successor_of(place, claim.key)
+        successor = successor_of(places[-1], claim.key)
         if not is_there(successor):
-            return place, claim
-        place, claim = successor, read_claim(shared, successor)
+            return places, claim
+        places, claim = [*places, successor], read_claim(shared, successor)
         if claim is None:  # it was released or renamed between the two looks
-            place, claim = path, read_claim(shared, path)
-    return path, None
+            places, claim = [path], read_claim(shared, path)
+    return [path], None
 
 
 def successor_of(place: Path, key: str) -> Path:
@@ -289,13 +290,21 @@ def successor_of(place: Path, key: str) -> Path:
     return place.with_name(f"{place.name}.{key}")
 
 
-def renamed(successor: Path, place: Path) -> Path:
-    """Put a claim in the place of the dead one; where it is afterwards. Another admin's file may have to stay."""
-    try:
-        successor.replace(place)
-    except OSError:
-        return successor
-    return place
+def renamed(successor: Path, dead: Sequence[Path]) -> Path:
+    """Put a claim in the place of the first dead one that can be replaced, and remove the others; where it is afterwards.
+
+    What another admin left may have to stay.
+    """
+    for number, place in enumerate(dead):
+        try:
+            successor.replace(place)
+        except OSError:
+            continue
+        for other in reversed(dead[number + 1 :]):
+            with contextlib.suppress(OSError):
+                other.unlink()
+        return place
+    return successor
 
 
 def unwritable(path: Path, error: OSError) -> StoreError:
