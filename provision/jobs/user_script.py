@@ -193,7 +193,7 @@ def _rank_variables(
         (True, RANK_VARIABLES_OF_EVERY_JOB),
         (job.kind in PLUGINS, ("PYTHONPATH",)),
         (sets_xla_flags, ("XLA_FLAGS",)),
-        (bool(files.scratch), ("KERAS_HOME",)),
+        (bool(files.scratch), ("TFDS_DATA_DIR", "TFHUB_CACHE_DIR")),
         (bool(files.temporary), ("TMPDIR",)),
         (job.kind == "mirrored", ("PROVISION_REPLICAS",)),
     )

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from provision.knowledge.keras_files import TFDS, WEIGHTS
 from provision.lint.syntax import Fault, Script, dotted, given, last
 
 MAKE_DATA = ("from_tensor_slices", "from_generator", "from_tensors", "TFRecordDataset", "TextLineDataset")
@@ -30,6 +31,8 @@ class Download(NamedTuple):
     what: str
     fetch: str
     """A command that fetches it beforehand, in Python."""
+    name: str | None = None
+    """The name with which `provision data fetch` fetches it; None if it cannot."""
 
 
 def input_faults(script: Script) -> Iterator[Fault]:
@@ -146,6 +149,11 @@ def _names_file(script: Script, call: ast.Call) -> bool:
     return last(call) == "load_data"
 
 
+def _named(name: str) -> str | None:
+    """The name for `provision data fetch`, unless Keras's source has no hash of the files, or only at run time."""
+    return None if re.search("fashion_mnist|MobileNet|InceptionResNet", name) else name
+
+
 def downloads(script: Script) -> tuple[Download, ...]:
     """What the script fetches from the internet, unless it is in a cache."""
     return tuple(sorted(_downloads(script)))
@@ -166,17 +174,22 @@ def _downloads(script: Script) -> Iterator[Download]:
                 or isinstance(where, ast.BinOp | ast.JoinedStr)
             ):
                 what = path.rpartition(".")[0].rpartition(".")[2]
-                yield Download(call.lineno, f"the data set {what}", f"tf.keras.datasets.{what}.load_data()")
+                yield Download(
+                    call.lineno, f"the data set {what}", f"tf.keras.datasets.{what}.load_data()", _named(what)
+                )
         elif path in ("tfds.load", "tensorflow_datasets.load") and given(call, "data_dir", 2) is None:
             no = given(call, "download", 4)
             if not (isinstance(no, ast.Constant) and no.value is False):
                 first = script.ending(given(call, "name", 0)) or "NAME"
-                yield Download(call.lineno, f"the data set `{first}`", f"tfds.load({first!r})")
+                fetched_by = None if first == "NAME" else f"{TFDS}{first}"
+                yield Download(call.lineno, f"the data set `{first}`", f"tfds.load({first!r})", fetched_by)
         elif APPLICATIONS.fullmatch(name) and ("applications" in path or _imported(script, name)):
             weights = given(call, "weights", 1)
             fetches = weights is None or (isinstance(weights, ast.Constant) and weights.value == "imagenet")
             if fetches and not any(word.arg is None for word in call.keywords):
-                yield Download(call.lineno, f"the weights of {name}", f"tf.keras.applications.{name}()")
+                yield Download(
+                    call.lineno, f"the weights of {name}", f"tf.keras.applications.{name}()", _named(f"{WEIGHTS}{name}")
+                )
         elif name == "get_file" and _address(script, given(call, "origin", 1)):
             yield Download(call.lineno, "a file", "tf.keras.utils.get_file(…)")
         elif name in ("urlretrieve", "urlopen") and _address(script, given(call, "url", 0)):

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from provision.lint import Finding
 from provision.lint.arch_choice import archs_for
+from provision.lint.data_rules import Download
 from provision.lint.job_script import JobScript, Start, fault
 from provision.lint.launch_rules import check_containers, check_launch, check_shape
 from provision.lint.module_rules import check_modules
@@ -63,11 +64,16 @@ def lint_program(training: Training, site: Site | None, script: JobScript | None
                 message=f"compute nodes of `{site.name}` do not reach the internet: this fetches {download.what} unless it is "
                 "already in a folder that the job reads",
                 evidence=download.fetch,
-                fix=f"run `{download.fetch}` once on {where}",
+                fix=f"run `{fetch_command(download, site)}` once on {where}",
             )
             for download in training.downloads
         )
     return sort_findings(found)
+
+
+def fetch_command(download: Download, site: Site) -> str:
+    """The command that fetches a download beforehand."""
+    return f"provision data fetch {download.name} --site {site.name}" if download.name else download.fetch
 
 
 def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:

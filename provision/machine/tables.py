@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from provision.knowledge.combinations import Combinations
 from provision.knowledge.combinations import read_combinations as read_rows
 from provision.knowledge.compatibility import Cell, parse_cells
 from provision.knowledge.failures import KnownFailure, parse_failures
+from provision.knowledge.keras_files import KerasFile, parse_keras_files
 
 KNOWLEDGE = Path(__file__).resolve().parents[1] / "knowledge"
 CELLS_FILE = KNOWLEDGE / "compatibility.json"
@@ -31,6 +32,12 @@ def known_failures() -> tuple[KnownFailure, ...]:
 def read_cells() -> tuple[Cell, ...]:
     """All measurements of `make matrix`."""
     return parse_cells(CELLS_FILE.read_text(encoding="utf-8"))
+
+
+@cache
+def read_keras_files() -> Mapping[str, tuple[KerasFile, ...]]:
+    """The files that Keras downloads, by the name of the data set or network."""
+    return parse_keras_files((KNOWLEDGE / "keras_files.json").read_text(encoding="utf-8"))
 
 
 @cache

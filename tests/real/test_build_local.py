@@ -16,6 +16,7 @@ import pytest
 
 from parts.disks import mounted
 from parts.examples import SRUN, place_of, site_with_module
+from parts.fetched_data import found_by
 from parts.fixtures import share
 from parts.modules import LMOD
 from parts.network import why_not, without_network
@@ -362,6 +363,14 @@ def test_every_example_trains_and_continues_by_jobs_on_the_newest_tensorflow(
         *(("horovod-keras", "requeue"), ("horovod-loop", "resume"), ("graph-horovod", "requeue")),
     ):
         place.check(name, again=again)
+
+
+def test_keras_3_finds_what_was_fetched_with_and_without_a_folder_of_its_own(
+    tool: Tool, environment: str, tmp_path: Path
+) -> None:
+    python = prefix_of(tool, environment) / "bin" / "python"
+    assert found_by(python, tmp_path / "one") == ["digits", "batch", "weights"]
+    assert found_by(python, tmp_path / "two", keras_home=True) == ["digits", "batch", "weights"]
 
 
 @pytest.mark.slurm

@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 from parts.examples import Place
+from parts.fetched_data import found_by
 from parts.fixtures import share
 from parts.modules import ENVIRONMENT_MODULES, LMOD, ModuleSystem, ModuleTree, bash
 from parts.provision import Tool, messages_of, real_modules, site_file
@@ -252,6 +253,11 @@ def test_the_examples_of_keras_train_and_continue_by_jobs_on_the_last_keras_2(
         *(("horovod-keras", "requeue"), ("horovod-loop", "resume")),
     ):
         place.check(name, again=again)
+
+
+def test_keras_2_finds_what_was_fetched(cluster: Cluster, knl: str, tmp_path: Path) -> None:
+    prefix = Path(cluster.tool.json("show", f"knl/{MODULE}", "--site", cluster.site("lmod"))["result"]["prefix"])
+    assert found_by(prefix / "bin" / "python", tmp_path / "data", keras_home=True) == ["digits", "batch", "weights"]
 
 
 def test_the_last_tensorflow_of_keras_2_is_proved_by_numbers_through_srun(cluster: Cluster, knl: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from provision.commands.data import pull, push
+from provision.commands.data import fetch, pull, push
 from provision.commands.shared.parsers import SubVerb, add_subverbs
 
 
@@ -13,6 +13,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_subverbs(
         parser,
         [
+            SubVerb(
+                name="fetch",
+                purpose="download a data set or weights, to where jobs find them",
+                add_arguments=fetch.add_arguments,
+                run=fetch.run,
+            ),
             SubVerb(
                 name="push",
                 purpose="write a script that copies a data set to a folder of the site",

@@ -69,6 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, kind: str) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Write the script, and print a note of what is missing to run it."""
+    from provision.commands.job.downloads import check_downloads
     from provision.jobs.user_job import UserJob, unstaged
     from provision.jobs.user_script import make_script
     from provision.machine.configuration import shipped
@@ -119,6 +120,7 @@ def run(args: argparse.Namespace) -> Outcome:
     )
     script = make_script(job)
     refuse_unused(args, script.runtime, job)
+    check_downloads(target.site, args.script)
     text = render_user_script(script)
     advice = unstaged(job, script.shape)
     if advice:

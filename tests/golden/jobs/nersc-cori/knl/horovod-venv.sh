@@ -51,7 +51,11 @@ set -u
 
 # Variables that TensorFlow and its libraries read.
 export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
-export KERAS_HOME="${KERAS_HOME:-$SCRATCH/keras}" # data sets and weights, outside the home folder
+# What `provision data fetch` downloaded. Every Keras finds it in ~/.keras; KERAS_HOME is not set, because Keras 2 ignores it.
+tfds="$SCRATCH/tensorflow_datasets"
+[ -d "$tfds" ] || tfds=~/tensorflow_datasets # where TensorFlow Datasets looks by itself
+export TFDS_DATA_DIR="${TFDS_DATA_DIR:-$tfds}"
+export TFHUB_CACHE_DIR="${TFHUB_CACHE_DIR:-$SCRATCH/tfhub}"
 # The module sets OMP_NUM_THREADS: do not change it.
 export NUM_INTER_THREADS=2
 export NUM_INTRA_THREADS=32

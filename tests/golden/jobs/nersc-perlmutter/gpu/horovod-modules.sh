@@ -47,7 +47,11 @@ set -u
 # Variables that TensorFlow and its libraries read.
 export PYTHONNOUSERSITE=1 # packages in ~/.local must not replace those of the modules
 export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
-export KERAS_HOME="${KERAS_HOME:-$SCRATCH/keras}" # data sets and weights, outside the home folder
+# What `provision data fetch` downloaded. Every Keras finds it in ~/.keras; KERAS_HOME is not set, because Keras 2 ignores it.
+tfds="$SCRATCH/tensorflow_datasets"
+[ -d "$tfds" ] || tfds=~/tensorflow_datasets # where TensorFlow Datasets looks by itself
+export TFDS_DATA_DIR="${TFDS_DATA_DIR:-$tfds}"
+export TFHUB_CACHE_DIR="${TFHUB_CACHE_DIR:-$SCRATCH/tfhub}"
 export FI_CXI_DISABLE_HOST_REGISTER=1
 export NCCL_CROSS_NIC=1
 export NCCL_SOCKET_IFNAME=hsn

@@ -44,12 +44,16 @@ image="/scratch/work/public/singularity/cuda12.1.1-cudnn8.9.0-devel-ubuntu22.04.
 [ -f "$image" ] || stop "there is no container image $image"
 overlay="/scratch/$USER/tensorflow-example/tensorflow.ext3" # read-only in jobs, because several jobs can share it
 [ -f "$overlay" ] || stop "there is no overlay $overlay; make it first: provision job overlay --site nyu-greene --arch cpu"
-bind="$submit_folder,$(dirname "$script"),$PROVISION_OUTPUT"
+bind="$submit_folder,$(dirname "$script"),$PROVISION_OUTPUT,/scratch/$USER"
 
 # Variables that TensorFlow and its libraries read.
 export PYTHONNOUSERSITE=1 # packages in ~/.local must not replace those of the container
 export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
-export KERAS_HOME="${KERAS_HOME:-/scratch/$USER/keras}" # data sets and weights, outside the home folder
+# What `provision data fetch` downloaded. Every Keras finds it in ~/.keras; KERAS_HOME is not set, because Keras 2 ignores it.
+tfds="/scratch/$USER/tensorflow_datasets"
+[ -d "$tfds" ] || tfds=~/tensorflow_datasets # where TensorFlow Datasets looks by itself
+export TFDS_DATA_DIR="${TFDS_DATA_DIR:-$tfds}"
+export TFHUB_CACHE_DIR="${TFHUB_CACHE_DIR:-/scratch/$USER/tfhub}"
 export OMP_NUM_THREADS=16
 export NUM_INTER_THREADS=1
 export NUM_INTRA_THREADS=16

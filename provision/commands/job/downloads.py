@@ -1,0 +1,50 @@
+"""Refuses a job whose training script would download on a node without network."""
+
+from __future__ import annotations
+
+from provision.errors import ConfigError
+from provision.machine.terminal.console import say
+from provision.profile.site import Site
+
+
+def check_downloads(site: Site, script: str | None) -> None:
+    """Raise if the training script downloads what is not here, and compute nodes have no network.
+
+    A machine that does not see the site's scratch cannot know what was fetched there: it only prints a note.
+
+    Raises:
+        ConfigError: something has to be fetched first.
+    """
+    if site.network.compute != "no" or script is None:
+        return
+    from provision.lint.job_rules import fetch_command
+    from provision.lint.training import read_training
+    from provision.machine.disk import read_given
+    from provision.machine.network.data_files import is_fetched, place_of
+    from provision.machine.tables import read_keras_files
+
+    wanted = [
+        download
+        for download in read_training(read_given(script, "training script", errors="replace"), script).downloads
+        if download.name is not None
+    ]
+    if not wanted:
+        return
+    files = read_keras_files()
+    commands = [fetch_command(download, site) for download in wanted]
+    try:
+        place = place_of(site)
+    except ConfigError:
+        say(f"note: compute nodes of `{site.name}` have no network; first run there: `{'`, `'.join(commands)}`")
+        return
+    missing = [
+        (one, command)
+        for one, command in zip(wanted, commands, strict=True)
+        if not is_fetched(one.name or "", files.get(one.name or "", ()), place)
+    ]
+    if missing:
+        raise ConfigError(
+            f"`{script}` downloads `{missing[0][0].name}`, but compute nodes of site `{site.name}` have no network",
+            evidence=[f"line {one.line}: {one.name} is not here yet" for one, _ in missing],
+            hint=" and ".join(dict.fromkeys(f"`{command}`" for _, command in missing)),
+        )
