@@ -72,6 +72,13 @@ def missing_features(target: str, features: Collection[str]) -> tuple[str, ...]:
     return tuple(sorted(wanted - set(features)))
 
 
+def features_of(target: str) -> frozenset[str]:
+    """All instruction sets that CPUs of this target have."""
+    import archspec.cpu
+
+    return frozenset(map(str, archspec.cpu.TARGETS[target].features))
+
+
 FEATURES_IN_GENERATED_CODE = (
     "sse",
     "ssse",

@@ -18,6 +18,7 @@ from provision.errors import CommandError, ProofError, ProvisionError, StoreErro
 from provision.launch.launchers import node_argv
 from provision.machine.build.bill_of_materials import write_bill
 from provision.machine.build.ranks import Ranks, loaded_environment
+from provision.machine.build.read_objects import inspect_objects
 from provision.machine.build.source_tree import apply_patches, replace_changed, unpack
 from provision.machine.build.spack_steps import Setting, carry_out
 from provision.machine.build.unfinished_compile import resume, settle
@@ -264,6 +265,7 @@ class Executor:
         if not isinstance(report, dict):
             raise command_error(run, result)
         checks = judge_inspection(report, inspect.expectation, os.path.realpath)
+        checks = (*checks, *inspect_objects(report, self.plan, inspect, self.environ))
         run.details.update(checks=[check.to_dict() for check in checks], versions=report.get("versions"))
         wrong = [check for check in checks if not check.passed]
         if wrong:
