@@ -48,7 +48,7 @@ def check_node(
     found = [
         *_folders(around, facts),
         *_shell(around, facts),
-        *_set_by_modules(facts),
+        *_set_by_modules(arch, facts),
         *_home(around),
         *_limits(around, facts, stack),
         *_wheel(stack, facts, around, known, runs_here=runs_here),
@@ -186,9 +186,9 @@ def _shell(around: Surroundings, facts: Facts) -> Iterator[Observation]:
         )
 
 
-def _set_by_modules(facts: Facts) -> Iterator[Observation]:
-    """Variables that the arch's modules set, and that change what is built or imported."""
-    environ = facts.environ
+def _set_by_modules(arch: Arch, facts: Facts) -> Iterator[Observation]:
+    """Variables that the arch's modules set, and that change what is built or imported. `build_environ` of the profile wins."""
+    environ = {**facts.environ, **dict(arch.build_environ)}
     if environ.get("PYTHONHOME"):
         yield _seen(
             "modules-python-home",
@@ -210,7 +210,7 @@ def _set_by_modules(facts: Facts) -> Iterator[Observation]:
             "bad",
             "the modules set CCL_ROOT: Horovod's CMake then links oneCCL into every build",
             f"CCL_ROOT={environ['CCL_ROOT']}",
-            hint="leave the oneAPI module that sets it out of `archs.<arch>.modules`",
+            hint='leave the oneAPI module out of `archs.<arch>.modules`, or set `CCL_ROOT = ""` in `build_environ` of the arch',
         )
     flags = [name for name in ("LDFLAGS", "CFLAGS", "CXXFLAGS") if environ.get(name)]
     if flags:
@@ -222,7 +222,7 @@ def _set_by_modules(facts: Facts) -> Iterator[Observation]:
             + (": it would be linked statically, and could not be imported" if static else ""),
             *(f"{name}={environ[name]}" for name in flags),
         )
-    inherited = sorted(name for name in environ if name.startswith("HOROVOD_"))
+    inherited = sorted(name for name in facts.environ if name.startswith("HOROVOD_"))
     if inherited:
         yield _seen(
             "modules-horovod",

@@ -228,6 +228,15 @@ def test_variables_that_modules_set(variables: dict[str, str], check: str, state
     assert check not in observed(environ={"PATH": "/usr/bin"})
 
 
+def test_the_build_environment_of_the_profile_wins_over_the_modules() -> None:
+    site = local_site()
+    own = (("CRAYPE_LINK_TYPE", "dynamic"), ("CCL_ROOT", ""), ("LDFLAGS", ""))
+    site = dataclasses.replace(site, archs=(dataclasses.replace(site.archs[0], build_environ=own),))
+    set_by_modules = {"CRAYPE_LINK_TYPE": "static", "CCL_ROOT": "/x", "LDFLAGS": "-static"}
+    found = observed(site, environ={"PATH": "/usr/bin", **set_by_modules})
+    assert not [name for name in found if name.startswith("modules-")]
+
+
 @pytest.mark.parametrize(
     ("glibc", "state"), [("2.12", "bad"), ("2.16", "bad"), ("2.17", None), ("2.36", None), (None, None)]
 )
