@@ -73,7 +73,7 @@ def given_advisories(name: str, packages: Collection[str]) -> Advisories:
             newest = max(str(record.get("modified", "")) for record in records)[:10]
             return Advisories(sources=((path.name, newest),), rows=parse_osv(records, packages))
         return parse_advisories(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ConfigError(
             f"`{name}` holds no advisories that can be read",
             evidence=[str(error)],

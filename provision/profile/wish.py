@@ -39,6 +39,17 @@ def is_wish(data: Mapping[str, Any]) -> bool:
     return TABLE in data
 
 
+def _is_range(text: str) -> bool:
+    """Whether pip would read the text as a range: `~=2` and `>=2.*` look like one, but are not."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    try:
+        SpecifierSet(text)
+    except InvalidSpecifier:
+        return False
+    return True
+
+
 def read_wish(data: Mapping[str, Any], origin: str) -> Wish:
     """Read a parsed `stacks/<stack>.toml` with the table `[choose]`.
 
@@ -60,6 +71,9 @@ def read_wish(data: Mapping[str, Any], origin: str) -> Wish:
         horovod=table.flag("horovod", True),
         program=table.optional("program", pattern=NAME),
     )
+    for key, text in (("tensorflow", wish.tensorflow), ("python", wish.python)):
+        if text and not _is_range(text):
+            table.fault(key, f"{text!r} is not a range of versions, such as `>=2.13,<2.16`")
     table.done()
     top.done()
     faults.check(hint=f"edit `{origin}`")

@@ -175,6 +175,9 @@ def test_a_stack_with_ranges_is_read() -> None:
     [
         ({"tensorflow": "2.13"}, "choose.tensorflow"),
         ({"tensorflow": ">= "}, "choose.tensorflow"),
+        ({"tensorflow": "~=2"}, "choose.tensorflow"),
+        ({"tensorflow": ">=2.13 <2.16"}, "choose.tensorflow"),
+        ({"python": ">=3.*"}, "choose.python"),
         ({"keras": "4"}, "choose.keras"),
         ({"horovod": "yes"}, "choose.horovod"),
         ({"numpy": "<2"}, "choose.numpy"),
