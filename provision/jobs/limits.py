@@ -13,6 +13,7 @@ from provision.model.walltime import to_clock, to_seconds
 from provision.profile.arch import Arch
 from provision.profile.patterns import NAME
 from provision.profile.site import Site
+from provision.wording import nearest, nearest_name
 
 # The options with which a profile may give each of these itself.
 OPTION_SPELLINGS: dict[str, tuple[str, ...]] = {
@@ -85,12 +86,35 @@ class _Limits:
                     f"take `{where}.{word}` out of `{site.origin}`",
                 )
 
+    def unknown_queue(self) -> Iterator[Problem]:
+        """A queue must be one that the profile lists, if it lists any: the scheduler would refuse a name that is not one."""
+        arch, batch = self.arch, self.batch
+        known = tuple(
+            dict.fromkeys(
+                name for name in (*(one.name for one in arch.queues), arch.job.partition, arch.job.qos) if name
+            )
+        )
+        for name in (batch.partition, batch.qos):
+            if not arch.queues or name is None or name in known or not NAME.fullmatch(name):
+                continue
+            others = [one.name for one in self.site.archs if name in [queue.name for queue in one.queues]]
+            near = nearest_name(name, known)
+            yield self.refusal(
+                "missing",
+                "partition" if name == batch.partition else "qos",
+                f"the profile of `{self.site.name}` has no queue `{name}` for arch `{arch.name}`{nearest(name, known)}",
+                f"archs.{arch.name}.queues",
+                f"`--arch {others[0]}`"
+                if others
+                else f"`--queue {near or known[0]}`, or add `archs.{arch.name}.queues.{name} = {{}}` to `{self.site.origin}`",
+            )
+
     def queue(self) -> Iterator[Problem]:
         """Nodes, time and kind of node against those of the job's queue."""
         batch = self.batch
         for queue in self.arch.queues_of(batch.partition, batch.qos):
             place, other = f"archs.{self.arch.name}.queues.{queue.name}", "or another queue: `--queue QUEUE`"
-            most, least, time = queue.most_nodes, queue.least_nodes, queue.time
+            most, least, time = queue.most_nodes, queue.least_nodes, queue.time_for(batch.nodes)
             nodes = f"the job has {batch.nodes} nodes, but queue `{queue.name}` takes"
             if most is not None and batch.nodes > most:
                 yield self.refusal(
@@ -166,7 +190,7 @@ def _attributes(constraint: str | None) -> dict[str, str]:
 def refusals(site: Site, arch: Arch, batch: Batch) -> tuple[Problem, ...]:
     """Why the site's scheduler would refuse or never start this job, each with its fix."""
     limits = _Limits(site=site, arch=arch, batch=batch)
-    return (*limits.names(), *limits.words(), *limits.queue(), *limits.node())
+    return (*limits.names(), *limits.words(), *limits.unknown_queue(), *limits.queue(), *limits.node())
 
 
 def memory_gib(batch: Batch) -> float:

@@ -29,10 +29,11 @@ def batch_for(
     """What a job of this shape asks the site's scheduler for. Its output goes to `folder`.
 
     A value that is None is taken from `job`, or without `job` from `[archs.<arch>.job]` of the profile. `queue` is a QOS
-    if the profile names a QOS and no partition, and otherwise a partition. Its own constraint replaces the arch's.
+    if the profile says so, or if it names a QOS and no partition, and otherwise a partition. Its constraint replaces the arch's.
     """
     defaults = job or arch.job
-    by_qos = defaults.qos is not None and defaults.partition is None
+    known = next((one for one in arch.queues if one.name == queue), None)
+    by_qos = (known is not None and known.qos) or (defaults.qos is not None and defaults.partition is None)
     partition = defaults.partition if by_qos else queue or defaults.partition
     qos = queue or defaults.qos if by_qos else defaults.qos
     of_queue = () if job else (one.constraint for one in arch.queues_of(partition, qos) if one.constraint)

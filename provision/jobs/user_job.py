@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from provision.jobs.scheduler_request import batch_for
+from provision.knowledge.tensorflow_modules import tensorflow_module
+from provision.knowledge.versions import release
 from provision.launch.rank_threads import cpus_of_node
 from provision.model.batch import Batch
 from provision.model.shape import Shape
@@ -23,8 +25,10 @@ from provision.schedulers import SchedulerInterface, scheduler_for
 class UserJob:
     """What a user asked for. If a value is None, the site's profile decides it.
 
-    `script` is an absolute path, or a path in the folder from which the job is submitted, or it begins with a `$VARIABLE`
-    that the modules set (the example of a plug-in). `command` is the command that wrote the job.
+    `module` is that of our environment, with TensorFlow of the version `tensorflow`. `site_modules` are modules of the site to
+    load instead of those that its profile names. `arguments` are texts, or code in which the node expands variables. `script`
+    is an absolute path, or a path in the folder from which the job is submitted, or it begins with a `$VARIABLE` that the
+    modules set (the example of a plug-in). `command` is the command that wrote the job.
     """
 
     kind: StrategyName
@@ -33,6 +37,8 @@ class UserJob:
     command: str
     module: str
     modulepath: str
+    site_modules: tuple[str, ...] = ()
+    tensorflow: str | None = None
     script: str = "train.py"
     arguments: tuple[str, ...] = ()
     nodes: int | None = None
@@ -53,6 +59,13 @@ class UserJob:
     record: bool = False
 
     @property
+    def provided(self) -> tuple[str, ...]:
+        """The modules of the site with which the job gets TensorFlow if its runtime is `modules`."""
+        if self.kind in PLUGINS:
+            return self.site.strategy(self.kind).modules
+        return self.site_modules or self.arch.provided
+
+    @property
     def alone(self) -> bool:
         """Whether the job is one process, however many devices it uses."""
         return self.kind in ONE_PROCESS_PROGRAMS
@@ -64,10 +77,19 @@ class Decision:
 
     job: UserJob
     runtime: Runtime
+    nodes: Arch
+    """The kind of node that the job asks for: the arch, or one without GPUs if the job uses none."""
     shape: Shape
     scheduler: SchedulerInterface | None
     """None if the site has no scheduler, as for `batch`."""
     batch: Batch | None
+
+    @property
+    def tensorflow(self) -> tuple[str, tuple[int, ...]] | None:
+        """The module that provides TensorFlow, and its version; None if no name gives a version."""
+        if self.runtime == "venv":
+            return (self.job.module, release(self.job.tensorflow)) if self.job.tensorflow else None
+        return tensorflow_module(self.job.provided) if self.runtime == "modules" else None
 
 
 def decide(job: UserJob) -> Decision:
@@ -76,15 +98,33 @@ def decide(job: UserJob) -> Decision:
     return Decision(
         job=job,
         runtime=_runtime(job),
+        nodes=nodes_of(job),
         shape=shape,
         scheduler=None if name == "none" else scheduler_for(name),
         batch=None if name == "none" else _batch(job, shape),
     )
 
 
+def nodes_of(job: UserJob) -> Arch:
+    """The kind of node of a job. One without GPUs uses the site's nodes without them, if they have the same CPU.
+
+    Sites keep the partitions of their GPUs for jobs that use them. A site whose profile has only nodes with GPUs, or one
+    whose other nodes have another CPU, keeps the arch; `user_job_checks` refuses the latter.
+    """
+    if job.use_gpu or job.arch.gpu is None:
+        return job.arch
+    return next((one for one in nodes_without_gpus(job.site) if one.target == job.arch.target), job.arch)
+
+
+def nodes_without_gpus(site: Site) -> tuple[Arch, ...]:
+    """The archs of a site that have no GPUs."""
+    return tuple(arch for arch in site.archs if arch.gpu is None)
+
+
 def shape_of(job: UserJob) -> Shape:
     """The nodes, ranks, CPUs and GPUs of a job. `user_job_checks` refuses a shape that this kind of job cannot have."""
-    arch, gpu = job.arch, job.arch.gpu if job.use_gpu else None
+    arch = nodes_of(job)
+    gpu = arch.gpu if job.use_gpu else None
     gpus = job.gpus or (0 if gpu is None else 1 if job.kind == "single" else gpu.per_node)
     if job.alone:
         ranks = 1
@@ -95,17 +135,17 @@ def shape_of(job: UserJob) -> Shape:
     return Shape(
         nodes=job.nodes or (1 if job.alone else arch.proof.nodes),
         ranks_per_node=ranks,
-        cpus_per_rank=job.cpus or _cpus(job, ranks, gpus),
+        cpus_per_rank=job.cpus or _cpus(job.site, arch, ranks, gpus),
         gpus_per_node=gpus,
         devices=max(1, gpus // ranks),
     )
 
 
-def _cpus(job: UserJob, ranks: int, gpus: int) -> int:
+def _cpus(site: Site, arch: Arch, ranks: int, gpus: int) -> int:
     """The CPUs of a rank: those that belong to its GPUs, or its share of the node."""
-    per_task, node_cpus = job.arch.job.cpus_per_task, cpus_of_node(job.site, job.arch)
-    if job.arch.gpu is not None:
-        per_gpu = per_task or node_cpus // job.arch.gpu.per_node
+    per_task, node_cpus = arch.job.cpus_per_task, cpus_of_node(site, arch)
+    if arch.gpu is not None:
+        per_gpu = per_task or node_cpus // arch.gpu.per_node
         return per_gpu * max(1, gpus // ranks)
     return per_task or node_cpus // ranks
 
@@ -114,7 +154,7 @@ def _runtime(job: UserJob) -> Runtime:
     """How TensorFlow is run: as the user asked, or with the first of the site's runtimes that this arch has."""
     if job.kind in PLUGINS:
         return "modules"
-    usable = [runtime for runtime in job.site.runtimes if runtime != "modules" or job.arch.provided]
+    usable = [runtime for runtime in job.site.runtimes if runtime != "modules" or job.provided]
     return job.runtime or (usable or job.site.runtimes)[0]
 
 
@@ -132,4 +172,4 @@ def unstaged(job: UserJob, shape: Shape) -> str | None:
 def _batch(job: UserJob, shape: Shape) -> Batch:
     """What the job asks its scheduler for."""
     name = f"{job.kind}-{job.arch.name}"
-    return batch_for(job.site, job.arch, shape, name=name, time=job.time, account=job.account, queue=job.queue)
+    return batch_for(job.site, nodes_of(job), shape, name=name, time=job.time, account=job.account, queue=job.queue)

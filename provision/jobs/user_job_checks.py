@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterator
 from provision.errors import ConfigError
 from provision.jobs.containers import cpu_image_problem
 from provision.jobs.limits import refusals
-from provision.jobs.user_job import Decision
+from provision.jobs.user_job import Decision, nodes_without_gpus
 from provision.model.problem import Problem, raise_problems
 from provision.profile.patterns import CONTROL, MODULE, SHELL_PATH, TIME
 from provision.profile.strategy import PLUGINS, STRATEGIES
+
+# TensorFlow 2.4 took MultiWorkerMirroredStrategy and CommunicationOptions out of `experimental` (its release notes).
+MULTIWORKER_SINCE = (2, 4)
 
 
 def refuse_user_job(decision: Decision) -> None:
@@ -74,6 +77,15 @@ def _multiworker(decision: Decision) -> Iterator[Problem]:
             hint="`provision job horovod`",
         )
 
+    loaded = decision.tensorflow
+    if job.kind == "multiworker" and loaded is not None and loaded[1] < MULTIWORKER_SINCE:
+        yield Problem(
+            kind="mismatch",
+            subject="strategy",
+            message=f"TensorFlow of `{loaded[0]}` has no `tf.distribute.MultiWorkerMirroredStrategy`, which came with 2.4",
+            hint="`provision job horovod`",
+        )
+
 
 def _data(decision: Decision) -> Iterator[Problem]:
     """The data must be in one place, and that place must exist."""
@@ -114,16 +126,35 @@ def _gpus(decision: Decision) -> Iterator[Problem]:
             hint="leave `--watch-gpus` out",
         )
 
+    if job.kind == "single" and (job.gpus or 1) > 1:
+        yield Problem(
+            kind="mismatch",
+            subject="gpus",
+            message=f"a `single` job uses one GPU, but `--gpus` is {job.gpus}",
+            hint=f"`provision job mirrored --gpus {job.gpus}`, or leave `--gpus` out",
+        )
+    others = nodes_without_gpus(job.site)
+    if job.arch.gpu and not job.use_gpu and others and decision.nodes is job.arch:
+        same = [one.name for one in job.site.archs if one.gpu and one.target in [other.target for other in others]]
+        yield Problem(
+            kind="mismatch",
+            subject="gpus",
+            message=f"arch `{job.arch.name}` has GPUs in all of its nodes, and the nodes without GPUs have another CPU",
+            evidence=tuple(f"`archs.{one.name}.target` is `{one.target}`" for one in (job.arch, *others)),
+            hint=" or ".join(f"`--arch {name} --no-gpu`" for name in same) or f"`--arch {others[0].name}`",
+        )
+
 
 def _words(decision: Decision) -> Iterator[Problem]:
     """The words that a user types go into the script: they must have the expected form."""
     job = decision.job
     if job.time is not None and not TIME.fullmatch(job.time):
         yield _invalid("time", f"`--time {job.time}` is not a valid time", "`--time 00:30:00`")
-    if not MODULE.fullmatch(job.module):
-        yield _invalid(
-            "module", f"`--module {job.module!r}` is not a valid name of a module", "`--module tensorflow/2.15.1`"
-        )
+    for name in (job.module, *job.site_modules):
+        if not MODULE.fullmatch(name):
+            yield _invalid(
+                "module", f"`--module {name!r}` is not a valid name of a module", "`--module tensorflow/2.15.1`"
+            )
     for name, value in (("image", job.image), ("venv", job.venv), ("data", job.data), ("stage-in", job.stage_in)):
         if value is not None and not SHELL_PATH.fullmatch(value.removeprefix("docker://")):
             message = f"`--{name} {value!r}` is not a valid path: letters, digits, `_./@%+:=-` and `$NAME`"
@@ -159,13 +190,13 @@ def _runtime(decision: Decision) -> Iterator[Problem]:
             evidence=(f"`runtimes` in `{site.origin}`: {', '.join(site.runtimes)}",),
             hint=f"`--runtime {site.runtimes[0]}`, or describe it in `{site.origin}`",
         )
-    elif runtime == "modules" and not job.arch.provided:
+    elif runtime == "modules" and not job.provided:
         yield Problem(
             kind="missing",
             subject="runtime",
             message=f"the site has no modules with TensorFlow for arch `{job.arch.name}`",
             evidence=(f"`archs.{job.arch.name}.provided` in `{site.origin}` is empty",),
-            hint="`--runtime venv` uses an environment that `provision build` made",
+            hint="`--module NAME` names some, or `--runtime venv` uses an environment that `provision build` made",
         )
 
 
@@ -221,7 +252,7 @@ def _limits(decision: Decision) -> tuple[Problem, ...]:
     job, batch = decision.job, decision.batch
     if batch is None or (job.time is not None and not TIME.fullmatch(job.time)):
         return ()
-    return refusals(job.site, job.arch, batch)
+    return refusals(job.site, decision.nodes, batch)
 
 
 # In the order in which they are reported: first the problems that make the others pointless.

@@ -71,12 +71,14 @@ def make_script(job: UserJob) -> Script:
     refuse_user_job(decision)
     runtime, shape, scheduler, batch = decision.runtime, decision.shape, decision.scheduler, decision.batch
     assert scheduler is not None and batch is not None, "a site without a scheduler was refused"
-    threads = job_environ(job.arch, parts_of_node(job.site, job.arch, shape.ranks_per_node, shape.cpus_per_rank))
+    parts = parts_of_node(job.site, decision.nodes, shape.ranks_per_node, shape.cpus_per_rank)
+    threads = job_environ(decision.nodes, parts, shape.ranks_per_node)
     # Our modulefile sets the variables of the arch. Without it the job sets them. In a container there are no modules, so
     # the job also sets the variables that a module of the site would set.
     of_arch = () if runtime == "venv" else job.arch.environ
     of_modules = module_environ(job.arch) if runtime == "container" else ()
-    exports = tuple(dict((*of_modules, *of_arch, *job.site.strategy(job.kind).environ, *threads)).items())
+    hidden = (("CUDA_VISIBLE_DEVICES", ""),) if job.arch.gpu and not job.use_gpu else ()
+    exports = tuple(dict((*hidden, *of_modules, *of_arch, *job.site.strategy(job.kind).environ, *threads)).items())
     home = re.match(r"\$\{?(\w+)", job.script, re.ASCII)
     container = job.site.container if runtime == "container" else None
     image = job.image or (container.image if container else None)
@@ -100,7 +102,7 @@ def make_script(job: UserJob) -> Script:
         container=container,
         image=image,
         cuda_home=shell_path(cuda, unset_is_empty=True) if cuda else None,
-        notes=_notes(job, shape),
+        notes=_notes(decision),
         home=home[1] if home else None,
     )
 
@@ -115,9 +117,13 @@ def _staging(job: UserJob) -> tuple[Code, ...]:
     )
 
 
-def _notes(job: UserJob, shape: Shape) -> tuple[str, ...]:
+def _notes(decision: Decision) -> tuple[str, ...]:
+    job, shape = decision.job, decision.shape
     strategy, site = job.site.strategy(job.kind), job.site
     notes = [f"{job.site.title}: retired in {site.retired}."] if site.retired else []
+    if job.arch.gpu and not job.use_gpu:
+        kind = "" if decision.nodes is job.arch else f", on nodes of arch `{decision.nodes.name}`"
+        notes.append(f"Without GPUs, for a shorter wait in the queue{kind}. Leave `--no-gpu` out to use GPUs.")
     if strategy.note:
         notes += textwrap.wrap(f"{strategy.status} here: {strategy.note}.", 118)
     advice = unstaged(job, shape)
@@ -131,12 +137,10 @@ def _modules(job: UserJob, runtime: Runtime) -> tuple[Code, ...]:
     it only if they provide the launcher, or if the site has no builds: then the profile names what containers need.
     """
     site, arch, modules = job.site, job.arch, job.site.modules
-    if job.kind in PLUGINS:
-        return module_lines(modules, site.strategy(job.kind).modules, away=arch.provided_unload)
     if runtime == "venv":
         return module_lines(modules, (job.module,), away=arch.unload, path=(job.modulepath,))
     if runtime == "modules":
-        return module_lines(modules, arch.provided, away=arch.provided_unload)
+        return module_lines(modules, job.provided, away=arch.provided_unload)
     outside = arch.modules if "venv" not in site.runtimes or arch.launcher.name in ("mpirun", "mpiexec") else ()
     program = site.container.module if site.container else None
     return module_lines(modules, (*outside, *([program] if program else [])), away=arch.unload)
@@ -150,12 +154,13 @@ def _launch(decision: Decision, variables: tuple[str, ...]) -> Code:
         program = _contained(job, job.site.container, program)
     batch = decision.batch
     if batch is not None:
-        program = [*(text for queue in arch.queues_of(batch.partition, batch.qos) for text in queue.run_with), *program]
+        queues = decision.nodes.queues_of(batch.partition, batch.qos)
+        program = [*(text for queue in queues for text in queue.run_with), *program]
     # One process runs where the job script runs, but a script on a service node needs the launcher even for one.
     without_launcher = shape.ranks == 1 and job.alone and job.site.scheduler.script_on == "node"
     if without_launcher and decision.runtime != "container":
         return words(program)
-    if arch.gpus_reversed and shape.ranks_per_node > 1:
+    if arch.gpus_reversed and shape.gpus_per_node and shape.ranks_per_node > 1:
         program = [*_reversed(arch), *program]
     if without_launcher:
         return NEXT_LINE.join(_lines(program))

@@ -70,18 +70,19 @@ def explain_too_many_threads(node: Node, ranks_per_node: int, inter: int, intra:
     )
 
 
-def job_environ(arch: Arch, parts: float) -> tuple[tuple[str, str], ...]:
+def job_environ(arch: Arch, parts: float, ranks_per_node: int = 1) -> tuple[tuple[str, str], ...]:
     """The variables that a job sets for ranks that each have one of `parts` parts of a node.
 
-    The job always sets the pools of TensorFlow, because no module does. It sets the threads of OpenMP only if the site
-    leaves them to the job.
+    The job always sets the pools of TensorFlow, because no module does. It sets the threads of OpenMP if the site leaves them
+    to the job, or if the ranks of a node would have more than the node with the number that the module sets.
     """
     threads = rank_threads(arch, parts)
     if threads is None:
         return ()
     pools = ((INTER, str(threads.inter)), (INTRA, str(threads.intra)))
     if arch.threads.owner == "module":
-        return pools
+        too_many = arch.node is not None and arch.threads.omp * ranks_per_node > arch.node.threads
+        return ((OMP, str(threads.omp)), *pools) if too_many else pools
     return ((OMP, str(threads.omp)), *arch.threads.environ, *pools)
 
 

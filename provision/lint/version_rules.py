@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from provision.knowledge.versions import release
+from provision.knowledge.tensorflow_modules import tensorflow_module
 from provision.knowledge.whole_numbers import whole_number
 from provision.launch.rank_threads import INTER, INTRA
 from provision.lint import Finding
 from provision.lint.job_script import JobScript, fault
 from provision.lint.training import Training
-
-# `tensorflow/2.15.1`, `TensorFlow/2.2.0-fosscuda-2019b`, `tensorflow/intel-1.15.0-py37`, `datascience/tensorflow-1.10`,
-# `Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0`.
-TENSORFLOW_MODULE = re.compile(r"tensorflow[/-](?:intel-)?(\d+\.\d+[\d.]*)", re.IGNORECASE)
 
 
 def tensorflow_of(script: JobScript) -> tuple[str, tuple[int, ...], bool] | None:
@@ -24,12 +19,12 @@ def tensorflow_of(script: JobScript) -> tuple[str, tuple[int, ...], bool] | None
         for command in script.commands
         if command.name in ("source", ".") and len(command.words) > 1
     ]
-    for name in (*(name for _, name in script.modules()), *activated):
-        version = TENSORFLOW_MODULE.search(name)
-        if version:
-            legacy = script.variables.get("TF_USE_LEGACY_KERAS", ("", 0, False))[0]
-            return name, release(version[1]), "tf-keras" in name or legacy in ("1", "true", "True")
-    return None
+    found = tensorflow_module((*(name for _, name in script.modules()), *activated))
+    if found is None:
+        return None
+    name, version = found
+    legacy = script.variables.get("TF_USE_LEGACY_KERAS", ("", 0, False))[0]
+    return name, version, "tf-keras" in name or legacy in ("1", "true", "True")
 
 
 def check_versions(script: JobScript, training: Training) -> Iterator[Finding]:

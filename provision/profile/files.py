@@ -18,6 +18,7 @@ UMASK = re.compile(r"0?[0-7]{3}")
 class Files:
     """The folders of a site. `root_writable`: which nodes can write below the site's root, which holds the software.
 
+    `scratch_deletes` are the files that the site deletes in `scratch`, as words for a sentence.
     `scratch` (data and output of jobs) and `temporary` (`TMPDIR`) are paths with `$VARIABLES` that the node expands, and so is
     `project` (what a project keeps), in which `$PROJECT` is the name of the project.
     `group` is the Unix group whose members write below the root, and `admins` are the users whose files there are believed.
@@ -33,6 +34,7 @@ class Files:
     group: str | None = None
     admins: tuple[str, ...] = ()
     project: str | None = None
+    scratch_deletes: str | None = None
 
     def needs_burst_buffer(self, nodes: int) -> bool:
         """Whether a job on this many nodes should read its data from the burst buffer."""
@@ -51,8 +53,11 @@ def read_files(table: Reader) -> Files:
         group=table.optional("group", pattern=USER),
         admins=table.texts("admins", pattern=USER),
         project=table.optional("project", pattern=SHELL_PATH),
+        scratch_deletes=table.optional("scratch_deletes"),
     )
     if files.burst_buffer_from and files.burst_buffer == "none":
         table.fault("burst_buffer_from", 'needs a burst buffer, but `files.burst_buffer` is "none"')
+    if files.scratch_deletes and files.scratch is None:
+        table.fault("scratch_deletes", "is about `files.scratch`, which is missing")
     table.done()
     return files

@@ -14,7 +14,7 @@ from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.parsers import SubVerb
 from provision.commands.shared.target import make_target
 from provision.errors import ConfigError
-from provision.machine.programs.shell import absolute
+from provision.machine.programs.shell import absolute, expand_variables
 from provision.machine.terminal.console import say
 
 if TYPE_CHECKING:
@@ -57,7 +57,14 @@ def add_arguments(parser: argparse.ArgumentParser, *, kind: str) -> None:
     runtime = parser.add_argument_group("runtime")
     if kind != PLUGIN:
         runtime.add_argument("--runtime", choices=("venv", "modules", "container"), help="where TensorFlow comes from")
-        runtime.add_argument("--module", help="with --runtime venv: the module to load (default: the stack's)")
+        runtime.add_argument(
+            "--module",
+            "--modules",
+            nargs="+",
+            action="extend",
+            metavar="NAME",
+            help="modules to load, in this order, instead of the profile's; with --runtime venv: the one of our environment",
+        )
         runtime.add_argument("--image", metavar="IMAGE", help="with --runtime container: another image")
     runtime.add_argument(
         "--venv", metavar="DIR", help="your own virtual environment, made with the modules that the job loads"
@@ -70,6 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, kind: str) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """Write the script, and print a note of what is missing to run it."""
     from provision.commands.job.downloads import check_downloads
+    from provision.jobs.arguments import split_arguments
     from provision.jobs.user_job import UserJob, unstaged
     from provision.jobs.user_script import make_script
     from provision.machine.configuration import shipped
@@ -82,14 +90,8 @@ def run(args: argparse.Namespace) -> Outcome:
             evidence=[f"looked for: {absolute(args.script)}"],
             hint=f"`ls {shlex.quote(str(PurePosixPath(args.script).parent))}`, then `--script FILE`",
         )
-    try:
-        arguments = tuple(shlex.split(args.arguments))
-    except ValueError as error:
-        raise ConfigError(
-            f"`--arguments` cannot be split into words: {error}", hint="`--arguments '--epochs 3'`"
-        ) from error
     target = make_target(shipped.load_site(args.site), args.arch, args.stack)
-    module = args.module or target.stack.module
+    module = args.module[0] if args.module else target.stack.module
     kind = target.site.modules.module_kind
     modules = target.store.layout.modules(target.arch.name)
     job = UserJob(
@@ -99,8 +101,10 @@ def run(args: argparse.Namespace) -> Outcome:
         command=command_line(args),
         module=module,
         modulepath=str(modules / kind),
+        site_modules=tuple(args.module or ()),
+        tensorflow=None if args.module else target.stack.framework.version,
         script=absolute(args.script) if args.script else target.site.strategy(args.subverb).example or "train.py",
-        arguments=arguments,
+        arguments=split_arguments(args.arguments),
         nodes=args.nodes,
         gpus=args.gpus,
         ranks_per_node=args.ranks_per_node,
@@ -108,13 +112,13 @@ def run(args: argparse.Namespace) -> Outcome:
         use_gpu=not args.no_gpu,
         runtime=args.runtime,
         image=args.image,
-        venv=absolute(args.venv) if args.venv else None,
+        venv=_path(args.venv),
         time=args.time,
         account=args.account,
         queue=args.queue,
-        data=absolute(args.data) if args.data else None,
+        data=_path(args.data),
         resume=args.resume_from,
-        stage_in=absolute(args.stage_in) if args.stage_in else None,
+        stage_in=_staged(args.stage_in),
         watch_gpus=args.watch_gpus or (args.record and target.arch.gpu is not None and not args.no_gpu),
         record=args.record,
     )
@@ -125,23 +129,53 @@ def run(args: argparse.Namespace) -> Outcome:
     advice = unstaged(job, script.shape)
     if advice:
         say(f"note: {advice}")
-    if f"module load {module}" in text and f"{target.arch.name}/{module}" not in target.store.pointers():
+    if script.runtime == "venv" and f"{target.arch.name}/{module}" not in target.store.pointers():
         say(f"note: `{module}` is not published below `{modules}` yet; `provision build` publishes it")
     return Outcome(
         text=text, result={"kind": args.subverb, "site": target.site.name, "arch": target.arch.name, "script": text}
     )
 
 
+def _path(text: str | None) -> str | None:
+    """A path for the node, from the root of the file system; a variable at its beginning is left to the node."""
+    return text if text is None or text.startswith("$") else absolute(text)
+
+
+def _staged(text: str | None) -> str | None:
+    """The path of `--stage-in`, with the variables of this shell: the scheduler copies before the job, and expands none.
+
+    Raises:
+        ConfigError: a variable is not set here.
+    """
+    if text is None:
+        return None
+    expanded = expand_variables(text)
+    if "$" in expanded:
+        raise ConfigError(
+            f"`--stage-in {text}` has a variable that is not set in this shell",
+            evidence=["the scheduler copies the data before the job starts, and expands no variables"],
+            hint="give the whole path: `--stage-in /a/path`",
+        )
+    return absolute(expanded)
+
+
 def refuse_unused(args: argparse.Namespace, runtime: Runtime, job: UserJob) -> None:
     """Raise for an option that this runtime would not use.
 
     Raises:
-        ConfigError: `--module` or `--venv` was given, but the job does not load it.
+        ConfigError: `--module`, `--stack` or `--venv` was given, but the job does not load it.
     """
+    if runtime == "venv" and len(args.module or ()) > 1:
+        raise ConfigError(
+            "our environment is one module, but `--module` names several",
+            evidence=[f"`--module {' '.join(args.module)}`"],
+            hint="add `--runtime modules` to load modules of the site, or name one module",
+        )
     unused = [
         option
         for option, given, used in (
-            ("--module", args.module, runtime == "venv"),
+            ("--module", args.module, runtime != "container"),
+            ("--stack", args.stack, runtime == "venv"),
             ("--venv", args.venv, runtime != "container"),
         )
         if given and not used

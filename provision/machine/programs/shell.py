@@ -38,6 +38,11 @@ def expand_home(path: str) -> str:
     return os.path.expanduser(path)
 
 
+def expand_variables(path: str) -> str:
+    """The path with the values of `$NAME` and `${NAME}`; those that are not set stay."""
+    return os.path.expandvars(path)
+
+
 def which(program: str, path: str | None = None) -> str | None:
     """The path of a program on PATH, or on another list of folders; None if no folder has it."""
     import shutil

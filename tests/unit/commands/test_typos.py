@@ -113,7 +113,7 @@ def test_an_option_that_this_mode_ignores_is_refused(words: str, message: str, c
 @pytest.mark.parametrize(
     ("words", "option"),
     [
-        ("--runtime modules --module nosuch/1.0", "--module"),
+        ("--runtime modules --stack tensorflow-2.15.1", "--stack"),
         ("--runtime container --module nosuch/1.0 --no-gpu", "--module"),
         ("--runtime container --venv /x --no-gpu", "--venv"),
         ("--runtime venv --image x", "--image"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from parts.profiles import profile
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.jobs.limits import memory_gib, refusals, refuse
 from provision.model.batch import Batch
@@ -97,9 +98,27 @@ def test_a_limit_names_the_page_it_comes_from() -> None:
     )
 
 
-def test_a_queue_without_limits_accepts_any_job() -> None:
+def test_a_profile_without_queues_accepts_any_queue() -> None:
     at = site()
-    assert refusals(at, at.arch("accel"), batch(at, partition="accel", nodes=99, time="7-0")) == ()
+    assert refusals(at, at.arch("normal"), batch(at, partition="long", gpus_per_node=0, nodes=99, time="7-0")) == ()
+
+
+def test_a_queue_that_the_profile_does_not_list_is_refused_with_the_nearest() -> None:
+    at = site()
+    (problem,) = refusals(at, at.arch("accel"), batch(at, partition="debugg"))
+    assert problem.message == "the profile of `cluster` has no queue `debugg` for arch `accel` (did you mean `debug`?)"
+    assert problem.hint == "`--queue debug`, or add `archs.accel.queues.debugg = {}` to `/site/sites/cluster.toml`"
+    (qos,) = refusals(at, at.arch("accel"), batch(at, qos="turbo"))
+    assert (qos.kind, qos.subject) == ("missing", "qos")
+
+
+def test_the_time_limit_of_a_queue_can_depend_on_the_nodes() -> None:
+    at = profile("alcf-polaris")
+    asked = batch(at, partition="prod", filesystems=("home",), cpus_per_rank=16, memory=None)
+    (problem,) = refusals(at, at.arch("gpu"), dataclasses.replace(asked, nodes=24, time="04:00:00"))
+    assert problem.message == "the job asks for 04:00:00, but queue `prod` gives 03:00:00 at most"
+    assert refusals(at, at.arch("gpu"), dataclasses.replace(asked, nodes=25, time="04:00:00")) == ()
+    assert refusals(at, at.arch("gpu"), dataclasses.replace(asked, nodes=100, time="24:00:00")) == ()
 
 
 def test_gpus_on_an_arch_without_gpus_are_refused_with_archs_that_have_them() -> None:

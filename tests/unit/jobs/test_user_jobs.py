@@ -12,8 +12,9 @@ import pytest
 
 from golden_files import Golden, local_site
 from parts.cli import call
+from parts.jobs import error_of, job, launched, refusal
 from parts.profiles import ARCHS, profile
-from provision.errors import EXIT_USAGE, ConfigError
+from provision.errors import EXIT_USAGE
 from provision.jobs.user_job import UserJob, decide, shape_of
 from provision.jobs.user_script import make_script
 from provision.machine.rendering.render_jobs import render_user_job
@@ -23,7 +24,8 @@ from provision.profile.strategy import STRATEGIES, StrategyName
 
 ALL = tuple((name, arch, kind) for name, arch in ARCHS for kind in STRATEGIES)
 REFUSED = {("alcf-theta", "knl", "multiworker"), ("alcf-polaris", "gpu", "multiworker")}
-WRITTEN = tuple(one for one in ALL if one not in REFUSED)
+TOO_OLD = {("nersc-cori", "haswell", "multiworker"), ("nersc-cori", "knl", "multiworker")}
+WRITTEN = tuple(one for one in ALL if one not in REFUSED | TOO_OLD)
 EXAMPLE = "$CRAYPE_ML_PLUGIN_BASEDIR/examples/tf_mnist/mnist.py"
 OTHER_RUNTIMES: tuple[tuple[str, str, StrategyName, Runtime], ...] = (
     ("nersc-cori", "knl", "horovod", "venv"),
@@ -34,42 +36,6 @@ OTHER_RUNTIMES: tuple[tuple[str, str, StrategyName, Runtime], ...] = (
     ("generic-slurm", "gpu", "horovod", "container"),
     ("generic-slurm", "gpu", "single", "container"),
 )
-
-
-def job(name: str, arch: str, kind: StrategyName, **changes: Any) -> UserJob:
-    """What `provision job KIND --site NAME --arch ARCH --account tests` asks for."""
-    site = profile(name)
-    found = site.arch(arch)
-    tree = "lua" if site.modules.name == "lmod" else "tcl"
-    asked = UserJob(
-        kind=kind,
-        site=site,
-        arch=found,
-        command=f"provision job {kind} --site {name} --arch {arch} --account tests",
-        module="tensorflow/2.15.1",
-        modulepath=f"/site/root/modules/{arch}/{tree}",
-        account="tests",
-    )
-    return dataclasses.replace(asked, **changes)
-
-
-def refusal(asked: UserJob) -> ConfigError:
-    """The one error of a job that is not written."""
-    with pytest.raises(ConfigError) as caught:
-        render_user_job(asked)
-    assert caught.value.exit_code == EXIT_USAGE
-    assert caught.value.hint
-    return caught.value
-
-
-def launched(text: str) -> list[str]:
-    """The lines of a script that start the training."""
-    lines = text.splitlines()
-    (last,) = [index for index, line in enumerate(lines) if '"$script"' in line and "python" in line]
-    first = last
-    while lines[first - 1].endswith("\\"):
-        first -= 1
-    return lines[first : last + 1]
 
 
 @pytest.mark.parametrize(("name", "arch", "kind"), WRITTEN)
@@ -105,7 +71,7 @@ def test_bash_and_shellcheck_find_no_fault_in_any_script(shellcheck: str, tmp_pa
     more = {"data": "/data/$USER", "venv": "/home/ada/env", "resume": "42", "arguments": ("--say", "it's; so")}
     asked = [job(*one) for one in WRITTEN]
     asked += [job(name, arch, kind, runtime=runtime, **more) for name, arch, kind, runtime in OTHER_RUNTIMES]
-    asked += [job(name, arch, "single", use_gpu=False, **more) for name, arch in ARCHS]
+    asked += [job(name, arch, "single", use_gpu=False, **more) for name, arch in ARCHS if arch != "a100"]
     asked.append(job("alcf-theta", "knl", "horovod", queue="debug-flat-quad", **more))
     asked += [job("alcf-theta", "knl", "cray-ml-plugin", script=script, **more) for script in (EXAMPLE, "train.py")]
     asked += [job("nyu-greene", "gpu", "mirrored", watch_gpus=True), job("nersc-cori", "knl", "single", stage_in="/x")]
@@ -296,11 +262,6 @@ def test_torch_jobs_request_a_gpu_model_and_no_partition() -> None:
     )
 
 
-def error_of(asked: UserJob) -> str:
-    """The message of a refusal."""
-    return refusal(asked).message
-
-
 def test_a_job_with_a_registry_image_requires_that_it_was_pulled() -> None:
     text = render_user_job(job("sigma2-olivia", "accel", "mirrored"))
     assert "pull it first: provision job image --site sigma2-olivia --arch accel" in text
@@ -329,8 +290,9 @@ def test_modules_that_only_builds_unload_stay_loaded_with_site_modules() -> None
 
 def test_a_job_with_no_gpu_requests_none_and_names_the_option_to_omit() -> None:
     text = render_user_job(job("sigma2-saga", "accel", "single", use_gpu=False))
-    assert "--gpus" not in text
-    assert "omit `--no-gpu`" in text
+    assert "#SBATCH --gpus" not in text
+    assert "Leave `--no-gpu` out to use GPUs." in text.partition("set -euo")[0]
+    assert "\nexport CUDA_VISIBLE_DEVICES=''\n" in text
 
 
 def test_xla_gets_the_folder_of_cuda_and_the_job_stops_without_it() -> None:

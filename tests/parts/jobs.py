@@ -1,0 +1,55 @@
+"""Users' jobs of the shipped profiles, as tests ask for them, and what is said of those that are refused."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from parts.profiles import profile
+from provision.errors import EXIT_USAGE, ConfigError
+from provision.jobs.user_job import UserJob
+from provision.machine.rendering.render_jobs import render_user_job
+from provision.profile.strategy import StrategyName
+
+
+def job(name: str, arch: str, kind: StrategyName, **changes: Any) -> UserJob:
+    """What `provision job KIND --site NAME --arch ARCH --account tests` asks for."""
+    site = profile(name)
+    found = site.arch(arch)
+    tree = "lua" if site.modules.name == "lmod" else "tcl"
+    asked = UserJob(
+        kind=kind,
+        site=site,
+        arch=found,
+        command=f"provision job {kind} --site {name} --arch {arch} --account tests",
+        module="tensorflow/2.15.1",
+        modulepath=f"/site/root/modules/{arch}/{tree}",
+        account="tests",
+    )
+    return dataclasses.replace(asked, **changes)
+
+
+def refusal(asked: UserJob) -> ConfigError:
+    """The one error of a job that is not written."""
+    with pytest.raises(ConfigError) as caught:
+        render_user_job(asked)
+    assert caught.value.exit_code == EXIT_USAGE
+    assert caught.value.hint
+    return caught.value
+
+
+def launched(text: str) -> list[str]:
+    """The lines of a script that start the training."""
+    lines = text.splitlines()
+    (last,) = [index for index, line in enumerate(lines) if '"$script"' in line and "python" in line]
+    first = last
+    while lines[first - 1].endswith("\\"):
+        first -= 1
+    return lines[first : last + 1]
+
+
+def error_of(asked: UserJob) -> str:
+    """The message of a refusal."""
+    return refusal(asked).message

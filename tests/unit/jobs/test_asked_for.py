@@ -1,0 +1,208 @@
+"""What a user asks for is in the job, or it is refused: modules, variables, queues, GPUs, threads."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from parts.cli import call
+from parts.jobs import error_of, job, launched, refusal
+from provision.errors import EXIT_USAGE, ConfigError
+from provision.jobs.arguments import split_arguments
+from provision.machine.rendering.render_jobs import render_user_job
+from provision.model.quoting import words
+from provision.profile.strategy import StrategyName
+
+
+def written(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """The script that the verb prints."""
+    assert call("job", *words, "--account", "tests") == 0, capsys.readouterr().err
+    return capsys.readouterr().out
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """What the verb says of a job that it does not write."""
+    assert call("job", *words, "--account", "tests") == EXIT_USAGE
+    out, err = capsys.readouterr()
+    assert out == ""
+    return err
+
+
+# Modules
+
+
+def test_a_module_of_the_user_replaces_those_of_the_profile(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("horovod", "--site", "nersc-cori", "--arch", "knl", "--runtime", "modules")
+    text = written(capsys, *words, "--module", "tensorflow/intel-1.13.1-py36")
+    assert "\nmodule load tensorflow/intel-1.13.1-py36\n" in text
+    assert "intel-1.15.0" not in text
+    text = written(capsys, "single", "--site", "sigma2-saga", "--arch", "accel", "--modules", "a/1", "b/2")
+    assert "\nmodule load a/1\nmodule load b/2\n" in text
+    assert "TensorFlow/" not in text
+
+
+def test_a_site_whose_profile_names_no_module_runs_with_those_of_the_user(capsys: pytest.CaptureFixture[str]) -> None:
+    text = written(capsys, "single", "--site", "sigma2-saga", "--arch", "normal", "--module", "TensorFlow/2.11.0-foss")
+    assert "\nmodule load TensorFlow/2.11.0-foss\n" in text
+
+
+def test_our_environment_is_one_module(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("single", "--site", "sigma2-saga", "--arch", "normal", "--runtime", "venv", "--module", "a/1")
+    assert "\nmodule load a/1\n" in written(capsys, *words)
+    assert "our environment is one module, but `--module` names several" in refused(capsys, *words, "b/1")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("single", "--site", "sigma2-saga", "--arch", "accel", "--stack", "tensorflow-2.15.1-gpu"),
+        ("mirrored", "--site", "nyu-torch", "--arch", "h200", "--stack", "tensorflow-2.15.1"),
+        ("mirrored", "--site", "nyu-torch", "--arch", "h200", "--module", "a/1"),
+        ("mirrored", "--site", "nyu-torch", "--arch", "h200", "--venv", "/a"),
+    ],
+)
+def test_an_option_that_this_runtime_would_not_use_is_refused(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert f"`{words[5]}` is not used if TensorFlow is run by" in refused(capsys, *words)
+
+
+@pytest.mark.parametrize("changes", [{}, {"runtime": "venv", "module": "mine/1", "tensorflow": "1.15.5"}])
+def test_a_tensorflow_without_multiworker_is_not_given_such_a_job(changes: dict[str, str]) -> None:
+    message = error_of(job("nersc-cori", "knl", "multiworker", **changes))
+    assert message.endswith("has no `tf.distribute.MultiWorkerMirroredStrategy`, which came with 2.4")
+    newer = {"runtime": "modules", "site_modules": ("tensorflow/2.9.0",)}
+    text = " ".join(render_user_job(job("nersc-cori", "knl", "multiworker", **newer)).replace("\n# ", " ").split())
+    assert "deprecated here: its workers connect with gRPC" in text
+
+
+# Variables
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ()),
+        ("--epochs 3", ("--epochs", "3")),
+        ("--data-dir=$PROVISION_DATA", ('"--data-dir=${PROVISION_DATA}"',)),
+        ("${A}b $C/d", ('"${A}b"', '"${C}/d"')),
+        ('"$A b"', ('"${A} b"',)),
+        ("'$A b'", ("$A b",)),
+        (r"\$A", ("$A",)),
+        (r'"\$A" "\x"', ("$A", r"\x")),
+        ("5$ $ a$1", ("5$", "$", "a$1")),
+        ("''  ''", ("", "")),
+        ("a'b'\"c\"\\ d", ("abc d",)),
+        ("'$(id)' '`id`' '${A:-b}'", ("$(id)", "`id`", "${A:-b}")),
+        ("$A'`\"$'\\\\", ('"${A}\\`\\"\\$\\\\"',)),
+    ],
+)
+def test_arguments_are_words_in_which_the_node_expands_variables(text: str, expected: tuple[str, ...]) -> None:
+    assert split_arguments(text) == expected
+
+
+def test_bash_expands_the_variables_of_arguments_and_nothing_else() -> None:
+    text = """$A'`"$(id)\\' "a $C" '$A' *"""
+    script = f"printf '%s\\n' {words(split_arguments(text))}"
+    done = subprocess.run(
+        ["bash", "-c", script], env={"A": "1 2", "C": "$(x)"}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == ['1 2`"$(id)\\', "a $(x)", "$A", "*"]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("it's", "a quotation is not closed"),
+        ('"', "a quotation is not closed"),
+        ("a\\", "nothing after the last backslash"),
+        ("$(id)", "`$(id)` is neither"),
+        ("${A:-b}", "`${A:-b}` is neither"),
+        ("`id`", "a backquote starts a command"),
+        ('"`id`"', "a backquote starts a command"),
+    ],
+)
+def test_arguments_that_ask_for_more_than_variables_are_refused(text: str, why: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        split_arguments(text)
+    assert why in caught.value.message
+    assert caught.value.exit_code == EXIT_USAGE
+
+
+def test_data_and_arguments_reach_the_program_expanded_on_the_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "train.py").write_text("import sys; print(sys.argv[1:])")
+    words = ("single", "--site", "nersc-cori", "--arch", "knl", "--script", "train.py", "--data", "$SCRATCH/data")
+    text = written(capsys, *words, "--arguments", "--data-dir=$PROVISION_DATA '--x=$(id) $A' --t=${NUM_INTRA_THREADS}")
+    modules = 'module() { LOADEDMODULES="$LOADEDMODULES:$2"; }\n'
+    environ = {"PATH": os.environ["PATH"], "SCRATCH": str(tmp_path), "LOADEDMODULES": ""}
+    done = subprocess.run(["bash", "-c", modules + text], env=environ, capture_output=True, text=True, check=False)
+    assert f"['--data-dir={tmp_path}/data', '--x=$(id) $A', '--t=32']" in done.stdout, done.stderr
+
+
+def test_a_staged_folder_has_the_variables_of_this_shell(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("single", "--site", "nersc-cori", "--arch", "knl", "--stage-in", "$SCRATCH/mnist")
+    monkeypatch.delenv("SCRATCH", raising=False)
+    assert "`--stage-in $SCRATCH/mnist` has a variable that is not set" in refused(capsys, *words)
+    monkeypatch.setenv("SCRATCH", "/global/ada")
+    assert "#DW stage_in source=/global/ada/mnist " in written(capsys, *words)
+
+
+# Nodes, queues and threads
+
+
+@pytest.mark.parametrize("kind", ["single", "mirrored", "horovod", "multiworker"])
+def test_a_job_without_gpus_goes_to_the_nodes_without_them(kind: StrategyName) -> None:
+    text = render_user_job(job("sigma2-saga", "accel", kind, use_gpu=False))
+    assert "#SBATCH --partition=normal " in text
+    assert "#SBATCH --mem-per-cpu=4G " in text
+    assert "accel" not in text.partition("\nset -euo")[0].replace("--arch accel", "").replace(f"{kind}-accel", "")
+    assert "\nmodule load TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0\n" in text, "the modules are those of the arch"
+    cpu = render_user_job(job("nersc-perlmutter", "gpu", kind, use_gpu=False))
+    assert "#SBATCH --constraint=cpu " in cpu
+
+
+def test_a_job_without_gpus_needs_nodes_with_the_same_cpu() -> None:
+    error = refusal(job("sigma2-saga", "a100", "single", use_gpu=False))
+    assert error.message.startswith("arch `a100` has GPUs in all of its nodes")
+    assert error.hint == "`--arch accel --no-gpu`"
+    only = render_user_job(job("alcf-polaris", "gpu", "horovod", use_gpu=False))
+    assert "CUDA_VISIBLE_DEVICES=$((" not in only
+    assert "\nexport CUDA_VISIBLE_DEVICES=''\n" in only
+
+
+def test_a_queue_that_is_a_qos_is_spelt_as_one() -> None:
+    text = render_user_job(job("sigma2-saga", "accel", "single", queue="devel"))
+    assert "#SBATCH --partition=accel " in text
+    assert "#SBATCH --qos=devel " in text
+    assert "02:00:00 at most" in error_of(job("sigma2-saga", "accel", "single", queue="devel", time="03:00:00"))
+
+
+def test_a_queue_that_the_profile_does_not_know_is_refused() -> None:
+    error = refusal(job("alcf-polaris", "gpu", "single", queue="debug-scalin"))
+    assert "(did you mean `debug-scaling`?)" in error.message
+    assert str(error.hint).startswith("`--queue debug-scaling`, or add `archs.gpu.queues.debug-scalin = {}`")
+    assert refusal(job("sigma2-saga", "accel", "single", queue="normal")).hint == "`--arch normal`"
+
+
+def test_a_single_job_with_two_gpus_is_refused() -> None:
+    error = refusal(job("sigma2-saga", "accel", "single", gpus=2))
+    assert error.message == "a `single` job uses one GPU, but `--gpus` is 2"
+    assert "`provision job mirrored --gpus 2`" in str(error.hint)
+
+
+def test_ranks_that_share_a_node_share_the_threads_that_a_module_sets_for_all() -> None:
+    text = render_user_job(job("nersc-cori", "haswell", "horovod", ranks_per_node=8))
+    assert "\nexport OMP_NUM_THREADS=4\n" in text
+    assert "# The module sets OMP_NUM_THREADS" not in text
+    few = render_user_job(job("nersc-cori", "haswell", "horovod"))
+    assert "export OMP_NUM_THREADS" not in few, "two ranks of 32 threads fit into the node"
+    assert launched(few)
