@@ -253,7 +253,7 @@ def _submit(args: argparse.Namespace) -> Outcome:
     say(f"submitted job {number} for {plan.environment}")
     try:
         with listener() as listen:
-            follow(number, target.site.scheduler.name, target.store, listen)
+            follow(number, target.site.scheduler.name, target.store, listen, build=True)
     except KeyboardInterrupt:
         raise stopped_following(number, again, target.site) from None
     finally:

@@ -29,7 +29,7 @@ OPTION_SPELLINGS: dict[str, tuple[str, ...]] = {
 
 def says(batch: Batch, word: str) -> bool:
     """Whether a job has this key of `[archs.<arch>.job]`, as a value or as one of its options."""
-    options = (*batch.scheduler.options, *batch.options)
+    options = (*batch.scheduler.options, *batch.options, *batch.extra)
     return bool(getattr(batch, word)) or any(option.startswith(OPTION_SPELLINGS[word]) for option in options)
 
 
@@ -178,7 +178,7 @@ class _Limits:
                 "memory",
                 f"the job asks for {memory:g} GiB of memory on each node, but a node has {most} GiB",
                 f"archs.{arch.name}.node.memory_gb",
-                f"set `archs.{arch.name}.job.memory` in `{site.origin}` to less",
+                f"`--memory` asks for less for each CPU; the default is `archs.{arch.name}.job.memory` in `{site.origin}`",
             )
 
 

@@ -5,20 +5,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from provision.errors import ConfigError
 from provision.jobs.scheduler_request import batch_for
 from provision.knowledge.tensorflow_modules import tensorflow_module
 from provision.knowledge.versions import release
-from provision.launch.rank_threads import cpus_of_node
+from provision.launch.rank_threads import INTER, INTRA, OMP, cpus_of_node, job_environ, parts_of_node
 from provision.model.batch import Batch
 from provision.model.shape import Shape
 from provision.profile.arch import Arch
 from provision.profile.container import Runtime
+from provision.profile.launcher import LAUNCHERS, Launcher, LauncherName
+from provision.profile.patterns import MEMORY
 from provision.profile.site import Site
 from provision.profile.stack import ONE_PROCESS_PROGRAMS
 from provision.profile.strategy import PLUGINS, StrategyName
-from provision.schedulers import SchedulerInterface, scheduler_for
+from provision.schedulers import TITLES, SchedulerInterface, scheduler_for
+
+# The MPI whose ranks these launchers start: Open MPI's own, and Hydra of MPICH. The others start ranks of either.
+FAMILIES: dict[LauncherName, str] = {"mpirun": "openmpi", "mpiexec": "mpich"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +34,8 @@ class UserJob:
     `module` is that of our environment, with TensorFlow of the version `tensorflow`. `site_modules` are modules of the site to
     load instead of those that its profile names. `arguments` are texts, or code in which the node expands variables. `script`
     is an absolute path, or a path in the folder from which the job is submitted, or it begins with a `$VARIABLE` that the
-    modules set (the example of a plug-in). `command` is the command that wrote the job.
+    modules set (the example of a plug-in). `command` is the command that wrote the job. `memory` is for one CPU, `extra` are
+    options in the scheduler's notation, and `inter` and `intra` are TensorFlow's thread pools (0: TensorFlow decides).
     """
 
     kind: StrategyName
@@ -55,6 +62,17 @@ class UserJob:
     data: str | None = None
     resume: str | None = None
     stage_in: str | None = None
+    burst_buffer_gb: int | None = None
+    name: str | None = None
+    memory: str | None = None
+    qos: str | None = None
+    constraint: str | None = None
+    mail: str | None = None
+    array: str | None = None
+    requeue: bool = False
+    extra: tuple[str, ...] = ()
+    inter: int | None = None
+    intra: int | None = None
     watch_gpus: bool = False
     record: bool = False
 
@@ -83,6 +101,8 @@ class Decision:
     scheduler: SchedulerInterface | None
     """None if the site has no scheduler, as for `batch`."""
     batch: Batch | None
+    threads: tuple[tuple[str, str], ...]
+    """The variables of threads that the job sets."""
 
     @property
     def tensorflow(self) -> tuple[str, tuple[int, ...]] | None:
@@ -102,6 +122,7 @@ def decide(job: UserJob) -> Decision:
         shape=shape,
         scheduler=None if name == "none" else scheduler_for(name),
         batch=None if name == "none" else _batch(job, shape),
+        threads=_threads(job, shape),
     )
 
 
@@ -171,5 +192,57 @@ def unstaged(job: UserJob, shape: Shape) -> str | None:
 
 def _batch(job: UserJob, shape: Shape) -> Batch:
     """What the job asks its scheduler for."""
-    name = f"{job.kind}-{job.arch.name}"
-    return batch_for(job.site, nodes_of(job), shape, name=name, time=job.time, account=job.account, queue=job.queue)
+    name = job.name or f"{job.kind}-{job.arch.name}"
+    batch = batch_for(job.site, nodes_of(job), shape, name=name, time=job.time, account=job.account, queue=job.queue)
+    return replace(
+        batch,
+        memory=job.memory if job.memory and MEMORY.fullmatch(job.memory) else batch.memory,  # a wrong one is refused
+        qos=job.qos or batch.qos,
+        constraint=job.constraint or batch.constraint,
+        mail=job.mail,
+        array=job.array,
+        requeue=job.requeue,
+        extra=job.extra,
+    )
+
+
+def _threads(job: UserJob, shape: Shape) -> tuple[tuple[str, str], ...]:
+    """The threads of a rank: its share of the node, or the pools that the user wants, which OpenMP follows."""
+    nodes = nodes_of(job)
+    parts = parts_of_node(job.site, nodes, shape.ranks_per_node, shape.cpus_per_rank)
+    threads = dict(job_environ(nodes, parts, shape.ranks_per_node))
+    if job.intra and OMP in threads and nodes.threads.owner == "job":
+        threads[OMP] = str(job.intra)
+    for name, pool in ((INTER, job.inter), (INTRA, job.intra)):
+        if pool is not None:
+            threads[name] = str(pool)
+    return tuple(threads.items())
+
+
+def with_launcher(site: Site, arch: Arch, name: LauncherName | None) -> Arch:
+    """The arch with another launcher, if the user names one. The site's options are for its own launcher only.
+
+    Raises:
+        ConfigError: the site's scheduler or MPI cannot have this launcher.
+    """
+    if name is None or name == arch.launcher.name:
+        return arch
+    known = LAUNCHERS[site.scheduler.name]
+    family = FAMILIES.get(name)
+    if name not in known or (family is not None and family != arch.mpi.family):
+        usable = [one for one in known if FAMILIES.get(one) in (None, arch.mpi.family)]
+        raise ConfigError(
+            f"`{name}` cannot start the ranks of a job on arch `{arch.name}`",
+            evidence=[
+                f"launchers of {TITLES.get(site.scheduler.name, 'a site without a scheduler')}: {', '.join(known)}",
+                f"`archs.{arch.name}.mpi.family` in `{site.origin}` is `{arch.mpi.family}`",
+            ],
+            hint=f"`--launcher {usable[0]}`, or leave `--launcher` out",
+        )
+    return replace(arch, launcher=Launcher(name=name, options=()))
+
+
+def without_prefix(site: Site, text: str) -> str:
+    """The option of a directive: `--nice=100` of `#SBATCH --nice=100`."""
+    name = site.scheduler.name
+    return text if name == "none" else text.removeprefix(scheduler_for(name).PREFIX).strip()

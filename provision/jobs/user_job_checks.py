@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from provision.errors import ConfigError
 from provision.jobs.containers import cpu_image_problem
 from provision.jobs.limits import refusals
 from provision.jobs.user_job import Decision, nodes_without_gpus
+from provision.launch.rank_threads import INTER, INTRA, explain_too_many_threads
 from provision.model.problem import Problem, raise_problems
-from provision.profile.patterns import CONTROL, MODULE, SHELL_PATH, TIME
+from provision.profile.job import CONSTRAINT
+from provision.profile.patterns import CONTROL, MEMORY, MODULE, OPTION, SHELL_PATH, TIME
 from provision.profile.strategy import PLUGINS, STRATEGIES
+from provision.schedulers import TITLES
 
+JOB_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]{0,63}")
+MAIL = re.compile(r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9.-]{1,255}")
+# Slurm's short options (sbatch(1)) of those that we set.
+SHORT = {
+    "-N": "--nodes",
+    "-n": "--ntasks",
+    "-t": "--time",
+    "-J": "--job-name",
+    "-o": "--output",
+    "-p": "--partition",
+    "-A": "--account",
+    "-q": "--qos",
+    "-C": "--constraint",
+    "-c": "--cpus-per-task",
+    "-a": "--array",
+    "-L": "--licenses",
+}
 # TensorFlow 2.4 took MultiWorkerMirroredStrategy and CommunicationOptions out of `experimental` (its release notes).
 MULTIWORKER_SINCE = (2, 4)
 
@@ -91,6 +113,13 @@ def _data(decision: Decision) -> Iterator[Problem]:
     """The data must be in one place, and that place must exist."""
     job = decision.job
     if job.stage_in is None:
+        if job.burst_buffer_gb is not None:
+            yield Problem(
+                kind="missing",
+                subject="burst-buffer",
+                message="`--burst-buffer-gb` is the size for the data of `--stage-in`, which was not given",
+                hint=f"`--stage-in FOLDER --burst-buffer-gb {job.burst_buffer_gb}`",
+            )
         return
     hint = f"`--data {job.stage_in}` reads the data where they are"
     if job.data is not None:
@@ -165,6 +194,98 @@ def _words(decision: Decision) -> Iterator[Problem]:
     if any(CONTROL.search(text) for text in (job.script, *job.arguments)):
         message = "the path of the script or one of its arguments has a line break or another control character in it"
         yield _invalid("script", message, "`--script train.py`")
+
+
+def _scheduler_words(decision: Decision) -> Iterator[Problem]:
+    """What the user asks of the scheduler must have the expected form, and the scheduler must have such a thing."""
+    job, scheduler = decision.job, decision.scheduler
+    if scheduler is None:
+        return
+    title = TITLES[job.site.scheduler.name]
+    for option, value, pattern, example in (
+        ("name", job.name, JOB_NAME, "mnist-2"),
+        ("memory", job.memory, MEMORY, "8G"),
+        ("constraint", job.constraint, CONSTRAINT, "a100"),
+        ("mail", job.mail, MAIL, "me@example.org"),
+    ):
+        if value is not None and not pattern.fullmatch(value):
+            yield _invalid(option, f"`--{option} {value!r}` is not valid", f"`--{option} {example}`")
+    if job.memory is not None and job.site.scheduler.memory == "none":
+        yield Problem(
+            kind="forbidden",
+            subject="memory",
+            message=f"jobs at site `{job.site.name}` request no memory",
+            evidence=(f"`scheduler.memory` in `{job.site.origin}` is `none`",),
+            hint="leave `--memory` out",
+        )
+    if job.qos is not None and job.site.scheduler.name != "slurm":
+        yield _absent("qos", f"{title} has no QOS", "`--queue QUEUE`")
+    if job.array is not None and scheduler.ARRAY is None:
+        yield _absent("array", f"{title} has no job arrays", "leave `--array` out")
+    elif job.array is not None and not scheduler.is_array(job.array):
+        yield _invalid(
+            "array",
+            f"`--array {job.array!r}` does not name the tasks of an array of {title}",
+            f"`--array {scheduler.ARRAY_EXAMPLE}`",
+        )
+    if job.requeue and not scheduler.CAN_REQUEUE:
+        yield _absent("requeue", f"{title} does not start jobs again", "leave `--requeue` out")
+    for text in job.extra:
+        yield from _extra(text, decision)
+
+
+def _extra(text: str, decision: Decision) -> Iterator[Problem]:
+    """An option in the scheduler's own words must be one, and must not contradict what the script does."""
+    scheduler, batch = decision.scheduler, decision.batch
+    assert scheduler is not None and batch is not None, "the caller asked"
+    if not OPTION.fullmatch(text) or CONTROL.search(text):
+        yield _invalid(
+            "extra",
+            f"`--extra {text!r}` is not an option of {TITLES[decision.job.site.scheduler.name]}",
+            f"`--extra '{scheduler.PREFIX} OPTION'`",
+        )
+        return
+    own = replace(batch, extra=(), options=(), scheduler=replace(batch.scheduler, options=()))
+    ours = [_option(line.line.removeprefix(scheduler.PREFIX)) for line in scheduler.directives(own)]
+    if _option(text) in [*ours, "--ntasks"]:
+        yield Problem(
+            kind="mismatch",
+            subject="extra",
+            message=f"`--extra {text!r}` contradicts what the script does: it sets this option itself",
+            hint="`provision job --help` lists the options that change it",
+        )
+
+
+def _option(text: str) -> str:
+    """The long name of an option: `-N2` and `--nodes=2` are the same; a resource of PBS is `-l walltime`."""
+    first, *rest = text.split()
+    if first in ("-l", "-W"):
+        return f"{first} {rest[0].partition('=')[0] if rest else ''}"
+    if first.startswith("--"):
+        return first.partition("=")[0]
+    return SHORT.get(first[:2], first[:2])
+
+
+def _absent(subject: str, message: str, hint: str) -> Problem:
+    return Problem(kind="missing", subject=subject, message=message, hint=hint)
+
+
+def _threads(decision: Decision) -> Iterator[Problem]:
+    """The pools of all ranks of a node must fit into its threads."""
+    job, node = decision.job, decision.nodes.node
+    if job.inter is None and job.intra is None:
+        return
+    threads = dict(decision.threads)
+    inter, intra = (int(threads.get(name, 0)) for name in (INTER, INTRA))
+    reason = explain_too_many_threads(node, decision.shape.ranks_per_node, inter, intra) if node else None
+    if reason:
+        yield Problem(
+            kind="limit",
+            subject="threads",
+            message=reason,
+            evidence=(f"`archs.{decision.nodes.name}.node.threads` in `{job.site.origin}`",),
+            hint="lower `--inter` or `--intra`",
+        )
 
 
 def _invalid(subject: str, message: str, hint: str) -> Problem:
@@ -258,5 +379,5 @@ def _limits(decision: Decision) -> tuple[Problem, ...]:
 # In the order in which they are reported: first the problems that make the others pointless.
 CHECKS: tuple[Callable[[Decision], Iterator[Problem]], ...] = (
     *(_strategy, _scheduler, _multiworker, _data, _gpus),
-    *(_words, _runtime, _image, _shape),
+    *(_words, _scheduler_words, _runtime, _image, _shape, _threads),
 )

@@ -14,7 +14,8 @@ from provision.jobs.script import header, meanings, module_lines
 from provision.jobs.user_job import Decision, UserJob, decide, unstaged
 from provision.jobs.user_job_checks import refuse_user_job
 from provision.launch.launchers import RANK_VARIABLES, launch_argv, node_argv
-from provision.launch.rank_threads import OMP, job_environ, module_environ, parts_of_node
+from provision.launch.rank_threads import OMP, module_environ
+from provision.model.batch import Batch
 from provision.model.quoting import Code, bash, directive, quote_sh, shell_path, variable, word, words
 from provision.model.shape import Shape
 from provision.profile.arch import Arch
@@ -34,6 +35,7 @@ RANK_VARIABLES_OF_EVERY_JOB = (
     "LD_LIBRARY_PATH",
     "PROVISION_OUTPUT",
     "PROVISION_DATA",
+    "PROVISION_RESUME",
     "HDF5_USE_FILE_LOCKING",
 )
 
@@ -42,6 +44,7 @@ RANK_VARIABLES_OF_EVERY_JOB = (
 class Script:
     """The values of a job's template; `launch` is the command that starts the training, quoted for bash."""
 
+    name: str
     job: UserJob
     shape: Shape
     runtime: Runtime
@@ -50,6 +53,9 @@ class Script:
     meanings: tuple[Code, ...]
     exports: tuple[tuple[str, str], ...]
     modules: tuple[Code, ...]
+    loaded: tuple[str, ...]
+    """The modules that must be loaded after these lines."""
+    output: tuple[str, ...]
     launch: Code
     inside: Code | None = None
     """The command that runs one process in the container, up to the program; None without a container."""
@@ -71,14 +77,14 @@ def make_script(job: UserJob) -> Script:
     refuse_user_job(decision)
     runtime, shape, scheduler, batch = decision.runtime, decision.shape, decision.scheduler, decision.batch
     assert scheduler is not None and batch is not None, "a site without a scheduler was refused"
-    parts = parts_of_node(job.site, decision.nodes, shape.ranks_per_node, shape.cpus_per_rank)
-    threads = job_environ(decision.nodes, parts, shape.ranks_per_node)
     # Our modulefile sets the variables of the arch. Without it the job sets them. In a container there are no modules, so
     # the job also sets the variables that a module of the site would set.
     of_arch = () if runtime == "venv" else job.arch.environ
     of_modules = module_environ(job.arch) if runtime == "container" else ()
     hidden = (("CUDA_VISIBLE_DEVICES", ""),) if job.arch.gpu and not job.use_gpu else ()
-    exports = tuple(dict((*hidden, *of_modules, *of_arch, *job.site.strategy(job.kind).environ, *threads)).items())
+    exports = tuple(
+        dict((*hidden, *of_modules, *of_arch, *job.site.strategy(job.kind).environ, *decision.threads)).items()
+    )
     home = re.match(r"\$\{?(\w+)", job.script, re.ASCII)
     container = job.site.container if runtime == "container" else None
     image = job.image or (container.image if container else None)
@@ -89,6 +95,7 @@ def make_script(job: UserJob) -> Script:
         )
     directives = scheduler.directives(batch)
     return Script(
+        name=batch.name,
         job=job,
         shape=shape,
         runtime=runtime,
@@ -96,7 +103,9 @@ def make_script(job: UserJob) -> Script:
         header=(*header(directives, scheduler.COMMENTS_BEHIND), *_staging(job)),
         meanings=meanings(directives, scheduler.COMMENTS_BEHIND),
         exports=exports,
-        modules=_modules(job, runtime),
+        modules=_load_lines(job, runtime),
+        loaded=_loaded(job, runtime),
+        output=_output(job),
         launch=_launch(decision, _rank_variables(decision, exports, sets_xla_flags=cuda is not None)),
         inside=_inside(job, container) if container else None,
         container=container,
@@ -112,7 +121,7 @@ def _staging(job: UserJob) -> tuple[Code, ...]:
     if job.stage_in is None:
         return ()
     return (
-        directive("#DW", "jobdw capacity=10GB access_mode=striped type=scratch"),
+        directive("#DW", f"jobdw capacity={job.burst_buffer_gb or 10}GB access_mode=striped type=scratch"),
         directive("#DW", f"stage_in source={shell_path(job.stage_in)} destination=$DW_JOB_STRIPED/data type=directory"),
     )
 
@@ -130,20 +139,49 @@ def _notes(decision: Decision) -> tuple[str, ...]:
     return (*notes, *((f"Note: {advice}.",) if advice else ()))
 
 
-def _modules(job: UserJob, runtime: Runtime) -> tuple[Code, ...]:
-    """The lines that unload all modules as the site does it, then load exactly the modules of this runtime.
+def _output(job: UserJob) -> tuple[str, ...]:
+    """Where the output of the job goes, when the site deletes it there, and how to copy it: lines of a comment."""
+    site, task = job.site, "_TASK" if job.array else ""
+    if site.files.scratch is None:
+        return (f"Output: runs/JOBID{task} below the folder from which you submit.",)
+    deletes = f" The site deletes there {site.files.scratch_deletes}." if site.files.scratch_deletes else ""
+    return (
+        *textwrap.wrap(
+            f"Output: {site.files.scratch}/runs/JOBID{task}.{deletes} Copy it to the current folder with", 118
+        ),
+        f"`provision data pull runs/JOBID{task} --site {site.typed}`.",
+    )
+
+
+def _loaded(job: UserJob, runtime: Runtime) -> tuple[str, ...]:
+    """The modules that must be loaded after the lines that load them. A path of a modulefile is checked before."""
+    if job.site.modules.name == "none":
+        return ()
+    return tuple(name for name in _modules(job, runtime) if not name.startswith("/"))
+
+
+def _load_lines(job: UserJob, runtime: Runtime) -> tuple[Code, ...]:
+    """The lines that unload all modules as the site does it, then load exactly the modules of this runtime."""
+    arch = job.arch
+    away = arch.provided_unload if runtime == "modules" else arch.unload
+    path = (job.modulepath,) if runtime == "venv" else ()
+    return module_lines(job.site.modules, _modules(job, runtime), away=away, path=path)
+
+
+def _modules(job: UserJob, runtime: Runtime) -> tuple[str, ...]:
+    """The modules of a runtime.
 
     A container has its own compiler, CUDA and Python, and must not find the site's. The job loads the arch's modules for
     it only if they provide the launcher, or if the site has no builds: then the profile names what containers need.
     """
-    site, arch, modules = job.site, job.arch, job.site.modules
+    site, arch = job.site, job.arch
     if runtime == "venv":
-        return module_lines(modules, (job.module,), away=arch.unload, path=(job.modulepath,))
+        return (job.module,)
     if runtime == "modules":
-        return module_lines(modules, job.provided, away=arch.provided_unload)
+        return job.provided
     outside = arch.modules if "venv" not in site.runtimes or arch.launcher.name in ("mpirun", "mpiexec") else ()
     program = site.container.module if site.container else None
-    return module_lines(modules, (*outside, *([program] if program else [])), away=arch.unload)
+    return (*outside, *([program] if program else []))
 
 
 def _launch(decision: Decision, variables: tuple[str, ...]) -> Code:
@@ -154,8 +192,7 @@ def _launch(decision: Decision, variables: tuple[str, ...]) -> Code:
         program = _contained(job, job.site.container, program)
     batch = decision.batch
     if batch is not None:
-        queues = decision.nodes.queues_of(batch.partition, batch.qos)
-        program = [*(text for queue in queues for text in queue.run_with), *program]
+        program = [*_words_before(decision.nodes, batch), *program]
     # One process runs where the job script runs, but a script on a service node needs the launcher even for one.
     without_launcher = shape.ranks == 1 and job.alone and job.site.scheduler.script_on == "node"
     if without_launcher and decision.runtime != "container":
@@ -175,6 +212,14 @@ def _launch(decision: Decision, variables: tuple[str, ...]) -> Code:
     return NEXT_LINE.join((*_lines(argv), *_lines(program)))
 
 
+def _words_before(arch: Arch, batch: Batch) -> list[str]:
+    """The words before the program on the nodes of a job: those of its queue, or of one whose nodes are in the same mode."""
+    queues = arch.queues_of(batch.partition, batch.qos)
+    if not any(queue.constraint for queue in queues):
+        queues = tuple(queue for queue in arch.queues if queue.constraint and queue.constraint == batch.constraint)
+    return [*next((queue.run_with for queue in queues if queue.run_with), ())]
+
+
 def _training(job: UserJob) -> list[str]:
     """The words that run the training script with its arguments. The example of a plug-in has arguments in the profile."""
     of_example = job.site.strategy(job.kind).arguments if job.script.startswith("$") else ()
@@ -183,6 +228,8 @@ def _training(job: UserJob) -> list[str]:
     program += job.arguments
     if job.resume is not None:
         program += ["--resume-from", Code('"$PROVISION_RESUME"')]
+    elif job.requeue:
+        program.append(Code('${PROVISION_RESUME:+--resume-from "$PROVISION_RESUME"}'))
     return program
 
 
@@ -201,6 +248,7 @@ def _rank_variables(
         (bool(files.scratch), ("TFDS_DATA_DIR", "TFHUB_CACHE_DIR")),
         (bool(files.temporary), ("TMPDIR",)),
         (job.kind == "mirrored", ("PROVISION_REPLICAS",)),
+        (job.array is not None, ("PROVISION_TASK",)),
     )
     return tuple(dict.fromkeys(name for needed, names in groups if needed for name in names))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 from collections.abc import Mapping
@@ -61,20 +62,53 @@ def submit(job: BuildJob, store: Store) -> str:
     keep_settings(job)
     script = store.jobs / f"{job.name}.sh"
     write(script, job.text, executable=True, private=True)
-    scheduler = scheduler_for(job.scheduler)
-    argv = scheduler.submit_argv(str(script))
-    done = capture(argv, os.environ, folder=os.path.abspath(os.curdir))  # where the job then starts
-    number = scheduler.parse_job_id(done.stdout)
-    if done.returncode or number is None:
+    try:
+        number = _submit(script, job.scheduler, "change the job's options under `archs.ARCH.job` in the site profile")
+    except JobError:
         if job.settings_file:
             Path(job.settings_file).unlink(missing_ok=True)
+        raise
+    keep_settings(job, number)
+    return number
+
+
+def submit_script(text: str, name: str, scheduler: SchedulerName) -> tuple[str, str]:
+    """Write a user's script to the working directory and submit it; return the job ID, and the name of the file.
+
+    The name has a hash of the text, so the file replaces no other, and a job that waits keeps its script.
+
+    Raises:
+        JobError: the scheduler refused the job.
+        StoreError: the file cannot be written.
+    """
+    file = f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}.sh"
+    path = Path(os.path.abspath(os.curdir), file)
+    there = path.exists()
+    write(path, text, executable=True)
+    try:
+        return _submit(path, scheduler, "change the options of the command"), file
+    except JobError:
+        if not there:
+            path.unlink(missing_ok=True)
+        raise
+
+
+def _submit(script: Path, name: SchedulerName, hint: str) -> str:
+    """Submit the script from the working directory, where the job then starts; return the job ID.
+
+    Raises:
+        JobError: the scheduler refused the job.
+    """
+    scheduler = scheduler_for(name)
+    done = capture(scheduler.submit_argv(str(script)), os.environ, folder=os.path.abspath(os.curdir))
+    number = scheduler.parse_job_id(done.stdout)
+    if done.returncode or number is None:
         raise JobError(
-            f"{TITLES[job.scheduler]} refused the job",
+            f"{TITLES[name]} refused the job",
             state="SUBMIT_FAILED",
             evidence=(done.stderr or done.stdout).strip().splitlines()[:6],
-            hint="change the job's options under `archs.ARCH.job` in the site profile, then run the same command again",
+            hint=f"{hint}, then run the same command again",
         )
-    keep_settings(job, number)
     return number
 
 

@@ -23,6 +23,8 @@ class Directive:
 class Batch:
     """The request of one job. `output` is a path in the scheduler's notation (see `output_path` of its module).
 
+    `mail` is the address for messages about the job, `array` the numbers of its tasks in the scheduler's notation, and `requeue`
+    says that the scheduler may end the job and start it again. `extra` are options as a person wrote them.
     `cpus_per_rank` and `gpus_per_node` are 0 if the job does not request them; `memory` is for one CPU. `options` come
     last, so that they override the others.
     """
@@ -45,6 +47,10 @@ class Batch:
     filesystems: tuple[str, ...] = ()
     umask: str = "022"
     options: tuple[str, ...] = ()
+    mail: str | None = None
+    array: str | None = None
+    requeue: bool = False
+    extra: tuple[str, ...] = ()
 
     @property
     def node_memory(self) -> str | None:

@@ -32,12 +32,23 @@ class SchedulerInterface(Protocol):
     BEFORE_SUBMITTING: str | None
     """What the user must do with a script before submitting it."""
     STARTS_IN_SUBMIT_FOLDER: bool
+    PREFIX: str
+    """The word with which directives begin."""
+    ARRAY: tuple[str, str] | None
+    """The variables that hold the ID of a job array and the number of the task; None if the scheduler has no arrays."""
+    ARRAY_EXAMPLE: str
+    """Numbers of the tasks of an array, as an example."""
+    CAN_REQUEUE: bool
+    """Whether a job can ask to be started again when the scheduler ends it before its time limit."""
 
     def output_path(self, jobs: str, name: str) -> str:
         """The value of the output directive, for a job whose files go below the folder `jobs`."""
 
     def directives(self, batch: Batch) -> tuple[Directive, ...]:
         """The directives at the top of a job script."""
+
+    def is_array(self, text: str) -> bool:
+        """Whether this text names the tasks of an array in the scheduler's notation."""
 
     def submit_argv(self, script: str) -> tuple[str, ...]:
         """The command that submits a script."""

@@ -25,6 +25,10 @@ BEFORE_SUBMITTING: str | None = (
     "Make it executable (`chmod +x`), and leave it in place until the job ends: Cobalt does not copy it."
 )
 STARTS_IN_SUBMIT_FOLDER = True
+PREFIX = "#COBALT"
+ARRAY: tuple[str, str] | None = None
+ARRAY_EXAMPLE = ""
+CAN_REQUEUE = False
 
 STATES = {
     "queued": "PENDING",
@@ -71,8 +75,16 @@ def directives(batch: Batch) -> tuple[Directive, ...]:
         options.append((f"-A {batch.account}", "the account to charge"))
     if attributes:
         options.append((f"--attrs {':'.join(attributes)}", "the kind of node, and the file systems that the job needs"))
+    if batch.mail:
+        options.append((f"--notify {batch.mail}", "who gets messages about the start and the end"))
     options += [(option, "required by the site profile") for option in (*batch.scheduler.options, *batch.options)]
-    return tuple(Directive(line=directive("#COBALT", option), meaning=meaning) for option, meaning in options)
+    options += [(option, "asked for by `--extra`") for option in batch.extra]
+    return tuple(Directive(line=directive(PREFIX, option), meaning=meaning) for option, meaning in options)
+
+
+def is_array(text: str) -> bool:
+    """Always false: Cobalt has no arrays."""
+    return False
 
 
 def submit_argv(script: str) -> tuple[str, ...]:

@@ -22,6 +22,11 @@ SUBMIT_FOLDER = "PBS_O_WORKDIR"
 COMMENTS_BEHIND = False
 BEFORE_SUBMITTING: str | None = None
 STARTS_IN_SUBMIT_FOLDER = False
+PREFIX = "#PBS"
+ARRAY: tuple[str, str] | None = ("PBS_ARRAY_ID", "PBS_ARRAY_INDEX")
+ARRAY_EXAMPLE = "1-8"
+CAN_REQUEUE = True
+TASKS = re.compile(r"([0-9]{1,7})-([0-9]{1,7})(:[1-9][0-9]{0,6})?(%[1-9][0-9]{0,6})?")
 
 # job_state of qstat(1B): each letter, with Slurm's word for that state.
 STATES = {
@@ -70,8 +75,21 @@ def directives(batch: Batch) -> tuple[Directive, ...]:
         options.append((f"-A {batch.account}", "the account to charge"))
     if batch.filesystems:
         options.append((f"-l filesystems={':'.join(batch.filesystems)}", "the file systems that the job needs"))
+    if batch.array:
+        options.append((f"-J {batch.array}", "the tasks, each a job of its own"))
+    if batch.requeue:
+        options.append(("-r y", "if the scheduler ends the job before its time limit, it starts it again"))
+    if batch.mail:
+        options += [(f"-M {batch.mail}", "who gets messages"), ("-m ae", "about what: the end and a failure")]
     options += [(option, "required by the site profile") for option in (*batch.scheduler.options, *batch.options)]
-    return tuple(Directive(line=directive("#PBS", option), meaning=meaning) for option, meaning in options)
+    options += [(option, "asked for by `--extra`") for option in batch.extra]
+    return tuple(Directive(line=directive(PREFIX, option), meaning=meaning) for option, meaning in options)
+
+
+def is_array(text: str) -> bool:
+    """Whether this text names the tasks of an array: one range, `1-8` or `0-30:10`, with `%2` for two at a time."""
+    match = TASKS.fullmatch(text)
+    return match is not None and int(match[1]) < int(match[2])
 
 
 def submit_argv(script: str) -> tuple[str, ...]:
@@ -80,14 +98,14 @@ def submit_argv(script: str) -> tuple[str, ...]:
 
 
 def parse_job_id(text: str) -> str | None:
-    """The job ID in the output of `qsub`: `123.server`."""
-    match = re.search(r"^(\d+\.[A-Za-z0-9.-]+)$", text.strip(), re.MULTILINE)
+    """The job ID in the output of `qsub`: `123.server`, or `123[].server` for an array."""
+    match = re.search(r"^(\d+(?:\[\])?\.[A-Za-z0-9.-]+)$", text.strip(), re.MULTILINE)
     return match[1] if match else None
 
 
 def is_job_id(text: str) -> bool:
-    """Whether this text has the form of a job ID."""
-    return re.fullmatch(r"[0-9]+(\.[A-Za-z0-9.-]+)?", text) is not None
+    """Whether this text has the form of a job ID, or of the output folder of a task of an array (`123_4`)."""
+    return re.fullmatch(r"[0-9]+(\[[0-9]*\]|_[0-9]+)?(\.[A-Za-z0-9.-]+)?", text) is not None
 
 
 def status_argv(job: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from provision.knowledge.whole_numbers import whole_number
 from provision.model.batch import Batch, Directive
 from provision.model.quoting import directive
 from provision.schedulers.node_kind import NodeKind
-from provision.schedulers.status import JobStatus
+from provision.schedulers.status import JobStatus, status_of_array
 
 SUBMIT = "sbatch"
 CANCEL = "scancel"
@@ -18,6 +18,11 @@ SUBMIT_FOLDER = "SLURM_SUBMIT_DIR"
 COMMENTS_BEHIND = True
 BEFORE_SUBMITTING: str | None = None
 STARTS_IN_SUBMIT_FOLDER = True
+PREFIX = "#SBATCH"
+ARRAY: tuple[str, str] | None = ("SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID")
+ARRAY_EXAMPLE = "1-8"
+CAN_REQUEUE = True
+TASKS = re.compile(r"[0-9]{1,7}(-[0-9]{1,7}(:[1-9][0-9]{0,6})?)?")
 
 # Why a job waits: explanations of Slurm's reasons that not every user knows.
 REASONS = {
@@ -44,9 +49,12 @@ def output_path(jobs: str, name: str) -> str:
 
 def directives(batch: Batch) -> tuple[Directive, ...]:
     """The `#SBATCH` lines of a job."""
+    output, which = batch.output, "%j: the job ID"
+    if batch.array:
+        output, which = output.replace("%j", "%A_%a"), "%A: the job ID, %a: the task"
     options: list[tuple[str, str]] = [
         (f"--job-name={batch.name}", "the job's name in the queue"),
-        (f"--output={batch.output}", "the output file (%j: the job ID)"),
+        (f"--output={output}", f"the output file ({which})"),
         (f"--nodes={batch.nodes}", "number of nodes"),
         (f"--ntasks-per-node={batch.ranks_per_node}", "processes (ranks) on each node"),
         (f"--time={batch.time}", "time limit, after which the scheduler ends the job"),
@@ -69,8 +77,36 @@ def directives(batch: Batch) -> tuple[Directive, ...]:
         options.append((f"--mem-per-cpu={batch.memory}", "memory for each CPU"))
     elif batch.node_memory and batch.scheduler.memory == "per-node":
         options.append((f"--mem={batch.node_memory}", f"memory on each node: {batch.memory} for each CPU"))
+    options += _wishes(batch)
     options += [(option, "required by the site profile") for option in (*batch.scheduler.options, *batch.options)]
-    return tuple(Directive(line=directive("#SBATCH", quoted(option)), meaning=meaning) for option, meaning in options)
+    lines = [(quoted(option), meaning) for option, meaning in options]
+    lines += [(option, "asked for by `--extra`") for option in batch.extra]
+    return tuple(Directive(line=directive(PREFIX, option), meaning=meaning) for option, meaning in lines)
+
+
+def _wishes(batch: Batch) -> list[tuple[str, str]]:
+    """The options of a job array, of a job that can be started again, and of messages by mail."""
+    options = [(f"--array={batch.array}", "the tasks, each a job of its own")] if batch.array else []
+    if batch.requeue:
+        options += [
+            ("--requeue", "if the scheduler ends the job before its time limit, it starts it again"),
+            ("--open-mode=append", "a job that starts again writes to the end of its output file"),
+        ]
+    if batch.mail:
+        options += [(f"--mail-user={batch.mail}", "who gets messages"), ("--mail-type=END,FAIL", "about what")]
+    return options
+
+
+def is_array(text: str) -> bool:
+    """Whether this text names the tasks of an array: `1-8`, `1,2,4`, `0-30:10`, with `%2` for two at a time."""
+    numbers, percent, most = text.partition("%")
+    parts = numbers.split(",")
+    rising = all(
+        int(part.partition("-")[0]) <= int(re.split("[-:]", part)[1])
+        for part in parts
+        if TASKS.fullmatch(part) and "-" in part
+    )
+    return all(TASKS.fullmatch(part) for part in parts) and rising and (not percent or bool(whole_number(most)))
 
 
 def _gpus(batch: Batch) -> list[tuple[str, str]]:
@@ -117,8 +153,9 @@ def parse_job_id(text: str) -> str | None:
 
 
 def is_job_id(text: str) -> bool:
-    """Whether this text has the form of a job ID."""
-    return whole_number(text) is not None
+    """Whether this text has the form of a job ID: `123`, or `123_4` for the task of an array."""
+    number, underscore, task = text.partition("_")
+    return whole_number(number) is not None and (not underscore or whole_number(task) is not None)
 
 
 def status_argv(job: str) -> tuple[str, ...]:
@@ -130,15 +167,28 @@ def status_argv(job: str) -> tuple[str, ...]:
 
 
 def parse_status(text: str) -> JobStatus | None:
-    """The status in the output of `scontrol show job --oneliner`; None if Slurm does not know the job."""
+    """The status in the output of `scontrol show job --oneliner`, which has a line for each task of an array.
+
+    None if Slurm does not know the job.
+    """
+    tasks = [(fields, status) for fields, status in map(_parse_line, text.splitlines()) if status is not None]
+    if len(tasks) < 2:
+        return tasks[0][1] if tasks else None
+    return status_of_array(tasks[0][0].get("ArrayJobId", tasks[0][1].job), [status for _, status in tasks])
+
+
+def _parse_line(text: str) -> tuple[dict[str, str], JobStatus | None]:
+    """The fields of a line, and the status of its job or task."""
     fields: dict[str, str] = {}
     for key, value in re.findall(r"(?:^|\s)([A-Za-z]+)=(\S*)", text):
         fields.setdefault(key, value)  # a comment may contain `Key=value` too, but it comes after the fields that count
     output = re.search(r"\sStdOut=(.*?)\s+(?:Power|TresPerNode|MailUser|[A-Z]\w*)=", text)
     if "JobState" not in fields:
-        return None
-    return JobStatus(
-        job=fields.get("JobId", ""),
+        return fields, None
+    task = fields.get("ArrayTaskId", "")
+    name = f"{fields['ArrayJobId']}_{task}" if task.isdigit() and "ArrayJobId" in fields else fields.get("JobId", "")
+    return fields, JobStatus(
+        job=name,
         state=fields["JobState"],
         reason=fields.get("Reason", "None"),
         exit_code=fields.get("ExitCode", "0:0"),

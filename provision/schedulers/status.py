@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 # States in which a job has ended; the words are Slurm's (squeue(1), JOB STATE CODES).
 ENDED = (
@@ -15,7 +16,8 @@ ENDED = (
 class JobStatus:
     """What a scheduler reports about a job. `state` is Slurm's word, whichever scheduler it is.
 
-    `reason` is why the job waits, in the scheduler's words; `exit_code` is `code:signal`.
+    `reason` is why the job waits, in the scheduler's words; `exit_code` is `code:signal`. For an array of jobs it is the status
+    of one task that decides, `running` tasks run, and `failed` is one that did not end well.
     """
 
     job: str
@@ -26,6 +28,8 @@ class JobStatus:
     time_limit: str = ""
     run_time: str = ""
     nodes: str = ""
+    running: int = 0
+    failed: JobStatus | None = None
 
     @property
     def ended(self) -> bool:
@@ -53,3 +57,12 @@ def ending(status: JobStatus) -> str:
             return f"job {status.job} failed with exit code {code} after {status.run_time}"
         case _:
             return f"job {status.job} ended in state {status.state} ({status.reason}) after {status.run_time}"
+
+
+def status_of_array(job: str, tasks: Sequence[JobStatus]) -> JobStatus:
+    """The status of an array of jobs, from those of its tasks that the scheduler still knows: at least one."""
+    failed = next((task for task in tasks if task.ended and task.state != "COMPLETED"), None)
+    running = [task for task in tasks if task.state == "RUNNING"]
+    waiting = [task for task in tasks if not task.ended]
+    decides = next(iter((*running, *waiting)), None) or failed or tasks[0]
+    return replace(decides, job=job if decides is not failed else decides.job, running=len(running), failed=failed)

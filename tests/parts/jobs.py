@@ -13,8 +13,13 @@ from provision.jobs.user_job import UserJob
 from provision.machine.rendering.render_jobs import render_user_job
 from provision.profile.strategy import StrategyName
 
+# A stand-in for `module` in a job script: it prints what it is asked for, and loads every name.
+BODY = '() { echo "module $*"; if [ "$1" = load ]; then export LOADEDMODULES="${LOADEDMODULES:-}:$2"; fi; }'
+MODULE = f"module{BODY}\n"
+EXPORTED_MODULE = {"BASH_FUNC_module%%": BODY}
 
-def job(name: str, arch: str, kind: StrategyName, **changes: Any) -> UserJob:
+
+def job(name: str, arch: str, kind: StrategyName, /, **changes: Any) -> UserJob:
     """What `provision job KIND --site NAME --arch ARCH --account tests` asks for."""
     site = profile(name)
     found = site.arch(arch)

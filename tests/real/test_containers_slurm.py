@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from parts.containers import TENSORFLOW, container_program, installer, lock_of_wheels, no_namespaces, template, wheel
+from parts.jobs import EXPORTED_MODULE
 from parts.profiles import profile
 from parts.slurm import NodeGroup, Partition, SlurmCluster, missing_programs
 from provision.jobs.overlay_job import OverlayJob
@@ -32,7 +33,7 @@ from provision.profile.strategy import StrategyName
 
 pytestmark = pytest.mark.slurm
 
-MODULE = {"BASH_FUNC_module%%": '() { echo "module $*"; }', "BASH_FUNC_which%%": "() { /no/such/which; }"}
+MODULE = {**EXPORTED_MODULE, "BASH_FUNC_which%%": "() { /no/such/which; }"}
 TRAIN = """\
 import json, os, sys, time
 import tensorflow

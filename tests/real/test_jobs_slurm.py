@@ -7,6 +7,7 @@ script is a stand-in too; it writes down what each rank was given.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,15 +15,17 @@ from typing import Any
 import pytest
 
 from parts import site_nodes
+from parts.cli import call
+from parts.jobs import EXPORTED_MODULE
 from parts.profiles import profile
 from parts.slurm import SlurmCluster, missing_programs
+from provision.errors import EXIT_JOB_LEFT
 from provision.jobs.user_job import UserJob
 from provision.machine.rendering.render_jobs import render_user_job
 from provision.profile.strategy import StrategyName
 
 pytestmark = pytest.mark.slurm
 
-MODULE = {"BASH_FUNC_module%%": '() { echo "module $*"; }'}
 TRAIN = """\
 import json, os, sys
 keep = ("OMP", "NUM_", "CUDA", "SLURM", "OMPI", "XLA", "PROVISION", "http", "KERAS")
@@ -36,10 +39,10 @@ with open(os.path.join(os.environ["PROVISION_OUTPUT"], name), "w") as file:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[SlurmCluster]:
-    """Two nodes each of Saga's accel and of both kinds of Cori's, with their CPUs, memory, GPUs and features."""
+    """Two nodes each of Saga's normal and accel and of both kinds of Cori's, with their CPUs, memory, GPUs and features."""
     if missing := missing_programs():
         pytest.skip(f"Slurm is not installed here, missing: {', '.join(missing)} (`.ci/install` brings it)")
-    with site_nodes.cluster("hsw", "knl", "gpu") as one:
+    with site_nodes.cluster("hsw", "knl", "c", "gpu") as one:
         yield one
 
 
@@ -61,7 +64,7 @@ def ran(
     )
     work = folder / "work"
     environ = {
-        **MODULE,
+        **EXPORTED_MODULE,
         "USERWORK": str(work),
         "SCRATCH": str(work),
         "EBROOTCUDA": "/site/cuda",
@@ -129,3 +132,72 @@ def test_horovod_on_cori_goes_to_the_nodes_of_the_arch(
         assert one["SLURM_CPUS_PER_TASK"] == cpus
         assert "OMP_NUM_THREADS" not in one, "it is the module's, which this stand-in does not set"
         assert one["NUM_INTRA_THREADS"]
+
+
+# Arrays, jobs that start again, and jobs that the verb submits and follows
+
+AGAIN = """\
+import json, os, sys, time
+checkpoints = os.path.join(os.environ["PROVISION_OUTPUT"], "checkpoints")
+if len(sys.argv) == 1:
+    open(os.path.join(checkpoints, "epoch-0001"), "w").close()
+    time.sleep(60)
+with open(os.path.join(os.environ["PROVISION_OUTPUT"], "words.json"), "w") as file:
+    json.dump(sys.argv[1:], file)
+"""
+
+
+@pytest.fixture
+def at_saga(cluster: SlurmCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The words of a job at Saga, in a folder from which the cluster takes jobs."""
+    monkeypatch.chdir(tmp_path)
+    variables = {
+        **EXPORTED_MODULE,
+        "USERWORK": str(tmp_path),
+        "EBROOTCUDA": "/site/cuda",
+        "SLURM_CONF": str(cluster.conf),
+    }
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "train.py").write_text(TRAIN)
+    return ["job", "single", "--site", "sigma2-saga", "--arch", "accel", "--account", "tests", "--script", "train.py"]
+
+
+def test_the_tasks_of_an_array_are_submitted_and_followed(
+    at_saga: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = call(*at_saga, "--submit", "--array", "1,3", "--arguments", "$PROVISION_TASK", "--json")
+    out, err = capsys.readouterr()
+    assert code == 0, out + err
+    result = json.loads(out)["result"]
+    assert result["state"] == "COMPLETED"
+    for task in ("1", "3"):
+        folder = tmp_path / "runs" / f"{result['job']}_{task}"
+        assert json.loads((folder / "rank-0.json").read_text())["words"] == [task]
+        assert (tmp_path / f"single-accel-{result['job']}_{task}.out").is_file()
+    (tmp_path / "train.py").write_text("import os, sys; sys.exit(int(os.environ['PROVISION_TASK']) == 3)")
+    assert call(*at_saga, "--submit", "--array", "1,3") == 1
+    assert "_3 failed with exit code 1" in capsys.readouterr().err
+
+
+def test_a_job_that_slurm_starts_again_continues_from_its_checkpoints(
+    cluster: SlurmCluster, at_saga: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "train.py").write_text(AGAIN)
+    assert call(*at_saga, "--submit", "--no-wait", "--requeue") == EXIT_JOB_LEFT
+    number = capsys.readouterr().out.strip()
+    folder = tmp_path / "runs" / number
+    deadline = time.monotonic() + 60
+    while not (folder / "checkpoints" / "epoch-0001").exists():
+        assert time.monotonic() < deadline, cluster.run("scontrol", "show", "job", number).stdout
+        time.sleep(0.2)
+    cluster.run("scontrol", "requeue", number)
+    while "JobState=PENDING" not in cluster.show_job(number):
+        assert time.monotonic() < deadline + 60, cluster.show_job(number)
+        time.sleep(0.2)
+    cluster.run("scontrol", "update", f"jobid={number}", "starttime=now")  # Slurm waits two minutes otherwise
+    assert cluster.wait(number, timeout_s=180) == "COMPLETED"
+    assert json.loads((folder / "words.json").read_text()) == ["--resume-from", str(folder / "checkpoints")]
+    said = (tmp_path / f"single-accel-{number}.out").read_text()
+    assert said.count("output: ") == 2, "the second run writes to the end of the file"
+    assert "this job has run before" in said

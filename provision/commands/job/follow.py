@@ -1,4 +1,4 @@
-"""`provision job follow ID`: show a build's job until it ends."""
+"""`provision job follow ID`: show the job of a build or of a user until it ends."""
 
 from __future__ import annotations
 
@@ -51,4 +51,4 @@ def run(args: argparse.Namespace) -> Outcome:
     )
 
 
-SUBVERBS = (SubVerb(name="follow", purpose="follow a build's job to its end", add_arguments=add_arguments, run=run),)
+SUBVERBS = (SubVerb(name="follow", purpose="follow a job to its end", add_arguments=add_arguments, run=run),)

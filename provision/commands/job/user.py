@@ -8,17 +8,20 @@ import shlex
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from provision.commands.job.user_options import add_arguments
 from provision.commands.shared.command_line import command_line
-from provision.commands.shared.options import add_account, add_queue, add_target, positive
+from provision.commands.shared.following import stopped_following
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.parsers import SubVerb
 from provision.commands.shared.target import make_target
-from provision.errors import ConfigError
+from provision.errors import EXIT_JOB_LEFT, ConfigError
 from provision.machine.programs.shell import absolute, expand_variables
-from provision.machine.terminal.console import say
+from provision.machine.terminal.console import listener, say
 
 if TYPE_CHECKING:
+    from provision.commands.shared.target import Target
     from provision.jobs.user_job import UserJob
+    from provision.jobs.user_script import Script
     from provision.profile.container import Runtime
 
 PURPOSES = {
@@ -28,57 +31,13 @@ PURPOSES = {
     "horovod": "write a job with Horovod: one rank per GPU, any number of nodes",
     "cray-ml-plugin": "write a job with the plug-in of a site's own modules",
 }
-ON_ONE_NODE = ("single", "mirrored")
-PLUGIN = "cray-ml-plugin"
-
-
-def add_arguments(parser: argparse.ArgumentParser, *, kind: str) -> None:
-    """The options of one kind of job; the default of each is in the profile."""
-    parser.set_defaults(nodes=None, ranks_per_node=None, runtime=None, module=None, image=None)
-    add_target(parser)
-    program = parser.add_argument_group("program")
-    program.add_argument(
-        "--script", metavar="FILE", help="training script (default: train.py in the folder of the submission)"
-    )
-    program.add_argument("--arguments", metavar="TEXT", default="", help="arguments of the script, quoted as one word")
-    program.add_argument("--data", metavar="PATH", help="path of the training data; the job stops if it does not exist")
-    program.add_argument("--stage-in", metavar="PATH", help="copy the data to the burst buffer before the job")
-    program.add_argument("--resume-from", metavar="JOBID", help="continue from the checkpoints of this job")
-    size = parser.add_argument_group("size")
-    if kind not in ON_ONE_NODE:
-        size.add_argument("--nodes", type=positive, metavar="N", help="number of nodes")
-        size.add_argument("--ranks-per-node", type=positive, metavar="N", help="ranks on each node")
-    size.add_argument("--gpus", type=positive, metavar="N", help="GPUs on each node")
-    size.add_argument("--no-gpu", action="store_true", help="use CPUs only, for a quick start in the queue")
-    size.add_argument("--cpus", type=positive, metavar="N", help="CPUs of each rank")
-    queue = parser.add_argument_group("queue")
-    add_account(queue)
-    add_queue(queue)
-    runtime = parser.add_argument_group("runtime")
-    if kind != PLUGIN:
-        runtime.add_argument("--runtime", choices=("venv", "modules", "container"), help="where TensorFlow comes from")
-        runtime.add_argument(
-            "--module",
-            "--modules",
-            nargs="+",
-            action="extend",
-            metavar="NAME",
-            help="modules to load, in this order, instead of the profile's; with --runtime venv: the one of our environment",
-        )
-        runtime.add_argument("--image", metavar="IMAGE", help="with --runtime container: another image")
-    runtime.add_argument(
-        "--venv", metavar="DIR", help="your own virtual environment, made with the modules that the job loads"
-    )
-    output = parser.add_argument_group("output")
-    output.add_argument("--watch-gpus", action="store_true", help="write the use of the GPUs to gpu.csv")
-    output.add_argument("--record", action="store_true", help="write run.json, which `provision scaling` reads")
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Write the script, and print a note of what is missing to run it."""
     from provision.commands.job.downloads import check_downloads
     from provision.jobs.arguments import split_arguments
-    from provision.jobs.user_job import UserJob, unstaged
+    from provision.jobs.user_job import UserJob, unstaged, with_launcher, without_prefix
     from provision.jobs.user_script import make_script
     from provision.machine.configuration import shipped
     from provision.machine.disk import is_file
@@ -90,6 +49,10 @@ def run(args: argparse.Namespace) -> Outcome:
             evidence=[f"looked for: {absolute(args.script)}"],
             hint=f"`ls {shlex.quote(str(PurePosixPath(args.script).parent))}`, then `--script FILE`",
         )
+    if args.no_wait and not args.submit:
+        raise ConfigError(
+            "`--no-wait` is for `--submit`", hint="add `--submit`, or leave `--no-wait` out", kind="usage"
+        )
     target = make_target(shipped.load_site(args.site), args.arch, args.stack)
     module = args.module[0] if args.module else target.stack.module
     kind = target.site.modules.module_kind
@@ -97,7 +60,7 @@ def run(args: argparse.Namespace) -> Outcome:
     job = UserJob(
         kind=args.subverb,
         site=target.site,
-        arch=target.arch,
+        arch=with_launcher(target.site, target.arch, args.launcher),
         command=command_line(args),
         module=module,
         modulepath=str(modules / kind),
@@ -119,11 +82,22 @@ def run(args: argparse.Namespace) -> Outcome:
         data=_path(args.data),
         resume=args.resume_from,
         stage_in=_staged(args.stage_in),
+        burst_buffer_gb=args.burst_buffer_gb,
+        name=args.name,
+        memory=args.memory,
+        qos=args.qos,
+        constraint=args.constraint,
+        mail=args.mail,
+        array=args.array,
+        requeue=args.requeue,
+        extra=tuple(without_prefix(target.site, text) for text in args.extra),
+        inter=args.inter,
+        intra=args.intra,
         watch_gpus=args.watch_gpus or (args.record and target.arch.gpu is not None and not args.no_gpu),
         record=args.record,
     )
     script = make_script(job)
-    refuse_unused(args, script.runtime, job)
+    refuse_other_runtime(args, script.runtime, job)
     check_downloads(target.site, args.script)
     text = render_user_script(script)
     advice = unstaged(job, script.shape)
@@ -131,9 +105,30 @@ def run(args: argparse.Namespace) -> Outcome:
         say(f"note: {advice}")
     if script.runtime == "venv" and f"{target.arch.name}/{module}" not in target.store.pointers():
         say(f"note: `{module}` is not published below `{modules}` yet; `provision build` publishes it")
-    return Outcome(
-        text=text, result={"kind": args.subverb, "site": target.site.name, "arch": target.arch.name, "script": text}
-    )
+    result = {"kind": args.subverb, "site": target.site.name, "arch": target.arch.name, "script": text}
+    return _submit(args, target, script, text, result) if args.submit else Outcome(text=text, result=result)
+
+
+def _submit(args: argparse.Namespace, target: Target, script: Script, text: str, result: dict[str, object]) -> Outcome:
+    """Submit the script, and follow the job to its end."""
+    from provision.machine.submission import submit_script
+    from provision.machine.terminal.follow import follow
+    from provision.schedulers.status import ending
+
+    name = target.site.scheduler.name
+    number, path = submit_script(text, script.name, name)
+    again = f"provision job follow {number} --site {args.site}"
+    result = {**result, "job": number, "file": path}
+    if args.no_wait:
+        say(f"submitted job {number} (`{path}`); follow it: `{again}`")
+        return Outcome(text=number, result=result, exit_code=EXIT_JOB_LEFT)
+    say(f"submitted job {number} (`{path}`)")
+    try:
+        with listener() as listen:
+            status = follow(number, name, target.store, listen, build=False)
+    except KeyboardInterrupt:
+        raise stopped_following(number, again, target.site) from None
+    return Outcome(text=ending(status), result={**result, "state": status.state, "output": status.output})
 
 
 def _path(text: str | None) -> str | None:
@@ -159,7 +154,7 @@ def _staged(text: str | None) -> str | None:
     return absolute(expanded)
 
 
-def refuse_unused(args: argparse.Namespace, runtime: Runtime, job: UserJob) -> None:
+def refuse_other_runtime(args: argparse.Namespace, runtime: Runtime, job: UserJob) -> None:
     """Raise for an option that this runtime would not use.
 
     Raises:

@@ -82,6 +82,15 @@ def positive(text: str) -> int:
     return number
 
 
+def whole(text: str) -> int:
+    """A whole number from 0 to a million.
+
+    Raises:
+        argparse.ArgumentTypeError: it is not.
+    """
+    return 0 if text.strip() == "0" else positive(text)
+
+
 def refuse_unused(args: argparse.Namespace, options: Sequence[tuple[str, object]], why: str) -> None:
     """Raise for the first of these options that was given: it would be ignored.
 

@@ -72,7 +72,9 @@ def _follow(args: argparse.Namespace, builds: Sequence[Build], targets: dict[str
     try:
         with listeners([build.arch for build in submitted]) as listener_of:
             followed = [
-                FollowedJob(build.job or "", site.scheduler.name, targets[build.arch].store, listener_of(build.arch))
+                FollowedJob(
+                    build.job or "", site.scheduler.name, targets[build.arch].store, listener_of(build.arch), build=True
+                )
                 for build in submitted
             ]
             results = follow_all(followed)

@@ -58,7 +58,7 @@ def render_user_script(script: Script) -> str:
 
 def _names(scheduler: SchedulerInterface) -> dict[str, object]:
     """What templates use of a scheduler's module: they get no module, because a module reaches others, such as `os`."""
-    names = ("BEFORE_SUBMITTING", "JOB_ID", "STARTS_IN_SUBMIT_FOLDER", "SUBMIT_FOLDER")
+    names = ("ARRAY", "BEFORE_SUBMITTING", "JOB_ID", "STARTS_IN_SUBMIT_FOLDER", "SUBMIT_FOLDER")
     return {name: getattr(scheduler, name) for name in names}
 
 

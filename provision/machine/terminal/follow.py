@@ -46,7 +46,10 @@ class Follower:
 
 @dataclass(slots=True)
 class FollowedJob:
-    """A job whose changes are reported until it ends: every change of its state, every step of its build."""
+    """A job whose changes are reported until it ends: every change of its state, every step of its build.
+
+    `build` says whether it is the job of a build or of a user; None: a build if it wrote events.
+    """
 
     job: str
     scheduler: SchedulerName
@@ -58,6 +61,10 @@ class FollowedJob:
     published: bool = False
     failure: Mapping[str, Any] = field(default_factory=dict)
     follower: Follower | None = None
+    build: bool | None = None
+    failed: JobStatus | None = None
+    """A task of an array that did not end well: the scheduler forgets it before the others have ended."""
+    output: str = ""
 
     @property
     def pause_s(self) -> float:
@@ -82,16 +89,25 @@ class FollowedJob:
             self.looks = max(self.looks, 60)
             return None
         self._read_events()
+        self.failed = (now.failed if now else None) or self.failed
+        build = self.follower is not None if self.build is None else self.build
+        if now is None and self.failed:
+            return _ended(self.failed, self.failure, build=build)
         if now is None:
             return self._forgotten()
         why = scheduler_for(self.scheduler).waiting(now) if now.state == "PENDING" else ""
         word = f"job {self.job} is {now.state.lower()}" + (f" ({why})" if why else "")
-        if now.state == "RUNNING":
+        if now.state == "RUNNING" and now.running > 1:
+            word = f"{now.running} tasks of job {self.job} are running"
+        elif now.state == "RUNNING":
             word += f" on {now.nodes}"
         if now.ended:
             self._read_events()
-            return _ended(now, self.failure)
+            return _ended(self.failed or now, self.failure, build=build)
         self._say(word, word)
+        if now.state == "RUNNING" and self.build is False and now.output not in ("", self.output):
+            self.listen(Event(kind="say", text=f"output: {now.output}"))
+            self.output = now.output
         return None
 
     def _say(self, text: str, what: str) -> None:
@@ -130,14 +146,16 @@ def follow(
     store: Store,
     listen: Listener,
     pause: Callable[[float], None] = time.sleep,
+    *,
+    build: bool | None = None,
 ) -> JobStatus:
-    """Follow a job to its end.
+    """Follow a job to its end; `build` as in `FollowedJob`.
 
     Raises:
         CommandError: the scheduler did not answer at first.
         JobError: see `FollowedJob.look`.
     """
-    followed = FollowedJob(job, scheduler, store, listen)
+    followed = FollowedJob(job, scheduler, store, listen, build=build)
     while True:
         ended = followed.look()
         if ended is not None:
@@ -181,19 +199,30 @@ def last_part(path: str) -> bytes:
         return file.read(MOST_AT_ONCE)
 
 
-def _ended(now: JobStatus, failure: Mapping[str, Any]) -> JobStatus:
-    """The status of a job that completed.
+# What to do about a build that ended in this state, and about a user's job.
+ADVICE_FOR_BUILDS = {
+    "TIMEOUT": "raise `job.time` in the profile, then submit it again: finished steps are kept",
+    "CANCELLED": "submit it again: finished steps are kept",
+    "OUT_OF_MEMORY": "request more memory in `job.options` of the profile (`--mem=…`)",
+}
+ADVICE_FOR_USERS = {
+    "TIMEOUT": "`provision job KIND --resume-from {job}` continues from its checkpoints; `--time` asks for more time",
+    "CANCELLED": "`provision job KIND --resume-from {job}` continues from its checkpoints",
+    "PREEMPTED": "`provision job KIND --resume-from {job}` continues from its checkpoints; `--requeue` does it without you",
+    "OUT_OF_MEMORY": "`provision job KIND --memory SIZE` requests more for each CPU, `--cpus` more CPUs",
+}
+
+
+def _ended(now: JobStatus, failure: Mapping[str, Any], *, build: bool) -> JobStatus:
+    """The status of a job that completed, a build's or a user's.
 
     Raises:
         JobError: it failed; the evidence is the error of its build, or lines of its output.
     """
     if now.state == "COMPLETED":
         return now
-    by_state = {
-        "TIMEOUT": "raise `job.time` in the profile, then submit it again: finished steps are kept",
-        "CANCELLED": "submit it again: finished steps are kept",
-        "OUT_OF_MEMORY": "request more memory in `job.options` of the profile (`--mem=…`)",
-    }.get(now.state)
+    by_state = (ADVICE_FOR_BUILDS if build else ADVICE_FOR_USERS).get(now.state)
+    by_state = by_state.format(job=now.job) if by_state else None
     try:
         # The lines are cut before they are shown, so a secret must be hidden before.
         lines = secrets_here().hide(last_part(now.output).decode(errors="replace")).splitlines()

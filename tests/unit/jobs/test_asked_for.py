@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from parts.cli import call
-from parts.jobs import error_of, job, launched, refusal
+from parts.jobs import MODULE, error_of, job, launched, refusal
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.jobs.arguments import split_arguments
 from provision.machine.rendering.render_jobs import render_user_job
@@ -140,9 +140,8 @@ def test_data_and_arguments_reach_the_program_expanded_on_the_node(
     (tmp_path / "train.py").write_text("import sys; print(sys.argv[1:])")
     words = ("single", "--site", "nersc-cori", "--arch", "knl", "--script", "train.py", "--data", "$SCRATCH/data")
     text = written(capsys, *words, "--arguments", "--data-dir=$PROVISION_DATA '--x=$(id) $A' --t=${NUM_INTRA_THREADS}")
-    modules = 'module() { LOADEDMODULES="$LOADEDMODULES:$2"; }\n'
-    environ = {"PATH": os.environ["PATH"], "SCRATCH": str(tmp_path), "LOADEDMODULES": ""}
-    done = subprocess.run(["bash", "-c", modules + text], env=environ, capture_output=True, text=True, check=False)
+    environ = {"PATH": os.environ["PATH"], "SCRATCH": str(tmp_path)}
+    done = subprocess.run(["bash", "-c", MODULE + text], env=environ, capture_output=True, text=True, check=False)
     assert f"['--data-dir={tmp_path}/data', '--x=$(id) $A', '--t=32']" in done.stdout, done.stderr
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from golden_files import stack
+from parts.jobs import MODULE
 from parts.profiles import profile
 from parts.standins import stand_ins
 from provision import cli
@@ -34,9 +35,7 @@ with open(os.path.join(os.environ["PROVISION_OUTPUT"], "rank-%s.json" % rank), "
     json.dump({"environ": dict(os.environ), "words": sys.argv[1:]}, file)
 """
 # What a login shell of the site has, for want of its modules.
-MODULE = (
-    'module() { echo "module $*"; if [ "$1" = load ]; then export CUDA_HOME=/site/cuda VIRTUAL_ENV=/site/env; fi; }\n'
-)
+VARIABLES = "export CUDA_HOME=/site/cuda VIRTUAL_ENV=/site/env\n"
 
 
 class SubmitFolder:
@@ -64,7 +63,7 @@ class SubmitFolder:
             **more,
         )
         text = render_user_job(asked)
-        text = text.replace("set -euo pipefail\n", f"set -euo pipefail\n{MODULE}", 1)
+        text = text.replace("set -euo pipefail\n", f"set -euo pipefail\n{MODULE}{VARIABLES}", 1)
         path = self.folder / "job.sh"
         path.write_text(text)
         return path

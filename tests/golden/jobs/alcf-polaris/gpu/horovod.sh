@@ -13,6 +13,7 @@
 
 # Horovod: 8 ranks on 2 nodes, one for each GPU, started by mpiexec-pals.
 # Written by `provision job horovod --site alcf-polaris --arch gpu --account tests`. Submit it with `qsub FILE`.
+# Output: runs/JOBID below the folder from which you submit.
 # deprecated here: not in the site's base environment since conda/2025-09-25, but in ours.
 # The options above:
 #   -N              the job's name in the queue
@@ -45,6 +46,18 @@ stop() {
 }
 [ -f "$script" ] || stop "there is no training script $script"
 mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks start
+echo "output: $PROVISION_OUTPUT"
+if [ -n "${PBS_JOBID:-}" ] && [ -n "$(ls -A "$PROVISION_OUTPUT/checkpoints")" ]; then
+  export PROVISION_RESUME="$PROVISION_OUTPUT/checkpoints" # the scheduler ended this job and has started it again
+  echo "this job has run before: it continues from $PROVISION_RESUME"
+fi
+
+require_loaded() { # some versions of `module` succeed even if they load nothing
+  case ":${LOADEDMODULES:-}:" in
+    *":$1:"* | *":$1/"*) ;;
+    *) stop "the module $1 was not loaded; \`module avail\` lists those that exist" ;;
+  esac
+}
 
 # Start from a clean module environment and load exact versions: mixing in others is a known source of errors.
 set +u # module systems use unset variables
@@ -56,6 +69,7 @@ module reset >/dev/null 2>&1 || true
 module use /soft/modulefiles
 module use /site/root/modules/gpu/lua
 module load tensorflow/2.15.1
+require_loaded tensorflow/2.15.1
 module list # record the modules in the output
 set -u
 
@@ -82,6 +96,7 @@ mpiexec -n 8 --ppn 4 --depth 16 --cpu-bind depth --env "OMP_NUM_THREADS=${OMP_NU
   --env "FI_CXI_DEFAULT_CQ_SIZE=${FI_CXI_DEFAULT_CQ_SIZE:-}" --env "VIRTUAL_ENV=${VIRTUAL_ENV:-}" \
   --env "PYTHONNOUSERSITE=${PYTHONNOUSERSITE:-}" --env "PATH=${PATH:-}" \
   --env "LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}" --env "PROVISION_OUTPUT=${PROVISION_OUTPUT:-}" \
-  --env "PROVISION_DATA=${PROVISION_DATA:-}" --env "HDF5_USE_FILE_LOCKING=${HDF5_USE_FILE_LOCKING:-}" \
-  --env "XLA_FLAGS=${XLA_FLAGS:-}" --env "TMPDIR=${TMPDIR:-}" \
+  --env "PROVISION_DATA=${PROVISION_DATA:-}" --env "PROVISION_RESUME=${PROVISION_RESUME:-}" \
+  --env "HDF5_USE_FILE_LOCKING=${HDF5_USE_FILE_LOCKING:-}" --env "XLA_FLAGS=${XLA_FLAGS:-}" \
+  --env "TMPDIR=${TMPDIR:-}" \
   bash -c 'export CUDA_VISIBLE_DEVICES=$((3 - PALS_LOCAL_RANKID % 4)); exec "$@"' rank python -u "$script"

@@ -13,6 +13,7 @@
 
 # One process on one GPU.
 # Written by `provision job single --site alcf-polaris --arch gpu --account tests`. Submit it with `qsub FILE`.
+# Output: runs/JOBID below the folder from which you submit.
 # The options above:
 #   -N              the job's name in the queue
 #   -o              folder of the output file, which is named after the job ID
@@ -44,6 +45,18 @@ stop() {
 }
 [ -f "$script" ] || stop "there is no training script $script"
 mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks start
+echo "output: $PROVISION_OUTPUT"
+if [ -n "${PBS_JOBID:-}" ] && [ -n "$(ls -A "$PROVISION_OUTPUT/checkpoints")" ]; then
+  export PROVISION_RESUME="$PROVISION_OUTPUT/checkpoints" # the scheduler ended this job and has started it again
+  echo "this job has run before: it continues from $PROVISION_RESUME"
+fi
+
+require_loaded() { # some versions of `module` succeed even if they load nothing
+  case ":${LOADEDMODULES:-}:" in
+    *":$1:"* | *":$1/"*) ;;
+    *) stop "the module $1 was not loaded; \`module avail\` lists those that exist" ;;
+  esac
+}
 
 # Start from a clean module environment and load exact versions: mixing in others is a known source of errors.
 set +u # module systems use unset variables
@@ -54,6 +67,7 @@ fi
 module reset >/dev/null 2>&1 || true
 module use /soft/modulefiles
 module load conda/2024-04-29
+require_loaded conda/2024-04-29
 module list # record the modules in the output
 set -u
 

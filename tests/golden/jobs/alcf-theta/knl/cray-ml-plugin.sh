@@ -11,6 +11,7 @@
 # Written from the site's pages alone: `provision` can neither build nor prove the plug-in, which belongs to Cray.
 # Written by `provision job cray-ml-plugin --site alcf-theta --arch knl --account tests`. Submit it with `qsub FILE`.
 # Make it executable (`chmod +x`), and leave it in place until the job ends: Cobalt does not copy it.
+# Output: runs/JOBID below the folder from which you submit.
 # ALCF Theta (Cray XC40, KNL): retired in 2023-12-31.
 # deprecated here: its modulefile was in a workshop's project folder, which the site did not maintain and which no
 # longer exists; the one for Python 2 is not supported.
@@ -38,6 +39,18 @@ stop() {
   exit 2
 }
 mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks start
+echo "output: $PROVISION_OUTPUT"
+if [ -n "${COBALT_JOBID:-}" ] && [ -n "$(ls -A "$PROVISION_OUTPUT/checkpoints")" ]; then
+  export PROVISION_RESUME="$PROVISION_OUTPUT/checkpoints" # the scheduler ended this job and has started it again
+  echo "this job has run before: it continues from $PROVISION_RESUME"
+fi
+
+require_loaded() { # some versions of `module` succeed even if they load nothing
+  case ":${LOADEDMODULES:-}:" in
+    *":$1:"* | *":$1/"*) ;;
+    *) stop "the module $1 was not loaded; \`module avail\` lists those that exist" ;;
+  esac
+}
 
 # Start from a clean module environment and load exact versions: mixing in others is a known source of errors.
 set +u # module systems use unset variables
@@ -48,6 +61,7 @@ fi
 module load cray-python/3.6.1.1
 [ -e /lus/theta-fs0/projects/SDL_Workshop/mendygra/tmp_inst/modulefiles/craype-ml-plugin-py3/1.1.0 ] || stop "there is no modulefile /lus/theta-fs0/projects/SDL_Workshop/mendygra/tmp_inst/modulefiles/craype-ml-plugin-py3/1.1.0"
 module load /lus/theta-fs0/projects/SDL_Workshop/mendygra/tmp_inst/modulefiles/craype-ml-plugin-py3/1.1.0
+require_loaded cray-python/3.6.1.1
 module list # record the modules in the output
 set -u
 [ -n "${CRAYPE_ML_PLUGIN_BASEDIR:-}" ] || stop "the modules do not set CRAYPE_ML_PLUGIN_BASEDIR, the folder of their example"

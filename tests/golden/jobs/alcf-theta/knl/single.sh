@@ -10,6 +10,7 @@
 # One process on the CPUs of one node.
 # Written by `provision job single --site alcf-theta --arch knl --account tests`. Submit it with `qsub FILE`.
 # Make it executable (`chmod +x`), and leave it in place until the job ends: Cobalt does not copy it.
+# Output: runs/JOBID below the folder from which you submit.
 # ALCF Theta (Cray XC40, KNL): retired in 2023-12-31.
 # The options above:
 #   --jobname  the job's name in the queue
@@ -37,6 +38,18 @@ stop() {
 }
 [ -f "$script" ] || stop "there is no training script $script"
 mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks start
+echo "output: $PROVISION_OUTPUT"
+if [ -n "${COBALT_JOBID:-}" ] && [ -n "$(ls -A "$PROVISION_OUTPUT/checkpoints")" ]; then
+  export PROVISION_RESUME="$PROVISION_OUTPUT/checkpoints" # the scheduler ended this job and has started it again
+  echo "this job has run before: it continues from $PROVISION_RESUME"
+fi
+
+require_loaded() { # some versions of `module` succeed even if they load nothing
+  case ":${LOADEDMODULES:-}:" in
+    *":$1:"* | *":$1/"*) ;;
+    *) stop "the module $1 was not loaded; \`module avail\` lists those that exist" ;;
+  esac
+}
 
 # Start from a clean module environment and load exact versions: mixing in others is a known source of errors.
 set +u # module systems use unset variables
@@ -45,6 +58,7 @@ if ! command -v module >/dev/null 2>&1; then
   source /opt/modules/default/init/bash
 fi
 module load miniconda-3.6/conda-4.5.12
+require_loaded miniconda-3.6/conda-4.5.12
 module list # record the modules in the output
 set -u
 

@@ -12,6 +12,8 @@
 
 # Horovod: 4 ranks on 2 nodes, started by srun.
 # Written by `provision job horovod --site generic-slurm --arch cpu --account tests`. Submit it with `sbatch FILE`.
+# Output: /scratch/$USER/runs/JOBID. Copy it to the current folder with
+# `provision data pull runs/JOBID --site generic-slurm`.
 
 set -euo pipefail
 umask 022
@@ -30,6 +32,18 @@ stop() {
 }
 [ -f "$script" ] || stop "there is no training script $script"
 mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks start
+echo "output: $PROVISION_OUTPUT"
+if [ -n "${SLURM_JOB_ID:-}" ] && [ -n "$(ls -A "$PROVISION_OUTPUT/checkpoints")" ]; then
+  export PROVISION_RESUME="$PROVISION_OUTPUT/checkpoints" # the scheduler ended this job and has started it again
+  echo "this job has run before: it continues from $PROVISION_RESUME"
+fi
+
+require_loaded() { # some versions of `module` succeed even if they load nothing
+  case ":${LOADEDMODULES:-}:" in
+    *":$1:"* | *":$1/"*) ;;
+    *) stop "the module $1 was not loaded; \`module avail\` lists those that exist" ;;
+  esac
+}
 
 # Start from a clean module environment and load exact versions: mixing in others is a known source of errors.
 set +u # module systems use unset variables
@@ -40,6 +54,7 @@ fi
 module purge >/dev/null 2>&1 || true
 module use /site/root/modules/cpu/lua
 module load tensorflow/2.15.1
+require_loaded tensorflow/2.15.1
 module list # record the modules in the output
 set -u
 

@@ -13,6 +13,9 @@
 
 # One process on the CPUs of one node.
 # Written by `provision job single --site nersc-cori --arch knl --account tests`. Submit it with `sbatch FILE`.
+# Output: $SCRATCH/runs/JOBID. The site deletes there files that were not read for 12 weeks. Copy it to the current
+# folder with
+# `provision data pull runs/JOBID --site nersc-cori`.
 # NERSC Cori (Cray XC40): retired in 2023.
 
 set -euo pipefail
@@ -32,6 +35,18 @@ stop() {
 }
 [ -f "$script" ] || stop "there is no training script $script"
 mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks start
+echo "output: $PROVISION_OUTPUT"
+if [ -n "${SLURM_JOB_ID:-}" ] && [ -n "$(ls -A "$PROVISION_OUTPUT/checkpoints")" ]; then
+  export PROVISION_RESUME="$PROVISION_OUTPUT/checkpoints" # the scheduler ended this job and has started it again
+  echo "this job has run before: it continues from $PROVISION_RESUME"
+fi
+
+require_loaded() { # some versions of `module` succeed even if they load nothing
+  case ":${LOADEDMODULES:-}:" in
+    *":$1:"* | *":$1/"*) ;;
+    *) stop "the module $1 was not loaded; \`module avail\` lists those that exist" ;;
+  esac
+}
 
 # Start from a clean module environment and load exact versions: mixing in others is a known source of errors.
 set +u # module systems use unset variables
@@ -40,6 +55,7 @@ if ! command -v module >/dev/null 2>&1; then
   source /opt/modules/default/init/bash
 fi
 module load tensorflow/intel-1.15.0-py37
+require_loaded tensorflow/intel-1.15.0-py37
 module list # record the modules in the output
 set -u
 

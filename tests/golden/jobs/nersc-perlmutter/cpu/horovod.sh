@@ -12,6 +12,9 @@
 
 # Horovod: 4 ranks on 2 nodes, started by srun.
 # Written by `provision job horovod --site nersc-perlmutter --arch cpu --account tests`. Submit it with `sbatch FILE`.
+# Output: $SCRATCH/runs/JOBID. The site deletes there files that were not read for 8 weeks. Copy it to the current
+# folder with
+# `provision data pull runs/JOBID --site nersc-perlmutter`.
 # deprecated here: the training page shows PyTorch only; the site's modules stop at TensorFlow 2.15.0.
 
 set -euo pipefail
@@ -31,6 +34,18 @@ stop() {
 }
 [ -f "$script" ] || stop "there is no training script $script"
 mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks start
+echo "output: $PROVISION_OUTPUT"
+if [ -n "${SLURM_JOB_ID:-}" ] && [ -n "$(ls -A "$PROVISION_OUTPUT/checkpoints")" ]; then
+  export PROVISION_RESUME="$PROVISION_OUTPUT/checkpoints" # the scheduler ended this job and has started it again
+  echo "this job has run before: it continues from $PROVISION_RESUME"
+fi
+
+require_loaded() { # some versions of `module` succeed even if they load nothing
+  case ":${LOADEDMODULES:-}:" in
+    *":$1:"* | *":$1/"*) ;;
+    *) stop "the module $1 was not loaded; \`module avail\` lists those that exist" ;;
+  esac
+}
 
 # Start from a clean module environment and load exact versions: mixing in others is a known source of errors.
 set +u # module systems use unset variables
@@ -41,6 +56,7 @@ fi
 module reset >/dev/null 2>&1 || true
 module use /site/root/modules/cpu/lua
 module load tensorflow/2.15.1
+require_loaded tensorflow/2.15.1
 module list # record the modules in the output
 set -u
 

@@ -12,6 +12,9 @@
 
 # MirroredStrategy without a GPU: one process with one replica, on the CPUs of one node, like a `single` job.
 # Written by `provision job mirrored --site nersc-perlmutter --arch cpu --account tests`. Submit it with `sbatch FILE`.
+# Output: $SCRATCH/runs/JOBID. The site deletes there files that were not read for 8 weeks. Copy it to the current
+# folder with
+# `provision data pull runs/JOBID --site nersc-perlmutter`.
 
 set -euo pipefail
 umask 022
@@ -30,6 +33,18 @@ stop() {
 }
 [ -f "$script" ] || stop "there is no training script $script"
 mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks start
+echo "output: $PROVISION_OUTPUT"
+if [ -n "${SLURM_JOB_ID:-}" ] && [ -n "$(ls -A "$PROVISION_OUTPUT/checkpoints")" ]; then
+  export PROVISION_RESUME="$PROVISION_OUTPUT/checkpoints" # the scheduler ended this job and has started it again
+  echo "this job has run before: it continues from $PROVISION_RESUME"
+fi
+
+require_loaded() { # some versions of `module` succeed even if they load nothing
+  case ":${LOADEDMODULES:-}:" in
+    *":$1:"* | *":$1/"*) ;;
+    *) stop "the module $1 was not loaded; \`module avail\` lists those that exist" ;;
+  esac
+}
 
 # Start from a clean module environment and load exact versions: mixing in others is a known source of errors.
 set +u # module systems use unset variables
@@ -40,6 +55,7 @@ fi
 module reset >/dev/null 2>&1 || true
 module use /site/root/modules/cpu/lua
 module load tensorflow/2.15.1
+require_loaded tensorflow/2.15.1
 module list # record the modules in the output
 set -u
 

@@ -10,6 +10,9 @@
 
 # MultiWorkerMirroredStrategy: 4 workers on 2 nodes, started by srun.
 # Written by `provision job multiworker --site nyu-greene --arch cpu --account tests`. Submit it with `sbatch FILE`.
+# Output: /scratch/$USER/runs/JOBID. The site deletes there files that were not read for 60 days. Copy it to the current
+# folder with
+# `provision data pull runs/JOBID --site nyu-greene`.
 
 set -euo pipefail
 umask 022
@@ -28,6 +31,12 @@ stop() {
 }
 [ -f "$script" ] || stop "there is no training script $script"
 mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks start
+echo "output: $PROVISION_OUTPUT"
+if [ -n "${SLURM_JOB_ID:-}" ] && [ -n "$(ls -A "$PROVISION_OUTPUT/checkpoints")" ]; then
+  export PROVISION_RESUME="$PROVISION_OUTPUT/checkpoints" # the scheduler ended this job and has started it again
+  echo "this job has run before: it continues from $PROVISION_RESUME"
+fi
+
 
 # Start from a clean module environment and load exact versions: mixing in others is a known source of errors.
 set +u # module systems use unset variables

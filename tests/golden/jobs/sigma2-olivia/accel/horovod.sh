@@ -12,6 +12,7 @@
 
 # Horovod: 8 ranks on 2 nodes, one for each GPU, started by srun.
 # Written by `provision job horovod --site sigma2-olivia --arch accel --account tests`. Submit it with `sbatch FILE`.
+# Output: runs/JOBID below the folder from which you submit.
 # deprecated here: the pages show torchrun; only the container contains Horovod.
 
 set -euo pipefail
@@ -31,6 +32,18 @@ stop() {
 }
 [ -f "$script" ] || stop "there is no training script $script"
 mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks start
+echo "output: $PROVISION_OUTPUT"
+if [ -n "${SLURM_JOB_ID:-}" ] && [ -n "$(ls -A "$PROVISION_OUTPUT/checkpoints")" ]; then
+  export PROVISION_RESUME="$PROVISION_OUTPUT/checkpoints" # the scheduler ended this job and has started it again
+  echo "this job has run before: it continues from $PROVISION_RESUME"
+fi
+
+require_loaded() { # some versions of `module` succeed even if they load nothing
+  case ":${LOADEDMODULES:-}:" in
+    *":$1:"* | *":$1/"*) ;;
+    *) stop "the module $1 was not loaded; \`module avail\` lists those that exist" ;;
+  esac
+}
 
 # Start from a clean module environment and load exact versions: mixing in others is a known source of errors.
 set +u # module systems use unset variables
@@ -41,6 +54,8 @@ fi
 module reset >/dev/null 2>&1 || true
 module load NRIS/GPU
 module load NCCL/2.26.6-GCCcore-14.2.0-CUDA-12.8.0
+require_loaded NRIS/GPU
+require_loaded NCCL/2.26.6-GCCcore-14.2.0-CUDA-12.8.0
 module list # record the modules in the output
 set -u
 

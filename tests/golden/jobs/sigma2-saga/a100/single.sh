@@ -12,6 +12,9 @@
 
 # One process on one GPU.
 # Written by `provision job single --site sigma2-saga --arch a100 --account tests`. Submit it with `sbatch FILE`.
+# Output: $USERWORK/runs/JOBID. The site deletes there files older than 21 days, or up to 42 if there is room. Copy it
+# to the current folder with
+# `provision data pull runs/JOBID --site sigma2-saga`.
 
 set -euo pipefail
 umask 022
@@ -30,6 +33,18 @@ stop() {
 }
 [ -f "$script" ] || stop "there is no training script $script"
 mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks start
+echo "output: $PROVISION_OUTPUT"
+if [ -n "${SLURM_JOB_ID:-}" ] && [ -n "$(ls -A "$PROVISION_OUTPUT/checkpoints")" ]; then
+  export PROVISION_RESUME="$PROVISION_OUTPUT/checkpoints" # the scheduler ended this job and has started it again
+  echo "this job has run before: it continues from $PROVISION_RESUME"
+fi
+
+require_loaded() { # some versions of `module` succeed even if they load nothing
+  case ":${LOADEDMODULES:-}:" in
+    *":$1:"* | *":$1/"*) ;;
+    *) stop "the module $1 was not loaded; \`module avail\` lists those that exist" ;;
+  esac
+}
 
 # Start from a clean module environment and load exact versions: mixing in others is a known source of errors.
 set +u # module systems use unset variables
@@ -42,6 +57,9 @@ module --force unload StdEnv >/dev/null 2>&1 || true
 module load Zen2Env
 module load TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0
 module load Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0
+require_loaded Zen2Env
+require_loaded TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0
+require_loaded Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0
 module list # record the modules in the output
 set -u
 
