@@ -187,7 +187,7 @@ def _arch(target: Target) -> list[Observation]:
     from provision.commands.shared.node import observe_node
     from provision.machine.network.datasets import choose_data
     from provision.machine.probes.probe_gpu import has_gpu
-    from provision.planning.preflight import cpu_problem, gpu_problems
+    from provision.planning.preflight import closed_problem, cpu_problem, gpu_problems
 
     arch, facts = target.arch, target.observe()
     group = f"arch {arch.name}"
@@ -199,6 +199,8 @@ def _arch(target: Target) -> list[Observation]:
             Observation(group=group, state="good", message=f"lock `{request.lock.path}` matches its input")
         )
         observations += [_of(group, problem) for problem in gpu_problems(request, facts)]
+        closed = closed_problem(request, facts)
+        observations += [_of(group, closed)] if closed else []
         if arch.gpu and not has_gpu():
             observations.append(
                 Observation(

@@ -31,7 +31,8 @@ FAMILIES: dict[LauncherName, str] = {"mpirun": "openmpi", "mpiexec": "mpich"}
 class UserJob:
     """What a user asked for. If a value is None, the site's profile decides it.
 
-    `module` is that of our environment, with TensorFlow of the version `tensorflow`. `site_modules` are modules of the site to
+    `module` is that of our environment, with TensorFlow of the version `tensorflow`, and `activate` the file to source instead if
+    the site has no module system. `site_modules` are modules of the site to
     load instead of those that its profile names. `arguments` are texts, or code in which the node expands variables. `script`
     is an absolute path, or a path in the folder from which the job is submitted, or it begins with a `$VARIABLE` that the
     modules set (the example of a plug-in). `command` is the command that wrote the job. `memory` is for one CPU, `extra` are
@@ -45,6 +46,7 @@ class UserJob:
     module: str
     modulepath: str
     site_modules: tuple[str, ...] = ()
+    activate: str | None = None
     tensorflow: str | None = None
     script: str = "train.py"
     arguments: tuple[str, ...] = ()

@@ -311,6 +311,22 @@ def _runtime(decision: Decision) -> Iterator[Problem]:
             evidence=(f"`runtimes` in `{site.origin}`: {', '.join(site.runtimes)}",),
             hint=f"`--runtime {site.runtimes[0]}`, or describe it in `{site.origin}`",
         )
+    elif site.modules.name == "none" and runtime == "modules":
+        yield Problem(
+            kind="missing",
+            subject="runtime",
+            message=f"site `{site.name}` has no module system, so there are no modules to load",
+            evidence=(f"`modules.system` in `{site.origin}` is `none`",),
+            hint="`--runtime venv` uses an environment that `provision build` made",
+        )
+    elif site.modules.name == "none" and runtime == "venv" and job.activate is None:
+        yield Problem(
+            kind="missing",
+            subject="module",
+            message=f"no environment is published as `{job.module}` for arch `{job.arch.name}`",
+            evidence=(f"site `{site.name}` has no module system: the job needs the path of the environment",),
+            hint=f"`provision build --site {site.typed} --arch {job.arch.name}` builds it; `provision list` shows what there is",
+        )
     elif runtime == "modules" and not job.provided:
         yield Problem(
             kind="missing",

@@ -56,6 +56,7 @@ class Script:
     loaded: tuple[str, ...]
     """The modules that must be loaded after these lines."""
     output: tuple[str, ...]
+    activate: str | None
     launch: Code
     inside: Code | None = None
     """The command that runs one process in the container, up to the program; None without a container."""
@@ -106,6 +107,7 @@ def make_script(job: UserJob) -> Script:
         modules=_load_lines(job, runtime),
         loaded=_loaded(job, runtime),
         output=_output(job),
+        activate=job.activate if runtime == "venv" and job.site.modules.name == "none" else None,
         launch=_launch(decision, _rank_variables(decision, exports, sets_xla_flags=cuda is not None)),
         inside=_inside(job, container) if container else None,
         container=container,

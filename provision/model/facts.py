@@ -121,6 +121,8 @@ class Facts:
     spack: SpackFacts | None = None
     """None if the backend is another one."""
     problems: tuple[Problem, ...] = ()
+    closed: tuple[str, ...] = ()
+    """Folders and files of Python that other users cannot read, although they can enter the root: `drwx------ /home/ada`."""
     environ: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """The environment for builds: cleaned, and with the arch's modules loaded. Comparisons ignore it."""
 

@@ -56,8 +56,22 @@ def cpu_problem(request: Request, facts: Facts) -> Problem | None:
 
 
 def gpu_problems(request: Request, facts: Facts) -> tuple[Problem, ...]:
-    """Why this framework cannot use the GPUs of the arch with this machine's CUDA; none on a CPU arch."""
+    """Why this framework cannot use the GPUs of the arch with this machine's CUDA, or why an arch without GPUs cannot use it."""
     framework, arch, stack = request.stack.framework, request.arch, request.stack
+    if arch.gpu is None and stack.gpus:
+        with_gpus = [f"`--arch {other.name}`" for other in request.site.archs if other.gpu]
+        return (
+            Problem(
+                kind="mismatch",
+                subject="gpus",
+                message=f"the stack `{stack.name}` is for GPUs, but arch `{arch.name}` has none",
+                evidence=(
+                    f"`gpus` in the stack; `archs.{arch.name}.gpu` is not in `{request.site.origin}`",
+                    f"it would be published as `{stack.module}` and replace an environment for CPUs of that name",
+                ),
+                hint=" or ".join([*with_gpus, f"`--stack {stack.name.replace('-gpu', '')}`"]),
+            ),
+        )
     if arch.gpu is None or facts.gpu is None:
         return ()
     if framework.package in CPU_PACKAGES:
@@ -89,6 +103,25 @@ def gpu_problems(request: Request, facts: Facts) -> tuple[Problem, ...]:
     )
 
 
+def closed_problem(request: Request, facts: Facts) -> Problem | None:
+    """Why other users could not use the environment, if they could not: Python is in a folder that is closed to them.
+
+    A machine without scheduler and modules, of which no group of admins is named, may have one user only.
+    """
+    site = request.site
+    shared = site.scheduler.name != "none" or site.modules.name != "none" or site.files.group or site.files.admins
+    if not facts.closed or not shared or facts.python is None:
+        return None
+    return Problem(
+        kind="broken",
+        subject="python",
+        message=f"other users cannot run the Python of the environment, `{facts.python.executable}`",
+        evidence=facts.closed,
+        hint=f"let all users enter these folders (`chmod o+x`), or set `archs.{request.arch.name}.python` in `{site.origin}` "
+        "to a Python that they can read",
+    )
+
+
 def _submit(request: Request) -> str:
     return f"provision build --site {request.site.typed} --arch {request.arch.name} --submit"
 
@@ -98,8 +131,7 @@ def blockers(request: Request, facts: Facts, *, installed: bool = False) -> tupl
 
     `installed`: its packages, the largest part, are in place from a run that stopped.
     """
-    problem = cpu_problem(request, facts)
-    found = [problem] if problem else []
+    found = [problem for problem in (cpu_problem(request, facts), closed_problem(request, facts)) if problem]
     if request.site.scheduler.name != "none" and facts.job is None:
         name = request.site.scheduler.name
         found.append(

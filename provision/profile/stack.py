@@ -53,8 +53,8 @@ class Training:
 class Stack:
     """What to install. `module` is the module's name; `pythons` are the minor versions with locks, the best first.
 
-    `horovod` is its version, or None if users of the stack train without it; then nothing is compiled. `backend` is the
-    backend that makes the environment.
+    `gpus`: it is only for archs with GPUs. `horovod` is its version, or None if users of the stack train without it; then
+    nothing is compiled. `backend` is the backend that makes the environment.
     """
 
     name: str
@@ -67,6 +67,7 @@ class Stack:
     proof_program: str
     training: tuple[Training, ...]
     backend: BackendName = BACKENDS[0]
+    gpus: bool = False
 
 
 def read_stack(data: Mapping[str, Any], origin: str) -> Stack:
@@ -125,6 +126,7 @@ def read_stack(data: Mapping[str, Any], origin: str) -> Stack:
         environ=top.environment("environ"),
         proof_program=program,
         training=tuple(training),
+        gpus=top.flag("gpus", False),
         backend=top.choice("backend", BACKENDS, BACKENDS[0]),
     )
     framework.text("name", choices=("tensorflow",))

@@ -64,6 +64,7 @@ def run(args: argparse.Namespace) -> Outcome:
         command=command_line(args),
         module=module,
         modulepath=str(modules / kind),
+        activate=target.store.activation_of(target.arch.name, module),
         site_modules=tuple(args.module or ()),
         tensorflow=None if args.module else target.stack.framework.version,
         script=absolute(args.script) if args.script else target.site.strategy(args.subverb).example or "train.py",

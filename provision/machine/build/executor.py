@@ -24,6 +24,7 @@ from provision.machine.build.spack_steps import Setting, carry_out
 from provision.machine.build.unfinished_compile import resume, settle
 from provision.machine.disk import disk_error, write
 from provision.machine.probes.installed_packages import PackageCounter
+from provision.machine.probes.other_users import check_other_users
 from provision.machine.programs.failed_program import failed_program
 from provision.machine.programs.run import Result, stream
 from provision.machine.rendering.render_modulefile import emit_modulefile
@@ -264,8 +265,10 @@ class Executor:
             raise command_error(run, result) from error
         if not isinstance(report, dict):
             raise command_error(run, result)
+        python = self.store.layout.prefix(self.plan.environment) / "bin" / "python"
         checks = judge_inspection(report, inspect.expectation, os.path.realpath)
         checks = (*checks, *inspect_objects(report, self.plan, inspect, self.environ))
+        checks = (*checks, *check_other_users(str(self.store.root), str(python)))
         run.details.update(checks=[check.to_dict() for check in checks], versions=report.get("versions"))
         wrong = [check for check in checks if not check.passed]
         if wrong:

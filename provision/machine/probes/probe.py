@@ -30,6 +30,7 @@ from provision.launch.modules import (
     resolve_loaded,
 )
 from provision.machine.disk import is_file
+from provision.machine.probes.other_users import closed_python
 from provision.machine.probes.probe_gpu import Gpus
 from provision.machine.programs.run import capture
 from provision.machine.root.store import Store
@@ -371,5 +372,6 @@ def observe(site: Site, arch: Arch, stack: Stack, store: Store) -> Facts:
         cores=len(os.sched_getaffinity(0)),
         place=store.place(),
         problems=tuple(probes.problems),
+        closed=closed_python(python.executable, str(store.root)) if python else (),
         environ=environ,
     )

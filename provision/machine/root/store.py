@@ -264,6 +264,11 @@ class Store:
             raise disk_error(error, folder) from error
         return folder
 
+    def activation_of(self, arch: str, module: str) -> str | None:
+        """The file to source for what users get by this module; None if it is not published."""
+        published = self.pointers().get(f"{arch}/{module}")
+        return str(self.layout.records_folder(EnvironmentId.parse(published)) / "activate.sh") if published else None
+
     def activation(self, env: EnvironmentId) -> str:
         """The shell code that loads an environment without a module system.
 

@@ -205,3 +205,52 @@ def test_ranks_that_share_a_node_share_the_threads_that_a_module_sets_for_all() 
     few = render_user_job(job("nersc-cori", "haswell", "horovod"))
     assert "export OMP_NUM_THREADS" not in few, "two ranks of 32 threads fit into the node"
     assert launched(few)
+
+
+# A Slurm site without a module system
+
+
+MINI = """
+name = "mini"
+root = "{root}"
+stack = "tensorflow-2.15.1"
+runtimes = ["venv", "modules"]
+scheduler = {{ system = "slurm" }}
+[archs.cpu]
+target = "x86_64_v3"
+mpi = {{ provider = "pypi", family = "mpich", requirements = "mpich-5.0.2" }}
+launcher = {{ name = "mpiexec" }}
+"""
+
+
+def test_a_site_without_modules_uses_the_activation_script_of_our_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By bash, with an environment that only its activation script puts on PATH."""
+    monkeypatch.chdir(tmp_path)
+    root = tmp_path / "root"
+    (tmp_path / "mini.toml").write_text(MINI.format(root=root))
+    (tmp_path / "train.py").write_text("")
+    words = ("single", "--site", "./mini.toml", "--script", "train.py")
+    unpublished = refused(capsys, *words)
+    assert "no environment is published as `tensorflow/2.15.1` for arch `cpu`" in unpublished
+    assert "has no module system, so there are no modules" in refused(capsys, *words, "--runtime", "modules")
+    name = "cpu/tensorflow/2.15.1-0123456789"
+    generation = root / "modules" / ".generations" / "cpu" / "1"
+    pointer = generation / "environments" / "tensorflow" / "2.15.1"
+    records = root / "envs" / name / ".provision"
+    for folder in (pointer.parent, records, root / "envs" / name / "bin"):
+        folder.mkdir(parents=True)
+    pointer.write_text(f"{name}\n")
+    (root / "modules" / "cpu").symlink_to(generation)
+    python = root / "envs" / name / "bin" / "python"
+    python.write_text("#!/bin/sh\necho ours: $*\n")
+    python.chmod(0o755)
+    (records / "activate.sh").write_text(f'export PATH={python.parent}"${{PATH:+:$PATH}}"\n')
+    text = written(capsys, *words)
+    assert f"\nsource {records}/activate.sh\n" in text
+    assert "module load" not in text
+    done = subprocess.run(
+        ["bash", "-c", text], env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.splitlines()[-1] == f"ours: -u {tmp_path}/train.py", done.stderr

@@ -8,7 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from golden_files import cray_site, facts_of, local_site, place, request_for, slurm_site
-from provision.errors import ConfigError
+from provision.errors import ConfigError, PlanError
+from provision.machine.configuration import shipped
+from provision.machine.configuration.search_path import known
 from provision.model.facts import Cpu, Existing, Place
 from provision.model.problem import Problem
 from provision.planning.planner import make_plan
@@ -16,6 +18,8 @@ from provision.planning.preflight import (
     NEEDED_BYTES,
     NEEDED_INODES,
     blockers,
+    closed_problem,
+    gpu_problems,
     network_problems,
     place_problems,
     refuse_runtime,
@@ -153,3 +157,32 @@ def test_every_problem_has_a_fix() -> None:
     problems = blockers(request_for(slurm_site()), facts)
     assert [problem.kind for problem in problems] == ["mismatch", "outside-job", "no-space"]
     assert all(problem.hint for problem in problems)
+
+
+def test_a_stack_for_gpus_is_refused_on_an_arch_without_them() -> None:
+    request = request_for(slurm_site())
+    assert gpu_problems(request, facts_of(slurm_site())) == ()
+    for_gpus = dataclasses.replace(request, stack=dataclasses.replace(request.stack, name="tf-gpu", gpus=True))
+    (problem,) = gpu_problems(for_gpus, facts_of(slurm_site()))
+    assert problem.message == "the stack `tf-gpu` is for GPUs, but arch `haswell` has none"
+    assert "`--stack tf`" in str(problem.hint)
+    with pytest.raises(PlanError, match="is for GPUs, but arch `haswell` has none"):
+        make_plan(for_gpus, facts_of(slurm_site()), Existing())
+
+
+def test_the_shipped_stacks_for_gpus_say_so() -> None:
+    stacks = [shipped.load_stack(name) for name in known("stacks")]
+    assert {stack.name for stack in stacks if stack.gpus} == {stack.name for stack in stacks if "-gpu" in stack.name}
+    assert all(stack.framework.package == "tensorflow" for stack in stacks if stack.gpus)
+
+
+def test_a_python_that_other_users_cannot_run_blocks_a_build_for_others() -> None:
+    closed = ("drwx------ /home/ada",)
+    (problem,) = blockers(request_for(slurm_site()), facts_of(slurm_site(), closed=closed))
+    assert problem.message.startswith("other users cannot run the Python of the environment, `")
+    assert problem.evidence == closed
+    assert "`chmod o+x`" in str(problem.hint)
+    alone = local_site()
+    assert closed_problem(request_for(alone), facts_of(alone, closed=closed)) is None, "a machine of one user"
+    group = dataclasses.replace(alone, files=dataclasses.replace(alone.files, group="hpcadm"))
+    assert closed_problem(request_for(group), facts_of(group, closed=closed)) is not None
