@@ -1,8 +1,8 @@
 """Faults in builds of the stack of `parts/tiny.py`: after each one, what users see is compared with what they may see.
 
-    python -m parts.torture [--faults 200] [--seed N] [--folder DIR]
+    python -m parts.torture [--faults 200] [--minutes 60] [--seed N] [--folder DIR]
 
-prints a table. `tests/unit/machine/test_torture.py` runs a few of them.
+prints a table. `tests/real/test_torture.py` runs a few of them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ STEPS = ("create", "install", "bytecode", "compile", "horovod", "inspect", "cand
 BOUNDARIES = tuple(f"{kind} {step}" for step in STEPS for kind in ("started", "finished"))
 # Values of JSON that differ from run to run.
 TIMES = {"seconds", "sync_s", "built", "date", "images_per_second", "host", "hosts", "pid", "bytes"}
-TIMES |= {"startedOn", "finishedOn", "invocationId"}
+# Of `provenance.json`: the hashes of files with times, and who built when.
+TIMES |= {"subject", "runDetails"}
 END_S = 12.0
 
 
@@ -151,8 +152,8 @@ class Torture:
         return sorted({str(path.relative_to(root)) for path in found}) + [f"process {pid}" for pid in self.running()]
 
     def running(self) -> set[int]:
-        """The processes that builds started and that still run."""
-        return marked_processes(MARK)
+        """The processes that builds below this root started and that still run."""
+        return marked_processes(MARK) & marked_processes("TINY_FOLDER", str(self.site.folder))
 
 
 def prepare(folder: Path, seed: int, *, disk: bool = False) -> Torture:
@@ -392,6 +393,7 @@ def main() -> int:
     """Run as the command line says; print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--faults", type=int, default=200)
+    parser.add_argument("--minutes", type=float, default=1e6)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     parser.add_argument("--folder", type=Path)
     args = parser.parse_args()
@@ -403,7 +405,7 @@ def main() -> int:
         print(f"seed {args.seed}; an undisturbed build takes {torture.seconds:.1f} s", flush=True)
         if not disk:
             print("without the faults of a disk: mounting one needs root")
-        table = run(torture, args.faults, disk=disk)
+        table = run(torture, args.faults, disk=disk, most_s=60 * args.minutes)
     finally:
         if disk:
             subprocess.run(["umount", "-l", str(folder / "root")], check=False)
