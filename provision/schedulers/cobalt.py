@@ -110,7 +110,7 @@ def status_argv(job: str) -> tuple[str, ...]:
 
 def parse_status(text: str) -> JobStatus | None:
     """The status in the output of `qstat -lf`; None if Cobalt does not know the job."""
-    fields = dict(re.findall(r"^\s*(\w+)\s*:\s*(.*?)\s*$", text, re.MULTILINE))
+    fields = dict(_field(line) for line in text.splitlines() if ":" in line)
     if "JobID" not in fields or "State" not in fields:
         return None
     state = fields["State"]
@@ -122,6 +122,12 @@ def parse_status(text: str) -> JobStatus | None:
         run_time=fields.get("RunTime", ""),
         nodes=fields.get("Location", "").replace("None", ""),
     )
+
+
+def _field(line: str) -> tuple[str, str]:
+    """The name and the value of a line of `qstat -lf`."""
+    name, _, value = line.partition(":")
+    return name.strip(), value.strip()
 
 
 def is_unknown(complaint: str) -> bool:

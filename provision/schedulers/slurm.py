@@ -182,7 +182,9 @@ def _parse_line(text: str) -> tuple[dict[str, str], JobStatus | None]:
     fields: dict[str, str] = {}
     for key, value in re.findall(r"(?:^|\s)([A-Za-z]+)=(\S*)", text):
         fields.setdefault(key, value)  # a comment may contain `Key=value` too, but it comes after the fields that count
-    output = re.search(r"\sStdOut=(.*?)\s+(?:Power|TresPerNode|MailUser|[A-Z]\w*)=", text)
+    # The path may contain blanks: it ends before the next field.
+    _, found, behind = text.partition(" StdOut=")
+    output = re.split(r"\s(?=[A-Z][A-Za-z]*=)", behind, maxsplit=1)[0].strip() if found else fields.get("StdOut", "")
     if "JobState" not in fields:
         return fields, None
     task = fields.get("ArrayTaskId", "")
@@ -192,7 +194,7 @@ def _parse_line(text: str) -> tuple[dict[str, str], JobStatus | None]:
         state=fields["JobState"],
         reason=fields.get("Reason", "None"),
         exit_code=fields.get("ExitCode", "0:0"),
-        output=output[1] if output else fields.get("StdOut", ""),
+        output=output,
         time_limit=fields.get("TimeLimit", ""),
         run_time=fields.get("RunTime", ""),
         nodes=fields.get("NodeList", ""),
