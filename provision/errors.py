@@ -42,6 +42,8 @@ ErrorKind = Literal[
 EXIT_OK = 0
 EXIT_FAILED = 1
 EXIT_USAGE = 2
+# A log shows a failure that is not known.
+EXIT_UNKNOWN = 3
 EXIT_JOB_LEFT = 4
 EXIT_INTERRUPTED = 130
 

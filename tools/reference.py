@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write docs/reference/cli.md and man/provision.1 from the parsers, and docs/reference/lint-rules.md from the rules.
+"""Write docs/reference/cli.md and man/provision.1 from the parsers; lint-rules.md and failures.md from their tables.
 
 `tools/reference.py` writes them; with `--check` it writes nothing, and exits 1 if one of them is not current.
 """
@@ -18,7 +18,10 @@ from provision import __version__  # noqa: E402
 from provision.commands.completion import WHERE  # noqa: E402
 from provision.commands.shared.help_text import PURPOSE  # noqa: E402
 from provision.commands.shared.syntax import Argument, Command, Option, Value, read_commands  # noqa: E402
+from provision.knowledge.failures.catalogue import WEIGHTS as FAILURE_WEIGHTS  # noqa: E402
+from provision.knowledge.failures.catalogue import parse_failures  # noqa: E402
 from provision.lint.rules import RULES, WEIGHTS  # noqa: E402
+from provision.machine.tables import KNOWLEDGE, known_failures  # noqa: E402
 
 # Every command has these, so they are described once.
 COMMON = ("--help", "--json")
@@ -26,6 +29,7 @@ EXITS = (
     ("0", "done, or nothing to do"),
     ("1", "failed"),
     ("2", "the request or a file is wrong; nothing was tried"),
+    ("3", "a log shows a failure that is not known (`explain`)"),
     ("4", "a job was left running (`--no-wait`)"),
     ("130", "interrupted"),
 )
@@ -53,6 +57,7 @@ def main() -> int:
         ("docs/reference/cli.md", write_page(commands)),
         ("man/provision.1", write_manual(commands)),
         ("docs/reference/lint-rules.md", write_rules()),
+        ("docs/reference/failures.md", write_failures()),
     ):
         path = REPOSITORY / name
         if path.is_file() and path.read_text(encoding="utf-8") == text:
@@ -91,6 +96,32 @@ def write_rules() -> str:
             "",
         ]
     )
+
+
+def write_failures() -> str:
+    """The page of the known failures, one table for each file of the catalogue."""
+    entries = known_failures().failures
+    before = sum(failure.caught[0] != "explain" for failure in entries)
+    lines = [
+        "# Known failures",
+        "",
+        "What `provision explain` and the errors of builds and proofs know; [how to add one](../dev/add-known-failure.md).",
+        "This page is made from `provision/knowledge/failures/` by `tools/reference.py`. Each entry is found by",
+        "`tests/unit/knowledge/test_failures.py` in logs around its message.",
+        "",
+        f"{len(entries)} entries; {before} of them can show before a person reads a log. *Caught by* is where it can show,",
+        "the earliest first. A *notice* is in healthy logs too and accuses none; a *symptom* or *consequence* is named only if",
+        "the log shows nothing better.",
+    ]
+    for path in sorted((KNOWLEDGE / "failures").glob("*.toml")):
+        text = path.read_text(encoding="utf-8")
+        lines += ["", f"## {text.splitlines()[0].removeprefix('# ').rstrip('.')}", ""]
+        lines += ["| ID | cause | caught by | weight | source |", "|---|---|---|---|---|"]
+        for failure in parse_failures([text]):
+            weight = next(name for name, value in FAILURE_WEIGHTS.items() if value == failure.weight)
+            row = (f"`{failure.id}`", failure.cause, ", ".join(failure.caught), weight, failure.source)
+            lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |")
+    return "\n".join(lines) + "\n"
 
 
 def leaves(command: Command) -> tuple[Command, ...]:

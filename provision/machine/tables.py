@@ -14,7 +14,7 @@ from provision.knowledge.advisories import Advisories, parse_advisories, parse_o
 from provision.knowledge.combinations import Combinations
 from provision.knowledge.combinations import read_combinations as read_rows
 from provision.knowledge.compatibility import Cell, parse_cells
-from provision.knowledge.failures import KnownFailure, parse_failures
+from provision.knowledge.failures.catalogue import Catalogue, parse_failures
 from provision.knowledge.keras_files import KerasFile, parse_keras_files
 
 KNOWLEDGE = Path(__file__).resolve().parents[1] / "knowledge"
@@ -24,9 +24,10 @@ COMBINATIONS_FILE = KNOWLEDGE / "combinations.toml"
 
 
 @cache
-def known_failures() -> tuple[KnownFailure, ...]:
-    """All known failures, in the order in which they are tried."""
-    return parse_failures((KNOWLEDGE / "failures.toml").read_text(encoding="utf-8"))
+def known_failures() -> Catalogue:
+    """All known failures: every file in the folder `failures/`."""
+    files = sorted((KNOWLEDGE / "failures").glob("*.toml"))
+    return Catalogue(parse_failures(path.read_text(encoding="utf-8") for path in files))
 
 
 def read_cells() -> tuple[Cell, ...]:

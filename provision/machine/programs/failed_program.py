@@ -1,4 +1,4 @@
-"""Make the error of a program that failed, from its last lines and the list of known failures."""
+"""Make the error of a program that failed, from its last lines and the catalogue of known failures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from provision.errors import CommandError, ProvisionError
-from provision.knowledge.failures import LogReader
+from provision.knowledge.failures.log_reader import Explanation, LogReader
+from provision.machine.programs.secrets_here import secrets_here
 from provision.machine.tables import known_failures
 
 E = TypeVar("E", bound=ProvisionError)
@@ -24,19 +25,22 @@ class Diagnosis:
 
 
 def diagnose(lines: Sequence[str]) -> Diagnosis:
-    """What these lines of a program's output mean."""
-    return diagnose_log(["\n".join(lines)])
+    """What these lines of the output of a program that failed mean."""
+    text = "\n".join(lines).encode("utf-8", "replace")
+    explanation = explain_log([text], failed=True)
+    evidence = tuple(line for _, line in explanation.lines)
+    known = explanation.known
+    if known is None:
+        return Diagnosis(evidence=evidence)
+    return Diagnosis(evidence=evidence, id=known.failure.id, cause=known.cause, hint=known.hint)
 
 
-def diagnose_log(blocks: Iterable[str]) -> Diagnosis:
-    """What a log means that is read in blocks of whole lines; only one block is in memory."""
-    reader = LogReader(known_failures())
+def explain_log(blocks: Iterable[bytes], *, failed: bool = False) -> Explanation:
+    """What a log means that is read in blocks of whole lines; only one block is in memory, and no secret is shown."""
+    reader = LogReader(known_failures(), hide=secrets_here().hide)
     for block in blocks:
         reader.feed(block)
-    known = reader.known
-    if known is None:
-        return Diagnosis(evidence=reader.evidence)
-    return Diagnosis(evidence=reader.evidence, id=known.id, cause=known.cause, hint=known.hint)
+    return reader.conclude(failed=failed)
 
 
 def failed_program(

@@ -201,23 +201,60 @@ def test_faults_in_a_file_are_in_the_envelope(tmp_path: Path, capsys: Captured) 
 
 def test_a_log_is_explained(tmp_path: Path, capsys: Captured) -> None:
     (tmp_path / "log").write_bytes(b"gcc \xff\nerror: write: No space left on device\n")
-    assert call("explain", str(tmp_path / "log"), "--json") == 0
+    assert call("explain", str(tmp_path / "log"), "--json") == 1
     result = envelope(capsys)["result"]
-    assert (result["failure"], result["cause"]) == ("disk-full", "the disk is full")
-    assert call("explain", str(tmp_path / "log")) == 0
-    assert capsys.readouterr().out.startswith("the disk is full (disk-full)\nhint: ")
+    assert (result["verdict"], result["failure"], result["cause"]) == ("known", "disk-full", "the disk is full")
+    assert result["line"] == {"number": 2, "text": "error: write: No space left on device"}
+    assert result["source"] and result["hint"] and result["sureness"] == "sure"
+    assert call("explain", str(tmp_path / "log")) == 1
+    out = capsys.readouterr().out.splitlines()
+    assert out[:2] == ["the disk is full (disk-full, sure)", "  line 2: error: write: No space left on device"]
+    assert [line.split(":")[0] for line in out[2:4]] == ["hint", "source"]
+
+
+def test_an_unknown_failure_shows_its_lines_and_has_an_exit_code_of_its_own(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "log").write_text("step 1\nError: the flux is inverted\nbye\n")
+    assert call("explain", str(tmp_path / "log")) == 3
+    assert capsys.readouterr().out.splitlines() == [
+        "no known failure; lines that look like errors:",
+        "  line 2: Error: the flux is inverted",
+    ]
 
 
 def test_a_log_on_stdin_is_explained(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"all is well\n")))
     assert call("explain", "-", "--json") == 0
-    assert envelope(capsys)["result"] == {"failure": None, "cause": None, "hint": None, "lines": ["all is well"]}
+    result = envelope(capsys)["result"]
+    assert (result["verdict"], result["failure"], result["lines"]) == ("healthy", None, ["all is well"])
 
 
-@pytest.mark.parametrize("log", ["nosuch.log", "."])
-def test_a_log_that_cannot_be_read_is_a_wrong_request(log: str, capsys: Captured) -> None:
-    assert call("explain", log, "--json") == 2
-    assert f"`{log}` cannot be read" in envelope(capsys)["error"]["message"]
+def test_a_log_that_cannot_be_read_is_a_wrong_request(capsys: Captured) -> None:
+    assert call("explain", "nosuch.log", "--json") == 2
+    assert "`nosuch.log` cannot be read" in envelope(capsys)["error"]["message"]
+
+
+def test_a_folder_or_the_number_of_a_job_stands_for_its_logs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PROVISION_ROOT", str(tmp_path / "root"))
+    assert call("explain", ".", "--site", "local", "--json") == 2
+    assert "no log of `.`" in envelope(capsys)["error"]["message"]
+    (tmp_path / "slurm-4711.out").write_text(
+        "slurmstepd: error: *** JOB 4711 ON n1 CANCELLED AT X DUE TO TIME LIMIT ***\n"
+    )
+    (tmp_path / "slurm-47110.out").write_text("OSError: [Errno 28] No space left on device\n")
+    assert call("explain", "4711", "--site", "local", "--json") == 1
+    result = envelope(capsys)["result"]
+    assert (result["log"], result["failure"]) == ("slurm-4711.out", "time-limit")
+    assert call("explain", str(tmp_path), "--site", "local", "--json") == 1
+    assert call("explain", "4712", "--site", "local", "--json") == 2
+
+
+def test_a_file_that_is_not_a_text_is_refused(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "log").write_bytes(b"\x7fELF\x02\x01" + bytes(range(256)) * 40)
+    assert call("explain", str(tmp_path / "log")) == 2
+    assert "is not a text" in capsys.readouterr().err
 
 
 def test_a_site_without_a_scheduler_has_no_job_to_follow(capsys: Captured) -> None:
@@ -384,7 +421,7 @@ def test_a_log_on_stdin_that_is_not_text_is_explained() -> None:
     done = subprocess.run(
         argv, input=b"gcc \xff\nNo space left on device\n", capture_output=True, check=False, env=environ
     )
-    assert done.returncode == 0, done.stderr.decode()
+    assert done.returncode == 1, done.stderr.decode()
 
 
 def test_a_plan_that_plan_wrote_is_taken_by_build(

@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from provision.knowledge.failures import explain
+from provision.knowledge.failures.log_reader import explain
 from provision.machine.build.source_tree import apply_patches
 from provision.machine.configuration import shipped
 from provision.machine.tables import known_failures
@@ -79,9 +79,9 @@ def test_without_a_number_or_a_program_the_hint_shows_an_example(refusal: Module
 def test_a_log_with_the_refusal_is_explained(refusal: ModuleType, what: str) -> None:
     with pytest.raises(refusal.RunnerRefused) as caught:
         refusal.refuse(what, 2)
-    failure = explain(f"RunnerRefused: {caught.value}".splitlines(), known_failures())
-    assert failure is not None
-    assert failure.id == "horovods-runner"
+    known = explain([f"RunnerRefused: {caught.value}".encode()], known_failures()).known
+    assert known is not None
+    assert known.failure.id == "horovods-runner"
 
 
 def test_the_added_module_runs_on_the_oldest_python_of_an_environment(source: str) -> None:

@@ -142,7 +142,7 @@ def test_a_command_that_fails_stops_the_plan_and_keeps_what_is_done(run: Run) ->
     script = "echo working; echo 'x.cc:3:7: error: no such type'; exit 3"
     with pytest.raises(CommandError) as caught:
         run(step("create"), step("compile", sh(script)), step("last"))
-    assert caught.value.message == "step `compile` failed: x.cc:3:7: error: no such type"
+    assert caught.value.message == "step `compile` failed: the compiler refuses the source: `x.cc:3:7`: no such type"
     assert caught.value.log == str(run.store.layout.log(ENVIRONMENT, "compile"))
     assert run.step_events() == [
         ("started", "create"),

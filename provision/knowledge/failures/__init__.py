@@ -1,0 +1,1 @@
+"""Known failures: the catalogue (`*.toml` in this folder), and the reader that finds them in logs."""

@@ -1,0 +1,125 @@
+"""One line of a log: what launchers, clocks and loggers put before it, how serious it is, and whether it "
+"excuses itself."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from provision.knowledge.failures.words import word_set
+
+# What launchers print before each line of a rank, and clocks before each line. Sources: Open MPI's --tag-output and
+# --timestamp-output, `srun --label`, Hydra's --prepend-rank, torchrun, Ray, pdsh, Docker Compose, syslog, ISO 8601.
+RANK = re.compile(
+    r"\s?(?:\[\d+,\d+\](?:\[[^\]]{0,99}\])?(?:<std(?:out|err|diag)>)?:?\s?|\[\d+\](?:<std(?:out|err)>)?:?\s|"
+    r"\s{0,8}\d{1,6}: |"
+    r"\[rank\d+\]:?\s?|\(\w{1,99} (?:pid=)?\d+[^)\n]{0,99}\)\s|[\w.-]{1,64} {1,9}\| )"
+)
+CLOCK = re.compile(
+    r"\[?(?:(?:\d{4}-\d\d-\d\d|\d{4}/\d\d/\d\d|\d\d/\d\d/\d{4})[T ])?\d\d:\d\d:\d\d(?:[.,:]\d{1,9})?(?:Z|"
+    r"[+-]\d\d:?\d\d)?\]?(?: UTC)?:?\s?|"
+    r"\w{3} {1,2}(?:\w{3} {1,2})?\d{1,2} \d\d:\d\d:\d\d(?: (?:[A-Z]{3,4} )?\d{4})?(?: [\w.-]{1,64} "
+    r"[\w./-]{1,64}(?:\[\d{1,8}\])?:)?\s?|"
+    r"\[?\d{4}-\d\d-\d\d\]?\s"
+)
+ANSI = re.compile(rb"\x1b(?:\[[0-9;?]{0,32}[A-Za-z]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)|[()][A-Za-z0-9]|[=>])")
+# What was typed, or the code of a program, is not what happened: `set -x`, the code of IPython's tracebacks, pip's program.
+CODE = re.compile(
+    r"\++ |\s{0,99}-{2,5}> ?\d+ |\s{1,9}\d{1,5}  +\S|\s{0,99}\d+ \| |\$ |>>> |\s{4,99}raise \w|"
+    r"\s{4,99}(?:print|throw|echo)\b|In \[\d+\]:"
+)
+
+INFO, WARNING, ERROR = "info", "warning", "error"
+# How a line says how serious it is: with these words, or in the form of TensorFlow's own lines (`I file.cc:5]`, `W0000 00:00:…`).
+INFORMS = re.compile(
+    r"\bNCCL (?:INFO|TRACE)\b|^\W{0,4}(?:DEBUG|INFO|TRACE|NOTE|STATUS)\b|\s-?\s?(?:INFO|DEBUG)\s?[\]:-]"
+)
+WARNS = re.compile(
+    r"^\W{0,9}(?:[\w.]{1,99}:\s?)?(?:WARNING|WARN|Warning|warning)\b|\b(?:WARNING|Warning|warning):|"
+    r"\[(?:WARN|WARNING|warning|warn)\]|\s-?\s?WARNING\s?[\]:-]|\b[A-Z]\w{1,60}Warning\b|^CMake "
+    r"(?:Deprecation )?Warning"
+)
+TENSORFLOW = re.compile(r"([IWEF])(?:\d{4} \d| \S{1,200}:\d)")
+# The line says itself that it does not matter.
+EXCUSED = re.compile(
+    r"\(ignored\)|\bignor(?:e|ed|ing)\b|\b[Ii]gnoring\b|\bwill retry\b|\b[Rr]etrying (?:in|after|with|\d)|"
+    r"\battempt \d+ (?:of|/) ?\d+|"
+    r"\b(?:[Ff]alling|[Ff]all|[Ff]alls) ?-?back\b|\bfallback\b|\bnon-?fatal\b|\bharmless\b|\bsafely\b|"
+    r"\bcan be (?:safely )?(?:ignored|disregarded)|\(optional\)|\boptional (?:package|module|dependency)|"
+    r"\b[Cc]ontinuing (?:without|anyway|with)|"
+    r"\bskipp(?:ed|ing)\b|\bPerforming Test\b|\bLooking for\b|\bchecking (?:for|whether|if)\b|\b(?:0|no) "
+    r"(?:errors?|failures?)\b|"
+    r"\berrors?[:=] ?0\b|\bnot (?:an )?required\b|\bexpected failure|\bXFAIL|\bxfailed\b|\brecovered\b|\bdeprecat|"
+    r"\btolerat|2> ?/dev/null|\bError [1-9]\d* \(ignored\)",
+)
+# A line without one of these words has no excuse, and is not searched for one.
+EXCUSE_WORDS = word_set(
+    "ignored ignore ignoring retry retrying attempt falling fall falls fallback nonfatal fatal harmless "
+    "safely disregarded optional "
+    "continuing skipped skipping performing looking checking errors failures failure required expected xfail "
+    "xfailed recovered "
+    "deprecated deprecation deprecate tolerate tolerated null"
+)
+EXCUSES_ABOVE = re.compile(
+    r"\b[Ii]gnore (?:the )?(?:above|previous)|\bthe (?:above|previous) (?:error|warning|message)s? (?:can|is|"
+    r"are|may|should)\b[^.]{0,60}(?:ignored|harmless|normal|expected)|"
+    r"\b(?:this|these) (?:error|warning|message)s? (?:is|are|can be)\b[^.]{0,40}(?:harmless|ignored|expected|normal)"
+)
+
+ABOVE_WORDS = word_set("above previous harmless ignored expected normal")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One line of a log, without what was put before it."""
+
+    number: int
+    raw: str
+    """The line as a person sees it, without colours."""
+    text: str
+    """The line without rank and time."""
+    rank: str
+    """What was put before it to name the rank; empty if nothing was."""
+
+
+def read_line(number: int, raw: str) -> Line:
+    """Take off what launchers and clocks put before a line."""
+    text, rank = raw, ""
+    for _ in range(3):
+        if (found := RANK.match(text)) and found.end() < len(text):
+            rank, text = rank or found[0].strip(), text[found.end() :]
+        elif (found := CLOCK.match(text)) and found.end() < len(text):
+            text = text[found.end() :]
+        else:
+            break
+    return Line(number=number, raw=raw, text=text, rank=rank)
+
+
+def level(text: str) -> str:
+    """How serious the beginning of a line says that the line is."""
+    if form := TENSORFLOW.match(text):
+        return {"I": INFO, "W": WARNING}.get(form[1], ERROR)
+    start = text[:160]
+    lowered = start.lower()
+    if "warn" in lowered and WARNS.search(start):
+        return WARNING
+    return (
+        INFO
+        if any(word in start for word in ("INFO", "DEBUG", "TRACE", "NOTE", "STATUS")) and INFORMS.search(start)
+        else ERROR
+    )
+
+
+def is_excused(text: str, words: frozenset[str]) -> bool:
+    """Whether a line with these words says itself that it does not matter."""
+    return not words.isdisjoint(EXCUSE_WORDS) and EXCUSED.search(text) is not None
+
+
+def excuses_above(text: str, words: frozenset[str]) -> bool:
+    """Whether a line with these words says that the lines above it do not matter."""
+    return not words.isdisjoint(ABOVE_WORDS) and EXCUSES_ABOVE.search(text) is not None
+
+
+def is_code(text: str) -> bool:
+    """Whether a line shows a command or a program's code."""
+    return CODE.match(text) is not None

@@ -1,0 +1,352 @@
+"""Reads a log of any length once, in blocks of whole lines, and concludes whether it shows a failure, and which.
+
+Most lines of a log differ only in their numbers. With all digits replaced by `0`, each different line is looked at once; the
+words of its text decide whether any pattern can match. Only such lines are decoded, and only patterns with their words are tried.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import count
+
+from provision.knowledge.failures import health
+from provision.knowledge.failures.catalogue import WEIGHTS, Catalogue, KnownFailure
+from provision.knowledge.failures.lines import (
+    ANSI,
+    ERROR,
+    INFO,
+    Line,
+    excuses_above,
+    is_code,
+    is_excused,
+    level,
+    read_line,
+)
+from provision.knowledge.failures.program import program_failure
+from provision.knowledge.failures.tracebacks import TracebackReader
+from provision.knowledge.failures.words import line_words
+
+# A line is shown up to this length.
+SHOWN = 300
+# Longer lines are read in parts, which overlap so that each message is whole in one of them.
+WINDOW, OVERLAP = 8192, 512
+# What is remembered of lines that were looked at: bytes, and looks after which a line without effect is not looked at again.
+MOST_HELD, MOST_LOOKS = 4_000_000, 64
+DIGITS = bytes.maketrans(b"123456789", b"000000000")
+# Lines with these words are looked at even if no entry of the catalogue has them.
+STRUCTURE = frozenset(("cell", "ipython", "traceback", "ignored")) | health.FAILED_WORDS | health.SUCCESS_WORDS
+# Parts of lines that are looked at for their form: exceptions and the places of tracebacks.
+FORMS = (b"error", b"exception", b'file "', b"file ~", b"file /", b"input in ", b".py in ")
+DULL, LOOK, PROGRESS = 0, 1, 2
+# How many lines above a line such as "Ignore above …" it excuses, and how many matches of an entry are kept.
+REACH, KEPT = 4, 8
+# So many lines of a training after the last error show that it went on.
+WENT_ON = 2
+# How many characters of a line may be control characters, before it is not text.
+MOST_CONTROL = 0.05
+CONTROL_BYTES = bytes((*range(8), *range(14, 27), *range(28, 32)))
+CONTROL = re.compile("[\\x00-\\x07\\x0e-\\x1a\\x1c-\\x1f\\ufffd]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A line that shows a failure."""
+
+    number: int
+    text: str
+    weight: int
+    values: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A failure that a log shows, with its deciding line."""
+
+    failure: KnownFailure
+    hit: Hit
+
+    @property
+    def cause(self) -> str:
+        """The cause, with the names that the deciding line contains."""
+        return _insert(self.failure.cause, self.hit.values)
+
+    @property
+    def hint(self) -> str:
+        """The fix, with the names that the deciding line contains."""
+        return _insert(self.failure.hint, self.hit.values)
+
+    @property
+    def sureness(self) -> str:
+        """`sure`, `likely` or `guess`."""
+        return {4: "sure", 3: "likely"}.get(self.hit.weight, "guess")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """What a log shows."""
+
+    verdict: str
+    """`known`, `unknown` (it failed, and no entry of the catalogue says why) or `healthy`."""
+    findings: tuple[Finding, ...]
+    """The causes, the likeliest first; of a healthy log, the lines that look worse than they are."""
+    lines: tuple[tuple[int, str], ...]
+    """The number and text of lines that look like errors, or of the last lines if none does."""
+    is_text: bool
+    length: int
+    """The number of lines."""
+
+    @property
+    def known(self) -> Finding | None:
+        """The likeliest cause, if it is known."""
+        return self.findings[0] if self.verdict == "known" else None
+
+
+class LogReader:
+    """Reads a log and remembers what it shows; the memory does not depend on the length of the log."""
+
+    def __init__(self, catalogue: Catalogue, *, most: int = 8, hide: Callable[[str], str] = str) -> None:
+        self._catalogue, self._most, self._hide = catalogue, most, hide
+        self._known_words = STRUCTURE | catalogue.index.keys()
+        self._kinds: dict[bytes, int] = {}
+        self._held = 0
+        self._looks: dict[bytes, int] = {}
+        self._tracebacks = TracebackReader()
+        self._hits: dict[str, list[Hit]] = {}
+        self._failures: dict[str, KnownFailure] = {}
+        self._errors: dict[str, int] = {}
+        self._excuses: deque[int] = deque(maxlen=REACH)
+        self._last: deque[tuple[int, str]] = deque(maxlen=most)
+        self._number = 1
+        self._failed_at = self._went_on = 0
+        self._well = False
+        self._bytes = self._strange = 0
+
+    def feed(self, block: bytes) -> None:
+        """Read the next lines, as UTF-8; the block ends at the end of a line, or within a very long one."""
+        if b"\x1b" in block:
+            block = ANSI.sub(b"", block)
+        if b"\r" in block:
+            block = block.replace(b"\r\n", b"\n")
+        self._bytes += len(block)
+        self._strange += len(block) - len(block.translate(None, CONTROL_BYTES))
+        lines = block.split(b"\n")
+        if not lines[-1]:
+            lines.pop()
+        if not lines:
+            return
+        numbers: Iterable[int] = range(self._number, self._number + len(lines))
+        self._number += len(lines) if block.endswith(b"\n") else len(lines) - 1
+        if b"\r" in block or max(map(len, lines)) > WINDOW:
+            parts = [(number, part) for number, line in zip(numbers, lines, strict=True) for part in _parts(line)]
+            numbers, lines = [number for number, _ in parts], [part for _, part in parts]
+            templates = [line.lower().translate(DIGITS) for line in lines]
+        else:
+            templates = block.lower().translate(DIGITS).split(b"\n")[: len(lines)]
+        self._read(list(numbers), lines, templates)
+        self._last.extend(
+            (number, _text(line))
+            for number, line in list(zip(numbers, lines, strict=True))[-self._most :]
+            if line.strip()
+        )
+
+    def _read(self, numbers: list[int], lines: list[bytes], templates: list[bytes]) -> None:
+        """Look at the lines whose words a pattern has, and at those that belong to a traceback."""
+        kinds = self._classify(templates)
+        position = 0  # of the line that was looked at last, and one
+        for index in (index for index, kind in enumerate(kinds) if kind):
+            if index < position:
+                continue
+            kind, template = kinds[index], templates[index]
+            if kind & PROGRESS:
+                self._went_on += 1
+            if kind & LOOK and self._kinds[template] & LOOK:
+                if not self._look(numbers[index], _text(lines[index])):
+                    self._tire(template)
+                position = self._finish_traceback(index + 1, numbers, lines)
+            elif self._tracebacks.is_open:
+                position = self._finish_traceback(index, numbers, lines)
+
+    def _finish_traceback(self, position: int, numbers: list[int], lines: list[bytes]) -> int:
+        """Look at every line from this position while a traceback is open; returns the position behind it."""
+        while self._tracebacks.is_open and position < len(lines):
+            self._look(numbers[position], _text(lines[position]))
+            position += 1
+        return position
+
+    def _tire(self, template: bytes) -> None:
+        """Note that a line had no effect: the same line, or many that differ in digits only, need no more looks."""
+        looks = self._looks[template] = self._looks.get(template, 0) + 1
+        if looks >= (MOST_LOOKS if b"0" in template else 1):
+            self._kinds[template] &= ~LOOK
+
+    def _classify(self, templates: list[bytes]) -> list[int]:
+        """What there is to do for each line."""
+        different = set(templates)
+        fresh = different.difference(self._kinds)
+        self._held += sum(map(len, fresh))
+        if self._held > MOST_HELD:
+            self._kinds, self._looks, fresh = {}, {}, different
+            self._held = sum(map(len, fresh))
+        for template in fresh:
+            text = template.decode("utf-8", "replace")
+            words = line_words(text)
+            kind = LOOK if any(form in template for form in FORMS) else DULL
+            if kind == DULL and not words.isdisjoint(self._known_words):
+                kind = LOOK if words & STRUCTURE or self._catalogue.candidates(words) else DULL
+            if not words.isdisjoint(health.PROGRESS_WORDS) and health.shows_progress(text):
+                kind |= PROGRESS
+            self._kinds[template] = kind
+        return list(map(self._kinds.__getitem__, templates))
+
+    def _look(self, number: int, raw: str) -> bool:
+        """Look at one line; returns whether it showed anything."""
+        if len(CONTROL.findall(raw)) > MOST_CONTROL * len(raw) + 2 or "\0" in raw:
+            return False
+        line = read_line(number, raw)
+        tracebacks = len(self._tracebacks.found)
+        if self._tracebacks.feed(line):
+            return True
+        text = line.text
+        if len(self._tracebacks.found) > tracebacks:
+            self._fail(number)
+        elif not text.strip() or is_code(text):
+            return False
+        words = line_words(text)
+        if excuses_above(text, words):
+            self._excuse(number)
+            return True
+        severity, excused = level(text), is_excused(text, words)
+        weights = self._match(line, words, severity, excused)
+        if weights and not any(weights):
+            return True
+        if not weights and health.shows_success(text, words):
+            self._well = True
+            return True
+        if severity == ERROR and not excused and health.shows_failure(text, words):
+            self._errors.setdefault(self._show(raw), number)
+            while len(self._errors) > self._most * KEPT:
+                self._errors.popitem()
+            self._fail(number)
+            return True
+        return bool(weights)
+
+    def _match(self, line: Line, words: frozenset[str], severity: str, excused: bool) -> list[int]:
+        """Note the failures of the catalogue that a line shows; returns their weights."""
+        weights = []
+        for alternative in self._catalogue.candidates(words):
+            failure = alternative.failure
+            if (excused or severity == INFO) and not failure.warned:
+                continue
+            match = alternative.search(line.text)
+            if match is None:
+                continue
+            weight = failure.weight if severity == ERROR or failure.warned else min(failure.weight, WEIGHTS["notice"])
+            values = {name: self._hide(value) for name, value in match.groupdict().items() if value}
+            hits = self._hits.setdefault(failure.id, [])
+            self._failures[failure.id] = failure
+            if len(hits) < KEPT or weight > min(hit.weight for hit in hits):
+                hits.append(Hit(number=line.number, text=self._show(line.raw, match[0]), weight=weight, values=values))
+            if weight:
+                self._fail(line.number)
+            weights.append(weight)
+        return weights
+
+    def _fail(self, number: int) -> None:
+        """Note that something failed at this line."""
+        self._failed_at, self._went_on, self._well = number, 0, False
+
+    def _excuse(self, number: int) -> None:
+        """Forget what the lines above this one showed."""
+        first = number - REACH
+        for hits in self._hits.values():
+            hits[:] = [hit for hit in hits if hit.number < first]
+        self._errors = {text: at for text, at in self._errors.items() if at < first}
+        self._tracebacks.found[:] = [found for found in self._tracebacks.found if found.number < first]
+
+    def conclude(self, *, failed: bool = False) -> Explanation:
+        """What the log shows; `failed` if it is known that the program failed."""
+        self._tracebacks.close()
+        findings = sorted(self._findings(), key=lambda found: (-found.hit.weight, found.hit.number))
+        causes = [found for found in findings if found.hit.weight > WEIGHTS["notice"]]
+        went_well = not failed and (self._well or self._went_on >= WENT_ON)
+        if causes and not went_well:
+            verdict = "known"
+        elif failed or (not went_well and (self._errors or self._tracebacks.found)):
+            verdict = "unknown"
+        else:
+            verdict = "healthy"
+        return Explanation(
+            verdict=verdict,
+            findings=tuple(causes if verdict == "known" else [found for found in findings if not found.hit.weight]),
+            lines=self._lines(causes if verdict == "known" else []),
+            is_text=self._strange <= MOST_CONTROL * self._bytes,
+            length=self._number - 1,
+        )
+
+    def _findings(self) -> Iterable[Finding]:
+        """Every failure that the log shows, with its best line: the strongest, then the first."""
+        explained = set()
+        for name, hits in self._hits.items():
+            if hits:
+                best = min(hits, key=lambda hit: (-hit.weight, hit.number))
+                explained |= {hit.number for hit in hits if hit.weight >= WEIGHTS["symptom"]}
+                yield Finding(failure=self._failures[name], hit=best)
+        causes = set()
+        for found in self._tracebacks.found:
+            if found.number not in explained and (failure := program_failure(found)) and failure.cause not in causes:
+                causes.add(failure.cause)
+                hit = Hit(number=found.number, text=self._show(found.raw, found.exception), weight=failure.weight)
+                yield Finding(failure=failure, hit=hit)
+
+    def _lines(self, causes: list[Finding]) -> tuple[tuple[int, str], ...]:
+        """The deciding lines, then the first that look like errors, else the last lines."""
+        shown = {text: number for number, text in ((found.hit.number, found.hit.text) for found in causes[:1])}
+        for found in self._tracebacks.found[:1]:
+            shown.setdefault(self._show(found.raw), found.number)
+        for text, number in self._errors.items():
+            shown.setdefault(text, number)
+        lines = [(number, text) for text, number in shown.items()][: self._most]
+        return tuple(lines or [(number, self._show(text)) for number, text in self._last])
+
+    def _show(self, raw: str, message: str = "") -> str:
+        """A line as it is shown: without secrets, and of a long one the part around the message."""
+        text = self._hide(raw.strip())
+        if len(text) <= SHOWN:
+            return text
+        at = max(0, text.find(message) - SHOWN // 4) if message else 0
+        return text[text.find(" ", at) + 1 if at else 0 :][:SHOWN]
+
+
+def _text(line: bytes) -> str:
+    """The text of a line."""
+    return line.decode("utf-8", "replace").rstrip()
+
+
+def _parts(line: bytes) -> Iterable[bytes]:
+    """The parts of a line that a progress bar writes over each other, none longer than WINDOW."""
+    for part in line.split(b"\r"):
+        if len(part) <= WINDOW:
+            yield part
+        else:
+            for start in count(0, WINDOW - OVERLAP):
+                if start >= len(part):
+                    break
+                piece = part[start : start + WINDOW]
+                # A part begins between words, so that no half of a secret is shown.
+                yield piece[piece.find(b" ", 0, OVERLAP) + 1 :] if start else piece
+
+
+def _insert(sentence: str, values: dict[str, str]) -> str:
+    """A sentence with the names that a log contains."""
+    return re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], "…"), sentence)
+
+
+def explain(blocks: Iterable[bytes], catalogue: Catalogue, *, failed: bool = False) -> Explanation:
+    """What a log shows, in blocks of whole lines."""
+    reader = LogReader(catalogue)
+    for block in blocks:
+        reader.feed(block)
+    return reader.conclude(failed=failed)

@@ -1,0 +1,53 @@
+"""An error in the user's own program, concluded from a traceback that no entry of the catalogue explains."""
+
+from __future__ import annotations
+
+from provision.knowledge.failures.catalogue import WEIGHTS, KnownFailure
+from provision.knowledge.failures.tracebacks import UNSHOWN, Traceback
+from provision.knowledge.failures.words import word_set
+
+# Built-in exceptions that a mistake in a program raises.
+MISTAKES = word_set(
+    "NameError UnboundLocalError SyntaxError IndentationError TabError ZeroDivisionError KeyError IndexError "
+    "TypeError AttributeError "
+    "AssertionError RecursionError NotImplementedError UnicodeDecodeError UnicodeEncodeError OverflowError "
+    "FloatingPointError "
+    "StopIteration LookupError ArithmeticError JSONDecodeError ArgumentError ParserError"
+)
+# Those that something outside of the program may cause too.
+ORDINARY = word_set(
+    "ValueError RuntimeError Exception FileNotFoundError NotADirectoryError IsADirectoryError EOFError FileExistsError"
+)
+# Not errors of the program: they are in the catalogue, or a person caused them.
+OTHERS = word_set(
+    "KeyboardInterrupt SystemExit MemoryError ImportError ModuleNotFoundError OSError IOError PermissionError"
+)
+LONGEST = 200
+
+
+def program_failure(traceback: Traceback) -> KnownFailure | None:
+    """What a traceback says about the user's program; None if the program need not be the cause."""
+    frame, last = traceback.own_frame, traceback.frames[-1] if traceback.frames else None
+    if frame is None or last is None or traceback.exception in OTHERS or traceback.exception == UNSHOWN:
+        return None
+    what = f"{traceback.exception}: {traceback.text}" if traceback.text else traceback.exception
+    what = what if len(what) <= LONGEST else f"{what[:LONGEST]}…"
+    place = f"`{frame.file}`, line {frame.line}" if frame.line else f"`{frame.file}`"
+    if last is frame:
+        weight = WEIGHTS["cause" if traceback.exception in MISTAKES else "error"]
+        cause = f"an error in your program: {place}: `{what}`"
+    elif traceback.exception in MISTAKES | ORDINARY:
+        weight = WEIGHTS["error"]
+        cause = f"an error in your program: {place} calls `{last.package or 'a library'}`, which refuses what it got: `{what}`"
+    else:
+        return None
+    return KnownFailure(
+        id="error-in-program",
+        message="",
+        match="",
+        cause=cause,
+        hint=f"look at {place}, or at the values that reach it; the environment is not the cause",
+        source="the traceback in the log",
+        weight=weight,
+        program=True,
+    )

@@ -1,0 +1,170 @@
+"""The reader of logs: tracebacks, excuses, ranks, healthy logs, logs of any length, and bytes that are not text."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from provision.knowledge.failures.log_reader import MOST_LOOKS, SHOWN, WINDOW, Explanation, LogReader, explain
+from provision.machine.tables import known_failures
+
+
+def shown(text: str, *, failed: bool = False) -> Explanation:
+    """What a log shows."""
+    return explain([text.encode()], known_failures(), failed=failed)
+
+
+USERS = """\
+Epoch 1/3
+Traceback (most recent call last):
+  File "/home/u/train.py", line 41, in <module>
+    main()
+  File "/home/u/train.py", line 30, in main
+    print(hvd_rank)
+          ^^^^^^^^
+NameError: name 'hvd_rank' is not defined
+"""
+CALLS = """\
+Traceback (most recent call last):
+  File "/home/u/train.py", line 41, in <module>
+    frame = pd.read_table(3)
+  File "/env/lib/python3.11/site-packages/pandas/io/parsers/readers.py", line 1326, in read_table
+    return _read(filepath_or_buffer, kwds)
+TypeError: expected str, got int
+"""
+NOTEBOOK = """\
+---------------------------------------------------------------------------
+KeyError                                  Traceback (most recent call last)
+Cell In[3], line 5
+      3 a = {}
+----> 5 print(a['x'])
+
+KeyError: 'x'
+"""
+SYNTAX = """\
+  File "train.py", line 7
+    def f(:
+          ^
+SyntaxError: invalid syntax
+"""
+PROGRAMS = {
+    "a name": (USERS, "`/home/u/train.py`, line 30"),
+    "a call": (CALLS, "`/home/u/train.py`, line 41 calls `pandas`"),
+    "a notebook": (NOTEBOOK, "`cell 3`, line 5"),
+    "syntax": (SYNTAX, "`train.py`, line 7"),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_an_error_in_the_users_program_is_named_with_its_place(name: str) -> None:
+    text, place = PROGRAMS[name]
+    known = shown(text).known
+    assert known is not None and known.failure.id == "error-in-program" and known.failure.program
+    assert place in known.cause
+
+
+def test_each_rank_has_its_own_traceback() -> None:
+    lines = USERS.splitlines()
+    mixed = "".join(f"[1,{rank}]<stderr>:{line}\n" for line in lines for rank in range(3))
+    known = shown(mixed).known
+    assert known is not None and "line 30" in known.cause
+
+
+def test_a_library_without_a_place_in_a_program_of_the_user_is_not_accused_as_one() -> None:
+    text = CALLS.replace("/home/u/train.py", "/env/lib/python3.11/site-packages/dask/a.py")
+    assert shown(text).verdict == "unknown"
+
+
+def test_an_exception_in_a_destructor_is_ignored() -> None:
+    assert shown(f"Exception ignored in: <function f at 0x1>\n{USERS}").verdict == "healthy"
+
+
+HEALTHY = {
+    "excused above": "libcudart.so.11.0: cannot open shared object file\nIgnore above cudart dlerror if you do not have a GPU.\n",
+    "ignored by make": "make: [Makefile:3: clean] Error 1 (ignored)\n",
+    "retried": "WARNING: Retrying (Retry(total=4, connect=None)) after connection broken by 'NewConnectionError: refused'\n"
+    "Successfully installed six-1.17.0\n",
+    "installed in the end": "ERROR: Failed building wheel for x\nRunning setup.py install for x\nSuccessfully installed x-1\n",
+    "trained on": "ERROR: cannot open /a/b\n" + "".join(f"step {n} loss: 0.{n}\n" for n in range(5)),
+    "a warning": "UserWarning: Disk quota exceeded soon\n",
+    "typed": "+ echo 'No space left on device'\n",
+    "informs": "n1:1:1 [0] NCCL INFO NET/IB : No device found. unhandled system error\n",
+}
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_line_that_excuses_itself_is_not_accused(name: str) -> None:
+    explanation = shown(HEALTHY[name])
+    assert explanation.verdict == "healthy", explanation.findings
+
+
+def test_the_first_cause_is_named_and_the_others_are_ranked() -> None:
+    text = "OSError: [Errno 122] Disk quota exceeded\nx\nOSError: [Errno 28] No space left on device\n"
+    text += "srun: error: n1: task 3: Exited with exit code 1\n"
+    names = [finding.failure.id for finding in shown(text).findings]
+    assert names == ["quota", "disk-full", "task-failed"]
+
+
+def test_the_number_of_the_deciding_line_counts_line_breaks_only() -> None:
+    bar = "\r".join(f"{n}%" for n in range(100))
+    known = shown(f"a\r\n{bar}\r\nNo space left on device\r\n").known
+    assert known is not None and known.hit.number == 3
+
+
+def test_an_unknown_failure_shows_its_lines_and_a_healthy_log_its_last_ones() -> None:
+    explanation = shown("one\nError: the flux is inverted\ntwo\n")
+    assert (explanation.verdict, explanation.lines) == ("unknown", ((2, "Error: the flux is inverted"),))
+    assert shown("".join(f"line {n}\n" for n in range(20))).lines[-1] == (20, "line 19")
+    assert shown("it stopped\n", failed=True).verdict == "unknown"
+
+
+def test_blocks_that_end_anywhere_between_lines_give_the_same() -> None:
+    text = (USERS * 3 + "OSError: [Errno 122] Disk quota exceeded\n").encode()
+    lines = text.splitlines(keepends=True)
+    whole = explain([text], known_failures())
+    for size in (1, 2, 5, 7):
+        blocks = [b"".join(lines[at : at + size]) for at in range(0, len(lines), size)]
+        assert explain(blocks, known_failures()) == whole
+
+
+def test_a_failure_is_found_anywhere_in_a_very_long_line() -> None:
+    for before in (0, 1, WINDOW - 1, WINDOW, 3 * WINDOW + 5, 100_000):
+        line = "x" * before + " No space left on device " + "y" * 10_000
+        known = shown(line).known
+        assert known is not None and known.failure.id == "disk-full", before
+        assert "No space left" in known.hit.text and len(known.hit.text) <= SHOWN
+
+
+def test_lines_that_differ_in_digits_only_are_still_found() -> None:
+    text = "".join(f"copy {n} of 9: error 0\n" for n in range(MOST_LOOKS * 3)) + "os error 27\nos error 28\n"
+    known = shown(text).known
+    assert known is not None and known.hit.text == "os error 28"
+
+
+def test_bytes_that_are_not_text_accuse_no_one() -> None:
+    names = [alternative.failure.message for alternative in known_failures().alternatives]
+    program = b"\x7fELF\x02\x01\x01" + b"\0\0\1\0\0\0\0".join(name.encode() for name in names) + os.urandom(1000)
+    explanation = explain([program], known_failures())
+    assert explanation.known is None
+    assert not explanation.is_text
+
+
+@pytest.mark.parametrize(
+    "line", ["error: cannot open file {}\n", "step {} loss: 0.5\n", '  File "a{}.py", line 3, in f\n', "{}"]
+)
+def test_the_time_grows_with_the_length_of_the_log(line: str) -> None:
+    seconds = []
+    for size in (1, 4):
+        blocks = [
+            "".join(line.format(f"{n:x}") for n in range(part, part + 5000)).encode()
+            for part in range(0, size * 5000, 5000)
+        ]
+        began = time.process_time()
+        reader = LogReader(known_failures())
+        for block in blocks:
+            reader.feed(block)
+        reader.conclude()
+        seconds.append(time.process_time() - began)
+    assert seconds[1] < 12 * max(seconds[0], 0.05)
