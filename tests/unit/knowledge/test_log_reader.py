@@ -90,6 +90,17 @@ HEALTHY = {
     "trained on": "ERROR: cannot open /a/b\n" + "".join(f"step {n} loss: 0.{n}\n" for n in range(5)),
     "a warning": "UserWarning: Disk quota exceeded soon\n",
     "typed": "+ echo 'No space left on device'\n",
+    "Open MPI without InfiniBand": "[[13245,1],0]: A high-performance Open MPI point-to-point messaging module\n"
+    "was unable to find any relevant network interfaces:\n\nModule: OpenFabrics (openib)\n  Host: n001\n\n"
+    "Another transport will be used instead, although this may result in\nlower performance.\nrank 0 of 2\n",
+    "TensorFlow on a CPU": "2024-03-01 10:00:00.1: E external/local_xla/xla/stream_executor/cuda/cuda_dnn.cc:9261] Unable to register "
+    "cuDNN factory: Attempting to register factory for plugin cuDNN when one has already been registered\n"
+    "2024-03-01 10:00:01.0: W tensorflow/core/common_runtime/gpu/gpu_device.cc:2256] Cannot dlopen some GPU libraries.\n",
+    "CMake looks for what it does not need": "-- Performing Test CMAKE_HAVE_LIBC_PTHREAD - Failed\n"
+    "-- Looking for pthread_create in pthreads - not found\n[100%] Built target horovod\n",
+    "pip's late conflict": "ERROR: pip's dependency resolver does not currently take into account all the packages that are "
+    "installed.\ntensorflow 2.4.1 requires numpy~=1.19.2, but you have numpy 1.24.0 which is incompatible.\n"
+    "Successfully installed numpy-1.24.0\n",
     "informs": "n1:1:1 [0] NCCL INFO NET/IB : No device found. unhandled system error\n",
 }
 
