@@ -25,7 +25,7 @@ from provision.knowledge.failures.lines import (
     level,
     read_line,
 )
-from provision.knowledge.failures.program import program_failure
+from provision.knowledge.failures.own_program import program_failure
 from provision.knowledge.failures.tracebacks import TracebackReader
 from provision.knowledge.failures.words import line_words
 

@@ -93,8 +93,8 @@ HEALTHY = {
     "Open MPI without InfiniBand": "[[13245,1],0]: A high-performance Open MPI point-to-point messaging module\n"
     "was unable to find any relevant network interfaces:\n\nModule: OpenFabrics (openib)\n  Host: n001\n\n"
     "Another transport will be used instead, although this may result in\nlower performance.\nrank 0 of 2\n",
-    "TensorFlow on a CPU": "2024-03-01 10:00:00.1: E external/local_xla/xla/stream_executor/cuda/cuda_dnn.cc:9261] Unable to register "
-    "cuDNN factory: Attempting to register factory for plugin cuDNN when one has already been registered\n"
+    "TensorFlow on a CPU": "2024-03-01 10:00:00.1: E external/local_xla/xla/stream_executor/cuda/cuda_dnn.cc:9261] Unable to "
+    "register cuDNN factory: Attempting to register factory for plugin cuDNN when one has already been registered\n"
     "2024-03-01 10:00:01.0: W tensorflow/core/common_runtime/gpu/gpu_device.cc:2256] Cannot dlopen some GPU libraries.\n",
     "CMake looks for what it does not need": "-- Performing Test CMAKE_HAVE_LIBC_PTHREAD - Failed\n"
     "-- Looking for pthread_create in pthreads - not found\n[100%] Built target horovod\n",
