@@ -35,6 +35,10 @@ ErrorKind = Literal[
     "store",
     "locked",
     "damaged-record",
+    "unproved",
+    "unpublished",
+    "no-generation",
+    "protected",
     "no-space",
     "bug",
 ]

@@ -12,7 +12,14 @@ from provision.commands.shared.following import stopped_following
 from provision.commands.shared.open_advisories import advisories_line
 from provision.commands.shared.options import add_account, add_backend, add_site, add_stack, refuse_unused
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.submitting import command_to_use, is_installed, locked, prepare_job
+from provision.commands.shared.submitting import (
+    command_to_use,
+    is_installed,
+    is_published,
+    locked,
+    nothing_to_do,
+    prepare_job,
+)
 from provision.commands.shared.target import Target, read_target
 from provision.errors import EXIT_JOB_LEFT, ConfigError, DriftError, ProvisionError
 from provision.machine.terminal.console import listener, say
@@ -21,6 +28,7 @@ if TYPE_CHECKING:
     from provision.model.event import Listener
     from provision.model.facts import Facts
     from provision.model.plan import Plan
+    from provision.model.request import Request
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,6 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with --submit: print the job ID and exit; otherwise: fail, instead of waiting, if this environment is "
         "already being built",
+    )
+    parser.add_argument(
+        "--no-publish",
+        action="store_true",
+        help="stop after the proof: pilots load it from its own module path, all others after `provision publish`",
     )
     add_account(parser, when="with --submit: ")
     parser.add_argument(
@@ -113,7 +126,7 @@ def _plan_and_build(args: argparse.Namespace, write_event: Listener | None) -> O
         _refuse_drift(expected, plan, facts)
     damaged = find_damage(target.store, plan)
     if plan.done and not damaged:
-        return _outcome(target, plan, "nothing to do: built, proved and published")
+        return _outcome(target, plan, nothing_to_do(args))
     if not plan.done:
         installed = is_installed(plan)
         seen = observe_node(target, facts)
@@ -123,18 +136,21 @@ def _plan_and_build(args: argparse.Namespace, write_event: Listener | None) -> O
         for one in seen:
             if one.state == "note":
                 say(f"note: {one.message}" + (f" (hint: {one.hint})" if one.hint else ""))
+    done = "proved, not published" if args.no_publish else "published"
     with listener() as listen:
         events = listen
         if write_event:
             from provision.machine.root.event_file import to_all
 
             events = to_all(listen, write_event)
-        plan = _build(args, target, facts, plan, events)
+        plan = _build(args, target, request, facts, plan, events)
         idle = "repaired" if damaged else "nothing to do: another process built it meanwhile"
-    return _outcome(target, plan, idle if plan.done else "published")
+    return _outcome(target, plan, idle if plan.done else done)
 
 
-def _build(args: argparse.Namespace, target: Target, facts: Facts, plan: Plan, listen: Listener) -> Plan:
+def _build(
+    args: argparse.Namespace, target: Target, request: Request, facts: Facts, plan: Plan, listen: Listener
+) -> Plan:
     """Carry the plan out under its lock; if another process holds it, wait, and then plan again."""
     from provision.machine.build.executor import Executor
     from provision.machine.root.damage import repair
@@ -146,7 +162,7 @@ def _build(args: argparse.Namespace, target: Target, facts: Facts, plan: Plan, l
     with locked(args, target, plan, listen) as lock:
         for line in repair(store, plan):
             listen(Event(kind="say", text=line))
-        plan = make_plan(target.request(facts), facts, store.existing())
+        plan = make_plan(request, facts, store.existing())
         if not plan.done:
             expected = target.expected_seconds(plan)
             show_plan(plan, expected, verbose=args.verbose)
@@ -197,6 +213,7 @@ def _outcome(target: Target, plan: Plan, what: str) -> Outcome:
 
     record = target.store.record(plan.environment)
     use = command_to_use(target, plan)
+    published = is_published(target, plan)
     say(f"{what}: {plan.environment}")
     advisories = None
     if record:
@@ -206,6 +223,7 @@ def _outcome(target: Target, plan: Plan, what: str) -> Outcome:
     result = {
         "environment": str(plan.environment),
         "done": what,
+        "published": published,
         "use": use,
         "record": record.to_dict() if record else None,
         "advisories": advisories,

@@ -45,9 +45,12 @@ def run(args: argparse.Namespace) -> Outcome:
         f"state        {state}",
         f"module       {record.module}",
         f"prefix       {record.prefix}",
-        f"built        {record.built} on {record.host}" + (f", job {record.job}" if record.job else ""),
+        f"built        {record.built} on {record.host}"
+        + (f", job {record.job}" if record.job else "")
+        + (f", by {record.user}" if record.user else ""),
         f"proof        {record.proof}",
         f"advisories   {advisories}",
+        *([f"forced       {record.forced}"] if record.forced else []),
         "",
         "from",
         *(f"  {name:<18} {value}" for name, value in record.identity.items() if value),

@@ -84,6 +84,7 @@ def build_script(request: Request, plan: Plan, submitter: Submitter, account: st
         environment=str(env),
         name=f"provision-{env.arch}-{env.name}-{env.version}-{env.fingerprint}",
         plan={"environment": str(env), "held": held(plan)},
+        options=() if request.publish else ("--no-publish",),
     )
 
 
@@ -118,6 +119,7 @@ def _script(
     environment: str,
     name: str,
     plan: Mapping[str, Any] | None,
+    options: tuple[str, ...] = (),
 ) -> BuildScript:
     if site.scheduler.name == "none":
         raise ConfigError(
@@ -134,6 +136,7 @@ def _script(
         "--stack",
         stack.name,
         *(("--backend", stack.backend) if stack.backend != BACKENDS[0] else ()),
+        *options,
     )
     profile = "" if plan else " --profile"
     # A script that is made from the profile alone is for another machine, which has its own settings.

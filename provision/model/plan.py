@@ -256,8 +256,13 @@ class Prove:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Seal:
+    """Write the manifest and the record, and take away the right to write."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Publish:
-    """Write the record, then replace the pointer with one rename."""
+    """Replace the pointer with one rename."""
 
 
 Operation = (
@@ -277,6 +282,7 @@ Operation = (
     | Inspect
     | WriteCandidate
     | Prove
+    | Seal
     | Publish
 )
 

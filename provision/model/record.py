@@ -1,4 +1,4 @@
-"""The record of a published environment: what was built, from what, where and when, and the proof."""
+"""The record of an environment that passed its proof: what was built, from what, where and when, and the proof."""
 
 from __future__ import annotations
 
@@ -39,11 +39,15 @@ class Record:
     proof: str
     """The proof in one line."""
     built: str
-    """When it was published: ISO 8601 with the offset from UTC."""
+    """When it was finished: ISO 8601 with the offset from UTC."""
     host: str
     job: str | None
     provision: str
     """The version of this tool."""
+    user: str | None = None
+    """Who built it; None if an older version wrote the record."""
+    forced: str | None = None
+    """Why an admin published it although its proof failed; None if the proof passed."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return this record as plain JSON values."""
@@ -66,6 +70,8 @@ class Record:
             "host": self.host,
             "job": self.job,
             "provision": self.provision,
+            "user": self.user,
+            "forced": self.forced,
         }
 
     @classmethod
@@ -76,10 +82,9 @@ class Record:
             ValueError: the schema is another one, a value is missing or of another type, or the verdict is not one of
                 a proof that passed. Such a record was damaged or edited.
         """
-        if data.get("schema") != SCHEMA:
-            raise ValueError(f"`schema` is {data.get('schema')!r}, not {SCHEMA}")
-        verdict = ProofResult.from_dict(stored.mapping(data, "verdict"))
-        if not verdict.verdict.passed:
+        stored.refuse_newer(data, SCHEMA)
+        verdict, forced = ProofResult.from_dict(stored.mapping(data, "verdict")), stored.optional_text(data, "forced")
+        if not verdict.verdict.passed and not forced:
             raise ValueError("`verdict` is not one of a proof that passed")
         seconds, identity = stored.mapping(data, "seconds"), stored.mapping(data, "identity")
         checks = () if data.get("checks") is None else stored.sequence(data, "checks")
@@ -101,4 +106,6 @@ class Record:
             host=stored.text(data, "host"),
             job=stored.optional_text(data, "job"),
             provision=stored.text(data, "provision"),
+            user=stored.optional_text(data, "user"),
+            forced=forced,
         )

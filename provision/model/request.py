@@ -31,6 +31,8 @@ class Request:
     """The minor version of Python of the locks."""
     advisories: str = ""
     """What `module help` shows about open advisories of the locked packages; empty: nothing."""
+    publish: bool = True
+    """Whether users are to load it; otherwise it stays a candidate for pilots."""
 
     @property
     def locks(self) -> tuple[Lock, ...]:

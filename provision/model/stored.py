@@ -6,6 +6,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 
+class NewerError(ValueError):
+    """A newer version of the tool wrote this file: it is not damaged, but must not be changed."""
+
+
+def refuse_newer(data: Mapping[str, Any], schema: int) -> None:
+    """Raise if `schema` of the data is not the one that this version reads.
+
+    Raises:
+        NewerError: it is a later one.
+        ValueError: it is no schema.
+    """
+    found = data.get("schema")
+    if isinstance(found, int) and not isinstance(found, bool) and found > schema:
+        raise NewerError(f"a newer version of provision wrote it (`schema` is {found}, this version reads {schema})")
+    if found != schema or isinstance(found, bool):
+        raise ValueError(f"`schema` is {found!r}, not {schema}")
+
+
 def text(data: Mapping[str, Any], key: str) -> str:
     """The string under `key`. Raises `ValueError` for anything else."""
     value = data.get(key)
@@ -58,3 +76,12 @@ def texts(data: Mapping[str, Any], key: str) -> tuple[str, ...]:
     if not all(isinstance(value, str) for value in values):
         raise ValueError(f"`{key}` is {list(values)!r}, not a list of strings")
     return tuple(values)
+
+
+def pairs(data: Mapping[str, Any], key: str) -> tuple[tuple[str, str], ...]:
+    """The list of pairs of strings under `key`. Raises `ValueError` for anything else."""
+    values = sequence(data, key)
+    for value in values:
+        if not isinstance(value, list | tuple) or len(value) != 2 or not all(isinstance(part, str) for part in value):
+            raise ValueError(f"`{key}` has {value!r}, not a pair of strings")
+    return tuple((first, second) for first, second in values)

@@ -40,8 +40,9 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
     inspect = inspection(request, facts, python, construction, prefix)
     proof = prove_operation(site, request.arch, stack, request.programs_folder, prefix)
     published = existing.pointers.get(environment.pointer)
-    rows = (*construction.rows, *last_rows(inspect, proof, stack.module, construction.proved))
-    steps = decide_steps(rows, existing, environment)
+    last = last_rows(inspect, proof, stack.module, construction.proved, publish=request.publish)
+    rows = (*construction.rows, *last)
+    steps = decide_steps(rows, existing, environment, publish=request.publish)
     refuse_untrusted(existing, layout, environment, steps)
     return Plan(
         site=site.name,
@@ -53,7 +54,7 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         abi_key=draft.abi_key,
         not_fetched=construction.not_fetched,
         steps=steps,
-        replaces=published if published != str(environment) else None,
+        replaces=published if request.publish and published != str(environment) else None,
     )
 
 

@@ -7,16 +7,18 @@ from collections.abc import Collection, Sequence
 from provision.backends.backend import Row
 from provision.model.facts import Existing
 from provision.model.layout import EnvironmentId
-from provision.model.plan import Action, Inspect, Prove, Publish, Step, WriteCandidate
+from provision.model.plan import Action, Inspect, Prove, Publish, Seal, Step, WriteCandidate
 
 
-def decide_steps(rows: Sequence[Row], existing: Existing, environment: EnvironmentId) -> tuple[Step, ...]:
+def decide_steps(
+    rows: Sequence[Row], existing: Existing, environment: EnvironmentId, *, publish: bool = True
+) -> tuple[Step, ...]:
     """The rows as steps with their actions, from what exists of this environment."""
     done = set(existing.receipts.get(str(environment), ()))
     if any(row.starts_over and row.name not in done for row in rows):
         done = set()
     # The record shows that it was published; only the pointer shows whether users still load it.
-    if existing.pointers.get(environment.pointer) != str(environment):
+    if publish and existing.pointers.get(environment.pointer) != str(environment):
         done -= {"publish"}
     steps, keeping = [], True
     for row in rows:
@@ -44,8 +46,10 @@ def decide(row: Row, done: Collection[str], *, keeping: bool) -> Action:
     return "reuse" if row.reuse else "create"
 
 
-def last_rows(inspect: Inspect, proof: Prove, module: str, proved: Sequence[Row] = ()) -> tuple[Row, ...]:
-    """What follows the backend's steps: the environment is inspected, proved and published.
+def last_rows(
+    inspect: Inspect, proof: Prove, module: str, proved: Sequence[Row] = (), *, publish: bool
+) -> tuple[Row, ...]:
+    """What follows the backend's steps: the environment is inspected, proved and, if wanted, published.
 
     `proved` are the backend's steps for an environment that has passed its proof.
     """
@@ -72,8 +76,15 @@ def last_rows(inspect: Inspect, proof: Prove, module: str, proved: Sequence[Row]
         Row(
             name="publish",
             title=f"users load {module}",
-            reason="by one rename, when everything has passed",
-            operations=(Publish(),),
+            reason="by one rename, when all files are hashed and the record is written",
+            operations=(Seal(), Publish()),
+        )
+        if publish
+        else Row(
+            name="publish",
+            title=f"nothing: users do not load {module} yet",
+            reason="all files are hashed, and the record is written",
+            operations=(Seal(),),
         ),
     )
 

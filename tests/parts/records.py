@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from provision.machine.root.store import Store
+from provision.model.description import Description
 from provision.model.layout import EnvironmentId, Layout
+from provision.model.modulefile import Modulefile
 from provision.model.proof_result import ProofResult
 from provision.model.receipt import Receipt
 from provision.model.record import Record
 from provision.model.verdict import Check, Figures, Verdict
+from provision.planning import publication as planning
 
 ENVIRONMENT = EnvironmentId("knl", "tensorflow", "2.15.1", "0123456789")
 PREFIX = "/site/root/envs/knl/tensorflow/2.15.1-0123456789"
@@ -43,6 +47,24 @@ PROOF = ProofResult(
     modules=("gcc/12.2.0", "mpich/4.0.2", "tensorflow/2.15.1"),
     seconds=12.5,
     date="2026-11-22",
+)
+
+
+DESCRIPTION = Description(
+    site="cluster",
+    stack="tensorflow-2.15.1",
+    wheel="horovod-0.28.1-abc",
+    modulefile=Modulefile(
+        name="tensorflow",
+        version="2.15.1",
+        summary="TensorFlow 2.15.1 with Horovod 0.28.1",
+        environment=str(ENVIRONMENT),
+        prefix=PREFIX,
+        modules=(),
+        prepend=(("PATH", f"{PREFIX}/bin"),),
+        environ=(("VIRTUAL_ENV", PREFIX), ("PROVISION_ENVIRONMENT", str(ENVIRONMENT))),
+        facts=(("python", "3.11.7"),),
+    ),
 )
 
 
@@ -79,7 +101,8 @@ def put_published(store: Store, **changes: Any) -> Record:
     (records / "activate.sh").write_text("export PROVISION_ENVIRONMENT=x\n")
     for step in ("create", "proof"):
         store.write_receipt(ENVIRONMENT, Receipt(step=step, seconds=1.5, host="n1"))
-    store.publish(ENVIRONMENT, {"lua/tensorflow/2.15.1.lua": "-- a modulefile\n"})
+    (records / "description.json").write_text(json.dumps(DESCRIPTION.to_dict()))
+    publish(store, ENVIRONMENT, {"lua/tensorflow/2.15.1.lua": "-- a modulefile\n"})
     return record
 
 
@@ -91,4 +114,11 @@ def write_published(root: Path, record: Record) -> None:
     (records / "receipts").mkdir(parents=True)
     (records / "record.json").write_text(json.dumps(record.to_dict()))
     (records / "verdict.json").write_text(json.dumps(record.verdict.to_dict()))
-    store.publish(env, {})
+    publish(store, env, {})
+
+
+def publish(store: Store, env: EnvironmentId, files: Mapping[str, str]) -> None:
+    """Let users load this environment by these modulefiles."""
+    store.generations.change(
+        env.arch, lambda now: planning.publish(now, env, planning.Marks()), lambda before, after: files
+    )

@@ -25,7 +25,17 @@ from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.modulefile import Modulefile
 from provision.model.owners import Sharing
-from provision.model.plan import Command, InstallWheel, KeepWheel, Plan, Publish, Remove, WriteCandidate, WriteFile
+from provision.model.plan import (
+    Command,
+    InstallWheel,
+    KeepWheel,
+    Plan,
+    Publish,
+    Remove,
+    Seal,
+    WriteCandidate,
+    WriteFile,
+)
 from provision.planning.planner import refuse_untrusted
 from provision.planning.steps import decide_steps
 
@@ -59,7 +69,7 @@ def rows(store: Store, env: EnvironmentId) -> tuple[Row, ...]:
         Row(name="horovod", title="", reason="", operations=(InstallWheel(key=KEY, command=sh('test -s "$0"')),)),
         Row(name="candidate", title="", reason="", operations=(WriteCandidate(),)),
         Row(name="proof", title="", reason="", operations=(proof,)),
-        Row(name="publish", title="", reason="", operations=(Publish(),)),
+        Row(name="publish", title="", reason="", operations=(Seal(), Publish())),
     )
 
 

@@ -68,11 +68,16 @@ def repair_here(args: argparse.Namespace, target: Target, facts: Facts, plan: Pl
     from provision.planning.planner import make_plan
 
     if not find_damage(target.store, plan):
-        return plan, "nothing to do: built, proved and published"
+        return plan, nothing_to_do(args)
     with listener() as listen, locked(args, target, plan, listen):
         for line in repair(target.store, plan):
             say(line)
     return make_plan(target.request(facts), facts, target.store.existing()), "repaired"
+
+
+def nothing_to_do(args: argparse.Namespace) -> str:
+    """The sentence of a build that finds everything done."""
+    return "nothing to do: built and proved" if args.no_publish else "nothing to do: built, proved and published"
 
 
 def locked(
@@ -124,9 +129,16 @@ def command_to_use(target: Target, plan: Plan) -> str:
     module, arch = f"{plan.modulefile.name}/{plan.modulefile.version}", plan.environment.arch
     if target.site.modules.name == "none":
         return f'eval "$({_tool()} activate --site {target.site.typed} {plan.environment})"'
-    kind = target.site.modules.module_kind
-    paths = (*target.site.modules.path, f"{target.store.layout.modules(arch)}/{kind}")
+    kind, layout = target.site.modules.module_kind, target.store.layout
+    candidate = not target.publish and not is_published(target, plan)
+    ours = layout.candidate(plan.environment, kind) if candidate else layout.modules(arch) / kind
+    paths = (*target.site.modules.path, str(ours))
     return "; ".join((*(f"module use {shlex.quote(path)}" for path in paths), f"module load {module}"))
+
+
+def is_published(target: Target, plan: Plan) -> bool:
+    """Whether users load what the plan builds."""
+    return target.store.pointers().get(plan.environment.pointer) == str(plan.environment)
 
 
 def _tool() -> str:

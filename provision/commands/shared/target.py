@@ -34,6 +34,8 @@ class Target:
     store: Store
     passed_over: tuple[str, ...] = ()
     """For a stack with ranges: each newer stack that fulfils it, and why it does not work."""
+    publish: bool = True
+    """Whether users are to load what is built."""
 
     @property
     def is_here(self) -> bool:
@@ -93,6 +95,7 @@ class Target:
             patches=shipped.load_patches(self.stack.horovod) if self.stack.horovod else (),
             programs_folder=str(shipped.PACKAGE / "proof" / "programs"),
             minor=minor,
+            publish=self.publish,
             advisories=f"{advisories_line((pin.name, pin.version) for pin in pins)} (when this was built)",
         )
 
@@ -121,9 +124,12 @@ def read_target(args: argparse.Namespace) -> Target:
     Raises:
         ConfigError: one of them does not exist, or its file has faults.
     """
+    import dataclasses
+
     from provision.machine.configuration import shipped
 
-    return make_target(shipped.load_site(args.site), args.arch, args.stack, args.backend)
+    target = make_target(shipped.load_site(args.site), args.arch, args.stack, args.backend)
+    return dataclasses.replace(target, publish=not getattr(args, "no_publish", False))
 
 
 def make_target(site: Site, arch: str | None, stack: str | None, backend: BackendName | None = None) -> Target:
@@ -184,7 +190,7 @@ def find_environment(store: Store, text: str, arch: str | None = None) -> Enviro
     """
     known = [env for env in store.environments() if arch in (None, env.arch)]
     pointers = {str(env): name for name, env in store.pointers().items()}
-    exact = [env for env in known if text in (str(env), env.fingerprint)]
+    exact = [env for env in known if text in (str(env), env.fingerprint, f"{env.version}-{env.fingerprint}")]
     published = [env for env in known if text in (pointers.get(str(env)), pointers.get(str(env), "").split("/", 1)[-1])]
     close = [env for env in known if env.fingerprint.startswith(text) or f"{env.name}/{env.version}" == text]
     found = exact or published or close

@@ -66,8 +66,9 @@ def refuse_option(leaf: Parser, verb: str, words: Sequence[str], name: str) -> N
     """
     message = f"`{leaf.prog}` does not take `{name}`"
     siblings = [parser for parser in leaves(parser_of(verb)) if name in parser.options]
+    elsewhere = OPTIONS_ELSEWHERE.get(name)
     takers = siblings or [parser for other, _ in VERBS for parser in leaves(parser_of(other)) if name in parser.options]
-    if takers:
+    if takers and (siblings or not elsewhere):
         names = ", ".join(f"`{parser.prog}`" for parser in takers[:6]) + (", …" if len(takers) > 6 else "")
         without = without_option([verb, *words], name, takes_value=takers[0].options[name].nargs != 0)
         raise ConfigError(
@@ -84,7 +85,6 @@ def refuse_option(leaf: Parser, verb: str, words: Sequence[str], name: str) -> N
             hint=f"`{leaf.prog} --help`",
             kind="usage",
         )
-    elsewhere = OPTIONS_ELSEWHERE.get(name)
     raise ConfigError(message, hint=f"`provision {elsewhere}`" if elsewhere else f"`{leaf.prog} --help`", kind="usage")
 
 

@@ -10,13 +10,11 @@ import socket
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
-from provision import __version__
 from provision.errors import CommandError, ProofError, ProvisionError, StoreError
 from provision.launch.launchers import node_argv
-from provision.machine.build.bill_of_materials import write_bill
 from provision.machine.build.ranks import Ranks, loaded_environment
 from provision.machine.build.read_objects import inspect_objects
 from provision.machine.build.source_tree import apply_patches, replace_changed, unpack
@@ -28,12 +26,14 @@ from provision.machine.probes.other_users import check_other_users
 from provision.machine.programs.failed_program import failed_program
 from provision.machine.programs.run import Result, stream
 from provision.machine.rendering.render_modulefile import emit_modulefile
-from provision.machine.root.claims import utc_now
 from provision.machine.root.durable import sync_file_system
+from provision.machine.root.file_tree import make_writable
 from provision.machine.root.locks import Lock
-from provision.machine.root.own_files import copy_own
+from provision.machine.root.publishing import Publisher
+from provision.machine.root.sealing import seal
 from provision.machine.root.shared_root import user_name
 from provision.machine.root.store import Store
+from provision.model.description import Description
 from provision.model.event import Event, Listener
 from provision.model.layout import KINDS, modulefile_path
 from provision.model.plan import (
@@ -52,23 +52,23 @@ from provision.model.plan import (
     Remove,
     ResumeCompile,
     RunSpack,
+    Seal,
     Step,
     TryMpi,
     Unpack,
     WriteCandidate,
     WriteFile,
 )
-from provision.model.proof_result import ProofResult
 from provision.model.receipt import Receipt
 from provision.model.record import Record
-from provision.model.verdict import Check
 from provision.profile.site import Site
 from provision.proof.inspection import judge_inspection
-from provision.schedulers import job_here
 
 COMPILER_ERROR = re.compile(r"^\s*\S+:\d+:\d+: (fatal )?error: ")
-# These steps are done if the pointer, or the wheel in the cache, exists.
+# These steps are done if the record and the pointer, or the wheel in the cache, exist.
 WITHOUT_RECEIPT = ("publish", "compile")
+# Steps that change no file of the environment.
+READING = ("inspect", "candidate", "proof", "publish")
 # Operations whose programs write to the prefix; a proof and an inspection only read it.
 BY_PROGRAMS = (Command, InstallWheel, RunSpack)
 UNPROVED = "none yet: this module is a candidate"
@@ -107,6 +107,8 @@ class Executor:
         for path in (layout.prefix(env), layout.build(env)):
             self.store.shared.make(Path(path.parent))
         self.store.sweep(env)
+        if {step.name for step in self.plan.steps if step.action == "create"} - set(READING):
+            make_writable(Path(self.plan.prefix))
         for step in self.plan.steps:
             if step.action == "create":
                 self.lock.refuse_lost()
@@ -225,6 +227,8 @@ class Executor:
                 self._write_candidate()
             case Prove():
                 self._prove(run, operation)
+            case Seal():
+                self._seal()
             case Publish():
                 self._publish()
 
@@ -286,6 +290,15 @@ class Executor:
             path = modulefile_path(self.store.layout.candidate(env, kind), kind, module.name, module.version)
             write(Path(path), emit_modulefile(module, kind, UNPROVED))
         write(Path(self.store.layout.records_folder(env)) / "activate.sh", emit_modulefile(module, "sh", UNPROVED))
+        self._describe()
+
+    def _describe(self, *, again: bool = True) -> None:
+        """Write what `publish` needs to know of the environment; without `again` only if an older version did not."""
+        path = Path(self.store.layout.records_folder(self.plan.environment)) / "description.json"
+        if self._is_mine() and (again or not path.exists()):
+            plan = self.plan
+            description = Description(site=plan.site, stack=plan.stack, wheel=plan.abi_key, modulefile=plan.modulefile)
+            write(path, json.dumps(description.to_dict(), indent=1) + "\n")
 
     def _prove(self, run: StepRun, proof: Prove) -> None:
         env, module = self.plan.environment, self.plan.modulefile
@@ -316,71 +329,29 @@ class Executor:
             )
         run.details["summary"] = result.summary
 
+    def _seal(self) -> None:
+        # A record is never written again: when it was built, and in how many seconds, would be lost.
+        self._describe(again=False)
+        if self._is_mine() and self.store.record(self.plan.environment) is None:
+            seal(
+                self.store,
+                self.plan.environment,
+                seconds=self.seconds,
+                say=lambda line: self.listen(Event(kind="say", text=line)),
+            )
+
     def _publish(self) -> None:
-        env, module = self.plan.environment, self.plan.modulefile
-        records = Path(self.store.layout.records_folder(env))
-        # If another admin built it, and it is only published again, its record stays as it is.
-        known = None if os.access(records, os.W_OK) else self.store.record(env)
-        record = known or self._record(records)
-        files = {
-            str(modulefile_path(PurePosixPath(kind), kind, module.name, module.version)): emit_modulefile(
-                module, kind, record.proof
-            )
-            for kind in KINDS
-        }
-        if known is None:
-            for step in self.plan.steps:
-                copy_own(Path(self.store.layout.log(env, step.name)), records / "logs" / f"{step.name}.log")
-            write(records / "activate.sh", emit_modulefile(module, "sh", record.proof))
-            write(records / "record.json", json.dumps(record.to_dict(), indent=1) + "\n")
-            cached = record.wheel is not None and self.store.wheels.has(record.wheel)
-            missing = write_bill(record, records, self.store.wheels.find(record.wheel or "") if cached else None)
-            if missing:
-                self.listen(Event(kind="say", text=missing))
-            if self.store.sharing.group:
-                self.store.shared.make(records / "tests", below=records)
-        self.store.publish(env, files)
-        self.store.remove(str(Path(self.store.layout.candidate(env, "lua")).parent))
+        env, publisher = self.plan.environment, Publisher(self.store)
+        _, _, lines = publisher.preview(env)
+        for line in lines:
+            self.listen(Event(kind="say", text=line))
+        publisher.publish(env)
+        if self._is_mine():
+            self.store.remove(str(Path(self.store.layout.candidate(env, "lua")).parent))
 
-    def _record(self, records: Path) -> Record:
-        """The record that is to be published.
-
-        Raises:
-            StoreError: the verdict of the proof is missing, damaged, or not a pass.
-        """
-        path = records / "verdict.json"
-        try:
-            proof = ProofResult.from_dict(self.store.shared.read_json(path) or {})
-        except ValueError as error:
-            raise StoreError(f"`{path}` is missing or damaged", evidence=[str(error)], hint="build again") from error
-        if not proof.verdict.passed:
-            raise StoreError(
-                f"`{path}` is not the verdict of a passed proof",
-                evidence=[str(proof.verdict.failures)],
-                hint="build again",
-            )
-        env, module = self.plan.environment, self.plan.modulefile
-        receipts = self.store.read_receipts(env)
-        found = receipts["inspect"].details if "inspect" in receipts else {}
-        return Record(
-            environment=str(env),
-            site=self.plan.site,
-            stack=self.plan.stack,
-            module=f"{module.name}/{module.version}",
-            prefix=self.plan.prefix,
-            modules=module.modules,
-            identity=self.plan.identity,
-            wheel=self.plan.abi_key,
-            versions=found.get("versions"),
-            checks=tuple(Check.from_dict(check) for check in found.get("checks") or ()),
-            seconds={**{name: receipt.seconds for name, receipt in receipts.items()}, **self.seconds},
-            verdict=proof,
-            proof=proof.summary,
-            built=utc_now(),
-            host=socket.gethostname(),
-            job=job_here(os.environ),
-            provision=__version__,
-        )
+    def _is_mine(self) -> bool:
+        """Whether the records of the environment can be written: if another admin built it, they stay as they are."""
+        return os.access(self.store.layout.records_folder(self.plan.environment), os.W_OK)
 
 
 def command_error(run: StepRun, result: Result) -> CommandError:

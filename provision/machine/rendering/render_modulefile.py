@@ -9,17 +9,47 @@ from __future__ import annotations
 from typing import Literal
 
 from provision.machine.rendering.render import render
+from provision.model.generation import Generation
 from provision.model.modulefile import Modulefile
+from provision.profile.module_system import ModuleKind
 
 Kind = Literal["lua", "tcl", "sh"]
 
 TEMPLATES: dict[Kind, str] = {"lua": "module.lua.j2", "tcl": "module.tcl.j2", "sh": "activate.sh.j2"}
 
 
-def emit_modulefile(module: Modulefile, kind: Kind, verdict: str) -> str:
-    """The text of the modulefile in this language; `verdict` is the line of `module help` about the proof."""
+def emit_modulefile(module: Modulefile, kind: Kind, verdict: str, *, warning: str | None = None) -> str:
+    """The text of the modulefile in this language.
+
+    `verdict` is the line of `module help` about the proof, `warning` what a user sees who loads a deprecated module.
+    """
     facts = (*module.facts, ("proof", verdict))
     width = max(len(label) for label, _ in facts)
     lines = [module.summary, "", *(f"{label.ljust(width)}  {value}" for label, value in facts)]
     owned = tuple(dict.fromkeys(name for name, _ in module.environ))
-    return render(f"modulefiles/{TEMPLATES[kind]}", module=module, help_lines=lines, owned=owned)
+    python = f"{module.prefix}/bin/python"
+    gone = (
+        f"{module.name}/{module.version} cannot be loaded: {module.prefix} is gone; ask those who maintain this module"
+    )
+    return render(
+        f"modulefiles/{TEMPLATES[kind]}",
+        module=module,
+        help_lines=lines,
+        owned=owned,
+        python=python,
+        gone=gone,
+        warning=warning,
+    )
+
+
+def emit_modulerc(generation: Generation, name: str, kind: ModuleKind) -> str:
+    """The file that chooses the default version of a module, and hides versions, in the language of a module system."""
+    mine = [module for module in generation.modules if module.rpartition("/")[0] == name]
+    default = generation.defaults.get(name)
+    return render(
+        f"modulefiles/modulerc.{kind}.j2",
+        name=name,
+        default=f"{name}/{default}" if default else None,
+        hidden=[module for module in mine if module in generation.hidden],
+        deprecated=[module for module in mine if module in generation.deprecated],
+    )

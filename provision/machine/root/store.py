@@ -10,33 +10,28 @@ import contextlib
 import errno
 import json
 import os
-import re
 import shutil
 import stat
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from provision.errors import StoreError
 from provision.machine.disk import JSON, disk_error, json_object, write
 from provision.machine.root.downloads import Downloads
-from provision.machine.root.durable import sync_folder, sync_tree
+from provision.machine.root.file_tree import make_writable, remove_left
+from provision.machine.root.generations import Generations
 from provision.machine.root.locks import Lock, Waiting, held, holder
-from provision.machine.root.own_files import new_folder
 from provision.machine.root.shared_root import SharedRoot, user_name
 from provision.machine.root.wheels import Wheels
 from provision.model.facts import Existing, Place
-from provision.model.layout import KINDS, EnvironmentId, Layout
+from provision.model.layout import EnvironmentId, Layout
 from provision.model.owners import Owners, Sharing
 from provision.model.problem import Problem, raise_problems
 from provision.model.proof_result import ProofResult
 from provision.model.quoting import bash
 from provision.model.receipt import Receipt
 from provision.model.record import Record
-
-# What `disk.write`, `remove` and `publish` call a file or folder that is not finished.
-LEFT = re.compile(r"\..+\.(removed\.)?[0-9]+\.[0-9a-f]{6}|\.next\..+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +55,11 @@ class Store:
     def wheels(self) -> Wheels:
         """The compiled wheels below this root."""
         return Wheels(self.shared, self.remove)
+
+    @property
+    def generations(self) -> Generations:
+        """What users can load, and what they could load before."""
+        return Generations(self.shared)
 
     @property
     def shared(self) -> SharedRoot:
@@ -119,33 +119,9 @@ class Store:
         folders = (records.parent, records, records / "receipts")
         return next(filter(None, (self.shared.refused(folder, owners) for folder in folders)), None)
 
-    def refused_pointer(self, arch: str, owners: Owners | None = None) -> Problem | None:
-        """Why the pointer of an arch is not believed: the link, or the generation that it points to, is another user's."""
-        owners, pointer = owners or self.shared.owners(), Path(self.layout.modules(arch))
-        problem = self.shared.refused(pointer, owners)
-        if problem is None:
-            return None
-        generations = sorted(Path(self.layout.generations(arch)).glob("[0-9]*"), reverse=True)
-        good = next((folder for folder in generations if self.shared.refused(folder, owners) is None), None)
-        if good is None:
-            return problem
-        back = bash("ln -sfn %s %s", f".generations/{arch}/{good.name}", str(pointer))
-        return replace(problem, hint=f"`{back}` publishes the last generation that an admin wrote; {problem.hint}")
-
     def pointers(self, owners: Owners | None = None) -> dict[str, str]:
-        """`<arch>/<name>/<version>` to the environment that users get when they load that module.
-
-        Pointers that are not believed are omitted.
-        """
-        pointers, owners = {}, owners or self.shared.owners()
-        for arch in sorted((self.root / "modules").glob("*")):
-            if self.refused_pointer(arch.name, owners):
-                continue
-            for path in sorted(arch.glob("environments/*/*")):
-                with contextlib.suppress(OSError, StoreError, UnicodeDecodeError):
-                    text = (self.shared.read(path, owners=owners) or b"").decode()
-                    pointers["/".join((path.parts[-4], *path.parts[-2:]))] = text.strip()
-        return pointers
+        """`<arch>/<name>/<version>` to the environment that users get when they load that module."""
+        return self.generations.pointers(owners)
 
     def existing(self) -> Existing:
         """Everything below the root that the planner needs to know.
@@ -163,7 +139,7 @@ class Store:
         wheels = [path.parent for path in (self.root / "wheels").glob("[!.]*/wheel.json")]
         for path in (*wheels, *(self.root / "modules").glob("*")):
             of_path = (
-                self.refused_pointer(path.name, owners) if path not in wheels else self.shared.refused(path, owners)
+                self.generations.refused(path.name, owners) if path not in wheels else self.shared.refused(path, owners)
             )
             if of_path:
                 untrusted[str(path)] = of_path
@@ -225,6 +201,7 @@ class Store:
             trash = folder.with_name(f".{folder.name}.removed.{os.getpid()}.{os.urandom(3).hex()}")
             folder.rename(trash)
             foreign = trash.lstat().st_uid != os.geteuid()
+            make_writable(trash)
             # What another admin wrote can be moved away, but only that admin can delete it: `sweep` does so then.
             shutil.rmtree(trash, ignore_errors=foreign)
         except OSError as error:
@@ -294,19 +271,10 @@ class Store:
         records = Path(self.layout.records_folder(env))
         for folder in (Path(self.layout.prefix(env)), Path(self.layout.build(env))):
             for path in folder.parent.glob(f".{folder.name}.*"):
-                self._remove_left(path)
+                remove_left(path)
         for place, folders, names in os.walk(records):
             for name in (*folders, *names):
-                self._remove_left(Path(place, name))
-
-    def _remove_left(self, path: Path) -> None:
-        """Remove a file or folder with the name that a removal or `disk.write` gives, if it is of this run's user."""
-        if LEFT.fullmatch(path.name):
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                with contextlib.suppress(OSError):
-                    path.unlink()
+                remove_left(Path(place, name))
 
     def make_readable(self, path: str) -> int:
         """Let all users read everything below `path`, and enter and run what the owner can; only the owner can write it.
@@ -343,49 +311,6 @@ class Store:
                 if receipt.step == path.stem:
                     receipts[receipt.step] = receipt
         return receipts
-
-    def publish(self, env: EnvironmentId, files: Mapping[str, str]) -> None:
-        """Publish these files (relative path to text) for users of the arch with one rename.
-
-        A new generation is written to its own folder: everything that was published before, and these files. Then the
-        symbolic link `modules/<arch>` is replaced. Before that rename users see none of the new files, after it all of them.
-
-        Raises:
-            StoreError: the generation cannot be written, or the file system has no locks.
-        """
-        pointer, generations = Path(self.layout.modules(env.arch)), Path(self.layout.generations(env.arch))
-        with self.held(self.root / "locks" / f"publish-{env.arch}.lock", {"does": f"publishes {env}"}):
-            problem = self.refused_pointer(env.arch)
-            raise_problems([problem] if problem else (), StoreError, "untrusted")
-            self.shared.make(generations)
-            for path in (*generations.glob(".next.*"), *pointer.parent.glob(f".{pointer.name}.*")):
-                self._remove_left(path)  # of a killed run: we hold the lock
-            try:
-                beside = new_folder(generations, ".next.")
-            except OSError as error:
-                raise disk_error(error, pointer) from error
-            try:
-                number = 1 + max((int(path.name) for path in generations.iterdir() if path.name.isdigit()), default=0)
-                if pointer.is_dir():
-                    shutil.copytree(pointer, beside, symlinks=True, dirs_exist_ok=True)
-                for kind in KINDS:
-                    (beside / kind).mkdir(parents=True, exist_ok=True)
-                for name, text in files.items():
-                    write(beside / name, text)
-                write(beside / "environments" / env.name / env.version, f"{env}\n")
-                sync_tree(beside)
-                beside.rename(generations / f"{number:06d}")
-                link = pointer.with_name(f".{pointer.name}.{os.getpid()}.{os.urandom(3).hex()}")
-                link.symlink_to(Path(".generations") / env.arch / f"{number:06d}")
-                # The pointer speaks for the generation, and for the record of the environment.
-                for folder in (generations, Path(self.layout.records_folder(env))):
-                    if folder.is_dir():
-                        sync_folder(folder)
-                link.replace(pointer)
-                sync_folder(pointer.parent)
-            except OSError as error:
-                shutil.rmtree(beside, ignore_errors=True)
-                raise disk_error(error, pointer) from error
 
     # Locks
 

@@ -17,6 +17,11 @@ proc ModulesHelp { } {
     puts stderr "proof        2 ranks on 2 hosts trained mnist to 98.1%, weights identical (2026-11-21)"
 }
 
+if {[module-info mode load] && ![file exists "/site/root/envs/haswell/tensorflow/2.15.1-db15519c04/bin/python"]} {
+    puts stderr "tensorflow/2.15.1 cannot be loaded: /site/root/envs/haswell/tensorflow/2.15.1-db15519c04 is gone\; ask those who maintain this module"
+    break
+}
+
 conflict "tensorflow"
 # Environment Modules has depends-on since 5.1. Before that, unloading a modulefile also unloads what it loaded.
 if {[llength [info commands depends-on]]} { depends-on "gcc/12.2.0" } else { module load "gcc/12.2.0" }

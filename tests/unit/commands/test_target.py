@@ -35,7 +35,7 @@ def store(tmp_path: Path) -> Store:
     for arch, fingerprint in (("knl", "aaaa"), ("haswell", "bbbb"), ("haswell", "bcbc")):
         env = EnvironmentId(arch=arch, name="tensorflow", version="2.15.1", fingerprint=fingerprint)
         Path(store.layout.records_folder(env)).mkdir(parents=True)
-        store.publish(env, {})
+        publish(store, env, {})
     return store
 
 

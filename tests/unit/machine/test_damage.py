@@ -35,6 +35,7 @@ from provision.model.plan import (
     Plan,
     Publish,
     Remove,
+    Seal,
     WriteCandidate,
     WriteFile,
     fingerprint,
@@ -85,7 +86,7 @@ def rows(store: Store) -> tuple[Row, ...]:
             sh(f"test -e '{store.layout.candidate(ENV, 'lua')}'"),
             WriteFile(path=str(records / "verdict.json"), text=json.dumps(PROOF.to_dict())),
         ),
-        "publish": (Publish(),),
+        "publish": (Seal(), Publish()),
     }
     cached = "cached" if KEY in store.existing().wheels else None
     special = {"install": {"starts_over": True}, "compile": {"receipt": "horovod", "reuse": cached}}

@@ -27,7 +27,7 @@ from provision.machine.root.store import Store
 from provision.model.event import Event
 from provision.model.layout import Layout
 from provision.model.modulefile import Modulefile
-from provision.model.plan import Command, KeepWheel, Operation, Plan, Publish, Step, WriteFile
+from provision.model.plan import Command, KeepWheel, Operation, Plan, Publish, Seal, Step, WriteFile
 
 FILES = 60
 TEXT = "installed by a program that does not sync\n" * 50
@@ -54,7 +54,7 @@ def steps(store: Store) -> tuple[Step, ...]:
         **{name: (writing(prefix / name),) for name in ("create", "install", "bytecode")},
         "compile": (wheel, KeepWheel(folder=str(build), key="k", abi={})),
         "proof": (WriteFile(path=str(verdict), text=json.dumps(PROOF.to_dict())),),
-        "publish": (Publish(),),
+        "publish": (Seal(), Publish()),
     }
     return tuple(
         Step(name=name, title=name, action="create", reason="", operations=these) for name, these in operations.items()

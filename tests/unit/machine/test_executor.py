@@ -19,7 +19,7 @@ from provision.machine.root.store import Store
 from provision.model.event import Event
 from provision.model.layout import Layout
 from provision.model.modulefile import Modulefile
-from provision.model.plan import Command, Expectation, Inspect, Operation, Plan, Publish, Remove, Step, WriteFile
+from provision.model.plan import Command, Expectation, Inspect, Operation, Plan, Publish, Remove, Seal, Step, WriteFile
 from provision.model.receipt import Receipt
 
 MODULE = Modulefile(
@@ -230,7 +230,7 @@ def test_publishing_writes_the_record_from_the_receipts_and_the_verdict(run: Run
     put_verdict(run.store, PROOF.to_dict())
     run.store.write_receipt(ENVIRONMENT, Receipt(step="install", seconds=7, host="n1"))
     run(step("inspect", inspection({"versions": {"tensorflow": "2.15.1"}, "mapped_objects": ["/lib/x"]})))
-    run(step("publish", Publish()))
+    run(step("publish", Seal(), Publish()))
     record = run.store.record(ENVIRONMENT)
     assert record is not None
     assert record.verdict == PROOF
@@ -262,6 +262,6 @@ FAILED = {"name": "reports", "passed": False, "message": "none"}
 def test_nothing_is_published_without_a_verdict_that_passed(run: Run, content: dict[str, Any] | None) -> None:
     put_verdict(run.store, content)
     with pytest.raises(StoreError, match=r"verdict\.json"):
-        run(step("publish", Publish()))
+        run(step("publish", Seal(), Publish()))
     assert run.store.pointers() == {}
     assert run.store.record(ENVIRONMENT) is None

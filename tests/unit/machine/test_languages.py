@@ -101,13 +101,16 @@ def test_no_value_of_a_modulefile_is_run_by_lua_or_tcl(attack: str, tmp_path: Pa
     for path, _ in texts(MODULEFILE):
         module = replaced(module, path, attack.replace("CANARY", str(canary)))
     verdict = attack.replace("CANARY", str(canary))
-    commands = ("whatis", "help", "conflict", "unload", "depends_on", "setenv", "prepend_path")
-    stubs = "".join(f"function {name}(...) end\n" for name in commands)
-    (tmp_path / "module.lua").write_text(stubs + emit_modulefile(module, "lua", verdict), encoding="utf-8")
+    commands = ("whatis", "help", "conflict", "unload", "depends_on", "setenv", "prepend_path", "isFile", "LmodError")
+    commands += ("LmodMessage", "add_property")
+    stubs = "".join(f"function {name}(...) end\n" for name in commands) + 'function mode() return "load" end\n'
+    text = emit_modulefile(module, "lua", verdict, warning=verdict)
+    (tmp_path / "module.lua").write_text(stubs + text, encoding="utf-8")
     subprocess.run([lua(), str(tmp_path / "module.lua")], check=True)
     names = ("module-whatis", "conflict", "module", "depends-on", "setenv", "prepend-path")
     stubs = "".join(f"proc {name} {{ args }} {{ }}\n" for name in names)
-    text = f"{stubs}{emit_modulefile(module, 'tcl', verdict)}\nModulesHelp\n"
+    stubs += "proc module-info { args } { return 1 }\nproc break { } { }\n"
+    text = f"{stubs}{emit_modulefile(module, 'tcl', verdict, warning=verdict)}\nModulesHelp\n"
     (tmp_path / "module.tcl").write_text(text, encoding="utf-8")
     subprocess.run([tclsh(), str(tmp_path / "module.tcl")], check=True, capture_output=True)
     assert not canary.exists()

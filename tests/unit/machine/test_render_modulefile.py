@@ -44,6 +44,7 @@ def test_lua_runs_the_modulefile_with_every_value(tmp_path: Path) -> None:
             f'{name} = say("{name}")\n'
             for name in ("whatis", "help", "conflict", "depends_on", "setenv", "prepend_path")
         )
+        + 'function mode() return "load" end\nfunction isFile(...) return true end\n'
         + f'dofile("{tmp_path}/module.lua")\n'
     )
     done = subprocess.run([lua(), str(tmp_path / "run.lua")], capture_output=True, check=True)
@@ -67,6 +68,7 @@ def test_tcl_runs_the_modulefile_with_every_value(tmp_path: Path) -> None:
             'puts -nonewline "\\u0000" }\n'
             for name in ("module-whatis", "conflict", "depends-on", "setenv", "prepend-path")
         )
+        + "proc module-info { args } { return 0 }\n"
         + f"source -encoding utf-8 {tmp_path}/module.tcl\nModulesHelp\n"
     )
     done = subprocess.run([tclsh(), str(tmp_path / "run.tcl")], capture_output=True, check=True)

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from parts.disks import files_below, fill
-from parts.records import make_record
+from parts.records import make_record, publish
 from provision.errors import StoreError
 from provision.machine.disk import read_json, sha256_of, write
 from provision.machine.root.store import Store
@@ -111,7 +111,7 @@ def test_a_path_outside_the_root_is_not_removed(store: Store, path: str) -> None
 
 
 def test_publishing_points_one_link_to_a_complete_generation(store: Store) -> None:
-    store.publish(ENV, {"lua/tensorflow/2.15.1.lua": "lua", "tcl/tensorflow/2.15.1": "tcl"})
+    publish(store, ENV, {"lua/tensorflow/2.15.1.lua": "lua", "tcl/tensorflow/2.15.1": "tcl"})
     pointer = store.root / "modules" / "knl"
     assert pointer.is_symlink()
     assert str(pointer.readlink()) == ".generations/knl/000001"
@@ -120,13 +120,17 @@ def test_publishing_points_one_link_to_a_complete_generation(store: Store) -> No
 
 
 def test_publishing_again_keeps_earlier_modules_and_generations(store: Store) -> None:
-    store.publish(ENV, {"lua/tensorflow/2.15.1.lua": "first"})
-    store.publish(OTHER, {"lua/tensorflow/2.14.0.lua": "other"})
+    publish(store, ENV, {"lua/tensorflow/2.15.1.lua": "first"})
+    publish(store, OTHER, {"lua/tensorflow/2.14.0.lua": "other"})
     newer = EnvironmentId("knl", "tensorflow", "2.15.1", "ffffffffff")
-    store.publish(newer, {"lua/tensorflow/2.15.1.lua": "second"})
+    publish(store, newer, {"lua/tensorflow/2.15.1.lua": "second"})
     pointer, generations = store.root / "modules" / "knl", store.root / "modules" / ".generations" / "knl"
     assert sorted(path.name for path in generations.iterdir()) == ["000001", "000002", "000003"]
-    assert files_below(generations / "000001") == ["environments/tensorflow/2.15.1", "lua/tensorflow/2.15.1.lua"]
+    assert files_below(generations / "000001") == [
+        "environments/tensorflow/2.15.1",
+        "generation.json",
+        "lua/tensorflow/2.15.1.lua",
+    ]
     assert (generations / "000002/lua/tensorflow/2.15.1.lua").read_text() == "first"
     assert (pointer / "lua/tensorflow/2.15.1.lua").read_text() == "second"
     assert (pointer / "lua/tensorflow/2.14.0.lua").read_text() == "other"
@@ -134,8 +138,8 @@ def test_publishing_again_keeps_earlier_modules_and_generations(store: Store) ->
 
 
 def test_archs_are_published_separately(store: Store) -> None:
-    store.publish(ENV, {"lua/t/1.lua": "knl"})
-    store.publish(EnvironmentId("haswell", "t", "1", "0123456789"), {"lua/t/1.lua": "haswell"})
+    publish(store, ENV, {"lua/t/1.lua": "knl"})
+    publish(store, EnvironmentId("haswell", "t", "1", "0123456789"), {"lua/t/1.lua": "haswell"})
     assert (store.root / "modules/knl/lua/t/1.lua").read_text() == "knl"
     assert (store.root / "modules/haswell/lua/t/1.lua").read_text() == "haswell"
 
@@ -143,8 +147,12 @@ def test_archs_are_published_separately(store: Store) -> None:
 def test_a_half_written_generation_does_not_block_publishing(store: Store) -> None:
     generations = store.root / "modules" / ".generations" / "knl"
     write(generations / f".next.{os.getpid()}" / "lua" / "old.lua", "half")
-    store.publish(ENV, {"lua/t/1.lua": "whole"})
-    assert files_below(store.root / "modules" / "knl") == ["environments/tensorflow/2.15.1", "lua/t/1.lua"]
+    publish(store, ENV, {"lua/t/1.lua": "whole"})
+    assert files_below(store.root / "modules" / "knl") == [
+        "environments/tensorflow/2.15.1",
+        "generation.json",
+        "lua/t/1.lua",
+    ]
 
 
 def test_two_publishers_at_once_both_publish(store: Store) -> None:
@@ -153,11 +161,15 @@ def test_two_publishers_at_once_both_publish(store: Store) -> None:
         "import sys; from pathlib import PurePosixPath as P\n"
         "from provision.machine.root.store import Store; from provision.model.layout import EnvironmentId, Layout\n"
         "env = EnvironmentId.parse(sys.argv[2])\n"
-        "Store(Layout(P(sys.argv[1]))).publish(env, {f'lua/tensorflow/{env.version}.lua': str(env)})\n"
+        "from parts.records import publish\n"
+        "publish(Store(Layout(P(sys.argv[1]))), env, {f'lua/tensorflow/{env.version}.lua': str(env)})\n"
     )
-    running = [subprocess.Popen([sys.executable, "-c", program, str(store.root), str(env)]) for env in envs[:2]]
+    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    running = [
+        subprocess.Popen([sys.executable, "-c", program, str(store.root), str(env)], env=environ) for env in envs[:2]
+    ]
     threads = [
-        threading.Thread(target=store.publish, args=(env, {f"lua/tensorflow/{env.version}.lua": str(env)}))
+        threading.Thread(target=publish, args=(store, env, {f"lua/tensorflow/{env.version}.lua": str(env)}))
         for env in envs[2:]
     ]
     for thread in threads:
@@ -171,7 +183,7 @@ def test_two_publishers_at_once_both_publish(store: Store) -> None:
 
 
 def test_users_see_every_module_during_publishing(store: Store) -> None:
-    store.publish(ENV, {"lua/t/0.lua": "x"})
+    publish(store, ENV, {"lua/t/0.lua": "x"})
     missing, stop = [], threading.Event()
 
     def look() -> None:
@@ -182,7 +194,7 @@ def test_users_see_every_module_during_publishing(store: Store) -> None:
     looking = threading.Thread(target=look)
     looking.start()
     for number in range(1, 6):
-        store.publish(EnvironmentId("knl", "t", str(number), "0123456789"), {f"lua/t/{number}.lua": "x"})
+        publish(store, EnvironmentId("knl", "t", str(number), "0123456789"), {f"lua/t/{number}.lua": "x"})
     stop.set()
     looking.join()
     assert not missing
@@ -284,7 +296,7 @@ def test_a_read_only_root_is_an_error(small_disk: Path) -> None:
     assert store.receipts(ENV) == {"create"}
     for act in (
         lambda: store.write_receipt(ENV, Receipt(step="install", seconds=1, host="n")),
-        lambda: store.publish(ENV, {}),
+        lambda: publish(store, ENV, {}),
         lambda: store.remove(str(store.layout.prefix(ENV))),
         store.make_jobs,
     ):
@@ -304,10 +316,10 @@ def test_a_full_disk_is_an_error_when_a_lock_is_taken(small_disk: Path) -> None:
 
 def test_a_full_disk_is_an_error_when_a_generation_is_copied(small_disk: Path) -> None:
     store = store_at(small_disk)
-    store.publish(ENV, {"lua/t/1.lua": "x" * 20_000})
+    publish(store, ENV, {"lua/t/1.lua": "x" * 20_000})
     fill(small_disk)
     with pytest.raises(StoreError, match="the disk is full"):
-        store.publish(OTHER, {"lua/t/2.lua": "x"})
+        publish(store, OTHER, {"lua/t/2.lua": "x"})
 
 
 def test_a_folder_that_is_being_removed_is_not_an_environment(store: Store) -> None:
@@ -393,12 +405,12 @@ def test_sweep_removes_what_killed_runs_left_of_the_same_environment_only(store:
 
 
 def test_publishing_removes_what_a_killed_publication_left(store: Store) -> None:
-    store.publish(ENV, {"lua/t/1.lua": "x"})
+    publish(store, ENV, {"lua/t/1.lua": "x"})
     pointer, generations = store.root / "modules" / "knl", store.root / "modules" / ".generations" / "knl"
     (generations / ".next.abc").mkdir()
     (pointer.parent / ".knl.17.abcdef").symlink_to("nothing")
     (pointer.parent / ".knl2.17.abcdef").symlink_to("nothing")
-    store.publish(OTHER, {"lua/t/2.lua": "x"})
+    publish(store, OTHER, {"lua/t/2.lua": "x"})
     assert sorted(path.name for path in generations.iterdir()) == ["000001", "000002"]
     assert sorted(path.name for path in pointer.parent.iterdir()) == [".generations", ".knl2.17.abcdef", "knl"]
 

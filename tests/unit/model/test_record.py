@@ -27,7 +27,9 @@ def test_a_record_of_an_older_version_is_read() -> None:
     assert Record.from_dict(data).seconds == {"create": 1.5, "proof": 12.5}
 
 
-@pytest.mark.parametrize("key", sorted(set(make_record().to_dict()) - {"versions", "checks", "job", "wheel"}))
+@pytest.mark.parametrize(
+    "key", sorted(set(make_record().to_dict()) - {"versions", "checks", "job", "wheel", "user", "forced"})
+)
 def test_a_record_without_a_value_is_refused(key: str) -> None:
     data = make_record().to_dict()
     del data[key]

@@ -1,0 +1,145 @@
+"""`provision publish ENV`: let users load an environment that passed its proof, or change how its module is shown."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from provision.commands.shared.options import add_arch, add_environment, add_site
+from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.target import find_environment, read_store
+from provision.errors import ConfigError, StoreError
+from provision.machine.terminal.console import say
+
+if TYPE_CHECKING:
+    from provision.machine.root.store import Store
+    from provision.model.generation import Generation
+    from provision.model.layout import EnvironmentId
+    from provision.planning.publication import Marks
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name the environment, and how its module is shown."""
+    add_environment(parser)
+    add_site(parser)
+    add_arch(parser, omitted="needed if the name matches environments of several archs")
+    parser.add_argument("--default", action="store_true", help="users who give no version get this one")
+    parser.add_argument("--no-default", action="store_true", help="let the module system choose the version again")
+    parser.add_argument(
+        "--hidden", action="store_true", help="`module avail` does not list it; users who know the name can load it"
+    )
+    parser.add_argument("--visible", action="store_true", help="`module avail` lists it again")
+    parser.add_argument(
+        "--deprecate",
+        nargs=2,
+        metavar=("DATE", "TEXT"),
+        help="warn users who load it that it may be gone after DATE (2027-03-01), and what to do",
+    )
+    parser.add_argument("--no-deprecate", action="store_true", help="stop warning")
+    parser.add_argument(
+        "--force",
+        metavar="REASON",
+        help="publish it although its proof failed; the record and `module help` show the reason",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only show what would change")
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Show what changes, then change it with one rename."""
+    from provision.machine.configuration import shipped
+    from provision.machine.root.publishing import Publisher
+    from provision.planning.publication import changes
+
+    marks = read_marks(args)
+    site = shipped.load_site(args.site)
+    store = read_store(site)
+    env = find_environment(store, args.environment, args.arch)
+    if args.force is not None and not args.dry_run:
+        _force(store, env, args.force)
+    publisher = Publisher(store)
+    before, after, lines = publisher.preview(env, marks)
+    changed = changes(before, after)
+    for line in lines:
+        say(line)
+    number = None
+    if not args.dry_run and (changed or lines or store.generations.damaged(env.arch)):
+        number = publisher.publish(env, marks).number
+    module = f"{env.name}/{env.version}"
+    return Outcome(
+        text="\n".join([*_replaced(store, env, before), *(changed or lines or ["nothing changes"])]),
+        result={"environment": str(env), "module": module, "generation": number, "changes": changed, "diff": lines},
+    )
+
+
+def read_marks(args: argparse.Namespace) -> Marks:
+    """How the module is to be shown.
+
+    Raises:
+        ConfigError: two options contradict each other, or the date or a text is not valid.
+    """
+    from provision.model.generation import Deprecation, is_date
+    from provision.planning.publication import Marks
+
+    for first, second in (("default", "no_default"), ("hidden", "visible"), ("deprecate", "no_deprecate")):
+        if getattr(args, first) and getattr(args, second):
+            raise ConfigError(
+                f"`--{first}` and `--{second.replace('_', '-')}` contradict each other",
+                hint="give one of them",
+                kind="usage",
+            )
+    deprecation = None
+    if args.deprecate:
+        date, text = args.deprecate
+        if not is_date(date):
+            raise ConfigError(
+                f"`{date}` is not a date", hint='write it as `--deprecate 2027-03-01 "load VERSION"`', kind="usage"
+            )
+        deprecation = Deprecation(date=date, text=text)
+    for name, text in (("--deprecate", deprecation.text if deprecation else "x"), ("--force", args.force or "x")):
+        if not text.strip() or not text.isprintable():
+            raise ConfigError(f"the text of `{name}` is empty or has control characters", hint="write one sentence")
+    if args.force is not None and not args.force.strip():
+        raise ConfigError("`--force` needs a reason", hint='`--force "REASON"`', kind="usage")
+    return Marks(
+        default=True if args.default else False if args.no_default else None,
+        hidden=True if args.hidden else False if args.visible else None,
+        deprecation=deprecation,
+        no_deprecation=args.no_deprecate,
+    )
+
+
+def _force(store: Store, env: EnvironmentId, reason: str) -> None:
+    """Write the record of an environment whose proof failed, with the reason."""
+    from pathlib import Path
+
+    from provision.machine.root.sealing import seal
+
+    if store.record(env) is not None:
+        raise ConfigError(
+            f"`{env}` passed its proof, so it needs no `--force`", hint=f"`provision publish {env}`", kind="usage"
+        )
+    does = {"does": f"publishes {env} by force"}
+    with store.held(Path(store.layout.lock(env)), does, wait=False):
+        try:
+            seal(store, env, forced=reason)
+        except StoreError as error:
+            error.hint = error.hint or "`provision build` builds it"
+            raise
+
+
+def _replaced(store: Store, env: EnvironmentId, before: Generation) -> list[str]:
+    """What users of the module got before, and what is different, in one line."""
+    from provision.model.layout import EnvironmentId
+    from provision.planning.publication import differences, short
+
+    old = before.modules.get(f"{env.name}/{env.version}")
+    if old is None or old == str(env):
+        return []
+    try:
+        first, second = store.record(EnvironmentId.parse(old)), store.record(env)
+    except (StoreError, ValueError):
+        return []
+    if first is None or second is None:
+        return []
+    lines = differences(first.versions, second.versions, (first.identity, second.identity))
+    return [f"replaces {short(old)}: {', '.join(lines) or 'the same versions'}"]

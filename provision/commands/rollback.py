@@ -1,0 +1,88 @@
+"""`provision rollback`: users load again what they loaded before the last publication."""
+
+from __future__ import annotations
+
+import argparse
+
+from provision.commands.shared.options import add_arch, add_site, positive
+from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.target import read_store
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name the arch and the generation."""
+    add_site(parser)
+    add_arch(parser, omitted="needed if something was published for several")
+    parser.add_argument(
+        "--generation", type=positive, metavar="NUMBER", help="go to this generation instead of the one before"
+    )
+    parser.add_argument("--list", action="store_true", help="only list the generations of the arch")
+    parser.add_argument("--dry-run", action="store_true", help="only show what would change")
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Replace the pointer with one rename."""
+    from provision.commands.shared.options import refuse_unused
+    from provision.machine.configuration import shipped
+    from provision.machine.root.publishing import Publisher
+    from provision.planning.publication import changes, describe_generation
+
+    refuse_unused(
+        args,
+        (("--generation", args.generation and args.list), ("--dry-run", args.dry_run and args.list)),
+        "`--list` only lists",
+    )
+    site = shipped.load_site(args.site)
+    store = read_store(site)
+    arch = one_arch(store.generations.archs(), args.arch)
+    publisher, generations = Publisher(store), store.generations
+    found, current = generations.read_all(arch), generations.current(arch)
+    if args.list:
+        rows = [
+            {"number": number, "current": number == current, "modules": dict(one.modules), "before": one.before}
+            | {"does": one.does or None, "user": one.user or None, "since": one.since or None}
+            for number, one in sorted(found.items())
+        ]
+        lines = [
+            f"{'*' if number == current else ' '} {describe_generation(number, found[number])}" for number in found
+        ]
+        return Outcome(text="\n".join(lines) or "nothing was published", result={"arch": arch, "generations": rows})
+    number = publisher.target(arch, current, found, args.generation)
+    if not args.dry_run:
+        done = publisher.roll_back(arch, args.generation)
+        number, changed = done.number, changes(done.before, done.after)
+    else:
+        changed = changes(found[current] if current in found else type(found[number])(), found[number])
+    what = "would go" if args.dry_run else "went"
+    text = [f"arch {arch} {what} from generation {current} to {number}", *(changed or ["no module changes"])]
+    return Outcome(
+        text="\n".join(text),
+        result={"arch": arch, "generation": number, "before": current, "changes": changed},
+    )
+
+
+def one_arch(archs: list[str], name: str | None) -> str:
+    """The arch that is meant: `name`, or the only one for which something was published.
+
+    Raises:
+        ConfigError: there is none, or there are several and none is named.
+    """
+    from provision.errors import ConfigError
+
+    if name in archs:
+        return str(name)
+    listing = ", ".join(f"`{arch}`" for arch in archs)
+    if not archs or name is not None:
+        raise ConfigError(
+            f"nothing was published for arch `{name}`" if name else "nothing was published below this root",
+            evidence=[f"archs with modules: {listing or 'none'}"],
+            hint="`provision list` shows what is published",
+            kind="no-generation",
+        )
+    if len(archs) > 1:
+        raise ConfigError(
+            f"modules were published for several archs: {listing}",
+            hint=f"add `--arch {archs[0]}`",
+            kind="ambiguous-arch",
+        )
+    return archs[0]

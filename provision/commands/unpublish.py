@@ -1,0 +1,37 @@
+"""`provision unpublish ENV`: take its module away from users. The environment stays until `prune` or `remove`."""
+
+from __future__ import annotations
+
+import argparse
+
+from provision.commands.shared.options import add_arch, add_environment, add_site
+from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.target import find_environment, read_store
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name the environment."""
+    add_environment(parser)
+    add_site(parser)
+    add_arch(parser, omitted="needed if the name matches environments of several archs")
+    parser.add_argument("--dry-run", action="store_true", help="only show what would change")
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Take the module away with one rename; jobs that have loaded it keep working."""
+    from provision.machine.configuration import shipped
+    from provision.machine.root.publishing import Publisher
+    from provision.planning.publication import changes, unpublish
+
+    store = read_store(shipped.load_site(args.site))
+    env = find_environment(store, args.environment, args.arch)
+    before = store.generations.published(env.arch)
+    after, number = unpublish(before, env), None
+    if not args.dry_run:
+        done = Publisher(store).unpublish(env)
+        before, after, number = done.before, done.after, done.number
+    changed = changes(before, after)
+    return Outcome(
+        text="\n".join(changed),
+        result={"environment": str(env), "generation": number, "changes": changed},
+    )

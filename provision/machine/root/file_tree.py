@@ -1,0 +1,177 @@
+"""The files of an environment on the disk: their status, and their hashes when they are wanted.
+
+TensorFlow has 23,000 files and 1.7 GB. Looking at the status of all takes half a second; reading and hashing them takes 2 s
+while they are in memory, as they are after a proof, and 20 s from a slow disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import hashlib
+import os
+import re
+import shutil
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from provision.machine.trusted_files import open_regular
+from provision.model.manifest import LINK, OUTSIDE, FileEntry, packages_of
+
+# Hashing runs outside Python's lock; four threads also wait for four files of a parallel file system at once.
+THREADS = 4
+AT_ONCE = 64
+RECORDS = "lib/python*/site-packages/*.dist-info/RECORD"
+# What `disk.write`, `Store.remove` and `Generations.change` call a file or folder that is not finished.
+LEFT = re.compile(r"\..+\.(removed\.)?[0-9]+\.[0-9a-f]{6}|\.next\..+")
+DEPTH_OF_FIRST = 4
+MOST_FIRST = 4000
+
+
+def status_of_files(prefix: Path) -> dict[str, os.stat_result]:
+    """The status of every file and link below a prefix, by its path from there; records of the tool are left out.
+
+    Raises:
+        OSError: a folder cannot be read.
+    """
+    found = {}
+    for folder, names in _walk(prefix):
+        for name in names:
+            path = f"{folder}{name}"
+            found[path] = os.lstat(prefix / path)
+    return found
+
+
+def _walk(prefix: Path) -> Iterator[tuple[str, list[str]]]:
+    """Each folder as the beginning of its files' paths, with the names of its files and links."""
+    waiting = [""]
+    while waiting:
+        folder = waiting.pop()
+        names = []
+        with os.scandir(prefix / folder) as entries:
+            for entry in entries:
+                if not folder and entry.name in OUTSIDE:
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(f"{folder}{entry.name}/")
+                else:
+                    names.append(entry.name)
+        yield folder, names
+
+
+def measure(prefix: Path) -> dict[str, FileEntry]:
+    """Every file of a prefix with its hash and its package.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    statuses = status_of_files(prefix)
+    packages = packages_of(statuses, recorded_packages(prefix))
+    return {
+        path: FileEntry(
+            digest=digest,
+            mode=stat.S_IMODE(statuses[path].st_mode),
+            size=statuses[path].st_size,
+            mtime_ns=statuses[path].st_mtime_ns,
+            package=packages[path],
+        )
+        for path, digest in digests(prefix, statuses)
+    }
+
+
+def digests(prefix: Path, paths: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The digest of each of these files, in order.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    todo = list(paths)
+    parts = [todo[start : start + AT_ONCE] for start in range(0, len(todo), AT_ONCE)]
+    with ThreadPoolExecutor(THREADS) as pool:
+        for part, found in zip(
+            parts, pool.map(lambda part: [digest_of(prefix / path) for path in part], parts), strict=True
+        ):
+            yield from zip(part, found, strict=True)
+
+
+def digest_of(path: Path) -> str:
+    """The sha256 of a file; of a symbolic link its target.
+
+    Raises:
+        OSError: it cannot be read, or is something else.
+    """
+    try:
+        descriptor, _ = open_regular(path, follow=False)
+    except OSError:
+        if path.is_symlink():
+            return f"{LINK}{path.readlink()}"
+        raise
+    digest = hashlib.sha256()
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def recorded_packages(prefix: Path) -> Mapping[str, str]:
+    """Path to package, as the packages' own lists of files have it; a list that cannot be read is left out."""
+    found = {}
+    for record in prefix.glob(RECORDS):
+        package = re.sub(r"-[^-]+\.dist-info$", "", record.parent.name)
+        site = record.parent.parent.relative_to(prefix)
+        try:
+            with record.open(newline="", encoding="utf-8") as file:
+                for row in csv.reader(file):
+                    if row:
+                        found[os.path.normpath(site / row[0])] = package
+        except (OSError, UnicodeDecodeError, csv.Error):
+            continue
+    return found
+
+
+def first_of(paths: Iterable[str]) -> tuple[str, ...]:
+    """The folders and files near the top of a prefix: looking at them takes milliseconds, and finds what a purge removed."""
+    found = dict.fromkeys("/".join(path.split("/")[:DEPTH_OF_FIRST]) for path in paths)
+    return tuple(sorted(found)[:MOST_FIRST])
+
+
+def make_read_only(prefix: Path, report: Callable[[Path, OSError], None] | None = None) -> None:
+    """Take away the right to write below a prefix from everyone, the owner too; the tool's records stay writable.
+
+    Raises:
+        OSError: a mode cannot be changed, and nobody wants to know which (`report`).
+    """
+    for folder, names in _walk(prefix):
+        for path in (*(prefix / f"{folder}{name}" for name in names), *((prefix / folder,) if folder else ())):
+            _set_mode(path, lambda mode: mode & ~0o222, report)
+
+
+def make_writable(folder: Path) -> None:
+    """Let the owner write in all folders below this one again, so that it can be removed; what is not ours is left out."""
+    for place, _, _ in os.walk(folder):
+        _set_mode(Path(place), lambda mode: mode | 0o700, lambda *_: None)
+
+
+def remove_left(path: Path) -> None:
+    """Remove a file or folder that a killed run left, if it is of this run's user; anything with another name stays."""
+    if LEFT.fullmatch(path.name):
+        if path.is_dir() and not path.is_symlink():
+            make_writable(path)
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+def _set_mode(path: Path, wanted: Callable[[int], int], report: Callable[[Path, OSError], None] | None) -> None:
+    try:
+        status = path.lstat()
+        mode = stat.S_IMODE(status.st_mode)
+        if not stat.S_ISLNK(status.st_mode) and wanted(mode) != mode:
+            path.chmod(wanted(mode))
+    except OSError as error:
+        if report is None:
+            raise
+        report(path, error)

@@ -1,0 +1,324 @@
+"""The generations of an arch: folders of modulefiles, and the link that says which of them users load.
+
+A generation is never changed. A change writes a new one beside the others and then replaces the link with one rename, so users
+see either everything of the old one or everything of the new one. `generation.json` in it has the sha256 of every file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from provision.errors import StoreError
+from provision.machine.disk import disk_error, json_object, sha256_of, write
+from provision.machine.root.claims import utc_now
+from provision.machine.root.durable import sync_folder, sync_tree
+from provision.machine.root.file_tree import remove_left
+from provision.machine.root.locks import Lock, held
+from provision.machine.root.own_files import new_folder
+from provision.machine.root.shared_root import SharedRoot, user_name
+from provision.model.generation import Generation
+from provision.model.layout import KINDS, modulefile_path
+from provision.model.owners import Owners
+from provision.model.problem import Problem, raise_problems
+from provision.model.quoting import bash
+
+ABOUT = "generation.json"
+Decide = Callable[[Generation], Generation]
+Files = Callable[[Generation, Generation], Mapping[str, str | None]]
+Choose = Callable[[int | None, Mapping[int, Generation]], int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What was done: the generation that users loaded before, the one that they load now, and their numbers."""
+
+    before: Generation
+    after: Generation
+    number: int
+    old_number: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Generations:
+    """The generations below one root."""
+
+    shared: SharedRoot
+
+    # Reading
+
+    def pointer(self, arch: str) -> Path:
+        """The link that users' module paths go through."""
+        return Path(self.shared.layout.modules(arch))
+
+    def folder(self, arch: str, number: int) -> Path:
+        """The folder of one generation."""
+        return Path(self.shared.layout.generations(arch)) / f"{number:06d}"
+
+    def archs(self) -> list[str]:
+        """The archs for which something was published."""
+        found = {path.name for path in (self.shared.root / "modules").glob("[!.]*")}
+        found |= {path.name for path in (self.shared.root / "modules" / ".generations").glob("[!.]*")}
+        return sorted(found)
+
+    def numbers(self, arch: str) -> list[int]:
+        """The numbers of all generations of an arch, the oldest first."""
+        with contextlib.suppress(OSError):
+            folders = Path(self.shared.layout.generations(arch)).iterdir()
+            return sorted(int(path.name) for path in folders if path.name.isdigit())
+        return []
+
+    def current(self, arch: str) -> int | None:
+        """The number that the pointer names, whether that generation exists or not; None if there is no pointer."""
+        try:
+            name = self.pointer(arch).readlink().name
+        except OSError:
+            return None
+        return int(name) if name.isdigit() else None
+
+    def refused(self, arch: str, owners: Owners | None = None) -> Problem | None:
+        """Why the pointer of an arch is not believed: the link, or the generation that it points to, is another user's."""
+        owners, pointer = owners or self.shared.owners(), self.pointer(arch)
+        problem = self.shared.refused(pointer, owners)
+        if problem is None:
+            return None
+        generations = (self.folder(arch, number) for number in reversed(self.numbers(arch)))
+        good = next((folder for folder in generations if self.shared.refused(folder, owners) is None), None)
+        if good is None:
+            return problem
+        back = bash("ln -sfn %s %s", f".generations/{arch}/{good.name}", str(pointer))
+        return replace(problem, hint=f"`{back}` publishes the last generation that an admin wrote; {problem.hint}")
+
+    def read(self, arch: str, number: int, owners: Owners | None = None) -> Generation | None:
+        """One generation; None if it does not exist.
+
+        Raises:
+            StoreError: its description is damaged, or another user wrote it.
+        """
+        folder, owners = self.folder(arch, number), owners or self.shared.owners()
+        return self._read(folder, owners) if folder.is_dir() else None
+
+    def published(self, arch: str, owners: Owners | None = None) -> Generation:
+        """What users of the arch can load now.
+
+        Raises:
+            StoreError: the description of the generation is damaged, or another user wrote it.
+        """
+        pointer = self.pointer(arch)
+        return self._read(pointer, owners or self.shared.owners()) if pointer.is_dir() else Generation()
+
+    def read_all(self, arch: str) -> dict[int, Generation]:
+        """All generations that are whole and that an admin wrote, by their number."""
+        owners, found = self.shared.owners(), {}
+        for number in self.numbers(arch):
+            if self.shared.refused(self.folder(arch, number), owners) is None:
+                with contextlib.suppress(StoreError):
+                    found[number] = self._read(self.folder(arch, number), owners)
+        return found
+
+    def _read(self, folder: Path, owners: Owners) -> Generation:
+        modules, path = self.modules_in(folder, owners), folder / ABOUT
+        try:
+            content = self.shared.read(path, owners=owners)
+            # An older version wrote no description: nothing is hidden, and no version is chosen.
+            return (
+                Generation(modules=modules)
+                if content is None
+                else Generation.from_dict(json_object(content), modules=modules)
+            )
+        except (OSError, ValueError) as error:
+            raise StoreError(
+                f"`{path}` is damaged, or was written by a newer version",
+                evidence=[getattr(error, "strerror", None) or str(error)],
+                hint="`provision rollback` goes back to the generation before it",
+                kind="damaged-record",
+            ) from error
+
+    def modules_in(self, folder: Path, owners: Owners) -> dict[str, str]:
+        """The modules of the generation in this folder, each with its environment; what is not believed is omitted."""
+        modules = {}
+        for path in sorted(folder.glob("environments/*/*")):
+            with contextlib.suppress(OSError, StoreError, UnicodeDecodeError):
+                text = (self.shared.read(path, owners=owners) or b"").decode().strip()
+                if text:
+                    modules["/".join(path.parts[-2:])] = text
+        return modules
+
+    def pointers(self, owners: Owners | None = None) -> dict[str, str]:
+        """`<arch>/<name>/<version>` to the environment that users get when they load that module.
+
+        Pointers that are not believed are omitted.
+        """
+        pointers: dict[str, str] = {}
+        owners = owners or self.shared.owners()
+        for arch in sorted((self.shared.root / "modules").glob("*")):
+            if not self.refused(arch.name, owners):
+                modules = self.modules_in(arch, owners)
+                pointers |= {f"{arch.name}/{module}": environment for module, environment in modules.items()}
+        return pointers
+
+    def damaged(self, arch: str, owners: Owners | None = None) -> dict[Path, str]:
+        """What is wrong with the files of the generation that users load: path and reason.
+
+        Raises:
+            StoreError: another user wrote the description.
+        """
+        pointer, number = self.pointer(arch), self.current(arch)
+        if not os.path.lexists(pointer):
+            return {}
+        if not pointer.is_dir():
+            return {pointer: f"generation {number} that it points to is missing"}
+        try:
+            published = self.published(arch, owners)
+        except StoreError as error:
+            if error.kind == "untrusted":
+                raise
+            return {pointer / ABOUT: " ".join(error.evidence)}
+        found = {}
+        for name, expected in published.files.items():
+            path = pointer / name
+            try:
+                if sha256_of(path) != expected:
+                    found[path] = "it was changed after it was published" if path.stat().st_size else "it is empty"
+            except OSError as error:
+                found[path] = "it is missing" if isinstance(error, FileNotFoundError) else str(error.strerror)
+        return found
+
+    # Changing
+
+    def change(self, arch: str, decide: Decide, files: Files) -> Change:
+        """Replace the generation of an arch: `decide` makes the new one from the old one, under the lock of the arch.
+
+        `files` returns the texts of the files that differ, by path; None removes a file. Modules that are gone lose theirs.
+
+        Raises:
+            StoreError: the generation cannot be written, is damaged or another user's, or the file system has no locks.
+        """
+        pointer, generations = self.pointer(arch), Path(self.shared.layout.generations(arch))
+        with self._held(arch, "changes what users load"):
+            old_number = self.current(arch)
+            source = self._source(arch)
+            owners = self.shared.owners()
+            before = Generation() if source is None else self._read(source, owners)
+            after = decide(before)
+            texts = dict(files(before, after))
+            after = replace(
+                after, before=old_number, user=user_name(os.geteuid()), host=socket.gethostname(), since=utc_now()
+            )
+            self.shared.make(generations)
+            for path in (*generations.glob(".next.*"), *pointer.parent.glob(f".{pointer.name}.*")):
+                remove_left(path)  # of a killed run: we hold the lock
+            try:
+                beside = new_folder(generations, ".next.")
+            except OSError as error:
+                raise disk_error(error, pointer) from error
+            try:
+                if source is not None:
+                    shutil.copytree(source, beside, symlinks=True, dirs_exist_ok=True)
+                after = _write_files(beside, before, after, texts)
+                write(beside / ABOUT, json.dumps(after.to_dict(), indent=1) + "\n")
+                sync_tree(beside)
+                number = 1 + max(self.numbers(arch), default=0)
+                beside.rename(self.folder(arch, number))
+                # The pointer speaks for the generation, and for the records of its environments.
+                sync_folder(generations)
+                self._point(arch, number)
+            except OSError as error:
+                shutil.rmtree(beside, ignore_errors=True)
+                raise disk_error(error, pointer) from error
+        return Change(before=before, after=after, number=number, old_number=old_number)
+
+    def roll_back(self, arch: str, choose: Choose) -> Change:
+        """Let the pointer of an arch point to another generation; `choose` gets the current number and all generations.
+
+        Raises:
+            StoreError: the link cannot be replaced, or the file system has no locks.
+        """
+        with self._held(arch, "rolls back"):
+            generations, old_number = self.read_all(arch), self.current(arch)
+            number = choose(old_number, generations)
+            before = generations.get(old_number or 0, Generation())
+            try:
+                self._point(arch, number)
+            except OSError as error:
+                raise disk_error(error, self.pointer(arch)) from error
+        return Change(before=before, after=generations[number], number=number, old_number=old_number)
+
+    def _source(self, arch: str) -> Path | None:
+        """The generation that the next one is made from: the current one; if it vanished, the newest that exists.
+
+        Raises:
+            StoreError: the pointer is another user's.
+        """
+        pointer = self.pointer(arch)
+        problem = self.refused(arch)
+        raise_problems([problem] if problem else (), StoreError, "untrusted")
+        if pointer.is_dir():
+            return pointer
+        left = self.read_all(arch) if os.path.lexists(pointer) else {}
+        return self.folder(arch, max(left)) if left else None
+
+    def _held(self, arch: str, does: str) -> contextlib.AbstractContextManager[Lock]:
+        path = self.shared.root / "locks" / f"publish-{arch}.lock"
+        return held(self.shared, path, {"does": f"{does} on arch {arch}"})
+
+    def _point(self, arch: str, number: int) -> None:
+        """Replace the link with one rename, and wait until it is on the disk."""
+        pointer = self.pointer(arch)
+        link = pointer.with_name(f".{pointer.name}.{os.getpid()}.{os.urandom(3).hex()}")
+        link.symlink_to(Path(".generations") / arch / f"{number:06d}")
+        try:
+            link.replace(pointer)
+        except OSError:
+            link.unlink(missing_ok=True)
+            raise
+        sync_folder(pointer.parent)
+
+
+def _write_files(folder: Path, before: Generation, after: Generation, texts: Mapping[str, str | None]) -> Generation:
+    """Write the files that differ; returns the generation with the hashes of all its files."""
+    for kind in KINDS:
+        (folder / kind).mkdir(parents=True, exist_ok=True)
+    gone = [path for module in before.modules if module not in after.modules for path in files_of(module)]
+    written = {**dict.fromkeys(gone), **texts}
+    for module, environment in after.modules.items():
+        if before.modules.get(module) != environment:
+            written[f"environments/{module}"] = f"{environment}\n"
+    for name, text in written.items():
+        path = folder / name
+        if text is not None:
+            write(path, text)
+        else:
+            path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                path.parent.rmdir()  # only if nothing else is in it
+    hashes = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if name != ABOUT and path.is_file():
+            text = written.get(name)
+            # What was edited by hand keeps the hash of what was published, so that it is still found.
+            hashes[name] = (
+                hashlib.sha256(text.encode()).hexdigest()
+                if text is not None
+                else before.files.get(name) or sha256_of(path)
+            )
+    return replace(after, files=hashes)
+
+
+def files_of(module: str) -> list[str]:
+    """The files of a module in a generation: one for each kind of modulefile, and the name of its environment."""
+    from pathlib import PurePosixPath
+
+    name, _, version = module.rpartition("/")
+    return [
+        *(str(modulefile_path(PurePosixPath(kind), kind, name, version)) for kind in KINDS),
+        f"environments/{module}",
+    ]

@@ -1,0 +1,184 @@
+"""The end of a build, before anybody can load the environment: its manifest, its record, and files that nobody can write.
+
+Everything is made from what is in the prefix, so `publish --force` can do it without a plan.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from provision import __version__
+from provision.errors import StoreError
+from provision.machine.build.bill_of_materials import write_bill
+from provision.machine.disk import disk_error, sha256_of, write
+from provision.machine.rendering.render_modulefile import emit_modulefile
+from provision.machine.root.claims import utc_now
+from provision.machine.root.durable import sync_folder
+from provision.machine.root.file_tree import first_of, make_read_only, measure
+from provision.machine.root.own_files import copy_own
+from provision.machine.root.shared_root import user_name
+from provision.machine.root.store import Store
+from provision.model.description import Description
+from provision.model.layout import KINDS, EnvironmentId, modulefile_path
+from provision.model.manifest import ManifestHead, write_files
+from provision.model.proof_result import ProofResult
+from provision.model.record import Record
+from provision.model.verdict import Check
+from provision.schedulers import job_here
+
+HEAD, FILES = "manifest.json", "manifest.txt"
+# Records that a later run changes, or that were not made by the build.
+CHANGING = ("tests", "candidate", HEAD)
+
+
+def seal(
+    store: Store,
+    env: EnvironmentId,
+    *,
+    seconds: Mapping[str, float] | None = None,
+    forced: str | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> Record:
+    """Write the manifest and the record of an environment that passed its proof, and make it read-only.
+
+    `forced` is the reason why it is sealed although its proof failed. `seconds` are those of steps without a receipt. `say`
+    gets what the one who builds should know.
+
+    Raises:
+        StoreError: a file cannot be read or written, or the verdict is missing, damaged, or not a pass.
+    """
+    records, prefix = Path(store.layout.records_folder(env)), Path(store.layout.prefix(env))
+    record = make_record(store, env, seconds or {}, forced)
+    try:
+        make_read_only(prefix)
+        files = measure(prefix)
+        text = write_files(files)
+        write(records / FILES, text)
+        for log in sorted(Path(store.layout.log(env, "x")).parent.glob("*.log")):
+            copy_own(log, records / "logs" / log.name)
+        if store.sharing.group:
+            store.shared.make(records / "tests", below=records)
+        _write_modulefiles(store, env, record)
+        write(records / "record.json", json.dumps(record.to_dict(), indent=1) + "\n")
+        cached = record.wheel is not None and store.wheels.has(record.wheel)
+        missing = write_bill(record, records, store.wheels.find(record.wheel or "") if cached else None)
+        if missing:
+            say(missing)
+        head = ManifestHead(
+            files=len(files),
+            size=sum(entry.size for entry in files.values()),
+            digest=hashlib.sha256(text.encode()).hexdigest(),
+            first=first_of(files),
+            records=hashes_of_records(records),
+            record=record.to_dict(),
+        )
+        write(records / HEAD, json.dumps(head.to_dict(), indent=1) + "\n")
+        sync_folder(records)
+    except OSError as error:
+        raise disk_error(error, prefix) from error
+    return record
+
+
+def _write_modulefiles(store: Store, env: EnvironmentId, record: Record) -> None:
+    """What loads the environment without publishing it: for shells without a module system, and for pilots."""
+    module = read_description(store, env).modulefile
+    write(Path(store.layout.records_folder(env)) / "activate.sh", emit_modulefile(module, "sh", record.proof))
+    for kind in KINDS:
+        path = modulefile_path(store.layout.candidate(env, kind), kind, module.name, module.version)
+        write(Path(path), emit_modulefile(module, kind, f"{record.proof}; not published"))
+
+
+def hashes_of_records(records: Path) -> dict[str, str]:
+    """The sha256 of each file in `.provision` that is not changed any more."""
+    found = {}
+    for path in sorted(records.rglob("*")):
+        name = str(path.relative_to(records))
+        if (
+            name.partition("/")[0] not in CHANGING
+            and ".damaged." not in name
+            and path.is_file()
+            and not path.is_symlink()
+        ):
+            found[name] = sha256_of(path)
+    return found
+
+
+def make_record(store: Store, env: EnvironmentId, seconds: Mapping[str, float], forced: str | None) -> Record:
+    """The record of an environment, from what its steps left in its prefix.
+
+    Raises:
+        StoreError: the description or the verdict of the proof is missing or damaged, or it is not a pass.
+    """
+    description, proof = read_description(store, env), _read_verdict(store, env, forced)
+    receipts = store.read_receipts(env)
+    found = receipts["inspect"].details if "inspect" in receipts else {}
+    identity = store.shared.read_json(Path(store.layout.records_folder(env)) / "plan.json") or {}
+    module = description.modulefile
+    return Record(
+        environment=str(env),
+        site=description.site,
+        stack=description.stack,
+        module=f"{module.name}/{module.version}",
+        prefix=str(store.layout.prefix(env)),
+        modules=module.modules,
+        identity={name: str(value) for name, value in identity.items()},
+        wheel=description.wheel,
+        versions=found.get("versions"),
+        checks=tuple(Check.from_dict(check) for check in found.get("checks") or ()),
+        seconds={**{name: receipt.seconds for name, receipt in receipts.items()}, **seconds},
+        verdict=proof,
+        proof=proof.summary,
+        built=utc_now(),
+        host=socket.gethostname(),
+        job=job_here(os.environ),
+        provision=__version__,
+        user=user_name(os.geteuid()),
+        forced=forced,
+    )
+
+
+def read_description(store: Store, env: EnvironmentId) -> Description:
+    """The description of an environment.
+
+    Raises:
+        StoreError: it is missing or damaged, a newer version wrote it, or another user.
+    """
+    path = Path(store.layout.records_folder(env)) / "description.json"
+    try:
+        return Description.from_dict(_object(store, path))
+    except ValueError as error:
+        raise StoreError(
+            f"`{path}` cannot be used",
+            evidence=[str(error)],
+            hint="`provision build --rebuild` builds the environment again, beside this one",
+            kind="damaged-record",
+        ) from error
+
+
+def _read_verdict(store: Store, env: EnvironmentId, forced: str | None) -> ProofResult:
+    path = Path(store.layout.records_folder(env)) / "verdict.json"
+    try:
+        proof = ProofResult.from_dict(_object(store, path))
+    except ValueError as error:
+        raise StoreError(f"`{path}` is missing or damaged", evidence=[str(error)], hint="build again") from error
+    if not proof.verdict.passed and not forced:
+        raise StoreError(
+            f"`{path}` is not the verdict of a passed proof",
+            evidence=[f"{check.name}: {check.message}" for check in proof.verdict.failures],
+            hint="`provision build` proves it again",
+            kind="unproved",
+        )
+    return proof
+
+
+def _object(store: Store, path: Path) -> dict[str, Any]:
+    found = store.shared.read_json(path)
+    if found is None:
+        raise ValueError("it is missing, or not a JSON object")
+    return found

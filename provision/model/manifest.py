@@ -1,0 +1,151 @@
+"""The manifest: every file of an environment as it was when it passed its proof. Its text has one line for each file.
+
+A line has six fields with tabs between them: the sha256 (of a link: `->` and its target), the mode, the size, the time of the
+last change in nanoseconds, the package that the file belongs to (`-` if none), and the path from the prefix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from provision.model import stored
+
+SCHEMA = 1
+LINK = "->"
+OUTSIDE = (".provision",)
+"""Folders of a prefix that the manifest leaves out: records change after the proof, when it is run again."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """One file, or one symbolic link, of an environment."""
+
+    digest: str
+    """The sha256; of a symbolic link `->` and its target."""
+    mode: int
+    size: int
+    mtime_ns: int
+    package: str
+    """The package that it came with; empty if none is known."""
+
+
+Files = Mapping[str, FileEntry]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestHead:
+    """`manifest.json`: what can be checked quickly, and the hash of the text with all files."""
+
+    files: int
+    size: int
+    digest: str
+    """The sha256 of `manifest.txt`."""
+    first: tuple[str, ...]
+    """Folders and programs near the top of the prefix: if one is missing, the environment is broken."""
+    records: Mapping[str, str]
+    """The sha256 of each file in `.provision` that does not change."""
+    record: Mapping[str, Any]
+    """A copy of the record: a damaged one is written again from it."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """This head as plain JSON values."""
+        return {
+            "schema": SCHEMA,
+            "files": self.files,
+            "bytes": self.size,
+            "sha256": self.digest,
+            "first": list(self.first),
+            "records": dict(self.records),
+            "record": dict(self.record),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ManifestHead:
+        """Read back what `to_dict` returned.
+
+        Raises:
+            ValueError: it is damaged, or a newer version wrote it.
+        """
+        stored.refuse_newer(data, SCHEMA)
+        records = stored.mapping(data, "records")
+        return cls(
+            files=int(stored.number(data, "files")),
+            size=int(stored.number(data, "bytes")),
+            digest=stored.text(data, "sha256"),
+            first=stored.texts(data, "first"),
+            records={name: stored.text(records, name) for name in records},
+            record=stored.mapping(data, "record"),
+        )
+
+
+def write_files(files: Files) -> str:
+    """The text of the manifest."""
+    lines = (
+        f"{_escape(entry.digest)}\t{entry.mode:o}\t{entry.size}\t{entry.mtime_ns}\t{entry.package or '-'}\t{_escape(path)}\n"
+        for path, entry in sorted(files.items())
+    )
+    return "".join(lines)
+
+
+def read_files(text: str) -> dict[str, FileEntry]:
+    """Read back what `write_files` returned. Raises `ValueError` if a line is damaged."""
+    found = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        fields = line.split("\t")
+        if len(fields) != 6:
+            raise ValueError(f"line {number} has {len(fields)} fields, not 6")
+        digest, mode, size, mtime_ns, package, path = fields
+        found[_unescape(path)] = FileEntry(
+            digest=_unescape(digest),
+            mode=int(mode, 8),
+            size=int(size),
+            mtime_ns=int(mtime_ns),
+            package="" if package == "-" else package,
+        )
+    return found
+
+
+def _escape(path: str) -> str:
+    """A path without tabs and line breaks; `str.splitlines` also splits at characters that are rare in paths."""
+    if "\\" not in path and path.isprintable():
+        return path
+    return path.encode("unicode_escape").decode("ascii")
+
+
+def _unescape(text: str) -> str:
+    return text.encode("latin-1", "backslashreplace").decode("unicode_escape") if "\\" in text else text
+
+
+def packages_of(paths: Iterable[str], recorded: Mapping[str, str]) -> dict[str, str]:
+    """The package of each path, from what the packages themselves record (path to package).
+
+    Bytecode belongs to the package of its source. A file that no package records belongs to the one of its folder.
+    """
+    folders: dict[str, str] = {}
+    for path, package in recorded.items():
+        parts = path.split("/")
+        for depth in range(len(parts) - 1, 3, -1):
+            folders.setdefault("/".join(parts[:depth]), package)
+    found = {}
+    for path in paths:
+        package = recorded.get(path) or recorded.get(_source_of(path)) or ""
+        parts = path.split("/")[:-1]
+        while not package and len(parts) > 3:
+            package = folders.get("/".join(parts), "")
+            parts.pop()
+        found[path] = package
+    return found
+
+
+def _source_of(path: str) -> str:
+    """The source of a file of bytecode: `a/__pycache__/b.cpython-311.pyc` is of `a/b.py`."""
+    folder, separator, name = path.rpartition("/__pycache__/")
+    return f"{folder}/{name.split('.')[0]}.py" if separator and name.endswith(".pyc") else path
+
+
+def is_bytecode_of(path: str, files: Files) -> bool:
+    """Whether a path is bytecode that Python wrote for a source of the environment."""
+    source = _source_of(path)
+    return source != path and source in files

@@ -1,0 +1,118 @@
+"""The verbs that change what users load: publish, unpublish, rollback."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from parts.cli import call, envelope
+from parts.json_page import faults
+from parts.published import put_proved, put_unproved
+from provision.machine.root.store import Store
+from provision.model.layout import EnvironmentId, Layout
+
+OLD = EnvironmentId("knl", "tensorflow", "2.21.0", "0000000000")
+NEW = EnvironmentId("knl", "tensorflow", "2.21.0", "1111111111")
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """The root of site `local`, with two proved environments of one module."""
+    monkeypatch.setenv("PROVISION_ROOT", str(tmp_path))
+    made = Store(Layout(PurePosixPath(tmp_path)))
+    for env in (OLD, NEW):
+        put_proved(made, env)
+    return made
+
+
+def test_publishing_and_going_back_print_what_changes(store: Store, capsys: Captured) -> None:
+    assert call("publish", "0000000000") == 0
+    assert capsys.readouterr().out == "tensorflow/2.21.0: 2.21.0-0000000000\n"
+    assert call("publish", str(NEW), "--dry-run") == 0
+    assert store.pointers() == {"knl/tensorflow/2.21.0": str(OLD)}
+    capsys.readouterr()
+    assert call("publish", str(NEW)) == 0
+    out, err = capsys.readouterr()
+    assert out == (
+        "replaces 2.21.0-0000000000: keras 3.0 to 3.1\ntensorflow/2.21.0: 2.21.0-0000000000 -> 2.21.0-1111111111\n"
+    )
+    assert f'+setenv("PROVISION_ENVIRONMENT", "{NEW}")' in err, "the difference of the modulefiles comes first"
+    assert call("rollback") == 0
+    assert "arch knl went from generation 2 to 1" in capsys.readouterr().out
+    assert store.pointers() == {"knl/tensorflow/2.21.0": str(OLD)}
+    assert call("unpublish", str(OLD)) == 0
+    assert store.pointers() == {}
+
+
+def test_their_json_is_as_documented(store: Store, capsys: Captured) -> None:
+    for words in (
+        ("publish", str(OLD)),
+        ("publish", str(NEW), "--default"),
+        ("rollback", "--dry-run"),
+        ("rollback",),
+        ("rollback", "--list"),
+        ("unpublish", str(OLD)),
+    ):
+        code = call(*words, "--json")
+        captured = capsys.readouterr()
+        body = json.loads(captured.out)
+        assert (code, faults(body["result"], words[0])) == (0, []), words
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "message"),
+    [
+        (("rollback",), "no-generation", "nothing was published below this root"),
+        (("rollback", "--arch", "haswell"), "no-generation", "nothing was published for arch `haswell`"),
+        (("unpublish", "0000000000"), "unpublished", f"`{OLD}` is not published"),
+        (("publish", "0000000000", "--deprecate", "2027-02-30", "x"), "usage", "`2027-02-30` is not a date"),
+        (("publish", "0000000000", "--deprecate", "2027-02-03", " "), "config", "the text of `--deprecate` is empty"),
+        (("publish", "0000000000", "--hidden", "--visible"), "usage", "contradict each other"),
+        (("publish", "0000000000", "--force", "why"), "usage", "passed its proof, so it needs no `--force`"),
+        (("publish", "tensorflow/2.21.0"), "ambiguous-environment", "matches several environments"),
+        (("rollback", "--generation", "0"), "usage", "must be at least 1"),
+        (("rollback", "--list", "--generation", "1"), "usage", "would not use `--generation` here"),
+    ],
+)
+def test_a_bad_request_is_one_clear_error_and_changes_nothing(
+    words: tuple[str, ...], kind: str, message: str, store: Store, capsys: Captured
+) -> None:
+    assert call(*words, "--json") == 2
+    error = envelope(capsys)["error"]
+    assert (error["kind"], message in error["message"]) == (kind, True), error
+    assert store.pointers() == {}
+
+
+def test_what_failed_its_proof_needs_a_reason_which_record_and_help_then_show(store: Store, capsys: Captured) -> None:
+    failed = EnvironmentId("knl", "tensorflow", "2.22.0", "9999999999")
+    put_unproved(store, failed, passed=False)
+    assert call("publish", str(failed), "--json") == 1
+    error = envelope(capsys)["error"]
+    assert error["kind"] == "unproved"
+    assert call("publish", str(failed), "--force", " ", "--json") == 2
+    capsys.readouterr()
+    assert store.pointers() == {}
+    assert call("publish", str(failed), "--force", "rank 1 has a slow disk") == 0
+    record = store.record(failed)
+    assert record is not None
+    assert record.forced == "rank 1 has a slow disk"
+    text = (Path(store.layout.modules("knl")) / "lua/tensorflow/2.22.0.lua").read_text()
+    assert "published by force  rank 1 has a slow disk" in text
+    capsys.readouterr()
+    call("show", str(failed))
+    assert "rank 1 has a slow disk" in capsys.readouterr().out
+
+
+def test_two_archs_need_a_name(store: Store, capsys: Captured) -> None:
+    other = EnvironmentId("haswell", "tensorflow", "2.21.0", "0000000000")
+    put_proved(store, other)
+    assert call("publish", "0000000000", "--json") == 2
+    assert envelope(capsys)["error"]["kind"] == "ambiguous-environment"
+    for arch in ("knl", "haswell"):
+        assert call("publish", "0000000000", "--arch", arch) == 0
+    capsys.readouterr()
+    assert call("rollback", "--json") == 2
+    assert envelope(capsys)["error"]["kind"] == "ambiguous-arch"
