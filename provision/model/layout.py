@@ -93,6 +93,10 @@ class Layout:
         """The lock that a build of this environment holds."""
         return self.root / "locks" / f"{env.arch}-{env.name}-{env.version}-{env.fingerprint}.lock"
 
+    def pin(self, env: EnvironmentId) -> PurePosixPath:
+        """The file with the reason why an environment must not be removed."""
+        return self.root / "pins" / env.arch / f"{env.name}-{env.version}-{env.fingerprint}"
+
     @property
     def sources(self) -> PurePosixPath:
         """Downloaded source packages."""
@@ -102,6 +106,10 @@ class Layout:
     def wheelhouse(self) -> PurePosixPath:
         """Packages that were fetched for builds without network, and a receipt for each completely fetched lock."""
         return self.root / "cache" / "wheelhouse"
+
+    def installers(self, user: str) -> PurePosixPath:
+        """Where pip and uv keep what they downloaded and unpacked, if the user chose no other place."""
+        return self.root / "cache" / "installers" / user
 
     @property
     def data(self) -> PurePosixPath:

@@ -9,7 +9,7 @@ from typing import Protocol, cast
 from provision.errors import ConfigError
 from provision.model.batch import Batch, Directive
 from provision.profile.scheduler import SchedulerName
-from provision.schedulers.status import JobStatus
+from provision.schedulers.status import JobStatus, RunningJob
 
 TITLES: dict[SchedulerName, str] = {"slurm": "Slurm", "pbs": "PBS", "cobalt": "Cobalt"}
 
@@ -73,6 +73,12 @@ class SchedulerInterface(Protocol):
 
     def parse_queued(self, text: str, name: str) -> tuple[str, ...]:
         """The IDs of the jobs with this name in that command's output."""
+
+    def running_argv(self) -> tuple[str, ...]:
+        """The command that lists the running jobs of all users."""
+
+    def parse_running(self, text: str) -> tuple[RunningJob, ...]:
+        """The jobs in that command's output."""
 
     def queues_argv(self) -> tuple[str, ...]:
         """The command that lists the queues; it fails if the scheduler does not answer."""

@@ -13,7 +13,7 @@ from provision.knowledge.whole_numbers import whole_number
 from provision.model.batch import Batch, Directive
 from provision.model.quoting import directive, plain
 from provision.model.walltime import to_clock, to_seconds
-from provision.schedulers.status import JobStatus
+from provision.schedulers.status import JobStatus, RunningJob, elapsed
 
 SUBMIT = "qsub"
 CANCEL = "qdel"
@@ -144,6 +144,21 @@ def parse_queued(text: str, name: str) -> tuple[str, ...]:
     """The IDs of the jobs with this name."""
     rows = [line.split() for line in text.splitlines()]
     return tuple(row[0] for row in rows if len(row) == 2 and is_job_id(row[0]) and row[1] == name)
+
+
+def running_argv() -> tuple[str, ...]:
+    """The command that lists all jobs with their users, states and run times."""
+    return ("qstat", "--header=JobID:User:State:RunTime")
+
+
+def parse_running(text: str) -> tuple[RunningJob, ...]:
+    """The jobs in that command's output that do not wait."""
+    rows = [line.split() for line in text.splitlines()]
+    return tuple(
+        RunningJob(job=row[0], user=row[1], seconds=elapsed(row[3]))
+        for row in rows
+        if len(row) == 4 and is_job_id(row[0]) and STATES.get(row[2], "RUNNING") != "PENDING"
+    )
 
 
 def queues_argv() -> tuple[str, ...]:

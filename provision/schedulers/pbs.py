@@ -12,7 +12,7 @@ from provision.knowledge.whole_numbers import whole_number
 from provision.model.batch import Batch, Directive
 from provision.model.quoting import directive, quote_sh
 from provision.model.walltime import to_clock, to_seconds
-from provision.schedulers.status import JobStatus
+from provision.schedulers.status import JobStatus, RunningJob, elapsed
 
 SUBMIT = "qsub"
 CANCEL = "qdel"
@@ -160,6 +160,24 @@ def queued_argv(name: str) -> tuple[str, ...]:
 def parse_queued(text: str, name: str) -> tuple[str, ...]:
     """The IDs of the jobs with this name."""
     return tuple(text.split())
+
+
+def running_argv() -> tuple[str, ...]:
+    """The command that shows all jobs with all their values (qstat(1B))."""
+    return ("qstat", "-f")
+
+
+def parse_running(text: str) -> tuple[RunningJob, ...]:
+    """The jobs in that command's output that run, end, or are suspended."""
+    jobs = []
+    for part in re.split(r"^(?=Job Id: )", text, flags=re.MULTILINE):
+        number = re.match(r"Job Id:\s*(\S+)", part)
+        fields: dict[str, str] = dict(re.findall(r"^ {4}(\S+) = (.*)$", part.replace("\n\t", ""), re.MULTILINE))
+        if number and fields.get("job_state") in ("R", "E", "S", "U", "B"):
+            user = fields.get("Job_Owner", "").partition("@")[0]
+            ran = elapsed(fields.get("resources_used.walltime", ""))
+            jobs.append(RunningJob(job=number[1], user=user, seconds=ran))
+    return tuple(jobs)
 
 
 def queues_argv() -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from provision.knowledge.whole_numbers import whole_number
 from provision.model.batch import Batch, Directive
 from provision.model.quoting import directive
 from provision.schedulers.node_kind import NodeKind
-from provision.schedulers.status import JobStatus, status_of_array
+from provision.schedulers.status import JobStatus, RunningJob, elapsed, status_of_array
 
 SUBMIT = "sbatch"
 CANCEL = "scancel"
@@ -227,6 +227,20 @@ def queued_argv(name: str) -> tuple[str, ...]:
 def parse_queued(text: str, name: str) -> tuple[str, ...]:
     """The IDs of the jobs with this name."""
     return tuple(text.split())
+
+
+def running_argv() -> tuple[str, ...]:
+    """The command that lists the running jobs of all users with the time that each has run (squeue(1): `%M`)."""
+    states = "RUNNING,COMPLETING,SUSPENDED,STOPPED,SIGNALING,STAGE_OUT"
+    return ("squeue", "--all", "--noheader", f"--states={states}", "--format=%A|%u|%M")
+
+
+def parse_running(text: str) -> tuple[RunningJob, ...]:
+    """The jobs in that command's output."""
+    rows = [line.strip().split("|") for line in text.splitlines()]
+    return tuple(
+        RunningJob(job=row[0], user=row[1], seconds=elapsed(row[2])) for row in rows if len(row) == 3 and row[0]
+    )
 
 
 def queues_argv() -> tuple[str, ...]:

@@ -37,6 +37,27 @@ class JobStatus:
         return self.state in ENDED
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningJob:
+    """A job that runs now, whose it is, and for how many seconds it has run."""
+
+    job: str
+    user: str
+    seconds: int
+
+
+def elapsed(text: str) -> int:
+    """The seconds of `9:59`, `01:02:03` or `1-02:03:04`; 0 for anything else: the job has just started."""
+    days, _, clock = text.strip().rpartition("-")
+    parts = clock.split(":")
+    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in (*parts, days or "0")):
+        return 0
+    seconds = 0
+    for part in parts:
+        seconds = seconds * 60 + int(part)
+    return seconds + 86400 * int(days or 0)
+
+
 def ending(status: JobStatus) -> str:
     """How a job ended, as a sentence: it finished, failed, was cancelled, or reached a limit."""
     code, _, signal = status.exit_code.partition(":")

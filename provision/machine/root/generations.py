@@ -18,10 +18,11 @@ from pathlib import Path
 
 from provision.errors import StoreError
 from provision.machine.disk import disk_error, json_object, sha256_of, write
+from provision.machine.root import locks
 from provision.machine.root.claims import utc_now
 from provision.machine.root.durable import sync_folder, sync_tree
 from provision.machine.root.file_tree import remove_left
-from provision.machine.root.locks import Lock, held
+from provision.machine.root.locks import Lock
 from provision.machine.root.own_files import new_folder
 from provision.machine.root.shared_root import SharedRoot, user_name
 from provision.model.generation import Generation
@@ -202,7 +203,7 @@ class Generations:
             StoreError: the generation cannot be written, is damaged or another user's, or the file system has no locks.
         """
         pointer, generations = self.pointer(arch), Path(self.shared.layout.generations(arch))
-        with self._held(arch, "changes what users load"):
+        with self.held(arch, "changes what users load"):
             old_number = self.current(arch)
             source = self._source(arch)
             owners = self.shared.owners()
@@ -241,7 +242,7 @@ class Generations:
         Raises:
             StoreError: the link cannot be replaced, or the file system has no locks.
         """
-        with self._held(arch, "rolls back"):
+        with self.held(arch, "rolls back"):
             generations, old_number = self.read_all(arch), self.current(arch)
             number = choose(old_number, generations)
             before = generations.get(old_number or 0, Generation())
@@ -265,9 +266,10 @@ class Generations:
         left = self.read_all(arch) if os.path.lexists(pointer) else {}
         return self.folder(arch, max(left)) if left else None
 
-    def _held(self, arch: str, does: str) -> contextlib.AbstractContextManager[Lock]:
+    def held(self, arch: str, does: str) -> contextlib.AbstractContextManager[Lock]:
+        """The lock under which the pointer of an arch changes."""
         path = self.shared.root / "locks" / f"publish-{arch}.lock"
-        return held(self.shared, path, {"does": f"{does} on arch {arch}"})
+        return locks.held(self.shared, path, {"does": f"{does} on arch {arch}"})
 
     def _point(self, arch: str, number: int) -> None:
         """Replace the link with one rename, and wait until it is on the disk."""

@@ -36,11 +36,11 @@ class Publisher:
         Raises:
             StoreError: it has no record, or the generation cannot be written.
         """
-        record = self._record(env)
         return self.store.generations.change(
             env.arch,
             lambda now: publish(now, env, marks or Marks()),
-            lambda before, after: self.files(env, record, before, after),
+            # The record is read under the lock: `prune` takes it too before it removes an environment.
+            lambda before, after: self.files(env, self._record(env), before, after),
         )
 
     def unpublish(self, env: EnvironmentId) -> Change:

@@ -19,7 +19,7 @@ from pathlib import Path
 from provision.errors import StoreError
 from provision.machine.disk import JSON, disk_error, json_object, write
 from provision.machine.root.downloads import Downloads
-from provision.machine.root.file_tree import make_writable, remove_left
+from provision.machine.root.file_tree import LEFT, make_writable, remove_left
 from provision.machine.root.generations import Generations
 from provision.machine.root.locks import Lock, Waiting, held, holder
 from provision.machine.root.shared_root import SharedRoot, user_name
@@ -189,23 +189,46 @@ class Store:
         Raises:
             StoreError: the folder is not below the root, or cannot be removed.
         """
+        self.delete(self.set_aside(path))
+
+    def set_aside(self, path: str) -> Path | None:
+        """Rename a folder below the root, with one rename, so that `delete` can delete it; a file is deleted at once.
+
+        Raises:
+            StoreError: the folder is not below the root, or cannot be renamed.
+        """
         folder = Path(os.path.abspath(path))
         if not folder.is_relative_to(self.root) or folder == self.root:
             raise StoreError(f"`{folder}` is not below `{self.root}` and must not be removed")
         if not folder.exists() and not folder.is_symlink():
-            return
+            return None
         try:
             if folder.is_symlink() or not folder.is_dir():
                 folder.unlink()
-                return
-            trash = folder.with_name(f".{folder.name}.removed.{os.getpid()}.{os.urandom(3).hex()}")
-            folder.rename(trash)
+                return None
+            if LEFT.fullmatch(folder.name):
+                return folder
+            return folder.rename(folder.with_name(f".{folder.name}.removed.{os.getpid()}.{os.urandom(3).hex()}"))
+        except OSError as error:
+            raise disk_error(error, folder) from error
+
+    def delete(self, trash: Path | None) -> None:
+        """Delete what `set_aside` renamed.
+
+        Raises:
+            StoreError: it cannot be deleted.
+        """
+        if trash is None:
+            return
+        try:
             foreign = trash.lstat().st_uid != os.geteuid()
             make_writable(trash)
             # What another admin wrote can be moved away, but only that admin can delete it: `sweep` does so then.
             shutil.rmtree(trash, ignore_errors=foreign)
+        except FileNotFoundError:
+            return  # another run deleted it
         except OSError as error:
-            raise disk_error(error, folder) from error
+            raise disk_error(error, trash) from error
 
     def make_jobs(self) -> None:
         """Make this user's folder of job scripts and their output, which no other user can write.
@@ -213,17 +236,31 @@ class Store:
         Raises:
             StoreError: the folder cannot be made, or another user made it.
         """
-        self.shared.make(self.jobs.parent)
+        self._make_own(self.jobs)
+
+    def installer_caches(self) -> dict[str, str]:
+        """The variables with which pip and uv keep what they unpack below the root instead of in a home.
+
+        Raises:
+            StoreError: the folder cannot be made, or another user made it.
+        """
+        folder = Path(self.layout.installers(user_name(os.geteuid())))
+        self._make_own(folder)
+        return {"UV_CACHE_DIR": str(folder / "uv"), "PIP_CACHE_DIR": str(folder / "pip")}
+
+    def _make_own(self, folder: Path) -> None:
+        """Make a folder that only this user can write."""
+        self.shared.make(folder.parent)
         try:
-            self.jobs.mkdir(mode=0o755, exist_ok=True)
-            status = self.jobs.lstat()
+            folder.mkdir(mode=0o755, exist_ok=True)
+            status = folder.lstat()
         except OSError as error:
             raise disk_error(error, self.root) from error
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
             raise StoreError(
-                f"`{self.jobs}` is not a folder that only `{user_name(os.geteuid())}` can write",
+                f"`{folder}` is not a folder that only `{user_name(os.geteuid())}` can write",
                 evidence=[f"owner: {user_name(status.st_uid)}, mode {stat.S_IMODE(status.st_mode):o}"],
-                hint=f"`{bash('mv %s %s', str(self.jobs), f'{self.jobs}.old')}`, then run the same command again",
+                hint=f"`{bash('mv %s %s', str(folder), f'{folder}.old')}`, then run the same command again",
                 kind="untrusted",
             )
 

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from golden_files import local_site
+from parts.records import publish
 from provision.commands.shared.target import find_environment, make_target
 from provision.errors import ConfigError
 from provision.machine.root.store import Store

@@ -1,0 +1,34 @@
+"""`provision pin ENV`: keep an environment from being removed."""
+
+from __future__ import annotations
+
+import argparse
+
+from provision.commands.shared.options import add_arch, add_environment, add_site
+from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.target import find_environment, read_store
+from provision.errors import ConfigError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name the environment and the reason."""
+    add_environment(parser)
+    add_site(parser)
+    add_arch(parser, omitted="needed if the name matches environments of several archs")
+    parser.add_argument("--reason", default="an admin wants to keep it", metavar="TEXT", help="why it must stay")
+    parser.add_argument("--off", action="store_true", help="let it go again")
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Write or remove the pin."""
+    from provision.machine.configuration import shipped
+    from provision.machine.root.removing import Remover
+
+    if not args.reason.strip() or not args.reason.isprintable():
+        raise ConfigError("the reason is empty or has control characters", hint='`--reason "for the paper of group X"`')
+    store = read_store(shipped.load_site(args.site))
+    env = find_environment(store, args.environment, args.arch)
+    reason = None if args.off else args.reason
+    Remover(store).set_pin(env, reason)
+    text = f"{env} can be removed again" if reason is None else f"{env} is kept: {reason}"
+    return Outcome(text=text, result={"environment": str(env), "pinned": reason})

@@ -1,0 +1,67 @@
+"""`provision prune`: remove old environments, and what no environment needs. Shows a plan; `--yes` carries it out."""
+
+from __future__ import annotations
+
+import argparse
+
+from provision.commands.shared.options import add_site, whole
+from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.target import read_store
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the rules, and the option that carries them out."""
+    add_site(parser)
+    parser.add_argument(
+        "--keep",
+        type=whole,
+        default=2,
+        metavar="NUMBER",
+        help="of each module name and arch, keep this many that passed their proof and are not published (default: 2)",
+    )
+    parser.add_argument(
+        "--older",
+        type=whole,
+        default=30,
+        metavar="DAYS",
+        help="only environments that are at least so old (default: 30)",
+    )
+    parser.add_argument(
+        "--generations",
+        type=whole,
+        default=10,
+        metavar="NUMBER",
+        help="keep so many older generations of each arch, for `rollback` (default: 10)",
+    )
+    parser.add_argument("--yes", action="store_true", help="remove it; without this, only show what would go")
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Decide what goes, show it, and remove it if that is wanted."""
+    from provision.machine.configuration import shipped
+    from provision.machine.probes.in_use import running_jobs
+    from provision.machine.root.removing import Remover
+    from provision.machine.terminal.console import say
+    from provision.planning.removal import DAY_S, Rules, decide, describe, freed, to_dict
+
+    site = shipped.load_site(args.site)
+    store = read_store(site)
+    remover = Remover(store, running_jobs(site.scheduler.name))
+    residents = remover.residents()
+    decisions = decide(residents, Rules(keep=args.keep, older_s=args.older * DAY_S))
+    gone = [decision.resident.environment for decision in decisions if decision.removes]
+    leftovers = remover.leftovers(residents, gone, args.generations)
+    lines = describe(decisions, leftovers)
+    plan = {
+        "environments": [{"removes": one.removes, **to_dict(one.resident, one.why)} for one in decisions],
+        "leftovers": [to_dict(one, one.why) for one in leftovers],
+    }
+    if not args.yes:
+        more = ["`--yes` removes what has a `-`"] if gone or leftovers else []
+        return Outcome(text="\n".join([*lines, *more]), result={"removed": False, "kept": [], **plan})
+    for line in lines:
+        say(line)
+    removed, kept = remover.carry_out(decisions, leftovers)
+    for line in kept:
+        say(f"kept after all: {line}")
+    return Outcome(text=f"freed {freed(removed)}", result={"removed": True, "kept": kept, **plan})

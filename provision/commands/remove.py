@@ -1,0 +1,45 @@
+"""`provision remove ENV`: remove one environment. Shows what goes; `--yes` does it."""
+
+from __future__ import annotations
+
+import argparse
+
+from provision.commands.shared.options import add_arch, add_environment, add_site
+from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.target import find_environment, read_store
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name the environment."""
+    add_environment(parser)
+    add_site(parser)
+    add_arch(parser, omitted="needed if the name matches environments of several archs")
+    parser.add_argument("--yes", action="store_true", help="remove it; without this, only show what would go")
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Refuse what users load, what is pinned, and what is in use; remove the rest with one rename."""
+    from provision.errors import ConfigError
+    from provision.machine.configuration import shipped
+    from provision.machine.probes.in_use import running_jobs
+    from provision.machine.root.removing import Remover
+    from provision.planning.removal import days, freed, refuse_protected, to_dict
+
+    site = shipped.load_site(args.site)
+    store = read_store(site)
+    env = find_environment(store, args.environment, args.arch)
+    typed = "" if site.name == "local" else f" --site {site.typed}"
+    remover = Remover(store, running_jobs(site.scheduler.name))
+    (resident,) = remover.residents([env])
+    refuse_protected(resident, typed)
+    what = f"{'finished' if resident.finished else 'unfinished'}, {days(resident.age_s)} old"
+    if args.yes:
+        why = remover.remove(env)
+        if why is not None:
+            raise ConfigError(
+                f"`{env}` was not removed: {why}", hint="`provision list` shows its state", kind="protected"
+            )
+    verb = "removed" if args.yes else "would be removed"
+    text = f"{verb}: {env}: {freed([resident])}"
+    hint = "" if args.yes else f"\n`provision remove{typed} {env} --yes` removes it"
+    return Outcome(text=f"{text}{hint}", result={"removed": args.yes, **to_dict(resident, what)})

@@ -1,0 +1,75 @@
+"""Who may use an environment now: running jobs of the scheduler, and processes of this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from provision.errors import CommandError
+from provision.machine.programs.run import capture
+from provision.profile.scheduler import SchedulerName
+from provision.schedulers import TITLES, scheduler_for
+from provision.schedulers.status import RunningJob
+
+
+def running_jobs(name: SchedulerName) -> tuple[RunningJob, ...]:
+    """The jobs of all users that run now; none if the site has no scheduler.
+
+    Raises:
+        CommandError: the scheduler does not answer, so nothing is known.
+    """
+    if name == "none":
+        return ()
+    scheduler = scheduler_for(name)
+    argv = scheduler.running_argv()
+    try:
+        done = capture(argv, os.environ)
+    except CommandError as error:
+        raise CommandError(
+            f"{TITLES[name]} does not answer, so nothing is known about running jobs",
+            evidence=[error.message, *error.evidence],
+            hint=f"run this where `{argv[0]}` works",
+        ) from error
+    if done.returncode:
+        raise CommandError(
+            f"{TITLES[name]} does not answer, so nothing is known about running jobs",
+            evidence=done.stderr.splitlines()[:3],
+            hint=f"`{' '.join(argv)}` must work here",
+        )
+    return scheduler.parse_running(done.stdout)
+
+
+def processes_below(folders: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The processes of this machine that have a file below each of these folders open, mapped, or as working folder.
+
+    Only those that we may look at: all of them for root.
+    """
+    found: dict[str, list[str]] = {folder: [] for folder in folders}
+    for process in Path("/proc").glob("[0-9]*"):
+        if process.name == str(os.getpid()):
+            continue
+        text = _paths_of(process)
+        for folder in folders:
+            if f"{folder}/" in text or text.endswith(folder) or f"{folder}\n" in text:
+                found[folder].append(f"process {process.name} of this machine uses it")
+    return {folder: tuple(lines) for folder, lines in found.items()}
+
+
+def _paths_of(process: Path) -> str:
+    """The paths that a process uses, in one text."""
+    parts = []
+    for link in ("exe", "cwd"):
+        with contextlib.suppress(OSError):
+            parts.append(str((process / link).readlink()))
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        parts.append((process / "maps").read_text())
+    with contextlib.suppress(OSError):
+        for opened in (process / "fd").iterdir():
+            with contextlib.suppress(OSError):
+                parts.append(str(opened.readlink()))
+    with contextlib.suppress(OSError):
+        # A virtual environment's python is a link: only the first word of the command names the environment.
+        parts.append((process / "cmdline").read_bytes().split(b"\0")[0].decode(errors="replace"))
+    return "\n".join(parts)

@@ -1,0 +1,283 @@
+"""Remove environments, and what no environment needs: first looked at, then removed one after the other.
+
+An environment disappears with one rename, under its own lock and that of its arch, so nobody builds or publishes it meanwhile.
+If a removal is interrupted, the rest of the renamed folder is removed by the next one; published modules never point to it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from provision.errors import StoreError
+from provision.machine.disk import write
+from provision.machine.probes.in_use import processes_below
+from provision.machine.root.file_tree import LEFT
+from provision.machine.root.locks import describe_holder
+from provision.machine.root.sealing import HEAD, read_description
+from provision.machine.root.store import Store
+from provision.model.layout import EnvironmentId
+from provision.model.manifest import ManifestHead
+from provision.planning.removal import Decision, Leftover, Resident
+from provision.schedulers.status import RunningJob
+
+
+@dataclass(frozen=True, slots=True)
+class Remover:
+    """Looks at what is below one root, and removes it. `jobs` are the running jobs of the site's scheduler."""
+
+    store: Store
+    jobs: Sequence[RunningJob] = ()
+
+    def residents(self, only: Iterable[EnvironmentId] | None = None) -> list[Resident]:
+        """Every environment, or only these, with what decides whether it may go."""
+        envs = list(self.store.environments() if only is None else only)
+        processes = processes_below([str(self.store.layout.prefix(env)) for env in envs])
+        return [self._resident(env, processes[str(self.store.layout.prefix(env))]) for env in envs]
+
+    def _resident(self, env: EnvironmentId, processes: tuple[str, ...]) -> Resident:
+        prefix = Path(self.store.layout.prefix(env))
+        finished = (Path(self.store.layout.records_folder(env)) / "record.json").is_file()
+        holder = self.store.holder(Path(self.store.layout.lock(env)))
+        module = f"{env.name}/{env.version}"
+        published, ever, since = self._publication(env)
+        size, files = self._size(env)
+        status = prefix.lstat()
+        mine = os.geteuid() in (0, status.st_uid)
+        age_s = max(0.0, time.time() - self._finished_at(env, status.st_mtime))
+        return Resident(
+            environment=str(env),
+            arch=env.arch,
+            name=env.name,
+            size=size,
+            files=files,
+            finished=finished,
+            age_s=age_s,
+            module=module if published else None,
+            default=published and self._is_default(env),
+            pinned=self.pin(env),
+            holder=describe_holder(holder) if holder else None,
+            used_by=(*processes, *(self._jobs_since(since) if ever and not published else ())),
+            foreign=None if mine else f"another user owns it (uid {status.st_uid})",
+        )
+
+    def _publication(self, env: EnvironmentId) -> tuple[bool, bool, float]:
+        """Whether users load it, whether they ever could, and since when the modules of its arch are what they are."""
+        generations, pointer = self.store.generations, self.store.generations.pointer(env.arch)
+        published = str(env) in generations.modules_in(pointer, self.store.shared.owners()).values()
+        ever = any(str(env) in found.modules.values() for found in generations.read_all(env.arch).values())
+        try:
+            return published, ever, pointer.lstat().st_mtime
+        except OSError:
+            return published, ever, 0.0
+
+    def _is_default(self, env: EnvironmentId) -> bool:
+        with contextlib.suppress(StoreError):
+            return self.store.generations.published(env.arch).is_default(f"{env.name}/{env.version}")
+        return False
+
+    def _jobs_since(self, since: float) -> tuple[str, ...]:
+        """The running jobs that were there when the modules of the arch changed: they may have loaded what is gone now."""
+        passed = time.time() - since
+        return tuple(
+            f"job {job.job} of {job.user} started before it was taken from users, and may use it"
+            for job in self.jobs
+            if job.seconds >= passed
+        )
+
+    def _size(self, env: EnvironmentId) -> tuple[int, int]:
+        """Bytes and files: from the manifest if there is one, else by looking at all files."""
+        try:
+            path = Path(self.store.layout.records_folder(env)) / HEAD
+            head = ManifestHead.from_dict(self.store.shared.read_json(path) or {})
+        except (ValueError, StoreError):
+            return size_below(Path(self.store.layout.prefix(env)))
+        return head.size, head.files
+
+    def _finished_at(self, env: EnvironmentId, otherwise: float) -> float:
+        """When its record was written, or else when its folder changed: seconds since 1970."""
+        try:
+            return (Path(self.store.layout.records_folder(env)) / "record.json").stat().st_mtime
+        except OSError:
+            return otherwise
+
+    # Pins
+
+    def pin_path(self, env: EnvironmentId) -> Path:
+        """The file that keeps an environment from being removed."""
+        return Path(self.store.layout.pin(env))
+
+    def pin(self, env: EnvironmentId) -> str | None:
+        """Why an environment is pinned; None if it is not."""
+        path = self.pin_path(env)
+        try:
+            content = self.store.shared.read(path)
+        except (OSError, StoreError):
+            return "there is a pin, but it cannot be read"
+        return None if content is None else content.decode("utf-8", "replace").strip()
+
+    def set_pin(self, env: EnvironmentId, reason: str | None) -> None:
+        """Keep an environment for this reason; None lets it go again.
+
+        Raises:
+            StoreError: the file cannot be written.
+        """
+        path = self.pin_path(env)
+        if reason is None:
+            self.store.remove(str(path))
+            return
+        self.store.shared.make(path.parent)
+        write(path, f"{reason}\n")
+
+    # What no environment needs
+
+    def leftovers(self, residents: Sequence[Resident], gone: Iterable[str], generations: int) -> list[Leftover]:
+        """What is left of interrupted removals and builds, old generations but the newest ones, and unused wheels.
+
+        `gone` are the environments that are removed together with them.
+        """
+        there = {resident.environment: resident for resident in residents}
+        stay = set(there) - set(gone)
+        building = any(resident.holder for resident in residents)
+        found = [*self._trash(), *self._of_builds(there, stay), *self._old_generations(generations)]
+        if not building:  # a build that runs needs a wheel that no environment names yet
+            found += self._unused_wheels(stay)
+            found += self._leftover(
+                "cache", self.store.root.glob("cache/installers/*"), "pip and uv unpack packages there"
+            )
+        return found
+
+    def _trash(self) -> list[Leftover]:
+        paths = [
+            path
+            for pattern in ("envs/*/*/.*", "wheels/.*", "modules/.generations/*/.next.*", "build/*/.*", "logs/*/*/.*")
+            for path in self.store.root.glob(pattern)
+            if LEFT.fullmatch(path.name)
+        ]
+        return self._leftover("trash", paths, "of a run that was interrupted")
+
+    def _of_builds(self, there: Mapping[str, Resident], stay: set[str]) -> list[Leftover]:
+        """The folders of compilations of what is finished or gone, and logs of what is gone."""
+        found = []
+        for kind in ("build", "logs"):
+            for path in sorted((self.store.root / kind).glob("*/[!.]*")):
+                name = next((name for name in there if self._work_name(name) == (path.parent.name, path.name)), None)
+                if name is None or name not in stay:
+                    found += self._leftover(
+                        "build" if kind == "build" else "log", [path], "of an environment that is gone"
+                    )
+                elif kind == "build" and there[name].finished and not there[name].holder:
+                    found += self._leftover("build", [path], "of an environment that is finished")
+        return found
+
+    def _work_name(self, environment: str) -> tuple[str, str]:
+        folder = self.store.layout.build(EnvironmentId.parse(environment))
+        return folder.parent.name, folder.name
+
+    def _old_generations(self, keep: int) -> list[Leftover]:
+        found, generations = [], self.store.generations
+        for arch in generations.archs():
+            current = generations.current(arch)
+            old = [number for number in generations.numbers(arch) if number != current]
+            for number in old[: len(old) - keep] if keep < len(old) else []:
+                why = f"generation {number} of arch {arch}; the newest {keep} stay"
+                found += self._leftover("generation", [generations.folder(arch, number)], why)
+        return found
+
+    def _unused_wheels(self, stay: set[str]) -> list[Leftover]:
+        used = set()
+        for name in stay:
+            env = EnvironmentId.parse(name)
+            with contextlib.suppress(StoreError):
+                used.add(read_description(self.store, env).wheel)
+            with contextlib.suppress(StoreError):
+                record = self.store.record(env)
+                used.add(record.wheel if record else None)
+            receipt = self.store.read_receipts(env).get("horovod")
+            wheel = receipt.details.get("wheel") if receipt else None
+            used.add(wheel.get("key") if isinstance(wheel, Mapping) else None)
+        paths = [path for path in (self.store.root / "wheels").glob("[!.]*") if path.name not in used]
+        return self._leftover("wheel", paths, "no environment uses this wheel")
+
+    def _leftover(self, kind: str, paths: Iterable[Path], why: str) -> list[Leftover]:
+        found = []
+        for path in sorted(paths):
+            size, files = size_below(path)
+            with contextlib.suppress(OSError):
+                age_s = max(0.0, time.time() - path.lstat().st_mtime)
+                found.append(Leftover(kind=kind, path=str(path), size=size, files=files, age_s=age_s, why=why))  # type: ignore[arg-type]
+        return found
+
+    # Removing
+
+    def remove(self, env: EnvironmentId) -> str | None:
+        """Remove an environment, unless it was published, pinned or locked meanwhile; returns why it was not removed.
+
+        Raises:
+            StoreError: it cannot be removed.
+        """
+        try:
+            with (
+                self.store.held(Path(self.store.layout.lock(env)), {"does": f"removes {env}"}, wait=False),
+                self.store.generations.held(env.arch, f"removes {env}"),
+            ):
+                (now,) = self.residents([env])
+                if now.module or now.pinned is not None or now.foreign or now.used_by:
+                    return now.protection
+                trash = self.store.set_aside(str(self.store.layout.prefix(env)))
+        except StoreError as error:
+            if error.kind != "locked":
+                raise
+            return error.message
+        self.store.delete(trash)
+        for path in (self.store.layout.build(env), self.store.layout.log(env, "x").parent, self.pin_path(env)):
+            self.store.remove(str(path))
+        return None
+
+    def carry_out(
+        self, decisions: Sequence[Decision], leftovers: Sequence[Leftover]
+    ) -> tuple[list[Resident | Leftover], list[str]]:
+        """Remove what was decided; returns what is gone, and a line for each thing that stays after all.
+
+        Raises:
+            StoreError: something cannot be removed; what was removed before stays removed.
+        """
+        gone: list[Resident | Leftover] = []
+        kept = []
+        for decision in decisions:
+            if decision.removes:
+                why = self.remove(EnvironmentId.parse(decision.resident.environment))
+                if why is None:
+                    gone.append(decision.resident)
+                else:
+                    kept.append(f"{decision.resident.environment}: {why}")
+        for leftover in leftovers:
+            if leftover.kind == "generation":
+                number = int(Path(leftover.path).name)
+                arch = Path(leftover.path).parent.name
+                with self.store.generations.held(arch, "removes old generations"):
+                    if self.store.generations.current(arch) == number:
+                        kept.append(f"{leftover.path}: users load it")
+                        continue
+                    self.store.remove(leftover.path)
+            else:
+                self.store.remove(leftover.path)
+            gone.append(leftover)
+        return gone, kept
+
+
+def size_below(path: Path) -> tuple[int, int]:
+    """The bytes and the number of files at a path, and below it."""
+    size, files, waiting = 0, 0, [path]
+    while waiting:
+        place = waiting.pop()
+        with contextlib.suppress(OSError):
+            if place.is_dir() and not place.is_symlink():
+                waiting += place.iterdir()
+            else:
+                size, files = size + place.lstat().st_size, files + 1
+    return size, files

@@ -1,0 +1,170 @@
+"""remove, prune and pin: a plan first, and then only what nobody needs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+
+from parts.cli import call, envelope
+from parts.json_page import faults
+from parts.published import put_proved, put_unproved
+from provision.machine.root import removing
+from provision.machine.root.publishing import Publisher
+from provision.machine.root.removing import Remover
+from provision.machine.root.store import Store
+from provision.model.layout import EnvironmentId, Layout
+from provision.schedulers.status import RunningJob
+
+OLD = EnvironmentId("knl", "tensorflow", "2.15.1", "0000000000")
+NEW = EnvironmentId("knl", "tensorflow", "2.15.1", "1111111111")
+HALF = EnvironmentId("knl", "tensorflow", "2.15.1", "2222222222")
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """The root of site `local`: one published environment, an older one, an unfinished one, a wheel, and leftovers."""
+    monkeypatch.setenv("PROVISION_ROOT", str(tmp_path))
+    made = Store(Layout(PurePosixPath(tmp_path)))
+    for env in (OLD, NEW):
+        put_proved(made, env)
+        Publisher(made).publish(env)
+    put_unproved(made, HALF)
+    for path in ("wheels/unused/wheel.json", "build/knl/tensorflow-1-gone/x.o", "wheels/horovod-0.28.1-abc/wheel.json"):
+        (tmp_path / path).parent.mkdir(parents=True)
+        (tmp_path / path).write_text("x" * 10)
+    return made
+
+
+def grow_old(store: Store, env: EnvironmentId, days: int = 100) -> None:
+    """Let an environment be this old."""
+    then = time.time() - days * 86400
+    for path in (Path(store.layout.prefix(env)), Path(store.layout.records_folder(env)) / "record.json"):
+        if path.exists():
+            os.utime(path, (then, then))
+
+
+def pruned(capsys: Captured, *words: str) -> tuple[list[str], list[str], dict[str, Any]]:
+    """The environments and the leftovers that go, and the whole result."""
+    capsys.readouterr()
+    assert call("prune", "--json", *words) == 0
+    result = json.loads(capsys.readouterr().out)["result"]
+    assert faults(result, "prune") == []
+    going = [one["environment"].rpartition("-")[2] for one in result["environments"] if one["removes"]]
+    return going, [one["kind"] for one in result["leftovers"]], result
+
+
+def test_prune_shows_what_goes_and_removes_it_only_with_yes(store: Store, capsys: Captured) -> None:
+    for env in (OLD, HALF):
+        grow_old(store, env)
+    assert pruned(capsys)[0] == ["2222222222"], "two that passed their proof are kept"
+    going, kinds, result = pruned(capsys, "--keep", "0", "--generations", "0")
+    assert (sorted(going), sorted(kinds)) == (["0000000000", "2222222222"], ["build", "generation", "wheel"])
+    assert Path(store.layout.prefix(OLD)).exists()
+    assert result["removed"] is False
+    assert call("prune", "--keep", "0", "--generations", "0", "--yes") == 0
+    assert "freed " in capsys.readouterr().out
+    assert store.environments() == [NEW]
+    assert store.pointers() == {"knl/tensorflow/2.15.1": str(NEW)}
+    assert [path.name for path in (store.root / "wheels").iterdir()] == ["horovod-0.28.1-abc"], "NEW needs it"
+    assert not list((store.root / "build").rglob("*.o"))
+    assert pruned(capsys, "--keep", "0", "--generations", "0")[:2] == ([], [])
+
+
+def test_what_users_load_is_refused_and_the_hint_works(store: Store, capsys: Captured) -> None:
+    assert call("remove", str(NEW), "--yes", "--json") == 2
+    error = envelope(capsys)["error"]
+    assert (error["kind"], error["evidence"]) == ("protected", ["users load it as tensorflow/2.15.1"])
+    command = error["hint"].split("`")[1].split()
+    assert call(*command[1:]) == 0
+    capsys.readouterr()
+    assert call("remove", str(NEW), "--json") == 0
+    result = envelope(capsys)["result"]
+    assert faults(result, "remove") == []
+    assert result["removed"] is False
+    assert call("remove", str(NEW), "--yes") == 0
+    assert NEW not in store.environments()
+
+
+def test_a_pin_protects_until_it_is_taken_off(store: Store, capsys: Captured) -> None:
+    grow_old(store, OLD)
+    assert call("pin", str(OLD), "--reason", "the paper of group X", "--json") == 0
+    assert faults(envelope(capsys)["result"], "pin") == []
+    assert pruned(capsys, "--keep", "0")[0] == []
+    assert call("remove", str(OLD), "--yes", "--json") == 2
+    assert envelope(capsys)["error"]["evidence"] == ["pinned: the paper of group X"]
+    assert call("pin", str(OLD), "--off") == 0
+    assert pruned(capsys, "--keep", "0")[0] == ["0000000000"]
+    assert call("pin", str(OLD), "--reason", "a\nb", "--json") == 2
+
+
+def test_what_a_process_of_this_machine_uses_stays(store: Store, capsys: Captured) -> None:
+    grow_old(store, OLD)
+    with subprocess.Popen(["sleep", "60"], cwd=store.layout.prefix(OLD)) as sleeping:
+        try:
+            assert pruned(capsys, "--keep", "0")[0] == []
+        finally:
+            sleeping.kill()
+    assert pruned(capsys, "--keep", "0")[0] == ["0000000000"]
+
+
+def test_a_job_that_started_before_the_modules_changed_keeps_what_it_may_have_loaded(store: Store) -> None:
+    pointer = Path(store.layout.modules("knl"))
+    then = time.time() - 1000
+    os.utime(pointer, (then, then), follow_symlinks=False)
+    old, young = (RunningJob(job="1", user="a", seconds=2000), RunningJob(job="2", user="b", seconds=500))
+    (resident,) = Remover(store, (old, young)).residents([OLD])
+    assert resident.used_by == ("job 1 of a started before it was taken from users, and may use it",)
+    assert Remover(store, (young,)).residents([OLD])[0].used_by == ()
+    assert Remover(store, (old,)).residents([HALF])[0].used_by == (), "no user could ever load it"
+
+
+def test_what_is_published_between_the_plan_and_the_removal_stays(store: Store) -> None:
+    remover = Remover(store)
+    (resident,) = remover.residents([OLD])
+    assert resident.protection is None
+    Publisher(store).publish(OLD)
+    assert remover.remove(OLD) == "users load it as tensorflow/2.15.1"
+    assert Path(store.layout.prefix(OLD)).exists()
+
+
+def test_what_is_being_built_stays(store: Store) -> None:
+    with store.held(Path(store.layout.lock(OLD)), {"does": "builds it"}):
+        assert Remover(store).residents([OLD])[0].protection is not None
+        assert "already" in (Remover(store).remove(OLD) or "")
+    assert Remover(store).remove(OLD) is None
+
+
+def test_an_interrupted_removal_is_finished_by_the_next_prune(
+    store: Store, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grow_old(store, OLD)
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(removing.Store, "delete", killed)
+    assert call("prune", "--keep", "0", "--yes") == 130
+    monkeypatch.undo()
+    monkeypatch.setenv("PROVISION_ROOT", str(store.root))
+    assert OLD not in store.environments()
+    assert store.pointers() == {"knl/tensorflow/2.15.1": str(NEW)}
+    assert "trash" in pruned(capsys)[1]
+    assert call("prune", "--yes") == 0
+    assert not list((store.root / "envs").glob("*/*/.*"))
+
+
+def test_a_scheduler_that_does_not_answer_stops_prune(
+    store: Store, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    from provision.machine.probes import in_use
+
+    with pytest.raises(Exception, match="does not answer, so nothing is known about running jobs"):
+        in_use.running_jobs("slurm")
