@@ -240,7 +240,10 @@ def test_a_script_with_hostile_values_runs_none_of_them(folder: Path, data: st.D
 IN_LUA = (
     "setmetatable(_G, { __index = function() return function() return '' end end })\nassert(loadfile('module.lua'))()\n"
 )
-IN_TCL = "proc unknown {args} { return {} }\nsource -encoding utf-8 module.tcl\nModulesHelp\n"
+IN_TCL = (
+    "proc unknown {args} { return {} }\nproc module-info {args} { return 0 }\n"
+    "source -encoding utf-8 module.tcl\nModulesHelp\n"
+)
 
 
 @fuzzed(20)
