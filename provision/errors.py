@@ -35,6 +35,7 @@ ErrorKind = Literal[
     "store",
     "locked",
     "damaged-record",
+    "newer",
     "unproved",
     "unpublished",
     "no-generation",

@@ -19,7 +19,7 @@ VERBS = (
     ("pin", "keep an environment from being removed"),
     ("test", "run the proof of a published environment again"),
     ("audit", "report open advisories of environments and stacks"),
-    ("verify", "compare the loaded environment with the record of its proof"),
+    ("verify", "compare environments with what passed the proof: files, machine"),
     ("job", "write the script of a job, check a script, follow a job"),
     ("example", "list the example programs, copy one to begin from"),
     ("data", "write a script that copies data to the site, or results from it"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from provision.commands.shared.following import stopped_following
 from provision.commands.shared.open_advisories import advisories_line
 from provision.commands.shared.options import add_account, add_backend, add_site, add_stack, refuse_unused
 from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.replaced import replaced_line
 from provision.commands.shared.submitting import (
     command_to_use,
     is_installed,
@@ -50,6 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with --submit: print the job ID and exit; otherwise: fail, instead of waiting, if this environment is "
         "already being built",
+    )
+    parser.add_argument(
+        "--rebuild",
+        action="store_true",
+        help="build it again beside the one that is there, prove it, and let users load that",
     )
     parser.add_argument(
         "--no-publish",
@@ -162,10 +169,12 @@ def _build(
     with locked(args, target, plan, listen) as lock:
         for line in repair(store, plan):
             listen(Event(kind="say", text=line))
-        plan = make_plan(request, facts, store.existing())
+        wanted, plan = plan.environment, make_plan(request, facts, store.existing())
+        if plan.environment != wanted:  # another process finished this rebuild meanwhile
+            plan = make_plan(replace(request, rebuild=False), facts, store.existing())
         if not plan.done:
             expected = target.expected_seconds(plan)
-            show_plan(plan, expected, verbose=args.verbose)
+            show_plan(plan, expected, verbose=args.verbose, replaced=replaced_line(target, plan, request))
             with shown_to_waiting(store, plan.environment, lock) as write_event:
                 events = to_all(listen, write_event)
                 events(plan_event(plan, expected))
@@ -279,9 +288,9 @@ def _submit(args: argparse.Namespace) -> Outcome:
     return _outcome(target, plan, f"published by job {number}")
 
 
-def show_plan(plan: Plan, expected: Mapping[str, float], *, verbose: bool) -> None:
+def show_plan(plan: Plan, expected: Mapping[str, float], *, verbose: bool, replaced: str | None = None) -> None:
     """Show the plan on stderr, before anything happens."""
     from provision.planning.plan_text import plan_lines
 
-    for line in plan_lines(plan, expected=expected, verbose=verbose):
+    for line in plan_lines(plan, expected=expected, verbose=verbose, replaced=replaced):
         say(line)

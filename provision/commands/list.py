@@ -59,5 +59,6 @@ def row(entry: Entry, steps: list[str]) -> dict[str, object]:
         "bytes": entry.size_bytes,
         "built": record.built if record else None,
         "proof": record.proof if record else None,
+        "why": entry.why,
         "steps": steps,
     }

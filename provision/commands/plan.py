@@ -6,6 +6,7 @@ import argparse
 
 from provision.commands.shared.options import add_account, add_backend, add_target, refuse_unused
 from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.replaced import replaced_line
 from provision.commands.shared.target import Target, describe_own_files, read_target
 from provision.errors import ConfigError, PlanError
 
@@ -52,7 +53,16 @@ def run(args: argparse.Namespace) -> Outcome:
     notes = (*blockers(request, facts), *network_problems(request, plan), *problems_of(observe_node(target, facts)))
     stack, minor = target.stack, request.minor
     expected = target.expected_seconds(plan)
-    lines = [*plan_lines(plan, expected=expected, verbose=args.verbose, commands=args.commands), ""]
+    lines = [
+        *plan_lines(
+            plan,
+            expected=expected,
+            verbose=args.verbose,
+            commands=args.commands,
+            replaced=replaced_line(target, plan, request),
+        ),
+        "",
+    ]
     if stack.horovod:  # what is measured is Horovod on a TensorFlow
         key = (stack.framework.version, keras_of(stack.framework.version, stack.environ), minor)
         lines.append(f"measured: {describe_cell(*key, find_cell(read_cells(), *key))}")

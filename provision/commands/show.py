@@ -23,6 +23,7 @@ def run(args: argparse.Namespace) -> Outcome:
 
     from provision.machine.configuration import shipped
     from provision.machine.probes.installed_packages import installed_versions
+    from provision.machine.root.checking import glance
 
     store = read_store(shipped.load_site(args.site))
     env = find_environment(store, args.environment, args.arch)
@@ -39,6 +40,8 @@ def run(args: argparse.Namespace) -> Outcome:
         if pointer
         else "proved"
     )
+    why = glance(store, env)
+    state = f"broken: {why}" if why else state
     advisories = advisories_line(installed_versions(Path(store.layout.prefix(env))))
     lines = [
         f"environment  {env}",

@@ -1,4 +1,7 @@
-"""`provision verify --loaded`: compare this shell with the proof of the loaded environment. For users and job scripts."""
+"""`provision verify`: compare environments with what passed the proof, and with the machine of then.
+
+With `--loaded`, users and job scripts compare what their shell has loaded.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +9,115 @@ import argparse
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from provision.commands.shared.options import add_arch, add_environment, add_site, refuse_unused
 from provision.commands.shared.outcome import Outcome
-from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError
+from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError
+from provision.machine.disk import exists
 from provision.machine.programs.shell import environ, which
 
 if TYPE_CHECKING:
+    from provision.machine.root.store import Store
     from provision.model.record import Record
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the option that names what to verify."""
+    """Add the options that name what to verify."""
+    add_environment(parser, optional=True)
+    add_site(parser)
+    add_arch(parser, omitted="needed if the name matches environments of several archs")
+    parser.add_argument("--all", action="store_true", help="verify every environment that passed its proof")
+    parser.add_argument(
+        "--hashes",
+        action="store_true",
+        help="read every file: also finds what changed without a change of size, time or mode, but takes minutes on a slow disk",
+    )
     parser.add_argument(
         "--loaded",
         action="store_true",
-        required=True,
         help="compare the module that this shell has loaded with the record of its build and proof",
     )
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Compare; exit 1 if something differs."""
+    chosen = [name for name, given in (("--all", args.all), ("--loaded", args.loaded)) if given]
+    chosen += [args.environment] if args.environment is not None else []
+    if len(chosen) != 1:
+        raise ConfigError(
+            f"`provision verify` got {' and '.join(f'`{name}`' for name in chosen)}"
+            if chosen
+            else "nothing to verify is given",
+            hint="`provision verify ENVIRONMENT`, `provision verify --all`, or in a shell with a module `--loaded`",
+            kind="usage",
+        )
+    if args.loaded:
+        refuse_unused(args, (("--hashes", args.hashes), ("--arch", args.arch)), "`--loaded` reads no files")
+        return _loaded()
+    return _examine(args)
+
+
+def _examine(args: argparse.Namespace) -> Outcome:
+    """Compare environments with their manifests, and with the machine of now."""
+    from provision.commands.shared.target import find_environment, read_store
+    from provision.machine.configuration import shipped
+    from provision.machine.root.checking import examine_files, remember
+    from provision.model.condition import describe, totals
+
+    site = shipped.load_site(args.site)
+    store = read_store(site)
+    if args.all:
+        records = (env for env in store.environments() if args.arch in (None, env.arch))
+        envs = [env for env in records if exists(f"{store.layout.records_folder(env)}/record.json")]
+    else:
+        envs = [find_environment(store, args.environment, args.arch)]
+        if not exists(f"{store.layout.records_folder(envs[0])}/record.json"):
+            raise PlanError(
+                f"`{envs[0]}` has not passed its proof, so there is nothing to compare it with",
+                hint="`provision build` completes it",
+                kind="unproved",
+            )
+    found, lines = [], []
+    for env in envs:
+        examination = examine_files(store, env, hashes=args.hashes)
+        remember(store, env, examination)
+        found.append(examination)
+        lines += describe(examination)
+    lost = _lost(store) if args.all else []
+    lines += [f"broken   {line}" for line in lost]
+    bad = bool(lost) or any(examination.condition != "fresh" for examination in found)
+    return Outcome(
+        text="\n".join([*lines, totals(found)]),
+        result={
+            "environments": [examination.to_dict() for examination in found],
+            "lost": lost,
+            "condition": "broken"
+            if lost or any(examination.condition == "broken" for examination in found)
+            else "drifted"
+            if bad
+            else "fresh",
+        },
+        exit_code=EXIT_FAILED if bad else EXIT_OK,
+    )
+
+
+def _lost(store: Store) -> list[str]:
+    """Modules that users see, but whose environment is gone, and pointers to generations that are gone."""
+    there, lines = set(map(str, store.environments())), []
+    for name, environment in store.pointers().items():
+        if environment not in there:
+            lines.append(f"module {name}: {environment} is gone; `provision rollback` or `provision build` repairs it")
+    for arch in store.generations.archs():
+        pointer = store.generations.pointer(arch)
+        lines += [
+            f"{path}: {reason}; `provision rollback --arch {arch}` goes back to one that is there"
+            for path, reason in store.generations.damaged(arch).items()
+            if path == pointer
+        ]
+    return lines
+
+
+def _loaded() -> Outcome:
+    """Compare the module that is loaded with the record of its proof."""
     from provision.proof.loaded import judge_loaded
 
     name, prefix = environ().get("PROVISION_ENVIRONMENT"), environ().get("VIRTUAL_ENV")

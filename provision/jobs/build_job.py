@@ -84,7 +84,7 @@ def build_script(request: Request, plan: Plan, submitter: Submitter, account: st
         environment=str(env),
         name=f"provision-{env.arch}-{env.name}-{env.version}-{env.fingerprint}",
         plan={"environment": str(env), "held": held(plan)},
-        options=() if request.publish else ("--no-publish",),
+        options=(*(() if request.publish else ("--no-publish",)), *(("--rebuild",) if request.rebuild else ())),
     )
 
 

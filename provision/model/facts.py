@@ -140,5 +140,7 @@ class Existing:
     """The names of the source packages that were downloaded."""
     pointers: Mapping[str, str] = field(default_factory=dict)
     """`<arch>/<module name>/<version>` to the environment that users get when they load that module."""
+    broken: Mapping[str, str] = field(default_factory=dict)
+    """Finished environments that are broken, each with the reason."""
     untrusted: Mapping[str, Problem] = field(default_factory=dict)
     """Paths below the root (prefixes, wheels, pointers) that a user who is not an admin of the site wrote, or could."""

@@ -17,7 +17,7 @@ from provision.profile.module_system import ModuleKind
 
 KINDS: tuple[ModuleKind, ...] = ("lua", "tcl")
 # At which depth entries of these folders are replaced: pointers, prefixes that are started over, logs, downloads.
-REPLACED_FROM = {"modules": 1, "envs": 3, "build": 2, "logs": 3, "cache": 2}
+REPLACED_FROM = {"verified": 2, "pins": 2, "modules": 1, "envs": 3, "build": 2, "logs": 3, "cache": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,22 @@ class EnvironmentId:
 
     def __str__(self) -> str:
         return f"{self.arch}/{self.name}/{self.version}-{self.fingerprint}"
+
+    @property
+    def base(self) -> str:
+        """The hash of the identity: the fingerprint without the number of a rebuild."""
+        return self.fingerprint.partition(".")[0]
+
+    @property
+    def number(self) -> int:
+        """1 for the first build of an identity, 2 for the first rebuild."""
+        number = self.fingerprint.partition(".")[2]
+        return int(number) if number.isascii() and number.isdigit() else 1
+
+    def rebuilt(self, number: int) -> EnvironmentId:
+        """The environment of this identity with the number of a build."""
+        fingerprint = self.base if number == 1 else f"{self.base}.{number}"
+        return EnvironmentId(self.arch, self.name, self.version, fingerprint)
 
     @property
     def pointer(self) -> str:
@@ -96,6 +112,10 @@ class Layout:
     def pin(self, env: EnvironmentId) -> PurePosixPath:
         """The file with the reason why an environment must not be removed."""
         return self.root / "pins" / env.arch / f"{env.name}-{env.version}-{env.fingerprint}"
+
+    def verified(self, env: EnvironmentId) -> PurePosixPath:
+        """What the last `provision verify` found of an environment."""
+        return self.root / "verified" / env.arch / f"{env.name}-{env.version}-{env.fingerprint}.json"
 
     @property
     def sources(self) -> PurePosixPath:

@@ -25,6 +25,8 @@ class Entry:
     proofs: tuple[ProofResult, ...] = ()
     size_bytes: int | None = None
     age_s: float | None = None
+    why: str | None = None
+    """Why it is broken."""
 
 
 def age_words(seconds: float) -> str:

@@ -318,6 +318,8 @@ class Plan:
     not_fetched: tuple[str, ...]
     steps: tuple[Step, ...]
     replaces: str | None = None
+    broken: str | None = None
+    """Why the build before this one is broken, if this is a rebuild."""
 
     @property
     def done(self) -> bool:
@@ -334,6 +336,8 @@ class Plan:
         """The whole plan as plain JSON values, each operation with its kind."""
         data = dataclasses.asdict(self, dict_factory=_without_gpu)
         data["environment"], data["held"] = str(self.environment), held(self)
+        if self.broken is None:
+            del data["broken"]
         if not self.modulefile.unload:  # most sites have no modules to unload
             del data["modulefile"]["unload"]
         for step, described in zip(self.steps, data["steps"], strict=True):

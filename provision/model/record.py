@@ -8,6 +8,7 @@ from typing import Any
 
 from provision.model import stored
 from provision.model.proof_result import ProofResult
+from provision.model.trace import Trace
 from provision.model.verdict import Check
 
 SCHEMA = 1
@@ -48,6 +49,8 @@ class Record:
     """Who built it; None if an older version wrote the record."""
     forced: str | None = None
     """Why an admin published it although its proof failed; None if the proof passed."""
+    traces: tuple[Trace, ...] = ()
+    """What of the machine it depends on; empty if an older version wrote the record."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return this record as plain JSON values."""
@@ -72,6 +75,7 @@ class Record:
             "provision": self.provision,
             "user": self.user,
             "forced": self.forced,
+            "traces": [trace.to_dict() for trace in self.traces],
         }
 
     @classmethod
@@ -108,4 +112,5 @@ class Record:
             provision=stored.text(data, "provision"),
             user=stored.optional_text(data, "user"),
             forced=forced,
+            traces=tuple(map(Trace.from_dict, stored.sequence(data, "traces") if "traces" in data else ())),
         )

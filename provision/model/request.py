@@ -31,6 +31,8 @@ class Request:
     """The minor version of Python of the locks."""
     advisories: str = ""
     """What `module help` shows about open advisories of the locked packages; empty: nothing."""
+    rebuild: bool = False
+    """Whether to build it again beside the one that is there."""
     publish: bool = True
     """Whether users are to load it; otherwise it stays a candidate for pilots."""
 

@@ -61,5 +61,5 @@ def _row(entry: Entry) -> tuple[str, ...]:
         entry.record.stack if entry.record else "",
         f"{age_words(entry.age_s)} ago" if entry.age_s is not None else "",
         size_words(entry),
-        proof_words(entry) or "no proof",
+        entry.why or proof_words(entry) or "no proof",
     )

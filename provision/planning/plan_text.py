@@ -15,18 +15,25 @@ INDENT = " " * 15
 
 
 def plan_lines(
-    plan: Plan, *, expected: Mapping[str, float], verbose: bool = False, commands: bool = False
+    plan: Plan,
+    *,
+    expected: Mapping[str, float],
+    verbose: bool = False,
+    commands: bool = False,
+    replaced: str | None = None,
 ) -> list[str]:
     """The plan as lines.
 
-    `expected`: the seconds that steps took before (`expected_seconds`). `verbose` adds patches and the reason of each step,
-    `commands` what each step runs.
+    `expected`: the seconds that steps took before (`expected_seconds`). `replaced`: what differs from what users load
+    now. `verbose` adds patches and the reason of each step, `commands` what each step runs.
     """
-    replaces = f" (replaces {plan.replaces.rpartition('/')[2]})" if plan.replaces else ""
+    replaces = "" if replaced else f" (replaces {plan.replaces.rpartition('/')[2]})" if plan.replaces else ""
     lines = [
         f"environment  {plan.environment}",
         f"prefix       {plan.prefix}",
         f"module       {plan.modulefile.name}/{plan.modulefile.version}{replaces}",
+        *([f"replaces     {replaced}"] if replaced else []),
+        *([f"rebuild      the build before it is broken: {plan.broken}"] if plan.broken else []),
         *(f"{name:<12} {plan.identity[name]}" for name in SHOWN if plan.identity.get(name)),
         "",
     ]

@@ -34,7 +34,8 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
     site, stack, python = request.site, request.stack, _refuse_missing(request, facts)
     draft = backend_for(stack.backend).draft(request, facts, target_of(request, facts))
     decided = identity(request, facts, python, draft)
-    environment, layout = environment_id(decided), Layout(PurePosixPath(site.root))
+    layout = Layout(PurePosixPath(site.root))
+    environment = choose_build(environment_id(decided), existing, rebuild=request.rebuild)
     prefix = str(layout.prefix(environment))
     construction = draft.construct(layout, environment, existing, json.dumps(decided, indent=1) + "\n")
     inspect = inspection(request, facts, python, construction, prefix)
@@ -55,7 +56,23 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         not_fetched=construction.not_fetched,
         steps=steps,
         replaces=published if request.publish and published != str(environment) else None,
+        broken=existing.broken.get(str(environment.rebuilt(environment.number - 1)))
+        if environment.number > 1
+        else None,
     )
+
+
+def choose_build(first: EnvironmentId, existing: Existing, *, rebuild: bool) -> EnvironmentId:
+    """Which build of this identity is meant: the newest, or the next if that is broken, or another one is wanted.
+
+    A rebuild has a prefix of its own, because users may have the broken one loaded. One that was interrupted is continued.
+    """
+    found = [env for env in map(EnvironmentId.parse, existing.receipts) if env.rebuilt(1) == first]
+    newest = max(found, key=lambda env: env.number, default=first)
+    finished = "publish" in existing.receipts.get(str(newest), ())
+    if finished and (rebuild or str(newest) in existing.broken):
+        return first.rebuilt(newest.number + 1)
+    return newest
 
 
 def _refuse_missing(request: Request, facts: Facts) -> Interpreter:

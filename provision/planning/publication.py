@@ -176,3 +176,8 @@ def differences(
             if first.get(name) != second.get(name) and name not in before | after:
                 lines.append(f"other {name}")
     return lines
+
+
+def in_short(lines: Sequence[str], most: int = 4) -> str:
+    """Some differences in one line."""
+    return ", ".join(lines[:most]) + (f" and {len(lines) - most} more" if len(lines) > most else "")

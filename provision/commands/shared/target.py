@@ -36,6 +36,8 @@ class Target:
     """For a stack with ranges: each newer stack that fulfils it, and why it does not work."""
     publish: bool = True
     """Whether users are to load what is built."""
+    rebuild: bool = False
+    """Whether to build it again, beside the one that is there."""
 
     @property
     def is_here(self) -> bool:
@@ -96,6 +98,7 @@ class Target:
             programs_folder=str(shipped.PACKAGE / "proof" / "programs"),
             minor=minor,
             publish=self.publish,
+            rebuild=self.rebuild,
             advisories=f"{advisories_line((pin.name, pin.version) for pin in pins)} (when this was built)",
         )
 
@@ -129,7 +132,9 @@ def read_target(args: argparse.Namespace) -> Target:
     from provision.machine.configuration import shipped
 
     target = make_target(shipped.load_site(args.site), args.arch, args.stack, args.backend)
-    return dataclasses.replace(target, publish=not getattr(args, "no_publish", False))
+    return dataclasses.replace(
+        target, publish=not getattr(args, "no_publish", False), rebuild=getattr(args, "rebuild", False)
+    )
 
 
 def make_target(site: Site, arch: str | None, stack: str | None, backend: BackendName | None = None) -> Target:

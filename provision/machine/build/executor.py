@@ -238,7 +238,7 @@ class Executor:
             raise command_error(run, result)
 
     def _run(self, run: StepRun, command: Command, *, quiet: bool = False) -> Result:
-        environ = {**self.environ, **dict(command.environ), **self.lock.environ}
+        environ = {**self.store.installer_caches(), **self.environ, **dict(command.environ), **self.lock.environ}
         environ["PATH"] = os.pathsep.join((*command.path, self.environ.get("PATH", "")))
         argv = command.argv if command.launcher is None else node_argv(command.launcher, command.argv, environ)
 
@@ -273,7 +273,11 @@ class Executor:
         checks = judge_inspection(report, inspect.expectation, os.path.realpath)
         checks = (*checks, *inspect_objects(report, self.plan, inspect, self.environ))
         checks = (*checks, *check_other_users(str(self.store.root), str(python)))
-        run.details.update(checks=[check.to_dict() for check in checks], versions=report.get("versions"))
+        mapped = [path for path in report.get("mapped_objects") or () if isinstance(path, str) and path.startswith("/")]
+        outside = sorted({path for path in mapped if not path.startswith(f"{self.plan.prefix}/")})
+        run.details.update(
+            checks=[check.to_dict() for check in checks], versions=report.get("versions"), libraries=outside
+        )
         wrong = [check for check in checks if not check.passed]
         if wrong:
             raise ProvisionError(
@@ -337,6 +341,7 @@ class Executor:
                 self.store,
                 self.plan.environment,
                 seconds=self.seconds,
+                environ=self.environ,
                 say=lambda line: self.listen(Event(kind="say", text=line)),
             )
 

@@ -16,6 +16,8 @@ from typing import Any
 
 from provision.errors import StoreError
 from provision.machine.disk import disk_error, json_object, size_of, write
+from provision.machine.root.checking import read_head
+from provision.machine.root.sealing import refresh_head
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId
 from provision.model.plan import Plan, fingerprint
@@ -47,10 +49,15 @@ def find_damage(store: Store, plan: Plan) -> list[Damage]:
     try:
         record = store.record(env)
     except StoreError as error:
-        if error.kind == "untrusted":
+        if error.kind in ("untrusted", "newer"):
             raise
-        record = None
-        found.append(Damage(path=records / "record.json", reason=" ".join(error.evidence)))
+        record, copy = _copy_of_record(store, env)
+        found.append(Damage(path=records / "record.json", reason=" ".join(error.evidence), content=copy))
+
+    if record is None and not found and not os.path.lexists(records / "record.json"):
+        record, copy = _copy_of_record(store, env)
+        if copy is not None:
+            found.append(Damage(path=records / "record.json", reason="it is missing", content=copy))
 
     def look(path: Path, read: Callable[[Mapping[str, Any]], object], content: Mapping[str, Any] | None) -> None:
         try:
@@ -98,7 +105,18 @@ def repair(store: Store, plan: Plan) -> list[str]:
             write(path, json.dumps(damage.content, indent=1) + "\n")
             done = done.replace("its step runs again", "written again")
         lines.append(f"{damage.text}: {done}")
+    if lines:
+        refresh_head(store, plan.environment)
     return lines
+
+
+def _copy_of_record(store: Store, env: EnvironmentId) -> tuple[Record | None, Mapping[str, Any] | None]:
+    """The record as the head of the manifest has it, as value and as JSON; None if that is missing or damaged too."""
+    try:
+        copy = read_head(store, env).record
+        return Record.from_dict(copy), copy
+    except (OSError, ValueError, StoreError):
+        return None, None
 
 
 def _damaged_wheel(store: Store, key: str | None) -> list[Damage]:
@@ -123,7 +141,7 @@ def _read_receipt(data: Mapping[str, Any], step: str) -> Receipt:
 
 
 def _read_identity(data: Mapping[str, Any], env: EnvironmentId) -> None:
-    if not all(isinstance(value, str) for value in data.values()) or fingerprint(data) != env.fingerprint:
+    if not all(isinstance(value, str) for value in data.values()) or fingerprint(data) != env.base:
         raise ValueError("it is not the identity of this environment")
 
 

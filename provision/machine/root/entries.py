@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from provision.errors import StoreError
+from provision.machine.root.checking import glance
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId
 from provision.model.overview import Entry
@@ -18,16 +19,19 @@ def read_overview(store: Store) -> tuple[Entry, ...]:
     pointers = {env: name for name, env in store.pointers().items()}
     entries = []
     for env in store.environments():
+        why = None
         try:
             record = store.record(env)
-            state = "published" if str(env) in pointers else "proved" if record else "unfinished"
+            why = glance(store, env) if record else None
+            state = "broken" if why else "published" if str(env) in pointers else "proved" if record else "unfinished"
         except StoreError as error:
-            record, state = None, "untrusted" if error.kind == "untrusted" else "damaged"
+            record, state = None, error.kind if error.kind in ("untrusted", "newer") else "damaged"
         sizes = [receipt.details.get("bytes") for receipt in store.read_receipts(env).values()]
         entries.append(
             Entry(
                 environment=env,
                 state=state,
+                why=why,
                 module=pointers.get(str(env), "").split("/", 1)[-1] or None,
                 record=record,
                 proofs=read_proofs(store, env),

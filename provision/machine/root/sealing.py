@@ -5,6 +5,7 @@ Everything is made from what is in the prefix, so `publish --force` can do it wi
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -17,6 +18,7 @@ from provision import __version__
 from provision.errors import StoreError
 from provision.machine.build.bill_of_materials import write_bill
 from provision.machine.disk import disk_error, sha256_of, write
+from provision.machine.probes.traces import traces_now
 from provision.machine.rendering.render_modulefile import emit_modulefile
 from provision.machine.root.claims import utc_now
 from provision.machine.root.durable import sync_folder
@@ -43,18 +45,19 @@ def seal(
     *,
     seconds: Mapping[str, float] | None = None,
     forced: str | None = None,
+    environ: Mapping[str, str] | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> Record:
     """Write the manifest and the record of an environment that passed its proof, and make it read-only.
 
-    `forced` is the reason why it is sealed although its proof failed. `seconds` are those of steps without a receipt. `say`
-    gets what the one who builds should know.
+    `forced` is the reason why it is sealed although its proof failed. `seconds` are those of steps without a receipt.
+    `environ` has the modules of the build loaded. `say` gets what the one who builds should know.
 
     Raises:
         StoreError: a file cannot be read or written, or the verdict is missing, damaged, or not a pass.
     """
     records, prefix = Path(store.layout.records_folder(env)), Path(store.layout.prefix(env))
-    record = make_record(store, env, seconds or {}, forced)
+    record = make_record(store, env, seconds or {}, forced, environ or {})
     try:
         make_read_only(prefix)
         files = measure(prefix)
@@ -85,6 +88,17 @@ def seal(
     return record
 
 
+def refresh_head(store: Store, env: EnvironmentId) -> None:
+    """Let the head of the manifest have the hashes of the records as they are now, after damaged ones were written again."""
+    records = Path(store.layout.records_folder(env))
+    try:
+        head = ManifestHead.from_dict(store.shared.read_json(records / HEAD) or {})
+    except ValueError:
+        return
+    head = dataclasses.replace(head, records=hashes_of_records(records))
+    write(records / HEAD, json.dumps(head.to_dict(), indent=1) + "\n")
+
+
 def _write_modulefiles(store: Store, env: EnvironmentId, record: Record) -> None:
     """What loads the environment without publishing it: for shells without a module system, and for pilots."""
     module = read_description(store, env).modulefile
@@ -109,7 +123,9 @@ def hashes_of_records(records: Path) -> dict[str, str]:
     return found
 
 
-def make_record(store: Store, env: EnvironmentId, seconds: Mapping[str, float], forced: str | None) -> Record:
+def make_record(
+    store: Store, env: EnvironmentId, seconds: Mapping[str, float], forced: str | None, environ: Mapping[str, str]
+) -> Record:
     """The record of an environment, from what its steps left in its prefix.
 
     Raises:
@@ -140,6 +156,7 @@ def make_record(store: Store, env: EnvironmentId, seconds: Mapping[str, float], 
         provision=__version__,
         user=user_name(os.geteuid()),
         forced=forced,
+        traces=traces_now(environ, Path(store.layout.prefix(env)), found.get("libraries") or ()),
     )
 
 

@@ -32,6 +32,7 @@ from provision.model.proof_result import ProofResult
 from provision.model.quoting import bash
 from provision.model.receipt import Receipt
 from provision.model.record import Record
+from provision.model.stored import NewerError
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +130,18 @@ class Store:
         An unfinished environment that another admin began has no receipts: its prefix can be written by that admin alone,
         so another one starts over. A finished one is used as it is.
         """
-        owners, untrusted, receipts = self.shared.owners(), {}, {}
+        from provision.machine.root.checking import glance  # it needs the store
+
+        owners, untrusted, receipts, broken = self.shared.owners(), {}, {}, {}
         for env in self.environments():
             problem, folder = self.refused(env, owners), Path(self.layout.records_folder(env))
             if problem:
                 untrusted[str(self.layout.prefix(env))] = problem
             elif os.access(folder, os.W_OK) or (folder / "record.json").exists():
                 receipts[str(env)] = self.receipts(env, owners)
+                why = glance(self, env) if "publish" in receipts[str(env)] else None
+                if why:
+                    broken[str(env)] = why
         wheels = [path.parent for path in (self.root / "wheels").glob("[!.]*/wheel.json")]
         for path in (*wheels, *(self.root / "modules").glob("*")):
             of_path = (
@@ -150,6 +156,7 @@ class Store:
             fetched=self.downloads.fetched(),
             sources=self.downloads.sources(),
             untrusted=untrusted,
+            broken=broken,
         )
 
     def record(self, env: EnvironmentId, owners: Owners | None = None) -> Record | None:
@@ -164,9 +171,16 @@ class Store:
         try:
             content = self.shared.read(path, owners=owners)
             return None if content is None else Record.from_dict(json_object(content))
+        except NewerError as error:
+            raise StoreError(
+                f"`{path}` can only be read by a newer version of provision",
+                evidence=[str(error)],
+                hint="update this installation; until then it changes nothing of this environment",
+                kind="newer",
+            ) from error
         except (OSError, ValueError) as error:
             raise StoreError(
-                f"`{path}` is damaged, or was written by another version",
+                f"`{path}` is damaged",
                 evidence=[getattr(error, "strerror", None) or str(error)],
                 hint="run the `provision build` of this environment again: it writes the record again",
                 kind="damaged-record",

@@ -158,6 +158,7 @@ class Builder:
 
     def unpublish(self) -> None:
         """As if the build had ended just before it published."""
+        (self.records / "manifest.json").unlink()
         (self.records / "record.json").unlink()
         shutil.rmtree(self.store.root / "modules")
         self.store.write_receipt(ENV, Receipt(step="candidate", seconds=1, host="n"))
@@ -254,11 +255,11 @@ def test_a_damaged_file_of_a_published_environment_is_written_again(builder: Bui
         (said,), ran = builder.build()
         assert said.startswith(f"damaged: `{path}` ({found.reason})")
         assert found.reason
-        assert ran == (["publish"] if name == "record.json" else []), "the record has the content of the others"
+        assert ran == [], "the record has the content of the others, and the manifest has a copy of the record"
         aside = re.search(r"moved to `([^`]+)`", said)
         assert aside, said
         assert os.path.lexists(path.with_name(aside[1])), "nothing is lost"
-        assert name == "record.json" or builder.store.record(ENV) == before
+        assert builder.store.record(ENV) == before
         builder.assert_sound()
     assert (builder.prefix / "made").read_text() == made, "users have this environment loaded"
 
@@ -288,10 +289,20 @@ def test_a_missing_verdict_is_noticed(builder: Builder) -> None:
     builder.assert_sound()
 
 
-def test_a_missing_record_is_written_again_from_receipts_and_verdict(builder: Builder) -> None:
+def test_a_missing_record_is_written_again_as_it_was(builder: Builder) -> None:
+    before = builder.store.record(ENV)
+    (builder.records / "record.json").unlink()
+    (said,), ran = builder.build()
+    assert ("it is missing" in said, ran) == (True, [])
+    assert builder.store.record(ENV) == before
+    builder.assert_sound()
+
+
+def test_a_record_without_a_manifest_is_written_again_from_receipts_and_verdict(builder: Builder) -> None:
     before = builder.store.record(ENV)
     assert before
     (builder.records / "record.json").unlink()
+    (builder.records / "manifest.json").unlink()
     assert builder.build() == ([], ["publish"])
     after = builder.store.record(ENV)
     assert after
@@ -301,6 +312,7 @@ def test_a_missing_record_is_written_again_from_receipts_and_verdict(builder: Bu
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_record_and_receipt_repeat_the_step_of_the_receipt(builder: Builder, damage: str) -> None:
+    (builder.records / "manifest.json").unlink()  # it has a copy of the record
     for name in ("record.json", "receipts/bytecode.json"):
         DAMAGES[damage](builder.records / name)
     said, ran = builder.build()

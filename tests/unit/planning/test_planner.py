@@ -537,3 +537,36 @@ def test_on_a_service_node_the_launcher_starts_what_needs_the_archs_cpu() -> Non
         assert all(one.launcher is None for one in commands(step(plan, name)))
     (here,) = [one for one in commands(step(plan_for(cray_site()), "compile")) if "wheel" in one.argv]
     assert here.launcher is None
+
+
+def builds(*finished: str, unfinished: str | None = None, broken: str | None = None) -> Existing:
+    """These builds of the environment exist."""
+    first = plan_for(local_site()).environment
+    names = {f"{first}{number}": BEFORE_PUBLISH | {"publish"} for number in finished}
+    if unfinished is not None:
+        names[f"{first}{unfinished}"] = frozenset({"create"})
+    return Existing(receipts=names, broken={} if broken is None else {f"{first}{broken}": "tensorflow: it is missing"})
+
+
+@pytest.mark.parametrize(
+    ("existing", "rebuild", "number"),
+    [
+        (builds(), False, 1),
+        (builds(""), False, 1),
+        (builds("", broken=""), False, 2),
+        (builds("", ".2", broken=""), False, 2),
+        (builds("", ".2", broken=".2"), False, 3),
+        (builds(""), True, 2),
+        (builds("", ".9"), True, 10),
+        (builds("", unfinished=".2"), True, 2),
+        (builds("", unfinished=".2", broken=""), False, 2),
+        (builds(unfinished=""), True, 1),
+    ],
+)
+def test_a_broken_environment_is_built_again_beside(existing: Existing, rebuild: bool, number: int) -> None:
+    request = dataclasses.replace(request_for(local_site()), rebuild=rebuild)
+    plan = make_plan(request, facts_of(local_site()), existing)
+    assert plan.environment.number == number
+    assert plan.prefix.endswith(str(plan.environment).rpartition("/")[2])
+    assert fingerprint(plan.identity) == plan.environment.base
+    assert (plan.broken is not None) == (number > 1 and f"{plan.environment.rebuilt(number - 1)}" in existing.broken)

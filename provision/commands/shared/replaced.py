@@ -1,0 +1,37 @@
+"""What a publication replaces, in one line: `2.21.0-c99040e8f8: keras 3.14.0 to 3.15.1`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from provision.errors import StoreError
+
+if TYPE_CHECKING:
+    from provision.commands.shared.target import Target
+    from provision.model.plan import Plan
+    from provision.model.request import Request
+
+
+def replaced_line(target: Target, plan: Plan, request: Request) -> str | None:
+    """What users of the module get now, and which versions differ from the locks of the plan; None if nothing is replaced."""
+    from provision.machine.probes.installed_packages import installed_versions
+    from provision.model.layout import EnvironmentId
+    from provision.model.lock import normalized
+    from provision.planning.publication import differences, in_short, short
+
+    if plan.replaces is None:
+        return None
+    try:
+        old = EnvironmentId.parse(plan.replaces)
+        record = target.store.record(old)
+    except (StoreError, ValueError):
+        record = None
+    if record is None:
+        return f"{short(plan.replaces)}, whose record cannot be read"
+    locks = [lock for lock in (request.lock, request.mpi_lock) if lock]
+    wanted = {normalized(pin.name): pin.version for lock in locks for pin in lock.pins}
+    # Horovod is built from source and not locked; its identity shows what differs.
+    common = {name: version for name, version in installed_versions(Path(record.prefix)) if name in wanted}
+    lines = differences(common, wanted, (record.identity, plan.identity))
+    return f"{short(plan.replaces)}: {in_short(lines) or 'the same versions'}"

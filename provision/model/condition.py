@@ -1,0 +1,120 @@
+"""The condition of an environment: what differs from what passed the proof, and the verdict. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from provision.model import stored
+from provision.wording import count
+
+SCHEMA = 1
+Condition = Literal["fresh", "drifted", "broken"]
+SHOWN, MOST = 3, 200
+"""How many files of a group are shown, and how many differences JSON has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One thing that is not as it was: a file, or a value of the machine. `package` is empty if there is none."""
+
+    subject: str
+    """A path, or what of the machine: `glibc`, `module gcc/12.2.0`."""
+    reason: str
+    package: str = ""
+    breaks: bool = True
+    """Whether the environment is broken; otherwise it has drifted: it may work, but that is not proved."""
+    hint: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """This difference as plain JSON values."""
+        return {
+            "subject": self.subject,
+            "reason": self.reason,
+            "package": self.package or None,
+            "breaks": self.breaks,
+            "hint": self.hint,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examination:
+    """What a look at one environment found."""
+
+    environment: str
+    differences: tuple[Difference, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What could not be looked at."""
+    hashed: bool = False
+    """Whether the content of every file was compared, and not only its size, time and mode."""
+    at: str = ""
+    """When: ISO 8601 in UTC."""
+
+    @property
+    def condition(self) -> Condition:
+        """The verdict."""
+        if any(difference.breaks for difference in self.differences):
+            return "broken"
+        return "drifted" if self.differences else "fresh"
+
+    @property
+    def why(self) -> str | None:
+        """The first reason, as a phrase; None if nothing differs."""
+        first = next((one for one in self.differences if one.breaks), next(iter(self.differences), None))
+        return f"{first.subject}: {first.reason}" if first else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """This examination as plain JSON values; of very many differences only the first."""
+        return {
+            "schema": SCHEMA,
+            "environment": self.environment,
+            "condition": self.condition,
+            "why": self.why,
+            "found": len(self.differences),
+            "differences": [difference.to_dict() for difference in self.differences[:MOST]],
+            "notes": list(self.notes),
+            "hashed": self.hashed,
+            "at": self.at,
+        }
+
+
+def remembered_reason(data: Mapping[str, Any], environment: str) -> str | None:
+    """Why the last examination called an environment broken, from its JSON; None if it did not, or the JSON is damaged."""
+    try:
+        stored.refuse_newer(data, SCHEMA)
+        if stored.text(data, "environment") == environment and stored.text(data, "condition") == "broken":
+            return stored.text(data, "why")
+    except ValueError:
+        return None
+    return None
+
+
+def describe(examination: Examination) -> list[str]:
+    """The examination as lines: the verdict, and each reason with its files, by package."""
+    lines = [f"{examination.condition:<8} {examination.environment}"]
+    groups: dict[tuple[str, str, bool], list[Difference]] = {}
+    for difference in examination.differences:
+        reason = difference.reason if difference.package else f"{difference.subject}: {difference.reason}"
+        groups.setdefault((difference.package, reason, difference.breaks), []).append(difference)
+    for (package, reason, breaks), found in groups.items():
+        sign = "✗" if breaks else "!"
+        if package:
+            lines.append(f"  {sign} package {package}: {reason}: {count(len(found), 'file')}")
+            lines += [f"      {difference.subject}" for difference in found[:SHOWN]]
+            lines += [f"      … and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
+        else:
+            lines.append(f"  {sign} {reason}")
+        lines += [f"      hint: {hint}" for hint in dict.fromkeys(one.hint for one in found if one.hint)]
+    return [*lines, *(f"    note: {note}" for note in examination.notes)]
+
+
+def totals(examinations: Sequence[Examination]) -> str:
+    """The verdicts in one line."""
+    parts = [
+        f"{len(matching)} {name}"
+        for name in ("fresh", "drifted", "broken")
+        for matching in [[one for one in examinations if one.condition == name]]
+        if matching
+    ]
+    return ", ".join(parts) or "there is nothing to verify"

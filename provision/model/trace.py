@@ -1,0 +1,82 @@
+"""A trace: one thing of the machine that an environment depends on, with its value when the environment was proved. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast, get_args
+
+from provision.model import stored
+from provision.model.condition import Difference
+
+TraceKind = Literal["system", "python", "module", "folder", "library"]
+AGAIN = "`provision test` proves it again on this machine; `provision build --rebuild` builds it again"
+GONE: Mapping[TraceKind, str] = {
+    "system": "it is not on this machine any more",
+    "python": "the Python that it was made with is gone",
+    "module": "the modulefile is gone",
+    "folder": "the folder, which a module of the build names, is gone",
+    "library": "a library that it loads is gone",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """One value of the machine. A subject is a path, but for `system`: `glibc`, `operating system`, `GPU driver`."""
+
+    kind: TraceKind
+    subject: str
+    value: str
+
+    def to_dict(self) -> dict[str, str]:
+        """This trace as plain JSON values."""
+        return {"kind": self.kind, "subject": self.subject, "value": self.value}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Trace:
+        """Read back what `to_dict` returned. Raises `ValueError` if it is damaged."""
+        kind = stored.text(data, "kind")
+        if kind not in get_args(TraceKind):
+            raise ValueError(f"`kind` is {kind!r}, which is not a kind of trace")
+        return cls(kind=cast("TraceKind", kind), subject=stored.text(data, "subject"), value=stored.text(data, "value"))
+
+
+def judge_traces(
+    traces: Sequence[Trace], measure: Callable[[TraceKind, str], str | None], *, same_node: bool
+) -> tuple[list[Difference], list[str]]:
+    """What drifted: each trace measured again. Also what was not compared, as notes.
+
+    `same_node`: whether this is a node of the kind that proved the environment: a login node may have another system.
+    """
+    differences, skipped = [], 0
+    for trace in traces:
+        if not same_node and trace.kind in ("system", "library"):
+            skipped += 1
+            continue
+        now = measure(trace.kind, trace.subject)
+        if now == trace.value:
+            continue
+        name = {"module": f"module {trace.subject}", "library": trace.subject}.get(trace.kind, trace.subject)
+        if now is None:
+            breaks = trace.kind in ("python", "library", "module")
+            differences.append(Difference(subject=name, reason=GONE[trace.kind], breaks=breaks, hint=AGAIN))
+        else:
+            differences.append(Difference(subject=name, reason=_changed(trace, now), breaks=False, hint=AGAIN))
+    notes = []
+    if skipped:
+        notes.append(
+            "a job proved it, and this is not one: the system and its libraries were not compared; verify in a job"
+        )
+    return differences, notes
+
+
+def _changed(trace: Trace, now: str) -> str:
+    """How a value changed, in words."""
+    if trace.kind == "module":
+        return "the modulefile changed"
+    if trace.kind == "folder":
+        return f"it led to {trace.value} and leads to {now}"
+    if trace.kind == "system":
+        return f"it was {trace.value} and is {now}"
+    before, after = trace.value.rpartition(" ")[0], now.rpartition(" ")[0]
+    return f"it led to {before} and leads to {after}" if before != after else "its content changed"

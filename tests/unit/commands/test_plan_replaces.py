@@ -1,0 +1,42 @@
+"""What a plan says about the environment that a publication replaces."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from golden_files import facts_of, local_site, request_for
+from parts.published import SITE, put_proved
+from provision.commands.shared.replaced import replaced_line
+from provision.commands.shared.target import Target
+from provision.machine.root.publishing import Publisher
+from provision.machine.root.store import Store
+from provision.model.layout import EnvironmentId, Layout
+from provision.planning.plan_text import plan_lines
+from provision.planning.planner import make_plan
+
+
+def test_a_plan_says_which_versions_it_replaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(Layout(PurePosixPath(tmp_path)))
+    site = dataclasses.replace(local_site(), root=str(tmp_path))
+    request = dataclasses.replace(request_for(local_site()), site=site)
+    first = make_plan(request, facts_of(site), store.existing())
+    old = EnvironmentId(first.environment.arch, first.environment.name, first.environment.version, "0000000000")
+    put_proved(store, old)
+    Publisher(store).publish(old)
+    pin = request.lock.pins[0]
+    info = Path(store.layout.prefix(old)) / SITE / f"{pin.name}-0.0.1.dist-info"
+    info.parent.chmod(0o755)
+    info.mkdir()
+    (info / "INSTALLER").write_text("uv")
+    plan = make_plan(request, facts_of(site), store.existing())
+    assert plan.replaces == str(old)
+    target = Target(site=site, arch=site.archs[0], stack=request.stack, store=store)
+    line = replaced_line(target, plan, request)
+    assert line is not None
+    assert line.startswith(f"{first.environment.version}-0000000000: ")
+    assert f"{pin.name} 0.0.1 to {pin.version}" in line
+    assert f"replaces     {line}" in plan_lines(plan, expected={}, replaced=line)
+    assert replaced_line(target, dataclasses.replace(plan, replaces=None), request) is None

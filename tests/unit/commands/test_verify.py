@@ -1,0 +1,284 @@
+"""`provision verify`: each kind of damage is found, with its package and file, and `list` and `build` know of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+
+from parts.cli import call, envelope
+from parts.json_page import faults
+from parts.published import SITE, put_proved
+from provision.machine.root.checking import examine_files
+from provision.machine.root.publishing import Publisher
+from provision.machine.root.sealing import refresh_head
+from provision.machine.root.store import Store
+from provision.model.layout import EnvironmentId, Layout
+from provision.model.trace import Trace, judge_traces
+
+ENV = EnvironmentId("knl", "tensorflow", "2.15.1", "0000000000")
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """The root of site `local`, with one published environment."""
+    monkeypatch.setenv("PROVISION_ROOT", str(tmp_path))
+    made = Store(Layout(PurePosixPath(tmp_path)))
+    put_proved(made, ENV)
+    Publisher(made).publish(ENV)
+    return made
+
+
+def prefix_of(store: Store) -> Path:
+    """The prefix of the environment."""
+    return Path(store.layout.prefix(ENV))
+
+
+def edit(path: Path, content: bytes, *, keep_time: bool = False) -> None:
+    """Replace the content of a file that nobody may write, and give it its mode again."""
+    status = path.stat()
+    path.chmod(0o644)
+    path.write_bytes(content)
+    path.chmod(status.st_mode & 0o7777)
+    if keep_time:
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def flip(path: Path) -> None:
+    """Flip one bit, as a bad disk does: size, time and mode stay."""
+    content = bytearray(path.read_bytes())
+    content[3] ^= 1
+    edit(path, bytes(content), keep_time=True)
+
+
+def replace_by_folder(path: Path) -> None:
+    """Put a folder where a file was."""
+    path.unlink()
+    path.mkdir()
+
+
+TENSORFLOW, SIX = f"{SITE}/tensorflow", f"{SITE}/six.py"
+DAMAGES: list[Any] = [
+    pytest.param(TENSORFLOW, shutil.rmtree, f"{TENSORFLOW}/ops.so", "it is missing", "tensorflow", id="purged folder"),
+    pytest.param(SIX, lambda path: path.unlink(), SIX, "it is missing", "six", id="missing file"),
+    pytest.param(SIX, lambda path: edit(path, b""), SIX, "it is empty", "six", id="emptied file"),
+    pytest.param(SIX, lambda path: edit(path, b"cut"), SIX, "its size changed", "six", id="cut file"),
+    pytest.param(
+        SIX, lambda path: edit(path, path.read_bytes()[::-1]), SIX, "its content changed", "six", id="edited file"
+    ),
+    pytest.param(SIX, replace_by_folder, SIX, "a folder is in its place", "six", id="folder instead of file"),
+    pytest.param(SIX, lambda path: path.chmod(0o666), SIX, "its mode is 666 instead of 444", "six", id="writable file"),
+    pytest.param(
+        SITE,
+        lambda path: (path / "iniconfig.py").write_text("x"),
+        f"{SITE}/iniconfig.py",
+        "it was not there when the environment passed its proof",
+        None,
+        id="pip install",
+    ),
+    pytest.param(
+        "bin/python",
+        lambda path: (path.unlink(), path.symlink_to("/bin/true")),
+        "bin/python",
+        "its size changed",
+        None,
+        id="another Python",
+    ),
+]
+
+
+def seen(store: Store, *, hashes: bool = False) -> list[tuple[str, str, str | None]]:
+    """What verify finds: subject, reason and package."""
+    found = examine_files(store, ENV, hashes=hashes).to_dict()["differences"]
+    return [(one["subject"], one["reason"], one["package"]) for one in found]
+
+
+def test_what_passed_its_proof_is_fresh(store: Store, capsys: Captured) -> None:
+    for words in (("verify", str(ENV)), ("verify", "--all", "--hashes")):
+        assert call(*words) == 0
+        assert capsys.readouterr().out == f"fresh    {ENV}\n1 fresh\n"
+
+
+@pytest.mark.parametrize(("where", "damage", "subject", "reason", "package"), DAMAGES)
+def test_a_damaged_file_is_found_with_its_package(
+    store: Store, where: str, damage: Callable[[Path], object], subject: str, reason: str, package: str | None
+) -> None:
+    folder = prefix_of(store) / where
+    folder.parent.chmod(0o755)
+    if folder.is_dir():
+        folder.chmod(0o755)
+    damage(folder)
+    assert (subject, reason, package) in seen(store)
+
+
+def test_a_flipped_bit_needs_hashes(store: Store, capsys: Captured) -> None:
+    flip(prefix_of(store) / TENSORFLOW / "ops.so")
+    assert seen(store) == []
+    assert call("verify", str(ENV), "--hashes") == 1
+    out = capsys.readouterr().out
+    assert "package tensorflow: its content changed: 1 file" in out
+    assert f"{TENSORFLOW}/ops.so" in out
+
+
+def test_bytecode_that_python_wrote_later_is_no_damage(store: Store) -> None:
+    cache = prefix_of(store) / SITE / "__pycache__"
+    cache.parent.chmod(0o755)
+    cache.mkdir()
+    (cache / "six.cpython-311.pyc").write_bytes(b"x")
+    assert seen(store) == []
+    (cache / "other.cpython-311.pyc").write_bytes(b"x")
+    assert len(seen(store)) == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["record.json", "verdict.json", "plan.json", "receipts/install.json", "manifest.txt", "manifest.json"]
+)
+@pytest.mark.parametrize("content", [b"", b'{"schema": 1, "a'])
+def test_a_damaged_record_is_found(store: Store, name: str, content: bytes, capsys: Captured) -> None:
+    path = Path(store.layout.records_folder(ENV)) / name
+    path.write_bytes(content)
+    assert call("verify", "--all", "--json") == 1
+    result = envelope(capsys)["result"]
+    assert faults(result, "verify") == []
+    assert str(path) in [one["subject"] for one in result["environments"][0]["differences"]]
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (lambda path: path.write_text("-- edited\n"), "it was changed after it was published"),
+        (lambda path: path.write_text(""), "it is empty"),
+        (lambda path: path.unlink(), "it is missing"),
+        (replace_by_folder, "is a folder, not a regular file"),
+    ],
+)
+def test_a_damaged_modulefile_is_found_and_publishing_repairs_it(
+    store: Store, damage: Callable[[Path], object], reason: str, capsys: Captured
+) -> None:
+    path = Path(store.layout.modules("knl")) / "lua/tensorflow/2.15.1.lua"
+    damage(path)
+    assert [(subject, why) for subject, why, _ in seen(store)] == [(str(path), reason)]
+    hint = examine_files(store, ENV, hashes=False).differences[0].hint or ""
+    if not path.is_dir():
+        assert call(*hint.split("`")[1].split()[1:]) == 0
+        assert seen(store) == []
+
+
+def test_a_generation_or_an_environment_that_vanished_is_found_by_all(store: Store, capsys: Captured) -> None:
+    store.remove(str(prefix_of(store)))
+    assert call("verify", "--all") == 1
+    assert f"broken   module knl/tensorflow/2.15.1: {ENV} is gone" in capsys.readouterr().out
+    shutil.rmtree(store.generations.folder("knl", 1))
+    assert call("verify", "--all", "--json") == 1
+    result = envelope(capsys)["result"]
+    assert result["condition"] == "broken"
+    assert "generation 1 that it points to is missing" in result["lost"][0]
+
+
+def test_list_shows_what_is_broken_and_why(store: Store, capsys: Captured) -> None:
+    (prefix_of(store) / SITE).chmod(0o755)
+    shutil.move(prefix_of(store) / TENSORFLOW, prefix_of(store) / "elsewhere")
+    assert call("list") == 0
+    row = capsys.readouterr().out.splitlines()[1]
+    assert row.startswith("broken ")
+    assert row.endswith(f"{TENSORFLOW}: it is missing")
+    assert dict(store.existing().broken) == {str(ENV): f"{TENSORFLOW}: it is missing"}
+    shutil.move(prefix_of(store) / "elsewhere", prefix_of(store) / TENSORFLOW)
+    assert store.existing().broken == {}
+
+
+def test_what_verify_found_is_remembered_until_it_is_repaired(store: Store, capsys: Captured) -> None:
+    good = (prefix_of(store) / SIX).read_bytes()
+    flip(prefix_of(store) / SIX)
+    assert call("list") == 0
+    assert capsys.readouterr().out.splitlines()[1].startswith("published")
+    assert call("verify", str(ENV), "--hashes") == 1
+    capsys.readouterr()
+    assert call("list") == 0
+    assert capsys.readouterr().out.splitlines()[1].startswith("broken")
+    edit(prefix_of(store) / SIX, good)
+    assert call("verify", str(ENV), "--hashes") == 0
+    capsys.readouterr()
+    assert call("list") == 0
+    assert capsys.readouterr().out.splitlines()[1].startswith("published")
+
+
+def test_a_record_of_a_newer_version_is_left_alone(store: Store, capsys: Captured) -> None:
+    path = Path(store.layout.records_folder(ENV)) / "record.json"
+    path.write_text(path.read_text().replace('"schema": 1', '"schema": 2', 1))
+    refresh_head(store, ENV)
+    assert call("show", str(ENV), "--json") == 1
+    error = envelope(capsys)["error"]
+    assert error["kind"] == "newer"
+    assert "a newer version of provision wrote it" in error["evidence"][0]
+    assert call("list") == 0
+    assert capsys.readouterr().out.splitlines()[1].startswith("newer")
+    assert '"schema": 2' in path.read_text()
+
+
+@pytest.mark.parametrize("words", [(), ("--all", "--loaded"), ("knl", "--all"), ("--loaded", "--hashes")])
+def test_what_to_verify_must_be_clear(words: tuple[str, ...], capsys: Captured) -> None:
+    assert call("verify", *words, "--json") == 2
+    assert envelope(capsys)["error"]["kind"] == "usage"
+
+
+# Drift of the machine
+
+TRACES = (
+    Trace(kind="system", subject="glibc", value="glibc 2.36"),
+    Trace(kind="module", subject="/m/gcc/12", value="aa"),
+    Trace(kind="folder", subject="/opt/gcc/bin", value="/opt/gcc-12/bin"),
+    Trace(kind="library", subject="/lib/libmpi.so", value="/lib/libmpi.so.12 aa"),
+    Trace(kind="python", subject="/usr/bin/python3", value="/usr/bin/python3.11 aa"),
+)
+
+
+def drift(same_node: bool = True, **now: str | None) -> list[tuple[str, str, bool]]:
+    """What differs if these values are measured, by kind; the others are as they were."""
+    values = {trace.kind: trace.value for trace in TRACES} | now
+    differences, _ = judge_traces(TRACES, lambda kind, _: values[kind], same_node=same_node)
+    return [(one.subject, one.reason, one.breaks) for one in differences]
+
+
+def test_a_machine_that_changed_is_drift_and_what_is_gone_breaks() -> None:
+    assert drift() == []
+    assert drift(system="glibc 2.38") == [("glibc", "it was glibc 2.36 and is glibc 2.38", False)]
+    assert drift(module="bb") == [("module /m/gcc/12", "the modulefile changed", False)]
+    assert drift(module=None) == [("module /m/gcc/12", "the modulefile is gone", True)]
+    assert drift(folder="/opt/gcc-13/bin") == [
+        ("/opt/gcc/bin", "it led to /opt/gcc-12/bin and leads to /opt/gcc-13/bin", False)
+    ]
+    assert drift(library="/lib/libmpi.so.40 bb") == [
+        ("/lib/libmpi.so", "it led to /lib/libmpi.so.12 and leads to /lib/libmpi.so.40", False)
+    ]
+    assert drift(library="/lib/libmpi.so.12 bb") == [("/lib/libmpi.so", "its content changed", False)]
+    assert drift(python=None) == [("/usr/bin/python3", "the Python that it was made with is gone", True)]
+
+
+def test_the_system_of_a_login_node_is_not_compared_with_that_of_a_job() -> None:
+    assert drift(same_node=False, system="other", library=None) == []
+    _, notes = judge_traces(TRACES, lambda *_: "x", same_node=False)
+    assert len(notes) == 1
+
+
+def test_the_machine_of_the_proof_is_in_the_record_and_compared(store: Store, capsys: Captured) -> None:
+    record = store.record(ENV)
+    assert record is not None
+    assert {trace.subject for trace in record.traces} >= {"glibc", "operating system"}
+    path = Path(store.layout.records_folder(ENV)) / "record.json"
+    data = json.loads(path.read_text())
+    glibc = next(trace for trace in data["traces"] if trace["subject"] == "glibc")
+    glibc["value"] = "glibc 2.17"
+    path.write_text(json.dumps(data))
+    refresh_head(store, ENV)
+    assert call("verify", str(ENV)) == 1
+    out = capsys.readouterr().out
+    assert out.startswith(f"drifted  {ENV}\n  ! glibc: it was glibc 2.17 and is glibc ")
+    assert out.endswith("1 drifted\n")
+    assert store.existing().broken == {}, "what drifted is not built again by itself"
