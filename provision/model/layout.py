@@ -176,6 +176,6 @@ def modulefile_path(modulepath: PurePosixPath, kind: str, name: str, version: st
 def is_replaced_in(folder: PurePath) -> bool:
     """Whether an admin replaces in this folder, a path from the root, what another admin wrote. Other folders are sticky."""
     parts = folder.parts
-    if parts[:2] == ("modules", ".generations"):
+    if parts[:2] in (("modules", ".generations"), ("cache", "installers")):
         return False
     return bool(parts) and len(parts) >= REPLACED_FROM.get(parts[0], len(parts) + 1)
