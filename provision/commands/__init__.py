@@ -32,6 +32,7 @@ VERBS = (
     ("show", "show one environment: its parts, its build and its proof"),
     ("report", "write pages about the environments, as HTML or Markdown"),
     ("activate", "print shell code that loads an environment without modules"),
+    ("venv", "make your own virtual environment on an environment, check it"),
     ("explain", "find the errors in a log and explain the known failures"),
     ("completion", "print the completion script for bash, zsh or fish"),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,6 +25,16 @@ def installed_versions(prefix: Path) -> tuple[tuple[str, str], ...]:
     """
     parts = (name.removesuffix(".dist-info").rpartition("-") for name in installed_packages(prefix))
     return tuple(sorted((normalized(name), version) for name, _, version in parts))
+
+
+def installed_in(folders: Iterable[Path]) -> dict[str, str]:
+    """The name and the version of each package in folders of packages, sorted; the first folder that has a package wins.
+
+    Not every backend's installer writes INSTALLER, so only the name of the `.dist-info` is needed.
+    """
+    names = [path.name for folder in reversed(tuple(folders)) for path in folder.glob("[!~]*.dist-info")]
+    parts = (name.removesuffix(".dist-info").rpartition("-") for name in names)
+    return dict(sorted((normalized(name), version) for name, _, version in parts))
 
 
 @dataclass(slots=True)

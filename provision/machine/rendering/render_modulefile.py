@@ -26,6 +26,7 @@ def emit_modulefile(module: Modulefile, kind: Kind, verdict: str, *, warning: st
     facts = (*module.facts, ("proof", verdict))
     width = max(len(label) for label, _ in facts)
     lines = [module.summary, "", *(f"{label.ljust(width)}  {value}" for label, value in facts)]
+    lines += ["", f"Your own packages: `provision venv create DIR --on {module.name}/{module.version}`"]
     owned = tuple(dict.fromkeys(name for name, _ in module.environ))
     python = f"{module.prefix}/bin/python"
     gone = (

@@ -3,7 +3,7 @@ whatis("Name: tensorflow")
 whatis("Version: 2.15.1")
 whatis("Description: TensorFlow 2.15.1 with Horovod 0.28.1 over MPI")
 
-help("TensorFlow 2.15.1 with Horovod 0.28.1 over MPI\n\nframework    tensorflow-cpu 2.15.1\nhorovod      0.28.1+provision.1\npython       3.11.7\nmpi          mpich 4.0.2\ncompiler     gcc 12.2.0\nbuilt for    haswell: haswell (-march=haswell -mtune=haswell)\nenvironment  haswell/tensorflow/2.15.1-db15519c04\nproof        2 ranks on 2 hosts trained mnist to 98.1%, weights identical (2026-11-21)")
+help("TensorFlow 2.15.1 with Horovod 0.28.1 over MPI\n\nframework    tensorflow-cpu 2.15.1\nhorovod      0.28.1+provision.1\npython       3.11.7\nmpi          mpich 4.0.2\ncompiler     gcc 12.2.0\nbuilt for    haswell: haswell (-march=haswell -mtune=haswell)\nenvironment  haswell/tensorflow/2.15.1-db15519c04\nproof        2 ranks on 2 hosts trained mnist to 98.1%, weights identical (2026-11-21)\n\nYour own packages: `provision venv create DIR --on tensorflow/2.15.1`")
 
 if (mode() == "load" and not isFile("/site/root/envs/haswell/tensorflow/2.15.1-db15519c04/bin/python")) then
   LmodError("tensorflow/2.15.1 cannot be loaded: /site/root/envs/haswell/tensorflow/2.15.1-db15519c04 is gone; ask those who maintain this module")

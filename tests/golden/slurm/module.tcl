@@ -15,6 +15,8 @@ proc ModulesHelp { } {
     puts stderr "built for    haswell: haswell (-march=haswell -mtune=haswell)"
     puts stderr "environment  haswell/tensorflow/2.15.1-db15519c04"
     puts stderr "proof        2 ranks on 2 hosts trained mnist to 98.1%, weights identical (2026-11-21)"
+    puts stderr ""
+    puts stderr "Your own packages: `provision venv create DIR --on tensorflow/2.15.1`"
 }
 
 if {[module-info mode load] && ![file exists "/site/root/envs/haswell/tensorflow/2.15.1-db15519c04/bin/python"]} {

@@ -362,6 +362,30 @@ def test_a_venv_that_hides_the_tensorflow_of_the_modules_stops_the_job(second: s
         assert "activated" not in done.stdout
 
 
+@pytest.mark.parametrize("loaded", ["knl/tensorflow/2.15.1-0123456789", "knl/tensorflow/2.15.1-9876543210", None])
+def test_a_venv_that_was_made_on_another_environment_stops_the_job(loaded: str | None, tmp_path: Path) -> None:
+    """By bash, with a stand-in for `module`; `pyvenv.cfg` has what `provision venv create` writes to it."""
+    venv, python, made_on = tmp_path / "venv", tmp_path / "python" / "bin", "knl/tensorflow/2.15.1-0123456789"
+    for folder in (python, venv / "bin"):
+        folder.mkdir(parents=True)
+    (venv / "pyvenv.cfg").write_text(f"home = {python}\nprovision-environment = {made_on}\n")
+    (venv / "bin" / "activate").write_text("echo activated\n")
+    for path in (python / "python3", python / "python"):
+        path.write_text("#!/bin/sh\n")
+        path.chmod(0o755)
+    (tmp_path / "train.py").write_text("")
+    asked = job("sigma2-saga", "normal", "single", runtime="venv", venv=str(venv))
+    environ = {"PATH": f"{python}:{os.environ['PATH']}", "USERWORK": str(tmp_path / "work")}
+    environ |= {"PROVISION_ENVIRONMENT": loaded} if loaded else {}
+    text = f"{MODULE}{render_user_job(asked)}"
+    done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, check=False, env=environ, cwd=tmp_path)
+    if loaded == made_on:
+        assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "activated"), done.stderr
+    else:
+        assert done.returncode == 2
+        assert f"{venv} was made on {made_on}, but the modules load {loaded or 'another TensorFlow'}" in done.stderr
+
+
 def test_data_are_staged_to_the_burst_buffer(golden: Golden) -> None:
     text = render_user_job(job("nersc-cori", "knl", "horovod", nodes=32, stage_in="/global/cscratch1/sd/ada/mnist"))
     golden("jobs/nersc-cori/knl/horovod-staged.sh", text)

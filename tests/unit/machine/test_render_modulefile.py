@@ -55,7 +55,8 @@ def test_lua_runs_the_modulefile_with_every_value(tmp_path: Path) -> None:
     assert ["conflict", "tensorflow"] in calls
     helped = next(call[1] for call in calls if call[0] == "help")
     assert described.summary in helped
-    assert helped.endswith("proof    a proof")
+    assert "proof    a proof\n" in helped
+    assert helped.endswith("`provision venv create DIR --on tensorflow/2.15.1`")
 
 
 def test_tcl_runs_the_modulefile_with_every_value(tmp_path: Path) -> None:

@@ -1,0 +1,58 @@
+"""`provision venv check DIR`: is the environment under it the same, and does a package hide one of the stack."""
+
+from __future__ import annotations
+
+import argparse
+
+from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.target import read_store
+from provision.errors import EXIT_FAILED, EXIT_OK
+from provision.machine.programs.shell import absolute, environ
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the folder. The site and the root are those with which it was made."""
+    parser.add_argument("folder", metavar="DIR", help="a virtual environment that `provision venv create` made")
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Check; exit 1 if something is wrong."""
+    import dataclasses
+    from pathlib import Path
+
+    from provision.machine.build import make_own_venv
+    from provision.machine.configuration import shipped
+    from provision.model.own_venv import judge_venv
+
+    folder = Path(absolute(args.folder))
+    contents = make_own_venv.look_into(folder, environ())
+    beneath = contents.beneath
+    site = dataclasses.replace(shipped.load_site(beneath.site), root=beneath.root)
+    published = read_store(site).pointers().get(f"{beneath.environment.split('/')[0]}/{beneath.module}")
+    checks = judge_venv(
+        beneath,
+        published=published,
+        recorded=contents.recorded,
+        installed=contents.installed,
+        own=contents.own,
+        origins=contents.origins,
+        constrained=contents.constrained,
+        horovod=contents.horovod,
+    )
+    lines = [f"folder       {folder}", f"environment  {beneath.environment}"]
+    for check in checks:
+        lines.append(f"{'✓' if check.passed else '✗'} {check.name}: {check.message}")
+        if check.hint and not check.passed:
+            lines.append(f"    hint: {check.hint}")
+    own = ", ".join(f"{name} {version}" for name, version in contents.own.items())
+    lines.append(f"your packages: {own or 'none'}")
+    return Outcome(
+        text="\n".join(lines),
+        result={
+            "folder": str(folder),
+            "environment": beneath.environment,
+            "checks": [check.to_dict() for check in checks],
+            "packages": dict(contents.own),
+        },
+        exit_code=EXIT_OK if all(check.passed for check in checks) else EXIT_FAILED,
+    )
