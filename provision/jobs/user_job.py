@@ -57,6 +57,10 @@ class UserJob:
     use_gpu: bool = True
     runtime: Runtime | None = None
     image: str | None = None
+    overlays: tuple[str, ...] = ()
+    """The user's own overlays, which are mounted over the profile's in this order, read-only."""
+    use_overlay: bool = True
+    """Whether the profile's overlay is mounted."""
     venv: str | None = None
     time: str | None = None
     account: str | None = None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from provision.errors import ConfigError
-from provision.jobs.containers import cpu_image_problem
+from provision.jobs.container_checks import check_image, check_overlays
 from provision.jobs.limits import refusals
 from provision.jobs.user_job import Decision, nodes_without_gpus
 from provision.launch.rank_threads import INTER, INTRA, explain_too_many_threads
@@ -184,7 +184,8 @@ def _words(decision: Decision) -> Iterator[Problem]:
             yield _invalid(
                 "module", f"`--module {name!r}` is not a valid name of a module", "`--module tensorflow/2.15.1`"
             )
-    for name, value in (("image", job.image), ("venv", job.venv), ("data", job.data), ("stage-in", job.stage_in)):
+    paths = (("image", job.image), ("venv", job.venv), ("data", job.data), ("stage-in", job.stage_in))
+    for name, value in (*paths, *(("overlay", path) for path in job.overlays)):
         if value is not None and not SHELL_PATH.fullmatch(value.removeprefix("docker://")):
             message = f"`--{name} {value!r}` is not a valid path: letters, digits, `_./@%+:=-` and `$NAME`"
             yield _invalid(name, message, f"`--{name} /a/path`")
@@ -337,24 +338,6 @@ def _runtime(decision: Decision) -> Iterator[Problem]:
         )
 
 
-def _image(decision: Decision) -> Iterator[Problem]:
-    """An image is for containers, and must support the GPUs."""
-    job = decision.job
-    if decision.runtime != "container":
-        if job.image:
-            yield Problem(
-                kind="mismatch",
-                subject="image",
-                message="`--image` is for `--runtime container`",
-                hint="add `--runtime container`",
-            )
-    elif job.use_gpu:
-        image = job.image or (job.site.container.image if job.site.container else "")
-        problem = cpu_image_problem(image, job.arch, "`--no-gpu`")
-        if problem:
-            yield problem
-
-
 def _shape(decision: Decision) -> Iterator[Problem]:
     """This kind of job must be able to have these nodes, ranks and GPUs."""
     job, shape, mirrored = decision.job, decision.shape, decision.job.kind == "mirrored"
@@ -395,5 +378,5 @@ def _limits(decision: Decision) -> tuple[Problem, ...]:
 # In the order in which they are reported: first the problems that make the others pointless.
 CHECKS: tuple[Callable[[Decision], Iterator[Problem]], ...] = (
     *(_strategy, _scheduler, _multiworker, _data, _gpus),
-    *(_words, _scheduler_words, _runtime, _image, _shape, _threads),
+    *(_words, _scheduler_words, _runtime, check_image, check_overlays, _shape, _threads),
 )

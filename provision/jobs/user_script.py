@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from provision.errors import ConfigError
 from provision.jobs.script import header, meanings, module_lines
@@ -87,7 +87,7 @@ def make_script(job: UserJob) -> Script:
         dict((*hidden, *of_modules, *of_arch, *job.site.strategy(job.kind).environ, *decision.threads)).items()
     )
     home = re.match(r"\$\{?(\w+)", job.script, re.ASCII)
-    container = job.site.container if runtime == "container" else None
+    container = container_of_job(job) if runtime == "container" else None
     image = job.image or (container.image if container else None)
     cuda = job.arch.gpu.cuda_home if job.arch.gpu and shape.gpus_per_node and runtime != "container" else None
     if cuda is not None and not SHELL_PATH.fullmatch(cuda):
@@ -116,6 +116,14 @@ def make_script(job: UserJob) -> Script:
         notes=_notes(decision),
         home=home[1] if home else None,
     )
+
+
+def container_of_job(job: UserJob) -> Container | None:
+    """The site's container as the job uses it: without the site's overlay there is no setup file of that overlay either."""
+    container = job.site.container
+    if container is None or job.use_overlay:
+        return container
+    return replace(container, overlay=None, setup=container.setup if job.overlays else None)
 
 
 def _staging(job: UserJob) -> tuple[Code, ...]:
@@ -190,8 +198,9 @@ def _launch(decision: Decision, variables: tuple[str, ...]) -> Code:
     """The command that runs the training, as bash. `variables` are those that the launcher passes on by name."""
     job, shape, arch = decision.job, decision.shape, decision.job.arch
     program = _training(job)
-    if decision.runtime == "container" and job.site.container is not None:
-        program = _contained(job, job.site.container, program)
+    container = container_of_job(job) if decision.runtime == "container" else None
+    if container is not None:
+        program = _contained(job, container, program)
     batch = decision.batch
     if batch is not None:
         program = [*_words_before(decision.nodes, batch), *program]
@@ -302,6 +311,8 @@ def _contained(job: UserJob, container: Container, program: list[str]) -> list[s
     argv = [container.command, "exec", *(["--nv"] if job.arch.gpu and job.use_gpu else []), *container.options]
     if container.overlay:
         argv += ["--overlay", Code('"$overlay:ro"')]
+    for number in range(1, len(job.overlays) + 1):
+        argv += ["--overlay", bash('"$own_overlay_%s:ro"', str(number))]
     argv += ["--bind", Code('"$bind"'), Code('"$image"')]
     if container.setup:
         source = bash('source %s && exec "$@"', shell_path(container.setup))

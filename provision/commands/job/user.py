@@ -76,6 +76,8 @@ def run(args: argparse.Namespace) -> Outcome:
         use_gpu=not args.no_gpu,
         runtime=args.runtime,
         image=args.image,
+        overlays=tuple(_path(path) or path for path in args.overlay),
+        use_overlay=not args.no_overlay,
         venv=_path(args.venv),
         time=args.time,
         account=args.account,

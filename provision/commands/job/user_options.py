@@ -13,7 +13,16 @@ PLUGIN = "cray-ml-plugin"
 
 def add_arguments(parser: argparse.ArgumentParser, *, kind: str) -> None:
     """The options of one kind of job; the default of each is in the profile."""
-    parser.set_defaults(nodes=None, ranks_per_node=None, runtime=None, module=None, image=None, launcher=None)
+    parser.set_defaults(
+        nodes=None,
+        ranks_per_node=None,
+        runtime=None,
+        module=None,
+        image=None,
+        launcher=None,
+        overlay=[],
+        no_overlay=False,
+    )
     add_target(parser)
     program = parser.add_argument_group("program")
     program.add_argument(
@@ -76,6 +85,16 @@ def add_arguments(parser: argparse.ArgumentParser, *, kind: str) -> None:
             help="what starts the ranks (default: the profile's)",
         )
         runtime.add_argument("--image", metavar="IMAGE", help="with --runtime container: another image")
+        runtime.add_argument(
+            "--overlay",
+            action="append",
+            default=[],
+            metavar="FILE",
+            help="with --runtime container: your own overlay, over the site's; can be repeated",
+        )
+        runtime.add_argument(
+            "--no-overlay", action="store_true", help="with --runtime container: without the site's overlay"
+        )
     runtime.add_argument(
         "--venv", metavar="DIR", help="your own virtual environment, made with the modules that the job loads"
     )

@@ -24,6 +24,7 @@ import pytest
 
 import provision
 from golden_files import Golden, lock_of
+from parts.cli import call
 from parts.containers import container_program, no_namespaces
 from parts.profiles import profile
 from provision import cli
@@ -579,3 +580,57 @@ def test_a_tag_that_the_registry_does_not_have_is_reported(registry: Server, tmp
     assert done.returncode != 0
     assert "404" in done.stderr
     assert not (tmp_path / "scratch/images/tensorflow-2.15.0-gpu.sif").exists()
+
+
+GREENE = ("--site", "nyu-greene", "--arch", "gpu", "--account", "a", "--runtime", "container")
+
+
+def test_own_overlays_are_mounted_over_the_sites(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("job", "single", *GREENE, "--overlay", "$SCRATCH/own.ext3", "--overlay", "/two.ext3") == 0
+    text = capsys.readouterr().out
+    assert '--overlay "$overlay:ro" --overlay "$own_overlay_1:ro" --overlay "$own_overlay_2:ro"' in text
+    assert 'own_overlay_1="$SCRATCH/own.ext3"' in text
+    assert '[ -f "$own_overlay_2" ] || stop "there is no overlay $own_overlay_2"' in text
+
+
+def test_an_image_with_its_own_packages_needs_no_overlay(capsys: pytest.CaptureFixture[str]) -> None:
+    image = ("--image", "docker://horovod/horovod:0.28.1", "--no-overlay")
+    assert call("job", "horovod", *GREENE, *image) == 0
+    text = capsys.readouterr().out
+    assert "overlay" not in text.partition("set -euo pipefail")[2]
+    assert "env.sh" not in text
+    assert call("job", "horovod", *GREENE, *image, "--overlay", "/own.ext3") == 0
+    text = capsys.readouterr().out
+    assert '--overlay "$own_overlay_1:ro"' in text
+    assert "env.sh" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "hint"),
+    [
+        (
+            ("--site", "sigma2-saga", "--arch", "accel", "--overlay", "x"),
+            "`--overlay` is for `--runtime container`",
+            "add",
+        ),
+        (
+            ("--site", "sigma2-saga", "--arch", "accel", "--no-overlay"),
+            "`--no-overlay` is for `--runtime container`",
+            "add",
+        ),
+        ((*GREENE, "--overlay", "a b;c"), "is not a valid path", "`--overlay /a/path`"),
+        (
+            ("--site", "sigma2-olivia", "--arch", "accel", "--runtime", "container", "--no-overlay"),
+            "the containers of site `sigma2-olivia` have no overlay",
+            "leave `--no-overlay` out",
+        ),
+    ],
+)
+def test_an_overlay_that_cannot_be_used_is_refused(
+    words: tuple[str, ...], message: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call("job", "single", *words, "--account", "a") == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in err
+    assert hint in err
