@@ -29,7 +29,8 @@ COLUMNS = ("run", "nodes", "tasks", "CPUs", "GPUs", "seconds", "images/s", "GPU 
 class Run:
     """One run. `cpus` is for one task and `gpus` for one node. `seconds` is the training if reported, otherwise the whole run.
 
-    `images_per_second` and `gpu_use` (a share, 0 to 1) are None if they were not recorded.
+    `images_per_second` and `gpu_use` (a share, 0 to 1) are None if they were not recorded, and so are the version of TensorFlow,
+    the nodes (in the scheduler's notation) and the batch that the training script reported.
     """
 
     name: str
@@ -41,6 +42,9 @@ class Run:
     seconds: float
     images_per_second: float | None = None
     gpu_use: float | None = None
+    tensorflow: str | None = None
+    hosts: str | None = None
+    batch: int | None = None
 
     @property
     def workers(self) -> int:
@@ -79,6 +83,10 @@ def read_run(name: str, record: Mapping[str, Any], report: Mapping[str, Any] | N
             hint="`provision job mirrored --record` writes a job that records it",
         )
 
+    def text(key: str) -> str | None:
+        value = record.get(key)
+        return value if isinstance(value, str) and value else None
+
     loads = [int(percent) for percent in UTILIZATION.findall(gpu_csv or "")]
     return Run(
         name=name,
@@ -92,6 +100,9 @@ def read_run(name: str, record: Mapping[str, Any], report: Mapping[str, Any] | N
         if "images_per_second" in reported
         else None,
         gpu_use=sum(loads) / len(loads) / 100 if loads else None,
+        tensorflow=text("tensorflow"),
+        hosts=text("hosts"),
+        batch=int(number("batch", reported, at_least=1)) if "batch" in reported else None,
     )
 
 
@@ -149,6 +160,9 @@ def notes(runs: Sequence[Run]) -> tuple[str, ...]:
         lines.append(
             f"these are runs of {len(programs)} programs, so their speed-ups mean nothing: {', '.join(programs)}"
         )
+    versions = sorted({run.tensorflow for run in runs if run.tensorflow})
+    if len(versions) > 1:
+        lines.append(f"these runs have different versions of TensorFlow: {', '.join(versions)}")
     slow = next((point for point in best if point.efficiency < GOOD), None)
     if slow:
         use = f", and their GPUs are {slow.run.gpu_use:.0%} busy" if slow.run.gpu_use is not None else ""

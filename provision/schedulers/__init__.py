@@ -8,6 +8,7 @@ from typing import Protocol, cast
 
 from provision.errors import ConfigError
 from provision.model.batch import Batch, Directive
+from provision.model.quoting import Code
 from provision.profile.scheduler import SchedulerName
 from provision.schedulers.status import JobStatus, RunningJob
 
@@ -25,6 +26,8 @@ class SchedulerInterface(Protocol):
     """The command that shows a user's jobs."""
     JOB_ID: str
     """The variable that holds the job's ID inside a job."""
+    HOSTS: Code
+    """What bash expands to the nodes of a job, in the scheduler's notation; for one word in double quotes."""
     SUBMIT_FOLDER: str
     """The variable that holds the folder from which the job was submitted."""
     COMMENTS_BEHIND: bool

@@ -11,7 +11,7 @@ import re
 
 from provision.knowledge.whole_numbers import whole_number
 from provision.model.batch import Batch, Directive
-from provision.model.quoting import directive, plain
+from provision.model.quoting import Code, directive, plain
 from provision.model.walltime import to_clock, to_seconds
 from provision.schedulers.status import JobStatus, RunningJob, elapsed
 
@@ -19,6 +19,7 @@ SUBMIT = "qsub"
 CANCEL = "qdel"
 QUEUE = 'qstat -u "$USER"'
 JOB_ID = "COBALT_JOBID"
+HOSTS = Code("${COBALT_PARTNAME:-}")  # numbers of nodes: 340-343
 SUBMIT_FOLDER = "PWD"
 COMMENTS_BEHIND = False
 BEFORE_SUBMITTING: str | None = (

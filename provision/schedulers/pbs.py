@@ -10,7 +10,7 @@ import re
 
 from provision.knowledge.whole_numbers import whole_number
 from provision.model.batch import Batch, Directive
-from provision.model.quoting import directive, quote_sh
+from provision.model.quoting import Code, directive, quote_sh
 from provision.model.walltime import to_clock, to_seconds
 from provision.schedulers.status import JobStatus, RunningJob, elapsed
 
@@ -18,6 +18,7 @@ SUBMIT = "qsub"
 CANCEL = "qdel"
 QUEUE = 'qstat -u "$USER"'
 JOB_ID = "PBS_JOBID"
+HOSTS = Code('$(sort -u "${PBS_NODEFILE:-/dev/null}" | paste -sd, -)')
 SUBMIT_FOLDER = "PBS_O_WORKDIR"
 COMMENTS_BEHIND = False
 BEFORE_SUBMITTING: str | None = None

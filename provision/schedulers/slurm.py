@@ -6,7 +6,7 @@ import re
 
 from provision.knowledge.whole_numbers import whole_number
 from provision.model.batch import Batch, Directive
-from provision.model.quoting import directive
+from provision.model.quoting import Code, directive
 from provision.schedulers.node_kind import NodeKind
 from provision.schedulers.status import JobStatus, RunningJob, elapsed, status_of_array
 
@@ -14,6 +14,7 @@ SUBMIT = "sbatch"
 CANCEL = "scancel"
 QUEUE = "squeue --me"
 JOB_ID = "SLURM_JOB_ID"
+HOSTS = Code("${SLURM_JOB_NODELIST:-}")
 SUBMIT_FOLDER = "SLURM_SUBMIT_DIR"
 COMMENTS_BEHIND = True
 BEFORE_SUBMITTING: str | None = None

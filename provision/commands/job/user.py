@@ -36,7 +36,9 @@ PURPOSES = {
 def run(args: argparse.Namespace) -> Outcome:
     """Write the script, and print a note of what is missing to run it."""
     from provision.commands.job.downloads import check_downloads
+    from provision.commands.job.sweep import check_sweep, finish_sweep
     from provision.jobs.arguments import split_arguments
+    from provision.jobs.sweep import sweep_jobs
     from provision.jobs.user_job import UserJob, unstaged, with_launcher, without_prefix
     from provision.jobs.user_script import make_script
     from provision.machine.configuration import shipped
@@ -53,6 +55,7 @@ def run(args: argparse.Namespace) -> Outcome:
         raise ConfigError(
             "`--no-wait` is for `--submit`", hint="add `--submit`, or leave `--no-wait` out", kind="usage"
         )
+    check_sweep(args)
     target = make_target(shipped.load_site(args.site), args.arch, args.stack)
     module = args.module[0] if args.module else target.stack.module
     kind = target.site.modules.module_kind
@@ -96,10 +99,12 @@ def run(args: argparse.Namespace) -> Outcome:
         extra=tuple(without_prefix(target.site, text) for text in args.extra),
         inter=args.inter,
         intra=args.intra,
-        watch_gpus=args.watch_gpus or (args.record and target.arch.gpu is not None and not args.no_gpu),
+        watch_gpus=args.watch_gpus
+        or ((args.record or bool(args.sweep)) and target.arch.gpu is not None and not args.no_gpu),
         record=args.record,
     )
-    script = make_script(job)
+    scripts = [make_script(one) for one in (sweep_jobs(job, args.sweep) if args.sweep else (job,))]
+    script = scripts[-1]
     refuse_other_runtime(args, script.runtime, job)
     check_downloads(target.site, args.script)
     text = render_user_script(script)
@@ -109,6 +114,8 @@ def run(args: argparse.Namespace) -> Outcome:
     if script.runtime == "venv" and f"{target.arch.name}/{module}" not in target.store.pointers():
         say(f"note: `{module}` is not published below `{modules}` yet; `provision build` publishes it")
     result = {"kind": args.subverb, "site": target.site.name, "arch": target.arch.name, "script": text}
+    if args.sweep:
+        return finish_sweep(args, target, [(one, render_user_script(one)) for one in scripts], result)
     return _submit(args, target, script, text, result) if args.submit else Outcome(text=text, result=result)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from provision.commands.job.sweep import sizes
 from provision.commands.shared.options import add_account, add_queue, add_target, positive, whole
 from provision.profile.launcher import LAUNCHERS
 
@@ -22,6 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser, *, kind: str) -> None:
         launcher=None,
         overlay=[],
         no_overlay=False,
+        sweep=None,
+        out=None,
     )
     add_target(parser)
     program = parser.add_argument_group("program")
@@ -40,6 +43,15 @@ def add_arguments(parser: argparse.ArgumentParser, *, kind: str) -> None:
         size.add_argument("--nodes", type=positive, metavar="N", help="number of nodes")
         size.add_argument("--ranks-per-node", type=positive, metavar="N", help="ranks on each node")
     size.add_argument("--gpus", type=positive, metavar="N", help="GPUs on each node")
+    if kind != "single":
+        size.add_argument(
+            "--sweep",
+            type=sizes,
+            metavar="SIZES",
+            help="one job with --record for each size, for `provision scaling`: 1,2,4,8 GPUs, or ranks where nodes have no "
+            "GPUs; not one array, because each of its tasks would hold the largest size; needs --submit or --out",
+        )
+        size.add_argument("--out", metavar="DIR", help="with --sweep: write the scripts to this folder")
     size.add_argument("--no-gpu", action="store_true", help="use CPUs only, for a quick start in the queue")
     size.add_argument("--cpus", type=positive, metavar="N", help="CPUs of each rank")
     size.add_argument("--memory", metavar="SIZE", help="memory for each CPU: 8G")

@@ -58,12 +58,12 @@ def render_user_script(script: Script) -> str:
 
 def _names(scheduler: SchedulerInterface) -> dict[str, object]:
     """What templates use of a scheduler's module: they get no module, because a module reaches others, such as `os`."""
-    names = ("ARRAY", "BEFORE_SUBMITTING", "JOB_ID", "STARTS_IN_SUBMIT_FOLDER", "SUBMIT_FOLDER")
+    names = ("ARRAY", "BEFORE_SUBMITTING", "HOSTS", "JOB_ID", "STARTS_IN_SUBMIT_FOLDER", "SUBMIT_FOLDER")
     return {name: getattr(scheduler, name) for name in names}
 
 
 def _record_format(script: Script) -> str:
-    """A format for bash's `printf` that writes the record of a run as one JSON object. Its one value is the seconds."""
+    """A format for bash's `printf` that writes the record of a run as a JSON object. Its values: the nodes and the seconds."""
     shape = script.shape
     record = {
         "kind": script.job.kind,
@@ -72,9 +72,10 @@ def _record_format(script: Script) -> str:
         "tasks": shape.ranks,
         "cpus": shape.cpus_per_rank,
         "gpus": shape.gpus_per_node,
+        "tensorflow": script.tensorflow,
     }
     pairs = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in record.items()]
-    return "{" + printf_format(", ".join(pairs)) + ', "seconds": %d}\\n'
+    return "{" + printf_format(", ".join(pairs)) + ', "hosts": "%s", "seconds": %d}\\n'
 
 
 def render_overlay_job(job: OverlayJob) -> str:

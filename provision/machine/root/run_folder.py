@@ -12,9 +12,7 @@ from provision.errors import ConfigError
 from provision.jobs.scaling import Run, read_run
 from provision.machine.disk import is_file, read_given
 
-SWEEP = (
-    "for gpus in 1 2 4; do provision job mirrored --record --gpus $gpus --site SITE > $gpus.sh; sbatch $gpus.sh; done"
-)
+SWEEP = "`provision job mirrored --sweep 1,2,4 --submit --site SITE` submits such jobs"
 
 
 def read_runs(folders: Sequence[str]) -> list[Run]:

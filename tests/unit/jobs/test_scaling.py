@@ -204,6 +204,17 @@ def test_the_verb_reads_the_record_that_the_job_writes(tmp_path: Path, capsys: p
     assert (tmp_path / "plot.svg").read_text().startswith("<svg ")
 
 
+def test_a_run_has_the_tensorflow_and_nodes_of_its_record_and_the_batch_of_its_report() -> None:
+    record = {"nodes": 1, "tasks": 1, "cpus": 8, "gpus": 1, "seconds": 9, "tensorflow": "2.15.1", "hosts": "g[1-2]"}
+    first = read_run("41", record, {"batch": 32}, None)
+    assert (first.tensorflow, first.hosts, first.batch) == ("2.15.1", "g[1-2]", 32)
+    second = read_run("42", record | {"tensorflow": "2.11.1", "gpus": 2, "hosts": ""}, None, None)
+    assert (second.hosts, second.batch) == (None, None)
+    third = read_run("43", record | {"tensorflow": None, "gpus": 2}, None, None)
+    assert "these runs have different versions of TensorFlow: 2.11.1, 2.15.1" in notes([first, second])
+    assert not any("TensorFlow" in note for note in notes([first, third]))
+
+
 def test_a_folder_without_a_run_is_refused_and_nothing_is_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

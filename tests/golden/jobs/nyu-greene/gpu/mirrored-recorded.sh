@@ -78,7 +78,7 @@ started=$SECONDS
 singularity exec --nv --overlay "$overlay:ro" --bind "$bind" "$image" /bin/bash -c \
   'source /ext3/env.sh && exec "$@"' bash python -u "$script" --epochs 'it'"'"'s 3%'
 
-# For `provision scaling`: the shape, and the seconds of the whole run. For better figures the training script can write
+# For `provision scaling`: the shape, the nodes, and the seconds of the whole run. For better figures the training script can write
 # report.json next to run.json, with the "seconds" of the training alone, or with "images_per_second".
-printf '{"kind": "mirrored", "program": "train.py --epochs it'"'"'s 3%%", "nodes": 1, "tasks": 1, "cpus": 16, "gpus": 2, "seconds": %d}\n' \
+printf '{"kind": "mirrored", "program": "train.py --epochs it'"'"'s 3%%", "nodes": 1, "tasks": 1, "cpus": 16, "gpus": 2, "tensorflow": null, "hosts": "%s", "seconds": %d}\n' "${SLURM_JOB_NODELIST:-}" \
   "$((SECONDS - started))" >"$PROVISION_OUTPUT/run.json"
