@@ -23,6 +23,7 @@ from parts.network import why_not, without_network
 from parts.provision import REPOSITORY, Tool, messages_of, site_file
 from parts.slurm import SlurmCluster
 from parts.sockets import watch
+from parts.tiny import make_wheel
 
 pytestmark = pytest.mark.real
 
@@ -103,6 +104,27 @@ def test_horovods_sources_are_compiled_as_few_files(tool: Tool, environment: str
     log = (prefix / ".provision" / "logs" / "compile.log").read_text(encoding="utf-8")
     built = re.findall(r"Building CXX object \S*/(\S+)\.o", log)
     assert sorted(built) == ["mpi_ops.cc", *(f"unity_{number}_cxx.cxx" for number in range(3))]
+
+
+def test_a_users_venv_imports_the_stack_and_pip_adds_to_it(tool: Tool, environment: str, tmp_path: Path) -> None:
+    """TensorFlow, and Horovod with its MPI, in a venv of a user; pip adds a wheel and refuses another NumPy."""
+    prefix, venv = prefix_of(tool, environment), tmp_path / "my-venv"
+    tool.good("venv", "create", str(venv), "--on", environment)
+    program = "import tensorflow, horovod.tensorflow as h; h.init(); print(tensorflow.__file__, h.size())"
+    mine = make_wheel(tmp_path, "mine", "1.0", {"mine.py": program})
+    numpy = make_wheel(tmp_path, "numpy", "1.0", {"numpy/__init__.py": ""})
+    pip = [str(venv / "bin" / "pip"), "install", "--no-index", "--quiet"]
+    subprocess.run([*pip, str(mine)], check=True)
+    refused = subprocess.run([*pip, str(numpy)], capture_output=True, text=True, check=False)
+    assert refused.returncode == 1
+    assert "ResolutionImpossible" in refused.stderr
+    argv = [str(venv / "bin" / "python"), "-c", "import mine"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    path, size = done.stdout.split()
+    assert (Path(path).is_relative_to(prefix), size) == (True, "1")
+    checks = tool.json("venv", "check", str(venv))["result"]["checks"]
+    assert all(check["passed"] for check in checks), checks
 
 
 def test_what_was_fetched_is_all_that_a_node_without_network_needs(tool: Tool, environment: str) -> None:
