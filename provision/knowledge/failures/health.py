@@ -11,11 +11,25 @@ SUCCESS = re.compile(
     r"\bSuccessfully (?:installed|built|tagged|uninstalled)\b|\[100%\] Built target\b|\bBUILD SUCCESS|"
     r"\b(?:[Tt]raining|[Bb]uild|[Ii]nstallation|[Ii]nstall|[Tt]ests?|[Ee]valuation) (?:is |was |has |run )?(?:been )?"
     r"(?:complete|completed|finished|done|successful|succeeded|passed)\b(?! with (?:errors|exit|status|code [1-9]))|"
-    r"\b[Ff]inished (?:training|successfully)|\b[Cc]ompleted successfully|\b[Ss]uccessfully (?:completed|"
+    r"\b[Ff]inished (?:training|successfully)|\b[Cc]ompleted successfully\b(?!, but)|\b[Ss]uccessfully (?:completed|"
     r"finished|trained|saved)|"
     r"\b\d+ passed\b|\b[Ee]xit(?:ed)?(?: with)? ?(?:code|status)[:= ]+0\b|\bExit_status ?= ?0\b|"
     r"\bState: COMPLETED\b|\bAll tests passed|^OK$|(?:[Tt]est|[Ff]inal|[Vv]al\w*) (?:accuracy|loss|acc|score)\b ?[:=]|"
     r"\bsaved (?:model |checkpoint )?to\b|^\[\+\] /|\bexited (?:normally|successfully)|\bsuccessfully\.?$"
+)
+# Only an installation or a build ended well: that says nothing about a program which failed before.
+INSTALLED = re.compile(
+    r"\bSuccessfully (?:installed|built|tagged|uninstalled)\b|\[100%\] Built target\b|\bBUILD SUCCESS|^\[\+\] /|"
+    r"\b(?:[Bb]uild|[Ii]nstall(?:ation)?) (?:is |was |has |run )?(?:been )?(?:complete|finished|done|succe)"
+)
+# Launchers, schedulers and pip print these when something is over: nothing that other ranks or commands print later excuses it.
+FATAL = re.compile(
+    r"\bmpi(?:run|exec) (?:noticed|detected) that|\bPrimary job +terminated normally|\bBAD TERMINATION OF|"
+    r"\bMPI_ABORT was invoked|srun: error: \S{1,200} tasks? \S{1,200} (?:Exited with|Out Of Memory|Killed|"
+    r"Segmentation|Aborted|Bus error|Illegal|Floating)|"
+    r"\bCANCELLED AT (?!.{0,60}(?:PREEMPT|REQUEUE))|\boom[-_]kill event|\bOOM Killed\b|"
+    r"\bNo matching distribution found|DO NOT MATCH THE HASHES|\bCould not install packages due|"
+    r"\bCould not build wheels for|\bFailed to build installable"
 )
 SUCCESS_WORDS = word_set(
     "successfully built success complete completed finished done successful succeeded passed exit exited "
@@ -63,6 +77,16 @@ NOISE = re.compile(
 def shows_success(text: str, words: frozenset[str]) -> bool:
     """Whether a line with these words says that something ended well."""
     return not words.isdisjoint(SUCCESS_WORDS) and SUCCESS.search(text) is not None
+
+
+def shows_installation(text: str) -> bool:
+    """Whether a line that shows success says no more than that something was installed or built."""
+    return INSTALLED.search(text) is not None
+
+
+def is_fatal(text: str) -> bool:
+    """Whether a line says that a rank, a job or an installation is over because it failed."""
+    return FATAL.search(text) is not None
 
 
 def shows_progress(text: str) -> bool:

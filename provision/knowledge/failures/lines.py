@@ -98,6 +98,8 @@ def read_line(number: int, raw: str) -> Line:
 def level(text: str) -> str:
     """How serious the beginning of a line says that the line is."""
     if form := TENSORFLOW.match(text):
+        if "OP_REQUIRES failed" in text:
+            return ERROR  # TensorFlow calls it a warning, but the operation failed
         return {"I": INFO, "W": WARNING}.get(form[1], ERROR)
     start = text[:160]
     lowered = start.lower()

@@ -40,11 +40,17 @@ DIGITS = bytes.maketrans(b"123456789", b"000000000")
 STRUCTURE = frozenset(("cell", "ipython", "traceback", "ignored")) | health.FAILED_WORDS | health.SUCCESS_WORDS
 # Parts of lines that are looked at for their form: exceptions and the places of tracebacks.
 FORMS = (b"error", b"exception", b'file "', b"file ~", b"file /", b"input in ", b".py in ")
+# A failure of these phases can be followed by an installation that works.
+BUILDING = frozenset(("plan", "fetch", "build", "import"))
+# The name of the stream in what Open MPI puts before the lines of a rank.
+STREAM = re.compile(r"<std\w+>:?|:$")
 DULL, LOOK, PROGRESS = 0, 1, 2
 # How many lines above a line such as "Ignore above …" it excuses, and how many matches of an entry are kept.
 REACH, KEPT = 4, 8
 # So many lines of a training after the last error show that it went on.
 WENT_ON = 2
+# After a traceback it takes more: other ranks print on for a while after one has died.
+WENT_ON_AFTER_TRACEBACK = 20
 # How many characters of a line may be control characters, before it is not text.
 MOST_CONTROL = 0.05
 CONTROL_BYTES = bytes((*range(8), *range(14, 27), *range(28, 32)))
@@ -121,7 +127,8 @@ class LogReader:
         self._last: deque[tuple[int, str]] = deque(maxlen=most)
         self._number = 1
         self._failed_at = self._went_on = 0
-        self._well = False
+        self._well = self._installed = self._fatal = False
+        self._dead: set[str] = set()  # the ranks that ended with a traceback and printed nothing of a training since
         self._bytes = self._strange = 0
 
     def feed(self, block: bytes) -> None:
@@ -161,13 +168,19 @@ class LogReader:
                 continue
             kind, template = kinds[index], templates[index]
             if kind & PROGRESS:
-                self._went_on += 1
+                self._progress(lines[index])
             if kind & LOOK and self._kinds[template] & LOOK:
                 if not self._look(numbers[index], _text(lines[index])):
                     self._tire(template)
                 position = self._finish_traceback(index + 1, numbers, lines)
             elif self._tracebacks.is_open:
                 position = self._finish_traceback(index, numbers, lines)
+
+    def _progress(self, line: bytes) -> None:
+        """Note a line of a training that goes on."""
+        self._went_on += 1
+        if self._dead:
+            self._dead.discard(_rank(read_line(0, _text(line))))
 
     def _finish_traceback(self, position: int, numbers: list[int], lines: list[bytes]) -> int:
         """Look at every line from this position while a traceback is open; returns the position behind it."""
@@ -212,6 +225,7 @@ class LogReader:
         text = line.text
         if len(self._tracebacks.found) > tracebacks:
             self._fail(number)
+            self._dead.add(_rank(line))
         elif not text.strip() or is_code(text):
             return False
         words = line_words(text)
@@ -222,8 +236,11 @@ class LogReader:
         weights = self._match(line, words, severity, excused)
         if weights and not any(weights):
             return True
+        if severity == ERROR and not excused and health.is_fatal(text):
+            self._fatal = True
         if not weights and health.shows_success(text, words):
-            self._well = True
+            self._installed = True
+            self._well = self._well or not health.shows_installation(text)
             return True
         if severity == ERROR and not excused and health.shows_failure(text, words):
             self._errors.setdefault(self._show(raw), number)
@@ -256,7 +273,7 @@ class LogReader:
 
     def _fail(self, number: int) -> None:
         """Note that something failed at this line."""
-        self._failed_at, self._went_on, self._well = number, 0, False
+        self._failed_at, self._went_on, self._well, self._installed = number, 0, False, False
 
     def _excuse(self, number: int) -> None:
         """Forget what the lines above this one showed."""
@@ -271,7 +288,7 @@ class LogReader:
         self._tracebacks.close()
         findings = sorted(self._findings(), key=lambda found: (-found.hit.weight, found.hit.number))
         causes = [found for found in findings if found.hit.weight > WEIGHTS["notice"]]
-        went_well = not failed and (self._well or self._went_on >= WENT_ON)
+        went_well = not failed and self._ended_well(causes)
         if causes and not went_well:
             verdict = "known"
         elif failed or (not went_well and (self._errors or self._tracebacks.found)):
@@ -285,6 +302,16 @@ class LogReader:
             is_text=self._strange <= MOST_CONTROL * self._bytes,
             length=self._number - 1,
         )
+
+    def _ended_well(self, causes: list[Finding]) -> bool:
+        """Whether what the log shows after its last failure excuses all failures."""
+        if self._fatal or self._dead - {""}:
+            return False
+        if self._well:
+            return True
+        if self._installed:
+            return not any(BUILDING.isdisjoint(found.failure.phase) for found in causes)
+        return self._went_on >= (WENT_ON_AFTER_TRACEBACK if self._tracebacks.found else WENT_ON)
 
     def _findings(self) -> Iterable[Finding]:
         """Every failure that the log shows, with its best line: the strongest, then the first."""
@@ -318,6 +345,11 @@ class LogReader:
             return text
         at = max(0, text.find(message) - SHOWN // 4) if message else 0
         return text[text.find(" ", at) + 1 if at else 0 :][:SHOWN]
+
+
+def _rank(line: Line) -> str:
+    """The rank that printed a line, whatever the stream; empty if the line does not say so."""
+    return STREAM.sub("", line.rank)
 
 
 def _text(line: bytes) -> str:

@@ -30,6 +30,8 @@ def program_failure(traceback: Traceback) -> KnownFailure | None:
     frame, last = traceback.own_frame, traceback.frames[-1] if traceback.frames else None
     if frame is None or last is None or traceback.exception in OTHERS or traceback.exception == UNSHOWN:
         return None
+    if last is not frame and last.function == "<module>":
+        return None  # the program only imports a library, which fails itself
     what = f"{traceback.exception}: {traceback.text}" if traceback.text else traceback.exception
     what = what if len(what) <= LONGEST else f"{what[:LONGEST]}…"
     place = f"`{frame.file}`, line {frame.line}" if frame.line else f"`{frame.file}`"

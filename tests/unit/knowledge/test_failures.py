@@ -329,11 +329,8 @@ def coloured(text: str) -> str:
 
 
 SURROUNDINGS = {
-    "alone": lambda message: message,
-    "after a training": lambda message: BEFORE + message,
-    "after harmless lines": lambda message: SCARY + BEFORE + message,
+    "after harmless lines, coloured": lambda message: coloured(SCARY + BEFORE + message),
     "of one rank": lambda message: ranked(BEFORE) + ranked(message) + ABORTED,
-    "coloured": lambda message: coloured(BEFORE + message),
     "twice and before noise": lambda message: (
         message + ranked(BEFORE, 1) + message + "make: *** [Makefile:12: all] Error 2\n"
     ),

@@ -111,6 +111,33 @@ def test_a_line_that_excuses_itself_is_not_accused(name: str) -> None:
     assert explanation.verdict == "healthy", explanation.findings
 
 
+STEPS = "".join(f"[1,{n % 3}]<stdout>:step {n} loss: 0.{n}\n" for n in range(40))
+FAILED = {
+    "other ranks print on": "".join(f"[1,7]<stderr>:{line}\n" for line in USERS.splitlines()) + STEPS,
+    "the next two lines of a training": USERS + "step 1 loss: 0.1\nstep 2 loss: 0.2\n",
+    "mpirun gave up": "mpirun noticed that process rank 7 with PID 0 on node n1 exited on signal 9 (Killed).\n" + STEPS,
+    "Slurm ended the job": "slurmstepd: error: *** JOB 867 ON n1 CANCELLED AT 2021-05-11T12:06:17 DUE TO TIME LIMIT ***\n"
+    + STEPS,
+    "something else was installed": "ERROR: No matching distribution found for a==9\nSuccessfully installed b-1\n",
+    "installed after a program failed": "OSError: [Errno 5] Input/output error\nSuccessfully installed b-1\n",
+}
+
+
+@pytest.mark.parametrize("name", FAILED)
+def test_what_other_ranks_or_commands_print_later_excuses_no_failure(name: str) -> None:
+    assert shown(FAILED[name]).verdict == "known"
+
+
+def test_a_rank_that_goes_on_after_a_traceback_has_not_failed() -> None:
+    mine = "".join(f"[1,7]<stdout>:step {n} loss: 0.{n}\n" for n in range(40))
+    assert shown(FAILED["other ranks print on"] + mine).verdict == "healthy"
+
+
+def test_a_library_that_fails_while_it_is_imported_is_no_error_of_the_program() -> None:
+    text = CALLS.replace("in read_table", "in <module>")
+    assert shown(text).verdict == "unknown"
+
+
 def test_the_first_cause_is_named_and_the_others_are_ranked() -> None:
     text = "OSError: [Errno 122] Disk quota exceeded\nx\nOSError: [Errno 28] No space left on device\n"
     text += "srun: error: n1: task 3: Exited with exit code 1\n"
