@@ -36,10 +36,10 @@ try:
     with Store(Layout(PurePosixPath(sys.argv[1]))).held(Path(sys.argv[2]), {"does": "holds"}) as lock:
         environ = {**os.environ, **lock.environ}
         child = subprocess.Popen(["sleep", "60"], env=environ, start_new_session=True) if "child" in sys.argv else None
-        print(child.pid if child else 0, flush=True)
         import signal
         def stop(*_): raise KeyboardInterrupt
-        signal.signal(signal.SIGTERM, stop)
+        signal.signal(signal.SIGTERM, stop)  # before the line that lets the test continue
+        print(child.pid if child else 0, flush=True)
         time.sleep(60)
 except StoreError as error:
     print(error.message, flush=True)
