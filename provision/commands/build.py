@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from provision.commands.shared.after_publish import after_publish
 from provision.commands.shared.following import stopped_following
 from provision.commands.shared.open_advisories import advisories_line
 from provision.commands.shared.options import add_account, add_backend, add_site, add_stack, refuse_unused
@@ -151,6 +152,8 @@ def _plan_and_build(args: argparse.Namespace, write_event: Listener | None) -> O
 
             events = to_all(listen, write_event)
         plan = _build(args, target, request, facts, plan, events)
+        if not plan.done and not args.no_publish:
+            after_publish(target.site, target.store, "build", plan.environment.arch, str(plan.environment))
         idle = "repaired" if damaged else "nothing to do: another process built it meanwhile"
     return _outcome(target, plan, idle if plan.done else done)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from provision.commands.shared.after_publish import after_publish
 from provision.commands.shared.options import add_arch, add_environment, add_site
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import find_environment, read_store
@@ -64,6 +65,7 @@ def run(args: argparse.Namespace) -> Outcome:
     number = None
     if not args.dry_run and (changed or lines or store.generations.damaged(env.arch)):
         number = publisher.publish(env, marks).number
+        after_publish(site, store, "publish", env.arch, str(env))
     module = f"{env.name}/{env.version}"
     return Outcome(
         text="\n".join([*_replaced(store, env, before), *(changed or lines or ["nothing changes"])]),

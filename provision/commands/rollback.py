@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from provision.commands.shared.after_publish import after_publish
 from provision.commands.shared.options import add_arch, add_site, positive
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import read_store
@@ -51,6 +52,7 @@ def run(args: argparse.Namespace) -> Outcome:
     if not args.dry_run:
         done = publisher.roll_back(arch, args.generation)
         number, changed = done.number, changes(done.before, done.after)
+        after_publish(site, store, "rollback", arch)
     else:
         changed = changes(found[current] if current in found else type(found[number])(), found[number])
     what = "would go" if args.dry_run else "went"

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from provision.commands.shared.open_advisories import advisories_line
 from provision.commands.shared.options import add_arch, add_environment, add_site
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import find_environment, read_store
+
+if TYPE_CHECKING:
+    from provision.machine.root.store import Store
+    from provision.model.layout import EnvironmentId
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,6 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_environment(parser)
     add_site(parser)
     add_arch(parser, omitted="needed if several archs have this module")
+    parser.add_argument(
+        "--diff", metavar="ENVIRONMENT", help="show only what differs between this environment and ENVIRONMENT"
+    )
 
 
 def run(args: argparse.Namespace) -> Outcome:
@@ -28,6 +36,8 @@ def run(args: argparse.Namespace) -> Outcome:
     store = read_store(shipped.load_site(args.site))
     env = find_environment(store, args.environment, args.arch)
     record = store.record(env)
+    if args.diff is not None:
+        return _diff(store, find_environment(store, args.diff), env)
     pointer = store.pointers().get(f"{env.arch}/{env.name}/{env.version}")
     if record is None:
         done = sorted(store.receipts(env))
@@ -67,3 +77,32 @@ def run(args: argparse.Namespace) -> Outcome:
         f"logs         {record.prefix}/.provision/logs",
     ]
     return Outcome(text="\n".join(lines), result={"state": state, "advisories": advisories, **record.to_dict()})
+
+
+def _diff(store: Store, first: EnvironmentId, second: EnvironmentId) -> Outcome:
+    """What differs between two environments that passed their proof: packages, identity, figures, machine."""
+    from pathlib import Path
+
+    from provision.errors import PlanError
+    from provision.machine.probes.installed_packages import installed_versions
+    from provision.planning.record_diff import record_diff
+
+    records = [store.record(env) for env in (first, second)]
+    before, after = records
+    if before is None or after is None:
+        raise PlanError(
+            f"`{first if before is None else second}` has not passed its proof, so it has no record",
+            hint="`provision list` shows the state of each",
+            kind="unproved",
+        )
+    packages = [dict(installed_versions(Path(store.layout.prefix(env)))) for env in (first, second)]
+    rows = record_diff(before, after, packages[0], packages[1])
+    width = max((len(f"{one.group} {one.name}") for one in rows), default=0)
+    lines = [f"- {first}", f"+ {second}"]
+    lines += [
+        f"{f'{one.group} {one.name}':<{width}}  {one.before or '(none)'} -> {one.after or '(none)'}" for one in rows
+    ]
+    return Outcome(
+        text="\n".join(lines if rows else [*lines, "no difference"]),
+        result={"before": str(first), "after": str(second), "differences": [one.to_dict() for one in rows]},
+    )

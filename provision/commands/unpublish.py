@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from provision.commands.shared.after_publish import after_publish
 from provision.commands.shared.options import add_arch, add_environment, add_site
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import find_environment, read_store
@@ -23,13 +24,15 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.machine.root.publishing import Publisher
     from provision.planning.publication import changes, unpublish
 
-    store = read_store(shipped.load_site(args.site))
+    site = shipped.load_site(args.site)
+    store = read_store(site)
     env = find_environment(store, args.environment, args.arch)
     before = store.generations.published(env.arch)
     after, number = unpublish(before, env), None
     if not args.dry_run:
         done = Publisher(store).unpublish(env)
         before, after, number = done.before, done.after, done.number
+        after_publish(site, store, "unpublish", env.arch, str(env))
     changed = changes(before, after)
     return Outcome(
         text="\n".join(changed),

@@ -91,22 +91,24 @@ def remembered_reason(data: Mapping[str, Any], environment: str) -> str | None:
 
 
 def describe(examination: Examination) -> list[str]:
-    """The examination as lines: the verdict, and each reason with its files, by package."""
+    """The examination as lines: the verdict, each reason with its files, by package, and what to do."""
     lines = [f"{examination.condition:<8} {examination.environment}"]
     groups: dict[tuple[str, str, bool], list[Difference]] = {}
     for difference in examination.differences:
-        reason = difference.reason if difference.package else f"{difference.subject}: {difference.reason}"
-        groups.setdefault((difference.package, reason, difference.breaks), []).append(difference)
-    for (package, reason, breaks), found in groups.items():
-        sign = "✗" if breaks else "!"
-        if package:
-            lines.append(f"  {sign} package {package}: {reason}: {count(len(found), 'file')}")
+        of_prefix = not difference.subject.startswith("/") and "/" in difference.subject
+        owner = (
+            f"package {difference.package}: " if difference.package else "files of no package: " if of_prefix else ""
+        )
+        reason = difference.reason if owner else f"{difference.subject}: {difference.reason}"
+        groups.setdefault((owner, reason, difference.breaks), []).append(difference)
+    for (owner, reason, breaks), found in groups.items():
+        files = f": {count(len(found), 'file')}" if owner else ""
+        lines.append(f"  {'✗' if breaks else '!'} {owner}{reason}{files}")
+        if owner:
             lines += [f"      {difference.subject}" for difference in found[:SHOWN]]
             lines += [f"      … and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
-        else:
-            lines.append(f"  {sign} {reason}")
-        lines += [f"      hint: {hint}" for hint in dict.fromkeys(one.hint for one in found if one.hint)]
-    return [*lines, *(f"    note: {note}" for note in examination.notes)]
+    hints = dict.fromkeys(difference.hint for difference in examination.differences if difference.hint)
+    return [*lines, *(f"    hint: {hint}" for hint in hints), *(f"    note: {note}" for note in examination.notes)]
 
 
 def totals(examinations: Sequence[Examination]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from provision.errors import ConfigError
@@ -12,6 +12,7 @@ from provision.profile.absolute import refuse_long, refuse_relative
 from provision.profile.arch import Arch, read_arch
 from provision.profile.container import RUNTIMES, Container, Runtime, read_container
 from provision.profile.files import Files, read_files
+from provision.profile.hooks import Hooks, read_hooks
 from provision.profile.launcher import Launcher
 from provision.profile.module_system import ModuleSystem, read_module_system
 from provision.profile.network import Network, read_network
@@ -48,6 +49,7 @@ class Site:
     container: Container | None
     strategies: tuple[Strategy, ...]
     sources: tuple[Source, ...]
+    hooks: Hooks = field(default_factory=Hooks)
     variables: tuple[str, ...] = ()
     """The `${VARIABLES}` that the profile takes from the environment of the command; not those that modules set."""
 
@@ -168,6 +170,7 @@ def _read(data: Mapping[str, Any], origin: str, environ: Mapping[str, str], type
         retired=top.optional("retired", pattern=DATE),
         network=read_network(top.table("network")),
         files=read_files(top.table("files")),
+        hooks=read_hooks(top.table("hooks")),
         runtimes=top.choices("runtimes", RUNTIMES) or ("venv",),
         container=read_container(top.table("container")),
         strategies=read_strategies(top.table("strategies")),

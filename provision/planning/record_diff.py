@@ -1,0 +1,77 @@
+"""What differs between the records of two environments. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from provision.model.record import Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordDifference:
+    """One value that two environments do not share; None if one of them has no such value."""
+
+    group: str
+    """`package`, `identity`, `record`, `proof` or `machine`."""
+    name: str
+    before: str | None
+    after: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """This difference as plain JSON values."""
+        return {"group": self.group, "name": self.name, "before": self.before, "after": self.after}
+
+
+def record_diff(
+    before: Record, after: Record, packages_before: Mapping[str, str], packages_after: Mapping[str, str]
+) -> list[RecordDifference]:
+    """Everything that differs, packages first; the packages are those that are installed."""
+    groups = (
+        ("package", packages_before, packages_after),
+        ("identity", before.identity, after.identity),
+        ("record", _of_record(before), _of_record(after)),
+        ("proof", _of_proof(before), _of_proof(after)),
+        ("machine", _of_machine(before), _of_machine(after)),
+    )
+    return [
+        RecordDifference(group=group, name=name, before=first.get(name), after=second.get(name))
+        for group, first, second in groups
+        for name in dict.fromkeys((*first, *second))
+        if first.get(name) != second.get(name)
+    ]
+
+
+def _of_record(record: Record) -> dict[str, str]:
+    """Who built it, where and when, with which version of the tool."""
+    values = {
+        "site": record.site,
+        "stack": record.stack,
+        "wheel": record.wheel,
+        "built": record.built,
+        "by": record.user,
+        "host": record.host,
+        "job": record.job,
+        "provision": record.provision,
+        "forced": record.forced,
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _of_proof(record: Record) -> dict[str, str]:
+    """The figures of the proof."""
+    figures = record.verdict.verdict.figures
+    values = {
+        "ranks": figures.ranks,
+        "hosts": len(figures.hosts),
+        "accuracy": figures.accuracy,
+        "images/s": figures.images_per_second,
+        "weights": figures.weights_sha256,
+    }
+    return {name: str(value) for name, value in values.items() if value is not None}
+
+
+def _of_machine(record: Record) -> dict[str, str]:
+    """What of the machine it depends on."""
+    return {trace.subject: trace.value for trace in record.traces}

@@ -1,0 +1,127 @@
+"""`show --diff`, and the command of the site after a publication."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from parts.cli import call, envelope
+from parts.modules import LMOD, bash
+from parts.published import SITE, put_proved, put_unproved
+from provision.machine.root.store import Store
+from provision.model.layout import EnvironmentId, Layout
+
+OLD = EnvironmentId("knl", "tensorflow", "2.20.0", "0000000000")
+NEW = EnvironmentId("knl", "tensorflow", "2.21.0", "1111111111")
+HALF = EnvironmentId("knl", "tensorflow", "2.22.0", "2222222222")
+UPDATE = Path("/usr/share/lmod/lmod/libexec/update_lmod_system_cache_files")
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """The root of site `local`, with two proved environments that differ in one package."""
+    monkeypatch.setenv("PROVISION_ROOT", str(tmp_path / "root"))
+    made = Store(Layout(PurePosixPath(tmp_path / "root")))
+    for env, version in ((OLD, "3.14.0"), (NEW, "3.15.1")):
+        put_proved(made, env)
+        info = Path(made.layout.prefix(env)) / SITE / f"keras-{version}.dist-info"
+        info.parent.chmod(0o755)
+        info.mkdir()
+        (info / "INSTALLER").write_text("uv")
+    return made
+
+
+def profile_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    """Let `local` be a profile with this hook."""
+    from parts.paths import REPOSITORY
+
+    text = (REPOSITORY / "sites" / "local.toml").read_text()
+    (tmp_path / "conf/sites").mkdir(parents=True)
+    (tmp_path / "conf/sites/local.toml").write_text(f"{text}\n[hooks]\nafter_publish = '''{command}'''\n")
+    monkeypatch.setenv("PROVISION_CONFIG", str(tmp_path / "conf"))
+
+
+@pytest.mark.usefixtures("store")
+def test_two_environments_are_compared_by_packages_identity_and_proof(capsys: Captured) -> None:
+    assert call("show", "--diff", str(OLD), str(NEW)) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == [f"- {OLD}", f"+ {NEW}"]
+    assert lines[2].split() == ["package", "keras", "3.14.0", "->", "3.15.1"]
+    assert call("show", "--diff", str(OLD), str(NEW), "--json") == 0
+    result = envelope(capsys)["result"]
+    assert (result["before"], result["after"]) == (str(OLD), str(NEW))
+    assert {"group": "package", "name": "keras", "before": "3.14.0", "after": "3.15.1"} in result["differences"]
+    assert call("show", "--diff", str(NEW), str(NEW)) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "no difference"
+
+
+def test_without_a_record_there_is_nothing_to_compare(store: Store, capsys: Captured) -> None:
+    put_unproved(store, HALF)
+    assert call("show", "--diff", str(OLD), str(HALF), "--json") == 1
+    assert envelope(capsys)["error"]["kind"] == "unproved"
+    assert call("show", "--diff", "nosuch", str(OLD), "--json") == 2
+
+
+@pytest.mark.usefixtures("store")
+def test_the_command_of_the_site_runs_after_each_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = tmp_path / "seen"
+    command = f'echo "$PROVISION_ACTION $PROVISION_ARCH $PROVISION_ENVIRONMENT" >> {seen}; test -d "$PROVISION_MODULES_FOLDER"'
+    profile_with(tmp_path, monkeypatch, command)
+    for words in (
+        ("publish", str(OLD), "--dry-run"),
+        ("publish", str(OLD)),
+        ("publish", str(OLD)),
+        ("publish", str(NEW)),
+    ):
+        assert call(*words) == 0
+    assert call("rollback", "--dry-run") == 0
+    assert call("rollback") == 0
+    assert call("unpublish", str(OLD)) == 0
+    assert seen.read_text().splitlines() == [
+        f"publish knl {OLD}",
+        f"publish knl {NEW}",
+        "rollback knl ",
+        f"unpublish knl {OLD}",
+    ]
+
+
+def test_a_command_of_the_site_that_fails_is_a_warning(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    profile_with(tmp_path, monkeypatch, "echo no cache here >&2; exit 3")
+    assert call("publish", str(OLD)) == 0
+    assert "`hooks.after_publish` of" in (err := capsys.readouterr().err)
+    assert "ended with code 3: no cache here" in err
+    assert store.pointers() == {"knl/tensorflow/2.20.0": str(OLD)}
+
+
+@pytest.mark.skipif(LMOD is None or not os.access(UPDATE, os.X_OK), reason="Lmod is missing")
+def test_lmods_cache_is_made_again_by_the_command_of_the_how_to_page(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert LMOD is not None
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    profile_with(tmp_path, monkeypatch, f"{UPDATE} -d {cache} -t {cache}/timestamp $PROVISION_MODULES_FOLDER")
+    config = tmp_path / "lmodrc.lua"
+    config.write_text(f'scDescriptT = {{ {{ dir = "{cache}", timestamp = "{cache}/timestamp" }} }}\n')
+
+    def spider() -> str:
+        # Users on other nodes trust the cache for a day: they see what it has, and nothing else.
+        done = bash(
+            "module -t spider tensorflow 2>&1",
+            LMOD,
+            f"{store.layout.modules('knl')}/tcl",
+            environ={"LMOD_RC": str(config), "LMOD_ANCIENT_TIME": "86400", "LMOD_SHORT_TIME": "86400"},
+        )
+        return done.stdout
+
+    assert call("publish", str(OLD)) == 0
+    assert "tensorflow/2.20.0" in spider()
+    assert any("2.20.0" in path.read_text(errors="replace") for path in cache.glob("spiderT*.lua"))
+    assert call("publish", str(NEW)) == 0
+    assert "tensorflow/2.21.0" in spider()
+    assert any("2.21.0" in path.read_text(errors="replace") for path in cache.glob("spiderT*.lua"))
