@@ -102,7 +102,7 @@ def place_of(slurm: SlurmCluster, folder: Path, site: str, prefix: Path) -> Plac
 
 def site_with_module(folder: Path, prefix: Path, init: Path, *changes: tuple[str, str]) -> str:
     """The example site with an environment behind a module of the site's own: `PATH` alone, as such modules have it."""
-    modules = folder / "modulefiles" / "site-tensorflow"
+    modules = folder / "modulefiles" / "site-stack"
     modules.mkdir(parents=True)
     (modules / "1.0").write_text(f"#%Module\nprepend-path PATH {prefix}/bin\n")
     return site_file(
@@ -111,6 +111,6 @@ def site_with_module(folder: Path, prefix: Path, init: Path, *changes: tuple[str
         ('path = ["${EXAMPLE_SITE}/modulefiles"]', f'path = ["{folder}/modulefiles"]'),
         ("/usr/share/lmod/lmod/init/bash", str(init)),
         ('root = "${PROVISION_ROOT}"', 'root = "${PROVISION_ROOT}"\nruntimes = ["modules"]'),
-        ("[archs.knl]\n", '[archs.knl]\nprovided = ["site-tensorflow/1.0"]\n'),
+        ("[archs.knl]\n", '[archs.knl]\nprovided = ["site-stack/1.0"]\n'),
         *changes,
     )
