@@ -30,7 +30,7 @@ def meanings(directives: tuple[Directive, ...], behind: bool) -> tuple[Code, ...
 
 
 def _option(directive: Directive) -> str:
-    """The option without its value, which somebody may change: `-n`, or `-l walltime` of PBS."""
+    """The option without its value, which a user may change: `-n`, or `-l walltime` of PBS."""
     _, option, *rest = directive.line.split()
     return f"{option} {rest[0].partition('=')[0]}" if option in ("-l", "-W") and rest else option
 

@@ -18,7 +18,7 @@ APPLICATIONS = re.compile(
     r"(ResNet(50|101|152)(V2)?|VGG(16|19)|Inception(V3|ResNetV2)|Xception|MobileNet(V2|V3Small|V3Large)?|DenseNet(121|169|201)"
     r"|NASNet(Mobile|Large)|EfficientNet(V2)?[BSML][0-7]?|ConvNeXt\w{1,8}|RegNet[XY]\d{3})"
 )
-# What is done with a rank or the number of ranks besides splitting the data.
+# What a program does with a rank or the number of ranks, other than splitting the data.
 NOT_DATA = re.compile(
     r"lr|rate|scale|verbos|log|print|info|callback|warm|momentum|optimi|init|config|gpu|device", re.IGNORECASE
 )

@@ -103,10 +103,10 @@ def _is_quiet(command: Command) -> bool:
 def _blanks(script: JobScript) -> Iterator[Finding]:
     """Placeholders in directives and commands."""
     places = [(option.line, option.text) for option in script.options.values()]
-    told = {
+    reported = {
         command.line.number for command in script.commands if command.name in ("echo", "printf", "cat", "usage", "die")
     }
-    places += [(line.number, line.text) for line in script.lines if line.number not in told]
+    places += [(line.number, line.text) for line in script.lines if line.number not in reported]
     for number, text in dict.fromkeys(places):
         blank = BLANK.search(text)
         if blank:

@@ -112,7 +112,7 @@ def check_lock(expected: CheckSpackLock) -> None:
         raise ConfigError(
             f"`{expected.path}` is not a lock of Spack", evidence=[str(error)], hint="build again", kind="invalid-file"
         ) from error
-    # Judged again before an install: somebody may have edited spack.yaml, or solved again, in between.
+    # Judged again before an install: spack.yaml may have been edited, or solved again, since then.
     raise_problems(judge_lock(lock, expected, lambda path: Path(path).is_dir()), ProvisionError, "inspection")
 
 

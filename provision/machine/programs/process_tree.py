@@ -55,7 +55,7 @@ def send(number: signal.Signals, group: int, started: Collection[Process]) -> No
 
 
 def is_running(pid: int) -> bool:
-    """Whether there is a process with this number, whoever owns it. A zombie, which has ended, does not count."""
+    """Whether there is a process with this number, of any user. A zombie, which has ended, does not count."""
     try:
         os.kill(pid, 0)
     except PermissionError:

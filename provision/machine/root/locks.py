@@ -100,7 +100,7 @@ class Lock:
             self.lost_to = describe_claim(read_claim(self.shared, successor))
 
     def _claim_again(self) -> None:
-        """Claim the lock again after somebody removed or replaced the file."""
+        """Claim the lock again after another process or user removed or replaced the file."""
         while True:
             descriptor = write_claim(self.path, self.says)
             if descriptor is not None:

@@ -177,7 +177,7 @@ def test_a_lock_is_released_after_an_error(store: Store) -> None:
 
 
 @pytest.mark.parametrize("harm", ["removed", "overwritten", "replaced", "cut"])
-def test_a_lock_that_somebody_spoils_is_still_held(
+def test_a_lock_that_is_overwritten_or_removed_is_still_held(
     store: Store, path: Path, harm: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(claims, "NONSENSE_S", 5.0)

@@ -43,7 +43,7 @@ def checkout(folder: Path, version: str = "1.2.0.dev0") -> Path:
 
 
 def git(folder: Path, *words: str) -> str:
-    """Run git as somebody."""
+    """Run git with an author."""
     who = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
     done = subprocess.run(
         ["git", "-C", str(folder), *words], env={**os.environ, **who}, capture_output=True, text=True, check=True
