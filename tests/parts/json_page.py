@@ -40,6 +40,8 @@ def result_faults(words: Sequence[str], result: dict[str, Any]) -> list[str]:
     verb = " ".join(words[: 2 if words[0] in ("job", "site", "spack", "stack", "data", "venv") else 1])
     if verb == "list":
         return [fault for row in result["environments"] for fault in faults(row, "list")]
-    if verb == "show":
-        return faults({key: value for key, value in result.items() if key != "state"}, "Record")
+    if verb == "show" and "differences" not in result:
+        beside = {key: value for key, value in result.items() if key in ("state", "advisories")}
+        missing = [] if result["state"] == "unfinished" else faults(beside, "show")
+        return missing + faults({key: value for key, value in result.items() if key not in beside}, "Record")
     return faults(result, verb)

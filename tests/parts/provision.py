@@ -57,7 +57,8 @@ class Tool:
         envelope: dict[str, Any] = json.loads(done.stdout)
         assert faults(envelope, "The envelope") == []
         if envelope["ok"]:
-            assert result_faults(words, envelope["result"]) == []
+            found = result_faults(words, envelope["result"])
+            assert not found, found
         assert envelope["ok"] is (done.returncode in (0, 4)), done.stdout
         return envelope
 
