@@ -3,36 +3,63 @@
 This file is all that the command line reads for `--version` and `--help`, so it imports nothing.
 """
 
-# verb, what it does (at most 64 letters: the help fits on 80 columns)
-VERBS = (
-    ("doctor", "check the requirements of a build and print fixes for problems"),
-    ("lock", "compile requirements/*.in to locks with hashes (needs network)"),
-    ("fetch", "download the files of a build, for nodes without network"),
-    ("compat", "show which stacks work on a node, and what is against the others"),
-    ("plan", "show every step of a build without changing anything"),
-    ("build", "build an environment, prove it, publish its module"),
-    ("publish", "let users load a proved environment; default, hidden, deprecated"),
-    ("unpublish", "take the module of an environment away from users"),
-    ("rollback", "let users load what they loaded before the last publication"),
-    ("remove", "remove one environment that users do not load"),
-    ("prune", "remove old environments, and what no environment needs"),
-    ("pin", "keep an environment from being removed"),
-    ("test", "run the proof of a published environment again"),
-    ("audit", "report open advisories of environments and stacks"),
-    ("verify", "compare environments with what passed the proof: files, machine"),
-    ("job", "write the script of a job, check a script, follow a job"),
-    ("example", "list the example programs, copy one to begin from"),
-    ("data", "write a script that copies data to the site, or results from it"),
-    ("scaling", "compare runs on 1, 2 and 4 GPUs: speed-up and efficiency"),
-    ("site", "list, show and check sites, write the profile of a new one"),
-    ("modules", "list what the site's modules offer: TensorFlow, CUDA, MPI"),
-    ("spack", "set up Spack, write the environments for plain Spack"),
-    ("stack", "list the stacks: their TensorFlow, Horovod and Pythons"),
-    ("list", "list the environments of a site"),
-    ("show", "show one environment: its parts, its build and its proof"),
-    ("report", "write pages about the environments, as HTML or Markdown"),
-    ("activate", "print shell code that loads an environment without modules"),
-    ("venv", "make your own virtual environment on an environment, check it"),
-    ("explain", "find the errors in a log and explain the known failures"),
-    ("completion", "print the completion script for bash, zsh or fish"),
+# groups of verbs as `provision --help` shows them: verb, what it does (at most 64 letters: the help fits on 80 columns)
+GROUPS = (
+    (
+        "describe a site and what it builds",
+        (
+            ("site", "list, show and check sites, write the profile of a new one"),
+            ("modules", "list what the site's modules offer: TensorFlow, CUDA, MPI"),
+            ("stack", "list the stacks: their TensorFlow, Horovod and Pythons"),
+            ("compat", "show which stacks work on a node, and what is against the others"),
+            ("lock", "compile requirements/*.in to locks with hashes (needs network)"),
+            ("spack", "set up Spack, write the environments for plain Spack"),
+        ),
+    ),
+    (
+        "build and prove",
+        (
+            ("doctor", "check the requirements of a build and print fixes for problems"),
+            ("fetch", "download the files of a build, for nodes without network"),
+            ("plan", "show every step of a build without changing anything"),
+            ("build", "build an environment, prove it, publish its module"),
+            ("test", "run the proof of a published environment again"),
+        ),
+    ),
+    (
+        "look after environments",
+        (
+            ("list", "list the environments of a site"),
+            ("show", "show one environment: its parts, its build and its proof"),
+            ("report", "write pages about the environments, as HTML or Markdown"),
+            ("verify", "compare environments with what passed the proof: files, machine"),
+            ("audit", "report open advisories of environments and stacks"),
+            ("publish", "let users load a proved environment; default, hidden, deprecated"),
+            ("unpublish", "take the module of an environment away from users"),
+            ("rollback", "let users load what they loaded before the last publication"),
+            ("pin", "keep an environment from being removed"),
+            ("remove", "remove one environment that users do not load"),
+            ("prune", "remove old environments, and what no environment needs"),
+        ),
+    ),
+    (
+        "use an environment",
+        (
+            ("job", "write the script of a job, check a script, follow a job"),
+            ("example", "list the example programs, copy one to begin from"),
+            ("data", "write a script that copies data to the site, or results from it"),
+            ("scaling", "compare runs on 1, 2 and 4 GPUs: speed-up and efficiency"),
+            ("venv", "make your own virtual environment on an environment, check it"),
+            ("activate", "print shell code that loads an environment without modules"),
+        ),
+    ),
+    (
+        "help",
+        (
+            ("explain", "find the errors in a log and explain the known failures"),
+            ("completion", "print the completion script for bash, zsh or fish"),
+        ),
+    ),
 )
+
+VERBS = tuple(verb for _, verbs in GROUPS for verb in verbs)

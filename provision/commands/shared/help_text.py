@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from provision.commands import VERBS
+from provision.commands import GROUPS, VERBS
 from provision.machine.programs.shell import columns
 
 USAGE = "usage: provision VERB [OPTIONS]"
@@ -21,10 +21,12 @@ def help_here() -> str:
 def help_text(width: int) -> str:
     """What `provision --help` prints, no line longer than this many columns."""
     indent = 2 + max(len(verb) for verb, _ in VERBS) + 2
-    lines = [USAGE, "", *fold(PURPOSE, width, 0), "", "verbs:"]
-    for verb, purpose in VERBS:
-        first, *more = fold(purpose, width, indent)
-        lines += [f"  {verb}".ljust(indent) + first.lstrip(), *more]
+    lines = [USAGE, "", *fold(PURPOSE, width, 0)]
+    for title, verbs in GROUPS:
+        lines += ["", *fold(f"{title}:", width, 0)]
+        for verb, purpose in verbs:
+            first, *more = fold(purpose, width, indent)
+            lines += [f"  {verb}".ljust(indent) + first.lstrip(), *more]
     for line in LAST:
         lines += ["", *fold(line, width, 0)] if line is LAST[0] else fold(line, width, 0)
     return "\n".join(lines)

@@ -63,7 +63,7 @@ def test_without_a_verb_the_help_is_talk(capsys: Captured) -> None:
     assert call() == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert "verbs:" in err
+    assert "build and prove:" in err
 
 
 def test_an_unknown_verb_is_refused_with_the_nearest(capsys: Captured) -> None:
