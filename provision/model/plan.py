@@ -136,10 +136,14 @@ class FetchLock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpack:
-    """Run Spack with this environment and nothing else, except the settings of the package index and the proxy."""
+    """Run Spack with this environment and nothing else, except the settings of the package index and the proxy.
+
+    With `without`, a failure is only a warning: the text says what is missing then.
+    """
 
     argv: tuple[str, ...]
     environ: tuple[tuple[str, str], ...]
+    without: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -75,6 +78,36 @@ def test_plain_spack_solves_the_shipped_environment(
     assert nodes["gcc"]["external"]["path"] == "/PREFIX-OF-GCC"
     if "gpu" in str(name.parent):
         assert {"cuda", "nccl"} <= set(nodes)
+
+
+def test_plain_spack_gets_its_sources_as_the_comment_says(
+    tool: Tool, spack: RealSpack, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """pip downloads the two files, from the index that it is configured for; the recipes name no host."""
+    folder = tmp_path_factory.mktemp("envs")
+    shutil.copytree(REPOSITORY / "spack-envs", folder / "envs")
+    environment = folder / "envs" / "example-slurm" / "tensorflow-2.15.1" / "haswell"
+    download = next(
+        line for line in (environment / "spack.yaml").read_text().splitlines() if " -m pip download " in line
+    )
+    subprocess.run(shlex.split(download.replace("python3", sys.executable))[1:], cwd=environment, check=True)
+    python = tool.root / "spack" / "python" / "bin" / "python"
+    cache = ("-c", f"config:source_cache:{folder / 'cache'}")
+    first = (*cache, "concretize"), (*cache, "fetch")
+    for words in first:
+        done = plain_spack(
+            spack.checkout,
+            python,
+            folder / "home",
+            environment,
+            *words,
+            PROVISION_SOURCES=str(environment / "sources"),
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    shutil.rmtree(folder / "cache")
+    done = plain_spack(spack.checkout, python, folder / "another-home", environment, *first[1])
+    assert done.returncode != 0
+    assert "PROVISION_SOURCES-is-not-set" in done.stdout + done.stderr
 
 
 def test_what_spack_says_to_a_build_is_an_error_with_a_hint(tool: Tool, tmp_path: Path) -> None:

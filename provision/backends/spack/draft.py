@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from provision.backends.backend import Construction, Row
@@ -132,11 +132,12 @@ class SpackDraft:
     def _cache_row(self, layout: Layout, environment: EnvironmentId) -> Row:
         """What was proved goes to the build cache, from which another root installs it."""
         push = ("buildcache", "push", "--unsigned", "--update-index", program.BUILD_CACHE)
+        without = "the environment is complete, but another root cannot install its packages from the build cache"
         return Row(
             name="cache",
             title="its packages into the build cache",
-            reason="another root installs them in seconds",
-            operations=(self._spack(layout, environment, *push),),
+            reason="another root installs them in seconds; a failure is only a warning",
+            operations=(replace(self._spack(layout, environment, *push), without=without),),
         )
 
     def _rows(self, layout: Layout, environment: EnvironmentId, plan_text: str) -> tuple[Row, ...]:

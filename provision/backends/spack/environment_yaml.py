@@ -88,12 +88,15 @@ def write_yaml(environment: SpackYaml) -> str:
 def _how_to_use(environment: SpackYaml) -> list[str]:
     if environment.known:
         return []
+    sources = environment.repository.replace("$env/", "") + "/sources.txt"
     load = f"module load {' '.join(environment.modules)}" if environment.modules else "log in"
     return [
         "#",
         "# The profile names the site's modules but not their folders. On a machine of the site, the command above writes this",
         f"# file with the folders. By hand: `{load}`, and replace each /PREFIX-OF-NAME by the folder",
         '# above the `bin` of NAME, such as `dirname "$(dirname "$(command -v mpicxx)")"`. Then, with Spack 1.0 or newer:',
+        f"#     python3 -m pip download --no-deps --no-binary horovod -d sources -r {sources}",
+        '#     export PROVISION_SOURCES="$PWD/sources"',
         "#     spack -e . concretize && spack -e . install",
     ]
 

@@ -57,6 +57,12 @@ class Sources:
         return "".join(lock.without("horovod") for lock in locks)
 
     @property
+    def downloads(self) -> str:
+        """What Spack itself fetches, as text for pip: pip's wheel, and Horovod's source package."""
+        pip = f"pip=={PIP_VERSION} --hash=sha256:{PIP_SHA256}\n"
+        return pip + (self.horovod.text if self.horovod else "")
+
+    @property
     def root_spec(self) -> str:
         """The package that the environment is made for."""
         return f"py-horovod@{self.horovod.version}" if self.horovod else f"py-tensorflow@{self.framework.version}"
@@ -90,6 +96,7 @@ def repository_files(sources: Sources) -> dict[str, str]:
     head = HEAD.format(stack=sources.stack, minor=sources.minor)
     files = {
         "repo.yaml": f"{head}repo:\n  namespace: {NAMESPACE}\n  api: v2.0\n",
+        "sources.txt": sources.downloads,
         "packages/py_pip/package.py": head + PY_PIP.format(version=PIP_VERSION, sha256=PIP_SHA256, wheel=PIP_WHEEL),
         "packages/py_tensorflow/requirements.txt": sources.requirements,
         "packages/py_tensorflow/package.py": head + _tensorflow(sources),
@@ -205,7 +212,12 @@ class {name}(Package):
 {extra}'''
 
 PY_PIP = '''\
+import os
+
 from spack.package import *
+
+# A folder with the files of `sources.txt`, for a Spack that has no mirror with them.
+SOURCES = os.environ.get("PROVISION_SOURCES", "/PROVISION_SOURCES-is-not-set")
 
 
 class PyPip(Package):
@@ -215,7 +227,7 @@ class PyPip(Package):
     version(
         "{version}",
         sha256="{sha256}",
-        url="https://files.pythonhosted.org/packages/py3/p/pip/{wheel}",
+        url=f"file://{{SOURCES}}/{wheel}",
         expand=False,
     )
 
@@ -267,6 +279,9 @@ import os
 
 from spack.package import *
 
+# A folder with the files of `sources.txt`, for a Spack that has no mirror with them.
+SOURCES = os.environ.get("PROVISION_SOURCES", "/PROVISION_SOURCES-is-not-set")
+
 
 class PyHorovod(Package):
     """Horovod {version} for TensorFlow {framework} over the site's MPI, from its source package with provision's patches."""
@@ -275,7 +290,7 @@ class PyHorovod(Package):
     version(
         "{version}",
         sha256="{sha256}",
-        url="https://files.pythonhosted.org/packages/source/h/horovod/horovod-{version}.tar.gz",
+        url=f"file://{{SOURCES}}/horovod-{version}.tar.gz",
     )
 {patches}
     depends_on("python@{minor}", type=("build", "link", "run"))

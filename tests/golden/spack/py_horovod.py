@@ -4,6 +4,9 @@ import os
 
 from spack.package import *
 
+# A folder with the files of `sources.txt`, for a Spack that has no mirror with them.
+SOURCES = os.environ.get("PROVISION_SOURCES", "/PROVISION_SOURCES-is-not-set")
+
 
 class PyHorovod(Package):
     """Horovod 0.28.1 for TensorFlow 2.15.1 over the site's MPI, from its source package with provision's patches."""
@@ -12,7 +15,7 @@ class PyHorovod(Package):
     version(
         "0.28.1",
         sha256="055a93c632729a369e78d864f111656fb845ecc9fed4991b7d0f3efaabacec7c",
-        url="https://files.pythonhosted.org/packages/source/h/horovod/horovod-0.28.1.tar.gz",
+        url=f"file://{SOURCES}/horovod-0.28.1.tar.gz",
     )
     patch("0001-all.patch")  # what 0001-all.patch is for
     patch("0003-gpus.patch")  # what 0003-gpus.patch is for

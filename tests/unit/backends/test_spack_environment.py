@@ -169,6 +169,24 @@ def test_packages_stand_where_a_virtual_environment_has_them() -> None:
     assert links[-3:] == ["bin", "lib", "pyvenv.cfg"]
 
 
+def test_no_package_names_the_host_of_an_index() -> None:
+    """Spack's own sources are in a mirror or a folder; pip asks the index that it is configured for."""
+    for made in (slurm_draft(), gpu_draft()):
+        addresses = [line.strip() for text in made.files.values() for line in text.splitlines() if "url=" in line]
+        assert len(addresses) == 2
+        assert all(address.startswith('url=f"file://{SOURCES}/') for address in addresses)
+        assert [line.split(" ")[0] for line in made.files["sources.txt"].splitlines() if "==" in line] == [
+            "pip==24.0",
+            "horovod==0.28.1",
+        ]
+
+
+def test_only_the_push_to_the_build_cache_may_fail() -> None:
+    """What was proved is published without it."""
+    optional = [run for run in runs(slurm_plan()) if run.without]
+    assert [run.argv[run.argv.index("-e") + 2 :][:2] for run in optional] == [("buildcache", "push")]
+
+
 def test_another_spack_yaml_is_another_environment() -> None:
     """Trap: `--only-concrete` installs a stale lock without a word; the lock is judged again before the install."""
     plan = slurm_plan()

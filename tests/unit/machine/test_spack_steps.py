@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import shutil
 import stat
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
-from provision.errors import ConfigError, ProvisionError
-from provision.machine.build.spack_steps import check_lock, run_spack, try_mpi
+from provision.errors import CommandError, ConfigError, ProvisionError
+from provision.machine.build.spack_steps import Setting, carry_out, check_lock, run_spack, try_mpi
+from provision.machine.root.store import Store
+from provision.model.event import Event
+from provision.model.layout import Layout
 from provision.model.plan import CheckSpackLock, RunSpack, TryMpi
 from provision.profile.launcher import Launcher
 
@@ -117,3 +121,15 @@ def test_a_stale_lock_is_refused_before_spack_runs(tmp_path: Path) -> None:
     with pytest.raises(ProvisionError, match="does not belong to this spack") as error:
         check_lock(expected(lock))
     assert "py-horovod@0.27" in " ".join(error.value.evidence)
+
+
+def test_a_push_that_fails_is_a_warning_and_any_other_failure_ends_the_build(tmp_path: Path) -> None:
+    """A build cache on a full disk does not keep a proved environment from its users."""
+    events: list[Event] = []
+    setting = Setting(Store(Layout(PurePosixPath(tmp_path))), {}, {}, tmp_path / "log", events.append)
+    run = RunSpack(argv=("bash", "-c", "echo '==> Error: full' >&2; exit 3"), environ=(("HOME", str(tmp_path)),))
+    carry_out(dataclasses.replace(run, without="nothing is lost"), "cache", setting)
+    (said,) = (event.text for event in events if event.kind == "say")
+    assert said == f"cache: warning: `spack` ended with code 3; nothing is lost; see `{tmp_path / 'log'}`"
+    with pytest.raises(CommandError):
+        carry_out(run, "install", setting)

@@ -1,5 +1,10 @@
 # Written by provision for the stack `tensorflow-1.15.5` and Python 3.7. `provision spack show` writes it again.
+import os
+
 from spack.package import *
+
+# A folder with the files of `sources.txt`, for a Spack that has no mirror with them.
+SOURCES = os.environ.get("PROVISION_SOURCES", "/PROVISION_SOURCES-is-not-set")
 
 
 class PyPip(Package):
@@ -9,7 +14,7 @@ class PyPip(Package):
     version(
         "24.0",
         sha256="ba0d021a166865d2265246961bec0152ff124de910c5cc39f1156ce3fa7c69dc",
-        url="https://files.pythonhosted.org/packages/py3/p/pip/pip-24.0-py3-none-any.whl",
+        url=f"file://{SOURCES}/pip-24.0-py3-none-any.whl",
         expand=False,
     )
 

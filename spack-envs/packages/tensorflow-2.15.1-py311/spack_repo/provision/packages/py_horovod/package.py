@@ -4,6 +4,9 @@ import os
 
 from spack.package import *
 
+# A folder with the files of `sources.txt`, for a Spack that has no mirror with them.
+SOURCES = os.environ.get("PROVISION_SOURCES", "/PROVISION_SOURCES-is-not-set")
+
 
 class PyHorovod(Package):
     """Horovod 0.28.1 for TensorFlow 2.15.1 over the site's MPI, from its source package with provision's patches."""
@@ -12,7 +15,7 @@ class PyHorovod(Package):
     version(
         "0.28.1",
         sha256="92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0",
-        url="https://files.pythonhosted.org/packages/source/h/horovod/horovod-0.28.1.tar.gz",
+        url=f"file://{SOURCES}/horovod-0.28.1.tar.gz",
     )
     patch("0002-standard-headers.patch")  # common: include the standard headers that the sources use
     patch("0003-gloo-cmake-4.patch")  # gloo: a CMake policy version that CMake 4 still accepts
