@@ -34,6 +34,7 @@ GROUPS = (
             ("report", "write pages about the environments, as HTML or Markdown"),
             ("verify", "compare environments with what passed the proof: files, machine"),
             ("audit", "report open advisories of environments and stacks"),
+            ("upgrade", "build newer packages on all archs, publish on all or none"),
             ("publish", "let users load a proved environment; default, hidden, deprecated"),
             ("unpublish", "take the module of an environment away from users"),
             ("rollback", "let users load what they loaded before the last publication"),

@@ -111,14 +111,15 @@ def run(args: argparse.Namespace) -> Outcome:
 def _build_here(args: argparse.Namespace, write_event: Listener | None) -> Outcome:
     """Build on this machine, with the settings of the job; `write_event` also gets every event."""
     if args.settings is None:
-        return _plan_and_build(args, write_event)
+        return plan_and_build(args, write_event)
     from provision.machine.network.job_settings import settings_from
 
     with settings_from(Path(args.settings)):
-        return _plan_and_build(args, write_event)
+        return plan_and_build(args, write_event)
 
 
-def _plan_and_build(args: argparse.Namespace, write_event: Listener | None) -> Outcome:
+def plan_and_build(args: argparse.Namespace, write_event: Listener | None = None) -> Outcome:
+    """Build on this machine; `write_event` also gets every event."""
     from provision.commands.shared.node import observe_node, problems_of
     from provision.machine.root.damage import find_damage
     from provision.model.problem import raise_problems

@@ -185,6 +185,6 @@ def _carried(site: Site, environ: Mapping[str, str]) -> tuple[tuple[str, str], .
 
     Variables that the arch's modules set are not among them.
     """
-    ours = ("PROVISION_ROOT", "PROVISION_CONFIG", "XDG_CONFIG_HOME", "PROVISION_INSTALLER")
+    ours = ("PROVISION_ROOT", "PROVISION_CONFIG", "PROVISION_LOCKS", "XDG_CONFIG_HOME", "PROVISION_INSTALLER")
     names = dict.fromkeys((*ours, *site.variables))
     return tuple((name, environ[name]) for name in names if environ.get(name) and not is_index_setting(name))

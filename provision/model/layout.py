@@ -17,7 +17,7 @@ from provision.profile.module_system import ModuleKind
 
 KINDS: tuple[ModuleKind, ...] = ("lua", "tcl")
 # At which depth entries of these folders are replaced: pointers, prefixes that are started over, logs, downloads.
-REPLACED_FROM = {"verified": 2, "pins": 2, "modules": 1, "envs": 3, "build": 2, "logs": 3, "cache": 2}
+REPLACED_FROM = {"verified": 2, "upgrades": 2, "pins": 2, "modules": 1, "envs": 3, "build": 2, "logs": 3, "cache": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +112,10 @@ class Layout:
     def pin(self, env: EnvironmentId) -> PurePosixPath:
         """The file with the reason why an environment must not be removed."""
         return self.root / "pins" / env.arch / f"{env.name}-{env.version}-{env.fingerprint}"
+
+    def upgrade(self, stack: str) -> PurePosixPath:
+        """The folder of the last upgrade of a stack: how far it came, its locks in `after/`, and the ones before in `before/`."""
+        return self.root / "upgrades" / stack
 
     def verified(self, env: EnvironmentId) -> PurePosixPath:
         """What the last `provision verify` found of an environment."""

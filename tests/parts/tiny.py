@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -57,6 +58,22 @@ root = "{root}"
 stack = "tiny"
 [archs.native]
 target = "native"
+environ = {{ TINY_VARIANT = "{name}" }}
+mpi = {{ provider = "pypi", family = "mpich", requirements = "tinympi" }}
+launcher = {{ name = "none" }}
+proof = {{ nodes = 1, ranks_per_node = 1, timeout_s = 60 }}
+"""
+
+# Two archs that this machine can build; their names are those of their environments.
+BOTH = """
+name = "both"
+title = "two archs of the tests"
+root = "{root}"
+stack = "tiny"
+"""
+ARCH = """
+[archs.{name}]
+target = "x86_64"
 environ = {{ TINY_VARIANT = "{name}" }}
 mpi = {{ provider = "pypi", family = "mpich", requirements = "tinympi" }}
 launcher = {{ name = "none" }}
@@ -116,6 +133,8 @@ import json, os, sys, time
 report = json.loads(REPORT)
 report["versions"]["tensorflow"], report["versions"]["python"] = VERSION, sys.version.split()[0]
 time.sleep(0.05)
+if os.path.exists(os.path.join(FOLDER, "break-" + os.environ["TINY_VARIANT"])):
+    sys.exit("this arch is broken on purpose")
 with open(os.path.join(sys.argv[sys.argv.index("--out") + 1], "report-0.json"), "w") as file:
     json.dump(report, file)
 """
@@ -172,6 +191,8 @@ def make_site(folder: Path) -> TinySite:
     (config / "stacks" / "tiny.toml").write_text(STACK)
     for name in ("one", "two"):
         (config / "sites" / f"{name}.toml").write_text(SITE.format(name=name, root=site.root))
+    both = BOTH.format(root=site.root) + "".join(ARCH.format(name=name) for name in ("a", "b"))
+    (config / "sites" / "both.toml").write_text(both)
     library = folder / "libmpi.so"
     subprocess.run(["gcc", "-shared", "-x", "c", "-o", str(library), "/dev/null"], check=True)
     make_wheel(wheels, "numpy", NUMPY, {"numpy/__init__.py": f'__version__ = "{NUMPY}"\n'})
@@ -211,8 +232,26 @@ def make_site(folder: Path) -> TinySite:
     programs = folder / "programs"
     shutil.copytree(REPOSITORY / "provision" / "proof" / "programs", programs)
     report = json.dumps({**one_process(), "pid": 1})
-    (programs / "single.py").write_text(SINGLE.replace("REPORT", repr(report)).replace("VERSION", repr(TENSORFLOW)))
+    text = SINGLE.replace("REPORT", repr(report)).replace("VERSION", repr(TENSORFLOW))
+    (programs / "single.py").write_text(text.replace("FOLDER", repr(str(folder))))
     return site
+
+
+def newer_locks(site: TinySite, numpy: str) -> Path:
+    """A folder with the lock of the stack with another version of "numpy", which is fetched."""
+    name = f"tiny-{TAG}.txt"
+    old = (site.folder / "config" / "requirements" / name).read_text()
+    wheel = make_wheel(site.folder / "wheels", "numpy", numpy, {"numpy/__init__.py": f'__version__ = "{numpy}"\n'})
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    new = re.sub(r"numpy==\S+ (\\\n    --hash=sha256:)\w+", lambda found: f"numpy=={numpy} {found[1]}{digest}", old)
+    folder, fetched = site.folder / f"locks-{numpy}", site.root / "fetched"
+    folder.mkdir()
+    (folder / name).write_text(new)
+    fetched.mkdir()
+    shutil.copy(wheel, fetched)
+    site.store.downloads.keep_fetched(fetched, hashlib.sha256(new.encode()).hexdigest(), name)
+    fetched.rmdir()
+    return folder
 
 
 def make_wheel(folder: Path, name: str, version: str, files: Mapping[str, str | bytes]) -> Path:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def after_publish(
     site: Site,
     store: Store,
-    action: Literal["build", "publish", "unpublish", "rollback"],
+    action: Literal["build", "publish", "unpublish", "rollback", "upgrade"],
     arch: str,
     environment: str = "",
 ) -> None:

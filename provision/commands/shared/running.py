@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 # What these verbs keep if they are interrupted, and what the same command then does. The others keep nothing.
 KEPT = {
     "build": ("finished steps are kept", "continues with the first unfinished step"),
+    "upgrade": (
+        "proved environments are kept, and users load what they loaded",
+        "continues with the first unfinished step",
+    ),
     "fetch": ("finished downloads are kept", "downloads the rest"),
     "site new": ("the answers so far are kept", "asks the remaining questions"),
     "lock": ("the locks that were written are kept", "compiles all of them"),

@@ -38,6 +38,15 @@ def submit_several(args: argparse.Namespace, archs: Sequence[str]) -> Outcome:
     Raises:
         Interruption: the user stopped following; the jobs keep running.
     """
+    return _outcome(build_in_jobs(args, archs))
+
+
+def build_in_jobs(args: argparse.Namespace, archs: Sequence[str]) -> list[Build]:
+    """Submit a job for each arch, follow all of them, and return what became of each.
+
+    Raises:
+        Interruption: as of `submit_several`.
+    """
     from provision.machine.submission import submit
 
     builds: list[Build] = []
@@ -60,7 +69,7 @@ def submit_several(args: argparse.Namespace, archs: Sequence[str]) -> Outcome:
             say(f"{arch}: refused: {error.message}")
     if targets and not args.no_wait:
         _follow(args, builds, targets)
-    return _outcome(builds)
+    return builds
 
 
 def _follow(args: argparse.Namespace, builds: Sequence[Build], targets: dict[str, Target]) -> None:
@@ -86,7 +95,7 @@ def _follow(args: argparse.Namespace, builds: Sequence[Build], targets: dict[str
             remove_left_settings(target.store, site.scheduler.name)
     for build in submitted:
         build.error = results[build.job or ""]
-        build.state = "failed" if build.error else "published"
+        build.state = "failed" if build.error else "proved" if args.no_publish else "published"
 
 
 def _outcome(builds: Sequence[Build]) -> Outcome:

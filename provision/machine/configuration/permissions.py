@@ -140,18 +140,23 @@ def _site_groups(
     import grp
     import pwd
 
-    folder = os.path.join(place or os.path.dirname(os.path.dirname(os.path.abspath(path))), "sites")
+    # The locks of an upgrade are below a root, beside no profile.
+    of_upgrade = place is not None and place == search_path.locks_folder()
+    places = (
+        search_path.search_path() if of_upgrade else [place or os.path.dirname(os.path.dirname(os.path.abspath(path)))]
+    )
     texts = [content] if name.startswith("sites/") else []
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError:
-        names = []
-    for file in names:
-        if file.endswith(".toml"):
-            try:
-                texts.append(read_regular(os.path.join(folder, file), limit=LIMIT)[0])
-            except OSError:
-                continue
+    for folder in (os.path.join(one, "sites") for one in places):
+        try:
+            names = sorted(os.listdir(folder))
+        except OSError:
+            continue
+        for file in names:
+            if file.endswith(".toml"):
+                try:
+                    texts.append(read_regular(os.path.join(folder, file), limit=LIMIT)[0])
+                except OSError:
+                    continue
     members: dict[int, frozenset[int]] = {}
     for text in texts:
         try:

@@ -39,6 +39,12 @@ def named_folder() -> str | None:
         return None
 
 
+def locks_folder() -> str | None:
+    """The folder of locks that `PROVISION_LOCKS` names: they replace those beside their inputs, for an upgrade."""
+    folder = os.environ.get("PROVISION_LOCKS")
+    return os.path.abspath(folder) if folder and os.path.isabs(folder) else None
+
+
 def search_path() -> list[str]:
     """The folders to search, in this order; the first one with a file is used. The shipped files are the last."""
     folders = [named_folder(), user_folder(), *SITE_WIDE, shipped_root()]

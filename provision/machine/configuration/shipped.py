@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -221,6 +221,20 @@ def lock_name(requirements: str, minor: str) -> str:
     return f"requirements/{requirements}-py{minor.replace('.', '')}.txt"
 
 
+@contextlib.contextmanager
+def use_locks(folder: str) -> Iterator[None]:
+    """Use the locks of this folder, in this process and in what it starts or submits."""
+    before = os.environ.get("PROVISION_LOCKS")
+    os.environ["PROVISION_LOCKS"] = folder
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PROVISION_LOCKS"]
+        else:
+            os.environ["PROVISION_LOCKS"] = before
+
+
 def load_lock(requirements: str, minor: str) -> Lock:
     """The lock of these requirements for Python `minor`, compared with its input.
 
@@ -232,13 +246,18 @@ def load_lock(requirements: str, minor: str) -> Lock:
     if place is None:
         raise ConfigError(f"there is no `{source}`", hint="write it, then `provision lock`")
     path, own = os.path.join(place, name), os.path.join(place, source)
+    newer, given = folders.locks_folder(), _read(own, source, place)
+    if newer is not None and os.path.exists(os.path.join(newer, os.path.basename(name))):
+        path = os.path.join(newer, os.path.basename(name))
+        lock = parse_lock(_read(path, name, newer), path)
+        check_lock(lock, given, own)
+        return lock
     if not os.path.exists(path):
         raise ConfigError(
             f"`{own}` has no lock for Python {minor}",
             evidence=[f"expected: {path}"],
             hint="compile it (this needs the network): `provision lock`",
         )
-    given = _read(own, source, place)
     lock = parse_lock(_read(path, name, place), path)
     check_lock(lock, given, own)
     return lock

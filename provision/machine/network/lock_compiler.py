@@ -40,8 +40,13 @@ def inputs_of_locks() -> tuple[list[Path], dict[str, Path]]:
     return first, {path.stem: path for inputs in reversed(folders) for path in inputs}
 
 
-def compile_locks(interpreter: Interpreter, inputs: Sequence[Path], *, upgrade: bool) -> list[str]:
-    """Compile these inputs in one throw-away environment with pip-tools; returns the locks written."""
+def compile_locks(
+    interpreter: Interpreter, inputs: Sequence[Path], *, upgrade: bool, into: Path | None = None
+) -> list[str]:
+    """Compile these inputs in one throw-away environment with pip-tools; returns the locks written.
+
+    The locks are written into the folder `into`, or beside their inputs.
+    """
     texts = {
         source: read_configuration(str(source), f"requirements/{source.name}", str(source.parent.parent))
         for source in inputs
@@ -68,7 +73,7 @@ def compile_locks(interpreter: Interpreter, inputs: Sequence[Path], *, upgrade: 
         pip = ("pip<23.2",) if interpreter.own_venv else ()
         must(f"{tools}/bin/python", "-m", "pip", "install", "--no-input", "pip-tools", *pip)
         for source, text in texts.items():
-            target = source.parent / Path(shipped.lock_name(source.stem, interpreter.minor)).name
+            target = (into or source.parent) / Path(shipped.lock_name(source.stem, interpreter.minor)).name
             out = Path(scratch) / target.name
             if target.is_file() and not upgrade:
                 shutil.copy(target, out)

@@ -81,7 +81,7 @@ def test_the_exit_codes_are_those_of_the_code() -> None:
 def test_the_files_below_the_root_are_those_of_the_layout() -> None:
     layout = Layout(PurePosixPath("/root"))
     words = {"arch": "<arch>", "kind": "<kind>", "step": "<step>", "abi_key": "<key>", "user": "<user>"}
-    words["token"] = "<token>"
+    words |= {"token": "<token>", "stack": "<stack>"}
     environment = EnvironmentId("<arch>", "<name>", "<version>", "<fingerprint>")
     paths = set()
     for name, member in vars(Layout).items():

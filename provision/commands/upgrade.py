@@ -1,0 +1,280 @@
+"""`provision upgrade STACK`: newer packages on all archs where users load it: built beside, proved, published on all or none."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from provision.commands.shared.after_publish import after_publish
+from provision.commands.shared.options import add_account, add_site, refuse_unused
+from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.target import read_store
+from provision.commands.shared.upgrade_steps import Part, Step, find_parts, lock_paths, make_steps, plan_of, say_steps
+from provision.errors import EXIT_JOB_LEFT, ConfigError, ProvisionError, StoreError
+from provision.machine.terminal.console import error_lines, say
+
+if TYPE_CHECKING:
+    from provision.machine.root.store import Store
+    from provision.machine.root.upgrades import Switched, Upgrades
+    from provision.profile.site import Site
+
+NOTHING = "nothing to do: users load what the newest locks give"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name the stack and how it is upgraded."""
+    parser.add_argument("stack", metavar="STACK", help="a stack of `provision stack list`")
+    add_site(parser)
+    parser.add_argument(
+        "--arch",
+        action="append",
+        dest="archs",
+        metavar="ARCH",
+        help="an arch of the site; can be repeated (default: all on which users load the stack)",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only show what would change")
+    parser.add_argument(
+        "--locks",
+        metavar="DIR",
+        help="take the newer locks from this folder instead of compiling them, which needs the network",
+    )
+    parser.add_argument(
+        "--recompile", action="store_true", help="compile again, also if an upgrade that failed left newer locks"
+    )
+    parser.add_argument("--submit", action="store_true", help="build each arch in a job, and follow all of them")
+    parser.add_argument(
+        "--no-wait",
+        action="store_true",
+        help="with --submit: print the job IDs and exit; the same command publishes when the jobs have ended",
+    )
+    add_account(parser, when="with --submit: ")
+    parser.add_argument(
+        "--undo",
+        action="store_true",
+        help="let users load again, on all archs, what they loaded before the last upgrade",
+    )
+    parser.add_argument("--verbose", action="store_true", help="in each plan, also list the patches and the reasons")
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Compile newer locks, build beside what users load, and publish all archs or none."""
+    from provision.machine.configuration import shipped
+    from provision.machine.root.upgrades import Upgrades
+
+    _refuse(args)
+    site = shipped.load_site(args.site)
+    store = read_store(site)
+    upgrades = Upgrades(store, args.stack)
+    if args.dry_run:
+        with _locks(args, upgrades, parts := find_parts(args, site)):
+            return _shown(args, make_steps(parts))
+    with upgrades.held():
+        left = upgrades.read()
+        if left is not None and left.state == "undoing" and not args.undo:
+            say("an upgrade was being taken back: finishing that first")
+            upgrades.undo(left)
+        if left is not None and left.state == "publishing" and not args.undo:
+            say("an upgrade was being published: finishing that first")
+            return _published(args, site, store, upgrades.publish(left))
+        if args.undo:
+            return _undo(args, site, store, upgrades)
+        parts = find_parts(args, site)
+        with _locks(args, upgrades, parts) as folder:
+            return _upgrade(args, site, upgrades, parts, folder)
+
+
+def _refuse(args: argparse.Namespace) -> None:
+    given = (
+        ("--arch", args.archs),
+        ("--locks", args.locks),
+        ("--recompile", args.recompile),
+        ("--submit", args.submit),
+        ("--dry-run", args.dry_run),
+    )
+    if args.undo:
+        refuse_unused(args, given, "`--undo` only changes what users load")
+    if not args.submit:
+        refuse_unused(args, (("--no-wait", args.no_wait), ("--account", args.account)), "there is no job")
+    refuse_unused(args, (("--recompile", args.recompile and args.locks),), "`--locks` names the locks")
+
+
+def _locks(args: argparse.Namespace, upgrades: Upgrades, parts: list[Part]) -> contextlib.AbstractContextManager[Path]:
+    """A folder with the newer locks, which everything inside uses."""
+    from provision.machine.network.newer_locks import newer_locks
+
+    paths = lock_paths(parts)
+    left = None if args.dry_run or args.recompile or args.locks else upgrades.read()
+    kept = upgrades.kept(list(paths)) if left is not None and left.state == "building" else {}
+    if kept:
+        say("using the newer locks of the upgrade that did not end; `--recompile` compiles them again")
+    locks = {path: (part.target.stack.name, part.python) for path, part in paths.items()}
+    return newer_locks(args.stack, locks, args.locks, kept)
+
+
+def _shown(args: argparse.Namespace, steps: list[Step]) -> Outcome:
+    say_steps(args, steps)
+    needed = [step for step in steps if step.needed]
+    text = f"{len(needed)} of {len(steps)} archs would change" if needed else NOTHING
+    return _outcome(args, "planned" if needed else "nothing", steps, text=text)
+
+
+def _upgrade(args: argparse.Namespace, site: Site, upgrades: Upgrades, parts: list[Part], folder: Path) -> Outcome:
+    """Build what is missing, and publish when every arch is proved."""
+    from provision.machine.configuration.shipped import use_locks
+    from provision.machine.root.upgrades import refuse_unwritable
+    from provision.model.upgrade import ArchUpgrade, Upgrade
+
+    steps = make_steps(parts)
+    say_steps(args, steps)
+    needed = [step for step in steps if step.needed]
+    if not needed:
+        return _outcome(args, "nothing", steps, text=NOTHING)
+    todo = [step.part.arch for step in needed if not step.plan.done]
+    if len(todo) > 1 and site.scheduler.name != "none" and not args.submit:
+        raise ConfigError(
+            f"{len(todo)} archs cannot be built on this machine at once: {', '.join(todo)}",
+            hint="add `--submit`: each arch is built in a job of its own",
+        )
+    paths = list(lock_paths([step.part for step in needed]))
+    refuse_unwritable(paths, args.stack)
+    archs = [ArchUpgrade(arch=step.part.arch, before=step.part.before, after=step.plan.environment) for step in needed]
+    upgrade = Upgrade(stack=args.stack, state="building", archs=tuple(archs), locks=tuple(map(str, paths)))
+    upgrade = upgrades.begin(upgrade, folder)
+    with use_locks(str(upgrades.newer)):  # jobs see this folder, and not the temporary one
+        _fetch(needed)
+        errors, jobs = _build(args, todo)
+    if jobs:
+        text = "\n".join(f"{arch}  submitted, job {number}" for arch, number in jobs.items())
+        say("the same command without `--submit` publishes when all jobs have ended")
+        return _outcome(args, "submitted", steps, text=text, jobs=jobs, exit_code=EXIT_JOB_LEFT)
+    proved = [step for step in needed if step.part.target.store.record(step.plan.environment) is not None]
+    if len(proved) < len(needed):
+        _refuse_unproved(args, needed, proved, errors)
+    return _published(args, site, upgrades.store, upgrades.publish(upgrade), steps)
+
+
+def _fetch(steps: list[Step]) -> None:
+    """Download the newer packages, if the nodes that build have no network."""
+    from provision.machine.network.fetching import fetch_lock, fetch_source
+    from provision.planning.preflight import network_problems
+
+    for step in steps:
+        target, facts = step.part.target, step.part.facts
+        request = target.request(facts)
+        if not network_problems(request, plan_of(request, facts, target)):
+            continue
+        for lock in request.locks:
+            if lock.sha256 not in target.store.downloads.fetched():
+                say(f"fetching {Path(lock.path).name}: {len(lock.pins)} packages")
+                fetch_lock(target.store, lock, request)
+        if request.stack.horovod:
+            fetch_source(target.store, request)
+
+
+def _build(args: argparse.Namespace, archs: list[str]) -> tuple[dict[str, ProvisionError], dict[str, str]]:
+    """Build and prove these archs; the error of each that failed, and the jobs that were left running."""
+    from provision.commands.build import plan_and_build
+    from provision.commands.shared.several import build_in_jobs
+
+    wanted: dict[str, Any] = dict.fromkeys(("backend", "plan", "settings", "events"))
+    wanted |= {"site": args.site, "stack": args.stack, "no_publish": True, "rebuild": False, "no_wait": args.no_wait}
+    wanted |= {"verbose": args.verbose, "account": args.account, "submit": args.submit}
+    errors: dict[str, ProvisionError] = {}
+    if args.submit and archs:
+        builds = build_in_jobs(argparse.Namespace(**wanted), archs)
+        errors = {build.arch: build.error for build in builds if build.error}
+        waiting = [build for build in builds if build.state == "submitted" and build.job]
+        return errors, {build.arch: str(build.job) for build in waiting}
+    for arch in archs:
+        say(f"building on arch {arch}")
+        try:
+            plan_and_build(argparse.Namespace(**wanted, arch=arch))
+        except ProvisionError as error:
+            if error.kind == "interrupted":
+                raise
+            errors[arch] = error
+            for line in error_lines(error):
+                say(f"{arch}: {line}" if line else "")
+    return errors, {}
+
+
+def _refuse_unproved(
+    args: argparse.Namespace, steps: list[Step], proved: list[Step], errors: Mapping[str, ProvisionError]
+) -> None:
+    """Raise: nothing is published, because not all archs are proved."""
+    lost = [step.part.arch for step in steps if step not in proved]
+    evidence = [f"{arch}: {errors[arch].message if arch in errors else 'it is not proved'}" for arch in lost]
+    evidence += [f"{step.part.arch}: proved, not published: {step.plan.environment}" for step in proved]
+    first = errors.get(lost[0])
+    raise StoreError(
+        f"the upgrade of `{args.stack}` failed on {', '.join(f'`{arch}`' for arch in lost)}, so nothing was published",
+        evidence=evidence,
+        hint="remove the cause, then run the same command again: it keeps what is proved; or change the input of the lock. "
+        "`provision prune` removes what is not published",
+        kind="unproved",
+        log=first.log if first else None,
+    )
+
+
+def _published(
+    args: argparse.Namespace, site: Site, store: Store, done: list[Switched], steps: list[Step] | None = None
+) -> Outcome:
+    """Run the hook of the site, and describe what users load."""
+    lines = switched_lines(site, store, done)
+    lines.append(f"back on all archs: `provision upgrade {args.stack} --undo --site {site.typed}`")
+    return _outcome(args, "published", steps or [], text="\n".join(lines), loads=_loads(store, done))
+
+
+def _undo(args: argparse.Namespace, site: Site, store: Store, upgrades: Upgrades) -> Outcome:
+    """Take the last upgrade back."""
+    last = upgrades.read()
+    if last is None or last.state in ("building", "undone"):
+        raise ConfigError(
+            f"there is no upgrade of `{args.stack}` to take back",
+            evidence=["the last one was taken back" if last and last.state == "undone" else "none was published"],
+            hint="`provision rollback` goes back to the generation before, on one arch",
+            kind="no-generation",
+        )
+    done = upgrades.undo(last)
+    text = "\n".join(switched_lines(site, store, done))
+    return _outcome(args, "undone", [], text=text, loads=_loads(store, done))
+
+
+def _loads(store: Store, done: list[Switched]) -> dict[str, str | None]:
+    """What users load on each arch now."""
+    pointers = store.pointers()
+    return {one.arch.arch: pointers.get(one.arch.after.pointer) for one in done}
+
+
+def switched_lines(site: Site, store: Store, done: list[Switched]) -> list[str]:
+    """What changed on each arch, as lines; runs the hook of the site."""
+    from provision.planning.publication import changes
+
+    lines = []
+    for one in done:
+        name = one.arch.after.arch
+        if one.change is not None:
+            what = changes(one.change.before, one.change.after) or ["no module changes"]
+            lines += [f"arch {one.arch.arch}: {line}" for line in what]
+            after_publish(site, store, "upgrade", name, str(one.arch.after))
+        elif one.note:
+            lines.append(f"arch {one.arch.arch}: {one.note}")
+    return lines or ["no module changes"]
+
+
+def _outcome(
+    args: argparse.Namespace,
+    state: str,
+    steps: list[Step],
+    *,
+    text: str,
+    jobs: Mapping[str, str] | None = None,
+    loads: Mapping[str, str | None] | None = None,
+    exit_code: int = 0,
+) -> Outcome:
+    result = {"stack": args.stack, "state": state, "archs": [step.to_dict() for step in steps]}
+    result |= {"jobs": dict(jobs or {}), "loads": dict(loads or {})}
+    return Outcome(text=text, result=result, exit_code=exit_code)

@@ -1,0 +1,90 @@
+"""What an upgrade changes for users of one arch: versions, advisories and patches. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from provision.knowledge.advisories import Advisories, open_advisories
+from provision.planning.publication import differences
+from provision.wording import count
+
+MOST_NAMED = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpgradeChanges:
+    """What changes between what users load and what the newer lock gives. `versions` are phrases: `keras 3.14.0 to 3.15.1`."""
+
+    versions: tuple[str, ...] = ()
+    closed: tuple[str, ...] = ()
+    """Advisories that are open now, and no more after it."""
+    opened: tuple[str, ...] = ()
+    patches_dropped: tuple[str, ...] = ()
+    """Patches of Horovod that no longer fit."""
+    patches_added: tuple[str, ...] = ()
+    other: tuple[str, ...] = ()
+    """What else of the identity differs: the compiler, the modules of the site."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """These changes as plain JSON values."""
+        return {
+            "versions": list(self.versions),
+            "advisories_closed": list(self.closed),
+            "advisories_opened": list(self.opened),
+            "patches_dropped": list(self.patches_dropped),
+            "patches_added": list(self.patches_added),
+            "other": list(self.other),
+        }
+
+
+def upgrade_changes(
+    installed: Mapping[str, str],
+    wanted: Mapping[str, str],
+    identities: tuple[Mapping[str, str], Mapping[str, str]],
+    advisories: Advisories,
+) -> UpgradeChanges:
+    """Compare what is installed and was locked with what the newer lock wants; `identities` are those of both environments."""
+    before, after = (
+        {f"{one.advisory.id} ({one.package})" for one in open_advisories(packages.items(), advisories)}
+        for packages in (installed, wanted)
+    )
+    first, second = identities
+    old, new = (dict(part.partition(":")[::2] for part in one.get("patches", "").split()) for one in identities)
+    changed = [f"{name} (changed)" for name in old if name in new and old[name] != new[name]]
+    known = ("patches", "lock", "mpi lock")
+    return UpgradeChanges(
+        versions=tuple(differences(installed, wanted)),
+        closed=tuple(sorted(before - after)),
+        opened=tuple(sorted(after - before)),
+        patches_dropped=tuple(name for name in old if name not in new),
+        patches_added=(*(name for name in new if name not in old), *changed),
+        other=tuple(
+            name
+            for name in dict.fromkeys((*first, *second))
+            if name not in known and first.get(name) != second.get(name)
+        ),
+    )
+
+
+def change_lines(changes: UpgradeChanges) -> list[str]:
+    """The changes as lines for a person."""
+    lines = [f"  {line}" for line in changes.versions] or ["  the same versions"]
+    for label, names in (
+        ("advisories closed", changes.closed),
+        ("advisories opened", changes.opened),
+        ("patches that no longer fit", changes.patches_dropped),
+        ("patches that come", changes.patches_added),
+        ("also differs", changes.other),
+    ):
+        if names:
+            lines.append(f"  {label}: {_some(names)}")
+    if not changes.patches_dropped and not changes.patches_added:
+        lines.append("  patches of Horovod: the same")
+    return lines
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:MOST_NAMED])
+    return shown + (f" and {count(len(names) - MOST_NAMED, 'more', 'more')}" if len(names) > MOST_NAMED else "")

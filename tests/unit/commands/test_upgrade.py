@@ -1,0 +1,233 @@
+"""`provision upgrade`: newer packages on several archs, published on all of them or on none, and taken back."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from parts.cli import call, envelope
+from parts.json_page import faults
+from parts.published import put_proved
+from parts.tiny import TAG, TinySite, make_site, newer_locks
+from provision.errors import ConfigError, StoreError
+from provision.knowledge.advisories import Advisories, Advisory, Span
+from provision.machine.root.publishing import Publisher
+from provision.machine.root.store import Store
+from provision.machine.root.upgrades import Upgrades
+from provision.model.layout import EnvironmentId, Layout
+from provision.model.upgrade import ArchUpgrade, Upgrade
+from provision.planning.upgrade_changes import change_lines, upgrade_changes
+
+Captured = pytest.CaptureFixture[str]
+OLD = {arch: EnvironmentId(arch, "tensorflow", "2.21.0", "0000000000") for arch in ("a", "b", "c")}
+NEW = {arch: EnvironmentId(arch, "tensorflow", "2.21.0", "1111111111") for arch in ("a", "b", "c")}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> TinySite:
+    """Two archs of the light stack."""
+    return make_site(tmp_path)
+
+
+def good(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str]:
+    """A command that succeeded."""
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_all_archs_are_upgraded_or_none_and_one_command_goes_back(site: TinySite) -> None:
+    """Users load the stack on `a`; on `b` they load nothing yet."""
+    both = ("tiny", "--site", "both", "--arch", "a", "--arch", "b")
+    good(site.run("build", "--site", "both", "--arch", "a"))
+    before, lock = site.store.pointers(), site.folder / "config" / "requirements" / f"tiny-{TAG}.txt"
+    locked = lock.read_text()
+    locks = newer_locks(site, "1.1")
+    (site.folder / "break-b").touch()
+    failed = site.run("upgrade", *both, "--locks", str(locks))
+    assert failed.returncode == 1
+    for text in (
+        "numpy 1.0 to 1.1",
+        "failed on `b`, so nothing was published",
+        "a: proved, not published: a/tensorflow",
+    ):
+        assert text in failed.stderr
+    assert site.store.pointers() == before
+    assert lock.read_text() == locked, "nobody else builds with the newer lock yet"
+    (site.folder / "break-b").unlink()
+    done = good(site.run("upgrade", *both, "--json"))
+    assert "using the newer locks of the upgrade that did not end" in done.stderr
+    assert "arch a: " in done.stderr
+    assert "building on arch a" not in done.stderr, "what is proved is kept"
+    result = json.loads(done.stdout)["result"]
+    assert faults(result, "upgrade") == []
+    after = site.store.pointers()
+    assert {f"{arch}/tensorflow/2.21.0": name for arch, name in result["loads"].items()} == after
+    assert len(after) == 2
+    assert not set(before.values()) & set(after.values())
+    assert lock.read_text() == (locks / lock.name).read_text()
+    good(site.run("upgrade", "tiny", "--site", "both", "--undo"))
+    assert site.store.pointers() == before
+    assert lock.read_text() == locked
+
+
+@pytest.fixture
+def upgrades(tmp_path: Path) -> Upgrades:
+    """Three archs with a published and a newer environment each, and an upgrade of them."""
+    store = Store(Layout(PurePosixPath(tmp_path / "root")))
+    for arch in OLD:
+        put_proved(store, OLD[arch])
+        put_proved(store, NEW[arch])
+        if arch != "c":  # on which users load nothing yet
+            Publisher(store).publish(OLD[arch])
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "x-py311.txt").write_text("old")
+    (tmp_path / "x-py311.txt").write_text("new")
+    return Upgrades(store, "x")
+
+
+def begun(upgrades: Upgrades) -> Upgrade:
+    """An upgrade that has built everything."""
+    top = upgrades.store.root.parent
+    archs = [ArchUpgrade(arch=arch, before=OLD[arch] if arch != "c" else None, after=NEW[arch]) for arch in OLD]
+    upgrade = Upgrade(stack="x", state="building", archs=tuple(archs), locks=(str(top / "config" / "x-py311.txt"),))
+    return upgrades.begin(upgrade, top)
+
+
+def loads(upgrades: Upgrades) -> dict[str, str]:
+    """What users of each arch load, by the fingerprint, and the lock."""
+    found = {name[0]: env.rpartition("-")[2] for name, env in upgrades.store.pointers().items()}
+    return found | {"lock": (upgrades.store.root.parent / "config" / "x-py311.txt").read_text()}
+
+
+BEFORE = {"a": "0000000000", "b": "0000000000", "lock": "old"}
+AFTER = {"a": "1111111111", "b": "1111111111", "c": "1111111111", "lock": "new"}
+
+
+def test_an_arch_that_cannot_be_published_takes_the_others_back(
+    upgrades: Upgrades, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish = Publisher.publish
+
+    def fail(self: Publisher, env: EnvironmentId, *more: object) -> object:
+        if env == NEW["c"]:
+            raise StoreError("the disk is full", kind="no-space")
+        return publish(self, env)
+
+    upgrade = begun(upgrades)
+    monkeypatch.setattr(Publisher, "publish", fail)
+    with pytest.raises(StoreError, match="the disk is full"):
+        upgrades.publish(upgrade)
+    assert loads(upgrades) == BEFORE
+    last = upgrades.read()
+    assert last is not None
+    assert last.state == "building"
+
+
+def test_one_that_was_killed_while_it_published_is_finished(
+    upgrades: Upgrades, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish = Publisher.publish
+
+    def die(self: Publisher, env: EnvironmentId, *more: object) -> object:
+        if env in (NEW["b"], OLD["b"]):
+            raise KeyboardInterrupt
+        return publish(self, env)
+
+    upgrade = begun(upgrades)
+    with monkeypatch.context() as patched:
+        patched.setattr(Publisher, "publish", die)
+        with pytest.raises(KeyboardInterrupt):
+            upgrades.publish(upgrade)
+    left = upgrades.read()
+    assert left is not None
+    assert left.state == "publishing"
+    upgrades.publish(left)
+    assert loads(upgrades) == AFTER
+    with monkeypatch.context() as patched:
+        patched.setattr(Publisher, "publish", die)
+        with pytest.raises(KeyboardInterrupt):
+            upgrades.undo(upgrade)
+    left = upgrades.read()
+    assert left is not None
+    assert left.state == "undoing"
+    upgrades.undo(left)
+    assert loads(upgrades) == BEFORE
+
+
+def test_going_back_leaves_what_was_published_meanwhile_and_needs_what_it_goes_back_to(upgrades: Upgrades) -> None:
+    upgrade = begun(upgrades)
+    upgrades.publish(upgrade)
+    other = EnvironmentId("a", "tensorflow", "2.21.0", "2222222222")
+    put_proved(upgrades.store, other)
+    Publisher(upgrades.store).publish(other)
+    gone = Path(upgrades.store.layout.records_folder(OLD["b"])) / "record.json"
+    gone.rename(gone.with_suffix(".kept"))
+    with pytest.raises(StoreError, match="has not passed its proof"):
+        upgrades.undo(upgrade)
+    assert loads(upgrades) == AFTER | {"a": "2222222222"}
+    gone.with_suffix(".kept").rename(gone)
+    done = upgrades.undo(upgrade)
+    assert done[0].note == f"users load {other} meanwhile, which stays"
+    assert loads(upgrades) == BEFORE | {"a": "2222222222"}
+
+
+def test_what_changes_is_versions_advisories_and_patches() -> None:
+    advisory = {"aliases": (), "source": "x"}
+    known = Advisories(
+        sources=(),
+        rows=(
+            Advisory(id="CVE-1", package="keras", spans=(Span(introduced="0", fixed="3.15"),), **advisory),
+            Advisory(id="CVE-2", package="six", spans=(Span(introduced="1.17"),), **advisory),
+        ),
+    )
+    identities = (
+        {"patches": "0001-a:aa 0002-b:bb", "lock": "x", "compiler": "gcc 12"},
+        {"patches": "0002-b:cc 0003-c:dd", "lock": "y", "compiler": "gcc 13"},
+    )
+    found = upgrade_changes(
+        {"keras": "3.14", "six": "1.16", "old": "1"}, {"keras": "3.15", "six": "1.17"}, identities, known
+    )
+    assert change_lines(found) == [
+        "  keras 3.14 to 3.15",
+        "  old goes",
+        "  six 1.16 to 1.17",
+        "  advisories closed: CVE-1 (keras)",
+        "  advisories opened: CVE-2 (six)",
+        "  patches that no longer fit: 0001-a",
+        "  patches that come: 0003-c, 0002-b (changed)",
+        "  also differs: compiler",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "message"),
+    [
+        (("nothing",), "unknown-stack", "there is no stack `nothing`"),
+        (("tensorflow-2.21.0", "--undo"), "no-generation", "there is no upgrade of `tensorflow-2.21.0` to take back"),
+        (("tensorflow-2.21.0", "--undo", "--submit"), "usage", "would not use `--submit` here"),
+        (("tensorflow-2.21.0", "--no-wait"), "usage", "would not use `--no-wait` here"),
+        (("tensorflow-2.21.0", "--locks", "x", "--recompile"), "usage", "would not use `--recompile` here"),
+        (("tensorflow-2.21.0",), "unpublished", "users load the stack `tensorflow-2.21.0` on no arch of site `local`"),
+    ],
+)
+def test_a_bad_request_is_one_clear_error(
+    words: tuple[str, ...], kind: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.setenv("PROVISION_ROOT", str(tmp_path / "root"))
+    assert call("upgrade", *words, "--json") == 2
+    error = envelope(capsys)["error"]
+    assert error["kind"] == kind
+    assert message in error["message"]
+    shutil.rmtree(tmp_path / "root" / "locks", ignore_errors=True)
+    assert not (tmp_path / "root" / "upgrades").exists()
+
+
+def test_locks_that_could_not_be_written_are_refused_before_anything_is_built(tmp_path: Path) -> None:
+    from provision.machine.root.upgrades import refuse_unwritable
+
+    with pytest.raises(ConfigError, match="you cannot write there"):
+        refuse_unwritable([Path("/gone/x-py311.txt")], "x")
