@@ -89,6 +89,8 @@ class SpackFacts:
     """The address of another root's build cache, from which packages are installed and never built; empty: none."""
     sets: tuple[tuple[str, str], ...] = ()
     prepends: tuple[tuple[str, str], ...] = ()
+    closed: str = ""
+    """The folder that this user cannot write, although Spack installs packages there; empty: there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -151,13 +151,14 @@ class CheckSpackLock:
     """Judge the spack.lock at `path`.
 
     `targets` are the packages that are built, with the CPU of each; `externals` are name, prefix and CPU of what the site
-    provides.
+    provides. With `caches`, folders of build caches, each package that is built must be in one of them.
     """
 
     path: str
     root_spec: str
     targets: tuple[tuple[str, str], ...]
     externals: tuple[tuple[str, str, str], ...]
+    caches: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

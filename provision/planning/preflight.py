@@ -123,7 +123,12 @@ def closed_problem(request: Request, facts: Facts) -> Problem | None:
 
 
 def _submit(request: Request) -> str:
-    return f"provision build --site {request.site.typed} --arch {request.arch.name} --submit"
+    return f"provision build --site {request.site.typed} --arch {request.arch.name}{_backend(request)} --submit"
+
+
+def _backend(request: Request) -> str:
+    """The option that names the backend, unless it is the usual one."""
+    return "" if request.stack.backend == "venv" else f" --backend {request.stack.backend}"
 
 
 def blockers(request: Request, facts: Facts, *, installed: bool = False) -> tuple[Problem, ...]:
@@ -142,7 +147,22 @@ def blockers(request: Request, facts: Facts, *, installed: bool = False) -> tupl
                 hint=f"`{_submit(request)}`",
             )
         )
-    return (*found, *place_problems(facts.place, installed=installed))
+    return (*found, *place_problems(facts.place, installed=installed), *store_problems(facts))
+
+
+def store_problems(facts: Facts) -> tuple[Problem, ...]:
+    """Why Spack cannot install packages, if it cannot: another user made its store."""
+    if facts.spack is None or not facts.spack.closed or not facts.place.writable:
+        return ()
+    return (
+        Problem(
+            kind="not-writable",
+            subject="spack",
+            message=f"Spack cannot install packages: `{facts.spack.closed}` cannot be written",
+            hint=f"`ls -ld {quote_sh(facts.spack.closed)}` shows its owner; build as that user, or `export PROVISION_ROOT=…` "
+            "to your own root",
+        ),
+    )
 
 
 def network_problems(request: Request, plan: Plan) -> tuple[Problem, ...]:
@@ -158,7 +178,7 @@ def network_problems(request: Request, plan: Plan) -> tuple[Problem, ...]:
             message=f"the nodes of site `{request.site.name}` have no network, but not everything was fetched",
             evidence=tuple(f"not fetched: {name}" for name in plan.not_fetched),
             hint=f"on a machine with network: `provision fetch --site {request.site.typed} --arch {request.arch.name} "
-            f"--stack {request.stack.name}`",
+            f"--stack {request.stack.name}{_backend(request)}`",
         ),
     )
 

@@ -238,7 +238,13 @@ class SpackDraft:
                 for name in built(self.sources)
             ),
             externals=tuple((external.name, external.prefix, external.target) for external in self.externals),
+            caches=self._caches(layout),
         )
+
+    def _caches(self, layout: Layout) -> tuple[str, ...]:
+        """The folders of build caches from which every package must come; empty if packages are built."""
+        given = self.spack.cache.removeprefix("file://")
+        return (given, str(program.build_cache(layout))) if self.spack.cache.startswith("file://") else ()
 
     def _concretize(self, layout: Layout, environment: EnvironmentId) -> tuple[Operation, ...]:
         return (self._spack(layout, environment, "concretize", "-f"), self._check(layout, environment))

@@ -15,9 +15,13 @@ from provision.horovod.flags import gpu_environ
 from provision.horovod.wheel import Build, site_environ
 from provision.knowledge.targets import family_of, flags_for
 from provision.model.facts import CompilerFacts, Facts, GpuFacts, Interpreter
+from provision.model.problem import Problem, raise_problems
 from provision.model.request import Request
 
 UNKNOWN_PREFIX = "/PREFIX-OF-"
+# What Spack's grammar reads as a version (`spec_parser.py`, VERSION), and the paths of a folder that is not the root.
+VERSION = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?")
+PREFIX = re.compile(r"/[^/].*")
 # Spack's names for the compilers whose family the probes know.
 COMPILER_PACKAGES = {"gcc": "gcc", "clang": "llvm"}
 # What a version is if neither a fact nor the name of a module gives it; a comment in spack.yaml says so.
@@ -55,7 +59,11 @@ UNUSED_COMPILER = External(
 
 
 def externals_here(request: Request, facts: Facts, target: str, build: Build | None) -> tuple[External, ...]:
-    """The externals of a machine with these facts; all have prefixes."""
+    """The externals of a machine with these facts; all have prefixes.
+
+    Raises:
+        PlanError: Spack could not use one of them.
+    """
     assert facts.python is not None  # `draft` refuses a machine without Python
     family = family_of(target, target)
     found = [_python(facts.python, family)]
@@ -76,7 +84,31 @@ def externals_here(request: Request, facts: Facts, target: str, build: Build | N
         )
     if facts.gpu is not None and request.arch.gpu is not None:
         found += _gpu(facts.gpu, target)
+    raise_problems([problem for external in found if (problem := _unusable(external, request))])
     return tuple(found)
+
+
+def _unusable(external: External, request: Request) -> Problem | None:
+    """Why Spack could not use an external, which it would say much later or not at all."""
+    name, _, version = external.spec.partition("@")
+    modules = f"`archs.{request.arch.name}.modules` in `{request.site.origin}`"
+    if not VERSION.fullmatch(version):
+        return Problem(
+            kind="broken",
+            subject="external",
+            message=f"Spack cannot read `{version}` as the version of `{name}`",
+            evidence=(f"external: {external.spec}", f"prefix: {external.prefix}"),
+            hint=f"a version has letters, digits, `.`, `_` and `-` only; change {modules} to a module whose {name} has one",
+        )
+    if not PREFIX.fullmatch(external.prefix):
+        return Problem(
+            kind="broken",
+            subject="external",
+            message=f"the modules give no usable prefix for `{name}`: `{external.prefix}`",
+            evidence=tuple(f"{key}: {path}" for key, path in (*external.attributes, *external.compilers)),
+            hint=f"its programs must be in a folder `PREFIX/bin` on PATH; change {modules}",
+        )
+    return None
 
 
 def externals_of_profile(request: Request) -> tuple[External, ...]:

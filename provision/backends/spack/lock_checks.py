@@ -10,9 +10,12 @@ from provision.errors import ConfigError
 from provision.model.plan import CheckSpackLock
 from provision.model.problem import Problem
 
+# Below a build cache, for each package a folder with a file for each build (`url_buildcache.py`, layout 3).
+SPECS = "v3/manifests/spec"
+
 
 def judge_lock(lock: Mapping[str, Any], expected: CheckSpackLock, exists: Callable[[str], bool]) -> tuple[Problem, ...]:
-    """What is wrong with a lock; `exists` answers whether there is a folder at a path.
+    """What is wrong with a lock; `exists` answers whether there is something at a path.
 
     Raises:
         ConfigError: it is not a lock of Spack.
@@ -20,6 +23,10 @@ def judge_lock(lock: Mapping[str, Any], expected: CheckSpackLock, exists: Callab
     try:
         roots = [str(root["spec"]) for root in lock["roots"]]
         nodes = {str(node["name"]): node for node in lock["concrete_specs"].values()}
+        files = {
+            str(node["name"]): f"{node['name']}/{node['name']}-{node['version']}-{key}.spec.manifest.json"
+            for key, node in lock["concrete_specs"].items()
+        }
         targets = {name: _target(node) for name, node in nodes.items()}
     except (KeyError, TypeError, AttributeError) as error:
         raise ConfigError(
@@ -45,6 +52,8 @@ def judge_lock(lock: Mapping[str, Any], expected: CheckSpackLock, exists: Callab
                 problems.append(
                     _problem(expected, f"`{name}` would be built for `{targets[name]}`, not for `{wanted}`", ())
                 )
+            elif expected.caches and not any(exists(f"{cache}/{SPECS}/{files[name]}") for cache in expected.caches):
+                problems.append(_not_cached(expected, name, files[name]))
             continue
         prefix = external.get("path") if isinstance(external, Mapping) else None
         if not prefix or str(prefix).startswith(UNKNOWN_PREFIX):
@@ -70,6 +79,17 @@ def judge_lock(lock: Mapping[str, Any], expected: CheckSpackLock, exists: Callab
                 )
             )
     return tuple(problems)
+
+
+def _not_cached(expected: CheckSpackLock, name: str, file: str) -> Problem:
+    return Problem(
+        kind="missing",
+        subject="cache",
+        message=f"the build cache has no `{name}` for this environment",
+        evidence=(*(f"searched: {cache}" for cache in expected.caches), f"missing: {file}"),
+        hint="prove the same stack and arch with the same modules at the other root first; or run `provision spack setup` "
+        "again without `--cache`, then packages are built",
+    )
 
 
 def _target(node: Mapping[str, Any]) -> str:

@@ -116,7 +116,7 @@ def check_lock(expected: CheckSpackLock) -> None:
             f"`{expected.path}` is not a lock of Spack", evidence=[str(error)], hint="build again", kind="invalid-file"
         ) from error
     # Judged again before an install: spack.yaml may have been edited, or solved again, since then.
-    raise_problems(judge_lock(lock, expected, lambda path: Path(path).is_dir()), ProvisionError, "inspection")
+    raise_problems(judge_lock(lock, expected, lambda path: Path(path).exists()), ProvisionError, "inspection")
 
 
 def try_mpi(mpi: TryMpi, environ: Mapping[str, str], log: Path) -> None:

@@ -92,7 +92,7 @@ def set_up(
         version=version,
         commit=found,
         python=str(python),
-        source=source,
+        source=source if _is_url(source) else str(Path(source).expanduser().resolve()),
         cache=_address(cache) if cache else "",
         packages=own,
         packages_commit=own_commit,
@@ -117,10 +117,14 @@ def _address(cache: str) -> str:
     return f"file://{folder}"
 
 
+def _is_url(source: str) -> bool:
+    return "://" in source or source.startswith("git@")
+
+
 def _bring(folder: Path, source: Source) -> tuple[Path, str]:
     """The folder of one commit below `folder`, and the commit; it is copied unless it is there."""
     path = Path(source.text).expanduser()
-    is_url = "://" in source.text or source.text.startswith("git@")
+    is_url = _is_url(source.text)
     if not is_url and not path.exists():
         raise ConfigError(f"there is no `{source.text}`", hint=f"name {source.what}, or the URL of its repository")
     is_git = is_url or (path / ".git").exists()
@@ -178,7 +182,7 @@ def _unpack(archive: Path, folder: Path) -> None:
 def _from_git(repository: str, commit: str, new: Path, scratch: Path) -> str:
     """Write the files of a commit to `new`; returns the whole commit."""
     bare = scratch / "git"
-    if "://" in repository or repository.startswith("git@"):
+    if _is_url(repository):
         say(f"fetching {repository}")
         done = capture(("git", "clone", "--quiet", "--bare", repository, str(bare)), dict(os.environ), GIT_LIMIT_S)
         if done.returncode:

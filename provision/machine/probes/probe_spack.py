@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from provision.backends.spack.externals import module_changes
+from provision.machine.disk import exists
 from provision.machine.probes.probe import unloaded
-from provision.machine.root.spack_setup import read_setup
+from provision.machine.root.spack_setup import read_setup, setup_file
 from provision.machine.root.store import Store
 from provision.model.facts import SpackFacts
 from provision.model.problem import ProblemKind
+from provision.model.quoting import quote_sh
 from provision.profile.site import Site
 
 Report = Callable[[ProblemKind, str, str, str, Sequence[str]], None]
@@ -28,14 +32,42 @@ def find_spack(site: Site, store: Store, environ: Mapping[str, str], report: Rep
             [f"searched: {store.layout.spack}"],
         )
         return None
+    again = f"`provision spack setup {quote_sh(setup.source)} --commit {setup.commit} --site {site.typed}`"
+    folder = Path(setup.python).parent.parent
+    if not any(folder.glob("lib*/python*/site-packages/clingo")):
+        report(
+            "broken",
+            "spack",
+            "the Python of Spack has no clingo, without which Spack cannot solve",
+            f"{again} installs it",
+            [f"searched: {folder}/lib/python*/site-packages/clingo"],
+        )
+        return None
+    if setup.cache.startswith("file://") and not exists(setup.cache.removeprefix("file://")):
+        report(
+            "missing",
+            "spack",
+            f"the build cache `{setup.cache}`, from which all packages are to come, is not there",
+            f"{again} builds without it; add `--cache DIR` for another one",
+            [f"named in: {setup_file(store)}"],
+        )
+        return None
     return replace(
         module_facts(site, environ),
         cache=setup.cache,
+        closed=_closed(store),
         root=setup.root,
         version=setup.version,
         commit=setup.commit,
         python=setup.python,
     )
+
+
+def _closed(store: Store) -> str:
+    """The folder that this user cannot write, of those in which Spack installs packages."""
+    layout = store.layout
+    folders = [str(folder) for folder in (layout.spack_store, layout.spack_cache) if exists(str(folder))]
+    return next((folder for folder in folders if not os.access(folder, os.W_OK | os.X_OK)), "")
 
 
 def module_facts(site: Site, environ: Mapping[str, str]) -> SpackFacts:

@@ -187,6 +187,25 @@ def test_only_the_push_to_the_build_cache_may_fail() -> None:
     assert [run.argv[run.argv.index("-e") + 2 :][:2] for run in optional] == [("buildcache", "push")]
 
 
+@pytest.mark.parametrize("version", ["4.1 (Cray)", "", "4.1:", "@4", "4.1-", "8~gnu"])
+def test_a_version_that_spacks_grammar_refuses_is_named_before_it_runs(version: str) -> None:
+    site = slurm_site()
+    mpi = dataclasses.replace(facts(site).mpi, version=version)  # type: ignore[type-var]
+    with pytest.raises(PlanError, match="as the version of `mpich`") as error:
+        draft(spack_request(request_for(site)), facts(site, mpi=mpi), "haswell")
+    assert "archs.haswell.modules" in str(error.value.hint)
+
+
+@pytest.mark.parametrize("wrapper", ["/mpicxx", "mpicxx", "/bin/mpicxx", "./bin/mpicxx"])
+def test_a_module_that_gives_no_usable_prefix_is_named_before_spack_runs(wrapper: str) -> None:
+    """Trap: an external without a prefix builds with None/bin/mpicxx."""
+    site = slurm_site()
+    mpi = dataclasses.replace(facts(site).mpi, cxx=wrapper)  # type: ignore[type-var]
+    with pytest.raises(PlanError, match="no usable prefix for `mpich`") as error:
+        draft(spack_request(request_for(site)), facts(site, mpi=mpi), "haswell")
+    assert f"cxx: {wrapper}" in error.value.evidence
+
+
 def test_another_spack_yaml_is_another_environment() -> None:
     """Trap: `--only-concrete` installs a stale lock without a word; the lock is judged again before the install."""
     plan = slurm_plan()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from typing import Any
 
 import pytest
@@ -101,3 +102,19 @@ def test_a_prefix_that_does_not_exist_is_refused() -> None:
 def test_what_is_not_a_lock_is_an_error(lock: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="not a lock of Spack"):
         messages(lock)
+
+
+def test_a_package_that_a_build_cache_lacks_is_named_before_anything_is_installed() -> None:
+    """The others would be unpacked first, for half a minute."""
+    cached = dataclasses.replace(EXPECTED, caches=("/given", "/own"))
+    there = {
+        "/given/v3/manifests/spec/py-pip/py-pip-1-h1.spec.manifest.json",
+        "/own/v3/manifests/spec/py-tensorflow/py-tensorflow-1-h2.spec.manifest.json",
+        "/usr",
+        "/site/mpich",
+    }
+    (problem,) = judge_lock(LOCK, cached, there.__contains__)
+    assert problem.message == "the build cache has no `py-horovod` for this environment"
+    assert problem.evidence[:2] == ("searched: /given", "searched: /own")
+    there.add("/own/v3/manifests/spec/py-horovod/py-horovod-1-h3.spec.manifest.json")
+    assert judge_lock(LOCK, cached, there.__contains__) == ()

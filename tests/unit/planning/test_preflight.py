@@ -11,7 +11,7 @@ from golden_files import cray_site, facts_of, local_site, place, request_for, sl
 from provision.errors import ConfigError, PlanError
 from provision.machine.configuration import shipped
 from provision.machine.configuration.search_path import known
-from provision.model.facts import Cpu, Existing, Place
+from provision.model.facts import Cpu, Existing, Place, SpackFacts
 from provision.model.problem import Problem
 from provision.planning.planner import make_plan
 from provision.planning.preflight import (
@@ -186,3 +186,10 @@ def test_a_python_that_other_users_cannot_run_blocks_a_build_for_others() -> Non
     assert closed_problem(request_for(alone), facts_of(alone, closed=closed)) is None, "a machine of one user"
     group = dataclasses.replace(alone, files=dataclasses.replace(alone.files, group="hpcadm"))
     assert closed_problem(request_for(group), facts_of(group, closed=closed)) is not None
+
+
+def test_a_store_of_another_user_is_named_before_spack_runs() -> None:
+    site = slurm_site()
+    spack = SpackFacts(root="/s", version="1.0", commit="9cf6633", python="/p", closed="/root/spack/store")
+    found = blockers(request_for(site), facts_of(site, spack=spack))
+    assert "Spack cannot install packages: `/root/spack/store` cannot be written" in [one.message for one in found]
