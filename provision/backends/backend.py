@@ -51,6 +51,8 @@ class Construction:
     """Folders outside of the prefix from which the environment loads libraries, in addition to those of the site."""
     proved: tuple[Row, ...] = ()
     """What follows the proof, before the environment is published."""
+    notes: tuple[str, ...] = ()
+    """What a person should know of the plan before anything starts, one line each."""
 
 
 class Draft(Protocol):

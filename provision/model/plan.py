@@ -325,6 +325,8 @@ class Plan:
     replaces: str | None = None
     broken: str | None = None
     """Why the build before this one is broken, if this is a rebuild."""
+    notes: tuple[str, ...] = ()
+    """What the backend says of the plan before anything starts, one line each."""
 
     @property
     def done(self) -> bool:
@@ -343,6 +345,8 @@ class Plan:
         data["environment"], data["held"] = str(self.environment), held(self)
         if self.broken is None:
             del data["broken"]
+        if not self.notes:
+            del data["notes"]
         if not self.modulefile.unload:  # most sites have no modules to unload
             del data["modulefile"]["unload"]
         for step, described in zip(self.steps, data["steps"], strict=True):

@@ -40,7 +40,7 @@ def plan_lines(
     for number, step in enumerate(plan.steps, 1):
         lines.append(f"{number:>3} {step.name:<10} {step.title}{_state(step)}")
         lines += [f"{INDENT}{line}" for line in _details(step, verbose=verbose, commands=commands)]
-    return [*lines, sum_of(plan, expected)]
+    return [*lines, *plan.notes, sum_of(plan, expected)]
 
 
 def sum_of(plan: Plan, expected: Mapping[str, float]) -> str:

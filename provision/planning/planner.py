@@ -54,6 +54,7 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         modulefile=modulefile(request, facts, python, draft, construction, environment, prefix, decided),
         abi_key=draft.abi_key,
         not_fetched=construction.not_fetched,
+        notes=() if all(step.action == "keep" for step in steps) else construction.notes,
         steps=steps,
         replaces=published if request.publish and published != str(environment) else None,
         broken=existing.broken.get(str(environment.rebuilt(environment.number - 1)))

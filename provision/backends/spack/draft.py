@@ -8,17 +8,20 @@ from functools import cached_property
 
 from provision.backends.backend import Construction, Row
 from provision.backends.spack import program
-from provision.backends.spack.environment_yaml import SpackYaml, write_yaml
-from provision.backends.spack.externals import External, compiler_in, externals_here, externals_of_profile
+from provision.backends.spack.environment_yaml import write_yaml
+from provision.backends.spack.externals import External, compiler_in, externals_here
 from provision.backends.spack.repository import (
     PIP_SHA256,
     PIP_VERSION,
     PIP_WHEEL,
+    REPOSITORY,
     Sources,
     digest,
     repository_files,
     sources_of,
 )
+from provision.backends.spack.routes import describe_routes
+from provision.backends.spack.shown_files import built, spack_yaml
 from provision.backends.venv.wheelhouse import not_fetched, source_argv, source_name, wheel_argv
 from provision.errors import PlanError
 from provision.horovod.wheel import Build, make_build
@@ -37,12 +40,8 @@ from provision.model.plan import (
     TryMpi,
     WriteFile,
 )
-from provision.model.problem import raise_problems
 from provision.model.request import Request
 from provision.proof.proof_shape import proof_shape
-
-# Below the folder of spack.yaml.
-REPOSITORY = "spack_repo/provision"
 
 
 @dataclass(frozen=True)
@@ -127,6 +126,9 @@ class SpackDraft:
             mpi_libraries=(self.build.mpi_libraries or (f"{prefix}/lib/libmpi.so",)) if self.build else (),
             allowed=(str(layout.spack_store),),
             proved=(self._cache_row(layout, environment),),
+            notes=describe_routes(
+                built(self.sources), cores=self.facts.cores, compiles=self.build is not None, cache=self.spack.cache
+            ),
         )
 
     def _cache_row(self, layout: Layout, environment: EnvironmentId) -> Row:
@@ -312,69 +314,6 @@ class SpackDraft:
             ),
             MakeReadable(path=str(prefix)),
         )
-
-
-def built(sources: Sources) -> tuple[str, ...]:
-    """The packages that are built."""
-    return ("py-pip", "py-tensorflow", *(("py-horovod",) if sources.horovod else ()))
-
-
-def spack_yaml(
-    request: Request, target: str, sources: Sources, externals: tuple[External, ...], repository: str
-) -> SpackYaml:
-    """What spack.yaml says for a request."""
-    site, arch, stack = request.site, request.arch, request.stack
-    return SpackYaml(
-        site=site.name,
-        arch=arch.name,
-        stack=stack.name,
-        target=target,
-        family=family_of(target, target),
-        root_spec=sources.root_spec,
-        externals=externals,
-        built=built(sources),
-        repository=repository,
-        modules=arch.modules,
-        command=f"provision spack show --site {site.name} --arch {arch.name} --stack {stack.name}",
-    )
-
-
-def packages_folder(request: Request, compiler: str) -> str:
-    """The folder of the generated packages that archs with the same ones share, below that of all environments."""
-    words = [request.stack.name, f"py{request.minor.replace('.', '')}"]
-    words += ["mpi-wheel"] if request.mpi_lock else []
-    words += [compiler] if compiler != "gcc" else []
-    return f"packages/{'-'.join(words)}/{REPOSITORY}"
-
-
-def profile_files(request: Request) -> dict[str, str]:
-    """spack.yaml and the generated packages from the profile alone; the prefixes of the externals are to be filled in.
-
-    Raises:
-        PlanError: the lock does not pin what the stack names.
-    """
-    return _shown(request, request.arch.target, externals_of_profile(request))
-
-
-def files_here(request: Request, facts: Facts) -> dict[str, str]:
-    """spack.yaml and the generated packages for a machine with these facts.
-
-    Raises:
-        PlanError: there is no Python, compiler or MPI, or the lock does not pin what the stack names.
-    """
-    raise_problems(facts.problems)
-    target = facts.cpu.target if request.arch.target == "native" else request.arch.target
-    build = make_build(request, facts, facts.gpu if request.arch.gpu else None, target)
-    return _shown(request, target, externals_here(request, facts, target, build))
-
-
-def _shown(request: Request, target: str, externals: tuple[External, ...]) -> dict[str, str]:
-    """The files with which a person uses the environment: the packages are beside the folders of the sites."""
-    compiler = compiler_in(externals)
-    sources, folder = sources_of(request, compiler), packages_folder(request, compiler)
-    text = write_yaml(spack_yaml(request, target, sources, externals, f"$env/../../../{folder}"))
-    name = f"{request.site.name}/{request.stack.name}/{request.arch.name}/spack.yaml"
-    return {name: text, **{f"{folder}/{path}": content for path, content in repository_files(sources).items()}}
 
 
 def draft(request: Request, facts: Facts, target: str) -> SpackDraft:

@@ -81,7 +81,7 @@ def write_yaml(environment: SpackYaml) -> str:
         mpi = next(name for name in names if name in ("mpich", "openmpi"))
         lines += ["    mpi:", "      buildable: false", f"      require: [{mpi}]"]
     for external in environment.externals:
-        lines += _external(external)
+        lines += external_lines(external)
     return "\n".join(lines) + "\n"
 
 
@@ -101,7 +101,8 @@ def _how_to_use(environment: SpackYaml) -> list[str]:
     ]
 
 
-def _external(external: External) -> list[str]:
+def external_lines(external: External) -> list[str]:
+    """One package of the site."""
     comment = f"   # {external.comment}" if external.comment else ""
     lines = [f"    {external.name}:{comment}", "      buildable: false"]
     lines += [f"      require: [{scalar(f'target={external.target}')}]"]

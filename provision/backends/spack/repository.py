@@ -25,6 +25,8 @@ from provision.model.patch import Patch
 from provision.model.request import Request
 
 NAMESPACE = "provision"
+# Its folder, below that of spack.yaml.
+REPOSITORY = f"spack_repo/{NAMESPACE}"
 # The last pip that serves Python 3.7, the oldest Python of our stacks; it serves Python 3.13 too.
 PIP_VERSION = "24.0"
 PIP_SHA256 = "ba0d021a166865d2265246961bec0152ff124de910c5cc39f1156ce3fa7c69dc"

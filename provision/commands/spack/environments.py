@@ -43,6 +43,13 @@ def add_diff_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_all(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile", action="store_true", help="use only the profile, without looking at this machine")
     parser.add_argument("--all", action="store_true", help="every arch of every profile, from the profiles alone")
+    parser.add_argument(
+        "--route",
+        choices=("wheels", "source"),
+        default="wheels",
+        help="where packages come from: the wheels of the stack's lock (default), or Spack's own recipes, which compile "
+        "TensorFlow",
+    )
 
 
 def run_show(args: argparse.Namespace) -> Outcome:
@@ -53,7 +60,7 @@ def run_show(args: argparse.Namespace) -> Outcome:
 
     if args.all and not args.into:
         raise ConfigError("`--all` writes many files", hint=f"add `--into {FOLDER}`", kind="usage")
-    files, skipped = every_file() if args.all else (files_of(_target(args), from_profile=args.profile), [])
+    files, skipped = _files(args)
     if args.into:
         for name, text in files.items():
             write(Path(args.into) / name, text, executable=name.endswith("/cmake"))
@@ -72,7 +79,7 @@ def run_diff(args: argparse.Namespace) -> Outcome:
     from provision.errors import EXIT_FAILED, EXIT_OK
     from provision.machine.disk import is_file, read_given
 
-    files, _ = every_file() if args.all else (files_of(_target(args), from_profile=args.profile), [])
+    files, _ = _files(args)
     lines: list[str] = []
     different = []
     for name, text in files.items():
@@ -90,7 +97,14 @@ def run_diff(args: argparse.Namespace) -> Outcome:
     )
 
 
-def every_file() -> tuple[dict[str, str], list[str]]:
+def _files(args: argparse.Namespace) -> tuple[dict[str, str], list[str]]:
+    """The files that the options name, and the archs that have none."""
+    if args.all:
+        return every_file(args.route)
+    return files_of(_target(args), from_profile=args.profile, route=args.route), []
+
+
+def every_file(route: str = "wheels") -> tuple[dict[str, str], list[str]]:
     """The files of all archs of all profiles, and the archs that have none, each with the reason."""
     from provision.machine.configuration import shipped
     from provision.machine.configuration.search_path import known
@@ -105,24 +119,24 @@ def every_file() -> tuple[dict[str, str], list[str]]:
             continue
         for arch in site.archs:
             try:
-                files |= files_of(make_target(site, arch.name, None), from_profile=True)
+                files |= files_of(make_target(site, arch.name, None), from_profile=True, route=route)
             except ProvisionError as error:
                 skipped.append(f"{name}/{arch.name}: {error.message}")
     return files, skipped
 
 
-def files_of(target: Target, *, from_profile: bool = False) -> dict[str, str]:
+def files_of(target: Target, *, from_profile: bool = False, route: str = "wheels") -> dict[str, str]:
     """The files of one arch: from this machine if it is one of the site's, otherwise from the profile alone.
 
     Raises:
         ProvisionError: the site does not build environments, or something that one needs is missing.
     """
-    from provision.backends.spack.draft import files_here, profile_files
+    from provision.backends.spack.shown_files import files_here, profile_files
 
     if from_profile or not target.is_here:
-        return profile_files(_request_of_profile(target))
+        return profile_files(_request_of_profile(target), route)
     facts = _observe(target)
-    return files_here(target.request(facts), facts)
+    return files_here(target.request(facts), facts, route)
 
 
 def _target(args: argparse.Namespace) -> Target:

@@ -26,6 +26,7 @@ from provision.backends.spack.draft import SpackDraft, draft
 from provision.backends.spack.environment_yaml import scalar
 from provision.backends.spack.externals import module_changes, version_in
 from provision.backends.spack.repository import PIP_WHEEL, repository_files, sources_of
+from provision.backends.spack.shown_files import files_here
 from provision.errors import PlanError
 from provision.model.facts import Existing, Facts, SpackFacts
 from provision.model.layout import Layout
@@ -185,6 +186,30 @@ def test_only_the_push_to_the_build_cache_may_fail() -> None:
     """What was proved is published without it."""
     optional = [run for run in runs(slurm_plan()) if run.without]
     assert [run.argv[run.argv.index("-e") + 2 :][:2] for run in optional] == [("buildcache", "push")]
+
+
+@pytest.mark.parametrize("name", ["slurm", "gpu"])
+def test_spack_yaml_of_the_route_source_is_the_golden_one(name: str, golden: Golden) -> None:
+    """Coherent pins, which Spack's own recipes do not have; nothing of it names a host or a path of the tool."""
+    site = slurm_site() if name == "slurm" else gpu_site()
+    request = request_for(site) if name == "slurm" else gpu_request(site)
+    files = files_here(spack_request(request), facts(site, **({} if name == "slurm" else {"gpu": GPU_FACTS})), "source")
+    ((path, text),) = files.items()
+    assert path == f"source/{site.name}/{request.stack.name}/{request.arch.name}/spack.yaml"
+    assert "HOROVOD_" not in text
+    golden(f"spack/source-{name}.yaml", text)
+
+
+def test_a_plan_says_how_much_each_route_builds_and_about_how_long() -> None:
+    """Before anything starts, with the packages that take hours; a plan that has nothing to do says nothing."""
+    wheels, source = slurm_plan().notes
+    assert wheels.startswith("route wheels: builds 3 packages, about ")
+    assert "with 4 cores; only Horovod is compiled" in wheels
+    assert "about 155 packages in hours" in source
+    assert "bazel" in source and "llvm" in source
+    assert slurm_plan().notes == tuple(slurm_plan().to_dict()["notes"])
+    cached = slurm_plan(spack=dataclasses.replace(SPACK, cache="file:///other/buildcache"))
+    assert "3 packages from file:///other/buildcache" in cached.notes[0]
 
 
 @pytest.mark.parametrize("version", ["4.1 (Cray)", "", "4.1:", "@4", "4.1-", "8~gnu"])

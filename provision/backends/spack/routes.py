@@ -1,0 +1,27 @@
+"""How much each route would build, and about how long: what `plan` says before anything starts. Pure."""
+
+from __future__ import annotations
+
+from provision.wording import about, count
+
+# Counted with Spack 1.2.0.dev0 and spack-packages 1e8cf05, for haswell and the stack tensorflow-2.15.1, externals left out.
+SOURCE_PACKAGES = 155
+# Of those, the ones that take as long as all others together.
+LARGE = ("py-tensorflow with bazel", "llvm", "rust", "openjdk")
+# Measured on 2 cores of a virtual machine with nothing else on it: solving and installing wheels, and the CPU seconds of
+# compiling Horovod, which runs on all cores.
+WHEELS_S = 60.0
+HOROVOD_CPU_S = 170.0
+CACHE_S = 45.0
+
+
+def describe_routes(packages: tuple[str, ...], *, cores: int, compiles: bool, cache: str) -> tuple[str, ...]:
+    """One line for each route: the one that is taken first. `packages` are those that it builds."""
+    if cache:
+        taken = f"route wheels: {count(len(packages), 'package')} from {cache}, {about(CACHE_S)}; nothing is compiled"
+    else:
+        seconds = WHEELS_S + (HOROVOD_CPU_S / max(cores, 1) if compiles else 0.0)
+        what = "only Horovod is compiled" if compiles else "nothing is compiled"
+        taken = f"route wheels: builds {count(len(packages), 'package')}, {about(seconds)} with {cores} cores; {what}"
+    other = f"route source: would build about {SOURCE_PACKAGES} packages in hours, among them {', '.join(LARGE)}"
+    return (taken, f"{other}; only `provision spack show --route source` writes it")
