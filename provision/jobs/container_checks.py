@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.jobs.containers import cpu_image_problem
+from provision.jobs.containers import cpu_image_problem, pull_command
 from provision.jobs.user_job import Decision
+from provision.knowledge.images import DOCKER
 from provision.model.problem import Problem
+
+# An image with Horovod for TensorFlow, built with Open MPI (github.com/horovod/horovod, docker/horovod/Dockerfile of 0.28.1).
+EXAMPLE_WITH_HOROVOD = "docker://horovod/horovod:0.28.1"
 
 
 def check_image(decision: Decision) -> Iterator[Problem]:
@@ -53,3 +57,32 @@ def check_overlays(decision: Decision) -> Iterator[Problem]:
                 message=f"`--no-overlay`: the containers of site `{job.site.name}` have no overlay",
                 hint="leave `--no-overlay` out",
             )
+
+
+def check_horovod(decision: Decision) -> Iterator[Problem]:
+    """The overlay that `provision job overlay` makes has no Horovod, and it hides the one of an image.
+
+    Our locks of overlays have none: it would have to be compiled against an MPI inside the image. What is in an overlay of the
+    user, or in one that the site has ready (no templates to make it from), is not known; the job asks it before the ranks start.
+    """
+    job = decision.job
+    container = job.site.container
+    if job.kind != "horovod" or decision.runtime != "container" or container is None:
+        return
+    if container.overlay is None or not container.overlay_templates or not job.use_overlay or job.overlays:
+        return
+    image = job.image or EXAMPLE_WITH_HOROVOD
+    pull = pull_command(job.site, job.arch, image) if image.startswith(DOCKER) else None
+    yield Problem(
+        kind="missing",
+        subject="horovod",
+        message=f"the overlay of site `{job.site.name}` has no Horovod"
+        + (f", and it hides the one of `{job.image}`" if job.image else ""),
+        evidence=(
+            f"`provision job overlay` puts TensorFlow into `{container.overlay}`; Horovod needs an MPI in the image",
+            *((f"`{pull}` writes the script that fetches the image",) if pull else ()),
+            "`--overlay FILE` mounts your own overlay, if Horovod is in it",
+            f"without Horovod, on one node: `provision job mirrored --site {job.site.typed} --arch {job.arch.name}`",
+        ),
+        hint=f"`--image {image} --no-overlay` uses the Horovod of that image",
+    )

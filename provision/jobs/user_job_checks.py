@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from provision.errors import ConfigError
-from provision.jobs.container_checks import check_image, check_overlays
+from provision.jobs.container_checks import check_horovod, check_image, check_overlays
 from provision.jobs.limits import refusals
 from provision.jobs.user_job import Decision, nodes_without_gpus
 from provision.launch.rank_threads import INTER, INTRA, explain_too_many_threads
@@ -378,5 +378,5 @@ def _limits(decision: Decision) -> tuple[Problem, ...]:
 # In the order in which they are reported: first the problems that make the others pointless.
 CHECKS: tuple[Callable[[Decision], Iterator[Problem]], ...] = (
     *(_strategy, _scheduler, _multiworker, _data, _gpus),
-    *(_words, _scheduler_words, _runtime, check_image, check_overlays, _shape, _threads),
+    *(_words, _scheduler_words, _runtime, check_image, check_overlays, check_horovod, _shape, _threads),
 )

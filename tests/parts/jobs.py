@@ -19,8 +19,14 @@ MODULE = f"module{BODY}\n"
 EXPORTED_MODULE = {"BASH_FUNC_module%%": BODY}
 
 
+# The overlays of these sites have no Horovod: a job takes an image that has it.
+WITHOUT_HOROVOD = ("nyu-greene", "nyu-torch")
+OWN_IMAGE = {"image": "docker://horovod/horovod:0.28.1", "use_overlay": False}
+OWN_IMAGE_WORDS = ("--image", "docker://horovod/horovod:0.28.1", "--no-overlay")
+
+
 def job(name: str, arch: str, kind: StrategyName, /, **changes: Any) -> UserJob:
-    """What `provision job KIND --site NAME --arch ARCH --account tests` asks for."""
+    """What `provision job KIND --site NAME --arch ARCH --account tests` asks for, with an image that has Horovod if it must."""
     site = profile(name)
     found = site.arch(arch)
     tree = "lua" if site.modules.name == "lmod" else "tcl"
@@ -33,6 +39,8 @@ def job(name: str, arch: str, kind: StrategyName, /, **changes: Any) -> UserJob:
         modulepath=f"/site/root/modules/{arch}/{tree}",
         account="tests",
     )
+    if kind == "horovod" and name in WITHOUT_HOROVOD:
+        asked = dataclasses.replace(asked, **OWN_IMAGE, command=" ".join((asked.command, *OWN_IMAGE_WORDS)))
     return dataclasses.replace(asked, **changes)
 
 

@@ -185,7 +185,7 @@ def scripts() -> tuple[Script, ...]:
     }
     return (
         user_job("nyu-greene", "gpu", "mirrored", venv="/home/ada/env", watch_gpus=True, resume="42"),
-        user_job("nyu-greene", "gpu", "horovod", runtime="container", data="/data"),
+        user_job("nyu-greene", "gpu", "horovod", runtime="container", data="/data", overlays=("/own.ext3",)),
         user_job("generic-slurm", "gpu", "horovod", runtime="container", image="docker://nvcr.io/nvidia/tf:25.02"),
         user_job("generic-slurm", "cpu", "multiworker", runtime="venv"),
         user_job("nersc-cori", "knl", "horovod", runtime="venv", stage_in="/x"),

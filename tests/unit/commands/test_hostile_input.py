@@ -14,7 +14,7 @@ from parts.profiles import SITES
 
 FOLDERS = ("x$(: >CANARY)", "x`: >CANARY`", 'x"; : >CANARY; "', "x'; : >CANARY; '", "x; : >CANARY #")
 JOBS = (
-    ("nyu-greene", "job", "horovod", "--arch", "gpu", "--runtime", "container"),
+    ("nyu-greene", "job", "horovod", "--arch", "gpu", "--runtime", "container", "--overlay", "/own.ext3"),
     ("nyu-greene", "job", "mirrored", "--arch", "gpu", "--runtime", "container"),
     ("nyu-greene", "job", "overlay", "--arch", "gpu"),
     ("nyu-torch", "job", "image", "--arch", "h200", "--image", "docker://tensorflow/tensorflow:2.15.0-gpu"),

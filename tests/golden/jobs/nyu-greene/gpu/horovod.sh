@@ -10,7 +10,7 @@
 #SBATCH --mem=128G                     # memory on each node: 4G for each CPU
 
 # Horovod: 8 ranks on 2 nodes, one for each GPU, started by srun.
-# Written by `provision job horovod --site nyu-greene --arch gpu --account tests`. Submit it with `sbatch FILE`.
+# Written by `provision job horovod --site nyu-greene --arch gpu --account tests --image docker://horovod/horovod:0.28.1 --no-overlay`. Submit it with `sbatch FILE`.
 # Output: /scratch/$USER/runs/JOBID. The site deletes there files that were not read for 60 days. Copy it to the current
 # folder with
 # `provision data pull runs/JOBID --site nyu-greene`.
@@ -50,10 +50,10 @@ module list # record the modules in the output
 set -u
 
 # The container provides CUDA and TensorFlow.
-image="/scratch/work/public/singularity/cuda12.1.1-cudnn8.9.0-devel-ubuntu22.04.2.sif"
-[ -f "$image" ] || stop "there is no container image $image"
-overlay="/scratch/$USER/tensorflow-example/tensorflow.ext3" # read-only in jobs, because several jobs can share it
-[ -f "$overlay" ] || stop "there is no overlay $overlay; make it first: provision job overlay --site nyu-greene --arch gpu"
+image="/scratch/$USER/images/horovod-0.28.1.sif"
+[ -f "$image" ] || stop "there is no $image; pull it first: provision job image --site nyu-greene --arch gpu --image docker://horovod/horovod:0.28.1"
+image=$(readlink -f "$image") # the real name contains the digest
+echo "image: $image"
 bind="$submit_folder,$(dirname "$script"),$PROVISION_OUTPUT,/scratch/$USER"
 
 # Variables that TensorFlow and its libraries read.
@@ -69,8 +69,7 @@ export NUM_INTER_THREADS=1
 export NUM_INTRA_THREADS=8
 
 # Horovod in the image must use the same MPI as srun. Otherwise every rank is rank 0 of 1, and trains alone.
-singularity exec --nv --overlay "$overlay:ro" --bind "$bind" "$image" /bin/bash -c \
-  'source /ext3/env.sh && exec "$@"' bash python - <<'PYTHON' || exit 2
+singularity exec --nv --bind "$bind" "$image" python - <<'PYTHON' || exit 2
 import ctypes
 import sys
 
@@ -103,5 +102,4 @@ PYTHON
 
 # In the training script, use hvd.rank() and hvd.local_rank(), not variables of the scheduler.
 srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --kill-on-bad-exit=1 --cpus-per-task=8 \
-  singularity exec --nv --overlay "$overlay:ro" --bind "$bind" "$image" /bin/bash -c \
-  'source /ext3/env.sh && exec "$@"' bash python -u "$script"
+  singularity exec --nv --bind "$bind" "$image" python -u "$script"
