@@ -31,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """Check everything that a build needs."""
     from provision.machine.configuration import shipped
+    from provision.machine.probes.provided import look_at_container
 
     site = shipped.load_site(args.site)
     observations = [
@@ -39,7 +40,7 @@ def run(args: argparse.Namespace) -> Outcome:
     observations += _configuration(make_target(site, args.arch or site.archs[0].name, args.stack), args.stack)
     observations += _scheduler(site)
     observations += _root(site)
-    observations += _container(site)
+    observations += look_at_container(site)
     for arch in [site.arch(args.arch)] if args.arch else site.archs:
         observations += [seen for seen in _arch(make_target(site, arch.name, args.stack)) if seen not in observations]
         observations += _provided(site, arch)
@@ -246,21 +247,6 @@ def _provided(site: Site, arch: Arch) -> list[Observation]:
     group, problems = f"arch {arch.name}", provided_problems(site, arch)
     loaded = Observation(group=group, state="good", message=f"the site's modules {' '.join(arch.provided)} load")
     return [_of(group, problem) for problem in problems] or [loaded]
-
-
-def _container(site: Site) -> list[Observation]:
-    """Check that what the container needs is here, if jobs of this site can use it."""
-    from provision.machine.probes.provided import container_problems
-
-    if site.container is None or "container" not in site.runtimes:
-        return []
-    problems = container_problems(site.container, site.origin)
-    # A build of a virtual environment does not need the container.
-    state: State = "bad" if site.runtimes[0] == "container" else "note"
-    there = Observation(
-        group="container", state="good", message=f"`{site.container.image}` with {site.container.command}"
-    )
-    return [_of("container", problem, state) for problem in problems] or [there]
 
 
 def _found(facts: Facts) -> list[str]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import dataclasses
 import shutil
 
+from provision.jobs.containers import image_path, pull_command
+from provision.knowledge.images import DOCKER
 from provision.machine.disk import exists
 from provision.machine.probes.probe import Probes
-from provision.machine.programs.shell import expand_home
+from provision.machine.programs.shell import expand_home, expand_variables
+from provision.model.observation import Observation, State
 from provision.model.problem import Problem
 from provision.profile.arch import Arch
 from provision.profile.container import Container
@@ -22,29 +25,60 @@ def provided_problems(site: Site, arch: Arch) -> tuple[Problem, ...]:
     return tuple(probes.problems)
 
 
-def container_problems(container: Container, origin: str) -> tuple[Problem, ...]:
-    """The program, the image, the overlay and the templates of overlays that are not on this machine.
+def look_at_container(site: Site) -> tuple[Observation, ...]:
+    """The program, the image, the overlay and the templates of overlays of a site's containers: which are on this machine.
 
-    An image of a registry (`docker://`) and paths of a user (`$USER`, `$SCRATCH`) are not searched.
+    What belongs to a user (its path has a variable, or it is pulled from a registry) stops no build and no other user: it is a
+    note. A build of a virtual environment does not need the container.
     """
-    problems = []
-    if container.module is None and shutil.which(container.command) is None:
-        problems.append(
-            _missing(
-                "container.command",
-                f"`{container.command}` is not on PATH",
-                f'set `container.module = "{container.command}"` in `{origin}` if a module provides it',
-            )
-        )
-    paths = [("container.image", container.image)] if not container.image.startswith("docker://") else []
-    paths += [("container.overlay", container.overlay)] if container.overlay else []
-    paths += [("container.overlay_templates", template.path) for template in container.overlay_templates]
-    for key, path in paths:
-        if path.startswith("/") and "$" not in path and not exists(expand_home(path)):
-            making = "; `provision job overlay` makes it" if key == "container.overlay" else ""
-            problems.append(_missing(key, f"`{path}` does not exist", f"set `{key}` in `{origin}`{making}"))
-    return tuple(problems)
+    container = site.container
+    if container is None or "container" not in site.runtimes:
+        return ()
+    state: State = "bad" if site.runtimes[0] == "container" else "note"
+    seen = [_program(container, site.origin, state)]
+    arch, origin = site.archs[0].name, site.origin
+    pulled = container.image.startswith(DOCKER)
+    make = f"`provision job overlay --site {site.typed} --arch {arch}` writes the job that makes it"
+    pull = f"`{pull_command(site, site.archs[0], None)}` writes the script that pulls it"
+    if container.command != "shifter" or not pulled:
+        image = image_path(site, container.image)
+        seen.append(_file("image", image, state, pull if pulled else f"set `container.image` in `{origin}`"))
+    if container.overlay:
+        seen.append(_file("overlay", container.overlay, state, make))
+    seen += [
+        _file("template of overlays", one.path, state, f"set `container.overlay_templates` in `{origin}`")
+        for one in container.overlay_templates
+    ]
+    return tuple(seen)
 
 
-def _missing(subject: str, message: str, hint: str) -> Problem:
-    return Problem(kind="missing", subject=subject, message=message, hint=hint)
+def _program(container: Container, origin: str, state: State) -> Observation:
+    """Whether the program that runs containers is on PATH, or comes with a module, which jobs check."""
+    program = container.command
+    if container.module is not None:
+        message = f"program `{program}` comes with the module `{container.module}`, which was not loaded here"
+        return Observation(group="container", state="good", message=message)
+    if shutil.which(program) is not None:
+        return Observation(group="container", state="good", message=f"program `{program}` is on PATH")
+    return Observation(
+        group="container",
+        state=state,
+        message=f"program `{program}` is not on PATH",
+        hint=f'set `container.module = "{program}"` in `{origin}` if a module provides it',
+    )
+
+
+def _file(what: str, path: str, state: State, hint: str) -> Observation:
+    """Whether this file is here; a path with a variable is a user's own, for whoever runs this."""
+    here = expand_variables(expand_home(path))
+    if "$" in here:
+        message = f"{what} `{path}` was not checked: a variable in it is not set in this shell"
+        return Observation(group="container", state="note", message=message)
+    if exists(here):
+        return Observation(group="container", state="good", message=f"{what} `{here}` exists")
+    return Observation(
+        group="container",
+        state="note" if "$" in path else state,
+        message=f"{what} `{here}` does not exist",
+        hint=hint,
+    )

@@ -12,7 +12,8 @@ from parts.cli import call, envelope
 from parts.modules import ENVIRONMENT_MODULES, LMOD
 from parts.profiles import profile
 from parts.site_modules import ModuleSystem
-from provision.machine.probes.provided import container_problems, provided_problems
+from provision.machine.probes.provided import look_at_container, provided_problems
+from provision.profile.container import Template
 from provision.profile.site import Site
 
 Captured = pytest.CaptureFixture[str]
@@ -117,22 +118,45 @@ def test_the_sites_own_tensorflow_must_load(modulefiles: Path) -> None:
 
 
 def test_a_container_site_needs_its_program_and_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    greene = profile("nyu-greene").container
-    assert greene is not None
+    site = profile("nyu-greene")
+    assert site.container is not None
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("SCRATCH", str(tmp_path))
+    templates = (Template(gb=1, files=1000, path=str(tmp_path / "t.gz")),)
     container = dataclasses.replace(
-        greene, image=str(tmp_path / "no.sif"), overlay=str(tmp_path / "o.ext3"), module=None
+        site.container, image=f"{tmp_path}/no.sif", overlay="$SCRATCH/o.ext3", overlay_templates=templates
     )
-    messages = [problem.message for problem in container_problems(container, "x.toml")]
-    assert messages[:3] == [
-        f"`{container.command}` is not on PATH",
-        f"`{tmp_path}/no.sif` does not exist",
-        f"`{tmp_path}/o.ext3` does not exist",
+    site = dataclasses.replace(site, container=container)
+    missing = [
+        ("bad", "program `singularity` is not on PATH"),
+        ("bad", f"image `{tmp_path}/no.sif` does not exist"),
+        ("note", f"overlay `{tmp_path}/o.ext3` does not exist"),
+        ("bad", f"template of overlays `{tmp_path}/t.gz` does not exist"),
     ]
-    (tmp_path / "no.sif").touch()
-    (tmp_path / "o.ext3").touch()
+    seen = look_at_container(site)
+    assert [(one.state, one.message) for one in seen] == missing
+    assert all(one.hint for one in seen)
+    assert "`provision job overlay --site nyu-greene --arch gpu`" in str(seen[2].hint)
+    second = dataclasses.replace(site, runtimes=("venv", "container"))
+    assert {one.state for one in look_at_container(second)} == {"note"}, "a build does not need the container"
+    for name in ("no.sif", "o.ext3", "t.gz"):
+        (tmp_path / name).touch()
     (tmp_path / container.command).write_text("#!/bin/sh\n")
     (tmp_path / container.command).chmod(0o755)
-    assert not container_problems(dataclasses.replace(container, overlay_templates=()), "x.toml")
-    of_users = dataclasses.replace(container, overlay="/scratch/$USER/o.ext3", overlay_templates=())
-    assert not container_problems(of_users, "x.toml")
+    assert [one.state for one in look_at_container(site)] == ["good"] * 4
+    monkeypatch.delenv("SCRATCH")
+    (note,) = [one for one in look_at_container(site) if one.state == "note"]
+    assert "`$SCRATCH/o.ext3` was not checked: a variable in it is not set" in note.message
+
+
+def test_an_image_of_a_registry_is_looked_for_where_jobs_use_it(tmp_path: Path) -> None:
+    site = profile("sigma2-olivia")
+    assert "was not checked" in look_at_container(site)[1].message, "it is in the folder of the submission"
+    site = dataclasses.replace(site, files=dataclasses.replace(site.files, scratch=str(tmp_path)))
+    _, image = look_at_container(site)
+    assert (image.state, image.message) == (
+        "bad",
+        f"image `{tmp_path}/images/tensorflow-25.02-tf2-py3.sif` does not exist",
+    )
+    assert "`provision job image --site sigma2-olivia --arch accel`" in str(image.hint)
+    assert look_at_container(profile("sigma2-saga")) == ()
