@@ -1,8 +1,12 @@
-"""The job that makes an overlay with TensorFlow for a site's containers: the values of its script. Pure.
+"""The job that makes an overlay for a site's containers, with TensorFlow or with a user's packages. Pure.
 
-The template is `jobs/overlay.sh.j2`. Miniforge provides Python, because images with CUDA may have none; the script compares
-its checksum. The packages are those of our lock `overlay-<stack>`, with their hashes. One overlay is for all archs of a site:
-it contains the TensorFlow that uses GPUs, which also runs without one.
+The template is `jobs/overlay.sh.j2`, and `jobs/own-overlay.sh.j2` for a user's packages: a second, small overlay that is
+mounted over the one with TensorFlow. Apptainer puts a writable overlay above all others, and of several read-only ones the
+last above those before it (its `addOverlayMount` and `AddLowerDir`, read in 2026-11).
+
+Miniforge provides Python, because images with CUDA may have none; the script compares its checksum. The packages are those of
+our lock `overlay-<stack>`, with their hashes. One overlay is for all archs of a site: it contains the TensorFlow that uses
+GPUs, which also runs without one.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from provision.knowledge.miniforge import Miniforge
 from provision.knowledge.targets import family_of
 from provision.model.lock import Lock
 from provision.model.quoting import Code, words
+from provision.model.requirements_file import Requirements
 from provision.profile.arch import Arch
 from provision.profile.container import Container, Template
 from provision.profile.site import Site
@@ -28,6 +33,9 @@ from provision.schedulers import SchedulerInterface, scheduler_for
 # room for the user's own packages.
 NEEDED_GB = 9
 NEEDED_FILES = 100_000
+# A user's own packages are a few; `--gb` and `--files` request more space.
+OWN_GB = 1
+OWN_FILES = 50_000
 # The job downloads and installs some gigabytes, which takes minutes; the limit leaves time for a slow network.
 TIME_LIMIT = "01:00:00"
 CPUS = 4
@@ -35,7 +43,10 @@ CPUS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverlayJob:
-    """What a user asked for; `gb` and `files` are the space that the overlay must have."""
+    """What a user asked for; `gb` and `files` are the space that the overlay must have.
+
+    With `requirements` it is an overlay with these packages, at `path`, over the one with TensorFlow.
+    """
 
     site: Site
     arch: Arch
@@ -49,6 +60,8 @@ class OverlayJob:
     time: str = TIME_LIMIT
     account: str | None = None
     queue: str | None = None
+    requirements: Requirements | None = None
+    path: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +75,9 @@ class OverlayScript:
     header: tuple[Code, ...]
     meanings: tuple[Code, ...]
     modules: tuple[Code, ...]
+    overlay: str
+    packages: str
+    """The name of the folder of packages: every overlay of the same packages uses the same."""
     image: str
     prefix: str
     url: str
@@ -109,10 +125,11 @@ def make_overlay_script(job: OverlayJob, cpu_family: str) -> OverlayScript:
             hint=f"name the host that does: `network.download_node` in `{site.origin}`",
         )
     scheduler = scheduler_for(site.scheduler.name)
+    own = job.requirements
     batch = side_batch(
         site,
         job.arch,
-        f"overlay-{job.arch.name}",
+        f"{'packages' if own else 'overlay'}-{job.arch.name}",
         time=job.time,
         cpus=job.cpus,
         account=job.account,
@@ -120,6 +137,7 @@ def make_overlay_script(job: OverlayJob, cpu_family: str) -> OverlayScript:
     )
     directives = scheduler.directives(batch)
     names = (container.module,) if container.module else ()
+    base = ("--overlay", Code('"$base:ro"')) if own else ()
     return OverlayScript(
         job=job,
         scheduler=scheduler,
@@ -128,6 +146,8 @@ def make_overlay_script(job: OverlayJob, cpu_family: str) -> OverlayScript:
         header=header(directives, scheduler.COMMENTS_BEHIND),
         meanings=meanings(directives, scheduler.COMMENTS_BEHIND),
         modules=module_lines(site.modules, names),
+        overlay=(job.path if own else None) or container.overlay,
+        packages=f"{own.sha256[:8]}-{job.lock.sha256[:8]}" if own else job.lock.sha256[:12],
         image=image_path(site, container.image),
         prefix=str(PurePosixPath(container.setup).parent),
         url=job.miniforge.url(uname),
@@ -137,9 +157,14 @@ def make_overlay_script(job: OverlayJob, cpu_family: str) -> OverlayScript:
             *container.write_options,
             "--bind",
             Code('"$packages"'),
+            *base,
             overlay=Code('"$building/overlay.ext3"'),
         ),
-        read=_inside(container, overlay=Code('"$building/overlay.ext3:ro"')),
+        read=_inside(
+            container,
+            *(("--bind", Code('"$packages"'), *base) if own else ()),
+            overlay=Code('"$building/overlay.ext3:ro"'),
+        ),
         where=where or "a node with network",
     )
 

@@ -4,6 +4,7 @@ It does what their manuals say of the options that our scripts use, in real name
 and holds the system's folders in place of an image's; a /tmp of its own, HOME, the working folder and what is bound; PATH
 of the image, the rest of the environment as the caller has it. An overlay is a real ext3 image that is locked as theirs is,
 for readers or for one writer; what is written to `/ext3` is kept beside the stand-in, by the file's inode, not in the file.
+Several overlays are stacked by the kernel's overlay file system, as Apptainer does it.
 """
 
 from __future__ import annotations
@@ -97,9 +98,23 @@ def execute(words):
         mount(one)
     for one in binds:
         mount(*one.split(":")[:2])
-    for _, store, mode in overlays:
+    if len([one for one in overlays if one[2] != "ro"]) > 1:
+        fatal("only one overlay can be written")
+    for _, store, _ in overlays:
         os.makedirs(store, exist_ok=True)
-        mount(store, "/ext3", "ro" if mode == "ro" else "")
+    if len(overlays) == 1:
+        mount(overlays[0][1], "/ext3", "ro" if overlays[0][2] == "ro" else "")
+    elif overlays:
+        # As addOverlayMount and AddLowerDir of Apptainer (read in 2026-11): a writable one is above all, a read-only
+        # one above those before it.
+        lower = [store for _, store, mode in reversed(overlays) if mode == "ro"]
+        upper = next((store for _, store, mode in overlays if mode != "ro"), None)
+        text = "lowerdir=" + ":".join(lower)
+        if upper:
+            work = upper + ".work"
+            os.makedirs(work, exist_ok=True)
+            text += f",upperdir={{upper}},workdir={{work}}"
+        lines.append(f"mkdir -p $root/ext3; mount -t overlay overlay -o {{shlex.quote(text)}} $root/ext3")
     if ("--nv", None) in asked:
         lines.append("touch $root/.singularity.d/libs/libcuda.so.1")
     lines.append("mount -o remount,ro $root")
@@ -178,12 +193,13 @@ def installer(path: Path) -> str:
     return hashlib.sha256(INSTALLER.encode()).hexdigest()
 
 
-def wheel(folder: Path, name: str, version: str, text: str = "") -> Path:
-    """A wheel with one module, for what is too large to be downloaded by a test."""
+def wheel(folder: Path, name: str, version: str, text: str = "", needs: tuple[str, ...] = ()) -> Path:
+    """A wheel with one module and its requirements, for what is too large to be downloaded by a test."""
     path, info = folder / f"{name}-{version}-py3-none-any.whl", f"{name}-{version}.dist-info"
     with zipfile.ZipFile(path, "w") as file:
         file.writestr(f"{name}/__init__.py", text)
-        file.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        file.writestr(f"{info}/METADATA", metadata + "".join(f"Requires-Dist: {one}\n" for one in needs))
         file.writestr(
             f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
         )

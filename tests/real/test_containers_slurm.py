@@ -7,6 +7,7 @@ and `module`. The installs are pip's own, by hash; the overlay is a real ext3 im
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import os
 import subprocess
@@ -26,6 +27,7 @@ from provision.jobs.user_job import UserJob
 from provision.knowledge import miniforge
 from provision.machine.rendering.render_jobs import render_overlay_job, render_user_job
 from provision.model.lock import Lock
+from provision.model.requirements_file import read_requirements
 from provision.profile.container import Template
 from provision.profile.site import Site
 from provision.profile.stack import Framework
@@ -205,9 +207,61 @@ def test_an_overlay_is_made_once_and_jobs_of_one_and_four_gpus_run_on_it_read_on
     one = greene.seen(number)
     assert (one["PROVISION_REPLICAS"], len(one["CUDA_VISIBLE_DEVICES"].split(","))) == ("4", 4)
 
-    state, said = greene.ended(greene.submit("horovod", greene.job("horovod")))
+
+def test_own_packages_are_added_in_a_second_overlay_and_the_first_stays_as_it_is(greene: Greene) -> None:
+    greene.made()
+    before = greene.overlay.read_bytes()
+    wheels = greene.folder / "wheels"
+    extra = wheel(wheels, "extra", "1.0", "import helper\n", needs=("helper>=2", "tensorflow>=2.15"))
+    wheel(wheels, "helper", "1.0")
+    wheel(wheels, "helper", "2.0", "import tensorflow\n")
+    wheel(wheels, "clash", "1.0", needs=("tensorflow<2",))
+    path, own = greene.folder / "own.txt", greene.overlay.with_name("own.ext3")
+
+    def script(text: str) -> str:
+        path.write_text(text)
+        requirements = read_requirements(text, str(path), greene.lock, "3.11")
+        return greene.overlay_script(requirements=requirements, path="$SCRATCH/env/own.ext3", gb=1, files=1000)
+
+    state, said = greene.ended(greene.submit("clash", script("clash")))
+    assert state == "FAILED"
+    assert "clash 1.0 depends on tensorflow<2" in said
+    assert "tensorflow==2.15.1" in said
+    assert "error: pip cannot add the packages of" in said
+    assert not own.exists()
+
+    wrong = f"extra==1.0 --hash=sha256:{'0' * 64}"
+    state, said = greene.ended(greene.submit("hash", script(wrong)))
+    assert state == "FAILED"
+    assert "THESE PACKAGES DO NOT MATCH THE HASHES" in said
+
+    digest = hashlib.sha256(extra.read_bytes()).hexdigest()
+    text = f"extra==1.0 --hash=sha256:{digest}\nhelper==2.0 --hash=sha256:{digest_of(wheels, 'helper-2.0')}\n"
+    state, said = greene.ended(greene.submit("own", script(text)))
+    assert state == "COMPLETED", said
+    assert "added: extra==1.0\nadded: helper==2.0\n" in said
+    assert "added: tensorflow" not in said
+    assert said.endswith(f"use it: provision job KIND --overlay {own}\n")
+    assert greene.overlay.read_bytes() == before
+
+    (greene.folder / "train.py").write_text(
+        "import extra, helper, tensorflow\nprint(tensorflow.__file__, extra.__file__)\n"
+    )
+    state, said = greene.ended(greene.submit("job", greene.job("single", overlays=(str(own),))))
+    assert state == "COMPLETED", said
+    assert "/ext3/tensorflow/lib/python3.11/site-packages/extra/__init__.py" in said
+    state, said = greene.ended(greene.submit("alone", greene.job("single")))
+    assert (state, "No module named 'extra'" in said) == ("FAILED", True)
+
+    state, said = greene.ended(greene.submit("horovod", greene.job("horovod", overlays=(str(own),))))
     assert state == "FAILED"
     assert "error: the container has no Horovod for TensorFlow" in said
+
+
+def digest_of(folder: Path, start: str) -> str:
+    """The sha256 of the wheel whose name starts so."""
+    (path,) = folder.glob(f"{start}-*.whl")
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def test_two_jobs_share_an_overlay_that_nobody_can_write_meanwhile(greene: Greene) -> None:

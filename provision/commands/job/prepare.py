@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import re
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from provision.commands.shared.command_line import command_line
 from provision.commands.shared.options import add_account, add_arch, add_queue, add_site, add_target, positive
@@ -10,6 +13,12 @@ from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.parsers import SubVerb
 from provision.commands.shared.target import make_target
 from provision.errors import ConfigError
+from provision.machine.programs.shell import absolute
+
+if TYPE_CHECKING:
+    from provision.model.lock import Lock
+    from provision.model.requirements_file import Requirements
+    from provision.profile.site import Site
 
 
 def add_image_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,9 +36,23 @@ def add_overlay_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cpus", type=positive, metavar="N", help="CPUs of the job")
     add_account(parser)
     add_queue(parser)
+    own = parser.add_argument_group(
+        "your own packages",
+        "A second, small overlay over the one with TensorFlow; jobs mount it with `--overlay FILE`.",
+    )
+    own.add_argument(
+        "--requirements",
+        metavar="FILE",
+        help="packages to add, in pip's format; versions that conflict with those of the lock are refused",
+    )
+    own.add_argument(
+        "--overlay",
+        metavar="FILE",
+        help="with --requirements: the new overlay (default: beside the site's, named like FILE)",
+    )
     size = parser.add_argument_group("size", "The job takes the smallest of the site's templates that is large enough.")
-    size.add_argument("--gb", type=positive, metavar="N", help="gigabytes (default: what TensorFlow needs)")
-    size.add_argument("--files", type=positive, metavar="N", help="files (default: what TensorFlow needs)")
+    size.add_argument("--gb", type=positive, metavar="N", help="gigabytes (default: 9, with --requirements 1)")
+    size.add_argument("--files", type=positive, metavar="N", help="files (default: 100000, with --requirements 50000)")
 
 
 def run_image(args: argparse.Namespace) -> Outcome:
@@ -54,7 +77,7 @@ def run_image(args: argparse.Namespace) -> Outcome:
 
 def run_overlay(args: argparse.Namespace) -> Outcome:
     """Write the job that fills an overlay with TensorFlow."""
-    from provision.jobs.overlay_job import OverlayJob, lock_name
+    from provision.jobs.overlay_job import OWN_FILES, OWN_GB, OverlayJob, lock_name
     from provision.knowledge.miniforge import RELEASES, release_for
     from provision.machine.configuration import shipped
     from provision.machine.rendering.render_jobs import render_overlay_job
@@ -70,22 +93,76 @@ def run_overlay(args: argparse.Namespace) -> Outcome:
             ],
             hint="`--stack tensorflow-2.15.1`",
         )
+    lock = shipped.load_lock(lock_name(target.stack.name), miniforge.python)
+    requirements = _requirements(args, lock, miniforge.python)
     given = {name: getattr(args, name) for name in ("gb", "files", "cpus", "time") if getattr(args, name) is not None}
     job = OverlayJob(
         site=target.site,
         arch=target.arch,
         command=command_line(args),
         framework=target.stack.framework,
-        lock=shipped.load_lock(lock_name(target.stack.name), miniforge.python),
+        lock=lock,
         miniforge=miniforge,
         account=args.account,
         queue=args.queue,
-        **given,
+        requirements=requirements,
+        path=_own_overlay(args, target.site) if requirements else None,
+        **({"gb": OWN_GB, "files": OWN_FILES} if requirements else {}) | given,
     )
     text = render_overlay_job(job)
     return Outcome(
         text=text, result={"kind": "overlay", "site": target.site.name, "arch": target.arch.name, "script": text}
     )
+
+
+def _requirements(args: argparse.Namespace, lock: Lock, minor: str) -> Requirements | None:
+    """The user's packages.
+
+    Raises:
+        ConfigError: the file cannot be read or used, or `--overlay` was given without it.
+    """
+    from provision.machine.disk import read_given
+    from provision.model.requirements_file import read_requirements
+
+    if args.requirements is None:
+        if args.overlay is not None:
+            raise ConfigError(
+                "`--overlay` is for `--requirements`",
+                evidence=[
+                    "without it, the job makes the site's overlay at the path in the profile (`container.overlay`)"
+                ],
+                hint="add `--requirements FILE`, or leave `--overlay` out",
+                kind="usage",
+            )
+        return None
+    return read_requirements(
+        read_given(args.requirements, "requirements file"), absolute(args.requirements), lock, minor
+    )
+
+
+def _own_overlay(args: argparse.Namespace, site: Site) -> str | None:
+    """The path of the new overlay, for the node; None if the site has no overlays, which is refused later.
+
+    Raises:
+        ConfigError: it is not a valid path.
+    """
+    from provision.profile.patterns import SHELL_PATH
+
+    base = site.container.overlay if site.container else None
+    path: str | None = args.overlay
+    if path is None and base is not None:
+        name = re.sub(r"[^A-Za-z0-9_-]", "-", PurePosixPath(args.requirements).stem)
+        path = str(PurePosixPath(base).with_name(f"{name}.ext3"))
+    elif path is not None and not path.startswith("$"):
+        path = absolute(path)
+    if path is not None and (not SHELL_PATH.fullmatch(path) or path == base):
+        raise ConfigError(
+            f"`--overlay {path!r}` is the overlay of the site"
+            if path == base
+            else f"`--overlay {path!r}` is not a valid path: letters, digits, `_./@%+:=-` and `$NAME`",
+            hint="`--overlay /a/path.ext3`",
+        )
+    return path
 
 
 SUBVERBS = (
@@ -97,7 +174,7 @@ SUBVERBS = (
     ),
     SubVerb(
         name="overlay",
-        purpose="write the job that puts TensorFlow into an overlay",
+        purpose="write the job that puts TensorFlow, or your own packages, into an overlay",
         add_arguments=add_overlay_arguments,
         run=run_overlay,
     ),

@@ -87,12 +87,13 @@ def render_overlay_job(job: OverlayJob) -> str:
     script = make_overlay_script(job, cpu_family())
     pulled = script.image != script.container.image
     return render(
-        "jobs/overlay.sh.j2",
+        "jobs/own-overlay.sh.j2" if job.requirements else "jobs/overlay.sh.j2",
         script=script,
         site=job.site,
         scheduler=_names(script.scheduler),
         submit=script.scheduler.SUBMIT,
         pull=f"; pull it first: {pull_command(job.site, job.arch, None)}" if pulled else "",
+        make=f"provision job overlay --site {job.site.typed} --arch {job.arch.name}",
     )
 
 

@@ -10,6 +10,7 @@ import dataclasses
 import http.server
 import json
 import os
+import shlex
 import shutil
 import ssl
 import subprocess
@@ -31,7 +32,7 @@ from provision import cli
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.jobs.containers import image_path
 from provision.jobs.image_job import ImageJob
-from provision.jobs.overlay_job import OverlayJob, lock_name
+from provision.jobs.overlay_job import OWN_FILES, OWN_GB, OverlayJob, lock_name
 from provision.jobs.user_job import UserJob
 from provision.knowledge.images import parse_reference
 from provision.knowledge.miniforge import RELEASES, Miniforge, release_for
@@ -39,6 +40,7 @@ from provision.lint.job_rules import lint_job
 from provision.lint.job_script import read_script
 from provision.machine.configuration.shipped import load_lock, load_stack
 from provision.machine.rendering.render_jobs import render_image_job, render_overlay_job, render_user_job
+from provision.model.requirements_file import Requirements
 from provision.profile.container import Template
 from provision.profile.network import Network
 from provision.profile.site import Site
@@ -58,6 +60,13 @@ IMAGES = (
     ("nyu-torch", "h200", GPU_IMAGE),
     ("nyu-torch", "cpu", "docker://tensorflow/tensorflow@sha256:" + "a" * 64),
 )
+OWN: dict[str, Any] = {
+    "requirements": Requirements(path="/home/ada/requirements.txt", sha256="b" * 64),
+    "path": "$SCRATCH/own.ext3",
+    "gb": OWN_GB,
+    "files": OWN_FILES,
+}
+SITES_OVERLAY = "/scratch/$USER/tensorflow-example/tensorflow.ext3"
 LOCK = lock_of("overlay-tensorflow-2.15.1", "numpy==1.26.4", "tensorflow==2.15.1")
 
 
@@ -110,6 +119,11 @@ def test_the_overlay_script_equals_the_golden_file(name: str, arch: str, golden:
     golden(f"jobs/{name}/{arch}/overlay.sh", render_overlay_job(overlay(name, arch)))
 
 
+@pytest.mark.parametrize(("name", "arch"), [("nyu-greene", "gpu"), ("nyu-torch", "cpu")])
+def test_the_script_of_own_packages_equals_the_golden_file(name: str, arch: str, golden: Golden) -> None:
+    golden(f"jobs/{name}/{arch}/own-overlay.sh", render_overlay_job(overlay(name, arch, **OWN)))
+
+
 @pytest.mark.parametrize(
     ("name", "arch", "other"),
     [("nyu-greene", "gpu", "cpu"), ("nyu-torch", "h200", "l40s"), ("nyu-torch", "h200", "cpu")],
@@ -140,6 +154,10 @@ def test_bash_shellcheck_and_lint_find_no_fault(shellcheck: str, tmp_path: Path)
         render_overlay_job(overlay("nyu-greene", "gpu", site=contained(greene, image=GPU_IMAGE, module="x/1")))
     )
     texts.append(render_overlay_job(overlay("nyu-greene", "gpu", site=reaching(greene, compute="no"))))
+    texts += [
+        render_overlay_job(overlay("nyu-greene", "gpu", **OWN)),
+        render_overlay_job(overlay("nyu-torch", "cpu", **OWN)),
+    ]
     texts += [render_image_job(image(*one)) for one in IMAGES]
     texts.append(
         render_image_job(image("sigma2-olivia", "accel", site=reaching(profile("sigma2-olivia"), compute="no")))
@@ -182,7 +200,8 @@ def test_the_lock_of_an_overlay_is_for_the_python_of_miniforge(path: Path) -> No
 @pytest.mark.parametrize(
     ("gb", "files", "size"),
     [
-        (1, 1, "5GB-200K"),
+        (1, 1, "2GB-100K"),
+        (2, 100_001, "5GB-200K"),
         (5, 200_000, "5GB-200K"),
         (5, 200_001, "10GB-400K"),
         (8, 100_000, "10GB-400K"),
@@ -282,6 +301,59 @@ def test_an_image_reference_is_parsed_as_registries_do_it(
 def test_an_image_file_keeps_its_path_and_a_pulled_image_is_on_scratch() -> None:
     assert image_path(profile("nyu-torch"), "/a/b.sif") == "/a/b.sif"
     assert image_path(profile("nyu-torch"), GPU_IMAGE) == "/scratch/$USER/images/tensorflow-2.15.0-gpu.sif"
+
+
+def test_own_packages_go_to_a_writable_overlay_over_the_read_only_one() -> None:
+    lines = render_overlay_job(overlay("nyu-torch", "h200", **OWN)).splitlines()
+    write, read = [line for line in lines if line.startswith("apptainer exec")]
+    assert '--overlay "$base:ro" --overlay "$building/overlay.ext3" "$image"' in write
+    assert '--overlay "$base:ro" --overlay "$building/overlay.ext3:ro" "$image"' in read
+    assert "--fakeroot" in write
+    assert "--fakeroot" not in read
+    assert "#SBATCH --job-name=packages-h200" in "\n".join(lines)
+
+
+def test_the_verb_writes_the_script_of_own_packages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "my list.txt").write_text("pandas>=2 # tables\n")
+    words = ("overlay", "--site", "nyu-greene", "--arch", "gpu", "--requirements", str(tmp_path / "my list.txt"))
+    assert call("job", *words) == 0
+    text = capsys.readouterr().out
+    assert 'overlay="/scratch/$USER/tensorflow-example/my-list.ext3"' in text
+    assert 'base="/scratch/$USER/tensorflow-example/tensorflow.ext3"' in text
+    assert "overlay-2GB-100K" in text
+    assert call("job", *words, "--overlay", "$SCRATCH/x.ext3", "--gb", "4") == 0
+    text = capsys.readouterr().out
+    assert 'overlay="$SCRATCH/x.ext3"' in text
+    assert "overlay-5GB-200K" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "message", "evidence"),
+    [
+        (None, ("--overlay", "/x"), "`--overlay` is for `--requirements`", "container.overlay"),
+        ("pandas", ("--overlay", "a b"), "is not a valid path", ""),
+        ("pandas", ("--overlay", SITES_OVERLAY), "is the overlay of the site", ""),
+        ("pandas\nnumpy<1.20", (), "conflicts with the packages of the overlay", "line 2 wants `numpy<1.20`, but the"),
+        ("horovod", (), "cannot be used for an overlay", "Horovod has no wheels"),
+        ("-r other.txt", (), "cannot be used for an overlay", "line 1: `-r other.txt` is not a package with a version"),
+    ],
+)  # fmt: skip
+def test_own_packages_that_cannot_work_are_refused(
+    text: str | None,
+    words: tuple[str, ...],
+    message: str,
+    evidence: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if text is not None:
+        (tmp_path / "own.txt").write_text(text)
+        words = ("--requirements", str(tmp_path / "own.txt"), *words)
+    assert call("job", "overlay", "--site", "nyu-greene", "--arch", "gpu", *words) == EXIT_USAGE
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in err.splitlines()[0]
+    assert evidence in err
 
 
 # What cannot work
@@ -408,6 +480,7 @@ def asked_of(tmp_path: Path, text: str | None) -> subprocess.CompletedProcess[st
         module="m/1",
         modulepath="/m",
         runtime="container",
+        overlays=("/own.ext3",),
     )
     script = render_user_job(asked)
     program = script.partition("<<'PYTHON' || exit 2\n")[2].partition("\nPYTHON\n")[0]
@@ -583,6 +656,28 @@ def test_a_tag_that_the_registry_does_not_have_is_reported(registry: Server, tmp
 
 
 GREENE = ("--site", "nyu-greene", "--arch", "gpu", "--account", "a", "--runtime", "container")
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("--image", "docker://horovod/horovod:0.28.1"), ("--sweep", "1,2", "--out", "x")]
+)
+def test_a_horovod_job_on_an_overlay_without_horovod_is_refused_at_once(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call("job", "horovod", *GREENE, *words) == EXIT_USAGE
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("error: the overlay of site `nyu-greene` has no Horovod")
+    assert ("it hides the one of `docker://horovod/horovod:0.28.1`" in err) == ("--image" in words)
+    assert "hint: `--image docker://horovod/horovod:0.28.1 --no-overlay` uses the Horovod of that image" in err
+    fetch = next(line for line in err.splitlines() if line.endswith("` writes the script that fetches the image"))
+    assert call(*shlex.split(fetch.partition("`provision ")[2].partition("`")[0])) == 0
+
+
+def test_an_overlay_that_a_site_has_ready_may_have_horovod() -> None:
+    site = contained(profile("nyu-greene"), overlay_templates=())
+    asked = UserJob(kind="horovod", site=site, arch=site.arch("gpu"), command="x", module="m/1", modulepath="/m")
+    assert 'overlay="/scratch/' in render_user_job(asked)
 
 
 def test_own_overlays_are_mounted_over_the_sites(capsys: pytest.CaptureFixture[str]) -> None:
