@@ -14,7 +14,7 @@ from provision.commands.shared.target import find_environment, read_store
 from provision.errors import EXIT_FAILED, EXIT_OK, EXIT_UNKNOWN, ConfigError
 
 if TYPE_CHECKING:
-    from provision.knowledge.failures.log_reader import Explanation, Finding
+    from provision.knowledge.failures.findings import Explanation, Finding
 
 EXITS = {"healthy": EXIT_OK, "known": EXIT_FAILED, "unknown": EXIT_UNKNOWN}
 # How many causes are shown beside the likeliest.

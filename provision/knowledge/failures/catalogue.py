@@ -12,8 +12,9 @@ from typing import Any
 from provision.knowledge.failures.words import from_word, split_alternatives, sure_words, word_set
 
 # What a failure says about the log, from the strongest: the cause itself; an error that may have several causes; how a
-# program died; what follows from a failure elsewhere; and a line that healthy logs contain too.
-WEIGHTS = {"cause": 4, "error": 3, "symptom": 2, "consequence": 1, "notice": 0}
+# program died; the words of a program that no other entry explains; what follows from a failure elsewhere; and a line that
+# healthy logs contain too.
+WEIGHTS = {"cause": 5, "error": 4, "symptom": 3, "report": 2, "consequence": 1, "notice": 0}
 PHASES = ("plan", "fetch", "build", "import", "load", "launch", "run")
 CAUGHT = ("preflight", "inspection", "proof", "lint", "explain")
 # Words of many patterns and logs: a line is not looked up by them if its pattern has a rarer word.
@@ -56,6 +57,11 @@ class Alternative:
     words: frozenset[str]
     ignore_case: bool
 
+    @property
+    def specific(self) -> int:
+        """How much of a line this pattern requires: of two that match one line, the longer one says more about it."""
+        return sum(map(len, self.words))
+
     def search(self, line: str) -> re.Match[str] | None:
         """The place in a line that matches; `re` keeps the compiled pattern."""
         return re.search(self.pattern, line, re.IGNORECASE if self.ignore_case else 0)
@@ -67,6 +73,11 @@ class Catalogue:
     def __init__(self, failures: Sequence[KnownFailure]) -> None:
         self.failures = tuple(failures)
         self.alternatives = tuple(found for failure in failures for found in read_alternatives(failure))
+
+    @cached_property
+    def order(self) -> dict[str, int]:
+        """The place of each failure in the catalogue."""
+        return {failure.id: place for place, failure in enumerate(self.failures)}
 
     @cached_property
     def index(self) -> dict[str, list[Alternative]]:
@@ -83,12 +94,14 @@ class Catalogue:
     def candidates(self, words: Iterable[str]) -> list[Alternative]:
         """The alternatives all of whose words are in a line with these words."""
         present = words if isinstance(words, (set, frozenset)) else set(words)
-        return [
+        found = [
             alternative
             for word in present & self.index.keys()
             for alternative in self.index[word]
             if alternative.words <= present
         ]
+        # The order of a set differs from run to run; of equals the first in the catalogue is named in each.
+        return sorted(found, key=lambda alternative: (-alternative.specific, self.order[alternative.failure.id]))
 
 
 def read_alternatives(failure: KnownFailure) -> tuple[Alternative, ...]:

@@ -17,6 +17,8 @@ SUCCESS = re.compile(
     r"\bState: COMPLETED\b|\bAll tests passed|^OK$|(?:[Tt]est|[Ff]inal|[Vv]al\w*) (?:accuracy|loss|acc|score)\b ?[:=]|"
     r"\bsaved (?:model |checkpoint )?to\b|^\[\+\] /|\bexited (?:normally|successfully)|\bsuccessfully\.?$"
 )
+# `Build did NOT complete successfully` is no success.
+NEGATION = re.compile(r"\b(?:not|NOT|never|cannot|unable)\b|n't\b")
 # Only an installation or a build ended well: that says nothing about a program which failed before.
 INSTALLED = re.compile(
     r"\bSuccessfully (?:installed|built|tagged|uninstalled)\b|\[100%\] Built target\b|\bBUILD SUCCESS|^\[\+\] /|"
@@ -49,16 +51,20 @@ FAILED = re.compile(
     r"\w+)?\s?[:!\]]|: (?:fatal )?error(?: \w+)?:|: fatal: |"
     r"\b(?:ERROR|FATAL|CRITICAL)\b|^\s{0,8}(?:[A-Za-z_]\w{0,80}\.){0,9}[A-Z]\w{0,80}(?:Error|Exception|"
     r"Interrupt): ?|\bTraceback \(most recent|"
-    r"\bSegmentation fault\b|\bcore dumped\b|^\s*(?:Aborted|Killed|Terminated)\b|\bterminate called\b|"
-    r"\bcommand not found\b|"
+    r"\bSegmentation fault\b|\bcore dumped\b|^\s*(?:Aborted|Killed|Terminated)\b|[\\ ](?:Killed|Terminated)$|"
+    r"\bterminate called\b|\bcommand not found\b|"
     r"\bexit(?:ed|ing)? (?:with )?(?:code|status|value)?[ :=]{0,3}[1-9]\d{0,2}\b|\b[Ff]atal error\b|"
-    r"\bFAILED\b|\bundefined reference\b|"
+    r"\bFAILED\b|\bundefined reference\b|\berror: (?=[A-Za-z'\"`(])|"
     r"\b[Pp]ermission denied\b|\bNo such file or directory\b|\bcannot open shared object\b|\bError [1-9]\d*$|"
     r"\bfailed (?:with|to|because)\b|"
     r"\bCANCELLED\b|\bDUE TO\b|\bsignal \d+\b|\bCheck failed:|\bassert(?:ion)? .{0,80}failed|==[^=\s]+ from |"
     r"\bExpected sha256|\bGot {2,}[0-9a-f]{64}|"
     r"\b[Uu]nable to\b|\b[Cc]annot (?:allocate|open|connect|create|find|access|load|execute)|\b[Cc]ould not "
     r"(?:find|open|load|connect|create|resolve)"
+)
+# A program that only says this usually goes on without what it did not get: it counts at the end of a log.
+COMPLAINS = re.compile(
+    r"\b[Uu]nable to\b|\b[Cc]annot \w+|\b[Cc]ould not \w+|\b[Pp]ermission denied\b|\bNo such file or directory\b"
 )
 FAILED_WORDS = word_set(
     "error errors fatal critical traceback segmentation core aborted killed terminated terminate command exit "
@@ -76,7 +82,7 @@ NOISE = re.compile(
 
 def shows_success(text: str, words: frozenset[str]) -> bool:
     """Whether a line with these words says that something ended well."""
-    return not words.isdisjoint(SUCCESS_WORDS) and SUCCESS.search(text) is not None
+    return not words.isdisjoint(SUCCESS_WORDS) and SUCCESS.search(text) is not None and NEGATION.search(text) is None
 
 
 def shows_installation(text: str) -> bool:
@@ -99,3 +105,8 @@ def shows_failure(text: str, words: frozenset[str]) -> bool:
     if words.isdisjoint(FAILED_WORDS) and "rror" not in text and "xception" not in text:
         return False
     return FAILED.search(text) is not None and NOISE.search(text) is None
+
+
+def only_complains(text: str) -> bool:
+    """Whether a line that shows a failure says no more than that something was not found or not allowed."""
+    return FAILED.search(COMPLAINS.sub("", text)) is None

@@ -9,14 +9,16 @@ from dataclasses import dataclass
 from provision.knowledge.failures.words import word_set
 
 # What launchers print before each line of a rank, and clocks before each line. Sources: Open MPI's --tag-output and
-# --timestamp-output, `srun --label`, Hydra's --prepend-rank, torchrun, Ray, pdsh, Docker Compose, syslog, ISO 8601.
+# --timestamp-output, `srun --label`, Hydra's --prepend-rank, torchrun, Ray, pdsh, Docker Compose, BuildKit (`#19 9.900 `),
+# Spack's excerpts (`  >> 12    `), syslog, ISO 8601.
 RANK = re.compile(
     r"\s?(?:\[\d+,\d+\](?:\[[^\]]{0,99}\])?(?:<std(?:out|err|diag)>)?:?\s?|\[\d+\](?:<std(?:out|err)>)?:?\s|"
     r"\s{0,8}\d{1,6}: |"
-    r"\[rank\d+\]:?\s?|\(\w{1,99} (?:pid=)?\d+[^)\n]{0,99}\)\s|[\w.-]{1,64} {1,9}\| )"
+    r"\[rank\d+\]:?\s?|\(\w{1,99} (?:pid=)?\d+[^)\n]{0,99}\)\s|[\w.-]{1,64} {1,9}\| |"
+    r"#\d{1,4} \d{1,6}\.\d{1,3} |\s{0,4}>> \d{1,9} {2,9})"
 )
 CLOCK = re.compile(
-    r"\[?(?:(?:\d{4}-\d\d-\d\d|\d{4}/\d\d/\d\d|\d\d/\d\d/\d{4})[T ])?\d\d:\d\d:\d\d(?:[.,:]\d{1,9})?(?:Z|"
+    r"\[?(?:(?:\d{4}-\d\d-\d\d|\d{2,4}/\d\d/\d\d|\d\d/\d\d/\d{4})[T ])?\d\d:\d\d:\d\d(?:[.,:]\d{1,9})?(?:Z|"
     r"[+-]\d\d:?\d\d)?\]?(?: UTC)?:?\s?|"
     r"\w{3} {1,2}(?:\w{3} {1,2})?\d{1,2} \d\d:\d\d:\d\d(?: (?:[A-Z]{3,4} )?\d{4})?(?: [\w.-]{1,64} "
     r"[\w./-]{1,64}(?:\[\d{1,8}\])?:)?\s?|"
@@ -29,7 +31,7 @@ CODE = re.compile(
     r"\s{4,99}(?:print|throw|echo)\b|In \[\d+\]:"
 )
 
-INFO, WARNING, ERROR = "info", "warning", "error"
+INFO, STATUS, WARNING, ERROR = "info", "status", "warning", "error"
 # How a line says how serious it is: with these words, or in the form of TensorFlow's own lines (`I file.cc:5]`, `W0000 00:00:…`).
 INFORMS = re.compile(
     r"\bNCCL (?:INFO|TRACE)\b|^\W{0,4}(?:DEBUG|INFO|TRACE|NOTE|STATUS)\b|\s-?\s?(?:INFO|DEBUG)\s?[\]:-]"
@@ -40,9 +42,11 @@ WARNS = re.compile(
     r"(?:Deprecation )?Warning"
 )
 TENSORFLOW = re.compile(r"([IWEF])(?:\d{4} \d| \S{1,200}:\d)")
+# Jupyter and its spawners: `[I 2019-09-20 11:16:19.265 SingleUserNotebookApp extension:155] …`.
+JUPYTER = re.compile(r"\[([DIWEC]) (?:\d{4}-|\d\d:)")
 # The line says itself that it does not matter.
 EXCUSED = re.compile(
-    r"\(ignored\)|\bignor(?:e|ed|ing)\b|\b[Ii]gnoring\b|\bwill retry\b|\b[Rr]etrying (?:in|after|with|\d)|"
+    r"\(ignored\)|\bignor(?:e|ed|ing)\b|\b[Ii]gnoring\b|\bwill retry\b|\b[Rr]etrying (?:in|after|with|\d|\()|"
     r"\battempt \d+ (?:of|/) ?\d+|"
     r"\b(?:[Ff]alling|[Ff]all|[Ff]alls) ?-?back\b|\bfallback\b|\bnon-?fatal\b|\bharmless\b|\bsafely\b|"
     r"\bcan be (?:safely )?(?:ignored|disregarded)|\(optional\)|\boptional (?:package|module|dependency)|"
@@ -101,6 +105,10 @@ def level(text: str) -> str:
         if "OP_REQUIRES failed" in text:
             return ERROR  # TensorFlow calls it a warning, but the operation failed
         return {"I": INFO, "W": WARNING}.get(form[1], ERROR)
+    if form := JUPYTER.match(text):
+        return {"D": INFO, "I": INFO, "W": WARNING}.get(form[1], ERROR)
+    if text.startswith(("-- ", "CUDA_TOOLKIT_ROOT_DIR not")) and "Configuring incomplete" not in text:
+        return STATUS  # CMake reports what it found and what not, whether it needs it or not
     start = text[:160]
     lowered = start.lower()
     if "warn" in lowered and WARNS.search(start):

@@ -9,15 +9,16 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from itertools import count
 
 from provision.knowledge.failures import health
-from provision.knowledge.failures.catalogue import WEIGHTS, Catalogue, KnownFailure
+from provision.knowledge.failures.catalogue import WEIGHTS, Alternative, Catalogue, KnownFailure
+from provision.knowledge.failures.findings import Explanation, Finding, Hit, by_likelihood
 from provision.knowledge.failures.lines import (
     ANSI,
     ERROR,
     INFO,
+    STATUS,
     Line,
     excuses_above,
     is_code,
@@ -44,70 +45,24 @@ FORMS = (b"error", b"exception", b'file "', b"file ~", b"file /", b"input in ", 
 BUILDING = frozenset(("plan", "fetch", "build", "import"))
 # The name of the stream in what Open MPI puts before the lines of a rank.
 STREAM = re.compile(r"<std\w+>:?|:$")
+# A line of this length that begins like JSON is data, such as the report of an inspection: its lists name files and errors of
+# all kinds. A log in JSON has shorter lines.
+DATA, MOST_OF_A_LOG_LINE = (b'{"', b'[{"'), 2000
+# How a line break is written in the `repr` of a text.
+ESCAPED = "\\n"
 DULL, LOOK, PROGRESS = 0, 1, 2
 # How many lines above a line such as "Ignore above …" it excuses, and how many matches of an entry are kept.
 REACH, KEPT = 4, 8
 # So many lines of a training after the last error show that it went on.
 WENT_ON = 2
+# So many lines after a complaint, such as `unable to open x`, show that the program did without it.
+AFTER_COMPLAINT = 5
 # After a traceback it takes more: other ranks print on for a while after one has died.
 WENT_ON_AFTER_TRACEBACK = 20
 # How many characters of a line may be control characters, before it is not text.
 MOST_CONTROL = 0.05
 CONTROL_BYTES = bytes((*range(8), *range(14, 27), *range(28, 32)))
 CONTROL = re.compile("[\\x00-\\x07\\x0e-\\x1a\\x1c-\\x1f\\ufffd]")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
-    """A line that shows a failure."""
-
-    number: int
-    text: str
-    weight: int
-    values: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """A failure that a log shows, with its deciding line."""
-
-    failure: KnownFailure
-    hit: Hit
-
-    @property
-    def cause(self) -> str:
-        """The cause, with the names that the deciding line contains."""
-        return _insert(self.failure.cause, self.hit.values)
-
-    @property
-    def hint(self) -> str:
-        """The fix, with the names that the deciding line contains."""
-        return _insert(self.failure.hint, self.hit.values)
-
-    @property
-    def sureness(self) -> str:
-        """`sure`, `likely` or `guess`."""
-        return {4: "sure", 3: "likely"}.get(self.hit.weight, "guess")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
-    """What a log shows."""
-
-    verdict: str
-    """`known`, `unknown` (it failed, and no entry of the catalogue says why) or `healthy`."""
-    findings: tuple[Finding, ...]
-    """The causes, the likeliest first; of a healthy log, the lines that look worse than they are."""
-    lines: tuple[tuple[int, str], ...]
-    """The number and text of lines that look like errors, or of the last lines if none does."""
-    is_text: bool
-    length: int
-    """The number of lines."""
-
-    @property
-    def known(self) -> Finding | None:
-        """The likeliest cause, if it is known."""
-        return self.findings[0] if self.verdict == "known" else None
 
 
 class LogReader:
@@ -126,7 +81,8 @@ class LogReader:
         self._excuses: deque[int] = deque(maxlen=REACH)
         self._last: deque[tuple[int, str]] = deque(maxlen=most)
         self._number = 1
-        self._failed_at = self._went_on = 0
+        self._failed_at = self._went_on = self._complained_at = 0
+        self._clearly = False  # whether an error line says more than that something was not found
         self._well = self._installed = self._fatal = False
         self._dead: set[str] = set()  # the ranks that ended with a traceback and printed nothing of a training since
         self._bytes = self._strange = 0
@@ -146,7 +102,7 @@ class LogReader:
             return
         numbers: Iterable[int] = range(self._number, self._number + len(lines))
         self._number += len(lines) if block.endswith(b"\n") else len(lines) - 1
-        if b"\r" in block or max(map(len, lines)) > WINDOW:
+        if b"\r" in block or max(map(len, lines)) > MOST_OF_A_LOG_LINE:
             parts = [(number, part) for number, line in zip(numbers, lines, strict=True) for part in _parts(line)]
             numbers, lines = [number for number, _ in parts], [part for _, part in parts]
             templates = [line.lower().translate(DIGITS) for line in lines]
@@ -216,6 +172,10 @@ class LogReader:
 
     def _look(self, number: int, raw: str) -> bool:
         """Look at one line; returns whether it showed anything."""
+        if ESCAPED in raw and "Traceback (" in raw:
+            # A worker process sent its traceback as one text, as PyTorch's data loaders, Ray and Ansible do.
+            effects = [self._look(number, part) for part in raw.split(ESCAPED)]
+            return any(effects)
         if len(CONTROL.findall(raw)) > MOST_CONTROL * len(raw) + 2 or "\0" in raw:
             return False
         line = read_line(number, raw)
@@ -244,6 +204,10 @@ class LogReader:
             return True
         if severity == ERROR and not excused and health.shows_failure(text, words):
             self._errors.setdefault(self._show(raw), number)
+            if health.only_complains(text):
+                self._complained_at = number
+            else:
+                self._clearly = True
             while len(self._errors) > self._most * KEPT:
                 self._errors.popitem()
             self._fail(number)
@@ -253,23 +217,45 @@ class LogReader:
     def _match(self, line: Line, words: frozenset[str], severity: str, excused: bool) -> list[int]:
         """Note the failures of the catalogue that a line shows; returns their weights."""
         weights = []
-        for alternative in self._catalogue.candidates(words):
+        matches = [
+            (alternative, match)
+            for alternative in self._catalogue.candidates(words)
+            if (match := self._matches(alternative, line, severity, excused))
+        ]
+        known = any(alternative.failure.weight == WEIGHTS["notice"] for alternative, _ in matches)
+        for alternative, match in matches:
             failure = alternative.failure
-            if (excused or severity == INFO) and not failure.warned:
-                continue
-            match = alternative.search(line.text)
-            if match is None:
-                continue
-            weight = failure.weight if severity == ERROR or failure.warned else min(failure.weight, WEIGHTS["notice"])
+            if known and failure.weight == WEIGHTS["report"]:
+                continue  # a line that is known to be harmless is not taken for the words of a program that failed
+            weight = failure.weight
+            if severity == STATUS:
+                weight = min(weight, WEIGHTS["symptom"])
+            elif severity != ERROR and not failure.warned:
+                weight = WEIGHTS["notice"]
             values = {name: self._hide(value) for name, value in match.groupdict().items() if value}
             hits = self._hits.setdefault(failure.id, [])
             self._failures[failure.id] = failure
             if len(hits) < KEPT or weight > min(hit.weight for hit in hits):
-                hits.append(Hit(number=line.number, text=self._show(line.raw, match[0]), weight=weight, values=values))
-            if weight:
+                hits.append(
+                    Hit(
+                        number=line.number,
+                        text=self._show(line.raw, match[0]),
+                        weight=weight,
+                        values=values,
+                        specific=alternative.specific,
+                        status=severity == STATUS,
+                    )
+                )
+            if weight and severity != STATUS:
                 self._fail(line.number)
             weights.append(weight)
         return weights
+
+    def _matches(self, alternative: Alternative, line: Line, severity: str, excused: bool) -> re.Match[str] | None:
+        """The place where a pattern matches a line, unless the line excuses itself."""
+        if (excused or severity == INFO) and not alternative.failure.warned:
+            return None
+        return alternative.search(line.text)
 
     def _fail(self, number: int) -> None:
         """Note that something failed at this line."""
@@ -286,12 +272,14 @@ class LogReader:
     def conclude(self, *, failed: bool = False) -> Explanation:
         """What the log shows; `failed` if it is known that the program failed."""
         self._tracebacks.close()
-        findings = sorted(self._findings(), key=lambda found: (-found.hit.weight, found.hit.number))
+        findings = sorted(self._findings(), key=by_likelihood)
         causes = [found for found in findings if found.hit.weight > WEIGHTS["notice"]]
+        if not failed and not self._errors and not self._tracebacks.found:
+            causes = causes if any(not found.hit.status for found in causes) else []
         went_well = not failed and self._ended_well(causes)
         if causes and not went_well:
             verdict = "known"
-        elif failed or (not went_well and (self._errors or self._tracebacks.found)):
+        elif failed or (not went_well and self._shows_failure()):
             verdict = "unknown"
         else:
             verdict = "healthy"
@@ -302,6 +290,13 @@ class LogReader:
             is_text=self._strange <= MOST_CONTROL * self._bytes,
             length=self._number - 1,
         )
+
+    def _shows_failure(self) -> bool:
+        """Whether the log shows a failure that no entry of the catalogue names."""
+        if not self._errors:
+            return bool(self._tracebacks.found)
+        lines_after = sum(1 for number, _ in self._last if number > self._complained_at)
+        return self._clearly or bool(self._tracebacks.found) or lines_after < AFTER_COMPLAINT
 
     def _ended_well(self, causes: list[Finding]) -> bool:
         """Whether what the log shows after its last failure excuses all failures."""
@@ -352,13 +347,20 @@ def _rank(line: Line) -> str:
     return STREAM.sub("", line.rank)
 
 
+def _is_data(line: bytes) -> bool:
+    """Whether a line is a document, and not a message."""
+    return len(line) > MOST_OF_A_LOG_LINE and line.lstrip().startswith(DATA)
+
+
 def _text(line: bytes) -> str:
     """The text of a line."""
     return line.decode("utf-8", "replace").rstrip()
 
 
 def _parts(line: bytes) -> Iterable[bytes]:
-    """The parts of a line that a progress bar writes over each other, none longer than WINDOW."""
+    """The parts of a line that a progress bar writes over each other, none longer than WINDOW; of data none."""
+    if _is_data(line):
+        return
     for part in line.split(b"\r"):
         if len(part) <= WINDOW:
             yield part
@@ -369,11 +371,6 @@ def _parts(line: bytes) -> Iterable[bytes]:
                 piece = part[start : start + WINDOW]
                 # A part begins between words, so that no half of a secret is shown.
                 yield piece[piece.find(b" ", 0, OVERLAP) + 1 :] if start else piece
-
-
-def _insert(sentence: str, values: dict[str, str]) -> str:
-    """A sentence with the names that a log contains."""
-    return re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], "…"), sentence)
 
 
 def explain(blocks: Iterable[bytes], catalogue: Catalogue, *, failed: bool = False) -> Explanation:

@@ -20,7 +20,7 @@ BARE = re.compile(
     r"^\s{0,8}((?:[A-Za-z_]\w{0,80}\.){0,9}[A-Z]\w{0,80}(?:Error|Exception|Interrupt|Exit|Timeout|NotFound)): (\S.*)$"
 )
 LIBRARY = re.compile(
-    r"(?:site|dist)-packages[/\\]|[/\\]lib(?:64|32)?[/\\]python\d|[/\\][Ll]ib[/\\][\w/\\]+\.py$|<frozen|<__array_function__|<decorator-gen|"
+    r"\.p(?:yx|xi|xd)$|(?:site|dist)-packages[/\\]|[/\\]lib(?:64|32)?[/\\]python\d|[/\\][Ll]ib[/\\][\w/\\]+\.py$|<frozen|<__array_function__|<decorator-gen|"
     r"pip-(?:build-env|install|req-build|standalone)|[/\\]spack[/\\]lib[/\\]|^/usr/(?:local/)?s?bin/|[/\\]bin[/\\][\w.-]+$|<attrs|"
     r"^(?:tensorflow|keras|horovod|numpy|torch)[/\\](?:python|src|core|common)[/\\]|[/\\](?:tensorflow|keras)[/\\](?:python|src)[/\\]|bazel-out"
 )
@@ -65,6 +65,8 @@ class Traceback:
     raw: str
     exception: str
     """The class, without its module."""
+    module: str
+    """The module of the class; empty for Python's own exceptions."""
     text: str
     frames: tuple[Frame, ...]
 
@@ -83,6 +85,8 @@ class _Open:
     frames: list[Frame] = field(default_factory=list)
     strange: int = 0
     notebook: bool = False
+    indent: int = 0
+    """The blanks before it, as pip puts before the output of what it ran."""
 
 
 class TracebackReader:
@@ -104,10 +108,10 @@ class TracebackReader:
         if text.lstrip().startswith(IGNORED):
             self._ignored.add(line.rank)
             return True
-        if HEADER.match(text):
+        if header := HEADER.match(text):
             if len(self._open) < MOST_RANKS:
                 notebook = text.lstrip()[:9] != "Traceback"
-                self._open[line.rank] = _Open(start=line.number, head=line, notebook=notebook)
+                self._open[line.rank] = _Open(start=line.number, head=line, notebook=notebook, indent=len(header[1]))
             return True
         frame = _read_frame(text)
         opened = self._open.get(line.rank)
@@ -141,7 +145,7 @@ class TracebackReader:
         """A line behind a place: code, or the exception."""
         text = line.text
         found = EXCEPTION.match(text)
-        code_indent = 0 if opened.notebook else 4
+        code_indent = 0 if opened.notebook else 4 + opened.indent
         if found and (len(found[1]) < code_indent or opened.notebook) and _names_exception(found[2]):
             self._open.pop(line.rank, None)
             return self._keep(line, opened, found[2], found[3] or "")
@@ -167,6 +171,7 @@ class TracebackReader:
                     number=line.number,
                     raw=line.raw,
                     exception=name.rpartition(".")[2],
+                    module=name.rpartition(".")[0],
                     text=text.strip(),
                     frames=tuple(opened.frames),
                 )

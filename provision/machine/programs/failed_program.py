@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from provision.errors import CommandError, ProvisionError
-from provision.knowledge.failures.log_reader import Explanation, LogReader
+from provision.knowledge.failures.findings import Explanation
+from provision.knowledge.failures.log_reader import LogReader
 from provision.machine.programs.secrets_here import secrets_here
 from provision.machine.tables import known_failures
 

@@ -8,7 +8,8 @@ import time
 import pytest
 
 from provision.knowledge.failures.catalogue import WEIGHTS, KnownFailure, read_alternatives
-from provision.knowledge.failures.log_reader import Explanation, explain
+from provision.knowledge.failures.findings import Explanation
+from provision.knowledge.failures.log_reader import explain
 from provision.knowledge.failures.words import line_words, split_alternatives, sure_words
 from provision.machine.build.executor import COMPILER_ERROR
 from provision.machine.tables import known_failures

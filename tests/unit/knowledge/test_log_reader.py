@@ -7,7 +7,9 @@ import time
 
 import pytest
 
-from provision.knowledge.failures.log_reader import MOST_LOOKS, SHOWN, WINDOW, Explanation, LogReader, explain
+from provision.knowledge.failures.findings import Explanation
+from provision.knowledge.failures.log_reader import MOST_LOOKS, SHOWN, WINDOW, LogReader, explain
+from provision.knowledge.failures.words import line_words
 from provision.machine.tables import known_failures
 
 
@@ -206,3 +208,58 @@ def test_the_time_grows_with_the_length_of_the_log(line: str) -> None:
         reader.conclude()
         seconds.append(time.process_time() - began)
     assert seconds[1] < 12 * max(seconds[0], 0.05)
+
+
+def test_a_report_in_one_line_is_data() -> None:
+    report = '{"errors": {}, "objects": [' + ", ".join(f'"/env/h5py/_errors.{n}.so"' for n in range(500)) + "]}\n"
+    assert shown(f"import of h5py\n{report}done\n").verdict == "healthy"
+    assert shown('{"level": "error", "msg": "No space left on device"}\n').known is not None
+
+
+def test_a_traceback_that_was_sent_as_one_text_is_read() -> None:
+    escaped = repr(USERS.removeprefix("Epoch 1/3\n"))
+    known = shown(f"RuntimeError: {escaped}\n").known
+    assert known is not None and known.failure.id == "error-in-program" and "line 30" in known.cause
+
+
+@pytest.mark.parametrize("blanks", [0, 6])
+def test_an_indented_traceback_is_read_like_others(blanks: int) -> None:
+    known = shown("".join(f"{' ' * blanks}{line}\n" for line in USERS.splitlines())).known
+    assert known is not None and "`/home/u/train.py`, line 30: `NameError" in known.cause
+
+
+def test_what_cmake_did_not_find_counts_only_if_it_failed() -> None:
+    status = "-- Could NOT find CUDA (missing: CUDA_NVCC_EXECUTABLE)\n-- Could NOT find MPI_C (missing: MPI_C_WORKS)\n"
+    assert shown(f"{status}-- Configuring done\n").verdict == "healthy"
+    error = "CMake Error at FindPackageHandleStandardArgs.cmake:137 (message):\n"
+    failed = shown(f"{status}{error}  Could NOT find MPI (missing: MPI_C_FOUND)\n")
+    assert failed.known is not None and failed.known.failure.id == "mpi-not-found"
+
+
+def test_an_exception_of_a_compiled_library_is_no_error_of_the_program() -> None:
+    text = """\
+Traceback (most recent call last):
+  File "train.py", line 131, in <module>
+    gather(x)
+  File "mpi4py/MPI/Comm.pyx", line 1262, in mpi4py.MPI.Comm.gather
+mpi4py.MPI.Exception: the flux is inverted
+"""
+    assert shown(text).verdict == "unknown"
+
+
+def test_of_two_failures_in_one_line_the_one_that_says_more_is_named() -> None:
+    line = "E cuda_event.cc:49] Error polling for event status: failed to query event: CUDA_ERROR_LAUNCH_FAILED\n"
+    named = {finding.failure.id for finding in shown(line).findings}
+    assert {"cuda-illegal-access", "tensorflow-internal"} <= named
+    known = shown(line).known
+    assert known is not None and known.failure.id == "cuda-illegal-access"
+    words = line_words(line)
+    found = known_failures().candidates(words)
+    assert found == sorted(found, key=lambda alternative: -alternative.specific)
+
+
+def test_a_program_that_went_on_without_what_it_did_not_find_has_not_failed() -> None:
+    complaint = "debconf: unable to initialize frontend: Dialog\n"
+    assert shown(f"{complaint}Setting up a\n").verdict == "unknown"
+    assert shown(complaint + "Setting up a\n" * 5).verdict == "healthy"
+    assert shown("Error: unable to start\n" + "Setting up a\n" * 5).verdict == "unknown"

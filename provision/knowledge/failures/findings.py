@@ -1,0 +1,75 @@
+"""What a log shows: the lines that match known failures, and the conclusion from them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from provision.knowledge.failures.catalogue import WEIGHTS, KnownFailure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A line that shows a failure."""
+
+    number: int
+    text: str
+    weight: int
+    values: dict[str, str] = field(default_factory=dict)
+    specific: int = 0
+    """How much of the line the pattern required."""
+    status: bool = False
+    """Whether a program only reports what it did not find: this counts only if the log shows a failure as well."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A failure that a log shows, with its deciding line."""
+
+    failure: KnownFailure
+    hit: Hit
+
+    @property
+    def cause(self) -> str:
+        """The cause, with the names that the deciding line contains."""
+        return _insert(self.failure.cause, self.hit.values)
+
+    @property
+    def hint(self) -> str:
+        """The fix, with the names that the deciding line contains."""
+        return _insert(self.failure.hint, self.hit.values)
+
+    @property
+    def sureness(self) -> str:
+        """`sure`, `likely` or `guess`."""
+        return {WEIGHTS["cause"]: "sure", WEIGHTS["error"]: "likely"}.get(self.hit.weight, "guess")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """What a log shows."""
+
+    verdict: str
+    """`known`, `unknown` (it failed, and no entry of the catalogue says why) or `healthy`."""
+    findings: tuple[Finding, ...]
+    """The causes, the likeliest first; of a healthy log, the lines that look worse than they are."""
+    lines: tuple[tuple[int, str], ...]
+    """The number and text of lines that look like errors, or of the last lines if none does."""
+    is_text: bool
+    length: int
+    """The number of lines."""
+
+    @property
+    def known(self) -> Finding | None:
+        """The likeliest cause, if it is known."""
+        return self.findings[0] if self.verdict == "known" else None
+
+
+def by_likelihood(found: Finding) -> tuple[int, int, int]:
+    """The strongest first, of these the first in the log, and of one line that which says most about it."""
+    return -found.hit.weight, found.hit.number, -found.hit.specific
+
+
+def _insert(sentence: str, values: dict[str, str]) -> str:
+    """A sentence with the names that a log contains."""
+    return re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], "…"), sentence)
