@@ -1,7 +1,8 @@
-"""A user's own virtual environment on top of a published environment: the files that make it, and how it is judged. Pure.
+"""A user's own virtual environment on a published environment, or on modules of the site: its files, and how it is judged. Pure.
 
 The venv module of Python takes the base Python of an environment, so `--system-site-packages` would not show the stack.
-A `.pth` file adds the environment's site-packages behind those of the venv; that works whichever backend built it.
+A `.pth` file adds the environment's site-packages behind those of the venv; that works whichever backend built it. Modules of a
+site put their packages on PYTHONPATH, which is before those of the venv: the same constraints keep pip from replacing them.
 """
 
 from __future__ import annotations
@@ -21,35 +22,52 @@ CONSTRAINTS = "provision-constraints.txt"
 VALID = re.compile(r"/[A-Za-z0-9_./@%+=-]+", re.ASCII)
 # pip may bring newer ones into the venv: only builds of packages use them.
 FREE = ("pip", "setuptools", "wheel")
+# The packages that have the folder `tensorflow`.
+TENSORFLOW = ("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "intel-tensorflow")
 # Compiled against an MPI and a TensorFlow, so it has a check of its own.
 HOROVOD = "horovod"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beneath:
-    """What a venv was made on: an environment, its folders of packages, and the root and site that have it."""
+    """What a venv was made on: an environment below a root, or modules of a site, and its folders of packages."""
 
-    environment: str
+    environment: str | None
+    """None: `modules` of the site, for one of its archs."""
     module: str
+    """The one that loads the environment, or those of the site, with a blank between two."""
     prefix: str
     root: str
     site: str
     minor: str
     """Of the Python, such as `3.11`."""
     folders: tuple[str, ...]
+    arch: str | None = None
+    """The arch for which the modules are; None for an environment, whose name has it."""
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """The modules of the site; none if it is an environment."""
+        return tuple(self.module.split()) if self.environment is None else ()
+
+    @property
+    def title(self) -> str:
+        """What it is, for a message."""
+        return self.environment or self.module
 
     def config(self) -> str:
         """The lines of `pyvenv.cfg`: Python and virtualenv ignore keys that they do not know. Job scripts read them too."""
         values = {
             "environment": self.environment,
-            "module": self.module,
+            "modules" if self.environment is None else "module": self.module,
+            "arch": self.arch,
             "prefix": self.prefix,
             "root": self.root,
             "site": self.site,
             "minor": self.minor,
             "folders": ":".join(self.folders),
         }
-        return "".join(f"provision-{name} = {value}\n" for name, value in values.items())
+        return "".join(f"provision-{name} = {value}\n" for name, value in values.items() if value is not None)
 
 
 def read_beneath(config: str) -> Beneath:
@@ -60,13 +78,17 @@ def read_beneath(config: str) -> Beneath:
     """
     pairs = (line.partition("=") for line in config.splitlines())
     values = {name.strip(): value.strip() for name, _, value in pairs}
-    names = ("environment", "module", "prefix", "root", "site", "minor", "folders")
+    of_site = "provision-modules" in values
+    what = ("modules", "arch") if of_site else ("environment", "module")
+    names = (*what, "prefix", "root", "site", "minor", "folders")
     missing = [name for name in names if not values.get(f"provision-{name}")]
     if missing:
         raise ValueError(f"it has no `provision-{missing[0]}`")
-    environment, module, prefix, root, site, minor, folders = (values[f"provision-{name}"] for name in names)
+    first, second, prefix, root, site, minor, folders = (values[f"provision-{name}"] for name in names)
+    module = first if of_site else second
     return Beneath(
-        environment=environment,
+        environment=None if of_site else first,
+        arch=second if of_site else None,
         module=module,
         prefix=prefix,
         root=root,
@@ -125,6 +147,9 @@ class OwnHorovod:
     """The TensorFlow against which it was compiled, from its `metadata.json`."""
     mpi: tuple[str, ...]
     mpi_of_stack: tuple[str, ...]
+    families: tuple[str, ...] = ()
+    """Of these MPI libraries, as far as they are known; the site's launcher starts ranks of `family`."""
+    family: str = ""
 
 
 def judge_venv(
@@ -140,25 +165,14 @@ def judge_venv(
 ) -> tuple[Check, ...]:
     """The checks of a venv.
 
-    `published` is the environment that the module loads now. `recorded` are the packages of the environment when the venv
-    was made, `installed` those that it has now, `own` those of the venv. `origins` says from which file each package that
-    must come from the stack is imported. `constrained` is whether pip still reads the constraints.
+    `published` is the environment that the module loads now; of modules of the site, those that load. `recorded` are the
+    packages beneath the venv when it was made, `installed` those that are there now, `own` those of the venv. `origins` says
+    from which file each package that must come from the stack is imported. `constrained` is whether pip still reads the
+    constraints.
     """
-    again = (
-        f"`{bash('provision venv create DIR --on %s', beneath.module)}` makes a new one; install your packages there"
-    )
-    checks = [
-        Check(
-            name="environment",
-            passed=published == beneath.environment,
-            message=f"`{beneath.environment}` is published as `{beneath.module}`"
-            if published == beneath.environment
-            else f"made on `{beneath.environment}`, but `{beneath.module}` loads `{published}`"
-            if published
-            else f"`{beneath.environment}` is not published anymore",
-            hint=again,
-        )
-    ]
+    on = beneath.module if beneath.environment else "modules"
+    again = f"`{bash('provision venv create DIR --on %s', on)}` makes a new one; install your packages there"
+    checks = [_check_beneath(beneath, published, again)]
     changed = sorted(name for name in recorded if installed.get(name) != recorded[name])
     checks.append(
         Check(
@@ -208,16 +222,16 @@ def judge_venv(
 
 def judge_horovod(horovod: OwnHorovod, installed: Mapping[str, str]) -> Check:
     """Whether a Horovod of the venv was compiled against the stack's TensorFlow and finds the MPI of the stack's own."""
-    wanted = next(
-        (v for name, v in installed.items() if name in ("tensorflow", "tensorflow-cpu", "intel-tensorflow")), None
-    )
+    wanted = next((installed[name] for name in TENSORFLOW if name in installed), None)
     wrong = []
     if wanted is None or horovod.tensorflow != wanted:
         wrong.append(f"compiled for TensorFlow {horovod.tensorflow or '(not known)'}, the stack has {wanted or 'none'}")
     if not horovod.mpi:
         wrong.append("it links no MPI library that is found in this shell")
     elif not horovod.mpi_of_stack:
-        wrong.append(f"it links {', '.join(horovod.mpi)}; the stack has no Horovod to compare with")
+        if horovod.families != (horovod.family,):
+            families = ", ".join(horovod.families) or "an MPI that is not known"
+            wrong.append(f"it links {families} ({', '.join(horovod.mpi)}), the site starts ranks of {horovod.family}")
     elif set(horovod.mpi) != set(horovod.mpi_of_stack):
         wrong.append(f"it links {', '.join(horovod.mpi)}, the stack's Horovod {', '.join(horovod.mpi_of_stack)}")
     return Check(
@@ -226,6 +240,28 @@ def judge_horovod(horovod: OwnHorovod, installed: Mapping[str, str]) -> Check:
         message="; ".join(wrong)
         or f"{horovod.version}, compiled for TensorFlow {wanted}, links {', '.join(horovod.mpi)}",
         hint="load the module first; if it still fails: `python -m pip uninstall horovod`",
+    )
+
+
+def _check_beneath(beneath: Beneath, published: str | None, again: str) -> Check:
+    """Whether what a venv was made on is still what is loaded."""
+    if beneath.environment is None:
+        passed = published == beneath.module
+        message = (
+            f"the site's modules {beneath.module} load"
+            if passed
+            else f"the site's modules {beneath.module} do not load"
+        )
+        return Check(name="environment", passed=passed, message=message, hint=again)
+    return Check(
+        name="environment",
+        passed=published == beneath.environment,
+        message=f"`{beneath.environment}` is published as `{beneath.module}`"
+        if published == beneath.environment
+        else f"made on `{beneath.environment}`, but `{beneath.module}` loads `{published}`"
+        if published
+        else f"`{beneath.environment}` is not published anymore",
+        hint=again,
     )
 
 

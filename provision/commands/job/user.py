@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import functools
 import shlex
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from provision.commands.job.user_options import add_arguments
@@ -56,6 +56,7 @@ def run(args: argparse.Namespace) -> Outcome:
             "`--no-wait` is for `--submit`", hint="add `--submit`, or leave `--no-wait` out", kind="usage"
         )
     check_sweep(args)
+    _take_modules_of_venv(args)
     target = make_target(shipped.load_site(args.site), args.arch, args.stack)
     module = args.module[0] if args.module else target.stack.module
     kind = target.site.modules.module_kind
@@ -139,6 +140,23 @@ def _submit(args: argparse.Namespace, target: Target, script: Script, text: str,
     except KeyboardInterrupt:
         raise stopped_following(number, again, target.site) from None
     return Outcome(text=ending(status), result={**result, "state": status.state, "output": status.output})
+
+
+def _take_modules_of_venv(args: argparse.Namespace) -> None:
+    """If the venv was made on modules of the site, and no other runtime was asked for, the job loads these modules.
+
+    A venv that this machine does not see, or that another program made, changes nothing: the job checks it.
+    """
+    from provision.machine.build.make_own_venv import read_venv
+
+    if args.venv is None or args.runtime not in (None, "modules") or args.module or args.stack:
+        return
+    try:
+        beneath = read_venv(Path(expand_variables(args.venv)))
+    except ConfigError:
+        return
+    if beneath.modules:
+        args.runtime, args.module = "modules", [*beneath.modules]
 
 
 def _path(text: str | None) -> str | None:

@@ -22,13 +22,23 @@ def run(args: argparse.Namespace) -> Outcome:
 
     from provision.machine.build import make_own_venv
     from provision.machine.configuration import shipped
+    from provision.machine.probes.provided import provided_python
     from provision.model.own_venv import judge_venv
 
     folder = Path(absolute(args.folder))
-    contents = make_own_venv.look_into(folder, environ())
-    beneath = contents.beneath
+    beneath = make_own_venv.read_venv(folder)
     site = dataclasses.replace(shipped.load_site(beneath.site), root=beneath.root)
-    published = read_store(site).pointers().get(f"{beneath.environment.split('/')[0]}/{beneath.module}")
+    if beneath.environment is None:
+        arch = site.arch(beneath.arch)
+        arch = dataclasses.replace(arch, provided=beneath.modules)
+        python = provided_python(site, arch)
+        contents = make_own_venv.look_into(
+            folder, python.environ, installed=python.packages, family=arch.mpi.family
+        )
+        published: str | None = beneath.module
+    else:
+        contents = make_own_venv.look_into(folder, environ())
+        published = read_store(site).pointers().get(f"{beneath.environment.split('/')[0]}/{beneath.module}")
     checks = judge_venv(
         beneath,
         published=published,
@@ -39,7 +49,7 @@ def run(args: argparse.Namespace) -> Outcome:
         constrained=contents.constrained,
         horovod=contents.horovod,
     )
-    lines = [f"folder       {folder}", f"environment  {beneath.environment}"]
+    lines = [f"folder       {folder}", f"environment  {beneath.title}"]
     for check in checks:
         lines.append(f"{'✓' if check.passed else '✗'} {check.name}: {check.message}")
         if check.hint and not check.passed:

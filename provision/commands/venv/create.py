@@ -1,14 +1,20 @@
-"""`provision venv create DIR --on ENVIRONMENT`: make a virtual environment on top of a published environment."""
+"""`provision venv create DIR --on ENVIRONMENT|MODULE`: a virtual environment on a published environment or on the site's modules."""
 
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from provision.commands.shared.options import add_arch, add_site
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import find_environment, read_store
 from provision.errors import ConfigError, PlanError
 from provision.machine.programs.shell import absolute, environ
+from provision.model.own_venv import TENSORFLOW
+
+if TYPE_CHECKING:
+    from provision.profile.arch import Arch
+    from provision.profile.site import Site
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,7 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ENVIRONMENT",
         required=True,
         help="a published environment of `provision list`: its name, the beginning of its fingerprint, or its module; "
-        "`loaded`: the one whose module this shell has loaded",
+        "`loaded`: the one whose module this shell has loaded; `modules`, or one of their names: the site's own modules with "
+        "TensorFlow (`provided` of the arch)",
     )
     add_site(parser)
     add_arch(parser, omitted="needed if several archs have this module")
@@ -37,6 +44,9 @@ def run(args: argparse.Namespace) -> Outcome:
     folder = absolute(args.folder)
     refuse_folder(folder)
     site = shipped.load_site(args.site)
+    arch = _arch_of_modules(site, args.on, args.arch)
+    if arch is not None:
+        return _create_on_modules(folder, site, arch, absolute(args.site) if "/" in args.site else site.name)
     store = read_store(site)
     env = find_environment(store, _loaded() if args.on == "loaded" else args.on, args.arch)
     record = store.record(env)
@@ -74,6 +84,90 @@ def run(args: argparse.Namespace) -> Outcome:
     return Outcome(
         text="\n".join(lines),
         result={"folder": folder, "environment": str(env), "module": record.module, "packages": packages},
+    )
+
+
+def _arch_of_modules(site: Site, on: str, arch: str | None) -> Arch | None:
+    """The arch whose own modules of the site `--on` names; None if it names an environment.
+
+    Raises:
+        ConfigError: several archs have such modules, or the arch has none.
+    """
+    from provision.profile.patterns import MODULE
+
+    archs = [site.arch(arch)] if arch else site.archs
+    found = [one for one in archs if on in one.provided or (on == "modules" and one.provided)]
+    if not found and on != "modules":
+        return None
+    if not found:
+        raise ConfigError(
+            f"site `{site.name}` has no modules with TensorFlow" + (f" for arch `{arch}`" if arch else ""),
+            evidence=[f"`archs.*.provided` in `{site.origin}` is empty"],
+            hint="`provision list` shows the environments that `--on` can name",
+        )
+    if len({one.provided for one in found}) > 1:
+        raise ConfigError(
+            f"`--on {on}` matches the modules of several archs",
+            evidence=[f"`{one.name}`: {' '.join(one.provided)}" for one in found],
+            hint=f"add `--arch {found[0].name}`",
+        )
+    if any(not MODULE.fullmatch(name) for name in found[0].provided):
+        raise ConfigError(f"`archs.{found[0].name}.provided` has a name that is not valid", hint=f"edit `{site.origin}`")
+    return found[0]
+
+
+def _create_on_modules(folder: str, site: Site, arch: Arch, typed: str) -> Outcome:
+    """Make it on the modules of the site that bring TensorFlow.
+
+    Raises:
+        PlanError: they do not load here, or they bring no TensorFlow.
+    """
+    from pathlib import Path
+
+    from provision.jobs.script import module_lines
+    from provision.machine.build import make_own_venv
+    from provision.machine.probes.provided import provided_python
+    from provision.model.own_venv import Beneath
+    from provision.model.quoting import bash
+
+    python = provided_python(site, arch)
+    names = " ".join(arch.provided)
+    if not any(name in python.packages for name in TENSORFLOW):
+        raise PlanError(
+            f"the modules {names} bring no TensorFlow",
+            evidence=[f"`{python.executable}` finds {len(python.packages)} packages, and none of {', '.join(TENSORFLOW)}"],
+            hint=f"`provision modules tensorflow --site {site.typed}` lists the site's modules with TensorFlow",
+        )
+    beneath = Beneath(
+        environment=None,
+        module=names,
+        arch=arch.name,
+        prefix=python.prefix,
+        root=str(site.root),
+        site=typed,
+        minor=python.minor,
+        folders=(*python.added, *python.folders),
+    )
+    packages = make_own_venv.create(
+        Path(folder),
+        beneath,
+        python.environ,
+        python=python.executable,
+        packages=python.packages,
+        shown=python.folders,
+    )
+    lines = [
+        f"made {folder} on the modules {names}: {len(packages)} packages",
+        "",
+        "use it, in this order:",
+        *(f"  {line}" for line in module_lines(site.modules, arch.provided, away=arch.provided_unload)),
+        f"  {bash('source %s', f'{folder}/bin/activate')}",
+        "  pip install PACKAGE",
+        "",
+        f"in jobs: {bash('provision job KIND --venv %s --arch %s --site %s', folder, arch.name, typed)}",
+    ]
+    return Outcome(
+        text="\n".join(lines), result={"folder": folder, "environment": None, "module": names, "packages": packages}
     )
 
 

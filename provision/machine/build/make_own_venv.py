@@ -1,4 +1,4 @@
-"""Make a user's virtual environment on top of a published environment, and look into one."""
+"""Make a user's virtual environment on top of a published environment or of modules of the site, and look into one."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from provision.errors import CommandError, ConfigError
+from provision.machine.build.read_objects import read_object
 from provision.machine.disk import disk_error, read_given, read_json, write
 from provision.machine.probes.installed_packages import installed_in
 from provision.machine.programs.run import capture
+from provision.machine.tables import read_combinations
 from provision.model.own_venv import (
     CONSTRAINTS,
     HOROVOD,
@@ -68,8 +70,19 @@ def look_beneath(prefix: str, environ: Mapping[str, str]) -> tuple[str, tuple[st
     return minor, tuple(dict.fromkeys(folders))
 
 
-def create(folder: Path, beneath: Beneath, environ: Mapping[str, str]) -> dict[str, str]:
+def create(
+    folder: Path,
+    beneath: Beneath,
+    environ: Mapping[str, str],
+    *,
+    python: str | None = None,
+    packages: Mapping[str, str] | None = None,
+    shown: Sequence[str] | None = None,
+) -> dict[str, str]:
     """Make the venv; returns the packages beneath it and their versions. A venv that fails is removed again.
+
+    `python` makes it (default: that of the prefix), with `packages` beneath it (default: those of the folders). `shown` are the
+    folders that the venv must add to its path (default: all of them).
 
     Raises:
         ConfigError: the folder has a wrong name, or is not empty.
@@ -83,10 +96,11 @@ def create(folder: Path, beneath: Beneath, environ: Mapping[str, str]) -> dict[s
         folder.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise disk_error(error, folder) from error
-    packages = installed_in(Path(path) for path in beneath.folders)
+    if packages is None:
+        packages = installed_in(Path(path) for path in beneath.folders)
     try:
         # Without pip: ensurepip is missing on some systems, and the environment has one, which installs into the venv.
-        python = f"{beneath.prefix}/bin/python"
+        python = python or f"{beneath.prefix}/bin/python"
         without_pip = () if "pip" not in packages else ("--without-pip",)
         done = capture((python, "-I", "-m", "venv", *without_pip, str(folder)), environ)
         if done.returncode != 0:
@@ -95,8 +109,8 @@ def create(folder: Path, beneath: Beneath, environ: Mapping[str, str]) -> dict[s
                 evidence=(done.stderr or done.stdout).strip().splitlines()[-5:],
                 hint=f"`{bash('%s -I -m venv --without-pip %s', python, str(folder))}`",
             )
-        write(_site_packages(folder, beneath) / PTH, pth(beneath.folders))
-        write(folder / CONSTRAINTS, constraints(beneath.environment, packages.items()))
+        write(_site_packages(folder, beneath) / PTH, pth(beneath.folders if shown is None else shown))
+        write(folder / CONSTRAINTS, constraints(beneath.title, packages.items()))
         write(folder / "pip.conf", pip_config(str(folder)))
         for name in ("pip", "pip3") if without_pip else ():
             write(folder / "bin" / name, pip_script(str(folder)), executable=True)
@@ -107,28 +121,51 @@ def create(folder: Path, beneath: Beneath, environ: Mapping[str, str]) -> dict[s
         if isinstance(error, OSError):
             raise disk_error(error, folder) from error
         raise
-    return packages
+    return dict(packages)
 
 
-def look_into(folder: Path, environ: Mapping[str, str]) -> Contents:
+def read_venv(folder: Path) -> Beneath:
+    """What a venv that `create` made was made on.
+
+    Raises:
+        ConfigError: it is not such a venv.
+    """
+    text = read_given(str(folder / "pyvenv.cfg"), "file")
+    try:
+        return read_beneath(text)
+    except ValueError as error:
+        raise not_made_here(folder, error) from error
+
+
+def not_made_here(folder: Path, error: Exception) -> ConfigError:
+    """The error for a folder that is not a venv that `create` made."""
+    return ConfigError(
+        f"`{folder}` was not made by `provision venv create`",
+        evidence=[str(error)],
+        hint="`provision venv create DIR --on loaded` makes one",
+    )
+
+
+def look_into(
+    folder: Path, environ: Mapping[str, str], *, installed: Mapping[str, str] | None = None, family: str = ""
+) -> Contents:
     """What is in a venv that `create` made.
+
+    `environ` are the variables with what is beneath it loaded; `installed` are the packages beneath it (default: those of its
+    folders), and `family` is the MPI whose ranks the site starts.
 
     Raises:
         ConfigError: it is not such a venv.
         CommandError: its Python does not start.
     """
-    text = read_given(str(folder / "pyvenv.cfg"), "file")
+    beneath = read_venv(folder)
     try:
-        beneath = read_beneath(text)
         recorded = read_constraint_file(folder)
         config = (folder / "pip.conf").read_text(encoding="utf-8") if (folder / "pip.conf").exists() else ""
     except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"`{folder}` was not made by `provision venv create`",
-            evidence=[str(error)],
-            hint="`provision venv create DIR --on loaded` makes one",
-        ) from error
-    installed = installed_in(Path(path) for path in beneath.folders)
+        raise not_made_here(folder, error) from error
+    if installed is None:
+        installed = installed_in(Path(path) for path in beneath.folders)
     own = installed_in([_site_packages(folder, beneath)])
     names = [name for name in ("tensorflow", "keras", "numpy", HOROVOD) if _importable(beneath, name)]
     origins = json.loads(_python(str(folder / "bin" / "python"), ORIGINS, environ, *names))
@@ -139,7 +176,7 @@ def look_into(folder: Path, environ: Mapping[str, str]) -> Contents:
         own=own,
         origins=origins,
         constrained=config == pip_config(str(folder)),
-        horovod=_own_horovod(folder, beneath, own[HOROVOD], environ) if HOROVOD in own else None,
+        horovod=_own_horovod(folder, beneath, own[HOROVOD], environ, family) if HOROVOD in own else None,
     )
 
 
@@ -148,14 +185,17 @@ def read_constraint_file(folder: Path) -> dict[str, str]:
     return read_constraints((folder / CONSTRAINTS).read_text(encoding="utf-8"))
 
 
-def _own_horovod(folder: Path, beneath: Beneath, version: str, environ: Mapping[str, str]) -> OwnHorovod:
+def _own_horovod(folder: Path, beneath: Beneath, version: str, environ: Mapping[str, str], family: str) -> OwnHorovod:
     """The Horovod that is installed in a venv, and the MPI libraries that it and the stack's find in this shell."""
     package = _site_packages(folder, beneath) / HOROVOD
     built_for = (read_json(package / "metadata.json") or {}).get("tensorflow")
+    mpi = _mpi_of(package, environ)
     return OwnHorovod(
         version=version,
         tensorflow=built_for if isinstance(built_for, str) else None,
-        mpi=_mpi_of(package, environ),
+        families=tuple(sorted({_family_of(path) for path in mpi} - {""})),
+        family=family,
+        mpi=mpi,
         mpi_of_stack=next(filter(None, (_mpi_of(Path(path, HOROVOD), environ) for path in beneath.folders)), ()),
     )
 
@@ -167,6 +207,15 @@ def _mpi_of(package: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
         output = capture(("ldd", str(extension)), environ).stdout
         found |= {os.path.realpath(match[1]) for match in MPI_LIBRARY.finditer(output)}
     return tuple(sorted(found))
+
+
+def _family_of(path: str) -> str:
+    """The family of an MPI library, from its symbols; empty if it is not known."""
+    try:
+        row = read_combinations().mpi_family(read_object(path).symbols)
+    except (ImportError, OSError, ValueError):
+        return ""
+    return row.name if row else ""
 
 
 def _site_packages(folder: Path, beneath: Beneath) -> Path:

@@ -3,18 +3,44 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import os
 import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
 
+from provision.errors import PlanError
 from provision.jobs.containers import image_path, pull_command
 from provision.knowledge.images import DOCKER
 from provision.machine.disk import exists
 from provision.machine.probes.probe import Probes
+from provision.machine.programs.run import capture
 from provision.machine.programs.shell import expand_home, expand_variables
+from provision.model.lock import normalized
 from provision.model.observation import Observation, State
-from provision.model.problem import Problem
+from provision.model.problem import Problem, raise_problems
 from provision.profile.arch import Arch
 from provision.profile.container import Container
 from provision.profile.site import Site
+
+# Printed by the Python of modules: its version, its prefix, the folders on its path that have packages, and the packages. It
+# runs on Python 3.6 too, which has pkg_resources only.
+PACKAGES = """
+import json, os, sys
+try:
+    from importlib import metadata
+    found = [(one.metadata["Name"], one.version) for one in metadata.distributions()]
+except ImportError:
+    import pkg_resources
+    found = [(one.project_name, one.version) for one in pkg_resources.working_set]
+packages = {}
+for name, version in found:
+    packages.setdefault(name, version)
+packages.pop(None, None)
+has = lambda folder: any(name.endswith((".dist-info", ".egg-info")) for name in os.listdir(folder))
+folders = [folder for folder in sys.path if os.path.isdir(folder) and has(folder)]
+print(json.dumps(["%d.%d" % sys.version_info[:2], sys.prefix, folders, packages]))
+"""
 
 
 def provided_problems(site: Site, arch: Arch) -> tuple[Problem, ...]:
@@ -23,6 +49,54 @@ def provided_problems(site: Site, arch: Arch) -> tuple[Problem, ...]:
     probes = Probes(site, provided, key="provided")
     probes.environment()
     return tuple(probes.problems)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvidedPython:
+    """The Python that modules of the site bring, with what it imports: the packages, and the folders that have them.
+
+    `environ` are the variables with the modules loaded. `folders` are on the path of this Python by itself; those on PYTHONPATH,
+    which the modules add, are `added`.
+    """
+
+    executable: str
+    environ: Mapping[str, str]
+    minor: str
+    prefix: str
+    folders: tuple[str, ...]
+    added: tuple[str, ...]
+    packages: Mapping[str, str]
+
+
+def provided_python(site: Site, arch: Arch) -> ProvidedPython:
+    """The Python of the modules in `provided`.
+
+    Raises:
+        PlanError: the modules do not load, or bring no Python.
+    """
+    probes = Probes(site, dataclasses.replace(arch, modules=arch.provided, unload=arch.provided_unload), key="provided")
+    environ = probes.environment()
+    raise_problems(probes.problems)
+    path = environ.get("PATH")
+    executable = shutil.which("python3", path=path) or shutil.which("python", path=path)
+    done = capture((executable, "-c", PACKAGES), environ) if executable else None
+    if done is None or done.returncode != 0:
+        raise PlanError(
+            f"the Python of the modules {' '.join(arch.provided)} does not run",
+            evidence=done.stderr.strip().splitlines()[-5:] if done else ["there is no python3 on their PATH"],
+            hint=f"`module load {' '.join(arch.provided)}`, then `python3 --version`",
+        )
+    minor, prefix, folders, packages = json.loads(done.stdout)
+    added = {os.path.realpath(folder) for folder in environ.get("PYTHONPATH", "").split(":") if folder}
+    return ProvidedPython(
+        executable=executable or "",
+        environ=environ,
+        minor=minor,
+        prefix=prefix,
+        folders=tuple(folder for folder in folders if os.path.realpath(folder) not in added),
+        added=tuple(folder for folder in folders if os.path.realpath(folder) in added),
+        packages={normalized(name): version for name, version in sorted(packages.items())},
+    )
 
 
 def look_at_container(site: Site) -> tuple[Observation, ...]:

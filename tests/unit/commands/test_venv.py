@@ -11,6 +11,7 @@ import pytest
 
 from parts.cli import call, envelope
 from parts.json_page import faults
+from parts.modules import LMOD
 from parts.records import ENVIRONMENT, put_published
 from parts.tiny import make_wheel
 from provision.machine.root.store import Store
@@ -120,3 +121,110 @@ def test_a_folder_that_it_did_not_make_is_not_checked(tmp_path: Path, capsys: Ca
     (tmp_path / "pyvenv.cfg").write_text("home = /usr/bin\n")
     assert call("venv", "check", str(tmp_path)) == 2
     assert "was not made by `provision venv create`" in capsys.readouterr().err
+
+
+# On modules of the site
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A profile whose `provided` are modules of a real Lmod; the TensorFlow that they put on PYTHONPATH is a stand-in."""
+    if LMOD is None:
+        pytest.skip("Lmod is not installed (`.ci/install` brings it)")
+    monkeypatch.setenv("PROVISION_ROOT", str(tmp_path / "root"))
+    packages, python = tmp_path / "of-site", tmp_path / "python"
+    for name, version in (("tensorflow", "2.11.0"), ("numpy", "1.22.3")):
+        (packages / name).mkdir(parents=True)
+        (packages / name / "__init__.py").write_text(f"__version__ = '{version}'\n")
+        info = packages / f"{name}-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(python)], check=True)
+    (own,) = python.glob("lib/python3*/site-packages")
+    source = Path(pip.__file__).parent
+    (own / "pip").symlink_to(source)
+    (own / f"pip-{pip.__version__}.dist-info").symlink_to(source.with_name(f"pip-{pip.__version__}.dist-info"))
+    for name, line in (
+        ("Python/3.10.4", f'prepend_path("PATH", "{python}/bin")'),
+        ("TensorFlow/2.11.0-foss-2022a", f'load("Python/3.10.4")\nprepend_path("PYTHONPATH", "{packages}")'),
+        ("Empty/1.0", f'prepend_path("PATH", "{python}/bin")'),
+    ):
+        file = tmp_path / "modulefiles" / f"{name}.lua"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(line + "\n")
+    path = tmp_path / "mine.toml"
+    path.write_text(f"""\
+name = "mine"
+title = "My cluster"
+root = "{tmp_path}/root"
+stack = "tensorflow-2.15.1"
+runtimes = ["venv", "modules"]
+modules = {{ system = "lmod", init = "{LMOD.init}", path = ["{tmp_path}/modulefiles"] }}
+scheduler = {{ system = "slurm" }}
+[archs.cpu]
+target = "x86_64_v3"
+mpi = {{ provider = "site", family = "openmpi" }}
+node = {{ sockets = 2, cores = 32, threads = 32, memory_gb = 192 }}
+provided = ["Python/3.10.4", "TensorFlow/2.11.0-foss-2022a"]
+[archs.other]
+target = "x86_64_v3"
+mpi = {{ provider = "site", family = "openmpi" }}
+node = {{ sockets = 2, cores = 32, threads = 32, memory_gb = 192 }}
+provided = ["Empty/1.0"]
+[archs.none]
+target = "x86_64_v3"
+mpi = {{ provider = "site", family = "openmpi" }}
+node = {{ sockets = 2, cores = 32, threads = 32, memory_gb = 192 }}
+""")
+    return path
+
+
+def test_a_venv_on_the_sites_modules_imports_their_stack_and_pip_adds_to_it(
+    site: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    venv, on = tmp_path / "my-venv", "TensorFlow/2.11.0-foss-2022a"
+    assert call("venv", "create", str(venv), "--on", on, "--site", str(site), "--json") == 0
+    result = envelope(capsys)["result"]
+    assert faults(result, "venv create") == []
+    assert (result["environment"], result["module"]) == (None, f"Python/3.10.4 {on}")
+    assert result["packages"] == {"numpy": "1.22.3", "pip": pip.__version__, "tensorflow": "2.11.0"}
+    environ = {"PYTHONPATH": str(tmp_path / "of-site"), "PATH": "/usr/bin:/bin"}  # as the modules set it
+    wheel = make_wheel(tmp_path, "mine", "1.0", {"mine.py": "import tensorflow\nprint(tensorflow.__file__)\n"})
+    other = make_wheel(tmp_path, "numpy", "2.0.0", {"numpy/__init__.py": ""})
+    argv = [str(venv / "bin" / "pip"), "install", "--no-index", "--disable-pip-version-check"]
+    added = subprocess.run([*argv, str(wheel)], capture_output=True, text=True, check=False, env=environ)
+    assert added.returncode == 0, added.stderr
+    python = [str(venv / "bin" / "python"), "-c", "import mine"]
+    imported = subprocess.run(python, capture_output=True, text=True, check=True, env=environ)
+    assert imported.stdout == f"{tmp_path}/of-site/tensorflow/__init__.py\n"
+    refused = subprocess.run([*argv, str(other)], capture_output=True, text=True, check=False, env=environ)
+    assert (refused.returncode, "numpy==1.22.3" in refused.stdout + refused.stderr) == (1, True)
+
+    assert call("venv", "check", str(venv), "--json") == 0
+    result = envelope(capsys)["result"]
+    assert faults(result, "venv check") == []
+    assert (result["environment"], result["packages"]) == (None, {"mine": "1.0"})
+
+    assert call("job", "single", "--venv", str(venv), "--site", str(site), "--arch", "cpu") == 0
+    text = capsys.readouterr().out
+    assert f"module load Python/3.10.4\nmodule load {on}\n" in text, "the venv decides what is loaded"
+    (tmp_path / "modulefiles" / f"{on}.lua").unlink()
+    assert call("venv", "check", str(venv)) == 1
+    assert f"module `{on}`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("modules",), "`--on modules` matches the modules of several archs"),
+        (("modules", "--arch", "none"), "has no modules with TensorFlow for arch `none`"),
+        (("Empty/1.0",), "the modules Empty/1.0 bring no TensorFlow"),
+        (("TensorFlow/9",), "there is no environment `TensorFlow/9`"),
+    ],
+)
+def test_modules_on_which_no_venv_can_be_made_are_refused(
+    words: tuple[str, ...], message: str, site: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    assert call("venv", "create", str(tmp_path / "new"), "--site", str(site), "--on", *words) in (1, 2)
+    assert message in capsys.readouterr().err.splitlines()[0]
+    assert not (tmp_path / "new").exists()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -337,53 +340,125 @@ def test_a_script_runs_to_its_launcher_on_this_machine(kind: StrategyName, tmp_p
     assert "there is no training script" in done.stderr
 
 
-@pytest.mark.parametrize("second", ["tensorflow", "horovod", None])
-def test_a_venv_that_hides_the_tensorflow_of_the_modules_stops_the_job(second: str | None, tmp_path: Path) -> None:
-    """By bash, with a stand-in for `module`; the environment is what `python -m venv` makes, without its programs."""
-    venv, python = tmp_path / "venv", tmp_path / "python" / "bin"
-    packages = venv / "lib" / "python3.10" / "site-packages"
-    for folder in (python, venv / "bin", packages / "tensorflow_datasets", packages / (second or "mine")):
-        folder.mkdir(parents=True)
-    (venv / "pyvenv.cfg").write_text(f"home = {python}\n")
-    (venv / "bin" / "activate").write_text("echo activated\n")
-    for path in (python / "python3", python / "python"):
-        path.write_text("#!/bin/sh\n")
-        path.chmod(0o755)
-    (tmp_path / "train.py").write_text("")
+def run_with_venv(
+    tmp_path: Path, venv: Path, *, modules: Path | None = None, **environ: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a job with a venv by bash, with a stand-in for `module`; `modules` is the folder that they put on PYTHONPATH."""
+    (tmp_path / "train.py").write_text("print('trained')")
     asked = job("sigma2-saga", "normal", "single", runtime="venv", venv=str(venv))
-    environ = {"PATH": f"{python}:{os.environ['PATH']}", "USERWORK": str(tmp_path / "work")}
+    values = {"PATH": os.environ["PATH"], "USERWORK": str(tmp_path / "work"), **environ}
+    values |= {"PYTHONPATH": str(modules)} if modules else {}
     text = f"{MODULE}{render_user_job(asked)}"
-    done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, check=False, env=environ, cwd=tmp_path)
-    if second is None:
-        assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "activated"), done.stderr
+    return subprocess.run(["bash", "-c", text], capture_output=True, text=True, check=False, env=values, cwd=tmp_path)
+
+
+@pytest.fixture
+def venv(tmp_path: Path) -> Path:
+    """A real virtual environment, without pip."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
+    return tmp_path / "venv"
+
+
+def packages_of(venv: Path) -> Path:
+    """The folder of packages of a venv."""
+    (folder,) = venv.glob("lib/python3*/site-packages")
+    return folder
+
+
+def put_tensorflow(folder: Path) -> None:
+    """A stand-in for TensorFlow 2.15.1 in a folder of packages."""
+    for name in (
+        "tensorflow",
+        "tensorflow_cpu-2.15.1.dist-info",
+        "tensorflow_datasets",
+        "tensorflow_datasets-4.9.dist-info",
+    ):
+        (folder / name).mkdir(parents=True)
+
+
+def test_a_venv_that_hides_the_tensorflow_of_the_modules_stops_the_job(venv: Path, tmp_path: Path) -> None:
+    put_tensorflow(packages_of(venv))
+    alone = run_with_venv(tmp_path, venv)
+    assert (alone.returncode, alone.stdout.splitlines()[-1]) == (0, "trained"), (
+        "the modules bring none: it hides nothing"
+    )
+    put_tensorflow(tmp_path / "of-site")
+    done = run_with_venv(tmp_path, venv, modules=tmp_path / "of-site")
+    assert done.returncode == 2
+    assert f"error: {packages_of(venv)}/tensorflow hides the one of the modules ({tmp_path}/of-site)" in done.stderr
+    assert "trained" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("built_for", "library", "said"),
+    [
+        ("2.15.1", "openmpi", ""),
+        ("2.14.0", "openmpi", "was compiled for TensorFlow 2.14.0, but the job loads 2.15.1"),
+        (None, "openmpi", ""),
+        ("2.15.1", None, "links no MPI that the loaded modules have"),
+        ("2.15.1", "mpich", "links mpich"),
+    ],
+)
+def test_a_horovod_of_the_user_is_used_if_it_was_compiled_for_what_is_loaded(
+    built_for: str | None, library: str | None, said: str, venv: Path, tmp_path: Path
+) -> None:
+    """The venv and the libraries are real; they stand in for Open MPI's and MPICH's, by the symbol that tells them apart."""
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("there is no gcc here (`.ci/install` brings it)")
+    put_tensorflow(tmp_path / "of-site")
+    horovod = packages_of(venv) / "horovod" / "tensorflow"
+    horovod.mkdir(parents=True)
+    if built_for:
+        (horovod.parent / "metadata.json").write_text(json.dumps({"tensorflow": built_for}))
+    symbol = "int ompi_mpi_comm_world;" if library == "openmpi" else "int MPI_Init(void) { return 0; }"
+    mpi = tmp_path / "libmpi.so.40"
+    for target, text, more in (
+        (mpi, symbol, ["-Wl,-soname,libmpi.so.40"]),
+        (horovod / "mpi_lib.so", "int used;", ["-Wl,--no-as-needed", str(mpi)] if library else []),
+    ):
+        words = [compiler, "-shared", "-fPIC", "-x", "c", "-", "-o", str(target), "-x", "none", *more]
+        subprocess.run(words, input=text, text=True, check=True)
+    done = run_with_venv(tmp_path, venv, modules=tmp_path / "of-site", LD_LIBRARY_PATH=str(tmp_path))
+    if not said:
+        assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "trained"), done.stderr
+        assert f"Horovod of {horovod.parent}: TensorFlow {built_for}, {mpi}" in done.stdout
+        assert ("does not say for which TensorFlow" in done.stderr) == (built_for is None)
     else:
         assert done.returncode == 2
-        assert f"error: {packages}/{second} hides the one of the modules" in done.stderr
-        assert "activated" not in done.stdout
+        assert said in done.stderr
+        assert "trained" not in done.stdout
 
 
 @pytest.mark.parametrize("loaded", ["knl/tensorflow/2.15.1-0123456789", "knl/tensorflow/2.15.1-9876543210", None])
-def test_a_venv_that_was_made_on_another_environment_stops_the_job(loaded: str | None, tmp_path: Path) -> None:
-    """By bash, with a stand-in for `module`; `pyvenv.cfg` has what `provision venv create` writes to it."""
-    venv, python, made_on = tmp_path / "venv", tmp_path / "python" / "bin", "knl/tensorflow/2.15.1-0123456789"
-    for folder in (python, venv / "bin"):
-        folder.mkdir(parents=True)
-    (venv / "pyvenv.cfg").write_text(f"home = {python}\nprovision-environment = {made_on}\n")
-    (venv / "bin" / "activate").write_text("echo activated\n")
-    for path in (python / "python3", python / "python"):
-        path.write_text("#!/bin/sh\n")
-        path.chmod(0o755)
-    (tmp_path / "train.py").write_text("")
-    asked = job("sigma2-saga", "normal", "single", runtime="venv", venv=str(venv))
-    environ = {"PATH": f"{python}:{os.environ['PATH']}", "USERWORK": str(tmp_path / "work")}
-    environ |= {"PROVISION_ENVIRONMENT": loaded} if loaded else {}
-    text = f"{MODULE}{render_user_job(asked)}"
-    done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, check=False, env=environ, cwd=tmp_path)
+def test_a_venv_that_was_made_on_another_environment_stops_the_job(
+    loaded: str | None, venv: Path, tmp_path: Path
+) -> None:
+    made_on = "knl/tensorflow/2.15.1-0123456789"
+    with (venv / "pyvenv.cfg").open("a") as file:
+        file.write(f"provision-environment = {made_on}\n")
+    done = run_with_venv(tmp_path, venv, **({"PROVISION_ENVIRONMENT": loaded} if loaded else {}))
     if loaded == made_on:
-        assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "activated"), done.stderr
+        assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "trained"), done.stderr
     else:
         assert done.returncode == 2
         assert f"{venv} was made on {made_on}, but the modules load {loaded or 'another TensorFlow'}" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["tensorflow/2.15.1", "tensorflow", "TensorFlow/2.11.0"])
+def test_a_venv_that_was_made_on_other_modules_stops_the_job(name: str, venv: Path, tmp_path: Path) -> None:
+    """The job loads `tensorflow/2.15.1`."""
+    with (venv / "pyvenv.cfg").open("a") as file:
+        file.write(f"provision-modules = {name}\n")
+    done = run_with_venv(tmp_path, venv)
+    if name.startswith("tensorflow"):
+        assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "trained"), done.stderr
+    else:
+        assert done.returncode == 2
+        assert (
+            f"{venv} was made with the module {name}, which this job does not load; add --runtime modules"
+            in done.stderr
+        )
 
 
 def test_data_are_staged_to_the_burst_buffer(golden: Golden) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -49,6 +50,22 @@ def test_what_pyvenv_cfg_has_is_read_back() -> None:
     assert read_beneath("home = /usr/bin\nversion = 3.11.7\n" + BENEATH.config()) == BENEATH
     with pytest.raises(ValueError, match="provision-environment"):
         read_beneath("home = /usr/bin\n")
+
+
+def test_a_venv_on_modules_of_the_site_is_read_back_and_judged() -> None:
+    names = "Python/3.10.4 TensorFlow/2.11.0"
+    of_site = dataclasses.replace(BENEATH, environment=None, module=names, arch="accel")
+    assert read_beneath(of_site.config()) == of_site
+    assert (of_site.modules, BENEATH.modules) == (("Python/3.10.4", "TensorFlow/2.11.0"), ())
+    assert all(check.passed for check in judge_venv(of_site, **{**GOOD, "published": names}))
+    horovod = OwnHorovod(
+        version="0.28.1", tensorflow="2.15.1", mpi=MPI, mpi_of_stack=(), families=("mpich",), family="mpich"
+    )
+    own = {**GOOD, "published": names, "own": {"horovod": "0.28.1"}}
+    assert all(check.passed for check in judge_venv(of_site, **{**own, "horovod": horovod}))
+    other = dataclasses.replace(horovod, family="openmpi")
+    (bad,) = [check for check in judge_venv(of_site, **{**own, "horovod": other}) if not check.passed]
+    assert "it links mpich (/opt/mpich/lib/libmpi.so.12), the site starts ranks of openmpi" in bad.message
 
 
 def test_constraints_have_the_stack_and_leave_the_builders_free() -> None:
@@ -102,7 +119,10 @@ def test_an_own_horovod_must_have_the_stacks_tensorflow_and_mpi() -> None:
         (OwnHorovod(version="1", tensorflow="2.14.0", mpi=MPI, mpi_of_stack=MPI), "compiled for TensorFlow 2.14.0"),
         (OwnHorovod(version="1", tensorflow=None, mpi=MPI, mpi_of_stack=MPI), "(not known)"),
         (OwnHorovod(version="1", tensorflow="2.15.1", mpi=(), mpi_of_stack=MPI), "no MPI library that is found"),
-        (OwnHorovod(version="1", tensorflow="2.15.1", mpi=MPI, mpi_of_stack=()), "no Horovod to compare"),
+        (
+            OwnHorovod(version="1", tensorflow="2.15.1", mpi=MPI, mpi_of_stack=()),
+            "links an MPI that is not known (/opt/mpich",
+        ),
         (OwnHorovod(version="1", tensorflow="2.15.1", mpi=("/x/libmpi.so.40",), mpi_of_stack=MPI), "/x/libmpi.so.40"),
     ):
         (found,) = failed(own=own, origins=elsewhere, horovod=horovod).items()
