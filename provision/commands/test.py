@@ -1,6 +1,6 @@
 """`provision test ENV`: run the proof of a published environment again, for example after an upgrade of the site.
 
-`--provided` proves the TensorFlow that the site's own modules provide.
+`--all` proves all of them, with `--submit` in one job for each arch; `--provided` the TensorFlow of the site's own modules.
 """
 
 from __future__ import annotations
@@ -9,16 +9,19 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from provision.commands.shared.options import add_environment, add_target
+from provision.commands.shared.options import add_account, add_environment, add_target, refuse_unused
 from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.proving import history_of, judged, ranks_of, refuse_outside_job
 from provision.commands.shared.target import find_environment, make_target, read_store
-from provision.errors import ConfigError, PlanError
-from provision.machine.programs.shell import environ, which
+from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError
+from provision.machine.programs.shell import which
 from provision.machine.terminal.console import listener, shown_as_step
 
 if TYPE_CHECKING:
     from provision.machine.build.ranks import Ranks
     from provision.model.event import Listener
+    from provision.model.layout import EnvironmentId
+    from provision.model.proof_result import ProofResult
     from provision.profile.site import Site
 
 
@@ -35,6 +38,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="run the numerical proof, which takes minutes: gradients, weights, callbacks, checkpoints",
     )
+    parser.add_argument(
+        "--all", action="store_true", help="prove every environment that users load; with --arch, of that arch"
+    )
+    parser.add_argument(
+        "--submit", action="store_true", help="with --all: one job for each arch, followed in one table"
+    )
+    parser.add_argument("--no-wait", action="store_true", help="with --submit: print the job IDs and exit")
+    add_account(parser, when="with --submit: ")
+    parser.add_argument(
+        "--events", metavar="FILE", help="with --all: write every event to this file, one JSON object per line"
+    )
     add_target(parser)
 
 
@@ -42,24 +56,51 @@ def run(args: argparse.Namespace) -> Outcome:
     """Load the module, train and judge; the verdict is written to the environment's `.provision/tests/`."""
     from provision.machine.configuration import shipped
 
-    if args.provided == (args.environment is not None):
+    given = (("ENVIRONMENT", args.environment), ("--all", args.all), ("--provided", args.provided))
+    chosen = [name for name, value in given if value]
+    if len(chosen) != 1:
+        both = f"`--provided` tests the site's modules, but the environment `{args.environment}` was given"
         raise ConfigError(
             "no environment is given"
-            if args.environment is None
-            else f"`--provided` tests the site's modules, but the environment `{args.environment}` was given",
-            hint="`provision list` lists the environments; `--provided --arch ARCH` tests the site's own modules",
+            if not chosen
+            else both
+            if args.provided and args.environment
+            else f"`provision test` got {' and '.join(f'`{name}`' for name in chosen)}",
+            hint="`provision list` lists the environments; `--all` proves all that users load; "
+            "`--provided --arch ARCH` tests the site's own modules",
         )
-    if args.environment and args.stack:
+    if args.stack and not args.provided:
         raise ConfigError(
             "`--stack` needs `--provided`: an environment has its own stack",
-            hint=f"`provision test {args.environment}`",
+            hint=f"`provision test {args.environment or '--all'}`",
         )
+    if not args.all:
+        refuse_unused(
+            args,
+            (("--submit", args.submit), ("--no-wait", args.no_wait), ("--events", args.events)),
+            "`--all` is not given",
+        )
+    if not args.submit:
+        refuse_unused(args, (("--no-wait", args.no_wait), ("--account", args.account)), "`--submit` is not given")
     site = shipped.load_site(args.site)
+    if args.all:
+        from provision.commands.shared.prove_all import prove_all
+
+        return prove_all(args, site)
+    env: EnvironmentId | None = None
+    earlier: tuple[ProofResult, ...] = ()
     with listener() as listen:
-        what, ranks = (_provided if args.provided else _environment)(args, site, listen)
+        if args.provided:
+            what, ranks = _provided(args, site, listen)
+        else:
+            store = read_store(site)
+            env = find_environment(store, args.environment, args.arch)
+            what, ranks, earlier = str(env), ranks_of(site, store, env, listen), history_of(store, env)
         title = f"the {'numerical ' * args.thorough}proof of {what}"
         with shown_as_step(listen, "proof", title):
             proof = ranks.prove_numbers() if args.thorough else ranks.prove()
+    if env is not None:
+        proof = judged(site, env, ranks, proof, earlier)
     if args.thorough:
         checks = proof.verdict.checks
         skipped = sum(check.skipped for check in checks)
@@ -68,37 +109,9 @@ def run(args: argparse.Namespace) -> Outcome:
         summary += "\n".join(f"  {check.name}: {check.message}" for check in checks)
     else:
         summary = proof.summary
+    lines = [f"passed: {summary}", *(f"finding: {finding}" for finding in proof.findings)]
     result = {"environment": what, "verdict": proof.to_dict(), "folder": str(ranks.into)}
-    return Outcome(text=f"passed: {summary}", result=result)
-
-
-def _environment(args: argparse.Namespace, site: Site, listen: Listener) -> tuple[str, Ranks]:
-    from provision.machine.build.ranks import Ranks, loaded_environment
-    from provision.machine.configuration import shipped
-    from provision.proof.proof_shape import prove_operation
-
-    store = read_store(site)
-    env = find_environment(store, args.environment, args.arch)
-    record = store.record(env)
-    if record is None or store.pointers().get(f"{env.arch}/{env.name}/{env.version}") != str(env):
-        raise PlanError(
-            f"`{env}` is not published, so no module loads it", hint="`provision build` proves it and publishes it"
-        )
-    _in_a_job(site)
-    arch = next(
-        (candidate for candidate in site.archs if candidate.name == env.arch or candidate.target == "native"), None
-    )
-    if arch is None:
-        raise ConfigError(f"site `{site.name}` no longer has the arch `{env.arch}`", hint=f"edit `{site.origin}`")
-    stack = shipped.load_stack(record.stack)
-    proof = prove_operation(site, arch, stack, str(shipped.PACKAGE / "proof" / "programs"), record.prefix)
-    records = Path(store.layout.records_folder(env))
-    into = store.make_test_folder(records / "tests", below=records)
-    log, kind = into / "proof.log", site.modules.module_kind
-    modulepath = Path(store.layout.modules(env.arch)) / kind
-    environ = loaded_environment(site.modules, modulepath, record.module, records / "activate.sh", log)
-    python = str(store.layout.prefix(env) / "bin" / "python")
-    return str(env), Ranks(store=store, python=python, proof=proof, environ=environ, log=log, listen=listen, into=into)
+    return Outcome(text="\n".join(lines), result=result, exit_code=EXIT_FAILED if proof.findings else EXIT_OK)
 
 
 def _provided(args: argparse.Namespace, site: Site, listen: Listener) -> tuple[str, Ranks]:
@@ -114,7 +127,7 @@ def _provided(args: argparse.Namespace, site: Site, listen: Listener) -> tuple[s
             evidence=[f"`archs.{arch.name}.provided` in `{site.origin}` is empty"],
             hint=f"list the modules there, or run `provision build --site {site.typed} --arch {arch.name}`",
         )
-    _in_a_job(site)
+    refuse_outside_job(site)
     environ = provided_environment(site.modules, arch.provided, arch.provided_unload)
     python = which("python", path=environ.get("PATH")) or which("python3", path=environ.get("PATH"))
     if python is None:
@@ -134,10 +147,3 @@ def _provided(args: argparse.Namespace, site: Site, listen: Listener) -> tuple[s
         listen=listen,
         into=into,
     )
-
-
-def _in_a_job(site: Site) -> None:
-    from provision.schedulers import scheduler_for
-
-    if site.scheduler.name != "none" and not environ().get(scheduler_for(site.scheduler.name).JOB_ID):
-        raise PlanError("run this inside a batch job", hint="start one with `salloc`, then run the same command in it")

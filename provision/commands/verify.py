@@ -6,6 +6,7 @@ With `--loaded`, users and job scripts compare what their shell has loaded.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -58,6 +59,7 @@ def run(args: argparse.Namespace) -> Outcome:
 
 def _examine(args: argparse.Namespace) -> Outcome:
     """Compare environments with their manifests, and with the machine of now."""
+    from provision.commands.shared.newer import newer_than_build
     from provision.commands.shared.target import find_environment, read_store
     from provision.machine.configuration import shipped
     from provision.machine.root.checking import examine_files, remember
@@ -79,6 +81,8 @@ def _examine(args: argparse.Namespace) -> Outcome:
     found, lines = [], []
     for env in envs:
         examination = examine_files(store, env, hashes=args.hashes)
+        newer = newer_than_build(store, env)
+        examination = dataclasses.replace(examination, differences=(*examination.differences, *newer))
         remember(store, env, examination)
         found.append(examination)
         lines += describe(examination)

@@ -6,8 +6,9 @@ that the same plan gives the same script everywhere.
 
 from __future__ import annotations
 
+import dataclasses
 import os.path
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -85,6 +86,37 @@ def build_script(request: Request, plan: Plan, submitter: Submitter, account: st
         name=f"provision-{env.arch}-{env.name}-{env.version}-{env.fingerprint}",
         plan={"environment": str(env), "held": held(plan)},
         options=(*(() if request.publish else ("--no-publish",)), *(("--rebuild",) if request.rebuild else ())),
+    )
+
+
+def proof_script(
+    site: Site, arch: Arch, stacks: Sequence[Stack], submitter: Submitter, account: str | None
+) -> BuildScript:
+    """The job that proves again, on a node of the arch, all published environments of these stacks.
+
+    Raises:
+        ConfigError: the site has no scheduler, or would not take such a job.
+    """
+
+    def size(stack: Stack) -> tuple[int, int]:
+        shape = proof_shape(arch, stack)
+        return (shape.nodes * shape.ranks_per_node, shape.cpus_per_rank)
+
+    script = _script(
+        site,
+        arch,
+        max(stacks, key=size),
+        submitter,
+        account=account,
+        environment=f"all published environments of {arch.name}",
+        name=f"provision-test-{arch.name}",
+        plan=None,
+    )
+    origin = os.path.normpath(os.path.join(submitter.folder, site.origin))
+    return dataclasses.replace(
+        script,
+        command=f"provision test --all --submit --site {site.typed} --arch {arch.name}",
+        arguments=("--all", "--site", origin, "--arch", arch.name),
     )
 
 

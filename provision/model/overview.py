@@ -49,6 +49,7 @@ def proof_words(entry: Entry) -> str:
     words = [count(figures.ranks, "rank")]
     words += [f"{figures.accuracy:.1%}"] if figures.accuracy is not None else []
     words += [f"{figures.images_per_second:,.0f} images/s"] if figures.images_per_second else []
+    words += ["worse than before"] if last.findings else []
     return ", ".join(words)
 
 

@@ -25,6 +25,8 @@ class ProofResult:
     seconds: float
     date: str
     """The day, in UTC: `2026-11-22`."""
+    findings: tuple[str, ...] = ()
+    """What was worse than in the earlier proofs of the environment, by more than its site tolerates."""
 
     def to_dict(self) -> dict[str, Any]:
         """The verdict's JSON, with the circumstances."""
@@ -36,6 +38,7 @@ class ProofResult:
             "modules": list(self.modules),
             "seconds": round(self.seconds, 1),
             "date": self.date,
+            "findings": list(self.findings),
         }
 
     @classmethod
@@ -55,6 +58,7 @@ class ProofResult:
             modules=stored.texts(data, "modules"),
             seconds=stored.number(data, "seconds"),
             date=stored.text(data, "date"),
+            findings=stored.texts(data, "findings") if "findings" in data else (),
         )
 
     @property

@@ -51,6 +51,8 @@ class Record:
     """Why an admin published it although its proof failed; None if the proof passed."""
     traces: tuple[Trace, ...] = ()
     """What of the machine it depends on; empty if an older version wrote the record."""
+    advisories: tuple[str, ...] | None = None
+    """Those that were known to be open when it was built; None if an older version wrote the record."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return this record as plain JSON values."""
@@ -76,6 +78,7 @@ class Record:
             "user": self.user,
             "forced": self.forced,
             "traces": [trace.to_dict() for trace in self.traces],
+            "known_advisories": None if self.advisories is None else list(self.advisories),
         }
 
     @classmethod
@@ -112,5 +115,6 @@ class Record:
             provision=stored.text(data, "provision"),
             user=stored.optional_text(data, "user"),
             forced=forced,
+            advisories=stored.texts(data, "known_advisories") if data.get("known_advisories") is not None else None,
             traces=tuple(map(Trace.from_dict, stored.sequence(data, "traces") if "traces" in data else ())),
         )

@@ -127,7 +127,7 @@ def page(entry: Entry, use: str) -> Page:
             (
                 proof.date,
                 "passed" if proof.verdict.passed else "failed",
-                proof.summary if proof.verdict.passed else _failures(proof),
+                "; ".join((proof.summary, *proof.findings)) if proof.verdict.passed else _failures(proof),
             )
             for proof in entry.proofs
         ),

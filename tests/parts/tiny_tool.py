@@ -25,8 +25,13 @@ from provision.backends.venv.installer import Installer
 from provision.commands.shared.target import Target
 from provision.machine.root import claims, event_file, locks
 from provision.model.event import Event, Listener
+from provision.model.plan import Prove
 from provision.model.request import Request
 from provision.planning import preflight
+from provision.profile.arch import Arch
+from provision.profile.site import Site
+from provision.profile.stack import Stack
+from provision.proof import proof_shape
 
 CHANGES = (
     "os.rename",
@@ -52,6 +57,12 @@ def use_tiny_stack(folder: Path) -> None:
         more = ("--extra-search-dir", str(folder), "--no-setuptools") if pip else ()
         return (*first, *more, last)
 
+    prove_operation = proof_shape.prove_operation
+
+    def tiny_proof(site: Site, arch: Arch, stack: Stack, programs_folder: str, prefix: str) -> Prove:
+        return prove_operation(site, arch, stack, str(folder / "programs"), prefix)
+
+    proof_shape.prove_operation = tiny_proof
     Target.request_for = tiny_request  # type: ignore[method-assign]
     Installer.environment_argv = tiny_argv  # type: ignore[method-assign]
     for name in ("NEEDED_BYTES", "NEEDED_INODES"):

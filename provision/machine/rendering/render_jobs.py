@@ -29,6 +29,23 @@ def render_build_job(script: BuildScript) -> BuildJob:
     )
 
 
+def render_proof_job(script: BuildScript) -> BuildJob:
+    """Render the script of a job that proves environments again."""
+    names = (
+        "command",
+        "submit",
+        "environment",
+        "directives",
+        "umask",
+        "environ",
+        "job_id",
+        "submit_folder",
+        "temporary",
+    )
+    values = {name: getattr(script, name) for name in (*names, "tool", "arguments", "jobs", "name")}
+    return BuildJob(name=script.name, text=render("jobs/test.sh.j2", **values), scheduler=script.scheduler)
+
+
 def render_user_job(job: UserJob) -> str:
     """Render the whole script.
 

@@ -18,6 +18,7 @@ from provision import __version__
 from provision.errors import StoreError
 from provision.machine.build.bill_of_materials import write_bill
 from provision.machine.disk import disk_error, sha256_of, write
+from provision.machine.probes.installed_packages import installed_versions
 from provision.machine.probes.traces import traces_now
 from provision.machine.rendering.render_modulefile import emit_modulefile
 from provision.machine.root.claims import utc_now
@@ -135,7 +136,10 @@ def make_record(
     receipts = store.read_receipts(env)
     found = receipts["inspect"].details if "inspect" in receipts else {}
     identity = store.shared.read_json(Path(store.layout.records_folder(env)) / "plan.json") or {}
-    module = description.modulefile
+    from provision.knowledge.advisories import open_advisories
+    from provision.machine.tables import read_advisories
+
+    module, prefix = description.modulefile, Path(store.layout.prefix(env))
     return Record(
         environment=str(env),
         site=description.site,
@@ -156,7 +160,8 @@ def make_record(
         provision=__version__,
         user=user_name(os.geteuid()),
         forced=forced,
-        traces=traces_now(environ, Path(store.layout.prefix(env)), found.get("libraries") or ()),
+        traces=traces_now(environ, prefix, found.get("libraries") or ()),
+        advisories=tuple(one.advisory.id for one in open_advisories(installed_versions(prefix), read_advisories())),
     )
 
 

@@ -101,6 +101,13 @@ def listeners(names: Sequence[str]) -> Iterator[Callable[[str], Listener]]:
 def shown_as_step(listen: Listener, name: str, title: str) -> Iterator[None]:
     """Show what runs within the context as the one step of a plan."""
     listen(Event(kind="plan", steps=((name, title, "create"),)))
+    with shown_step(listen, name, title):
+        yield
+
+
+@contextlib.contextmanager
+def shown_step(listen: Listener, name: str, title: str) -> Iterator[None]:
+    """Show what runs within the context as a step of the plan that was shown."""
     listen(Event(kind="started", step=name, text=title))
     began = time.monotonic()
     try:

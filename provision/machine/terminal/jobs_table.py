@@ -55,8 +55,9 @@ class JobsTable:
                     row.began = now if row.began is None else row.began
                 case "progress":
                     row.doing = read_progress(event.text, row.doing)
-                case "finished" if event.step == "publish":
-                    row.state, row.words, row.doing = "done", "published", Doing()
+                case "finished" if event.step == (row.steps[-1] if row.steps else "publish"):
+                    words = "published" if event.step == "publish" else "done"
+                    row.state, row.words, row.doing = "done", words, Doing()
                     row.seconds = 0.0 if row.began is None else now - row.began
                 case "failed":
                     row.state, row.words, row.doing = "failed", f"stopped in step {event.step}", Doing()

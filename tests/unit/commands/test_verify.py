@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import shutil
@@ -11,15 +12,20 @@ from typing import Any
 
 import pytest
 
+from golden_files import lock_of
 from parts.cli import call, envelope
 from parts.json_page import faults
-from parts.published import SITE, put_proved
+from parts.published import SITE, put_proved, put_unproved
+from parts.records import make_record
+from provision.knowledge.advisories import Advisories, Advisory, Span
+from provision.machine import tables
 from provision.machine.root.checking import examine_files
 from provision.machine.root.publishing import Publisher
-from provision.machine.root.sealing import refresh_head
+from provision.machine.root.sealing import refresh_head, seal
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.trace import Trace, judge_traces
+from provision.planning.newer_than_build import newer_advisories, newer_lock
 
 ENV = EnvironmentId("knl", "tensorflow", "2.15.1", "0000000000")
 Captured = pytest.CaptureFixture[str]
@@ -282,3 +288,34 @@ def test_the_machine_of_the_proof_is_in_the_record_and_compared(store: Store, ca
     assert out.startswith(f"drifted  {ENV}\n  ! glibc: it was glibc 2.17 and is glibc ")
     assert out.endswith("1 drifted\n")
     assert store.existing().broken == {}, "what drifted is not built again by itself"
+
+
+def test_a_newer_lock_and_newer_advisories_are_drift_of_what_users_load(
+    store: Store, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    record = make_record()
+    lock = lock_of("tensorflow-2.15.1", "numpy==1.26.4", "keras==3.15.1")
+    (drift,) = newer_lock(
+        dataclasses.replace(record, identity={"lock": "another"}), lock, {"numpy": "1.26.0", "pip": "24.0"}, "x"
+    )
+    assert drift.reason == "the lock of `x` changed after it was built: keras 3.15.1 comes, numpy 1.26.0 to 1.26.4"
+    assert not drift.breaks
+    assert drift.hint == "`provision upgrade --dry-run x` shows what a newer environment changes"
+    assert newer_lock(dataclasses.replace(record, identity={"lock": lock.sha256}), lock, {}, "x") == []
+    known = dataclasses.replace(record, advisories=("CVE-1",))
+    (drift,) = newer_advisories(known, {"CVE-1": "keras", "CVE-2": "six"}, "x")
+    assert drift.reason == "1 open that were not known when it was built: CVE-2 (six)"
+    assert newer_advisories(dataclasses.replace(record, advisories=None), {"CVE-2": "six"}, "x") == []
+
+    env = EnvironmentId("knl", "tensorflow", "2.16.0", "1111111111")
+    (put_unproved(store, env) / SITE / "six-1.0.dist-info" / "INSTALLER").write_text("uv")
+    seal(store, env)
+    Publisher(store).publish(env)
+    assert call("verify", str(env)) == 0, "its record has no lock, and no advisory is newer"
+    row = Advisory(id="CVE-9", aliases=(), package="six", spans=(Span(introduced="0"),), source="x")
+    monkeypatch.setattr(tables, "read_advisories", lambda: Advisories(sources=(), rows=(row,)))
+    capsys.readouterr()
+    assert call("verify", str(env)) == 1
+    assert "! advisories: 1 open that were not known when it was built: CVE-9 (six)" in capsys.readouterr().out
+    Publisher(store).unpublish(env)
+    assert call("verify", str(env)) == 0, "what users do not load need not be the newest"

@@ -1,0 +1,199 @@
+"""`test --all`: every environment that users load is proved again, here or in one job for each arch; one table at the end."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.proving import arch_of, history_of, judged, ranks_of, refuse_outside_job
+from provision.commands.shared.target import read_store
+from provision.errors import EXIT_FAILED, EXIT_JOB_LEFT, EXIT_OK, ConfigError, Interruption, ProvisionError
+from provision.machine.terminal.console import error_lines, listener, listeners, say, shown_step
+
+if TYPE_CHECKING:
+    from provision.machine.root.store import Store
+    from provision.model.event import Listener
+    from provision.model.layout import EnvironmentId
+    from provision.model.proof_result import ProofResult
+    from provision.profile.site import Site
+
+
+@dataclass(slots=True, kw_only=True)
+class Again:
+    """One environment that is proved again: its arch in the profile, the proofs before, the new one or why there is none."""
+
+    environment: EnvironmentId
+    arch: str
+    earlier: tuple[ProofResult, ...]
+    proof: ProofResult | None = None
+    error: ProvisionError | None = None
+    job: str | None = None
+
+    @property
+    def state(self) -> str:
+        """What became of it, in a word."""
+        if self.proof is not None and self.proof.verdict.passed:
+            return "worse" if self.proof.findings else "passed"
+        return "submitted" if self.job and not self.error and self.proof is None else "failed"
+
+    def to_dict(self) -> dict[str, Any]:
+        """This proof as plain JSON values."""
+        return {
+            "environment": str(self.environment),
+            "arch": self.arch,
+            "state": self.state,
+            "verdict": self.proof.to_dict() if self.proof else None,
+            "error": self.error.to_dict() if self.error else None,
+            "job": self.job,
+        }
+
+
+def prove_all(args: argparse.Namespace, site: Site) -> Outcome:
+    """Prove every environment that users load, of all archs or of one.
+
+    Raises:
+        ConfigError: users load none, or several archs would have to be proved on this node.
+        PlanError: this is not a job.
+    """
+    store = read_store(site)
+    wanted = published_environments(store, site, site.arch(args.arch).name if args.arch else None)
+    if not wanted:
+        raise ConfigError(
+            "users load no environment" + (f" of arch `{args.arch}`" if args.arch else "") + f" below `{store.root}`",
+            hint="`provision list` shows what is there",
+            kind="unpublished",
+        )
+    if args.submit:
+        return _in_jobs(args, site, store, wanted)
+    refuse_outside_job(site)
+    archs = list(dict.fromkeys(one.arch for one in wanted))
+    if len(archs) > 1 and site.scheduler.name != "none":
+        raise ConfigError(
+            f"users load environments of several archs: {', '.join(archs)}",
+            hint=f"add `--arch {archs[0]}`, or `--submit`: one job for each arch",
+            kind="ambiguous-arch",
+        )
+    with _listen(args) as listen:
+        _prove_here(args, site, store, wanted, listen)
+    return _outcome(wanted)
+
+
+def published_environments(store: Store, site: Site, arch: str | None) -> list[Again]:
+    """What users load, of one arch or of all."""
+    from provision.model.layout import EnvironmentId
+
+    found = []
+    for name in sorted(set(store.pointers().values())):
+        env = EnvironmentId.parse(name)
+        with contextlib.suppress(ConfigError):  # its arch is gone
+            of_site = arch_of(site, env).name
+            if arch in (None, of_site):
+                found.append(Again(environment=env, arch=of_site, earlier=history_of(store, env)))
+    return found
+
+
+@contextlib.contextmanager
+def _listen(args: argparse.Namespace) -> Iterator[Listener]:
+    from provision.machine.root.event_file import to_all, to_file
+
+    with listener() as listen:
+        if not args.events:
+            yield listen
+            return
+        with to_file(Path(args.events)) as write_event:
+            yield to_all(listen, write_event)
+
+
+def _prove_here(args: argparse.Namespace, site: Site, store: Store, wanted: Sequence[Again], listen: Listener) -> None:
+    """Prove one after the other; one that fails stops no other."""
+    from provision.model.event import Event, error_event
+
+    steps = tuple((str(one.environment), f"the proof of {one.environment}", "create") for one in wanted)
+    listen(Event(kind="plan", steps=steps))
+    for one, (name, title, _) in zip(wanted, steps, strict=True):
+        try:
+            with shown_step(listen, name, title):
+                ranks = ranks_of(site, store, one.environment, listen)
+                proof = ranks.prove_numbers() if args.thorough else ranks.prove()
+            one.proof = judged(site, one.environment, ranks, proof, one.earlier)
+        except ProvisionError as error:
+            if error.kind == "interrupted":
+                raise
+            one.error = error
+    failed = next((one.error for one in wanted if one.error), None)
+    if failed is not None:
+        listen(error_event(failed))
+
+
+def _in_jobs(args: argparse.Namespace, site: Site, store: Store, wanted: Sequence[Again]) -> Outcome:
+    """Submit one job for each arch, follow all of them, and read what they proved."""
+    from provision.jobs.build_job import proof_script
+    from provision.machine.configuration import shipped
+    from provision.machine.rendering.render_jobs import render_proof_job
+    from provision.machine.submission import submit, submitter
+    from provision.machine.terminal.follow import FollowedJob, follow_all
+
+    if args.thorough:
+        raise ConfigError(
+            "a job of `--submit` runs the same proof as a build", hint="leave `--thorough` out", kind="usage"
+        )
+    jobs: dict[str, str] = {}
+    for arch in dict.fromkeys(one.arch for one in wanted):
+        ours = [one for one in wanted if one.arch == arch]
+        try:
+            records = [store.record(one.environment) for one in ours]
+            stacks = [shipped.load_stack(record.stack) for record in records if record]
+            script = proof_script(site, site.arch(arch), stacks, submitter(store), args.account)
+            jobs[arch] = submit(render_proof_job(script), store)
+            say(f"{arch}: submitted job {jobs[arch]} for {len(ours)} of the environments")
+        except ProvisionError as error:
+            for one in ours:
+                one.error = error
+            continue
+        for one in ours:
+            one.job = jobs[arch]
+    if not jobs or args.no_wait:
+        return _outcome(wanted)
+    try:
+        with listeners(list(jobs)) as listener_of:
+            followed = [
+                FollowedJob(number, site.scheduler.name, store, listener_of(arch), build=True)
+                for arch, number in jobs.items()
+            ]
+            results = follow_all(followed)
+    except KeyboardInterrupt:
+        again = "; ".join(f"`provision job follow {job} --site {args.site}`" for job in jobs.values())
+        raise Interruption("stopped following the jobs, which keep running", hint=f"follow one: {again}") from None
+    for one in wanted:
+        proofs = history_of(store, one.environment)
+        if len(proofs) > len(one.earlier):
+            one.proof = proofs[-1]
+        if one.proof is None or not one.proof.verdict.passed:
+            one.error = results.get(one.job or "") or one.error
+    return _outcome(wanted)
+
+
+def _outcome(wanted: Sequence[Again]) -> Outcome:
+    """One table, and the errors whole, on stderr."""
+    from provision.planning.proof_table import proof_table
+
+    shown: list[str] = []
+    for one in wanted:
+        if one.error and one.error.message not in shown:
+            shown.append(one.error.message)
+            say("")
+            for line in error_lines(one.error):
+                say(f"{one.arch}: {line}" if line else "")
+    rows = [(one.arch, str(one.environment), one.state, one.proof, one.earlier) for one in wanted]
+    bad = any(one.state in ("worse", "failed") for one in wanted)
+    waiting = any(one.state == "submitted" for one in wanted)
+    return Outcome(
+        text="\n".join(proof_table(rows)),
+        result={"environments": [one.to_dict() for one in wanted]},
+        exit_code=EXIT_FAILED if bad else EXIT_JOB_LEFT if waiting else EXIT_OK,
+    )

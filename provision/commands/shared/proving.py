@@ -1,0 +1,98 @@
+"""Proving a published environment again: its ranks, its history, and what is worse than in that history."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from provision.errors import ConfigError, PlanError
+from provision.machine.programs.shell import environ
+
+if TYPE_CHECKING:
+    from provision.machine.build.ranks import Ranks
+    from provision.machine.root.store import Store
+    from provision.model.event import Listener
+    from provision.model.layout import EnvironmentId
+    from provision.model.proof_result import ProofResult
+    from provision.profile.arch import Arch
+    from provision.profile.site import Site
+
+
+def refuse_outside_job(site: Site) -> None:
+    """Raise if ranks can only be started in a job, and this is not one.
+
+    Raises:
+        PlanError: so it is.
+    """
+    from provision.schedulers import scheduler_for
+
+    if site.scheduler.name != "none" and not environ().get(scheduler_for(site.scheduler.name).JOB_ID):
+        raise PlanError("run this inside a batch job", hint="start one with `salloc`, then run the same command in it")
+
+
+def arch_of(site: Site, env: EnvironmentId) -> Arch:
+    """The arch of the site that an environment is for.
+
+    Raises:
+        ConfigError: the profile has no such arch any more.
+    """
+    for arch in site.archs:
+        if arch.name == env.arch or arch.target == "native":
+            return arch
+    raise ConfigError(f"site `{site.name}` no longer has the arch `{env.arch}`", hint=f"edit `{site.origin}`")
+
+
+def ranks_of(site: Site, store: Store, env: EnvironmentId, listen: Listener) -> Ranks:
+    """The ranks that prove an environment, with the module loaded that users load.
+
+    Raises:
+        PlanError: it is not published, or this is not a job.
+        ConfigError: its arch or its stack is gone.
+    """
+    from provision.machine.build.ranks import Ranks, loaded_environment
+    from provision.machine.configuration import shipped
+    from provision.proof.proof_shape import prove_operation
+
+    record = store.record(env)
+    if record is None or store.pointers().get(env.pointer) != str(env):
+        raise PlanError(
+            f"`{env}` is not published, so no module loads it", hint="`provision build` proves it and publishes it"
+        )
+    refuse_outside_job(site)
+    stack = shipped.load_stack(record.stack)
+    proof = prove_operation(site, arch_of(site, env), stack, str(shipped.PACKAGE / "proof" / "programs"), record.prefix)
+    records = Path(store.layout.records_folder(env))
+    into = store.make_test_folder(records / "tests", below=records)
+    log, kind = into / "proof.log", site.modules.module_kind
+    modulepath = Path(store.layout.modules(env.arch)) / kind
+    loaded = loaded_environment(site.modules, modulepath, record.module, records / "activate.sh", log)
+    python = str(store.layout.prefix(env) / "bin" / "python")
+    return Ranks(store=store, python=python, proof=proof, environ=loaded, log=log, listen=listen, into=into)
+
+
+def history_of(store: Store, env: EnvironmentId) -> tuple[ProofResult, ...]:
+    """The proofs of an environment so far, by time."""
+    from provision.machine.root.entries import read_proofs
+
+    return read_proofs(store, env)
+
+
+def judged(
+    site: Site, env: EnvironmentId, ranks: Ranks, proof: ProofResult, earlier: tuple[ProofResult, ...]
+) -> ProofResult:
+    """The proof with what is worse than before; it is written to its verdict, where `list` and `report` read it.
+
+    Raises:
+        StoreError: the verdict cannot be written.
+    """
+    import json
+
+    from provision.machine.disk import write
+    from provision.proof.history import judge_history
+
+    findings = judge_history(earlier, proof, arch_of(site, env).proof)
+    if findings:
+        proof = dataclasses.replace(proof, findings=findings)
+        write(ranks.into / "verdict.json", json.dumps(proof.to_dict(), indent=1) + "\n")
+    return proof
