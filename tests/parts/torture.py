@@ -1,4 +1,5 @@
-"""Faults in builds of the stack of `parts/tiny.py`: after each one, what users see is compared with what they may see.
+"""Faults in builds of the stack of `parts/tiny.py`, and in what changes and removes them: after each one, what users see is
+compared with what they may see.
 
     python -m parts.torture [--faults 200] [--minutes 60] [--seed N] [--folder DIR]
 
@@ -8,6 +9,7 @@ prints a table. `tests/real/test_torture.py` runs a few of them.
 from __future__ import annotations
 
 import argparse
+import functools
 import hashlib
 import json
 import os
@@ -37,6 +39,8 @@ TIMES = {"seconds", "sync_s", "built", "date", "images_per_second", "host", "hos
 # Of `provenance.json`: the hashes of files with times, and who built when.
 TIMES |= {"subject", "runDetails"}
 END_S = 12.0
+# About how many files each verb changes: a later moment is not reached.
+MOST_CHANGES = {"publish": 80, "rollback": 9, "verify": 22, "remove": 120, "prune": 140}
 
 
 def content_of(folder: Path) -> dict[str, str]:
@@ -83,6 +87,8 @@ class Torture:
     site: TinySite
     rng: random.Random
     template: Path
+    both: Path
+    """A copy of the root after `two` was published."""
     one: EnvironmentId
     two: EnvironmentId
     good: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -99,11 +105,11 @@ class Torture:
         """What users have on their module path."""
         return Path(self.site.store.layout.modules(self.one.arch))
 
-    def reset(self) -> None:
-        """The state before the build of `two`."""
+    def reset(self, template: Path | None = None) -> None:
+        """The state before the build of `two`, or another one."""
         for path in self.site.root.iterdir():
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-        shutil.copytree(self.template, self.site.root, symlinks=True, dirs_exist_ok=True)
+        shutil.copytree(template or self.template, self.site.root, symlinks=True, dirs_exist_ok=True)
 
     def build(self, **environ: str) -> subprocess.CompletedProcess[str]:
         """Build `two`."""
@@ -129,11 +135,12 @@ class Torture:
         """What differs of an environment from the one that was built without faults."""
         return difference(content_of(self.prefix(env)), self.good[str(env)])
 
-    def lost(self) -> int:
-        """The bytes of `one`, which was published before, that are not there any more."""
-        now = content_of(self.prefix(self.one))
-        names = [name for name, value in self.good[str(self.one)].items() if now.get(name) != value]
-        return sum(max(1, (self.template / "envs" / str(self.one) / name).lstat().st_size) for name in names)
+    def lost(self, env: EnvironmentId | None = None) -> int:
+        """The bytes of `one`, which was published before, or of another environment, that are not there any more."""
+        env = env or self.one
+        now = content_of(self.prefix(env))
+        names = [name for name, value in self.good[str(env)].items() if now.get(name) != value]
+        return sum(max(1, (self.both / "envs" / str(env) / name).lstat().st_size) for name in names)
 
     def finish(self) -> list[str]:
         """Build to the end; what is wrong afterwards."""
@@ -176,7 +183,9 @@ def prepare(folder: Path, seed: int, *, disk: bool = False) -> Torture:
     seconds = time.monotonic() - began
     assert done.returncode == 0, done.stderr
     (two,) = {EnvironmentId.parse(name) for name in site.store.pointers().values()} - {one}
-    torture = Torture(site, random.Random(seed), template, one, two, seconds=seconds)
+    both = folder / "both"
+    shutil.copytree(site.root, both, symlinks=True)
+    torture = Torture(site, random.Random(seed), template, both, one, two, seconds=seconds)
     torture.good = {str(env): content_of(torture.prefix(env)) for env in (one, two)}
     torture.modules = content_of(torture.pointer)
     assert torture.seen() == "two"
@@ -186,16 +195,25 @@ def prepare(folder: Path, seed: int, *, disk: bool = False) -> Torture:
     return torture
 
 
-# Faults: each returns what is wrong right after it.
+# Faults: each returns what is wrong right after it; None if nothing was injected, because the process had ended before.
 
 
-def killed(torture: Torture, name: str, moment: str) -> list[str]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """A fault of one kind. `alone`: it needs a state of its own, and leaves none that a build continues."""
+
+    kind: str
+    inject: Callable[[], list[str] | None]
+    alone: bool = False
+
+
+def killed(torture: Torture, name: str, moment: str) -> list[str] | None:
     """A build that sends itself a signal at a moment."""
     done = torture.build(TINY_KILL=f"{name}:{moment}")
-    return judge_end(torture, name, done.returncode, done.stderr)
+    return None if done.returncode == 0 else judge_end(torture, name, done.returncode, done.stderr)
 
 
-def killed_from_outside(torture: Torture, name: str, after_s: float) -> list[str]:
+def killed_from_outside(torture: Torture, name: str, after_s: float) -> list[str] | None:
     """A build that gets a signal after some time."""
     process = subprocess.Popen(
         torture.site.argv("build", "--site", "two"),
@@ -210,7 +228,43 @@ def killed_from_outside(torture: Torture, name: str, after_s: float) -> list[str
     process.send_signal(getattr(signal, name))
     _, stderr = process.communicate(timeout=60)
     slow = time.monotonic() - began > max(END_S, torture.seconds)  # a busy machine takes longer for everything
-    return judge_end(torture, name, process.returncode, stderr) + (["it did not end in time"] if slow else [])
+    wrong = judge_end(torture, name, process.returncode, stderr) + (["it did not end in time"] if slow else [])
+    return None if process.returncode == 0 and not wrong else wrong
+
+
+def verbs(torture: Torture) -> dict[str, tuple[tuple[str, ...], str]]:
+    """The verbs that change or remove what is there, once `two` replaced `one`; with what users see after each."""
+    one = str(torture.one)
+    return {
+        "publish": (("publish", one, "--site", "two"), "one"),
+        "rollback": (("rollback", "--site", "two", "--generation", "1"), "one"),
+        "verify": (("verify", "--all", "--site", "two"), "two"),
+        "remove": (("remove", one, "--yes", "--site", "two"), "two"),
+        "prune": (("prune", "--yes", "--site", "two", "--keep", "0", "--older", "0", "--generations", "0"), "two"),
+    }
+
+
+def verb_killed(torture: Torture, verb: str, name: str, moment: str) -> list[str] | None:
+    """A verb that is killed, and then runs again to its end."""
+    words, after = verbs(torture)[verb]
+    removes = verb in ("remove", "prune")
+    torture.reset(torture.both)
+    done = torture.site.run(*words, TINY_KILL=f"{name}:{moment}")
+    if done.returncode == 0:
+        return None
+    ended = (130, -signal.SIGKILL, -signal.SIGTERM)
+    wrong = [] if done.returncode in ended else [f"{verb} ended with {done.returncode}: {done.stderr[-500:]}"]
+    wrong += [] if torture.seen() in ("two", after) else [f"after {verb} users see {torture.seen()}"]
+    again = torture.site.run(*words)
+    wrong += [] if again.returncode in (0, 2) else [f"{verb} again: {again.returncode}: {again.stderr[-500:]}"]
+    tidied = torture.site.run("prune", "--yes", "--site", "two")
+    wrong += [] if tidied.returncode == 0 else [f"prune: {tidied.stderr[-500:]}"]
+    wrong += [] if torture.seen() == after else [f"users see {torture.seen()} after {verb} and not {after}"]
+    if removes and torture.prefix(torture.one).exists():
+        wrong.append(f"{verb} left {torture.one}")
+    whole = [torture.two] if removes else [torture.one, torture.two]
+    wrong += [f"{env} lost {lost} bytes" for env in whole for lost in [torture.lost(env)] if lost]
+    return wrong + [f"left behind: {path}" for path in torture.left()]
 
 
 def judge_end(torture: Torture, name: str, code: int, stderr: str) -> list[str]:
@@ -223,7 +277,7 @@ def judge_end(torture: Torture, name: str, code: int, stderr: str) -> list[str]:
     return wrong
 
 
-def full_disk(torture: Torture, option: str, more: int) -> list[str]:
+def full_disk(torture: Torture, option: str, more: int) -> list[str] | None:
     """A disk with little space, or few inodes; afterwards there is enough again."""
     root = torture.site.root
     status = os.statvfs(root)
@@ -235,7 +289,7 @@ def full_disk(torture: Torture, option: str, more: int) -> list[str]:
     finally:
         remount(root, whole)
     if done.returncode == 0:
-        return []
+        return None
     error = json.loads(done.stdout)["error"]
     clear = error["kind"] == "no-space" or "space" in f"{error['message']} {error['evidence']} {error['hint']}".lower()
     return [] if clear else [f"a full disk is reported as {error['message']}: {error['evidence'][:3]}"]
@@ -277,7 +331,7 @@ def planted_lock(torture: Torture, kind: str) -> list[str]:
     return wrong
 
 
-def many_at_once(torture: Torture, number: int, clock: str = "") -> list[str]:
+def many_at_once(torture: Torture, number: int, clock: str = "") -> list[str] | None:
     """Several builds at once, one of which is killed."""
     environ = torture.site.environ(**({"TINY_CLOCK": clock} if clock else {}))
     running = [
@@ -293,6 +347,7 @@ def many_at_once(torture: Torture, number: int, clock: str = "") -> list[str]:
     ]
     time.sleep(torture.rng.uniform(0.5, 1.5) * torture.seconds)
     victim, *others = running
+    injected = victim.poll() is None
     victim.kill()
     outputs = [process.communicate(timeout=300)[1] for process in running]
     wrong = [
@@ -301,40 +356,52 @@ def many_at_once(torture: Torture, number: int, clock: str = "") -> list[str]:
         if process.returncode
     ]
     published = sum("[9/9] publish: done" in line for text in outputs for line in text.splitlines() if line[:1] == "[")
-    return wrong + ([f"{published} builds published"] if published > 2 else [])
+    wrong += [f"{published} builds published"] if published > 2 else []
+    return wrong if injected or wrong else None
 
 
-def faults(torture: Torture, *, disk: bool) -> Iterator[tuple[str, Callable[[], list[str]]]]:
+def faults(torture: Torture, *, disk: bool) -> Iterator[Fault]:
     """Faults without end: the boundaries of all steps first, then all kinds by chance."""
     for moment in BOUNDARIES:
         for name in ("SIGKILL", "SIGTERM"):
-            yield f"{name} at a step boundary", lambda name=name, moment=moment: killed(torture, name, moment)
+            inject = functools.partial(killed, torture, name, moment)
+            yield Fault(kind=f"{name} of a build at a step boundary", inject=inject)
     rng = torture.rng
-    kinds = ["change"] * 8 + ["moment"] * 8 + ["lock", "many", "clock"] + (["full"] * 4 + ["inodes", "ro"]) * disk
+    kinds = ["change"] * 8 + ["moment"] * 8 + ["verb"] * 8 + ["lock", "many", "clock"]
+    kinds += (["full"] * 4 + ["inodes", "ro"]) * disk
     while True:
         name = rng.choice(("SIGKILL", "SIGKILL", "SIGTERM"))
         match rng.choice(kinds):
             case "change":
-                moment = str(rng.randint(1, 160))
-                yield f"{name} before a change of a file", lambda n=name, m=moment: killed(torture, n, m)
+                inject = functools.partial(killed, torture, name, str(rng.randint(1, 160)))
+                yield Fault(kind=f"{name} of a build before a change of a file", inject=inject)
             case "moment":
                 after = rng.uniform(0.1, 1.1) * torture.seconds
-                yield f"{name} at any moment", lambda n=name, a=after: killed_from_outside(torture, n, a)
+                inject = functools.partial(killed_from_outside, torture, name, after)
+                yield Fault(kind=f"{name} of a build at any moment", inject=inject)
+            case "verb":
+                verb = rng.choice(tuple(verbs(torture)))
+                inject = functools.partial(verb_killed, torture, verb, name, str(rng.randint(1, MOST_CHANGES[verb])))
+                yield Fault(kind=f"{name} of {verb} before a change of a file", inject=inject, alone=True)
             case "lock":
                 kind = rng.choice(("text", "empty", "old", "folder"))
-                yield "nonsense at the path of the lock", lambda k=kind: planted_lock(torture, k)
+                yield Fault(
+                    kind="nonsense at the path of the lock", inject=functools.partial(planted_lock, torture, kind)
+                )
             case "many":
-                yield "five builds at once, one killed", lambda: many_at_once(torture, 5)
+                inject = functools.partial(many_at_once, torture, 5)
+                yield Fault(kind="five builds at once, one killed", inject=inject)
             case "clock":
-                yield "clocks that jump by days, one of three killed", lambda: many_at_once(torture, 3, "300000")
+                inject = functools.partial(many_at_once, torture, 3, "300000")
+                yield Fault(kind="clocks that jump by days, one of three killed", inject=inject)
             case "full":
-                more = rng.randrange(1, 700) * 4096
-                yield "full disk", lambda m=more: full_disk(torture, "size", m)
+                inject = functools.partial(full_disk, torture, "size", rng.randrange(1, 700) * 4096)
+                yield Fault(kind="full disk", inject=inject)
             case "inodes":
-                more = rng.randrange(1, 150)
-                yield "no inodes left", lambda m=more: full_disk(torture, "nr_inodes", m)
+                inject = functools.partial(full_disk, torture, "nr_inodes", rng.randrange(1, 150))
+                yield Fault(kind="no inodes left", inject=inject)
             case "ro":
-                yield "read-only disk", lambda: read_only(torture)
+                yield Fault(kind="read-only disk", inject=functools.partial(read_only, torture))
 
 
 @dataclass(slots=True)
@@ -342,6 +409,8 @@ class Table:
     """What was injected, and what came of it."""
 
     injected: Counter[str] = field(default_factory=Counter)
+    missed: int = 0
+    """Faults that were not injected: the process had ended before the moment came."""
     survived: Counter[str] = field(default_factory=Counter)
     broken: Counter[str] = field(default_factory=Counter)
     lost: Counter[str] = field(default_factory=Counter)
@@ -354,7 +423,8 @@ class Table:
         counters = (self.injected, self.survived, self.broken, self.lost)
         rows = [(kind, *(counter[kind] for counter in counters)) for kind in sorted(self.injected)]
         rows.append(("all", *(sum(counter.values()) for counter in counters)))
-        return [head, *(f"{row[0]:{width}}  {row[1]:8}  {row[2]:8}  {row[3]:16}  {row[4]:10}" for row in rows)]
+        missed = f"{self.missed} more were not injected: the process ended before the moment came"
+        return [head, *(f"{row[0]:{width}}  {row[1]:8}  {row[2]:8}  {row[3]:16}  {row[4]:10}" for row in rows), missed]
 
 
 def run(torture: Torture, number: int, *, disk: bool, most_s: float = 1e9, chain: int = 8) -> Table:
@@ -369,23 +439,35 @@ def run(torture: Torture, number: int, *, disk: bool, most_s: float = 1e9, chain
         torture.reset()
 
     kinds: list[str] = []
-    for kind, inject in faults(torture, disk=disk):
+    for fault in faults(torture, disk=disk):
         if sum(table.injected.values()) >= number or time.monotonic() - began > most_s:
             break
-        wrong = inject()
-        table.injected[kind] += 1
-        seen, lost = torture.seen(), torture.lost()
+        if fault.alone and length:
+            finish(kinds)
+            kinds, length = [], 0
+        wrong = fault.inject()
+        if wrong is None:
+            table.missed += 1
+            wrong = []
+        else:
+            table.injected[fault.kind] += 1
+            kinds += [] if wrong else [fault.kind]
+        seen = torture.seen()
         if seen.startswith("broken"):
-            table.broken[kind] += 1
+            table.broken[fault.kind] += 1
             wrong.append(seen)
-        table.lost[kind] += lost
-        table.complaints.extend(f"{kind}: {line}" for line in wrong)
-        kinds += [] if wrong else [kind]
+        table.complaints.extend(f"{fault.kind}: {line}" for line in wrong)
+        print(f"{sum(table.injected.values())} {fault.kind}: {seen}", *wrong, file=sys.stderr, flush=True)
+        if fault.alone:
+            table.survived.update(kinds)
+            kinds = []
+            torture.reset()
+            continue
+        table.lost[fault.kind] += torture.lost()
         length += 1
         if seen == "two" or length >= longest:
             finish(kinds)
             kinds, length, longest = [], 0, torture.rng.randint(1, chain)
-        print(f"{sum(table.injected.values())} {kind}: {seen}", *wrong, file=sys.stderr, flush=True)
     if length:
         finish(kinds)
     return table

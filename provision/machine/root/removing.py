@@ -25,6 +25,12 @@ from provision.model.manifest import ManifestHead
 from provision.planning.removal import Decision, Leftover, Resident
 from provision.schedulers.status import RunningJob
 
+# Where runs write beside what they replace, and rename what they remove.
+TRASH = (
+    *("envs/*/*/.*", "wheels/.*", "modules/.generations/*/.next.*", "build/*/.*", "logs/*/*/.*"),
+    *("verified/*/.*", "pins/*/.*", "upgrades/*/.*", "upgrades/*/*/.*"),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Remover:
@@ -152,12 +158,7 @@ class Remover:
         return found
 
     def _trash(self) -> list[Leftover]:
-        paths = [
-            path
-            for pattern in ("envs/*/*/.*", "wheels/.*", "modules/.generations/*/.next.*", "build/*/.*", "logs/*/*/.*")
-            for path in self.store.root.glob(pattern)
-            if LEFT.fullmatch(path.name)
-        ]
+        paths = [path for pattern in TRASH for path in self.store.root.glob(pattern) if LEFT.fullmatch(path.name)]
         return self._leftover("trash", paths, "of a run that was interrupted")
 
     def _of_builds(self, there: Mapping[str, Resident], stay: set[str]) -> list[Leftover]:

@@ -168,3 +168,12 @@ def test_a_scheduler_that_does_not_answer_stops_prune(
 
     with pytest.raises(Exception, match="does not answer, so nothing is known about running jobs"):
         in_use.running_jobs("slurm")
+
+
+@pytest.mark.parametrize("folder", ["verified/knl", "pins/knl", "upgrades/x", "upgrades/x/after"])
+def test_what_a_killed_run_was_writing_goes(folder: str, store: Store, capsys: Captured) -> None:
+    path = store.root / folder / ".a.json.123.a1b2c3"
+    path.parent.mkdir(parents=True)
+    path.write_text("half")
+    assert "trash" in pruned(capsys, "--yes")[1]
+    assert not path.exists()
