@@ -32,6 +32,7 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.machine.configuration import shipped
     from provision.machine.probes.installed_packages import installed_versions
     from provision.machine.root.checking import glance
+    from provision.machine.root.entries import building
 
     store = read_store(shipped.load_site(args.site))
     env = find_environment(store, args.environment, args.arch)
@@ -40,9 +41,12 @@ def run(args: argparse.Namespace) -> Outcome:
         return _diff(store, find_environment(store, args.diff), env)
     pointer = store.pointers().get(f"{env.arch}/{env.name}/{env.version}")
     if record is None:
-        done = sorted(store.receipts(env))
-        text = f"environment  {env}\nstate        unfinished; done: {', '.join(done) or 'nothing'}\n\nhint: `provision build`"
-        return Outcome(text=text, result={"environment": str(env), "state": "unfinished", "steps": done})
+        done, by = sorted(store.receipts(env)), building(store, env)
+        text = f"environment  {env}\nstate        {by or 'unfinished'}; done: {', '.join(done) or 'nothing'}"
+        return Outcome(
+            text=text if by else f"{text}\n\nhint: `provision build`",
+            result={"environment": str(env), "state": "building" if by else "unfinished", "steps": done},
+        )
     state = (
         "published"
         if pointer == str(env)

@@ -26,7 +26,7 @@ class Entry:
     size_bytes: int | None = None
     age_s: float | None = None
     why: str | None = None
-    """Why it is broken."""
+    """Why it is broken, or who builds it."""
 
 
 def age_words(seconds: float) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from provision.errors import StoreError
 from provision.machine.root.checking import glance
+from provision.machine.root.locks import describe_holder
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId
 from provision.model.overview import Entry
@@ -24,6 +25,8 @@ def read_overview(store: Store) -> tuple[Entry, ...]:
             record = store.record(env)
             why = glance(store, env) if record else None
             state = "broken" if why else "published" if str(env) in pointers else "proved" if record else "unfinished"
+            if record is None and (by := building(store, env)):
+                state, why = "building", by
         except StoreError as error:
             record, state = None, error.kind if error.kind in ("untrusted", "newer") else "damaged"
         sizes = [receipt.details.get("bytes") for receipt in store.read_receipts(env).values()]
@@ -40,6 +43,12 @@ def read_overview(store: Store) -> tuple[Entry, ...]:
             )
         )
     return tuple(entries)
+
+
+def building(store: Store, env: EnvironmentId) -> str | None:
+    """Who builds an environment now, and since when, as a phrase; None if nobody does."""
+    holder = store.holder(Path(store.layout.lock(env)))
+    return f"being built by {describe_holder(holder)}" if holder else None
 
 
 def read_proofs(store: Store, env: EnvironmentId) -> tuple[ProofResult, ...]:

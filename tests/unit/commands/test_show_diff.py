@@ -125,3 +125,18 @@ def test_lmods_cache_is_made_again_by_the_command_of_the_how_to_page(
     assert call("publish", str(NEW)) == 0
     assert "tensorflow/2.21.0" in spider()
     assert any("2.21.0" in path.read_text(errors="replace") for path in cache.glob("spiderT*.lua"))
+
+
+def test_list_and_show_name_the_one_who_builds(store: Store, capsys: Captured) -> None:
+    put_unproved(store, HALF)
+    with store.held(Path(store.layout.lock(HALF)), {"does": "builds"}):
+        capsys.readouterr()
+        assert call("list", "--state", "building") == 0
+        (line,) = capsys.readouterr().out.splitlines()[1:]
+        assert f", process {os.getpid()}, since 20" in line
+        assert call("show", str(HALF)) == 0
+        out = capsys.readouterr().out
+        assert "state        being built by " in out
+        assert "hint" not in out
+    assert call("show", str(HALF)) == 0
+    assert "state        unfinished; done: create, inspect, install, proof" in capsys.readouterr().out
