@@ -395,7 +395,7 @@ def test_a_job_that_hits_its_time_limit_is_reported_as_that(cluster: Cluster) ->
     code, said = followed(cluster, job, lambda _: void(cluster.slurm.expire(job)))
     assert code == 1
     assert f"error: job {job} reached its time limit of 00:01:00" in said or "reached its time limit" in said
-    assert "job.time" in said
+    assert f"--resume-from {job}` continues from its checkpoints; `--time` asks for more time" in said
 
 
 def test_ctrl_c_leaves_the_job_and_says_how_to_look_again(cluster: Cluster) -> None:
