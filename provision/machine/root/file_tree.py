@@ -14,7 +14,6 @@ import re
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from provision.machine.trusted_files import open_regular
@@ -87,6 +86,8 @@ def digests(prefix: Path, paths: Iterable[str]) -> Iterator[tuple[str, str]]:
     Raises:
         OSError: a file cannot be read.
     """
+    from concurrent.futures import ThreadPoolExecutor  # it loads much, and most verbs hash nothing
+
     todo = list(paths)
     parts = [todo[start : start + AT_ONCE] for start in range(0, len(todo), AT_ONCE)]
     with ThreadPoolExecutor(THREADS) as pool:
