@@ -27,7 +27,7 @@ from provision.schedulers.status import RunningJob
 
 # Where runs write beside what they replace, and rename what they remove.
 TRASH = (
-    *("envs/*/*/.*", "wheels/.*", "modules/.generations/*/.next.*", "build/*/.*", "logs/*/*/.*"),
+    *("envs/*/*/.*", "wheels/.*", "modules/.generations/*/.*", "build/*/.*", "logs/*/*/.*"),
     *("verified/*/.*", "pins/*/.*", "upgrades/*/.*", "upgrades/*/*/.*"),
 )
 

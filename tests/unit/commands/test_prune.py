@@ -170,10 +170,12 @@ def test_a_scheduler_that_does_not_answer_stops_prune(
         in_use.running_jobs("slurm")
 
 
-@pytest.mark.parametrize("folder", ["verified/knl", "pins/knl", "upgrades/x", "upgrades/x/after"])
+@pytest.mark.parametrize(
+    "folder", ["verified/knl", "pins/knl", "upgrades/x", "upgrades/x/after", "modules/.generations/knl"]
+)
 def test_what_a_killed_run_was_writing_goes(folder: str, store: Store, capsys: Captured) -> None:
     path = store.root / folder / ".a.json.123.a1b2c3"
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("half")
     assert "trash" in pruned(capsys, "--yes")[1]
     assert not path.exists()

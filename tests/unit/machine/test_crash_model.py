@@ -27,6 +27,7 @@ from parts.shared_build import build
 from parts.tiny_tool import CHANGES
 from provision.errors import ProvisionError
 from provision.machine.root.checking import examine_files
+from provision.machine.root.file_tree import LEFT
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.removing import Remover
 from provision.machine.root.store import Store
@@ -107,7 +108,11 @@ class Crashes(RuleBasedStateMachine):
         assert apart(lambda: build(self.store, env), 0) == 0
         self.published[env.pointer] = str(env)
         left = [path for path in self.store.root.rglob(".*") if path.name not in (".provision", ".generations")]
-        mine = [path for path in left if "envs" not in path.parts or env.fingerprint in str(path)]
+        # What a killed `prune` was removing is no part of a build: the next `prune` removes the rest.
+        pruned = {"envs", "build", "logs", "wheels", ".generations"}
+        mine = [
+            path for path in left if not pruned & set(path.parts) or f"{env.version}-{env.fingerprint}" in str(path)
+        ]
         assert mine == [], "a finished build leaves nothing of killed ones"
         locks = {path.name for path in (self.store.root / "locks").iterdir()}
         others = {Path(self.store.layout.lock(environment(other))).name for other in VERSIONS if other != version}
@@ -211,6 +216,7 @@ class Crashes(RuleBasedStateMachine):
         if self.change(prune, self.published, kill) == 0:
             stay = {*self.published.values(), *map(str, self.pinned)}
             assert {str(env) for env in self.store.environments()} <= stay
+            assert [path for path in self.store.root.rglob(".*") if LEFT.fullmatch(path.name)] == []
 
     @rule(kill=KILLS)
     def upgrade(self, kill: int | None) -> None:
