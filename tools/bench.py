@@ -8,6 +8,7 @@
     compile       wall of the step that compiles Horovod, over plain `pip install horovod`             at most 0.40
     allreduce     wall of 20 allreduces of 16 MB on two ranks, over the plain script's library         at most 1.1
     disk          seconds in which receipts wait for the disk, over the seconds of all steps            at most 0.05
+    spack …       the backend `spack` over plain Spack, in `bench_spack.py`; only if there is a Spack    at most 1.1
 
 It uses the stack of TensorFlow 2.15.1, because a plain `pip install horovod` does not compile with TensorFlow 2.19 or
 newer. All packages are downloaded before the timing starts. The plain script is what people write by hand: venv, pip
@@ -26,6 +27,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+import bench_spack
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 TOOL = (sys.executable, "-m", "provision")
@@ -130,6 +133,8 @@ def main() -> int:
     ]
     if not args.quick:
         rows += builds()
+        spack = bench_spack.find_spack()
+        rows += bench_spack.rows(spack) if spack else []
     print(f"{'what':<24} {'seconds':>9} {'against':>9} {'ratio':>7}   at most")
     figures = []
     for name, seconds, against, meaning, most in rows:
