@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import PurePosixPath
 
 from provision.backends.backend import Construction, Row
 from provision.backends.spack import program
@@ -40,6 +41,7 @@ from provision.model.plan import (
     TryMpi,
     WriteFile,
 )
+from provision.model.problem import raise_problems
 from provision.model.request import Request
 from provision.proof.proof_shape import proof_shape
 
@@ -305,9 +307,9 @@ class SpackDraft:
         return tuple(operations)
 
     def _view(self, layout: Layout, environment: EnvironmentId) -> tuple[Operation, ...]:
+        """Links to the view, which `spack install` makes anew at its end, whatever it installed (`cmd/install.py`)."""
         prefix = layout.prefix(environment)
         return (
-            self._spack(layout, environment, "env", "view", "regenerate"),
             *(
                 Command(argv=("ln", "-sfn", f"view/{name}", f"{prefix}/{name}"))
                 for name in ("bin", "lib", "pyvenv.cfg")
@@ -320,12 +322,15 @@ def draft(request: Request, facts: Facts, target: str) -> SpackDraft:
     """What would be built for the CPU `target` on a machine with these facts.
 
     Raises:
-        PlanError: there is no Spack, Python, compiler or MPI, or a lock does not pin what the stack names.
+        PlanError: there is no Spack, Python, compiler or MPI, the root's path is too long for Spack, or a lock does not pin
+            what the stack names.
     """
     if facts.python is None:
         raise PlanError("the probes did not find Python, and gave no reason")
     if facts.spack is None:
         raise PlanError("the probes did not find Spack, and gave no reason")
+    long = program.long_store_problem(Layout(PurePosixPath(request.site.root)))
+    raise_problems([long] if long else [])
     build = make_build(request, facts, facts.gpu if request.arch.gpu else None, target)
     externals = externals_here(request, facts, target, build)
     return SpackDraft(

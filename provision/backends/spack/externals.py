@@ -267,8 +267,11 @@ def module_changes(
         value, old = after[name], before.get(name)
         if value == old or name in IGNORED or name.startswith(MODULE_STATE):
             continue
-        if name.endswith("PATH") and (old is None or value.endswith(f":{old}")):
-            prepends.append((name, value if old is None else value.removesuffix(f":{old}")))
+        if name.endswith("PATH"):
+            # Not the text in front of the old value: Lmod also drops duplicates from what the caller had.
+            had = (old or "").split(":")
+            new = dict.fromkeys(entry for entry in value.split(":") if entry and entry not in had)
+            prepends += [(name, ":".join(new))] if new else []
         else:
             sets.append((name, value))
     return tuple(sets), tuple(prepends)

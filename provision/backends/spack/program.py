@@ -11,10 +11,29 @@ from pathlib import PurePosixPath
 from provision.backends.spack.environment_yaml import scalar
 from provision.model.facts import SpackFacts
 from provision.model.layout import Layout
+from provision.model.problem import Problem
+from provision.wording import count
 
 # Text in a library can be replaced by a shorter one only, so paths are padded: the packages fit below a longer root.
 PADDED_LENGTH = 128
+# Spack starts scripts whose first line is too long through `bin/sbang` of its store, and refuses a longer path of that
+# (`hooks/sbang.py`).
+SBANG_LENGTH = 127
 BUILD_CACHE = "provision-cache"
+
+
+def long_store_problem(layout: Layout) -> Problem | None:
+    """Why Spack cannot use its store below this root, if it cannot: the path is too long."""
+    left = SBANG_LENGTH - len(f"{layout.spack_store}/bin/sbang")
+    if left >= 0:
+        return None
+    return Problem(
+        kind="limit",
+        subject="root",
+        message=f"the path of the root is too long for Spack: by {count(-left, 'character')}",
+        evidence=(f"root: {layout.root}", f"Spack's store: {layout.spack_store}"),
+        hint="set `root` in the profile, or PROVISION_ROOT, to a shorter path",
+    )
 
 
 def mirror_folder(layout: Layout) -> PurePosixPath:

@@ -221,6 +221,19 @@ def test_a_version_that_spacks_grammar_refuses_is_named_before_it_runs(version: 
     assert "archs.haswell.modules" in str(error.value.hint)
 
 
+def test_a_root_whose_path_is_too_long_for_spack_is_named_before_it_runs() -> None:
+    """Trap: Spack finds that out after it has installed the first package."""
+    site = slurm_site()
+    for length, refused in ((105, False), (106, True)):
+        root = "/" + "r" * (length - 1)
+        request = spack_request(request_for(dataclasses.replace(site, root=root)))
+        if refused:
+            with pytest.raises(PlanError, match="the path of the root is too long for Spack: by 1 character"):
+                draft(request, facts(site), "haswell")
+        else:
+            draft(request, facts(site), "haswell")
+
+
 @pytest.mark.parametrize("wrapper", ["/mpicxx", "mpicxx", "/bin/mpicxx", "./bin/mpicxx"])
 def test_a_module_that_gives_no_usable_prefix_is_named_before_spack_runs(wrapper: str) -> None:
     """Trap: an external without a prefix builds with None/bin/mpicxx."""
@@ -357,6 +370,13 @@ def test_what_modules_change_is_data() -> None:
     sets, prepends = module_changes(before, after)
     assert sets == (("GCC_DIR", "/site/gcc"), ("X", "2"))
     assert prepends == (("LD_LIBRARY_PATH", "/site/gcc/lib64"), ("PATH", "/site/gcc/bin"))
+
+
+@pytest.mark.parametrize("after", ["/site/bin:/a:/b", "/site/bin:/a:/b:/a", "/a:/site/bin:/b"])
+def test_the_path_of_the_caller_never_comes_into_spack_yaml(after: str) -> None:
+    """Lmod drops duplicates from PATH; another caller, or the job, would be another environment."""
+    assert module_changes({"PATH": "/a:/b:/a"}, {"PATH": after}) == ((), (("PATH", "/site/bin"),))
+    assert module_changes({"PATH": "/a:/b:/a"}, {"PATH": "/a:/b"}) == ((), ())
 
 
 @pytest.mark.parametrize(

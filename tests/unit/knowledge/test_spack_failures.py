@@ -48,6 +48,12 @@ See build log for details:
 ==> Error: Terminating after first install failure: InstallError: /env/spack_repo/provision/packages/py_tensorflow/\
 requirements.txt is not the file that this package was written with
 """
+LONG = """\
+==> Error: Failed to install py-tensorflow due to SbangPathError: Install tree root is too long. Spack cannot patch shebang \
+lines when script path length (157) exceeds limit (127).
+==> Error: Terminating after first install failure: Install tree root is too long. Spack cannot patch shebang lines when \
+script path length (157) exceeds limit (127).
+"""
 NO_PREFIX = """\
 [+] None (external mpich-4.0.2-7qwkhemwtpringjlksdgaarc66swo5pc)
 ==> Installing py-horovod-0.28.1-zjdihbfh542f3u22ld2wyxyu4gspgazb [6/6]
@@ -70,6 +76,7 @@ OTHER_TARGET = """\
         (NO_SOURCES, "spack-sources"),
         (EDITED, "spack-edited-package"),
         (NO_PREFIX, "spack-no-prefix"),
+        (LONG, "spack-long-store"),
         (UNSATISFIED, "spack-external-unsatisfied"),
         (OTHER_TARGET, "spack-target"),
         ("==> Error: [Errno 1] Operation not permitted\n", "spack-stdin"),
