@@ -188,6 +188,7 @@ def _arch(target: Target) -> list[Observation]:
     from provision.commands.shared.node import observe_node
     from provision.machine.network.datasets import choose_data
     from provision.machine.probes.probe_gpu import has_gpu
+    from provision.planning.math_library import library_problems
     from provision.planning.preflight import closed_problem, cpu_problem, gpu_problems
 
     arch, facts = target.arch, target.observe()
@@ -199,7 +200,7 @@ def _arch(target: Target) -> list[Observation]:
         observations.append(
             Observation(group=group, state="good", message=f"lock `{request.lock.path}` matches its input")
         )
-        observations += [_of(group, problem) for problem in gpu_problems(request, facts)]
+        observations += [_of(group, problem) for problem in (*gpu_problems(request, facts), *library_problems(request))]
         closed = closed_problem(request, facts)
         observations += [_of(group, closed)] if closed else []
         if arch.gpu and not has_gpu():

@@ -21,7 +21,7 @@ CUDA_OF_TENSORFLOW = {
 
 # Wheels without kernels for GPUs: they never use a GPU, and a Horovod that is built for GPUs cannot be loaded together
 # with them (`undefined symbol: …DenseUpdate<Eigen::GpuDevice, …>`).
-CPU_PACKAGES = frozenset({"tensorflow-cpu"})
+CPU_PACKAGES = frozenset({"tensorflow-cpu", "intel-tensorflow", "intel-tensorflow-avx512"})
 
 
 def cuda_of(tensorflow: str) -> str | None:

@@ -15,6 +15,7 @@ from pathlib import PurePosixPath
 from typing import Any, Literal
 
 from provision.errors import ConfigError
+from provision.knowledge.math_libraries import MathLibrary
 from provision.model.layout import EnvironmentId
 from provision.model.modulefile import Modulefile
 from provision.profile.gpu import Gpu
@@ -198,6 +199,8 @@ class Expectation:
     allowed: tuple[str, ...]
     """Folders from which libraries may be loaded, in addition to the system's."""
     gpu: ExpectedGpu | None = None
+    math: MathLibrary | None = None
+    """The library with which TensorFlow must compute on CPUs; None if any is right."""
 
     @property
     def horovod(self) -> bool:
@@ -341,7 +344,7 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """The whole plan as plain JSON values, each operation with its kind."""
-        data = dataclasses.asdict(self, dict_factory=_without_gpu)
+        data = dataclasses.asdict(self, dict_factory=_without_empty)
         data["environment"], data["held"] = str(self.environment), held(self)
         if self.broken is None:
             del data["broken"]
@@ -351,15 +354,15 @@ class Plan:
             del data["modulefile"]["unload"]
         for step, described in zip(self.steps, data["steps"], strict=True):
             described["operations"] = [
-                {"kind": type(operation).__name__, **dataclasses.asdict(operation, dict_factory=_without_gpu)}
+                {"kind": type(operation).__name__, **dataclasses.asdict(operation, dict_factory=_without_empty)}
                 for operation in step.operations
             ]
         return data
 
 
-def _without_gpu(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A value as a dictionary, without the key `gpu` if the plan is for CPUs."""
-    return {name: value for name, value in pairs if name != "gpu" or value is not None}
+def _without_empty(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A value as a dictionary, without the key `gpu` if the plan is for CPUs, and `math` if no library is required."""
+    return {name: value for name, value in pairs if name not in ("gpu", "math") or value is not None}
 
 
 def held(plan: Plan) -> dict[str, str]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 from provision.backends.backend import Construction
+from provision.knowledge.math_libraries import SELECTS
 from provision.model.facts import Facts, Interpreter
 from provision.model.plan import Command, Expectation, ExpectedGpu, Inspect
 from provision.model.request import Request
-from provision.planning.identity import gpu_of
+from provision.planning.identity import gpu_of, loaded_environ
+from provision.planning.math_library import required_library
 
 
 def inspection(request: Request, facts: Facts, python: Interpreter, construction: Construction, prefix: str) -> Inspect:
@@ -29,10 +31,12 @@ def inspection(request: Request, facts: Facts, python: Interpreter, construction
         mpi_libraries=construction.mpi_libraries,
         allowed=(prefix, *construction.allowed, *_roots(facts, python)),
         gpu=_expected_gpu(request, facts),
+        math=required_library(request.arch, stack),
     )
-    return Inspect(
-        command=Command(argv=argv, launcher=request.site.launcher_to_node(request.arch)), expectation=expectation
-    )
+    # The inspection runs before there is a modulefile.
+    selected = tuple(pair for pair in loaded_environ(request, facts) if pair[0] == SELECTS)
+    launcher = request.site.launcher_to_node(request.arch)
+    return Inspect(command=Command(argv=argv, environ=selected, launcher=launcher), expectation=expectation)
 
 
 def _expected_gpu(request: Request, facts: Facts) -> ExpectedGpu | None:

@@ -11,6 +11,7 @@ from provision.model.facts import Facts, GpuFacts, Interpreter
 from provision.model.layout import EnvironmentId
 from provision.model.plan import fingerprint
 from provision.model.request import Request
+from provision.planning.math_library import library_environ
 from provision.profile.stack import BACKENDS
 
 # Raised when the steps change in a way that makes a different environment of the same inputs.
@@ -68,6 +69,7 @@ def loaded_environ(request: Request, facts: Facts) -> tuple[tuple[str, str], ...
     of_gpu = (("XLA_FLAGS", f"--xla_gpu_cuda_data_dir={gpu.cuda_home}"),) if gpu else ()
     own = dict(arch.environ)
     return (
+        *library_environ(arch, request.stack),
         *request.stack.environ,
         *module_environ(arch),
         *(pair for pair in of_gpu if pair[0] not in own),

@@ -11,6 +11,7 @@ from provision.launch.modules import reset_lines, unload_lines
 from provision.launch.rank_threads import module_environ
 from provision.model.facts import GpuFacts
 from provision.model.quoting import bash
+from provision.planning.math_library import library_environ
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 from provision.profile.stack import Stack
@@ -39,7 +40,8 @@ def outline(site: Site, arch: Arch, stack: Stack, directives: tuple[str, ...]) -
         "prove": (_prove(arch, stack),),
         "threads": _threads(site, arch, stack),
         "module sets": tuple(
-            f"{name}={value}" for name, value in (*stack.environ, *module_environ(arch), *arch.environ)
+            f"{name}={value}"
+            for name, value in (*library_environ(arch, stack), *stack.environ, *module_environ(arch), *arch.environ)
         ),
         "job": directives,
         "strategies": tuple(

@@ -20,6 +20,7 @@ from provision.model.request import Request
 from provision.planning.environment_module import modulefile
 from provision.planning.expectation import inspection
 from provision.planning.identity import environment_id, identity, target_of
+from provision.planning.math_library import library_problems
 from provision.planning.preflight import gpu_problems
 from provision.planning.steps import decide_steps, last_rows
 from provision.proof.proof_shape import prove_operation
@@ -83,7 +84,7 @@ def _refuse_missing(request: Request, facts: Facts) -> Interpreter:
         raise PlanError("the probes did not find Python, and gave no reason")
     if facts.gpu is None and request.arch.gpu is not None:
         raise PlanError("the probes did not find CUDA and NCCL, and gave no reason")
-    raise_problems(gpu_problems(request, facts))
+    raise_problems((*gpu_problems(request, facts), *library_problems(request)))
     return facts.python
 
 

@@ -84,7 +84,7 @@ def gpu_problems(request: Request, facts: Facts) -> tuple[Problem, ...]:
                 evidence=("a Horovod built for GPUs cannot be loaded with it: undefined symbols",)
                 if stack.horovod
                 else (),
-                hint=f"`--stack {stack.name}-gpu`, or another stack whose `framework.package` is `tensorflow`",
+                hint=f"`--stack {_for_gpus(stack.name)}`, or another stack whose `framework.package` is `tensorflow`",
             ),
         )
     built_with = cuda_of(framework.version)
@@ -120,6 +120,11 @@ def closed_problem(request: Request, facts: Facts) -> Problem | None:
         hint=f"let all users enter these folders (`chmod o+x`), or set `archs.{request.arch.name}.python` in `{site.origin}` "
         "to a Python that they can read",
     )
+
+
+def _for_gpus(stack: str) -> str:
+    """The name of the stack for GPUs that is the nearest to a stack for CPUs."""
+    return "tensorflow-2.15.1-gpu" if stack.endswith("-intel") else f"{stack}-gpu"
 
 
 def _submit(request: Request) -> str:

@@ -10,6 +10,7 @@ from provision.errors import PlanError
 from provision.knowledge.combinations import Combinations
 from provision.knowledge.compatibility import Cell, find_cell, keras_of
 from provision.knowledge.cuda import CPU_PACKAGES, cuda_of, same_major
+from provision.knowledge.math_libraries import REPORTED, MathLibrary, has_onednn
 from provision.knowledge.versions import release
 from provision.profile.arch import Arch
 from provision.profile.site import Site
@@ -29,6 +30,8 @@ class Offer:
     machine: str
     """The family of the CPU: `x86_64`."""
     source: str
+    math: MathLibrary | None = None
+    """The library with which TensorFlow must compute on the CPUs of the arch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +76,8 @@ def judge_stack(stack: Stack, offer: Offer, known: Combinations, cells: Sequence
     if row and offer.machine not in row.machines:
         against.append(f"has wheels for {' and '.join(row.machines)}, {offer.source} {offer.machine}")
     against += _of_gpus(stack, offer)
+    if offer.math and not has_onednn(stack.framework.package, version):
+        against.append(f"computes with Eigen on CPUs, the arch requires {REPORTED[offer.math]}")
     horovod = known.of_horovod(version) if stack.horovod else None
     if horovod and not horovod.sure:
         doubts.append(f"Horovod {stack.horovod} on it was {horovod.builds}")

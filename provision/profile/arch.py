@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from provision.knowledge.math_libraries import MATH_LIBRARIES, MathLibrary
 from provision.knowledge.toolchains import mixture
 from provision.profile.gpu import Gpu, read_gpu
 from provision.profile.job import Job, read_job
@@ -34,6 +35,7 @@ class Arch:
     `unload` are the modules to unload before `modules` are loaded. `provided` are the modules with which the site itself
     provides TensorFlow and Horovod, and `provided_unload` those to unload before them. Our modulefile sets `environ`;
     `build_environ` is set only while something is compiled.
+    `math` is the library with which TensorFlow must compute on its CPUs, or None if any is right.
     `gpus_reversed`: the last GPU is the nearest to the first cores, so ranks take GPUs from the end.
     """
 
@@ -57,6 +59,7 @@ class Arch:
     gpu: Gpu | None
     queues: tuple[Queue, ...]
     gpus_reversed: bool
+    math: MathLibrary | None
 
     def queues_of(self, partition: str | None, qos: str | None) -> tuple[Queue, ...]:
         """What the profile says about the queues of a job: its partition and its QOS."""
@@ -88,6 +91,7 @@ def read_arch(name: str, archs: Reader, scheduler: SchedulerName) -> Arch:
         gpu=read_gpu(table.table("gpu")),
         queues=read_queues(table.table("queues")),
         gpus_reversed=table.flag("gpus_reversed", False),
+        math=table.optional_choice("math", MATH_LIBRARIES),
     )
     for key, names in (("modules", arch.modules), ("provided", arch.provided)):
         mixed = mixture(names)

@@ -138,6 +138,14 @@ class Reader:
         text = self.text(key, default, choices=choices)
         return cast("Choice", text) if text in choices else choices[0]
 
+    def optional_choice(self, key: str, choices: Sequence[Choice]) -> Choice | None:
+        """One of these texts, or nothing."""
+        value = self._value(key, str, "text", False)
+        if value is None:
+            return None
+        text = self._checked(key, value, choices, None, False)
+        return cast("Choice", text) if text in choices else choices[0]
+
     def texts(
         self,
         key: str,

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from provision.knowledge.math_libraries import MATH_LIBRARIES, MathLibrary
 from provision.profile.patterns import NAME
 from provision.profile.reader import Faults, Reader
 from provision.profile.strategy import PLUGINS
@@ -54,7 +55,8 @@ class Stack:
     """What to install. `module` is the module's name; `pythons` are the minor versions with locks, the best first.
 
     `gpus`: it is only for archs with GPUs. `horovod` is its version, or None if users of the stack train without it; then
-    nothing is compiled. `backend` is the backend that makes the environment.
+    nothing is compiled. `backend` is the backend that makes the environment. `math` is the library with which it must compute
+    on CPUs, or None if any is right.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Stack:
     training: tuple[Training, ...]
     backend: BackendName = BACKENDS[0]
     gpus: bool = False
+    math: MathLibrary | None = None
 
 
 def read_stack(data: Mapping[str, Any], origin: str) -> Stack:
@@ -127,6 +130,7 @@ def read_stack(data: Mapping[str, Any], origin: str) -> Stack:
         proof_program=program,
         training=tuple(training),
         gpus=top.flag("gpus", False),
+        math=top.optional_choice("math", MATH_LIBRARIES),
         backend=top.choice("backend", BACKENDS, BACKENDS[0]),
     )
     framework.text("name", choices=("tensorflow",))

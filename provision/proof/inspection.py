@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from provision.knowledge.cuda import same_major
+from provision.knowledge.math_libraries import REPORTED, SELECTS, MathLibrary
 from provision.model.plan import Expectation, ExpectedGpu
 from provision.model.verdict import Check
 from provision.proof.reports import read_mapping, read_texts
@@ -48,7 +49,7 @@ def judge_inspection(
         checks += [*_horovod(report, expectation), _mpi(mapped, expectation, resolve)]
     checks += [
         _outside(mapped, expectation, resolve),
-        _math(report),
+        _math(report, expectation.math),
         Check(
             name="no packages from a home directory",
             passed=report.get("enable_user_site") is not True,
@@ -165,14 +166,26 @@ def nccl_version(code: object) -> str | None:
     return f"{code // scale}.{code % scale // 100}.{code % 100}"
 
 
-def _math(report: Mapping[str, Any]) -> Check:
-    """Which library computes on CPUs, for the record: the last digits of results depend on it, and the speed."""
+def _math(report: Mapping[str, Any], required: MathLibrary | None) -> Check:
+    """Which library computes on CPUs: the last digits of results depend on it, and the speed.
+
+    If none is required, the check passes and is for the record.
+    """
     math, errors = read_mapping(report, "math"), read_mapping(report, "errors")
     setting = math.get("TF_ENABLE_ONEDNN_OPTS")
     why = "chosen by TensorFlow" if setting is None else f"TF_ENABLE_ONEDNN_OPTS={setting}"
     reason = errors.get("math", "the report does not contain it")
     message = f"{math['backend']} on CPUs, {why}" if "backend" in math else f"not known: {reason}"
-    return Check(name="math backend", passed=True, message=message)
+    passed = required is None or math.get("backend") == REPORTED[required]
+    return Check(
+        name="math backend",
+        passed=passed,
+        message=message if passed or required is None else f"{message}, but {REPORTED[required]} is required",
+        hint=None
+        if passed
+        else f"`math` in the stack or the profile requires it: set `{SELECTS}` to 1 in their `environ`, or use a stack "
+        "with Intel's package",
+    )
 
 
 def _mpi(mapped: tuple[str, ...], expectation: Expectation, resolve: Callable[[str], str]) -> Check:

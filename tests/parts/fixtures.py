@@ -66,7 +66,7 @@ def cluster_of_hosts() -> Iterator[SlurmCluster]:
 @pytest.fixture(scope="session")
 def module_tree(tmp_path_factory: pytest.TempPathFactory) -> ModuleTree:
     """One tree of site modules for all tests: gcc (and a broken one), MPICH, Open MPI, Pythons; no test writes into it."""
-    return build_module_tree(tmp_path_factory.mktemp("site"), pythons=("3.11", "3.10", "3.7"))
+    return build_module_tree(tmp_path_factory.mktemp("site"), pythons=("3.11", "3.10", "3.7", "3.6"))
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ from provision.profile.reader import Reader
 TYPES = {
     "text": "text",
     "optional": "text",
+    "optional_choice": "text",
     "texts": "list of texts",
     "integer": "whole number",
     "number": "number",
@@ -58,7 +59,7 @@ def _recording(keys: list[Key]) -> type[Reader]:
         def call(self: Reader, *args: Any, **options: Any) -> Any:
             given = signature.bind(self, *args, **options).arguments
             table, name = _generic(self._path), str(given["key"])
-            if method == "optional":
+            if method.startswith("optional"):
                 default: str | None = ""
             elif method == "environment":
                 default = "{}"

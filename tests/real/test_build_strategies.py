@@ -69,11 +69,16 @@ def test_workers_by_srun_on_two_hosts_find_each_other_by_tensorflows_own_resolve
     place.check("multiworker", again="resume")
 
 
+@pytest.fixture(scope="module")
+def tool(tmp_path_factory: pytest.TempPathFactory) -> Tool:
+    """A root in which both tests below build the same stack; what one downloads the other does not."""
+    return Tool(tmp_path_factory.mktemp("mirrored") / "root")
+
+
 def test_a_stack_for_mirrored_strategy_is_built_proved_and_published_and_proved_again_as_one_process(
-    tmp_path: Path,
+    tool: Tool, tmp_path: Path
 ) -> None:
     """No scheduler, no modules, nothing compiled; two parts of the CPU are the devices."""
-    tool = Tool(tmp_path / "root")
     done = tool.run("build", "--stack", "tensorflow-2.21.0-mirrored")
     assert done.returncode == 0, done.stderr
     assert "2 replicas of one process on 1 node trained" in done.stderr
@@ -98,3 +103,15 @@ def test_a_stack_for_mirrored_strategy_is_built_proved_and_published_and_proved_
     assert set(said(again["result"]["verdict"])) == {
         *("reports", "ranks", "nodes", "versions", "restart", "loss", "accuracy"),
     }
+
+
+def test_an_environment_that_computes_with_eigen_fails_if_the_arch_requires_onednn(tool: Tool, tmp_path: Path) -> None:
+    """A real TensorFlow 2.21 with Eigen selected by the profile; `test_profiles_slurm.py` has Intel's, which passes."""
+    mine = 'target = "native"\nmath = "onednn"\nenviron = { TF_ENABLE_ONEDNN_OPTS = 0 }'
+    site = site_file(tmp_path, "local", ('target = "native"', mine))
+    done = tool.run("build", "--site", site, "--stack", "tensorflow-2.21.0-mirrored")
+    assert done.returncode == 1
+    assert "error: the environment differs from the plan: math backend" in done.stderr
+    assert "Eigen on CPUs, TF_ENABLE_ONEDNN_OPTS=0, but oneDNN is required" in done.stderr
+    rows = tool.json("list", "--site", site)["result"]["environments"]
+    assert [row["state"] for row in rows if row["state"] != "published"], "it was installed and not published"

@@ -25,22 +25,23 @@ pytestmark = pytest.mark.real
 def test_theta_builds_by_aprun_and_proves_tensorflow_1_15(
     module_tree: ModuleTree, shared_cache: Path, tmp_path: Path
 ) -> None:
-    """No module of its pages brings the Python that 1.15.5 needs: an admin would have added one, as is done here."""
+    """On Python 3.6, as its modules had; with TensorFlow's own package, because Cori's test has Intel's."""
     if ENVIRONMENT_MODULES is None:
         pytest.skip("Environment Modules is not installed here (`.ci/install` brings it)")
-    if reason := module_tree.missing.get("python/3.7"):
+    if reason := module_tree.missing.get("python/3.6"):
         pytest.skip(reason)
     modules = SiteModules(tmp_path / "modules", module_tree, ENVIRONMENT_MODULES, loaded=["PrgEnv-intel/6.0.5"])
     modules.add("PrgEnv-intel/6.0.5", CC="icc", MPICH_CXX="icpc")
     modules.add_cray_compilers("PrgEnv-gnu/6.0.7")
     modules.add("gcc/8.3.0", "gcc")
-    modules.add("python/3.7", "python/3.7")
+    modules.add("cray-python/3.6.1.1", "python/3.6")
     site = site_file(
         tmp_path,
         "alcf-theta",
         ("/opt/modules/default/init/bash", str(modules.init)),
-        ('modules = ["PrgEnv-gnu", "gcc/8.3.0"]', 'modules = ["PrgEnv-gnu", "gcc/8.3.0", "python/3.7"]'),
-        ('target = "mic_knl"', 'target = "x86_64_v3"'),
+        ('stack = "tensorflow-1.15.2-intel"', 'stack = "tensorflow-1.15.5"'),
+        ('target = "mic_knl"\nmath = "onednn"', 'target = "x86_64_v3"'),
+        (', "archs.knl.math"', ""),
         # One machine is one host, whatever stands in for aprun.
         ("proof = { nodes = 2, ranks_per_node = 1,", "proof = { nodes = 1, ranks_per_node = 2,"),
     )
@@ -66,6 +67,7 @@ def test_theta_builds_by_aprun_and_proves_tensorflow_1_15(
     assert "2 ranks on 1 node" in said
     record = tool.json("show", "knl/tensorflow/1.15.5", "--site", site)["result"]
     assert "PrgEnv-gnu/6.0.7" in json.dumps(record["modules"])
+    assert record["versions"]["python"].startswith("3.6.")
     kept = next((root / "envs" / record["environment"] / ".provision").glob("verdict.json")).read_text()
     assert json.loads(kept)["passed"]
     loaded = bash(

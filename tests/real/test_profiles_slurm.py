@@ -191,18 +191,19 @@ def cori(make: Make, module_tree: ModuleTree, tmp_path_factory: pytest.TempPathF
 
 
 @pytest.mark.parametrize(("arch", "ranks", "omp"), [("haswell", 4, "32"), ("knl", 2, "66")])
-def test_cori_with_tensorflow_1_15_on_both_kinds_of_node(cori: Place, arch: str, ranks: int, omp: str) -> None:
+def test_cori_with_intels_tensorflow_on_both_kinds_of_node(cori: Place, arch: str, ranks: int, omp: str) -> None:
     said = cori.build(arch, "--account", "tests")
-    module = "tensorflow/1.15.5"
+    module = "tensorflow/1.15.2-intel"
     assert f"{ranks} ranks on 2 nodes" in said
     record = json.dumps(cori.record(arch, module))
     for name in ("PrgEnv-gnu/6.0.5", "python/3.7-anaconda-2019.07"):
         assert name in record
     assert '"PrgEnv-intel' not in record
+    assert "oneDNN on CPUs, chosen by TensorFlow" in record
     assert "as in the proof" in cori.verified(arch, module)
     rows = cori.users_job(arch)
     node = {"haswell": "hsw", "knl": "knl"}[arch]
-    assert [row[:3] for row in rows] == [[str(ranks), str(ranks // 2), "1.15.5"]] * ranks
+    assert [row[:3] for row in rows] == [[str(ranks), str(ranks // 2), "1.15.2"]] * ranks
     assert {row[3] for row in rows} == {f"{node}1", f"{node}2"}
     assert {row[4] for row in rows} == {omp}, "the module owns OMP_NUM_THREADS there"
     if arch == "knl":
@@ -215,7 +216,9 @@ def test_the_oldest_tensorflow_is_proved_by_numbers_on_coris_knl(cori: Place) ->
     if not (cori.tool.root / "modules" / "knl").exists():  # this test alone was asked for
         cori.build("knl", "--account", "tests")
     found = cori.folder / "numbers.json"
-    test = shlex.join(cori.tool.argv("test", "knl/tensorflow/1.15.5", "--site", cori.site, "--thorough", "--json"))
+    test = shlex.join(
+        cori.tool.argv("test", "knl/tensorflow/1.15.2-intel", "--site", cori.site, "--thorough", "--json")
+    )
     cori.submitted(f"#!/bin/bash\n{test} >{found}\n", "--nodes=2", "--ntasks-per-node=1", "--constraint=knl")
     said = messages_of(json.loads(found.read_text()))
     assert any(message.startswith("passed on 2 ranks, worst difference") for message in said.values())
@@ -226,7 +229,7 @@ def test_coris_own_module_is_proved_where_nothing_of_ours_is_loaded(cori: Place)
     """Behind its name is what we built for haswell: the site's own cannot be had."""
     if not (cori.tool.root / "modules" / "haswell").exists():  # this test alone was asked for
         cori.build("haswell", "--account", "tests")
-    prefix = str(cori.record("haswell", "tensorflow/1.15.5")["prefix"])
+    prefix = str(cori.record("haswell", "tensorflow/1.15.2-intel")["prefix"])
     (cori.modules.path / "tensorflow").mkdir()
     (cori.modules.path / "tensorflow" / "intel-1.15.0-py37").write_text(f"#%Module\nprepend-path PATH {prefix}/bin\n")
     test = shlex.join(cori.tool.argv("test", "--provided", "--site", cori.site, "--arch", "haswell"))

@@ -12,8 +12,10 @@ from provision.backends.venv.recipe import Recipe, rows
 from provision.backends.venv.wheelhouse import not_fetched
 from provision.errors import PlanError
 from provision.horovod.wheel import Build, make_build, site_environ
+from provision.knowledge.versions import release
 from provision.model.facts import Existing, Facts, Interpreter
 from provision.model.layout import EnvironmentId, Layout
+from provision.model.problem import Problem, raise_problems
 from provision.model.request import Request
 
 
@@ -111,6 +113,26 @@ def draft(request: Request, facts: Facts, target: str) -> VenvDraft:
     """
     if facts.python is None:
         raise PlanError("the probes did not find Python, and gave no reason")
+    _refuse_old_pip(facts.python, facts.uv)
     request.pinned(request.stack.framework.package, request.stack.framework.version)
     build = make_build(request, facts, facts.gpu if request.arch.gpu else None, target)
     return VenvDraft(request=request, facts=facts, python=facts.python, target=target, build=build)
+
+
+def _refuse_old_pip(python: Interpreter, uv: str | None) -> None:
+    """Raise if only the pip of an old Python could install the lock, and it cannot.
+
+    Python 3.6 brings pip 9 or 18, which does not know manylinux2010 and newer wheels (pip 19.0 was the first that does).
+    """
+    if uv is None and python.own_venv and release(python.version) < (3, 7):
+        raise_problems(
+            [
+                Problem(
+                    kind="missing",
+                    subject="uv",
+                    message=f"there is no `uv`, and the pip of Python {python.version} cannot install today's packages",
+                    evidence=(f"Python: {python.executable}",),
+                    hint="`pip install uv` into the environment of provision, then run the same command again",
+                )
+            ]
+        )

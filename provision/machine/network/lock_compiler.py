@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from provision.errors import ConfigError
+from provision.knowledge.versions import release
 from provision.launch.modules import clean_environ
 from provision.machine.configuration import shipped
 from provision.machine.configuration.permissions import read_configuration
@@ -69,9 +70,12 @@ def compile_locks(
         else:
             made = (sys.executable, "-m", "virtualenv", "--no-periodic-update", "--python", interpreter.executable)
             must(*made, tools)
-        # The last pip-tools for an old Python does not know the last pip for it: `cannot import name 'DEV_PKGS'`.
-        pip = ("pip<23.2",) if interpreter.own_venv else ()
-        must(f"{tools}/bin/python", "-m", "pip", "install", "--no-input", "pip-tools", *pip)
+        install = (f"{tools}/bin/python", "-m", "pip", "install", "--no-input")
+        if interpreter.own_venv:
+            # The pip 18.1 that Python 3.6 brings chooses packages that the Python cannot run; the last pip-tools for an old
+            # Python does not know the last pip for it: `cannot import name 'DEV_PKGS'`.
+            must(*install, "--upgrade", "pip<23.2")
+        must(*install, "pip-tools", *(("pip<23.2",) if interpreter.own_venv else ()))
         for source, text in texts.items():
             target = (into or source.parent) / Path(shipped.lock_name(source.stem, interpreter.minor)).name
             out = Path(scratch) / target.name
@@ -81,8 +85,7 @@ def compile_locks(
             must(
                 *(f"{tools}/bin/python", "-m", "piptools", "compile", "--quiet", "--generate-hashes", "--allow-unsafe"),
                 *("--strip-extras", "--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-trusted-host"),
-                # The default of current pip-tools, but not of those for old Pythons.
-                "--resolver=backtracking",
+                *_resolver(interpreter),
                 *("--no-emit-find-links", "--no-emit-options", "--output-file", str(out), str(source)),
                 *(["--upgrade"] if upgrade else []),
             )
@@ -93,3 +96,11 @@ def compile_locks(
             write(target, f"{head}{body}\n")
             written.append(str(target))
     return written
+
+
+def _resolver(interpreter: Interpreter) -> tuple[str, ...]:
+    """The option for the resolver of current pip-tools, which is not the default of those for Python 3.7.
+
+    pip-tools 6.4.0, the last for Python 3.6, has one resolver and no option.
+    """
+    return () if release(interpreter.version) < (3, 7) else ("--resolver=backtracking",)

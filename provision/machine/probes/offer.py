@@ -35,6 +35,7 @@ def offer_here(site: Site, arch: Arch, minors: tuple[str, ...]) -> Offer:
         glibc=glibc_version(),
         machine=family_of(arch.target, cpu_family()),
         source="this machine offers",
+        math=arch.math,
     )
 
 
@@ -50,4 +51,5 @@ def offer_of_profile(arch: Arch) -> Offer:
         glibc=None,
         machine=family_of(arch.target, cpu_family()),
         source="the arch's modules offer",
+        math=arch.math,
     )

@@ -3,7 +3,7 @@
 With `--without-horovod` it inspects TensorFlow only, for environments without Horovod.
 
 Like the training programs it runs *inside* the candidate environment, imports TensorFlow and Horovod but never
-`provision`, and parses on Python 3.7. It starts no ranks and never calls `hvd.init()`: on several systems MPI refuses to
+`provision`, and parses on Python 3.6. It starts no ranks and never calls `hvd.init()`: on several systems MPI refuses to
 start outside a job step, and this program only looks at what was linked, not at what works.
 
 The last line on standard output is one JSON object; anything that libraries print comes before it. A value that could not

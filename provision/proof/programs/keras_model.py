@@ -1,6 +1,6 @@
 """The Keras network of the training programs, and the callback that records its epochs.
 
-The rules of `rank.py` hold here too: it is imported by path, parses on Python 3.7, and does not import TensorFlow at the top.
+The rules of `rank.py` hold here too: it is imported by path, parses on Python 3.6, and does not import TensorFlow at the top.
 """
 
 import os

@@ -1,7 +1,7 @@
 """The common parts of all programs that run as ranks: the report, joining the other ranks, taking a share of the node.
 
 The programs are started by path inside the candidate environment, so their folder comes first in `sys.path` and they
-import this file as `rank`. Like them it parses on Python 3.7, imports TensorFlow and Horovod late, and never `provision`.
+import this file as `rank`. Like them it parses on Python 3.6, imports TensorFlow and Horovod late, and never `provision`.
 The whole folder can be copied to any node, and its programs started by hand.
 """
 

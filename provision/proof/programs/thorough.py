@@ -1,7 +1,7 @@
 """The numerical proof that Horovod trains correctly in a candidate environment, as named checks with figures.
 
 This file runs *inside* the candidate environment, as N ranks that the launcher of the site starts, like `horovod_keras.py`.
-It imports TensorFlow and Horovod, never `provision`, parses on Python 3.7, and writes one JSON report per process, which
+It imports TensorFlow and Horovod, never `provision`, parses on Python 3.6, and writes one JSON report per process, which
 it rewrites at each stage. It needs no data: every rank can compute the data of all ranks from the seed, and so knows
 which gradients the other ranks must have.
 

@@ -1,6 +1,6 @@
 """The common parts of the training programs: arguments, shards of the images, known sums, digests of weights.
 
-The rules of `rank.py` hold here too: it is imported by path, parses on Python 3.7, and does not import TensorFlow at the top.
+The rules of `rank.py` hold here too: it is imported by path, parses on Python 3.6, and does not import TensorFlow at the top.
 Functions that need values take `evaluate`, which turns a tensor into an array: `.numpy()` if TensorFlow runs eagerly,
 `session.run` in a graph.
 """

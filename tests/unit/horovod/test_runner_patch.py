@@ -85,7 +85,7 @@ def test_a_log_with_the_refusal_is_explained(refusal: ModuleType, what: str) -> 
 
 
 def test_the_added_module_runs_on_the_oldest_python_of_an_environment(source: str) -> None:
-    """TensorFlow 1.15 has Python 3.7: no newer syntax. Only the standard library is imported."""
-    tree = ast.parse(source, feature_version=(3, 7))
+    """TensorFlow 1.15 has Python 3.6: no newer syntax. Only the standard library is imported."""
+    tree = ast.parse(source, feature_version=(3, 6))
     assert {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)} == {"shlex"}
     assert not any(isinstance(node, ast.Import) for node in ast.walk(tree))

@@ -208,8 +208,8 @@ def test_a_program_that_runs_in_the_environment_does_not_import_the_tool(name: s
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_that_runs_in_the_environment_is_python_3_7(name: str) -> None:
-    ast.parse(FILES[name].read_text(encoding="utf-8"), feature_version=(3, 7))
+def test_a_program_that_runs_in_the_environment_is_python_3_6(name: str) -> None:
+    ast.parse(FILES[name].read_text(encoding="utf-8"), feature_version=(3, 6))
 
 
 def definitions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.AST]]:

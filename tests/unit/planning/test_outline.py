@@ -99,7 +99,10 @@ def test_the_place_of_each_phase_follows_from_the_profile() -> None:
     assert theta["compile"] == ("on a node of the arch, by aprun from the service node that runs the job's script",)
     assert "CRAYPE_LINK_TYPE=dynamic" in theta["horovod"]
     assert "CC=cc" in theta["horovod"]
-    assert theta["modules"] == ("module unload PrgEnv-intel", "module load PrgEnv-gnu", "module load gcc/8.3.0")
+    assert theta["modules"] == (
+        "module unload PrgEnv-intel",
+        *(f"module load {name}" for name in ("PrgEnv-gnu", "gcc/8.3.0", "cray-python/3.6.1.1")),
+    )
     polaris = outline_at("alcf-polaris", "gpu")
     assert polaris["fetch"] == ("in the job, through the proxy http://proxy.alcf.anl.gov:3128",)
     assert "HOROVOD_BUILD_CUDA_CC_LIST=80" in polaris["horovod"]

@@ -493,6 +493,15 @@ def test_the_tools_own_pip_is_not_run_by_a_python_that_it_does_not_support() -> 
 # What is wrong
 
 
+def test_a_python_whose_pip_is_too_old_for_the_packages_needs_uv() -> None:
+    oldest = Interpreter(
+        executable="/site/python/bin/python3.6", version="3.6.1", tag="cpython-36m linux", own_venv=True
+    )
+    assert plan_for(local_site(), python=oldest, uv="/site/provision/bin/uv").steps
+    with pytest.raises(PlanError, match=r"there is no `uv`, and the pip of Python 3\.6\.1 cannot install"):
+        plan_for(local_site(), python=oldest, uv=None)
+
+
 def test_two_environments_of_one_module_are_distinguished() -> None:
     request, facts = request_for(slurm_site()), facts_of(slurm_site())
     prints = set()

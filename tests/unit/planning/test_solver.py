@@ -218,3 +218,16 @@ def test_values_that_no_text_confirms_are_those_of_the_arch() -> None:
     )
     site = dataclasses.replace(site, archs=(arch, other), sources=sources)
     assert unconfirmed_values(site, arch) == ("network", f"archs.{arch.name}.mpi")
+
+
+def test_an_arch_that_requires_onednn_passes_over_packages_that_have_eigen_alone() -> None:
+    offer = dataclasses.replace(HERE, math="onednn")
+    intel = stack_of("1.15.2")
+    intel = dataclasses.replace(
+        intel, framework=Framework(name="tensorflow", package="intel-tensorflow", version="1.15.2")
+    )
+    old = wish(tensorflow=">=1.15,<2.5")
+    name, passed_over = chosen(old, stack_of("2.2.3"), intel, offer=offer)
+    assert name == intel.name
+    assert passed_over == ("tensorflow-2.2.3: computes with Eigen on CPUs, the arch requires oneDNN",)
+    assert chosen(old, stack_of("2.2.3"), intel)[0] == "tensorflow-2.2.3"

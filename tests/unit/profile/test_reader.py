@@ -120,6 +120,7 @@ def test_all_faults_of_a_profile_are_reported_at_once() -> None:
         ("archs/knl/mpi/provider", "sites", "archs.knl.mpi.provider: must be one of site, pypi, but is 'sites'"),
         ("archs/knl/mpi/provider", "pypi", "archs.knl.mpi.requirements: missing; with provider `pypi`"),
         ("archs/knl/mpi/famly", "mpich", "archs.knl.mpi.famly: is not a known key (did you mean `family`?)"),
+        ("archs/knl/math", "mkl", "archs.knl.math: must be one of onednn, but is 'mkl'"),
         ("archs/knl/modules", ["gcc/12", 3], "archs.knl.modules[1]: must be text, but is 3"),
         (
             "archs/knl/modules",
@@ -381,6 +382,8 @@ def test_a_choice_is_one_of_its_texts_also_if_it_is_at_fault() -> None:
     assert reader.choice("wrong", ("a", "b"), "b") == "a"
     assert reader.choice("absent", ("a", "b"), "b") == "b"
     assert reader.choice("needed", ("a", "b")) == "a"
+    assert reader.optional_choice("absent", ("a", "b")) is None
+    assert reader.optional_choice("right", ("a", "b")) == "b"
     assert reader.choices("many", ("a", "b")) == ("b", "a", "a")
     assert [line.split(":")[0] for line in faults.lines] == ["wrong", "needed", "many[1]"]
 

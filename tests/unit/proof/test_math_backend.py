@@ -5,6 +5,7 @@ TensorFlow is a stand-in here, a package with only the needed function; the inte
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -14,7 +15,9 @@ from typing import Any
 import pytest
 
 import provision
+from provision.knowledge.math_libraries import MathLibrary
 from provision.model.plan import Expectation
+from provision.model.verdict import Check
 from provision.proof.inspection import judge_inspection
 
 PROGRAMS = Path(provision.__file__).parent / "proof" / "programs"
@@ -40,10 +43,17 @@ def inspect(folder: Path, place: str, answer: str, **environ: str) -> dict[str, 
     return result
 
 
-def backend_message(**report: Any) -> str:
-    """The message of the check about the library."""
-    checks = judge_inspection(report, EXPECTED, resolve=lambda path: path)
+def backend_check(required: MathLibrary | None = None, **report: Any) -> Check:
+    """The check about the library."""
+    expected = dataclasses.replace(EXPECTED, math=required)
+    checks = judge_inspection(report, expected, resolve=lambda path: path)
     (backend,) = [check for check in checks if check.name == "math backend"]
+    return backend
+
+
+def backend_message(**report: Any) -> str:
+    """The message of that check when none is required."""
+    backend = backend_check(**report)
     assert backend.passed, "both libraries are right"
     return backend.message
 
@@ -64,3 +74,12 @@ def test_the_record_names_the_library_and_the_reason(tmp_path: Path) -> None:
 def test_a_tensorflow_without_the_function_is_recorded_as_unknown() -> None:
     assert backend_message(math=None, errors={"math": "ImportError: no"}) == "not known: ImportError: no"
     assert backend_message() == "not known: the report does not contain it"
+
+
+def test_eigen_and_an_unknown_library_fail_if_onednn_is_required() -> None:
+    assert backend_check("onednn", math={"backend": "oneDNN"}).passed
+    eigen = backend_check("onednn", math={"backend": "Eigen"})
+    assert not eigen.passed
+    assert eigen.message == "Eigen on CPUs, chosen by TensorFlow, but oneDNN is required"
+    assert eigen.hint and "`TF_ENABLE_ONEDNN_OPTS` to 1" in eigen.hint
+    assert not backend_check("onednn", math=None, errors={"math": "ImportError: no"}).passed

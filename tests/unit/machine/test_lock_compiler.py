@@ -1,0 +1,39 @@
+"""Locks for old Pythons: which pip, pip-tools and options compile them. The programs are stand-ins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from provision.machine.network import lock_compiler
+from provision.machine.programs.run import Result
+from provision.model.facts import Interpreter
+
+
+@pytest.mark.parametrize(
+    ("version", "old", "chooses_resolver"), [("3.6.15", True, False), ("3.7.16", True, True), ("3.11.7", False, True)]
+)
+def test_pip_tools_of_an_old_python_gets_a_pip_and_options_that_it_knows(
+    version: str, old: bool, chooses_resolver: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python 3.6 brings pip 18.1, and pip-tools 6.4.0, the last for it, has no option `--resolver`."""
+    commands: list[tuple[str, ...]] = []
+
+    def stream(argv: Sequence[str], **_: object) -> Result:
+        commands.append(tuple(argv))
+        if "compile" in argv:
+            Path(argv[argv.index("--output-file") + 1]).write_text(f"six==1.17.0 \\\n    --hash=sha256:{'0' * 64}\n")
+        return Result(argv=tuple(argv), code=0, tail=())
+
+    monkeypatch.setattr(lock_compiler, "stream", stream)
+    source = tmp_path / "requirements" / "own.in"
+    source.parent.mkdir()
+    source.write_text("six\n")
+    minor = version.rpartition(".")[0]
+    interpreter = Interpreter(executable=f"/site/python{minor}", version=version, tag="x", own_venv=old)
+    written = lock_compiler.compile_locks(interpreter, [source], upgrade=False)
+    assert written == [str(source.with_name(f"own-py{minor.replace('.', '')}.txt"))]
+    assert any(argv[-2:] == ("--upgrade", "pip<23.2") for argv in commands) is old
+    assert ("--resolver=backtracking" in commands[-1]) is chooses_resolver
