@@ -17,7 +17,8 @@ from provision.machine.configuration import shipped
 
 pytestmark = pytest.mark.real
 
-STACKS = ("tensorflow-2.21.0-gpu", "tensorflow-2.18.1-gpu", "tensorflow-2.15.1-gpu")
+# The first that is built with the CUDA that is here: 12, or 11 (PROVISION_TEST_CUDA names a toolkit that is not on PATH).
+STACKS = ("tensorflow-2.21.0-gpu", "tensorflow-2.18.1-gpu", "tensorflow-2.15.1-gpu", "tensorflow-2.11.1-gpu")
 
 
 def gpu_site_file(folder: Path, cuda_home: str, nccl_home: str) -> str:

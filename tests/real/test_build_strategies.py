@@ -106,7 +106,7 @@ def test_a_stack_for_mirrored_strategy_is_built_proved_and_published_and_proved_
 
 
 def test_an_environment_that_computes_with_eigen_fails_if_the_arch_requires_onednn(tool: Tool, tmp_path: Path) -> None:
-    """A real TensorFlow 2.21 with Eigen selected by the profile; `test_profiles_slurm.py` has Intel's, which passes."""
+    """A real TensorFlow 2.21 with Eigen selected by the profile."""
     mine = 'target = "native"\nmath = "onednn"\nenviron = { TF_ENABLE_ONEDNN_OPTS = 0 }'
     site = site_file(tmp_path, "local", ('target = "native"', mine))
     done = tool.run("build", "--site", site, "--stack", "tensorflow-2.21.0-mirrored")

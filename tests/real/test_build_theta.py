@@ -25,7 +25,7 @@ pytestmark = pytest.mark.real
 def test_theta_builds_by_aprun_and_proves_tensorflow_1_15(
     module_tree: ModuleTree, shared_cache: Path, tmp_path: Path
 ) -> None:
-    """On Python 3.6, as its modules had; with TensorFlow's own package, because Cori's test has Intel's."""
+    """On Python 3.6, as its modules had, and with TensorFlow's own package, which has Eigen alone."""
     if ENVIRONMENT_MODULES is None:
         pytest.skip("Environment Modules is not installed here (`.ci/install` brings it)")
     if reason := module_tree.missing.get("python/3.6"):

@@ -185,25 +185,28 @@ def cori(make: Make, module_tree: ModuleTree, tmp_path_factory: pytest.TempPathF
         "nersc-cori",
         modules,
         ("/opt/modules/default/init/bash", str(modules.init)),
-        ('target = "haswell"', TARGET),
-        ('target = "mic_knl"', TARGET),
+        # With TensorFlow's own package, which has Eigen alone.
+        ('stack = "tensorflow-1.15.2-intel"', 'stack = "tensorflow-1.15.5"'),
+        ('target = "haswell"\nmath = "onednn"', TARGET),
+        ('target = "mic_knl"\nmath = "onednn"', TARGET),
+        (' "archs.*.math",', ""),
     )
 
 
 @pytest.mark.parametrize(("arch", "ranks", "omp"), [("haswell", 4, "32"), ("knl", 2, "66")])
-def test_cori_with_intels_tensorflow_on_both_kinds_of_node(cori: Place, arch: str, ranks: int, omp: str) -> None:
+def test_cori_with_tensorflow_1_15_on_both_kinds_of_node(cori: Place, arch: str, ranks: int, omp: str) -> None:
     said = cori.build(arch, "--account", "tests")
-    module = "tensorflow/1.15.2-intel"
+    module = "tensorflow/1.15.5"
     assert f"{ranks} ranks on 2 nodes" in said
     record = json.dumps(cori.record(arch, module))
     for name in ("PrgEnv-gnu/6.0.5", "python/3.7-anaconda-2019.07"):
         assert name in record
     assert '"PrgEnv-intel' not in record
-    assert "oneDNN on CPUs, chosen by TensorFlow" in record
+    assert "Eigen on CPUs, chosen by TensorFlow" in record
     assert "as in the proof" in cori.verified(arch, module)
     rows = cori.users_job(arch)
     node = {"haswell": "hsw", "knl": "knl"}[arch]
-    assert [row[:3] for row in rows] == [[str(ranks), str(ranks // 2), "1.15.2"]] * ranks
+    assert [row[:3] for row in rows] == [[str(ranks), str(ranks // 2), "1.15.5"]] * ranks
     assert {row[3] for row in rows} == {f"{node}1", f"{node}2"}
     assert {row[4] for row in rows} == {omp}, "the module owns OMP_NUM_THREADS there"
     if arch == "knl":
@@ -216,9 +219,7 @@ def test_the_oldest_tensorflow_is_proved_by_numbers_on_coris_knl(cori: Place) ->
     if not (cori.tool.root / "modules" / "knl").exists():  # this test alone was asked for
         cori.build("knl", "--account", "tests")
     found = cori.folder / "numbers.json"
-    test = shlex.join(
-        cori.tool.argv("test", "knl/tensorflow/1.15.2-intel", "--site", cori.site, "--thorough", "--json")
-    )
+    test = shlex.join(cori.tool.argv("test", "knl/tensorflow/1.15.5", "--site", cori.site, "--thorough", "--json"))
     cori.submitted(f"#!/bin/bash\n{test} >{found}\n", "--nodes=2", "--ntasks-per-node=1", "--constraint=knl")
     said = messages_of(json.loads(found.read_text()))
     assert any(message.startswith("passed on 2 ranks, worst difference") for message in said.values())
@@ -229,7 +230,7 @@ def test_coris_own_module_is_proved_where_nothing_of_ours_is_loaded(cori: Place)
     """Behind its name is what we built for haswell: the site's own cannot be had."""
     if not (cori.tool.root / "modules" / "haswell").exists():  # this test alone was asked for
         cori.build("haswell", "--account", "tests")
-    prefix = str(cori.record("haswell", "tensorflow/1.15.2-intel")["prefix"])
+    prefix = str(cori.record("haswell", "tensorflow/1.15.5")["prefix"])
     (cori.modules.path / "tensorflow").mkdir()
     (cori.modules.path / "tensorflow" / "intel-1.15.0-py37").write_text(f"#%Module\nprepend-path PATH {prefix}/bin\n")
     test = shlex.join(cori.tool.argv("test", "--provided", "--site", cori.site, "--arch", "haswell"))
@@ -291,11 +292,12 @@ def test_saga_with_gpus_goes_as_far_as_the_proof(
     Where the nvcc that is here is not of the CUDA that this TensorFlow is built with, the job says so and builds nothing.
     """
     saga_modules.add("CUDA/11.7.0", EBROOTCUDA=cuda[0])
+    saga_modules.add("cuDNN/8.4.1.50-CUDA-11.7.0")
     saga_modules.add("NCCL/2.12.12-GCCcore-11.3.0-CUDA-11.7.0", EBROOTNCCL=nccl)
     init = ("/cluster/installations/lmod/lmod/init/bash", str(saga_modules.init))
-    # No NCCL that can be had is for CUDA 12 and Pascal's 60 at once with every nvcc: 80 is in all of them.
+    # Not every NCCL that can be had has code for Pascal's 60: 80 is in all of them.
     saga = make("sigma2-saga", saga_modules, init, *SAGA, ('capabilities = ["60"]', 'capabilities = ["80"]'))
-    if cuda[1].startswith("12."):
+    if cuda[1].startswith("11."):
         saga.tool.good("fetch", "--site", saga.site, "--arch", "accel")
     # A script by the profile alone, made on another machine, cannot have made this folder.
     (saga.tool.root / "jobs" / user_name(os.geteuid())).mkdir(parents=True)
@@ -304,7 +306,7 @@ def test_saga_with_gpus_goes_as_far_as_the_proof(
     assert "gpu" in saga.slurm.show_job(job)
     assert saga.slurm.wait(job, timeout_s=1200) == "FAILED"
     said = next((saga.tool.root / "jobs").glob(f"*/*-{job}.out")).read_text()
-    if cuda[1].startswith("12."):
+    if cuda[1].startswith("11."):
         assert "processes found no GPU" in said
         assert "compile: done" in said or "compile: reuse" in said
     else:

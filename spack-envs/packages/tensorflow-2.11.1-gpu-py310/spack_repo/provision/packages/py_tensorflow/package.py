@@ -1,0 +1,36 @@
+# Written by provision for the stack `tensorflow-2.11.1-gpu` and Python 3.10. `provision spack show` writes it again.
+import hashlib
+import os
+
+from spack.package import *
+
+
+class PyTensorflow(Package):
+    """tensorflow 2.11.1 with the 45 packages of its lock, in a virtual environment of the site's Python."""
+
+    homepage = "https://www.tensorflow.org"
+    has_code = False
+    version("2.11.1")
+
+    depends_on("python@3.10", type=("build", "link", "run"))
+    depends_on("py-pip", type="build")
+
+    # The sha256 of the stack's lock, and of `requirements.txt`, which has its packages without Horovod.
+    lock_sha256 = "a3830f5c207f0a4390fc128f16c6cd5ccfffbe16e30b72909b6651e1375521fc"
+    requirements_sha256 = "66d56c625a6b398c6ecaf8cadb0bef06a2a33f73ddb0537a969ea234c6d318ff"
+
+    def install(self, spec, prefix):
+        requirements = join_path(self.package_dir, "requirements.txt")
+        with open(requirements, "rb") as file:
+            if hashlib.sha256(file.read()).hexdigest() != self.requirements_sha256:
+                raise InstallError(f"{requirements} is not the file that this package was written with")
+        Executable(spec["python"].extra_attributes["executable"])("-m", "venv", "--without-pip", prefix)
+        python = Executable(join_path(prefix.bin, "python"))
+        # pip compares every file with the hashes of the lock. Without a wheelhouse it asks the package index.
+        wheelhouse = os.environ.get("PROVISION_WHEELHOUSE")
+        source = ("--no-index", "--find-links", wheelhouse) if wheelhouse else ()
+        pip = join_path(spec["py-pip"].prefix, "pip-24.0-py3-none-any.whl", "pip")
+        options = ("--require-hashes", "--no-deps", "--no-compile", "--no-input", "--disable-pip-version-check")
+        python(pip, "install", *options, *source, "-r", requirements)
+        # Without bytecode every rank compiles at every start, and cannot keep the result.
+        python("-m", "compileall", "-q", "-j", str(make_jobs), join_path(prefix, "lib"))
