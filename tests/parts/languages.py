@@ -6,10 +6,14 @@ and `replaced` puts another in the place of one, behind the back of the readers:
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import os
 import shutil
+import signal
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -229,13 +233,27 @@ unset name
 
 
 def run_harmlessly(script: Path) -> subprocess.CompletedProcess[bytes]:
-    """Run each line of a script in bash with no program, so that only what bash itself expands or redirects happens."""
+    """Run each line of a script in bash with no program, so that only what bash itself expands or redirects happens.
+
+    What the script left in the background is killed: a loop that waits for a program never ends here.
+    """
     bash = shutil.which("bash")
     assert bash is not None
     text = f"{HARMLESS}\n{script.read_text(encoding='utf-8')}"
     environ = {"PATH": "/nonexistent", "HOME": "/nonexistent", "SCRATCH": "/nonexistent", "USER": "ada"}
     argv = [bash, "--noprofile", "--norc", "-c", text, str(script)]
-    return subprocess.run(argv, capture_output=True, env=environ, check=False, timeout=20, stdin=subprocess.DEVNULL)
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = subprocess.Popen(
+            argv, env=environ, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
+        )
+        try:
+            process.wait(timeout=20)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        said = [file.seek(0) or file.read() for file in (out, err)]
+    return subprocess.CompletedProcess(argv, process.returncode, *said)
 
 
 # A cluster that nothing answers for: sbatch reads the directives of a script before it looks for the controller.
