@@ -129,5 +129,9 @@ with tf.train.MonitoredTrainingSession(
 if hvd.rank() == 0 and seconds[1:]:  # the first epoch includes the start-up
     figures = {"seconds": sum(seconds), "accuracy": measured}
     figures["images_per_second"] = steps * args.batch_size * hvd.size() * len(seconds[1:]) / sum(seconds[1:])
+    figures.update(batch=args.batch_size, tensorflow=tf.__version__)
+    ended = began + seconds[-1]
+    clock = "%Y/%m/%d %H:%M:%S"  # as nvidia-smi writes times: GPUs count between these two
+    figures["trained"] = [time.strftime(clock, time.localtime(one)) for one in (ended - sum(seconds), ended)]
     with open(os.path.join(args.output_dir, "report.json"), "w") as stream:  # for `provision scaling`
         json.dump(figures, stream)

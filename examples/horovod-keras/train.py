@@ -128,5 +128,9 @@ if hvd.rank() == 0:  # differs: one rank measures and reports, with the images o
         figures = {"seconds": sum(after.seconds), "accuracy": float(accuracy)}
         images_of_all = steps * args.batch_size * hvd.size()
         figures["images_per_second"] = images_of_all * len(after.seconds[1:]) / sum(after.seconds[1:])
+        figures.update(batch=args.batch_size, tensorflow=tf.__version__)
+        ended = after.began + after.seconds[-1]
+        clock = "%Y/%m/%d %H:%M:%S"  # as nvidia-smi writes times: GPUs count between these two
+        figures["trained"] = [time.strftime(clock, time.localtime(one)) for one in (ended - sum(after.seconds), ended)]
         with open(os.path.join(args.output_dir, "report.json"), "w") as stream:  # for `provision scaling`
             json.dump(figures, stream)

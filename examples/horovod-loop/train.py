@@ -126,5 +126,9 @@ if hvd.rank() == 0:  # differs: one rank measures and reports, with the images o
         images_of_all = steps * args.batch_size * hvd.size()
         figures = {"seconds": sum(seconds), "accuracy": accuracy}
         figures["images_per_second"] = images_of_all * len(seconds[1:]) / sum(seconds[1:])
+        figures.update(batch=args.batch_size, tensorflow=tf.__version__)
+        ended = began + seconds[-1]
+        clock = "%Y/%m/%d %H:%M:%S"  # as nvidia-smi writes times: GPUs count between these two
+        figures["trained"] = [time.strftime(clock, time.localtime(one)) for one in (ended - sum(seconds), ended)]
         with open(os.path.join(args.output_dir, "report.json"), "w") as stream:  # for `provision scaling`
             json.dump(figures, stream)

@@ -111,5 +111,9 @@ print(f"test accuracy {accuracy:.3f} after {int(epochs_done)} epochs", flush=Tru
 if after.seconds[1:]:  # the first epoch includes the start-up
     figures = {"seconds": sum(after.seconds), "accuracy": float(accuracy)}
     figures["images_per_second"] = steps * batch * len(after.seconds[1:]) / sum(after.seconds[1:])
+    figures.update(batch=args.batch_size, tensorflow=tf.__version__)
+    ended = after.began + after.seconds[-1]
+    clock = "%Y/%m/%d %H:%M:%S"  # as nvidia-smi writes times: GPUs count between these two
+    figures["trained"] = [time.strftime(clock, time.localtime(one)) for one in (ended - sum(after.seconds), ended)]
     with open(os.path.join(args.output_dir, "report.json"), "w") as stream:  # for `provision scaling`
         json.dump(figures, stream)

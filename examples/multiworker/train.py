@@ -140,6 +140,10 @@ if worker == 0:  # differs: one worker reports, with the images of all workers
     if seconds[1:]:  # the first epoch includes the start-up
         figures = {"seconds": sum(seconds), "accuracy": accuracy}
         figures["images_per_second"] = steps * batch * len(seconds[1:]) / sum(seconds[1:])
+        figures.update(batch=args.batch_size, tensorflow=tf.__version__)
+        ended = began + seconds[-1]
+        clock = "%Y/%m/%d %H:%M:%S"  # as nvidia-smi writes times: GPUs count between these two
+        figures["trained"] = [time.strftime(clock, time.localtime(one)) for one in (ended - sum(seconds), ended)]
         with open(os.path.join(args.output_dir, "report.json"), "w") as stream:  # for `provision scaling`
             json.dump(figures, stream)
 else:

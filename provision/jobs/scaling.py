@@ -18,7 +18,9 @@ from provision.errors import ConfigError
 GOOD = 0.8
 # nvidia-smi's line: the time, the GPU, its use, its memory's use. It begins at the start of a line, so that a long text
 # without commas is read once.
-UTILIZATION = re.compile(r"^[^,\n]+, *\d+, *(\d{1,3}) *%", re.MULTILINE)
+UTILIZATION = re.compile(r"^([^,\n]+), *\d+, *(\d{1,3}) *%", re.MULTILINE)
+# nvidia-smi's time, to the second: such texts are in the order of the times.
+CLOCK = re.compile(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d")
 # Larger numbers are damage: with them a quotient is infinite, or zero.
 LARGEST = 1e9
 SMALLEST_S = 0.001
@@ -30,7 +32,8 @@ class Run:
     """One run. `cpus` is for one task and `gpus` for one node. `seconds` is the training if reported, otherwise the whole run.
 
     `images_per_second` and `gpu_use` (a share, 0 to 1) are None if they were not recorded, and so are the version of TensorFlow,
-    the nodes (in the scheduler's notation) and the batch that the training script reported.
+    the nodes (in the scheduler's notation), the model of the GPUs, and the batch that the training script reported. `gpu_use` is
+    that of all nodes, while the training script trained if it reported when that was.
     """
 
     name: str
@@ -45,6 +48,7 @@ class Run:
     tensorflow: str | None = None
     hosts: str | None = None
     batch: int | None = None
+    gpu: str | None = None
 
     @property
     def workers(self) -> int:
@@ -83,11 +87,12 @@ def read_run(name: str, record: Mapping[str, Any], report: Mapping[str, Any] | N
             hint="`provision job mirrored --record` writes a job that records it",
         )
 
-    def text(key: str) -> str | None:
-        value = record.get(key)
-        return value if isinstance(value, str) and value else None
+    def text(key: str, *places: Mapping[str, Any]) -> str | None:
+        values = [place.get(key) for place in places]
+        return next((value for value in values if isinstance(value, str) and value), None)
 
-    loads = [int(percent) for percent in UTILIZATION.findall(gpu_csv or "")]
+    begin, end = _trained(name, reported)
+    loads = [int(percent) for at, percent in UTILIZATION.findall(gpu_csv or "") if begin <= at[: len(end)] <= end]
     return Run(
         name=name,
         program=str(record.get("program", "")),
@@ -100,10 +105,30 @@ def read_run(name: str, record: Mapping[str, Any], report: Mapping[str, Any] | N
         if "images_per_second" in reported
         else None,
         gpu_use=sum(loads) / len(loads) / 100 if loads else None,
-        tensorflow=text("tensorflow"),
-        hosts=text("hosts"),
+        tensorflow=text("tensorflow", reported, record),
+        hosts=text("hosts", record),
+        gpu=text("gpu", record),
         batch=int(number("batch", reported, at_least=1)) if "batch" in reported else None,
     )
+
+
+def _trained(name: str, reported: Mapping[str, Any]) -> tuple[str, str]:
+    """When the training began and ended, as nvidia-smi writes times; without a report of that, before and after all times.
+
+    Raises:
+        ConfigError: it is not two such times.
+    """
+    times = reported.get("trained")
+    if times is None:
+        return "", "9999/12/31 23:59:59"
+    valid = isinstance(times, list) and len(times) == 2 and all(isinstance(one, str) for one in times)
+    if not valid or not all(CLOCK.fullmatch(one) for one in times):
+        raise ConfigError(
+            f"run `{name}` has no valid `trained`",
+            evidence=[f"it is {times!r:.80}"],
+            hint='two times in `report.json`, as in `"trained": ["2026/11/22 09:00:00", "2026/11/22 09:05:00"]`',
+        )
+    return times[0], times[1]
 
 
 def points(runs: Sequence[Run]) -> tuple[Point, ...]:
@@ -163,6 +188,12 @@ def notes(runs: Sequence[Run]) -> tuple[str, ...]:
     versions = sorted({run.tensorflow for run in runs if run.tensorflow})
     if len(versions) > 1:
         lines.append(f"these runs have different versions of TensorFlow: {', '.join(versions)}")
+    for what, values in (
+        ("models of GPUs", {run.gpu for run in runs if run.gpu}),
+        ("batches of a rank", {str(run.batch) for run in runs if run.batch}),
+    ):
+        if len(values) > 1:
+            lines.append(f"these runs have different {what}: {', '.join(sorted(values))}")
     slow = next((point for point in best if point.efficiency < GOOD), None)
     if slow:
         use = f", and their GPUs are {slow.run.gpu_use:.0%} busy" if slow.run.gpu_use is not None else ""

@@ -29,6 +29,15 @@ PROXIES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy"
 # What is between the lines of a command.
 NEXT_LINE = Code(" \\\n  ")
 
+# Records the load of the GPUs as long as the rank lives, which keeps the process ID of this shell. Nothing of it holds the
+# rank's own output open: launchers wait for its end.
+WATCH = Code(
+    '[ "$(nvidia-smi -L | wc -l)" = 1 ]; } && { '
+    "nvidia-smi --query-gpu=timestamp,index,utilization.gpu,utilization.memory --format=csv --loop=1 "
+    '>"$PROVISION_OUTPUT/gpu-$(hostname)-$$.csv" & watcher=$!; while kill -0 $$; do sleep 1; done; kill $watcher; '
+    '}; } >/dev/null 2>&1 & exec "$@"'
+)
+
 # The variables of the job script that every rank needs, beside those that the job exports for its threads and libraries.
 RANK_VARIABLES_OF_EVERY_JOB = (
     "PATH",
@@ -66,6 +75,9 @@ class Script:
     image: str | None = None
     cuda_home: Code | None = None
     notes: tuple[str, ...] = ()
+    watched_by_ranks: bool = False
+    """Whether the ranks record the load of the GPUs of their nodes; without a launcher the job script does."""
+    reverses_gpus: bool = False
     home: str | None = None
     """The variable, set by the modules, with which the path of the training script begins; None: there is no such variable."""
 
@@ -117,6 +129,8 @@ def make_script(job: UserJob) -> Script:
         image=image,
         cuda_home=shell_path(cuda, unset_is_empty=True) if cuda else None,
         notes=_notes(decision),
+        watched_by_ranks=job.watch_gpus and not _without_launcher(decision),
+        reverses_gpus=_reverses_gpus(decision),
         home=home[1] if home else None,
     )
 
@@ -207,12 +221,13 @@ def _launch(decision: Decision, variables: tuple[str, ...]) -> Code:
     batch = decision.batch
     if batch is not None:
         program = [*_words_before(decision.nodes, batch), *program]
-    # One process runs where the job script runs, but a script on a service node needs the launcher even for one.
-    without_launcher = shape.ranks == 1 and job.alone and job.site.scheduler.script_on == "node"
+    without_launcher = _without_launcher(decision)
     if without_launcher and decision.runtime != "container":
         return words(program)
-    if arch.gpus_reversed and shape.gpus_per_node and shape.ranks_per_node > 1:
+    if _reverses_gpus(decision):
         program = [*_reversed(arch), *program]
+    if job.watch_gpus and not without_launcher:
+        program = [*_watching(arch), *program]
     if without_launcher:
         return NEXT_LINE.join(_lines(program))
     argv = launch_argv(
@@ -224,6 +239,18 @@ def _launch(decision: Decision, variables: tuple[str, ...]) -> Code:
         environ=[bash('"%s=${%s:-}"', variable(name), variable(name)) for name in variables],
     )
     return NEXT_LINE.join((*_lines(argv), *_lines(program)))
+
+
+def _without_launcher(decision: Decision) -> bool:
+    """Whether the job script starts the program itself: one process, and the script does not run on a service node."""
+    job = decision.job
+    return decision.shape.ranks == 1 and job.alone and job.site.scheduler.script_on == "node"
+
+
+def _reverses_gpus(decision: Decision) -> bool:
+    """Whether ranks take the GPUs of their node from the end."""
+    shape = decision.shape
+    return decision.job.arch.gpus_reversed and bool(shape.gpus_per_node) and shape.ranks_per_node > 1
 
 
 def _words_before(arch: Arch, batch: Batch) -> list[str]:
@@ -297,6 +324,18 @@ def _reversed(arch: Arch) -> list[str]:
     text = bash(
         'export CUDA_VISIBLE_DEVICES=$((%s - %s %% %s)); exec "$@"', str(last), variable(local), str(gpu.per_node)
     )
+    return ["bash", "-c", quote_sh(text), "rank"]
+
+
+def _watching(arch: Arch) -> list[str]:
+    """The words before a program that record the load of the GPUs of every node, until the rank ends.
+
+    The first rank of a node sees all of its GPUs, or only its own if the scheduler hides the others: then every rank records.
+    """
+    variables = RANK_VARIABLES[arch.launcher.name]
+    local = variables[1] if variables else None
+    first = bash('{ { [ "${%s:-0}" = 0 ] || ', variable(local)) if local else Code("{ { ")
+    text = first + WATCH
     return ["bash", "-c", quote_sh(text), "rank"]
 
 

@@ -35,6 +35,7 @@ PURPOSES = {
 
 def run(args: argparse.Namespace) -> Outcome:
     """Write the script, and print a note of what is missing to run it."""
+    from provision.commands.job.check_program import check_program
     from provision.commands.job.downloads import check_downloads
     from provision.commands.job.sweep import check_sweep, finish_sweep
     from provision.jobs.arguments import split_arguments
@@ -109,6 +110,8 @@ def run(args: argparse.Namespace) -> Outcome:
     refuse_other_runtime(args, script.runtime, job)
     check_downloads(target.site, args.script)
     text = render_user_script(script)
+    if args.script is not None and not args.no_lint:
+        check_program(args.script, text, target.site, target.arch)
     advice = unstaged(job, script.shape)
     if advice:
         say(f"note: {advice}")

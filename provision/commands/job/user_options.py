@@ -31,6 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser, *, kind: str) -> None:
     program.add_argument(
         "--script", metavar="FILE", help="training script (default: train.py in the folder of the submission)"
     )
+    program.add_argument(
+        "--no-lint", action="store_true", help="write the job even if `provision job lint` finds errors in the script"
+    )
     program.add_argument("--arguments", metavar="TEXT", default="", help="arguments of the script, quoted as one word")
     program.add_argument("--data", metavar="PATH", help="path of the training data; the job stops if it does not exist")
     program.add_argument("--stage-in", metavar="PATH", help="copy the data to the burst buffer before the job")

@@ -80,7 +80,8 @@ def _names(scheduler: SchedulerInterface) -> dict[str, object]:
 
 
 def _record_format(script: Script) -> str:
-    """A format for bash's `printf` that writes the record of a run as a JSON object. Its values: the nodes and the seconds."""
+    """A format for bash's `printf` that writes the record of a run as a JSON object. Its values: the nodes, the
+    model of the GPUs, and the seconds."""
     shape = script.shape
     record = {
         "kind": script.job.kind,
@@ -92,7 +93,7 @@ def _record_format(script: Script) -> str:
         "tensorflow": script.tensorflow,
     }
     pairs = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in record.items()]
-    return "{" + printf_format(", ".join(pairs)) + ', "hosts": "%s", "seconds": %d}\\n'
+    return "{" + printf_format(", ".join(pairs)) + ', "hosts": "%s", "gpu": "%s", "seconds": %d}\\n'
 
 
 def render_overlay_job(job: OverlayJob) -> str:

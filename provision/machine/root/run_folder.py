@@ -35,9 +35,10 @@ def _read(folder: Path) -> Run:
             evidence=[f"looked for: {folder / 'run.json'}"],
             hint=SWEEP,
         )
-    csv = folder / "gpu.csv"
-    text = read_given(str(csv), "use of the GPUs", errors="replace") if is_file(str(csv)) else None
-    return read_run(folder.name or str(folder), record, _json(folder / "report.json"), text)
+    # One of a job without a launcher, or those of all nodes.
+    files = [str(path) for path in sorted(folder.glob("gpu*.csv")) if is_file(str(path))]
+    text = "\n".join(read_given(path, "use of the GPUs", errors="replace") for path in files)
+    return read_run(folder.name or str(folder), record, _json(folder / "report.json"), text or None)
 
 
 def _json(path: Path) -> dict[str, Any] | None:

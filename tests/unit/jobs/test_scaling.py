@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shlex
 import subprocess
 import time
 import xml.etree.ElementTree as ElementTree
@@ -14,12 +15,14 @@ from typing import Any
 import pytest
 
 from golden_files import Golden
+from parts.jobs import job
 from parts.profiles import profile
 from provision import cli
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.jobs.scaling import Run, drawing, notes, points, read_run, table
 from provision.jobs.user_job import UserJob
 from provision.machine.rendering.render_jobs import render_user_job
+from provision.machine.root.run_folder import read_runs
 
 # GPUs to CPUs to seconds and mean use of the GPUs in percent: the table of the page.
 PAGE = {
@@ -28,6 +31,73 @@ PAGE = {
     3: {4: (256, 68), 8: (251, 73), 16: (249, 66)},
     4: {4: (226, 59), 8: (220, 58), 16: (214, 65), 32: (218, 63)},
 }
+
+
+def test_gpu_use_is_that_of_the_training_on_all_nodes(tmp_path: Path) -> None:
+    """`gpu.csv` of one node, or `gpu-HOST-PID.csv` of several, in the form that nvidia-smi prints."""
+    head = "timestamp, index, utilization.gpu [%], utilization.memory [%]\n"
+    rows = (("08:59:59.900", 0), ("09:00:00.100", 90), ("09:00:05.000", 70), ("09:00:05.999", 80), ("09:00:06.100", 0))
+    for host, load in (("n1-7", 0), ("n2-9", 10)):
+        text = "".join(f"2026/11/22 {at}, 0, {max(0, use - load)} %, 1 %\n" for at, use in rows)
+        (tmp_path / f"gpu-{host}.csv").write_text(head + text)
+    record = {
+        "program": "x",
+        "nodes": 2,
+        "tasks": 2,
+        "cpus": 4,
+        "gpus": 1,
+        "seconds": 9,
+        "gpu": "A100",
+        "tensorflow": None,
+    }
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    report = {"trained": ["2026/11/22 09:00:00", "2026/11/22 09:00:05"], "batch": 32, "tensorflow": "2.15.1"}
+    (tmp_path / "report.json").write_text(json.dumps(report))
+    (run,) = read_runs([str(tmp_path)])
+    assert run.gpu_use == pytest.approx((90 + 70 + 80 + 80 + 60 + 70) / 600)
+    assert (run.gpu, run.batch, run.tensorflow) == ("A100", 32, "2.15.1")
+    (tmp_path / "report.json").write_text("{}")
+    (run,) = read_runs([str(tmp_path)])
+    assert run.gpu_use == pytest.approx((90 + 70 + 80 + 80 + 60 + 70) / 1000), "without the times: the whole job"
+    for wrong in ([], ["now", "then"], "2026/11/22 09:00:00", [1, 2]):
+        (tmp_path / "report.json").write_text(json.dumps({"trained": wrong}))
+        with pytest.raises(ConfigError, match="no valid `trained`"):
+            read_runs([str(tmp_path)])
+
+
+def test_runs_on_other_gpus_or_with_other_batches_are_noted() -> None:
+    first = Run(name="a", program="x", nodes=1, tasks=1, cpus=1, gpus=1, seconds=9, gpu="A100", batch=32)
+    other = dataclasses.replace(first, name="b", gpus=2, seconds=5, gpu="P100", batch=64)
+    said = notes((first, other))
+    assert "these runs have different models of GPUs: A100, P100" in said
+    assert "these runs have different batches of a rank: 32, 64" in said
+
+
+def test_the_first_rank_of_each_node_records_the_gpus_until_it_ends(tmp_path: Path) -> None:
+    """By bash: the words before the program of a Horovod job, with a stand-in for nvidia-smi of a node with four GPUs."""
+    smi = tmp_path / "nvidia-smi"
+    smi.write_text('#!/bin/bash\n[ "$1" = -L ] && { printf "GPU\\n%.0s" 1 2 3 4; exit; }\necho "$*"; exec sleep 60\n')
+    smi.chmod(0o755)
+    text = render_user_job(job("sigma2-saga", "accel", "horovod", watch_gpus=True))
+    assert "gpu.csv" not in text
+    words = shlex.split(text[text.index("\nsrun ") :].partition("\n\n")[0].replace("\\\n", ""))
+    watch = words[words.index("bash") : words.index("python")]
+    environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PROVISION_OUTPUT": str(tmp_path)}
+    for local in ("0", "1"):
+        program = (
+            f"for _ in $(seq 100); do ls {tmp_path}/gpu-*.csv >/dev/null 2>&1 && break; sleep 0.05; done; echo trained"
+        )
+        wait = program if local == "0" else "echo trained"
+        done = subprocess.run(
+            [*watch, "bash", "-c", wait],
+            env={**environ, "SLURM_LOCALID": local},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout == "trained\n"
+        (file,) = tmp_path.glob("gpu-*.csv")
+    assert "--loop=1" in file.read_text()
 
 
 def run(gpus: int, cpus: int, seconds: float, **more: Any) -> Run:

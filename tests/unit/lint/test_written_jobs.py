@@ -26,7 +26,9 @@ PROGRAM_OF: dict[str, Training] = {
 }
 
 
-def written(site: Site, arch: Arch, kind: StrategyName, runtime: str | None, module: str) -> str | None:
+def written(
+    site: Site, arch: Arch, kind: StrategyName, runtime: str | None, module: str, *, use_gpu: bool = True
+) -> str | None:
     """The job script; None if the site does not have such a job."""
     job = UserJob(
         kind=kind,
@@ -36,6 +38,7 @@ def written(site: Site, arch: Arch, kind: StrategyName, runtime: str | None, mod
         module=module,
         modulepath="/site/modules",
         account="tests",
+        use_gpu=use_gpu,
         runtime=runtime,  # type: ignore[arg-type]
     )
     try:
@@ -50,14 +53,16 @@ def test_the_jobs_of_every_profile_arch_kind_and_runtime_have_no_findings(name: 
     for arch in site.archs:
         for kind in (*STRATEGIES, *PLUGINS):
             for runtime in site.runtimes:
-                text = written(site, arch, kind, runtime, "tensorflow/2.15.1")
-                if text is None:
-                    continue
-                count += 1
-                script, training = read_script(text, "job.sh"), PROGRAM_OF.get(kind)
-                for given in (arch, None):
-                    found = lint_job(script, training, site, given, script.main())
-                    assert found == (), f"{arch.name} {kind} {runtime}: {found[0]}"
+                for use_gpu in (True, False) if arch.gpu else (True,):
+                    text = written(site, arch, kind, runtime, "tensorflow/2.15.1", use_gpu=use_gpu)
+                    if text is None:
+                        continue
+                    count += use_gpu
+                    script, training = read_script(text, "job.sh"), PROGRAM_OF.get(kind)
+                    # Without `--arch` it is checked for the nodes that it asks for; with `--no-gpu` these may be of another arch.
+                    for given in (arch, None) if use_gpu else (None,):
+                        found = lint_job(script, training, site, given, script.main())
+                        assert found == (), f"{arch.name} {kind} {runtime} {use_gpu}: {found[0]}"
     assert count >= len(site.archs)
 
 

@@ -74,3 +74,6 @@ export NUM_INTRA_THREADS=32
 export PROVISION_REPLICAS=1
 
 python -u "$script"
+
+echo "the site deletes in the folder of the output: files that were not read for 12 weeks; copy the output before:"
+echo "provision data pull runs/$job_id --site nersc-cori"

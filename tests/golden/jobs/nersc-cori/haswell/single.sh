@@ -72,3 +72,6 @@ export NUM_INTER_THREADS=2
 export NUM_INTRA_THREADS=32
 
 python -u "$script"
+
+echo "the site deletes in the folder of the output: files that were not read for 12 weeks; copy the output before:"
+echo "provision data pull runs/$job_id --site nersc-cori"

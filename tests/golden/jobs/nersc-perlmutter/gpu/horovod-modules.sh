@@ -84,3 +84,6 @@ export XLA_FLAGS="--xla_gpu_cuda_data_dir=$cuda_home"
 # In the training script, use hvd.rank() and hvd.local_rank(), not variables of the scheduler.
 srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --kill-on-bad-exit=1 --cpus-per-task=32 \
   python -u "$script"
+
+echo "the site deletes in the folder of the output: files that were not read for 8 weeks; copy the output before:"
+echo "provision data pull runs/$job_id --site nersc-perlmutter"

@@ -78,3 +78,6 @@ export XLA_FLAGS="--xla_gpu_cuda_data_dir=$cuda_home"
 export PROVISION_REPLICAS=4
 
 python -u "$script"
+
+echo "the site deletes in the folder of the output: files that were not read for 8 weeks; copy the output before:"
+echo "provision data pull runs/$job_id --site nersc-perlmutter"

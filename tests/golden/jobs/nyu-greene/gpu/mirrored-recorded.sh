@@ -68,7 +68,7 @@ export NUM_INTER_THREADS=1
 export NUM_INTRA_THREADS=16
 # Compare this with `strategy.num_replicas_in_sync` in the training script: TensorFlow trains on fewer GPUs without a warning.
 export PROVISION_REPLICAS=2
-# Record the load of the first node's GPUs every second: a few percent mean that the input is too slow.
+# Record the load of the GPUs every second: a few percent mean that the input is too slow.
 nvidia-smi --query-gpu=timestamp,index,utilization.gpu,utilization.memory --format=csv --loop=1 \
   >"$PROVISION_OUTPUT/gpu.csv" &
 watcher=$!
@@ -80,5 +80,9 @@ singularity exec --nv --overlay "$overlay:ro" --bind "$bind" "$image" /bin/bash 
 
 # For `provision scaling`: the shape, the nodes, and the seconds of the whole run. For better figures the training script can write
 # report.json next to run.json, with the "seconds" of the training alone, or with "images_per_second".
-printf '{"kind": "mirrored", "program": "train.py --epochs it'"'"'s 3%%", "nodes": 1, "tasks": 1, "cpus": 16, "gpus": 2, "tensorflow": null, "hosts": "%s", "seconds": %d}\n' "${SLURM_JOB_NODELIST:-}" \
+printf '{"kind": "mirrored", "program": "train.py --epochs it'"'"'s 3%%", "nodes": 1, "tasks": 1, "cpus": 16, "gpus": 2, "tensorflow": null, "hosts": "%s", "gpu": "%s", "seconds": %d}\n' "${SLURM_JOB_NODELIST:-}" \
+  "$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1)" \
   "$((SECONDS - started))" >"$PROVISION_OUTPUT/run.json"
+
+echo "the site deletes in the folder of the output: files that were not read for 60 days; copy the output before:"
+echo "provision data pull runs/$job_id --site nyu-greene"

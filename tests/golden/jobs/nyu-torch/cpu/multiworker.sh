@@ -76,3 +76,6 @@ unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY grpc_pro
 srun --nodes=1 --ntasks=2 --ntasks-per-node=2 --kill-on-bad-exit=1 --cpus-per-task=16 \
   apptainer exec --overlay "$overlay:ro" --bind "$bind" "$image" /bin/bash -c 'source /ext3/env.sh && exec "$@"' \
   bash python -u "$script"
+
+echo "the site deletes in the folder of the output: files that were not read for 60 days; copy the output before:"
+echo "provision data pull runs/$job_id --site nyu-torch"

@@ -105,3 +105,6 @@ PYTHON
 # In the training script, use hvd.rank() and hvd.local_rank(), not variables of the scheduler.
 srun --nodes=1 --ntasks=8 --ntasks-per-node=8 --kill-on-bad-exit=1 --cpus-per-task=8 \
   apptainer exec --nv --bind "$bind" "$image" python -u "$script"
+
+echo "the site deletes in the folder of the output: files that were not read for 60 days; copy the output before:"
+echo "provision data pull runs/$job_id --site nyu-torch"

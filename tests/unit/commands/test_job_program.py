@@ -1,0 +1,49 @@
+"""`provision job KIND --script`: the training script is linted before the job is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from parts.cli import call, envelope
+from provision.errors import EXIT_USAGE
+
+Captured = pytest.CaptureFixture[str]
+SAGA = ("--site", "sigma2-saga", "--arch", "normal", "--account", "tests")
+WRONG = """\
+import horovod.tensorflow.keras as hvd
+import tensorflow as tf
+
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+model.compile(optimizer=hvd.DistributedOptimizer(tf.keras.optimizers.SGD(0.1)), loss="mse")
+model.fit([1.0], [1.0])
+"""
+
+
+def test_a_script_with_errors_is_refused_unless_the_user_knows_better(tmp_path: Path, capsys: Captured) -> None:
+    train = tmp_path / "train.py"
+    train.write_text(WRONG)
+    words = ("job", "horovod", *SAGA, "--script", str(train))
+    assert call(*words) == EXIT_USAGE
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert f"in `{train}`, so the job was not written" in err.splitlines()[0]
+    assert "horovod-not-initialised" in err
+    assert "`--no-lint`" in err.splitlines()[-1]
+    assert call(*words, "--json") == EXIT_USAGE
+    error = envelope(capsys)["error"]
+    assert (error["kind"], error["checked"]["training"]) == ("lint", str(train))
+    assert ("horovod-not-initialised", "error") in {(one["rule"], one["weight"]) for one in error["findings"]}
+    assert call(*words, "--no-lint") == 0
+    assert capsys.readouterr().out.startswith("#!/usr/bin/env bash\n")
+
+
+def test_warnings_are_printed_and_the_job_is_written(tmp_path: Path, capsys: Captured) -> None:
+    train = tmp_path / "train.py"
+    train.write_text("import tensorflow as tf\nimport numpy as np\nprint(tf.constant(1), np.pi)\n")
+    assert call("job", "single", *SAGA, "--script", str(train)) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("#!/usr/bin/env bash\n")
+    assert "threads-unread" in err
+    assert "fix:" in err
