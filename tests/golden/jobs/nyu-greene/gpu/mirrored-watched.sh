@@ -69,7 +69,7 @@ export NUM_INTER_THREADS=1
 export NUM_INTRA_THREADS=16
 # Compare this with `strategy.num_replicas_in_sync` in the training script: TensorFlow trains on fewer GPUs without a warning.
 export PROVISION_REPLICAS=2
-# Record the load of the first node's GPUs every second: a few percent mean that the input is too slow.
+# Record the load of the GPUs every second: a few percent mean that the input is too slow.
 nvidia-smi --query-gpu=timestamp,index,utilization.gpu,utilization.memory --format=csv --loop=1 \
   >"$PROVISION_OUTPUT/gpu.csv" &
 watcher=$!
@@ -77,3 +77,6 @@ trap 'kill -INT "$watcher" 2>/dev/null || true' EXIT
 
 singularity exec --nv --overlay "$overlay:ro" --bind "$bind" "$image" /bin/bash -c \
   'source /ext3/env.sh && exec "$@"' bash python -u "$script"
+
+echo "the site deletes in the folder of the output: files that were not read for 60 days; copy the output before:"
+echo "provision data pull runs/$job_id --site nyu-greene"
