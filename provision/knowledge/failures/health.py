@@ -54,7 +54,7 @@ FAILED = re.compile(
     r"\bSegmentation fault\b|\bcore dumped\b|^\s*(?:Aborted|Killed|Terminated)\b|[\\ ](?:Killed|Terminated)$|"
     r"\bterminate called\b|\bcommand not found\b|"
     r"\bexit(?:ed|ing)? (?:with )?(?:code|status|value)?[ :=]{0,3}[1-9]\d{0,2}\b|\b[Ff]atal error\b|"
-    r"\bFAILED\b|\bundefined reference\b|\berror: (?=[A-Za-z'\"`(])|"
+    r"\bFAILED\b|^F(?:\d{4} \d| \S{1,200}:\d+\])|\bundefined reference\b|\berror: (?=[A-Za-z'\"`(])|"
     r"\b[Pp]ermission denied\b|\bNo such file or directory\b|\bcannot open shared object\b|\bError [1-9]\d*$|"
     r"\bfailed (?:with|to|because)\b|"
     r"\bCANCELLED\b|\bDUE TO\b|\bsignal \d+\b|\bCheck failed:|\bassert(?:ion)? .{0,80}failed|==[^=\s]+ from |"
@@ -102,7 +102,7 @@ def shows_progress(text: str) -> bool:
 
 def shows_failure(text: str, words: frozenset[str]) -> bool:
     """Whether a line with these words says that something failed."""
-    if words.isdisjoint(FAILED_WORDS) and "rror" not in text and "xception" not in text:
+    if words.isdisjoint(FAILED_WORDS) and "rror" not in text and "xception" not in text and text[:1] != "F":
         return False
     return FAILED.search(text) is not None and NOISE.search(text) is None
 

@@ -12,7 +12,7 @@ from provision.knowledge.failures.words import word_set
 # --timestamp-output, `srun --label`, Hydra's --prepend-rank, torchrun, Ray, pdsh, Docker Compose, BuildKit (`#19 9.900 `),
 # Spack's excerpts (`  >> 12    `), syslog, ISO 8601.
 RANK = re.compile(
-    r"\s?(?:\[\d+,\d+\](?:\[[^\]]{0,99}\])?(?:<std(?:out|err|diag)>)?:?\s?|\[\d+\](?:<std(?:out|err)>)?:?\s|"
+    r"\s?(?:\[\d+,\d+\](?:\[[^\]]{0,99}\])?(?:<std(?:out|err|diag)>)?:?\s?|\[\d+\](?:<std(?:out|err)>:?\s?|:?\s)|"
     r"\s{0,8}\d{1,6}: |"
     r"\[rank\d+\]:?\s?|\(\w{1,99} (?:pid=)?\d+[^)\n]{0,99}\)\s|[\w.-]{1,64} {1,9}\| |"
     r"#\d{1,4} \d{1,6}\.\d{1,3} |\s{0,4}>> \d{1,9} {2,9})"

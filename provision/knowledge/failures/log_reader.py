@@ -27,6 +27,7 @@ from provision.knowledge.failures.lines import (
     read_line,
 )
 from provision.knowledge.failures.own_program import program_failure
+from provision.knowledge.failures.paragraphs import MOST_LINES, begins_paragraph, join_paragraph
 from provision.knowledge.failures.tracebacks import TracebackReader
 from provision.knowledge.failures.words import line_words
 
@@ -39,8 +40,8 @@ MOST_HELD, MOST_LOOKS = 4_000_000, 64
 DIGITS = bytes.maketrans(b"123456789", b"000000000")
 # Lines with these words are looked at even if no entry of the catalogue has them.
 STRUCTURE = frozenset(("cell", "ipython", "traceback", "ignored")) | health.FAILED_WORDS | health.SUCCESS_WORDS
-# Parts of lines that are looked at for their form: exceptions and the places of tracebacks.
-FORMS = (b"error", b"exception", b'file "', b"file ~", b"file /", b"input in ", b".py in ")
+# Parts of lines that are looked at for their form: exceptions, the places of tracebacks, fatal lines of TensorFlow.
+FORMS = (b"error", b"exception", b'file "', b"file ~", b"file /", b"input in ", b".py in ", b": f ", b"f0000 00:")
 # A failure of these phases can be followed by an installation that works.
 BUILDING = frozenset(("plan", "fetch", "build", "import"))
 # The name of the stream in what Open MPI puts before the lines of a rank.
@@ -126,9 +127,14 @@ class LogReader:
             if kind & PROGRESS:
                 self._progress(lines[index])
             if kind & LOOK and self._kinds[template] & LOOK:
-                if not self._look(numbers[index], _text(lines[index])):
+                position = index + 1
+                text = _text(lines[index])
+                if begins_paragraph(text):
+                    text, more = join_paragraph(text, map(_text, lines[position : position + MOST_LINES]))
+                    position += more
+                if not self._look(numbers[index], text):
                     self._tire(template)
-                position = self._finish_traceback(index + 1, numbers, lines)
+                position = self._finish_traceback(position, numbers, lines)
             elif self._tracebacks.is_open:
                 position = self._finish_traceback(index, numbers, lines)
 

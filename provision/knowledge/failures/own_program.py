@@ -32,6 +32,13 @@ def program_failure(traceback: Traceback) -> KnownFailure | None:
         return None
     if last is not frame and last.function == "<module>":
         return None  # the program only imports a library, which fails itself
+    where = "look at {place}, or at the values that reach it"
+    hint = f"{where}; the environment is not the cause"
+    if traceback.exception == "AttributeError" or last is not frame:
+        package = last.package or "a package"
+        hint = (
+            f"{where}; if they are right, compare the version of `{package}` with the one the program was written for"
+        )
     what = f"{traceback.exception}: {traceback.text}" if traceback.text else traceback.exception
     what = what if len(what) <= LONGEST else f"{what[:LONGEST]}…"
     place = f"`{frame.file}`, line {frame.line}" if frame.line else f"`{frame.file}`"
@@ -48,7 +55,7 @@ def program_failure(traceback: Traceback) -> KnownFailure | None:
         message="",
         match="",
         cause=cause,
-        hint=f"look at {place}, or at the values that reach it; the environment is not the cause",
+        hint=hint.replace("{place}", place),
         source="the traceback in the log",
         weight=weight,
         program=True,

@@ -263,3 +263,31 @@ def test_a_program_that_went_on_without_what_it_did_not_find_has_not_failed() ->
     assert shown(f"{complaint}Setting up a\n").verdict == "unknown"
     assert shown(complaint + "Setting up a\n" * 5).verdict == "healthy"
     assert shown("Error: unable to start\n" + "Setting up a\n" * 5).verdict == "unknown"
+
+
+def test_a_message_that_was_wrapped_to_the_terminal_is_read_as_one() -> None:
+    lmod = (
+        'Lmod has detected the following error:  The following module(s) are\nunknown: "fsl/5.0.10"\n\nPlease check\n'
+    )
+    known = shown(lmod).known
+    assert known is not None and known.failure.id == "module-unknown" and known.hit.number == 1
+    cmake = (
+        "CMake Error at CMakeLists.txt:20 (include):\n  include could not find\n  requested file:\n\n-- Incomplete\n"
+    )
+    known = shown(cmake).known
+    assert known is not None and known.cause == "CMake stopped with an error: include could not find requested file:"
+
+
+def test_an_argument_that_a_function_does_not_take_may_be_of_another_version() -> None:
+    text = USERS.replace(
+        "NameError: name 'hvd_rank' is not defined", "TypeError: fit() got an unexpected keyword argument 'nb_epoch'"
+    )
+    known = shown(text).known
+    assert known is not None and known.failure.id == "arguments-unknown" and "`nb_epoch`" in known.cause
+
+
+def test_a_fatal_line_of_tensorflow_is_a_failure() -> None:
+    line = (
+        "Fri Sep 25 16:52:35 2020[3]<stderr>:2020-09-25 16:52:35.948682: F tensorflow/x.cc:34] the flux is inverted\n"
+    )
+    assert shown(line).verdict == "unknown"
