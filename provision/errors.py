@@ -81,6 +81,15 @@ class ProvisionError(Exception):
         # A misspelt word and the nearest valid one: the hint becomes the command with the word corrected.
         self.correction = correction
 
+    def to_lines(self) -> list[str]:
+        """The error as people read it: what happened, evidence, log, and after a blank line the hint."""
+        lines = [f"error: {self.message}", *(f"  {line}" for line in self.evidence)]
+        if self.log:
+            lines.append(f"  log: {self.log}")
+        if self.hint:
+            lines += ["", f"hint: {self.hint}"]
+        return lines
+
     def to_dict(self) -> dict[str, Any]:
         """The error as it is in the `--json` envelope; `problems` only if it is made of several."""
         shared = {"problems": [dict(problem) for problem in self.problems]} if self.problems else {}

@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from provision.commands.shared.options import add_site
+from provision.commands.shared.options import add_site, default_site
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import find_environment, read_store
 from provision.errors import EXIT_FAILED, EXIT_OK, EXIT_UNKNOWN, ConfigError
@@ -42,11 +42,27 @@ def run(args: argparse.Namespace) -> Outcome:
     if not explanation.is_text and explanation.verdict != "known":
         raise ConfigError(f"`{log}` is not a text", hint=f"`file {shlex.quote(log)}`")
     lines = [f"log: {log}"] if log != args.log else []
+    after = _next_command(args.log, args.site) if explanation.verdict == "healthy" else []
     return Outcome(
-        text="\n".join((*lines, *_describe(explanation))),
+        text="\n".join((*lines, *_describe(explanation), *after)),
         result={"log": log, **_result(explanation)},
         exit_code=EXITS[explanation.verdict],
     )
+
+
+def _next_command(name: str, site: str) -> list[str]:
+    """What to run next if the logs of an environment show no failure: something may have changed it since."""
+    from provision.machine.disk import exists
+
+    if not _means_environment(name) or exists(name):
+        return []
+    words = ["provision", "verify", name, *(["--site", site] if site != default_site() else [])]
+    return [f"`{shlex.join(words)}` shows whether it has changed since it was proved"]
+
+
+def _means_environment(name: str) -> bool:
+    """Whether a text has the form of an environment: `arch/module/version`, or two of them."""
+    return name.count("/") in (1, 2) and not name.endswith((".log", ".out", ".err", ".txt"))
 
 
 def _logs(name: str, site: str) -> list[str]:
@@ -64,7 +80,7 @@ def _logs(name: str, site: str) -> list[str]:
         found = logs_in(Path(name))
     elif re.fullmatch(r"\d+(?:[_.[][\w.\]-]*)?", name):
         found = _logs_of_job(name, site)
-    elif name.count("/") in (1, 2) and not name.endswith((".log", ".out", ".err", ".txt")):
+    elif _means_environment(name):
         found = _logs_of_environment(name, site)
     else:
         return [name]

@@ -8,18 +8,25 @@ from provision.knowledge.failures.lines import read_line
 
 # How the messages begin. Sources: Lmod's `LmodError`, CMake's `message(FATAL_ERROR)`.
 HEADS = ("Lmod has detected the following error:", "CMake Error at ", "CMake Error: ")
+# An error of this tool, and of others such as uv and Git, ends with a hint.
+ERROR, HINT = "error: ", "hint: "
 # A message has at most so many lines.
-MOST_LINES = 8
+MOST_LINES = 24
 
 
 def begins_paragraph(raw: str) -> bool:
     """Whether a line begins a message that continues in the next lines."""
-    return any(head in raw for head in HEADS) and read_line(0, raw).text.lstrip().startswith(HEADS)
+    return any(head in raw for head in (*HEADS, ERROR)) and read_line(0, raw).text.lstrip().startswith((*HEADS, ERROR))
 
 
 def join_paragraph(raw: str, following: Iterable[str]) -> tuple[str, int]:
-    """A message in one line, and how many of the following lines it took: those of its rank before the next empty one."""
+    """A message in one line, and how many of the following lines it took: those of its rank before the next empty one.
+
+    An error is taken with its hint, or alone.
+    """
     head, parts = read_line(0, raw), [raw]
+    if head.text.lstrip().startswith(ERROR):
+        return _join_error(raw, head.rank, following)
     for more in following:
         line = read_line(0, more)
         text = line.text.strip()
@@ -28,3 +35,17 @@ def join_paragraph(raw: str, following: Iterable[str]) -> tuple[str, int]:
             break
         parts.append(text)
     return " ".join(parts), len(parts) - 1
+
+
+def _join_error(raw: str, rank: str, following: Iterable[str]) -> tuple[str, int]:
+    """An error in one line with its hint, and how many lines it took; no line if it has no hint."""
+    parts = [raw]
+    for more in following:
+        line = read_line(0, more)
+        text = line.text.strip()
+        if line.rank != rank or text.startswith((ERROR, *HEADS)):
+            break
+        parts.append(text)
+        if text.startswith(HINT):
+            return " ".join(part for part in parts if part), len(parts) - 1
+    return raw, 0

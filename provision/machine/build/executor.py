@@ -25,6 +25,7 @@ from provision.machine.probes.installed_packages import PackageCounter
 from provision.machine.probes.other_users import check_other_users
 from provision.machine.programs.failed_program import failed_program
 from provision.machine.programs.run import Result, stream
+from provision.machine.programs.secrets_here import secrets_here
 from provision.machine.rendering.render_modulefile import emit_modulefile
 from provision.machine.root.durable import sync_file_system
 from provision.machine.root.file_tree import make_writable
@@ -147,6 +148,7 @@ class Executor:
             self._failed(step, began, disk_error(error, self.store.root).message)
             raise disk_error(error, self.store.root) from error
         except ProvisionError as error:
+            _note_error(log, error)
             self._failed(step, began, error.message)
             raise
         except KeyboardInterrupt:
@@ -357,6 +359,12 @@ class Executor:
     def _is_mine(self) -> bool:
         """Whether the records of the environment can be written: if another admin built it, they stay as they are."""
         return os.access(self.store.layout.records_folder(self.plan.environment), os.W_OK)
+
+
+def _note_error(log: Path, error: ProvisionError) -> None:
+    """Write the error of a step to its log, so that `provision explain ENVIRONMENT` finds what no program printed there."""
+    with contextlib.suppress(OSError), log.open("a", encoding="utf-8") as file:
+        file.write(secrets_here().hide("\n".join(("", *error.to_lines(), ""))))
 
 
 def command_error(run: StepRun, result: Result) -> CommandError:

@@ -26,12 +26,7 @@ def is_terminal(stream: TextIO) -> bool:
 
 def error_lines(error: ProvisionError) -> list[str]:
     """An error as people read it: what happened, evidence, log, and after a blank line the hint."""
-    lines = [f"error: {error.message}", *(f"  {line}" for line in error.evidence)]
-    if error.log:
-        lines.append(f"  log: {error.log}")
-    if error.hint:
-        lines += ["", f"hint: {error.hint}"]
-    return lines
+    return error.to_lines()
 
 
 def say(text: str) -> None:

@@ -1,0 +1,58 @@
+"""`provision explain` on what a person names: an environment whose build failed or was good, and a folder with its logs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parts.tiny import TinySite, make_site
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> TinySite:
+    """An environment of the light stack; the program that trains ends with an error."""
+    site = make_site(tmp_path_factory.mktemp("explain"))
+    (site.folder / "break-b").touch()
+    done = site.run("build", "--site", "both", "--arch", "b")
+    assert done.returncode == 1, done.stderr
+    return site
+
+
+def explained(done: subprocess.CompletedProcess[str], code: int) -> dict[str, Any]:
+    """The result of `provision explain … --json`."""
+    assert done.returncode == code, done.stdout + done.stderr
+    result: dict[str, Any] = json.loads(done.stdout)["result"]
+    return result
+
+
+def test_the_failed_step_of_an_environment_is_explained(site: TinySite) -> None:
+    folder = next((site.root / "logs" / "b").iterdir())
+    prefix = next((site.root / "envs" / "b" / "tensorflow").iterdir())
+    for named in (f"b/tensorflow/{prefix.name}", str(folder)):
+        result = explained(site.run("explain", named, "--site", "both", "--json"), 1)
+        assert Path(result["log"]).name == "proof.log"
+        assert result["cause"].startswith("no rank reported"), result["cause"]
+        assert "this arch is broken on purpose" in json.dumps(result)
+        assert result["hint"].startswith("run it yourself: `")
+
+
+def test_a_misspelt_environment_is_not_read_as_a_file(site: TinySite) -> None:
+    prefix = next((site.root / "envs" / "b" / "tensorflow").iterdir())
+    done = site.run("explain", f"b/tensorflow/{prefix.name[:-1]}x", "--site", "both", "--json")
+    assert done.returncode == 2
+    error = json.loads(done.stdout)["error"]
+    assert "no environment" in error["message"] and error["hint"], error
+
+
+def test_logs_without_a_failure_name_the_command_that_compares(site: TinySite) -> None:
+    prefix = next((site.root / "envs" / "b" / "tensorflow").iterdir())
+    for log in (site.root / "logs" / "b").rglob("*.log"):
+        log.write_text("all is well\n")
+    name = f"b/tensorflow/{prefix.name}"
+    done = site.run("explain", name, "--site", "both")
+    assert done.returncode == 0, done.stderr
+    assert "the log shows no failure" in done.stdout and f"`provision verify {name} --site both`" in done.stdout
