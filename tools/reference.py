@@ -102,6 +102,8 @@ def write_failures() -> str:
     """The page of the known failures, one table for each file of the catalogue."""
     entries = known_failures().failures
     before = sum(failure.caught[0] != "explain" for failure in entries)
+    tests = tests_of_failures()
+    real = sum(failure.id in tests for failure in entries)
     lines = [
         "# Known failures",
         "",
@@ -112,16 +114,27 @@ def write_failures() -> str:
         f"{len(entries)} entries; {before} of them can show before a person reads a log. *Caught by* is where it can show,",
         "the earliest first. A *notice* is in healthy logs too and accuses none; a *symptom* or *consequence* is named only if",
         "the log shows nothing better.",
+        "",
+        f"{real} of them are reproduced: a real program has the failure in a test, and its output is explained. *Real test*",
+        "names the file in `tests/real/`; the others are tested with recorded or written logs only.",
     ]
     for path in sorted((KNOWLEDGE / "failures").glob("*.toml")):
         text = path.read_text(encoding="utf-8")
         lines += ["", f"## {text.splitlines()[0].removeprefix('# ').rstrip('.')}", ""]
-        lines += ["| ID | cause | caught by | weight | source |", "|---|---|---|---|---|"]
+        lines += ["| ID | cause | caught by | weight | real test | source |", "|---|---|---|---|---|---|"]
         for failure in parse_failures([text]):
             weight = next(name for name, value in FAILURE_WEIGHTS.items() if value == failure.weight)
-            row = (f"`{failure.id}`", failure.cause, ", ".join(failure.caught), weight, failure.source)
+            test = f"`{tests[failure.id]}`" if failure.id in tests else ""
+            row = (f"`{failure.id}`", failure.cause, ", ".join(failure.caught), weight, test, failure.source)
             lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |")
     return "\n".join(lines) + "\n"
+
+
+def tests_of_failures() -> dict[str, str]:
+    """The test in which a real program has each failure."""
+    scripts = REPOSITORY / "tests" / "real" / "failures_reproduced.toml"
+    names = re.findall(r'^id = "(.+)"$', scripts.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return dict.fromkeys(names, "test_failures_reproduced.py")
 
 
 def leaves(command: Command) -> tuple[Command, ...]:

@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from provision.commands.shared.options import add_site, default_site
+from provision.commands.shared.options import add_site
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import find_environment, read_store
 from provision.errors import EXIT_FAILED, EXIT_OK, EXIT_UNKNOWN, ConfigError
@@ -53,6 +53,7 @@ def run(args: argparse.Namespace) -> Outcome:
 def _next_command(name: str, site: str) -> list[str]:
     """What to run next if the logs of an environment show no failure: something may have changed it since."""
     from provision.machine.disk import exists
+    from provision.machine.programs.shell import default_site
 
     if not _means_environment(name) or exists(name):
         return []

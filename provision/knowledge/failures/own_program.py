@@ -45,7 +45,7 @@ def program_failure(traceback: Traceback) -> KnownFailure | None:
     if last is frame:
         weight = WEIGHTS["cause" if traceback.exception in MISTAKES else "error"]
         cause = f"an error in your program: {place}: `{what}`"
-    elif traceback.exception in MISTAKES | ORDINARY and not traceback.module:
+    elif traceback.exception in MISTAKES | ORDINARY and not (traceback.exception == "Exception" and traceback.module):
         weight = WEIGHTS["error"]
         cause = f"an error in your program: {place} calls `{last.package or 'a library'}`, which refuses what it got: `{what}`"
     else:
