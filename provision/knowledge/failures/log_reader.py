@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import count
 
 from provision.knowledge.failures import health
@@ -132,7 +133,7 @@ class LogReader:
                 if begins_paragraph(text):
                     text, more = join_paragraph(text, map(_text, lines[position : position + MOST_LINES]))
                     position += more
-                if not self._look(numbers[index], text):
+                if not self._look(numbers[index], text, shown=_text(lines[index])):
                     self._tire(template)
                 position = self._finish_traceback(position, numbers, lines)
             elif self._tracebacks.is_open:
@@ -176,8 +177,8 @@ class LogReader:
             self._kinds[template] = kind
         return list(map(self._kinds.__getitem__, templates))
 
-    def _look(self, number: int, raw: str) -> bool:
-        """Look at one line; returns whether it showed anything."""
+    def _look(self, number: int, raw: str, *, shown: str = "") -> bool:
+        """Look at one line, or at a message in one line of which the first is shown; returns whether it showed anything."""
         if ESCAPED in raw and "Traceback (" in raw:
             # A worker process sent its traceback as one text, as PyTorch's data loaders, Ray and Ansible do.
             effects = [self._look(number, part) for part in raw.split(ESCAPED)]
@@ -185,6 +186,7 @@ class LogReader:
         if len(CONTROL.findall(raw)) > MOST_CONTROL * len(raw) + 2 or "\0" in raw:
             return False
         line = read_line(number, raw)
+        line = replace(line, raw=shown) if shown else line
         tracebacks = len(self._tracebacks.found)
         if self._tracebacks.feed(line):
             return True
@@ -209,7 +211,7 @@ class LogReader:
             self._well = self._well or not health.shows_installation(text)
             return True
         if severity == ERROR and not excused and health.shows_failure(text, words):
-            self._errors.setdefault(self._show(raw), number)
+            self._errors.setdefault(self._show(line.raw), number)
             if health.only_complains(text):
                 self._complained_at = number
             else:

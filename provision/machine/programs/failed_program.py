@@ -15,6 +15,10 @@ from provision.machine.tables import known_failures
 E = TypeVar("E", bound=ProvisionError)
 
 
+# The entry that repeats the hint of the log: `explain` shows it as such, but no error of ours takes a command from a log.
+REPEATED = "error-with-hint"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
     """What the output of a program means: the lines that look like errors, and the known failure, if it is one."""
@@ -31,7 +35,7 @@ def diagnose(lines: Sequence[str]) -> Diagnosis:
     explanation = explain_log([text], failed=True)
     evidence = tuple(line for _, line in explanation.lines)
     known = explanation.known
-    if known is None:
+    if known is None or known.failure.id == REPEATED:
         return Diagnosis(evidence=evidence)
     return Diagnosis(evidence=evidence, id=known.failure.id, cause=known.cause, hint=known.hint)
 
