@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from provision.wording import about, count
 
-# Counted with Spack 1.2.0.dev0 and spack-packages 1e8cf05, for haswell and the stack tensorflow-2.15.1, externals left out.
+# Counted with Spack 1.2.0.dev0 and spack-packages 1e8cf05, externals left out: 154 for arch haswell of `example-slurm` with the
+# pins of `source_route.py`, 155 without them.
 SOURCE_PACKAGES = 155
 # Of those, the ones that take as long as all others together.
 LARGE = ("py-tensorflow with bazel", "llvm", "rust", "openjdk")
