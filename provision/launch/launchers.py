@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from provision.errors import ConfigError
 from provision.knowledge.index_settings import is_index_setting
 from provision.knowledge.secret_names import holds_user, is_secret_name
+from provision.model.quoting import words
 from provision.profile.launcher import Launcher, LauncherName
 
 # The variables that hold a rank's number and its number on its node; None: no variable does, the program must ask MPI.
@@ -127,6 +128,18 @@ def node_argv(launcher: Launcher, program: Sequence[str], environ: Mapping[str, 
         and not ("://" in value and holds_user(value))
     )
     return launch_argv(launcher, program, nodes=1, ranks_per_node=1, environ=words)
+
+
+def launcher_command(launcher: Launcher) -> str:
+    """The launcher and the options of the profile, as a person types them before `-n RANKS PROGRAM`; empty: there is none.
+
+    Every launcher here takes `-n`. Open MPI's would bind all threads of a rank to one core.
+    """
+    if launcher.name == "none":
+        return ""
+    program = "mpiexec" if launcher.name == "mpiexec-pals" else launcher.name
+    bound = ("--bind-to", "none") if launcher.name == "mpirun" else ()
+    return words((program, *bound, *option_words(launcher)))
 
 
 def option_words(launcher: Launcher) -> tuple[str, ...]:

@@ -25,6 +25,8 @@ class Modulefile:
     """What `module help` shows: labels and values, including the proof."""
     unload: tuple[str, ...] = ()
     """Modules to unload before it is loaded, such as a site's default programming environment."""
+    packages: tuple[tuple[str, str], ...] = ()
+    """Names and versions of packages for which `module spider` finds this module."""
 
     def to_dict(self) -> dict[str, Any]:
         """This modulefile as plain JSON values."""
@@ -39,6 +41,7 @@ class Modulefile:
             "environ": [list(pair) for pair in self.environ],
             "facts": [list(pair) for pair in self.facts],
             "unload": list(self.unload),
+            "packages": [list(pair) for pair in self.packages],
         }
 
     @classmethod
@@ -55,4 +58,5 @@ class Modulefile:
             environ=stored.pairs(data, "environ"),
             facts=stored.pairs(data, "facts"),
             unload=stored.texts(data, "unload"),
+            packages=stored.pairs(data, "packages") if "packages" in data else (),
         )

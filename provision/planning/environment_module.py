@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from provision.backends.backend import Construction, Draft
+from provision.launch.launchers import launcher_command
 from provision.model.facts import Facts, GpuFacts, Interpreter
 from provision.model.layout import EnvironmentId
 from provision.model.modulefile import Modulefile
 from provision.model.request import Request
 from provision.planning.identity import gpu_of, loaded_environ
+
+# What users search the modules for. The other packages of a lock would only make `module avail` long.
+SEARCHED = (
+    *("horovod", "keras", "tf-keras", "numpy", "h5py", "tensorboard", "tensorflow-datasets", "tensorflow-hub"),
+    *("tensorflow-probability", "scipy", "pandas", "matplotlib", "scikit-learn", "pillow", "mpi4py", "ipykernel"),
+)
 
 
 def modulefile(
@@ -24,6 +31,7 @@ def modulefile(
 ) -> Modulefile:
     """The modulefile of this environment; the backend's paths and variables come first."""
     gpu = gpu_of(request, facts)
+    launcher = launcher_command(request.arch.launcher)
     facts_shown = {
         "framework": identity["framework"],
         "horovod": draft.horovod,
@@ -47,9 +55,12 @@ def modulefile(
         environ=(
             *construction.environ,
             ("PROVISION_ENVIRONMENT", str(environment)),
+            # Not part of the identity: `horovodrun`, which is switched off, prints it in its hint.
+            *((("PROVISION_LAUNCHER", launcher),) if launcher and draft.horovod else ()),
             *loaded_environ(request, facts),
         ),
         facts=tuple((name, text) for name, text in facts_shown.items() if text),
+        packages=tuple((name, pin.version) for name in SEARCHED if (pin := request.lock.pin(name))),
     )
 
 

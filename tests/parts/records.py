@@ -64,6 +64,7 @@ DESCRIPTION = Description(
         prepend=(("PATH", f"{PREFIX}/bin"),),
         environ=(("VIRTUAL_ENV", PREFIX), ("PROVISION_ENVIRONMENT", str(ENVIRONMENT))),
         facts=(("python", "3.11.7"),),
+        packages=(("horovod", "0.28.1"), ("keras", "2.15.0")),
     ),
 )
 

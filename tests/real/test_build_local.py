@@ -7,8 +7,10 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +22,8 @@ from parts.fetched_data import found_by
 from parts.fixtures import share
 from parts.modules import LMOD
 from parts.network import why_not, without_network
+from parts.notebook import run_notebook
+from parts.notebook import why_not as no_notebook
 from parts.provision import REPOSITORY, Tool, messages_of, site_file
 from parts.slurm import SlurmCluster
 from parts.sockets import watch
@@ -199,8 +203,7 @@ def test_horovodrun_refuses_and_the_command_of_its_hint_starts_the_program(
     assert done.stdout == ""
     assert done.stderr.startswith("error: `horovodrun` is switched off in this environment\n")
     assert "Traceback" not in done.stderr
-    srun, mpiexec, provision = done.stderr.partition("hint: ")[2].split("`")[1::2]
-    assert srun == mpiexec.replace("mpiexec", "srun")
+    mpiexec, provision = done.stderr.partition("hint: ")[2].split("`")[1::2]
     assert provision == "provision job horovod --help"
     done = activated(tool, environment, tmp_path, mpiexec)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -209,11 +212,50 @@ def test_horovodrun_refuses_and_the_command_of_its_hint_starts_the_program(
 
 
 def test_horovodrun_still_shows_its_version_and_what_is_built_in(tool: Tool, environment: str, tmp_path: Path) -> None:
-    """Both start nothing."""
-    done = activated(tool, environment, tmp_path, "horovodrun --version; horovodrun --check-build")
+    """Both start nothing. What is built in is read from the library, so the answer comes without an import of TensorFlow."""
+    asked = "horovodrun --version; time -p horovodrun --check-build"
+    done = activated(tool, environment, tmp_path, asked)
     assert done.returncode == 0, done.stderr
+    seconds = sum(float(line.split()[1]) for line in done.stderr.splitlines() if line.startswith(("user ", "sys ")))
+    assert seconds < 3, "one import of TensorFlow takes 3 s and more; six were needed"
+    assert "oneDNN" not in done.stderr
+    assert "[ ] PyTorch" in done.stdout
     assert done.stdout.startswith("0.28.1\n")
     assert "[X] TensorFlow" in done.stdout and "[X] MPI" in done.stdout and "[ ] Gloo" in done.stdout
+
+
+def test_a_notebook_imports_horovod_through_the_kernel(tool: Tool, environment: str, tmp_path: Path) -> None:
+    """Jupyter's own client starts the kernel; `ipykernel` comes from the package index into a venv of the kernel."""
+    if reason := no_notebook():
+        pytest.skip(reason)
+    tool.good("kernel", "install", environment, "--name", "mine", JUPYTER_DATA_DIR=str(tmp_path))
+    code = "import horovod.tensorflow.keras as hvd; hvd.init(); print(hvd.__file__, hvd.size())"
+    path, size = run_notebook("mine", code, tmp_path).splitlines()[-1].split()
+    assert (Path(path).is_relative_to(prefix_of(tool, environment)), size) == (True, "1")
+
+
+def test_tensorboard_of_the_environment_serves_a_run(tool: Tool, environment: str, tmp_path: Path) -> None:
+    """The real TensorBoard, until Ctrl-C."""
+    summaries = tmp_path / "runs" / "4711" / "tensorboard"
+    writer = f"import tensorflow as tf; w = tf.summary.create_file_writer({str(summaries)!r}); w.close()"
+    subprocess.run([prefix_of(tool, environment) / "bin" / "python", "-c", writer], check=True, capture_output=True)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    argv = tool.argv("tensorboard", "4711", "--on", environment, "--port", str(port))
+    process = subprocess.Popen(argv, env=tool.env(), cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    for _ in range(1200):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/data/logdir") as answer:
+                assert json.loads(answer.read())["logdir"] == str(summaries)
+            break
+        except OSError:
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 0, said
+    assert "Traceback" not in said
 
 
 # Everything in Horovod's Python code that would listen, or that would unpickle what a server sends.
@@ -551,7 +593,7 @@ def test_a_disk_that_fills_up_midway_is_reported_and_the_build_goes_on_when_ther
     subprocess.run(["mount", "-o", "remount,size=6g", disk_of_300_mb], check=True)
     again = small.run("build")
     assert again.returncode == 0, again.stderr
-    assert "Horovod 0.28.1+provision.19 from source  (from the cache)" in again.stderr
+    assert "Horovod 0.28.1+provision.21 from source  (from the cache)" in again.stderr
 
 
 def configured(folder: Path) -> Path:

@@ -15,6 +15,9 @@ from provision.profile.module_system import ModuleKind
 
 Kind = Literal["lua", "tcl", "sh"]
 
+# TensorFlow prints two lines about the CPU in each rank. Level 1 keeps its warnings and errors. A value of the user wins.
+DEFAULTS = (("TF_CPP_MIN_LOG_LEVEL", "1"),)
+
 TEMPLATES: dict[Kind, str] = {"lua": "module.lua.j2", "tcl": "module.tcl.j2", "sh": "activate.sh.j2"}
 
 
@@ -27,7 +30,8 @@ def emit_modulefile(module: Modulefile, kind: Kind, verdict: str, *, warning: st
     width = max(len(label) for label, _ in facts)
     lines = [module.summary, "", *(f"{label.ljust(width)}  {value}" for label, value in facts)]
     lines += ["", f"Your own packages: `provision venv create DIR --on {module.name}/{module.version}`"]
-    owned = tuple(dict.fromkeys(name for name, _ in module.environ))
+    defaults = tuple(pair for pair in DEFAULTS if pair[0] not in dict(module.environ))
+    owned = tuple(dict.fromkeys(name for name, _ in (*module.environ, *defaults)))
     python = f"{module.prefix}/bin/python"
     gone = (
         f"{module.name}/{module.version} cannot be loaded: {module.prefix} is gone; ask those who maintain this module"
@@ -37,6 +41,7 @@ def emit_modulefile(module: Modulefile, kind: Kind, verdict: str, *, warning: st
         module=module,
         help_lines=lines,
         owned=owned,
+        defaults=defaults,
         python=python,
         gone=gone,
         warning=warning,

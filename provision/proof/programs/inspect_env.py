@@ -136,9 +136,10 @@ def device_code(cuobjdump, libraries):
 def check_build_text():
     """The output of `horovodrun --check-build`, without a second import of TensorFlow.
 
-    Horovod forks a child for each question. The children inherit the TensorFlow that is already imported here, so this
-    takes 0.1 s; the command takes 31 s, because it imports TensorFlow for six of its questions. For Horovod 0.28 the answer
-    `[X] PyTorch` means nothing, because `horovod.torch` can be imported without its extension; use `extensions` and `flags`.
+    A Horovod without our patches forks a child for each question. The children inherit the TensorFlow that is already imported
+    here, so this takes 0.1 s; the command takes 31 s, because it imports TensorFlow for six of its questions. For that Horovod
+    the answer `[X] PyTorch` means nothing, because `horovod.torch` can be imported without its extension; use `extensions` and
+    `flags`.
     """
     from horovod.runner.launch import check_build
 

@@ -601,16 +601,16 @@ def check_accumulation(bench):
 
 def check_local_layers(bench):
     """PartialDistributedOptimizer does not average the gradients of chosen layers, but divides them by the size."""
-    try:
-        import keras  # noqa: F401
-    except ImportError as error:
-        raise Skip("horovod.keras needs the package `keras`, which TensorFlow installs since 2.6") from error
-    import horovod.keras as by_keras
-
+    by_keras = bench.hvd_keras
+    if not hasattr(by_keras, "PartialDistributedOptimizer"):  # without our patches, and before TensorFlow 2.16
+        if os.environ.get("TF_USE_LEGACY_KERAS") == "1":
+            raise Skip("horovod.keras uses the package `keras`, which is Keras 3 here, but tf.keras is tf-keras")
+        try:
+            import horovod.keras as by_keras
+        except ImportError as error:
+            raise Skip("horovod.keras needs the package `keras`, which TensorFlow installs since 2.6") from error
     if not hasattr(by_keras, "PartialDistributedOptimizer"):
         raise Skip("this Horovod has no PartialDistributedOptimizer (new in 0.27)")
-    if os.environ.get("TF_USE_LEGACY_KERAS") == "1":
-        raise Skip("horovod.keras uses the package `keras`, which is Keras 3 here, but tf.keras is tf-keras")
     model = bench.model()
     before = model.get_weights()
     expected = bench.gradient(model, bench.everybody())[:2]

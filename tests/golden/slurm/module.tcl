@@ -32,6 +32,13 @@ if {[llength [info commands depends-on]]} { depends-on "python/3.11" } else { mo
 
 setenv "VIRTUAL_ENV" "/site/root/envs/haswell/tensorflow/2.15.1-db15519c04"
 setenv "PROVISION_ENVIRONMENT" "haswell/tensorflow/2.15.1-db15519c04"
+setenv "PROVISION_LAUNCHER" "srun --mpi=pmi2"
 setenv "PYTHONNOUSERSITE" "1"
 setenv "OMP_NUM_THREADS" "32"
+# Your own value wins, and stays when this module is unloaded.
+set variable "TF_CPP_MIN_LOG_LEVEL"
+if { ![info exists env($variable)] || [info exists env(PROVISION_SETS_$variable)] } {
+    setenv $variable "1"
+    setenv PROVISION_SETS_$variable 1
+}
 prepend-path "PATH" "/site/root/envs/haswell/tensorflow/2.15.1-db15519c04/bin"

@@ -62,6 +62,16 @@ def test_the_hint_starts_the_same_program_with_the_same_ranks_and_settings(refus
     assert provision == "provision job horovod --help"
 
 
+def test_the_hint_has_the_launcher_of_the_site_with_its_options(
+    refusal: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The modulefile sets it."""
+    monkeypatch.setenv("PROVISION_LAUNCHER", "srun --mpi=pmi2")
+    launched, provision = hints(refusal.describe("horovodrun", 4, ["python", "my train.py"]))
+    assert launched == "srun --mpi=pmi2 -n 4 python 'my train.py'"
+    assert provision == "provision job horovod --help"
+
+
 def test_the_message_gives_the_reason_before_the_hint(refusal: ModuleType) -> None:
     first, *evidence = refusal.describe("horovodrun").partition("\n\nhint: ")[0].splitlines()
     assert first == "`horovodrun` is switched off in this environment"
@@ -87,5 +97,5 @@ def test_a_log_with_the_refusal_is_explained(refusal: ModuleType, what: str) -> 
 def test_the_added_module_runs_on_the_oldest_python_of_an_environment(source: str) -> None:
     """TensorFlow 1.15 has Python 3.6: no newer syntax. Only the standard library is imported."""
     tree = ast.parse(source, feature_version=(3, 6))
-    assert {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)} == {"shlex"}
+    assert {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)} == {"os", "shlex"}
     assert not any(isinstance(node, ast.Import) for node in ast.walk(tree))

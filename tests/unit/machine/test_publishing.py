@@ -179,6 +179,29 @@ def test_the_module_systems_know_default_hidden_and_deprecated(store: Store, sys
 
 
 @every_system
+def test_the_log_level_of_the_user_wins_and_stays_after_unloading(
+    store: Store, system: ModuleSystem, kind: str
+) -> None:
+    for env in (OLD, NEW):
+        Publisher(store).publish(env)
+    say = 'echo "$PROVISION_ENVIRONMENT ${TF_CPP_MIN_LOG_LEVEL-none} ${PROVISION_SETS_TF_CPP_MIN_LOG_LEVEL-none}"'
+    script = (
+        f"module load tensorflow/2.15.1; {say}; module switch tensorflow tensorflow/2.21.0; {say}; module unload tensorflow; "
+        f"{say}; export TF_CPP_MIN_LOG_LEVEL=0; module load tensorflow/2.21.0; {say}; module unload tensorflow; {say}"
+    )
+    lines = [line for line in run(store, system, kind, script).splitlines() if line.endswith((" 1", "none"))]
+    assert lines == [f"{OLD} 1 1", f"{NEW} 1 1", " none none", f"{NEW} 0 none", " 0 none"]
+
+
+@pytest.mark.skipif(LMOD is None, reason="Lmod is missing")
+def test_lmod_finds_the_module_by_the_packages_in_it(store: Store) -> None:
+    assert LMOD is not None
+    Publisher(store).publish(NEW)
+    assert "keras/2.15.0 (E)" in run(store, LMOD, "lua", "module spider keras")
+    assert "tensorflow/2.21.0" in run(store, LMOD, "lua", "module spider keras/2.15.0")
+
+
+@every_system
 def test_a_module_whose_prefix_is_gone_is_refused_with_one_sentence(
     store: Store, system: ModuleSystem, kind: str
 ) -> None:

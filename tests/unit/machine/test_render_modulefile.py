@@ -30,11 +30,18 @@ def module(**changes: object) -> Modulefile:
         prepend=(("PATH", "/site/with space/bin"), ("MANPATH", "/site/$x/man")),
         environ=tuple((f"V{index}", value) for index, value in enumerate(HOSTILE)),
         facts=tuple((f"fact {index}", value) for index, value in enumerate(HOSTILE)),
+        packages=(("horovod", "0.28.1"), ("keras", "3.15.1")),
     )
     return dataclasses.replace(plain, **changes)  # type: ignore[arg-type]
 
 
-def test_lua_runs_the_modulefile_with_every_value(tmp_path: Path) -> None:
+# What the modulefile sets if the user did not.
+DEFAULTS = [["TF_CPP_MIN_LOG_LEVEL", "1"], ["PROVISION_SETS_TF_CPP_MIN_LOG_LEVEL", "1"]]
+
+
+@pytest.mark.parametrize("more", [(), ("extensions",)])
+def test_lua_runs_the_modulefile_with_every_value(tmp_path: Path, more: tuple[str, ...]) -> None:
+    """Also in an Lmod before 8.2, which has no function `extensions`."""
     described = module()
     (tmp_path / "module.lua").write_text(emit_modulefile(described, "lua", "a proof"), encoding="utf-8")
     (tmp_path / "run.lua").write_text(
@@ -42,14 +49,15 @@ def test_lua_runs_the_modulefile_with_every_value(tmp_path: Path) -> None:
         'io.write(name); for _, v in ipairs({...}) do io.write("\\1", v) end; io.write("\\0") end end\n'
         + "".join(
             f'{name} = say("{name}")\n'
-            for name in ("whatis", "help", "conflict", "depends_on", "setenv", "prepend_path")
+            for name in ("whatis", "help", "conflict", "depends_on", "setenv", "prepend_path", *more)
         )
         + 'function mode() return "load" end\nfunction isFile(...) return true end\n'
         + f'dofile("{tmp_path}/module.lua")\n'
     )
     done = subprocess.run([lua(), str(tmp_path / "run.lua")], capture_output=True, check=True)
     calls = [call.split("\1") for call in done.stdout.decode().split("\0")[:-1]]
-    assert [call[1:] for call in calls if call[0] == "setenv"] == [list(pair) for pair in described.environ]
+    assert [call[1:] for call in calls if call[0] == "setenv"] == [*map(list, described.environ), *DEFAULTS]
+    assert [call[1:] for call in calls if call[0] == "extensions"] == [["horovod/0.28.1, keras/3.15.1"] for _ in more]
     assert [call[1:] for call in calls if call[0] == "prepend_path"] == [list(pair) for pair in described.prepend]
     assert [call[1] for call in calls if call[0] == "depends_on"] == list(described.modules)
     assert ["conflict", "tensorflow"] in calls
@@ -74,7 +82,7 @@ def test_tcl_runs_the_modulefile_with_every_value(tmp_path: Path) -> None:
     )
     done = subprocess.run([tclsh(), str(tmp_path / "run.tcl")], capture_output=True, check=True)
     calls = [call.split("\1") for call in done.stdout.decode().split("\0")[:-1]]
-    assert [call[1:] for call in calls if call[0] == "setenv"] == [list(pair) for pair in described.environ]
+    assert [call[1:] for call in calls if call[0] == "setenv"] == [*map(list, described.environ), *DEFAULTS]
     assert [call[1:] for call in calls if call[0] == "prepend-path"] == [list(pair) for pair in described.prepend]
     assert [call[1] for call in calls if call[0] == "depends-on"] == list(described.modules)
     assert b"proof    a proof" in done.stderr
@@ -86,7 +94,7 @@ def test_lua_and_tcl_have_the_same_facts_and_name_their_author() -> None:
     for text in (lua_text, tcl_text):
         assert "Written by provision for tensorflow/2.15.1; for details run" in text
         assert "`provision show knl/tensorflow/2.15.1-0123456789`" in text
-    assert lua_text.count("setenv") == tcl_text.count("setenv") == len(HOSTILE)
+    assert lua_text.count("setenv") == tcl_text.count("setenv") == len(HOSTILE) + len(DEFAULTS)
 
 
 @pytest.mark.parametrize("kind", ["lua", "tcl", "sh"])
@@ -156,7 +164,8 @@ def test_activating_another_environment_deactivates_the_first(tmp_path: Path, sh
     one = activate(first)
     two = activate(second, module(environ=(("OTHER", "1"),), prepend=(("PATH", "/site/other/bin"),)))
     before, loaded, after = environments(shell, f"{DUMP}; . {one}; . {two}; {DUMP}; provision_deactivate; {DUMP}")
-    assert loaded == {**before, "OTHER": "1", "PATH": f"/site/other/bin:{OLD['PATH']}"}
+    log_level = {"TF_CPP_MIN_LOG_LEVEL": "1"}
+    assert loaded == {**before, **log_level, "OTHER": "1", "PATH": f"/site/other/bin:{OLD['PATH']}"}
     assert after == before
 
 

@@ -97,6 +97,7 @@ mpiexec -n 8 --ppn 4 --depth 16 --cpu-bind depth --env "OMP_NUM_THREADS=${OMP_NU
   --env "PYTHONNOUSERSITE=${PYTHONNOUSERSITE:-}" --env "PATH=${PATH:-}" \
   --env "LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}" --env "PROVISION_OUTPUT=${PROVISION_OUTPUT:-}" \
   --env "PROVISION_DATA=${PROVISION_DATA:-}" --env "PROVISION_RESUME=${PROVISION_RESUME:-}" \
-  --env "HDF5_USE_FILE_LOCKING=${HDF5_USE_FILE_LOCKING:-}" --env "XLA_FLAGS=${XLA_FLAGS:-}" \
+  --env "HDF5_USE_FILE_LOCKING=${HDF5_USE_FILE_LOCKING:-}" \
+  --env "TF_CPP_MIN_LOG_LEVEL=${TF_CPP_MIN_LOG_LEVEL:-}" --env "XLA_FLAGS=${XLA_FLAGS:-}" \
   --env "TMPDIR=${TMPDIR:-}" \
   bash -c 'export CUDA_VISIBLE_DEVICES=$((3 - PALS_LOCAL_RANKID % 4)); exec "$@"' rank python -u "$script"

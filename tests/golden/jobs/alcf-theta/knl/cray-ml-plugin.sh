@@ -70,6 +70,7 @@ script="$CRAYPE_ML_PLUGIN_BASEDIR/examples/tf_mnist/mnist.py"
 
 # Variables that TensorFlow and its libraries read.
 unset PYTHONNOUSERSITE # Python must find the packages of the modules in PYTHONUSERBASE (below), not in your own folder
+export TF_CPP_MIN_LOG_LEVEL="${TF_CPP_MIN_LOG_LEVEL:-1}" # without what TensorFlow prints in each rank about the CPU
 export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
 export PYTHONUSERBASE=/lus/theta-fs0/projects/SDL_Workshop/mendygra/pylibs
 export OMP_NUM_THREADS=62

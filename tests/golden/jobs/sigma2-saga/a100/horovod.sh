@@ -66,6 +66,7 @@ set -u
 
 # Variables that TensorFlow and its libraries read.
 export PYTHONNOUSERSITE=1 # packages in ~/.local must not replace those of the modules
+export TF_CPP_MIN_LOG_LEVEL="${TF_CPP_MIN_LOG_LEVEL:-1}" # without what TensorFlow prints in each rank about the CPU
 export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
 # What `provision data fetch` downloaded. Every Keras finds it in ~/.keras; KERAS_HOME is not set, because Keras 2 ignores it.
 tfds="$USERWORK/tensorflow_datasets"

@@ -26,6 +26,7 @@ class PyHorovod(Package):
     patch("0020-sync-batch-norm-in-eager-models.patch")  # tensorflow: SyncBatchNormalization in a Keras model that runs eagerly
     patch("0021-variable-references-before-2.2.patch")  # tensorflow: references to variables before TensorFlow 2.2
     patch("0022-runner-refuses.patch")  # runner: refuses to start anything, and opens no server
+    patch("0023-check-build-asks-once.patch")  # runner: --check-build asks the compiled library once, without importing a framework
 
     depends_on("python@3.7", type=("build", "link", "run"))
     depends_on("py-pip", type="build")
@@ -36,7 +37,7 @@ class PyHorovod(Package):
     # Every switch is explicit, so the result does not depend on what the build happens to find.
     switches = {
         "HOROVOD_CPU_OPERATIONS": "MPI",
-        "HOROVOD_LOCAL_VERSION": "provision.9",
+        "HOROVOD_LOCAL_VERSION": "provision.10",
         "HOROVOD_WITHOUT_GLOO": "1",
         "HOROVOD_WITHOUT_MXNET": "1",
         "HOROVOD_WITHOUT_NVTX": "1",

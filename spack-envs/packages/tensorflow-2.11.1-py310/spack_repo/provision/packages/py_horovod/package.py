@@ -25,6 +25,7 @@ class PyHorovod(Package):
     patch("0008-pass-op-and-groups.patch")  # tensorflow: pass op and groups to the Keras optimizer
     patch("0019-flatbuffers-span.patch")  # flatbuffers: make the assignment of a span compile
     patch("0022-runner-refuses.patch")  # runner: refuses to start anything, and opens no server
+    patch("0023-check-build-asks-once.patch")  # runner: --check-build asks the compiled library once, without importing a framework
 
     depends_on("python@3.10", type=("build", "link", "run"))
     depends_on("py-pip", type="build")
@@ -35,7 +36,7 @@ class PyHorovod(Package):
     # Every switch is explicit, so the result does not depend on what the build happens to find.
     switches = {
         "HOROVOD_CPU_OPERATIONS": "MPI",
-        "HOROVOD_LOCAL_VERSION": "provision.8",
+        "HOROVOD_LOCAL_VERSION": "provision.9",
         "HOROVOD_WITHOUT_GLOO": "1",
         "HOROVOD_WITHOUT_MXNET": "1",
         "HOROVOD_WITHOUT_NVTX": "1",

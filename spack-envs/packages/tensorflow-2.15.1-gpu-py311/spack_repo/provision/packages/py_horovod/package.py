@@ -27,6 +27,7 @@ class PyHorovod(Package):
     patch("0018-gpu-stream-from-its-handle.patch")  # tensorflow: ask the stream itself for its CUDA stream
     patch("0019-flatbuffers-span.patch")  # flatbuffers: make the assignment of a span compile
     patch("0022-runner-refuses.patch")  # runner: refuses to start anything, and opens no server
+    patch("0023-check-build-asks-once.patch")  # runner: --check-build asks the compiled library once, without importing a framework
 
     depends_on("python@3.11", type=("build", "link", "run"))
     depends_on("py-pip", type="build")
@@ -39,7 +40,7 @@ class PyHorovod(Package):
     # Every switch is explicit, so the result does not depend on what the build happens to find.
     switches = {
         "HOROVOD_CPU_OPERATIONS": "MPI",
-        "HOROVOD_LOCAL_VERSION": "provision.10",
+        "HOROVOD_LOCAL_VERSION": "provision.11",
         "HOROVOD_WITHOUT_GLOO": "1",
         "HOROVOD_WITHOUT_MXNET": "1",
         "HOROVOD_WITHOUT_NVTX": "1",
