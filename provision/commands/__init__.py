@@ -51,6 +51,8 @@ GROUPS = (
             ("data", "write a script that copies data to the site, or results from it"),
             ("scaling", "compare runs on 1, 2 and 4 GPUs: speed-up and efficiency"),
             ("venv", "make your own virtual environment on an environment, check it"),
+            ("kernel", "let Jupyter start notebooks in an environment or a container"),
+            ("tensorboard", "show the curves of a job in the browser of your own machine"),
             ("activate", "print shell code that loads an environment without modules"),
         ),
     ),

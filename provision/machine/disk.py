@@ -174,6 +174,17 @@ def is_file(path: str) -> bool:
     return os.path.isfile(path)  # noqa: PTH113
 
 
+def is_folder(path: str) -> bool:
+    """Whether there is a folder at this path."""
+    return Path(path).is_dir()
+
+
+def folders_named(folder: str, name: str) -> list[str]:
+    """The folders below a folder with this name, then those whose name continues after a point."""
+    below = Path(folder)
+    return [str(path) for path in (below / name, *sorted(below.glob(f"{name}.*"))) if path.is_dir()]
+
+
 def exists(path: str) -> bool:
     """Whether there is a file or folder at this path."""
     return os.path.exists(path)  # noqa: PTH110

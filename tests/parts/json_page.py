@@ -37,7 +37,7 @@ def faults(data: dict[str, Any], title: str) -> list[str]:
 
 def result_faults(words: Sequence[str], result: dict[str, Any]) -> list[str]:
     """Where the result of the verb in these words differs from its tables."""
-    verb = " ".join(words[: 2 if words[0] in ("job", "site", "spack", "stack", "data", "venv") else 1])
+    verb = " ".join(words[: 2 if words[0] in ("job", "site", "spack", "stack", "data", "venv", "kernel") else 1])
     if verb == "list":
         return [fault for row in result["environments"] for fault in faults(row, "list")]
     if verb == "show" and "differences" not in result:

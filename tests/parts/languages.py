@@ -23,6 +23,7 @@ import pytest
 from golden_files import SUBMITTER, facts_of, lock_of, request_for, slurm_site, stack
 from parts.profiles import profile
 from provision.jobs.build_job import build_script, profile_script
+from provision.jobs.environment_script import EnvironmentScript, in_container, in_environment
 from provision.jobs.image_job import ImageJob
 from provision.jobs.overlay_job import OverlayJob
 from provision.jobs.user_job import UserJob
@@ -30,6 +31,7 @@ from provision.knowledge.miniforge import RELEASES
 from provision.machine.rendering.render import render
 from provision.machine.rendering.render_jobs import (
     render_build_job,
+    render_environment_script,
     render_image_job,
     render_overlay_job,
     render_user_job,
@@ -118,6 +120,29 @@ def _profile_build(values: dict[str, Any]) -> str:
 
 def _copier(verb: str) -> Callable[[dict[str, Any]], str]:
     return lambda values: render(f"jobs/data-{verb}.sh.j2", folder=True, **values)
+
+
+def _environment(script: EnvironmentScript) -> str:
+    return render_environment_script(script, command="provision kernel install", again="install it again")
+
+
+def environment_scripts() -> dict[str, EnvironmentScript]:
+    """The ways through the script that becomes the Python of an environment."""
+    return {
+        **{
+            name: in_environment(
+                small(profile(name)),
+                environment=f"{arch}/tensorflow/2.15.1-0123456789",
+                module="tensorflow/2.15.1",
+                modulepath="/site/root/modules/lua",
+                activate="/site/root/activate.sh",
+                prefix="/site/root/envs/x",
+                venv=venv,
+            )
+            for name, arch, venv in (("nersc-cori", "knl", None), ("local", "any", "/home/ada/venv"))
+        },
+        "container": in_container(small(profile("nyu-torch")), image=None, overlays=("/home/ada/my.ext3",)),
+    }
 
 
 MODULEFILE = Modulefile(
@@ -209,6 +234,7 @@ def scripts() -> tuple[Script, ...]:
             for verb, values in (("push", push), ("pull", pull))
             for where, more in (("", {}), ("-here", {"host": ""}))
         ),
+        *(Script(f"environment-{name}", values, _environment) for name, values in environment_scripts().items()),
         Script("activate", MODULEFILE, lambda module: emit_modulefile(module, "sh", "a proof")),
     )
 

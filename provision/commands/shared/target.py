@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from provision.machine.root.store import Store
     from provision.model.facts import Facts
     from provision.model.layout import EnvironmentId
+    from provision.model.own_venv import Beneath
     from provision.model.plan import Plan
     from provision.model.request import Request
     from provision.planning.solver import Choice, Offer
@@ -183,6 +184,39 @@ def choose_stack(site: Site, arch: Arch, wish: Wish) -> Choice:
 
     stacks = shipped.stacks_with_versions()
     return choose(wish, stacks, offer_for(site, arch), read_combinations(), read_cells())
+
+
+def beneath_of(site: Site, store: Store, env: EnvironmentId, typed: str, *, retry: str) -> Beneath:
+    """What a venv on a published environment needs to know of it. `typed` is the value of `--site`.
+
+    `retry` is the command for the hint, with `%s` for the environment that is published.
+
+    Raises:
+        PlanError: it is not published.
+        CommandError: its Python does not start.
+    """
+    from provision.errors import PlanError
+    from provision.machine.build import make_own_venv
+    from provision.machine.programs.shell import absolute, environ
+    from provision.model.own_venv import Beneath
+
+    record = store.record(env)
+    published = store.pointers().get(f"{env.arch}/{env.name}/{env.version}")
+    if record is None or published != str(env):
+        raise PlanError(
+            f"`{env}` is not published" + (f": its module loads `{published}`" if published else ""),
+            hint=f"`{retry % published}`" if published else "`provision build` completes it",
+        )
+    minor, folders = make_own_venv.look_beneath(record.prefix, environ())
+    return Beneath(
+        environment=str(env),
+        module=record.module,
+        prefix=record.prefix,
+        root=str(store.root),
+        site=absolute(typed) if "/" in typed else site.name,
+        minor=minor,
+        folders=folders,
+    )
 
 
 def find_environment(store: Store, text: str, arch: str | None = None) -> EnvironmentId:

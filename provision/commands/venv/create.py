@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from provision.commands.shared.options import add_arch, add_site
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import find_environment, read_store
+from provision.commands.shared.target import beneath_of, find_environment, read_store
 from provision.errors import ConfigError, PlanError
 from provision.machine.programs.shell import absolute, environ
 from provision.model.own_venv import TENSORFLOW
@@ -28,6 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "`loaded`: the one whose module this shell has loaded; `modules`, or one of their names: the site's own modules with "
         "TensorFlow (`provided` of the arch)",
     )
+    parser.add_argument(
+        "--kernel", action="store_true", help="also install `ipykernel` and a kernel, so that Jupyter starts notebooks in it"
+    )
     add_site(parser)
     add_arch(parser, omitted="needed if several archs have this module")
 
@@ -38,7 +41,7 @@ def run(args: argparse.Namespace) -> Outcome:
 
     from provision.machine.build import make_own_venv
     from provision.machine.configuration import shipped
-    from provision.model.own_venv import Beneath, refuse_folder
+    from provision.model.own_venv import refuse_folder
     from provision.model.quoting import bash
 
     folder = absolute(args.folder)
@@ -46,29 +49,14 @@ def run(args: argparse.Namespace) -> Outcome:
     site = shipped.load_site(args.site)
     arch = _arch_of_modules(site, args.on, args.arch)
     if arch is not None:
-        return _create_on_modules(folder, site, arch, absolute(args.site) if "/" in args.site else site.name)
+        return _create_on_modules(args, folder, site, arch, absolute(args.site) if "/" in args.site else site.name)
     store = read_store(site)
     env = find_environment(store, _loaded() if args.on == "loaded" else args.on, args.arch)
     record = store.record(env)
-    published = store.pointers().get(f"{env.arch}/{env.name}/{env.version}")
-    if record is None or published != str(env):
-        raise PlanError(
-            f"`{env}` is not published" + (f": its module loads `{published}`" if published else ""),
-            hint=f"`--on {published}`" if published else "`provision build` completes it",
-        )
-    minor, folders = make_own_venv.look_beneath(record.prefix, environ())
-    beneath = Beneath(
-        environment=str(env),
-        module=record.module,
-        prefix=record.prefix,
-        root=str(store.root),
-        site=absolute(args.site) if "/" in args.site else site.name,
-        minor=minor,
-        folders=folders,
-    )
+    beneath = beneath_of(site, store, env, args.site, retry="--on %s")
     packages = make_own_venv.create(Path(folder), beneath, environ())
-    if record.modules or site.modules.name != "none":
-        load = bash("module load %s", record.module)
+    if (record and record.modules) or site.modules.name != "none":
+        load = bash("module load %s", beneath.module)
     else:
         load = bash('eval "$(provision activate %s)"', str(env))
     lines = [
@@ -81,9 +69,11 @@ def run(args: argparse.Namespace) -> Outcome:
         "",
         f"in jobs: {bash('provision job KIND --venv %s', folder)}",
     ]
+    if args.kernel:
+        lines += ["", _install_kernel(folder)]
     return Outcome(
         text="\n".join(lines),
-        result={"folder": folder, "environment": str(env), "module": record.module, "packages": packages},
+        result={"folder": folder, "environment": str(env), "module": beneath.module, "packages": packages},
     )
 
 
@@ -116,7 +106,7 @@ def _arch_of_modules(site: Site, on: str, arch: str | None) -> Arch | None:
     return found[0]
 
 
-def _create_on_modules(folder: str, site: Site, arch: Arch, typed: str) -> Outcome:
+def _create_on_modules(args: argparse.Namespace, folder: str, site: Site, arch: Arch, typed: str) -> Outcome:
     """Make it on the modules of the site that bring TensorFlow.
 
     Raises:
@@ -166,9 +156,32 @@ def _create_on_modules(folder: str, site: Site, arch: Arch, typed: str) -> Outco
         "",
         f"in jobs: {bash('provision job KIND --venv %s --arch %s --site %s', folder, arch.name, typed)}",
     ]
+    if args.kernel:
+        lines += ["", _install_kernel(folder)]
     return Outcome(
         text="\n".join(lines), result={"folder": folder, "environment": None, "module": names, "packages": packages}
     )
+
+
+def _install_kernel(folder: str) -> str:
+    """Install a kernel for the new venv; what that prints.
+
+    Raises:
+        CommandError: `ipykernel` cannot be installed; the venv stays.
+    """
+    from pathlib import Path
+
+    from provision.commands.kernel.install import Wish, install_for_venv
+    from provision.errors import CommandError
+    from provision.machine.build.kernels import kernels_folder
+    from provision.model.quoting import bash
+
+    again = bash("provision kernel install %s", folder)
+    try:
+        return install_for_venv(folder, Wish(folder=kernels_folder(None, environ()), command=again)).text
+    except CommandError as error:
+        error.hint = f"the virtual environment is complete; for Jupyter run `{again}` where pip reaches the package index"
+        raise
 
 
 def _loaded() -> str:

@@ -13,6 +13,7 @@ import os
 import select
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections import deque
@@ -178,6 +179,34 @@ def stream(
             if process is not None and process.stdout is not None:
                 process.stdout.close()
     return Result(argv=tuple(argv), code=code, tail=tuple(tail), timed_out=timed_out)
+
+
+def serve(argv: Sequence[str], environ: Mapping[str, str]) -> int | None:
+    """Run a server until it ends or Ctrl-C; returns its exit code, None after Ctrl-C. It prints on our stderr.
+
+    Raises:
+        CommandError: it cannot be run.
+    """
+    process: subprocess.Popen[bytes] | None = None
+    try:
+        with interrupts_deferred():
+            process = subprocess.Popen(
+                list(argv),
+                env=dict(environ),
+                cwd=START,
+                stdin=subprocess.DEVNULL,
+                stdout=sys.stderr,
+                stderr=sys.stderr,
+                start_new_session=True,
+            )
+        return process.wait()
+    except KeyboardInterrupt:
+        return None
+    except OSError as error:
+        raise CommandError(f"`{argv[0]}` cannot be run", evidence=[str(error)]) from error
+    finally:
+        if process is not None and process.poll() is None:
+            end(process)
 
 
 @contextlib.contextmanager

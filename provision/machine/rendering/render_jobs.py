@@ -6,6 +6,7 @@ import json
 
 from provision.jobs.build_job import BuildScript
 from provision.jobs.containers import image_path, pull_command
+from provision.jobs.environment_script import EnvironmentScript
 from provision.jobs.image_job import MANIFESTS, ImageJob, make_image_script
 from provision.jobs.overlay_job import OverlayJob, make_overlay_script
 from provision.jobs.user_job import UserJob
@@ -71,6 +72,11 @@ def render_user_script(script: Script) -> str:
         record_format=_record_format(script),
         make=f"provision job overlay --site {job.site.typed} --arch {job.arch.name}",
     )
+
+
+def render_environment_script(script: EnvironmentScript, *, command: str, again: str) -> str:
+    """The script that becomes the Python of an environment; `again` is what to do if that is no longer published."""
+    return render("jobs/environment.sh.j2", script=script, command=command, again=again)
 
 
 def _names(scheduler: SchedulerInterface) -> dict[str, object]:

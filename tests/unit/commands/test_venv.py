@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pip
 import pytest
@@ -12,10 +12,9 @@ import pytest
 from parts.cli import call, envelope
 from parts.json_page import faults
 from parts.modules import LMOD
-from parts.records import ENVIRONMENT, put_published
+from parts.records import ENVIRONMENT
+from parts.small_environment import make_small_environment
 from parts.tiny import make_wheel
-from provision.machine.root.store import Store
-from provision.model.layout import Layout
 
 Captured = pytest.CaptureFixture[str]
 
@@ -24,20 +23,7 @@ Captured = pytest.CaptureFixture[str]
 def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A published environment: a venv with a small "tensorflow", a small "numpy", and the pip of this Python."""
     monkeypatch.setenv("PROVISION_ROOT", str(tmp_path / "root"))
-    store = Store(Layout(PurePosixPath(tmp_path / "root")))
-    prefix = Path(put_published(store, modules=()).prefix)
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(prefix)], check=True)
-    (packages,) = prefix.glob("lib/python3*/site-packages")
-    for name, version in (("tensorflow", "2.15.1"), ("numpy", "1.26.4")):
-        (packages / name).mkdir()
-        (packages / name / "__init__.py").write_text(f"__version__ = '{version}'\n")
-        info = packages / f"{name}-{version}.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-    source = Path(pip.__file__).parent
-    (packages / "pip").symlink_to(source)
-    (packages / f"pip-{pip.__version__}.dist-info").symlink_to(source.with_name(f"pip-{pip.__version__}.dist-info"))
-    return prefix
+    return make_small_environment(tmp_path / "root")
 
 
 def pip_install(venv: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -228,3 +214,18 @@ def test_modules_on_which_no_venv_can_be_made_are_refused(
     assert call("venv", "create", str(tmp_path / "new"), "--site", str(site), "--on", *words) in (1, 2)
     assert message in capsys.readouterr().err.splitlines()[0]
     assert not (tmp_path / "new").exists()
+
+
+def test_a_kernel_without_network_is_refused_but_the_venv_stays(
+    prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    assert prefix.is_dir()
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
+    venv = tmp_path / "my-venv"
+    assert call("venv", "create", str(venv), "--on", "tensorflow/2.15.1", "--kernel") == 1
+    said = capsys.readouterr().err
+    assert f"pip could not install `ipykernel` into `{venv}`" in said
+    assert f"run `provision kernel install {venv}` where pip reaches the package index" in said
+    assert (venv / "bin" / "python").exists()
+    assert not (tmp_path / "jupyter").exists()

@@ -1,0 +1,236 @@
+"""`provision kernel install WHERE`: a kernel that starts in an environment, in an own venv, or in the site's container."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from provision.commands.kernel.installed import add_place, kernels_of
+from provision.commands.shared.command_line import command_line
+from provision.commands.shared.options import add_arch, add_site, refuse_unused
+from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.target import beneath_of, find_environment, read_store
+from provision.errors import ConfigError
+from provision.machine.programs.shell import absolute, environ, expand_variables
+
+if TYPE_CHECKING:
+    from provision.jobs.environment_script import EnvironmentScript
+    from provision.model.kernel import Kernel
+    from provision.model.own_venv import Beneath
+    from provision.profile.site import Site
+
+CONTAINER = "container"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """How a kernel is to be installed: in which folder of kernels, under which names, by which command, or only shown."""
+
+    folder: Path
+    command: str
+    name: str | None = None
+    display_name: str | None = None
+    dry_run: bool = False
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what to start in, and how Jupyter shows it."""
+    parser.add_argument(
+        "where",
+        metavar="WHERE",
+        help="a published environment of `provision list`, a folder that `provision venv create` made, or `container`: the "
+        "site's container with its overlay",
+    )
+    parser.add_argument("--name", help="name of the kernel in its folder (default: from the module or the folder)")
+    parser.add_argument("--display-name", metavar="TEXT", help="what Jupyter shows (default: the module and the site)")
+    add_place(parser)
+    parser.add_argument("--image", help="with `container`: another image than the site's")
+    parser.add_argument(
+        "--overlay",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="with `container`: your own overlay, over that of the site; can be repeated",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="print the files, and write nothing")
+    add_site(parser)
+    add_arch(parser, omitted="needed if several archs have this module")
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Install it."""
+    from provision.machine.disk import exists
+
+    wish = Wish(
+        folder=kernels_of(args),
+        command=command_line(args),
+        name=args.name,
+        display_name=args.display_name,
+        dry_run=args.dry_run,
+    )
+    if args.where == CONTAINER:
+        refuse_unused(args, [("--arch", args.arch)], "a container is the same on all kinds of node")
+        return _for_container(args, wish)
+    unused = [("--image", args.image), ("--overlay", args.overlay)]
+    refuse_unused(args, unused, "only `container` has images and overlays")
+    if exists(f"{absolute(args.where)}/pyvenv.cfg"):
+        return install_for_venv(absolute(args.where), wish)
+    return _for_environment(args, wish)
+
+
+def install_for_venv(folder: str, wish: Wish) -> Outcome:
+    """Install a kernel for a venv of `provision venv create`, in which `ipykernel` is installed if it is missing.
+
+    Raises:
+        ConfigError: it is another venv, or the kernel exists.
+        CommandError: pip cannot install `ipykernel`.
+    """
+    from provision.machine.build import kernels, make_own_venv
+    from provision.machine.configuration import shipped
+
+    beneath = make_own_venv.read_venv(Path(folder))
+    site = dataclasses.replace(shipped.load_site(beneath.site), root=beneath.root)
+    made = _kernel(wish, site, beneath, Path(folder).name, venv=folder)
+    if not wish.dry_run:
+        variables = _variables(site, beneath)
+        if not kernels.has_ipykernel(f"{folder}/bin/python", variables):
+            kernels.install_ipykernel(Path(folder), variables, site.network.where_to_download)
+    return _written(
+        wish, made, _script(site, beneath, folder), f"`{folder}/bin/pip install PACKAGE` adds packages to it"
+    )
+
+
+def _variables(site: Site, beneath: Beneath) -> Mapping[str, str]:
+    """The variables with which the Python of a venv starts: with the modules on which it was made."""
+    from provision.machine.probes.provided import provided_python
+
+    if beneath.environment is not None:
+        return environ()
+    return provided_python(site, dataclasses.replace(site.arch(beneath.arch), provided=beneath.modules)).environ
+
+
+def _for_environment(args: argparse.Namespace, wish: Wish) -> Outcome:
+    """A kernel for a published environment. If it has no `ipykernel`, a venv of the kernel on top of it has one."""
+    from provision.machine.build import kernels, make_own_venv
+    from provision.machine.configuration import shipped
+
+    site = shipped.load_site(args.site)
+    store = read_store(site)
+    env = find_environment(store, args.where, args.arch)
+    beneath = beneath_of(site, store, env, args.site, retry="provision kernel install %s")
+    made = _kernel(wish, site, beneath, beneath.module)
+    if kernels.has_ipykernel(f"{beneath.prefix}/bin/python", environ()):
+        return _written(wish, made, _script(site, beneath, None), "the environment itself has `ipykernel`")
+    venv = wish.folder / made.name / "venv"
+    made = dataclasses.replace(made, venv=str(venv))
+    note = f"`ipykernel` is in {venv}; `%pip install PACKAGE` in a notebook adds packages there"
+    if not wish.dry_run:
+        try:
+            make_own_venv.create(venv, beneath, environ())
+            kernels.install_ipykernel(venv, environ(), site.network.where_to_download)
+        except BaseException:
+            kernels.discard(venv.parent)
+            raise
+    return _written(wish, made, _script(site, beneath, str(venv)), note)
+
+
+def _for_container(args: argparse.Namespace, wish: Wish) -> Outcome:
+    """A kernel for the site's container, in the form of Open OnDemand."""
+    from provision.jobs.environment_script import in_container
+    from provision.machine.build.kernels import refuse_kernel_folder
+    from provision.machine.configuration import shipped
+    from provision.machine.disk import exists
+    from provision.model.kernel import Kernel, kernel_name, refuse_kernel_name
+
+    site = shipped.load_site(args.site)
+    overlays = tuple(path if path.startswith("$") else absolute(path) for path in args.overlay)
+    script = in_container(site, image=args.image, overlays=overlays)
+    made = Kernel(
+        name=wish.name or kernel_name(f"{site.name}-container"),
+        display_name=wish.display_name or f"TensorFlow in a container ({site.name})",
+        environment=script.image or "",
+        site=site.typed,
+    )
+    refuse_kernel_name(made.name)
+    refuse_kernel_folder(wish.folder, made.name)
+    shifter = script.container is not None and script.container.command == "shifter"
+    files = (*([] if shifter else [made.environment]), *script.overlays)
+    missing = [path for path in files if not exists(expand_variables(path))]
+    if missing and not wish.dry_run:
+        raise ConfigError(
+            f"there is no file `{expand_variables(missing[0])}`",
+            evidence=[f"it is the image or an overlay of site `{site.name}`, as the profile or your option names it"],
+            hint=f"run this at the site; `provision job overlay --site {site.typed}` writes the job that makes its overlay",
+        )
+    return _written(wish, made, script, "the image or an overlay must contain `ipykernel`")
+
+
+def _kernel(wish: Wish, site: Site, beneath: Beneath, default: str, *, venv: str | None = None) -> Kernel:
+    """The kernel for a published environment, or for a venv on one.
+
+    Raises:
+        ConfigError: the name is not valid, or is taken.
+    """
+    from provision.machine.build.kernels import refuse_kernel_folder
+    from provision.model.kernel import Kernel, kernel_name, refuse_kernel_name
+
+    arch = beneath.environment.split("/")[0] if beneath.environment else beneath.arch
+    made = Kernel(
+        name=kernel_name(default) if wish.name is None else wish.name,
+        display_name=wish.display_name or f"{default} ({site.name}, {arch})",
+        environment=beneath.title,
+        site=beneath.site,
+        venv=venv,
+    )
+    refuse_kernel_name(made.name)
+    refuse_kernel_folder(wish.folder, made.name)
+    return made
+
+
+def _script(site: Site, beneath: Beneath, venv: str | None) -> EnvironmentScript:
+    """The script for a published environment, or for a venv on one."""
+    from provision.jobs.environment_script import in_environment, on_modules
+    from provision.model.layout import EnvironmentId
+
+    if beneath.environment is None:
+        return on_modules(site, site.arch(beneath.arch), modules=beneath.modules, venv=venv or "")
+    env = EnvironmentId.parse(beneath.environment)
+    layout = read_store(site).layout
+    return in_environment(
+        site,
+        environment=beneath.environment,
+        module=beneath.module,
+        modulepath=f"{layout.modules(env.arch)}/{site.modules.module_kind}",
+        activate=f"{layout.records_folder(env)}/activate.sh",
+        prefix=beneath.prefix,
+        venv=venv,
+    )
+
+
+def _written(wish: Wish, made: Kernel, script: EnvironmentScript, note: str) -> Outcome:
+    """Write the kernel, or print its files."""
+    from provision.machine.build.kernels import write_kernel
+    from provision.machine.rendering.render_jobs import render_environment_script
+    from provision.model.kernel import kernel_json
+
+    again = f"`provision kernel remove {made.name}`, then install it again"
+    text = render_environment_script(script, command=wish.command, again=again)
+    path = wish.folder / made.name
+    result = {
+        "name": made.name,
+        "display_name": made.display_name,
+        "folder": str(path),
+        "environment": made.environment,
+        "venv": made.venv,
+        "written": not wish.dry_run,
+    }
+    if wish.dry_run:
+        files = {path / "kernel.json": kernel_json(made, str(path / "python")), path / "python": text}
+        lines = [f"{name}:\n{content}" for name, content in files.items()]
+        return Outcome(text="\n".join((*lines, "nothing was written")), result=result)
+    write_kernel(wish.folder, made, text)
+    shown = f"Jupyter shows it as `{made.display_name}`; reload its page"
+    return Outcome(text=f"installed {path}\n{note}\n\n{shown}", result=result)

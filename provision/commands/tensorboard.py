@@ -1,0 +1,160 @@
+"""`provision tensorboard JOBID|DIR`: start TensorBoard on this node, and print the tunnel for the user's own machine."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import TYPE_CHECKING
+
+from provision.commands.shared.command_line import command_line
+from provision.commands.shared.options import add_arch, add_site
+from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.target import find_environment, read_store
+from provision.errors import CommandError, ConfigError
+from provision.machine.programs.shell import absolute, environ, expand_variables
+
+if TYPE_CHECKING:
+    from provision.jobs.environment_script import EnvironmentScript
+    from provision.machine.root.store import Store
+    from provision.profile.site import Site
+
+JOB = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
+PORTS = range(1024, 65536)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the run, and what to start."""
+    parser.add_argument("summaries", metavar="JOBID|DIR", help="a job of yours, or a folder with the files of a run")
+    parser.add_argument(
+        "--on",
+        metavar="ENVIRONMENT",
+        help="a published environment with TensorBoard (default: the loaded one, or else one of the site)",
+    )
+    parser.add_argument("--port", type=int, help="the port on this node (default: a free one)")
+    parser.add_argument("--user", metavar="NAME", help="your name at the site, for the tunnel (default: here)")
+    parser.add_argument("--print", action="store_true", dest="only_print", help="print the commands, and start nothing")
+    add_site(parser)
+    add_arch(parser, omitted="needed if several archs have the module of `--on`")
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Find the folder, print the tunnel, start TensorBoard until Ctrl-C."""
+    from provision.machine.configuration import shipped
+    from provision.machine.programs.run import serve
+    from provision.machine.programs.servers import free_port, login_name, node_name
+    from provision.machine.rendering.render_jobs import render_environment_script
+    from provision.machine.terminal.console import say
+    from provision.model.quoting import bash
+    from provision.model.quoting import words as quoted
+    from provision.model.tunnel import LOCAL_PORT, tunnel_command
+    from provision.profile.files import USER
+
+    if args.port is not None and args.port not in PORTS:
+        raise ConfigError(
+            f"{args.port} is not a valid value of `--port`: {PORTS.start} to {PORTS.stop - 1}",
+            hint="leave `--port` out",
+        )
+    if args.user is not None and not USER.fullmatch(args.user):
+        raise ConfigError(f"{args.user!r} is not a valid value of `--user`", hint="letters, digits and `_.-`")
+    site = shipped.load_site(args.site)
+    folder = find_run(args.summaries, site)
+    environment, script = _program(args, site, read_store(site))
+    port, node = free_port(args.port), node_name()
+    tunnel = tunnel_command(user=args.user or login_name(), login=site.network.host, node=node, port=port)
+    options = ("-m", "tensorboard.main", "--logdir", folder, "--host", "127.0.0.1", "--port", str(port))
+    lines = [
+        f"folder       {folder}",
+        f"environment  {environment}",
+        "",
+        "On your own machine, in another terminal:",
+        f"  {tunnel}",
+        f"then open http://127.0.0.1:{LOCAL_PORT} in its browser. On this node it is http://127.0.0.1:{port}.",
+        f"TensorBoard asks for no password: every user of {node} can open it there and see these curves.",
+    ]
+    result = {
+        "folder": folder,
+        "environment": environment,
+        "node": node,
+        "port": port,
+        "tunnel": tunnel,
+        "program": quoted((script.python, *options)),
+    }
+    if args.only_print:
+        start = bash(
+            "provision tensorboard %s --site %s --on %s --port %s", args.summaries, args.site, environment, str(port)
+        )
+        return Outcome(text="\n".join((*lines, "", "To start it on this node:", f"  {start}")), result=result)
+    say("\n".join((*lines, "It stops with Ctrl-C.", "")))
+    text = render_environment_script(script, command=command_line(args), again="name another one with `--on`")
+    code = serve(("bash", "-c", text, "bash", *options), environ())
+    if code:
+        raise CommandError(
+            f"TensorBoard ended with exit code {code}",
+            evidence=["its messages are above"],
+            hint="`provision tensorboard … --on ENVIRONMENT` takes another one; `provision list` lists them",
+        )
+    return Outcome(text="TensorBoard has stopped", result=result)
+
+
+def find_run(text: str, site: Site) -> str:
+    """The folder with the summaries of a run: that of a job of the site, or one that is given.
+
+    Raises:
+        ConfigError: there is no such folder.
+    """
+    from provision.machine.disk import folders_named, is_folder
+
+    given = absolute(text)
+    runs = absolute(f"{expand_variables(site.files.scratch)}/runs" if site.files.scratch else "runs")
+    # PBS and Cobalt append the name of the server to the number of a job.
+    found = [given] if is_folder(given) else folders_named(runs, text) if JOB.fullmatch(text) else []
+    if not found:
+        raise ConfigError(
+            f"there is no folder `{text}`"
+            + (f", and no output of a job `{text}` in `{runs}`" if JOB.fullmatch(text) else ""),
+            hint=f"`ls {runs}`; the output of a job names its folder: `output: …`",
+        )
+    inner = f"{found[0]}/tensorboard"
+    return inner if is_folder(inner) else found[0]
+
+
+def _program(args: argparse.Namespace, site: Site, store: Store) -> tuple[str, EnvironmentScript]:
+    """The environment whose TensorBoard is used, and the script that becomes its Python.
+
+    Raises:
+        ConfigError: no published environment has TensorBoard.
+    """
+    from provision.jobs.environment_script import in_environment
+    from provision.machine.disk import is_file
+
+    def of(name: str) -> EnvironmentScript | None:
+        env = find_environment(store, name, args.arch)
+        record = store.record(env)
+        if record is None or not is_file(f"{record.prefix}/bin/tensorboard"):
+            return None
+        return in_environment(
+            site,
+            environment=str(env),
+            module=record.module,
+            modulepath=f"{store.layout.modules(env.arch)}/{site.modules.module_kind}",
+            activate=f"{store.layout.records_folder(env)}/activate.sh",
+            prefix=record.prefix,
+            venv=None,
+        )
+
+    published = sorted(store.pointers().values(), reverse=True)
+    loaded = environ().get("PROVISION_ENVIRONMENT")
+    names = [args.on] if args.on else [*([loaded] if loaded in published else []), *published]
+    for name in names:
+        script = of(name)
+        if script is not None:
+            return str(script.environment), script
+    raise ConfigError(
+        f"`{args.on}` has no TensorBoard"
+        if args.on
+        else f"no published environment below `{store.root}` has TensorBoard",
+        evidence=[f"looked for bin/tensorboard in: {', '.join(names) or 'nothing is published'}"],
+        hint="`pip install tensorboard` in a virtual environment of `provision venv create`"
+        if names
+        else "`provision build` builds an environment with it",
+    )

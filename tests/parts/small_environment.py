@@ -1,0 +1,39 @@
+"""A published environment with two small packages in place of TensorFlow and NumPy, the real venv module and the real pip."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path, PurePosixPath
+
+import pip
+
+from parts.records import ENVIRONMENT, put_published
+from provision.machine.root.store import Store
+from provision.model.layout import Layout
+
+
+def make_small_environment(root: Path) -> Path:
+    """Publish it below this root; returns its prefix."""
+    store = Store(Layout(PurePosixPath(root)))
+    prefix = Path(put_published(store, modules=()).prefix)
+    activate = Path(store.layout.records_folder(ENVIRONMENT)) / "activate.sh"
+    activate.write_text(f"export PROVISION_ENVIRONMENT={ENVIRONMENT}\n")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(prefix)], check=True)
+    packages = packages_of(prefix)
+    for name, version in (("tensorflow", "2.15.1"), ("numpy", "1.26.4")):
+        (packages / name).mkdir()
+        (packages / name / "__init__.py").write_text(f"__version__ = '{version}'\n")
+        info = packages / f"{name}-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    source = Path(pip.__file__).parent
+    (packages / "pip").symlink_to(source)
+    (packages / f"pip-{pip.__version__}.dist-info").symlink_to(source.with_name(f"pip-{pip.__version__}.dist-info"))
+    return prefix
+
+
+def packages_of(prefix: Path) -> Path:
+    """The folder of its packages."""
+    (packages,) = prefix.glob("lib/python3*/site-packages")
+    return packages

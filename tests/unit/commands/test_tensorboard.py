@@ -1,0 +1,135 @@
+"""`provision tensorboard`, with a small server in place of TensorBoard; the real one is in tests/real."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from parts.cli import call, envelope
+from parts.json_page import faults
+from parts.provision import Tool, site_file
+from parts.records import ENVIRONMENT
+from parts.small_environment import make_small_environment, packages_of
+
+Captured = pytest.CaptureFixture[str]
+
+SERVER = """\
+import http.server, sys
+words = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(words["--logdir"].encode())
+    def log_message(self, *args):
+        pass
+try:
+    http.server.HTTPServer((words["--host"], int(words["--port"])), Handler).serve_forever()
+except KeyboardInterrupt:
+    pass
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A root with an environment that has a TensorBoard, and the output of job 4711 below the working folder."""
+    root = tmp_path / "root"
+    prefix = make_small_environment(root)
+    (packages_of(prefix) / "tensorboard").mkdir()
+    (packages_of(prefix) / "tensorboard" / "__init__.py").write_text("")
+    (packages_of(prefix) / "tensorboard" / "main.py").write_text(SERVER)
+    (prefix / "bin" / "tensorboard").write_text("")
+    (tmp_path / "runs" / "4711" / "tensorboard").mkdir(parents=True)
+    (tmp_path / "runs" / "4712.server").mkdir()
+    monkeypatch.setenv("PROVISION_ROOT", str(root))
+    monkeypatch.chdir(tmp_path)
+    return root
+
+
+def free_port() -> int:
+    """A port that is free now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_the_folder_of_a_job_and_the_tunnel_are_printed(root: Path, tmp_path: Path, capsys: Captured) -> None:
+    profile = site_file(tmp_path, "local")
+    Path(profile).write_text(Path(profile).read_text() + '\n[network]\nhost = "login.example.org"\n')
+    assert call("tensorboard", "4711", "--print", "--json", "--site", profile, "--user", "ada", "--port", "16006") == 0
+    result = envelope(capsys)["result"]
+    assert faults(result, "tensorboard") == []
+    assert result["folder"] == str(tmp_path / "runs" / "4711" / "tensorboard")
+    assert result["environment"] == str(ENVIRONMENT)
+    node = socket.gethostname()
+    assert result["tunnel"] == f"ssh -N -L 6006:127.0.0.1:16006 -J ada@login.example.org ada@{node}"
+    assert call("tensorboard", "4712", "--print") == 0
+    printed = capsys.readouterr().out
+    assert f"folder       {tmp_path}/runs/4712.server\n" in printed
+    assert f"every user of {node} can open it there" in printed
+    assert root.is_dir()
+
+
+@pytest.mark.usefixtures("root")
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("4713",), "there is no folder `4713`, and no output of a job `4713`"),
+        (("./x/y",), "there is no folder `./x/y`"),
+        (("4711", "--port", "80"), "80 is not a valid value of `--port`"),
+        (("4711", "--user", "-oProxyCommand=x"), "is not a valid value of `--user`"),
+        (("4711", "--on", "tensorflow/9"), "there is no environment `tensorflow/9`"),
+    ],
+)
+def test_bad_input_is_refused(words: tuple[str, ...], says: str, capsys: Captured) -> None:
+    given = [f"{words[1]}={words[2]}"] if len(words) == 3 else []
+    assert call("tensorboard", words[0], *given) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken_and_an_environment_without_tensorboard_are_refused(
+    root: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert call("tensorboard", "4711", "--port", str(port)) == 2
+    assert f"port {port} is not free" in capsys.readouterr().err
+    next(root.glob("envs/*/*/*/bin/tensorboard")).unlink()
+    assert call("tensorboard", str(tmp_path / "runs"), "--print") == 2
+    assert "no published environment" in capsys.readouterr().err
+
+
+def test_it_serves_on_this_node_until_ctrl_c(root: Path, tmp_path: Path) -> None:
+    port = free_port()
+    tool = Tool(root)
+    process = subprocess.Popen(
+        tool.argv("tensorboard", "4711", "--port", str(port)),
+        env=tool.env(),
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    for _ in range(600):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/") as answer:
+                assert answer.read().decode() == str(tmp_path / "runs" / "4711" / "tensorboard")
+            break
+        except OSError:
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 0, err
+    assert out == "TensorBoard has stopped\n"
+    assert f"http://127.0.0.1:{port}" in err and "Traceback" not in err
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", port), timeout=5)
