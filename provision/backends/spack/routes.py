@@ -9,8 +9,8 @@ from provision.wording import about, count
 SOURCE_PACKAGES = 155
 # Of those, the ones that take as long as all others together.
 LARGE = ("py-tensorflow with bazel", "llvm", "rust", "openjdk")
-# Measured on 2 cores of a virtual machine with nothing else on it: solving and installing wheels, and the CPU seconds of
-# compiling Horovod, which runs on all cores.
+# Guesses from a few runs on 2 cores: solving and installing wheels, and the CPU seconds of compiling Horovod, which runs on all
+# cores; installing from a cache. Not measured on a quiet machine.
 WHEELS_S = 60.0
 HOROVOD_CPU_S = 170.0
 CACHE_S = 45.0

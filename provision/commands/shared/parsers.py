@@ -105,6 +105,7 @@ def parse(verb: str, words: Sequence[str]) -> argparse.Namespace:
         SystemExit: help was asked for and printed.
     """
     leaf, rest = find_parser(parser_of(verb), list(words))
+    rest = join_arguments(leaf, rest)
     refuse_unknown_options(leaf, verb, words, rest)
     for name in (word[:-3] for word in rest if word.startswith("-") and word.endswith("=--")):
         leaf.error(f"argument {name}: expected one argument")  # argparse would make the value an empty list
@@ -115,6 +116,22 @@ def parse(verb: str, words: Sequence[str]) -> argparse.Namespace:
         refuse_extra(leaf, args, [*verb.split(), *words], extra[0])
     args.parser, args.given = leaf, tuple(rest)
     return args
+
+
+def join_arguments(leaf: Parser, words: Sequence[str]) -> list[str]:
+    """The words with the value of `--arguments` joined to it if that value looks like an option of another program.
+
+    argparse reads `--arguments --data-dir=x` as two options. A value that is an option of this parser is not joined: then the
+    value of `--arguments` was forgotten.
+    """
+    joined: list[str] = []
+    for word in words:
+        foreign = word.startswith("-") and word.partition("=")[0] not in leaf.options
+        if foreign and joined and joined[-1] == "--arguments" and "--arguments" in leaf.options:
+            joined[-1] = f"--arguments={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 def find_parser(parser: Parser, words: list[str]) -> tuple[Parser, list[str]]:

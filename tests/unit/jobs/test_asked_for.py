@@ -143,6 +143,9 @@ def test_data_and_arguments_reach_the_program_expanded_on_the_node(
     environ = {"PATH": os.environ["PATH"], "SCRATCH": str(tmp_path)}
     done = subprocess.run(["bash", "-c", MODULE + text], env=environ, capture_output=True, text=True, check=False)
     assert f"['--data-dir={tmp_path}/data', '--x=$(id) $A', '--t=32']" in done.stdout, done.stderr
+    alone = written(capsys, *words, "--arguments", "--data-dir=$PROVISION_DATA")
+    assert '"$script" "--data-dir=${PROVISION_DATA}"' in alone, "one argument, which argparse takes for an option"
+    assert call("job", *words, "--arguments", "--time", "00:10:00") == EXIT_USAGE, "its value was forgotten"
 
 
 def test_a_staged_folder_has_the_variables_of_this_shell(
