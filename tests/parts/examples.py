@@ -81,7 +81,7 @@ class Place:
         assert any(path.name.endswith(".index") for path in (ran.output / "checkpoints").iterdir())
         assert list(ran.output.glob("tensorboard/**/events.out.tfevents.*"))
         report = json.loads((ran.output / "report.json").read_text())
-        assert set(report) == {"seconds", "images_per_second", "accuracy"}
+        assert set(report) == {"seconds", "images_per_second", "accuracy", "batch", "tensorflow", "trained"}
         assert f"{report['images_per_second']:.0f}" in self.tool.good("scaling", str(ran.output)).replace(",", "")
         if again == "resume":
             resumed = self.run(name, "--epochs 4", *options, "--resume-from", ran.job)
