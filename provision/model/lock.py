@@ -14,6 +14,7 @@ from provision.errors import ConfigError
 
 HEADER = re.compile(r"^# input sha256: ([0-9a-f]{64})$", re.MULTILINE)
 ENTRY = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?==([A-Za-z0-9][A-Za-z0-9.!+_-]*)(?=[\s;\\]|$)")
+MARKER = re.compile(r"^([^\s#;]+==[^\s;]+) *;[^\\\n]*?(?=(?: \\)?$)", re.MULTILINE)
 HASH = re.compile(r"--hash=(sha256:[0-9a-f]{64})")
 
 
@@ -53,6 +54,15 @@ class Lock:
 def lock_header(input_text: str) -> str:
     """The line that ties a lock to its input."""
     return f"# input sha256: {hashlib.sha256(input_text.encode()).hexdigest()}"
+
+
+def without_markers(text: str) -> str:
+    """The pins without environment markers, which they got from the input.
+
+    A lock is for one Python, so each of its pins holds there; but the pip of another Python that fetches the files would decide
+    the markers by its own version.
+    """
+    return MARKER.sub(r"\1", text)
 
 
 def parse_lock(text: str, path: str) -> Lock:

@@ -23,7 +23,7 @@ from provision.machine.programs.failed_program import failed_program
 from provision.machine.programs.run import stream
 from provision.machine.terminal.console import say
 from provision.model.facts import Interpreter
-from provision.model.lock import lock_header, parse_lock
+from provision.model.lock import lock_header, parse_lock, without_markers
 
 
 def inputs_of_locks() -> tuple[list[Path], dict[str, Path]]:
@@ -92,6 +92,7 @@ def compile_locks(
             body = "\n".join(line for line in out.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
             head = f"# Written by `provision lock` for Python {interpreter.minor} from {source.name}; edit that, not this.\n"
             head += f"{lock_header(text)}\n"
+            body = without_markers(body)
             parse_lock(head + body + "\n", str(target))
             write(target, f"{head}{body}\n")
             written.append(str(target))

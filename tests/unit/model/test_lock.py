@@ -8,7 +8,7 @@ import pytest
 
 from provision.errors import ConfigError
 from provision.machine.configuration import shipped
-from provision.model.lock import Lock, check_lock, lock_header, parse_lock
+from provision.model.lock import Lock, check_lock, lock_header, parse_lock, without_markers
 
 INPUT = "numpy\nhorovod==0.28.1\n"
 ONE, TWO = "1" * 64, "2" * 64
@@ -55,6 +55,11 @@ def test_without_removes_one_package_and_keeps_the_others() -> None:
 
 def test_without_a_package_that_is_not_locked_changes_nothing() -> None:
     assert lock().without("six") == "".join(pin.text for pin in lock().pins)
+
+
+def test_a_marker_of_the_input_is_left_out_because_the_lock_is_for_one_python() -> None:
+    assert without_markers(LOCK) == LOCK.replace(' ; python_version >= "3.9"', "")
+    assert without_markers('pip==21.3.1; python_version < "3.7"\n') == "pip==21.3.1\n"
 
 
 def test_a_different_lock_has_a_different_sha256() -> None:
@@ -122,7 +127,9 @@ def test_a_missing_lock_is_refused_with_its_expected_path(tmp_path: Path, monkey
 @pytest.mark.parametrize("path", sorted(REQUIREMENTS.glob("*.txt")), ids=lambda path: path.name)
 def test_every_shipped_lock_is_valid_and_matches_its_input(path: Path) -> None:
     source = path.with_name(path.stem.rsplit("-py", 1)[0] + ".in")
-    check_lock(parse_lock(path.read_text(), str(path)), source.read_text(), str(source))
+    text = path.read_text()
+    check_lock(parse_lock(text, str(path)), source.read_text(), str(source))
+    assert without_markers(text) == text, "the pip of another Python would leave packages out of the wheelhouse"
 
 
 @pytest.mark.parametrize("name", shipped.known("stacks"))

@@ -16,8 +16,8 @@ class PyTensorflow(Package):
     depends_on("py-pip", type="build")
 
     # The sha256 of the stack's lock, and of `requirements.txt`, which has its packages without Horovod.
-    lock_sha256 = "30d82e44a7827c2ed58e93e1569d1ad2581c4e58a16810764c9a0cf422487b01"
-    requirements_sha256 = "789ba28af363dd68f11787d0d7a13ffcd1e6f189d6e6e60d69e86053a6e2e726"
+    lock_sha256 = "0ff7aa0f571e660ce5ceb7254644f6836b302728c0c15be3f1eb2da1a806bcad"
+    requirements_sha256 = "dac8496f428c590ed71636f974370475db863760047a75d7564879207efa682a"
 
     def install(self, spec, prefix):
         requirements = join_path(self.package_dir, "requirements.txt")

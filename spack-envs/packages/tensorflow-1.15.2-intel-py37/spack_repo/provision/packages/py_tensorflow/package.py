@@ -16,7 +16,7 @@ class PyTensorflow(Package):
     depends_on("py-pip", type="build")
 
     # The sha256 of the stack's lock, and of `requirements.txt`, which has its packages without Horovod.
-    lock_sha256 = "5ed5b58fad736253a3eea81faa7f2083bf8c2ef4328bada4bcf9133f2d8e6a68"
+    lock_sha256 = "1cb46e755f0e79365f10ed0fbd85fa840627d521fb7d3c49ed3360e9a2bd55dc"
     requirements_sha256 = "bfecf6d48b1a965b7c865bb62cde4794a6421ff82779738c8901d5febb3d3959"
 
     def install(self, spec, prefix):
