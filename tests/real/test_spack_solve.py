@@ -92,7 +92,8 @@ def test_plain_spack_gets_its_sources_as_the_comment_says(
     )
     subprocess.run(shlex.split(download.replace("python3", sys.executable))[1:], cwd=environment, check=True)
     python = tool.root / "spack" / "python" / "bin" / "python"
-    cache = ("-c", f"config:source_cache:{folder / 'cache'}")
+    # What was fetched stays in both folders.
+    cache = ("-c", f"config:source_cache:{folder / 'cache'}", "-c", f"config:build_stage:{folder / 'cache' / 'stage'}")
     first = (*cache, "concretize"), (*cache, "fetch")
     for words in first:
         done = plain_spack(
