@@ -13,6 +13,8 @@ from typing import Any
 from provision.model import stored
 
 SCHEMA = 1
+# The two files of a manifest, among the records of an environment.
+HEAD, FILES = "manifest.json", "manifest.txt"
 LINK = "->"
 OUTSIDE = (".provision",)
 """Folders of a prefix that the manifest leaves out: records change after the proof, when it is run again."""

@@ -15,6 +15,7 @@ from typing import Any
 from provision.machine.disk import sha256_of, write
 from provision.machine.probes.installed_packages import installed_versions
 from provision.model.lock import normalized, pins_in
+from provision.model.manifest import FILES
 from provision.model.record import Record
 
 SBOM, PROVENANCE = "sbom.cdx.json", "provenance.json"
@@ -86,9 +87,7 @@ def provenance(
     record: Record, packages: Sequence[tuple[str, str]], records: Path, subjects: Sequence[Path], wheel: Path | None
 ) -> dict[str, Any]:
     """The statement: the files it speaks for, what decided the build, what went into it, and who built it."""
-    materials = [
-        {"uri": f"file:{path.name}", "digest": {"sha256": sha256_of(path)}} for path in sorted(records.glob("*.txt"))
-    ]
+    materials = [{"uri": f"file:{path.name}", "digest": {"sha256": sha256_of(path)}} for path in _locks(records)]
     name, _, digest = record.identity.get("horovod", "").partition(" sha256:")
     if digest:
         materials.append({"uri": f"pkg:pypi/horovod@{name}", "digest": {"sha256": digest}})
@@ -126,10 +125,15 @@ def provenance(
     }
 
 
+def _locks(records: Path) -> list[Path]:
+    """The locks that were installed. The manifest of a build that was killed while it published is no material of the next."""
+    return [path for path in sorted(records.glob("*.txt")) if path.name != FILES]
+
+
 def _hashes(records: Path) -> Mapping[tuple[str, str], dict[str, Any]]:
     """For each locked package, the hashes of which the installer required one: a lock has those of all its files."""
     found = {}
-    for path in sorted(records.glob("*.txt")):
+    for path in _locks(records):
         for pin in pins_in(path.read_text(encoding="utf-8")):
             allowed = [value.removeprefix("sha256:") for value in pin.hashes]
             found[normalized(pin.name), pin.version] = (

@@ -21,11 +21,10 @@ from provision.machine.probes.traces import measure_trace
 from provision.machine.root.claims import utc_now
 from provision.machine.root.file_tree import digest_of, digests, status_of_files
 from provision.machine.root.generations import ABOUT, files_of
-from provision.machine.root.sealing import FILES, HEAD
 from provision.machine.root.store import Store
 from provision.model.condition import Difference, Examination, remembered_reason
 from provision.model.layout import EnvironmentId
-from provision.model.manifest import LINK, FileEntry, ManifestHead, is_bytecode_of, read_files
+from provision.model.manifest import FILES, HEAD, LINK, FileEntry, ManifestHead, is_bytecode_of, read_files
 from provision.model.stored import NewerError
 from provision.model.trace import judge_traces
 from provision.schedulers import job_here

@@ -18,10 +18,10 @@ from provision.machine.disk import write
 from provision.machine.probes.in_use import processes_below
 from provision.machine.root.file_tree import LEFT
 from provision.machine.root.locks import describe_holder
-from provision.machine.root.sealing import HEAD, read_description
+from provision.machine.root.sealing import read_description
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId
-from provision.model.manifest import ManifestHead
+from provision.model.manifest import HEAD, ManifestHead
 from provision.planning.removal import Decision, Leftover, Resident
 from provision.schedulers.status import RunningJob
 

@@ -29,13 +29,12 @@ from provision.machine.root.shared_root import user_name
 from provision.machine.root.store import Store
 from provision.model.description import Description
 from provision.model.layout import KINDS, EnvironmentId, modulefile_path
-from provision.model.manifest import ManifestHead, write_files
+from provision.model.manifest import FILES, HEAD, ManifestHead, write_files
 from provision.model.proof_result import ProofResult
 from provision.model.record import Record
 from provision.model.verdict import Check
 from provision.schedulers import job_here
 
-HEAD, FILES = "manifest.json", "manifest.txt"
 # Records that a later run changes, or that were not made by the build.
 CHANGING = ("tests", "candidate", HEAD)
 

@@ -33,6 +33,7 @@ def record(tmp_path: Path) -> Record:
     records = tmp_path / ".provision"
     records.mkdir()
     (records / "tensorflow-2.15.1-py311.txt").write_text(LOCK)
+    (records / "manifest.txt").write_text("of a build that was killed while it published")
     (records / "record.json").write_text("{}")
     identity = {
         "horovod": f"0.28.1 sha256:{'d' * 64}",
@@ -88,6 +89,7 @@ def test_the_provenance_has_the_digest_of_every_file_that_it_speaks_for(record: 
     materials = {one["uri"]: one for one in statement["predicate"]["buildDefinition"]["resolvedDependencies"]}
     lock = hashlib.sha256(LOCK.encode()).hexdigest()
     assert materials["file:tensorflow-2.15.1-py311.txt"]["digest"]["sha256"] == lock
+    assert "file:manifest.txt" not in materials
     assert materials["pkg:pypi/horovod@0.28.1"]["digest"]["sha256"] == "d" * 64
     assert materials["pkg:pypi/tensorflow-cpu@2.15.1"]["digest"]["sha256"] == "c" * 64
     assert materials["pkg:pypi/numpy@1.26.4"]["annotations"]["sha256 is one of"] == ["a" * 64, "b" * 64]
