@@ -272,6 +272,8 @@ def parse_node_kinds(text: str) -> tuple[NodeKind, ...]:
         if shape is None or memory is None:
             continue
         sockets, cores, threads = map(int, shape.groups())
+        if cores == threads == 1:  # slurm.conf names only CPUs: then Slurm counts each of them as a socket
+            sockets, cores = 1, sockets
         gpu = re.match(r"gpu(?::([A-Za-z][\w.-]*))?:(\d{1,3})\b", fields[3])
         kinds.append(
             NodeKind(

@@ -45,6 +45,11 @@ def test_gpus_without_a_type_and_behind_other_resources_are_counted() -> None:
     assert (kind.gpus, kind.gpu_type, kind.cores, kind.threads, kind.features) == (4, "", 128, 256, ())
 
 
+def test_cpus_without_a_topology_are_the_cores_of_one_socket() -> None:
+    (kind,) = parse_node_kinds("p|48:1:1|192000|(null)|(null)")
+    assert (kind.sockets, kind.cores, kind.threads) == (1, 48, 48)
+
+
 @pytest.mark.parametrize(
     ("key", "answers", "proposal"),
     [
