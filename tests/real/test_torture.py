@@ -34,10 +34,8 @@ def test_after_faults_users_see_whole_environments_and_the_build_ends_as_undistu
     assert (sum(table.broken.values()), sum(table.lost.values())) == (0, 0)
 
 
-def test_ten_builds_from_two_hosts_are_one_build_and_nine_that_wait(torture: Torture) -> None:
-    """The hosts have names, networks and process numbers of their own; each sees the locks of the other by their beats."""
-    if reason := why_not():
-        pytest.skip(f"there can be no hosts of their own here: {reason}")
+def race(torture: Torture) -> list[str]:
+    """Start five builds at once on each of two hosts; returns what those of each host printed."""
     apart = ("unshare", "--fork", "--kill-child", "--pid", "--mount-proc", "--net", "--uts")
     script = 'echo "$0" >/proc/sys/kernel/hostname; for i in 1 2 3 4 5; do "$@" & done; wait'
     argv = torture.site.argv("build", "--site", "two")
@@ -52,15 +50,25 @@ def test_ten_builds_from_two_hosts_are_one_build_and_nine_that_wait(torture: Tor
         )
         for host in ("n1", "n2")
     ]
-    texts = [host.communicate(timeout=600)[1] for host in hosts]
-    lines = "".join(texts).splitlines()
-    assert sum(line.startswith("[9/9] publish: done") for line in lines) == 1, "\n".join(lines)
-    done = [line for line in lines if line.startswith(("published: ", "nothing to do: "))]
-    assert len(done) == 10, "\n".join(lines)
-    assert sum(line.startswith("published: ") for line in done) == 1
-    assert any(" on n1, process " in line for line in texts[1].splitlines()) or any(
-        " on n2, process " in line for line in texts[0].splitlines()
-    ), "a host waits for the other"
+    return [host.communicate(timeout=600)[1] for host in hosts]
+
+
+def test_ten_builds_from_two_hosts_are_one_build_and_nine_that_wait(torture: Torture) -> None:
+    """The hosts have names, networks and process numbers of their own; each sees the locks of the other by their beats."""
+    if reason := why_not():
+        pytest.skip(f"there can be no hosts of their own here: {reason}")
+    for _ in range(3):  # a busy machine may run one host after the other: then no host waits for the other
+        texts = race(torture)
+        lines = "".join(texts).splitlines()
+        assert sum(line.startswith("[9/9] publish: done") for line in lines) == 1, "\n".join(lines)
+        done = [line for line in lines if line.startswith(("published: ", "nothing to do: "))]
+        assert len(done) == 10, "\n".join(lines)
+        assert sum(line.startswith("published: ") for line in done) == 1
+        waited = [host for host, text in zip(("n2", "n1"), texts, strict=True) if f" on {host}, process " in text]
+        if waited:
+            break
+        torture.reset()
+    assert waited, "a host waits for the other"
     assert not any(line.startswith("took over") for line in lines)
     assert torture.finish() == []
     torture.reset()
