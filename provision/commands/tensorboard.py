@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> Outcome:
         raise CommandError(
             f"TensorBoard ended with exit code {code}",
             evidence=["its messages are above"],
-            hint="`provision tensorboard … --on ENVIRONMENT` takes another one; `provision list` lists them",
+            hint=f"`provision list --site {site.typed}` lists other environments, for `--on`",
         )
     return Outcome(text="TensorBoard has stopped", result=result)
 

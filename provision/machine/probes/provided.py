@@ -143,7 +143,7 @@ def _program(container: Container, origin: str, state: State) -> Observation:
 
 
 def _file(what: str, path: str, state: State, hint: str) -> Observation:
-    """Whether this file is here; a path with a variable is a user's own, for whoever runs this."""
+    """Whether this file is here. A path with a variable that this shell does not have cannot be checked."""
     here = expand_variables(expand_home(path))
     if "$" in here:
         message = f"{what} `{path}` was not checked: a variable in it is not set in this shell"

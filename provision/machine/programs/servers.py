@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import pwd
 import socket
 
 from provision.errors import ConfigError
+from provision.machine.root.shared_root import user_name
 
 
 def node_name() -> str:
@@ -16,10 +16,7 @@ def node_name() -> str:
 
 def login_name() -> str:
     """The name of the user who runs this."""
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return os.environ.get("USER", "USER")
+    return user_name(os.geteuid())
 
 
 def free_port(wanted: int | None) -> int:

@@ -42,7 +42,7 @@ EDITED = """\
   >>     26                raise InstallError(f"{requirements} is not the file that this package was written with")
 
 See build log for details:
-  /root/build/spack-stage-py-tensorflow-2.15.1-s2pq5omh6mwfd7cdewyklimz6wpkcg3k/spack-build-out.txt
+  /scratch/ada/spack-stage-py-tensorflow-2.15.1-s2pq5omh6mwfd7cdewyklimz6wpkcg3k/spack-build-out.txt
 
 ==> Warning: Skipping build of py-horovod-0.28.1-hho3bwxehmiwcayvoijwyxjdatat5ktp since py-tensorflow failed
 ==> Error: Terminating after first install failure: InstallError: /env/spack_repo/provision/packages/py_tensorflow/\

@@ -190,6 +190,6 @@ def test_a_python_that_other_users_cannot_run_blocks_a_build_for_others() -> Non
 
 def test_a_store_of_another_user_is_named_before_spack_runs() -> None:
     site = slurm_site()
-    spack = SpackFacts(root="/s", version="1.0", commit="9cf6633", python="/p", closed="/root/spack/store")
+    spack = SpackFacts(root="/s", version="1.0", commit="9cf6633", python="/p", closed="/site/root/spack/store")
     found = blockers(request_for(site), facts_of(site, spack=spack))
-    assert "Spack cannot install packages: `/root/spack/store` cannot be written" in [one.message for one in found]
+    assert "Spack cannot install packages: `/site/root/spack/store` cannot be written" in [one.message for one in found]
