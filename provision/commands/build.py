@@ -134,7 +134,9 @@ def plan_and_build(args: argparse.Namespace, write_event: Listener | None = None
     if expected is not None:
         _refuse_drift(expected, plan, facts)
     damaged = find_damage(target.store, plan)
-    if plan.done and not damaged:
+    # A build that was killed after its last step left its lock, and maybe programs that it had started.
+    left = target.store.is_left(Path(target.store.layout.lock(plan.environment)))
+    if plan.done and not damaged and not left:
         return _outcome(target, plan, nothing_to_do(args))
     if not plan.done:
         installed = is_installed(plan)
@@ -155,7 +157,9 @@ def plan_and_build(args: argparse.Namespace, write_event: Listener | None = None
         plan = _build(args, target, request, facts, plan, events)
         if not plan.done and not args.no_publish:
             after_publish(target.site, target.store, "build", plan.environment.arch, str(plan.environment))
-        idle = "repaired" if damaged else "nothing to do: another process built it meanwhile"
+        idle = "nothing to do: another process built it meanwhile"
+        if damaged or left:
+            idle = "repaired" if damaged else nothing_to_do(args)
     return _outcome(target, plan, idle if plan.done else done)
 
 

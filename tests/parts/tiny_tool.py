@@ -5,10 +5,13 @@ TINY_KILL=SIGKILL:EVENT     the process sends itself this signal at an event of 
                             the given number of changes of files (`12`)
 TINY_SILENCE=SECONDS        how long the holder of a lock on another machine may be silent
 TINY_CLOCK=SECONDS          the clock of this process is wrong by so much, and jumps at every look
+
+At SIGUSR1 it prints what each of its threads does: who waits for its end learns why it does not come.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import random
 import signal
@@ -117,6 +120,7 @@ def jump(seconds: float) -> None:
 def main() -> int:
     """Run the tool as the environment says."""
     environ = os.environ
+    faulthandler.register(signal.SIGUSR1)
     use_tiny_stack(Path(environ["TINY_FOLDER"]))
     if kill := environ.get("TINY_KILL"):
         name, _, moment = kill.partition(":")

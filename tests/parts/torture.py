@@ -9,6 +9,7 @@ prints a table. `tests/real/test_torture.py` runs a few of them.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import hashlib
 import json
@@ -233,10 +234,28 @@ def killed_from_outside(torture: Torture, name: str, after_s: float) -> list[str
     time.sleep(after_s)
     began = time.monotonic()
     process.send_signal(getattr(signal, name))
-    _, stderr = process.communicate(timeout=60)
+    try:
+        _, stderr = process.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        return [f"it did not end in 60 s: {what_it_does(torture, process)}"]
     slow = time.monotonic() - began > max(END_S, torture.seconds)  # a busy machine takes longer for everything
     wrong = judge_end(torture, name, process.returncode, stderr) + (["it did not end in time"] if slow else [])
     return None if process.returncode == 0 and not wrong else wrong
+
+
+def what_it_does(torture: Torture, process: subprocess.Popen[str]) -> str:
+    """End a process that should have ended; what it and the processes that it started did until now."""
+    children = []
+    for pid in sorted(torture.running()):
+        with contextlib.suppress(OSError):
+            children.append(f"{pid}: {Path(f'/proc/{pid}/cmdline').read_text()[:200]!r}")
+    process.send_signal(signal.SIGUSR1)
+    time.sleep(2)
+    process.kill()
+    for pid in torture.running():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return "\n".join([*children, process.communicate()[1]])
 
 
 def verbs(torture: Torture) -> dict[str, tuple[tuple[str, ...], str]]:

@@ -403,7 +403,8 @@ def test_ranks_of_a_proof_listen_on_the_network_only_where_mpi_does(
     process = tool.start("test", environment, UCX_TLS=transports)
     ports = ports_of_ranks(process)
     stdout, stderr = process.communicate()
-    assert process.returncode == 0, stdout + stderr
+    # Who looks takes time from the ranks: a proof that is slower than the earlier ones is a finding, with exit code 1.
+    assert stdout.startswith("passed: "), stdout + stderr
     assert ports == expected
 
 

@@ -148,6 +148,12 @@ def holder(shared: SharedRoot, path: Path) -> JSON | None:
     return dict(claim.says) if lives else None
 
 
+def is_left(shared: SharedRoot, path: Path) -> bool:
+    """Whether a process of this machine that has ended left its claim at `path`, and this one may remove it."""
+    claim = last_claim(shared, path)[1]
+    return claim is not None and judge_here(claim)[0] is False and os.access(path.parent, os.W_OK)
+
+
 @contextlib.contextmanager
 def held(
     shared: SharedRoot, path: Path, does: JSON, waiting: Waiting | None = None, *, wait: bool = True

@@ -21,7 +21,7 @@ from provision.machine.disk import JSON, disk_error, json_object, write
 from provision.machine.root.downloads import Downloads
 from provision.machine.root.file_tree import LEFT, make_writable, remove_left
 from provision.machine.root.generations import Generations
-from provision.machine.root.locks import Lock, Waiting, held, holder
+from provision.machine.root.locks import Lock, Waiting, held, holder, is_left
 from provision.machine.root.shared_root import SharedRoot, user_name
 from provision.machine.root.wheels import Wheels
 from provision.model.facts import Existing, Place
@@ -374,3 +374,7 @@ class Store:
     def holder(self, path: Path) -> JSON | None:
         """The holder of the lock at `path`: see `locks.holder`."""
         return holder(self.shared, path)
+
+    def is_left(self, path: Path) -> bool:
+        """Whether an ended process left its claim at `path`: see `locks.is_left`."""
+        return is_left(self.shared, path)

@@ -231,6 +231,21 @@ def test_the_lock_of_a_killed_process_is_taken_over_at_once(
     assert line.endswith(f": process {holder.process.pid} has ended")
 
 
+def test_only_the_lock_of_an_ended_process_of_this_machine_is_left(
+    store: Store, path: Path, hold: Callable[..., Holder]
+) -> None:
+    assert not store.is_left(path)
+    put(path)
+    assert not store.is_left(path), "a process of another machine may live"
+    path.unlink()
+    holder = hold(path)
+    assert not store.is_left(path)
+    holder.kill()
+    assert store.is_left(path)
+    take(store, path)
+    assert not store.is_left(path)
+
+
 def test_what_a_killed_holder_left_is_ended_before_the_lock_is_taken(
     store: Store, path: Path, hold: Callable[..., Holder]
 ) -> None:
