@@ -343,6 +343,7 @@ def planted_lock(torture: Torture, kind: str) -> list[str]:
     """Something at the path of the lock that is not a lock."""
     path = Path(torture.site.store.layout.lock(torture.two))
     path.parent.mkdir(exist_ok=True)
+    path.unlink(missing_ok=True)  # of a build that was killed before
     if kind == "folder":
         (path / "x").mkdir(parents=True)
     else:
