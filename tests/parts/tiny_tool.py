@@ -111,8 +111,8 @@ def jump(seconds: float) -> None:
     time.time = lambda: now() + random.uniform(-seconds, seconds)
     touch = os.utime
 
-    def utime(path: int) -> None:
-        touch(path, (time.time(), time.time()))
+    def utime(path: int, times: tuple[float, float] | None = None, **exact: Any) -> None:
+        touch(path, times if exact else times or (time.time(), time.time()), **exact)
 
     claims.os.utime = locks.os.utime = utime  # type: ignore[assignment]
 

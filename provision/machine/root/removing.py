@@ -17,7 +17,7 @@ from provision.errors import StoreError
 from provision.machine.disk import write
 from provision.machine.probes.in_use import processes_below
 from provision.machine.root.file_tree import LEFT
-from provision.machine.root.locks import describe_holder
+from provision.machine.root.locks import Waiting, describe_holder
 from provision.machine.root.sealing import read_description
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId
@@ -149,7 +149,7 @@ class Remover:
         there = {resident.environment: resident for resident in residents}
         stay = set(there) - set(gone)
         building = any(resident.holder for resident in residents)
-        found = [*self._trash(), *self._of_builds(there, stay), *self._old_generations(generations)]
+        found = [*self._trash(), *self._locks(), *self._of_builds(there, stay), *self._old_generations(generations)]
         if not building:  # a build that runs needs a wheel that no environment names yet
             found += self._unused_wheels(stay)
             found += self._leftover(
@@ -160,6 +160,10 @@ class Remover:
     def _trash(self) -> list[Leftover]:
         paths = [path for pattern in TRASH for path in self.store.root.glob(pattern) if LEFT.fullmatch(path.name)]
         return self._leftover("trash", paths, "of a run that was interrupted")
+
+    def _locks(self) -> list[Leftover]:
+        paths = [path for path in self.store.root.glob("locks/*.lock") if self.store.is_left(path)]
+        return self._leftover("lock", paths, "of a process that was killed")
 
     def _of_builds(self, there: Mapping[str, Resident], stay: set[str]) -> list[Leftover]:
         """The folders of compilations of what is finished or gone, and logs of what is gone."""
@@ -257,7 +261,10 @@ class Remover:
                 else:
                     kept.append(f"{decision.resident.environment}: {why}")
         for leftover in leftovers:
-            if leftover.kind == "generation":
+            if leftover.kind == "lock":
+                with self.store.held(Path(leftover.path), {"does": "removes it"}, Waiting(says=lambda _: None)):
+                    pass  # whoever waits for it goes on
+            elif leftover.kind == "generation":
                 number = int(Path(leftover.path).name)
                 arch = Path(leftover.path).parent.name
                 with self.store.generations.held(arch, "removes old generations"):

@@ -14,7 +14,7 @@ import pytest
 from parts.cli import call, envelope
 from parts.json_page import faults
 from parts.published import put_proved, put_unproved
-from provision.machine.root import removing
+from provision.machine.root import claims, removing
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.removing import Remover
 from provision.machine.root.store import Store
@@ -139,6 +139,15 @@ def test_what_is_being_built_stays(store: Store) -> None:
         assert Remover(store).residents([OLD])[0].protection is not None
         assert "already" in (Remover(store).remove(OLD) or "")
     assert Remover(store).remove(OLD) is None
+
+
+def test_the_lock_of_a_killed_process_goes_and_that_of_a_live_one_stays(store: Store, capsys: Captured) -> None:
+    dead = store.root / "locks" / "publish-knl.lock"
+    with store.held(Path(store.layout.lock(OLD)), {}):
+        dead.write_text(json.dumps(claims.make_claim({}) | {"started": "1"}))
+        assert "lock" in pruned(capsys, "--yes")[1]
+        assert [path.name for path in dead.parent.iterdir()] == [Path(store.layout.lock(OLD)).name]
+    assert not any(dead.parent.iterdir())
 
 
 def test_an_interrupted_removal_is_finished_by_the_next_prune(
