@@ -11,10 +11,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import socket
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,19 +92,30 @@ def write_claim(path: Path, says: JSON) -> int | None:
     Raises:
         OSError: it cannot be written; nothing is left behind.
     """
+    with _undisturbed():
+        try:
+            # The file system lets one process only make a file in this way, NFS included.
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        except FileExistsError:
+            return None
+        try:
+            os.fchmod(descriptor, 0o644)
+            os.pwrite(descriptor, content_of(says), 0)
+        except OSError:
+            os.close(descriptor)
+            path.unlink(missing_ok=True)
+            raise
+        return descriptor
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let signals that end this process wait: a claim is whole, and known by its token, or it is not there."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP, signal.SIGINT, signal.SIGTERM))
     try:
-        # The file system lets one process only make a file in this way, NFS included.
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-    except FileExistsError:
-        return None
-    try:
-        os.fchmod(descriptor, 0o644)
-        os.pwrite(descriptor, content_of(says), 0)
-    except OSError:
-        os.close(descriptor)
-        path.unlink(missing_ok=True)
-        raise
-    return descriptor
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def content_of(says: JSON) -> bytes:

@@ -164,18 +164,32 @@ def held(
         StoreError: another process holds the lock, or has taken it meanwhile, or the claim cannot be written.
     """
     shared.make(path.parent)
-    lock = take(shared, path, claims.make_claim(does), waiting or Waiting(), wait=wait)
-    beating = threading.Thread(target=lock.keep_beating, name="lock", daemon=True)
-    beating.start()
+    says, lock, beating = claims.make_claim(does), None, None
     try:
+        lock = take(shared, path, says, waiting or Waiting(), wait=wait)
+        beating = threading.Thread(target=lock.keep_beating, name="lock", daemon=True)
+        beating.start()
         yield lock
     except KeyboardInterrupt:
-        lock.refuse_lost()
+        if lock is not None:
+            lock.refuse_lost()
         raise
     finally:
-        lock.stop.set()
-        beating.join()
-        lock.release()
+        if lock is None:
+            withdraw(shared, path, says)
+        else:
+            lock.stop.set()
+            if beating is not None and beating.is_alive():
+                beating.join()
+            lock.release()
+
+
+def withdraw(shared: SharedRoot, path: Path, says: JSON) -> None:
+    """Remove this claim if it was written: a signal ends its process before it has the lock in hand."""
+    places, claim = last_claim(shared, path)
+    if claim is not None and claim.key == says["token"]:
+        with contextlib.suppress(OSError):
+            places[-1].unlink()
 
 
 def take(shared: SharedRoot, path: Path, says: JSON, waiting: Waiting, *, wait: bool) -> Lock:

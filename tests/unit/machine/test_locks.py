@@ -216,6 +216,34 @@ def test_a_holder_that_was_stopped_for_long_ends_when_it_runs_again(
         assert content["does"] == "took it"
 
 
+# A process that ends itself while it writes its claim.
+DISTURBED = """
+import os, signal, sys
+from pathlib import Path, PurePosixPath
+from provision.machine.root.store import Store
+from provision.model.layout import Layout
+event, root, path = sys.argv[1:]
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+def die(name, arguments):
+    if name == event and (name != "open" or str(arguments[0]) == path):
+        os.kill(os.getpid(), signal.SIGTERM)
+Path(path).parent.mkdir(parents=True)
+sys.addaudithook(die)
+with Store(Layout(PurePosixPath(root))).held(Path(path), {}):
+    print("inside")
+"""
+
+
+@pytest.mark.parametrize("event", ["open", "os.chmod"])
+def test_a_signal_while_the_claim_is_written_leaves_none(store: Store, path: Path, event: str) -> None:
+    """`open` is the moment before the file is there, `os.chmod` the one before it has its content."""
+    argv = (sys.executable, "-c", DISTURBED, event, str(store.root), str(path))
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1] == "KeyboardInterrupt", done.stderr
+    assert done.stdout == ""
+    assert not list(path.parent.iterdir())
+
+
 # Dead holders
 
 
