@@ -294,7 +294,8 @@ class SlurmCluster:
             "SlurmUser": user,
             "SlurmdUser": user,
             "AuthType": "auth/munge",
-            "AuthInfo": f"socket={root / 'munge'}",
+            # A requeued job waits until the credentials of its first start have expired: 120 s, if nothing is set.
+            "AuthInfo": f"socket={root / 'munge'},cred_expire=20",
             "CredType": "cred/munge",
             "StateSaveLocation": str(root / "state"),
             "SlurmdSpoolDir": str(root / "spool.%n"),
