@@ -40,6 +40,10 @@ def run(args: argparse.Namespace) -> Outcome:
     if target.site.network.download_node:
         say(f"note: downloads of site `{target.site.name}` run on {target.site.network.where_to_download}")
     request = _request(target, args.python)
+    if request.stack.backend == "spack":
+        from provision.backends.spack.pip_wheel import refuse_old_python
+
+        refuse_old_python(request)
     raise_problems(place_problems(target.store.place(), installed=False))
     fetched, here = [], []
     for lock in request.locks:

@@ -11,10 +11,8 @@ from provision.backends.backend import Construction, Row
 from provision.backends.spack import program
 from provision.backends.spack.environment_yaml import write_yaml
 from provision.backends.spack.externals import External, compiler_in, externals_here
+from provision.backends.spack.pip_wheel import PIP_SHA256, PIP_VERSION, PIP_WHEEL
 from provision.backends.spack.repository import (
-    PIP_SHA256,
-    PIP_VERSION,
-    PIP_WHEEL,
     REPOSITORY,
     Sources,
     digest,

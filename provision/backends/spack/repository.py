@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
+from provision.backends.spack.pip_wheel import PIP_SHA256, PIP_VERSION, PIP_WHEEL, refuse_old_python
 from provision.horovod import flags
 from provision.horovod.patches import select_patches
 from provision.model.lock import Lock, Pin
@@ -27,10 +28,6 @@ from provision.model.request import Request
 NAMESPACE = "provision"
 # Its folder, below that of spack.yaml.
 REPOSITORY = f"spack_repo/{NAMESPACE}"
-# The last pip that serves Python 3.7, the oldest Python of our stacks; it serves Python 3.13 too.
-PIP_VERSION = "24.0"
-PIP_SHA256 = "ba0d021a166865d2265246961bec0152ff124de910c5cc39f1156ce3fa7c69dc"
-PIP_WHEEL = f"pip-{PIP_VERSION}-py3-none-any.whl"
 RUN = '("build", "link", "run")'
 
 HEAD = "# Written by provision for the stack `{stack}` and Python {minor}. `provision spack show` writes it again.\n"
@@ -74,9 +71,10 @@ def sources_of(request: Request, compiler: str = "gcc") -> Sources:
     """The sources of a request's stack; `compiler` is Spack's name of the compiler.
 
     Raises:
-        PlanError: the lock does not pin what the stack names.
+        PlanError: the Python is too old, or the lock does not pin what the stack names.
     """
     stack = request.stack
+    refuse_old_python(request)
     framework = request.pinned(stack.framework.package, stack.framework.version)
     gpu = request.arch.gpu is not None
     return Sources(

@@ -10,7 +10,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from provision.backends.spack.repository import PIP_SHA256, PIP_VERSION, PIP_WHEEL
+from provision.backends.spack.pip_wheel import PIP_SHA256, PIP_VERSION, PIP_WHEEL
 from provision.errors import ConfigError, ProvisionError
 from provision.launch.modules import clean_environ
 from provision.machine.configuration import shipped

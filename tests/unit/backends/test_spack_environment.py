@@ -25,7 +25,8 @@ from provision.backends.spack import program
 from provision.backends.spack.draft import SpackDraft, draft
 from provision.backends.spack.environment_yaml import scalar
 from provision.backends.spack.externals import module_changes, version_in
-from provision.backends.spack.repository import PIP_WHEEL, repository_files, sources_of
+from provision.backends.spack.pip_wheel import PIP_WHEEL
+from provision.backends.spack.repository import repository_files, sources_of
 from provision.backends.spack.shown_files import files_here
 from provision.errors import PlanError
 from provision.model.facts import Existing, Facts, SpackFacts
@@ -401,6 +402,16 @@ def test_paths_are_padded_for_a_longer_root() -> None:
     assert "padded_length: 128" in program.configuration(Layout(PurePosixPath("/site/root")), "/b", 4)
     long = PurePosixPath("/" + "x" * 150)
     assert "padded_length: 179" in program.configuration(Layout(long), "/b", 4)
+
+
+def test_a_python_that_is_too_old_for_the_generated_pip_is_refused() -> None:
+    """Python 3.6: at the plan, at the download, and where files are only shown."""
+    request = dataclasses.replace(spack_request(request_for(slurm_site())), minor="3.6")
+    for refused in (lambda: draft(request, facts(slurm_site()), "haswell"), lambda: sources_of(request)):
+        with pytest.raises(PlanError) as error:
+            refused()
+        assert "the backend `spack` needs Python 3.7 or newer, but arch `haswell` has Python 3.6" in error.value.message
+        assert "--backend venv` builds with this Python" in str(error.value.hint)
 
 
 def test_a_repository_has_no_file_of_another_stack() -> None:
