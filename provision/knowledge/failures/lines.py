@@ -42,6 +42,7 @@ WARNS = re.compile(
     r"(?:Deprecation )?Warning"
 )
 TENSORFLOW = re.compile(r"([IWEF])(?:\d{4} \d| \S{1,200}:\d)")
+FAILED_OPERATION = re.compile(r"W \S{1,200}/op_kernel\.cc:\d+\] (?:Invalid argument|Not found|Data loss|Failed prec)")
 # Jupyter and its spawners: `[I 2019-09-20 11:16:19.265 SingleUserNotebookApp extension:155] …`.
 JUPYTER = re.compile(r"\[([DIWEC]) (?:\d{4}-|\d\d:)")
 # The line says itself that it does not matter.
@@ -67,10 +68,12 @@ EXCUSE_WORDS = word_set(
 EXCUSES_ABOVE = re.compile(
     r"\b[Ii]gnore (?:the )?(?:above|previous)|\bthe (?:above|previous) (?:error|warning|message)s? (?:can|is|"
     r"are|may|should)\b[^.]{0,60}(?:ignored|harmless|normal|expected)|"
+    # Horovod's CMake tries to import each framework; it can do without these.
+    r"^\s{0,9}-- Could NOT find (?:Mxnet|Pytorch)\b|"
     r"\b(?:this|these) (?:error|warning|message)s? (?:is|are|can be)\b[^.]{0,40}(?:harmless|ignored|expected|normal)"
 )
 
-ABOVE_WORDS = word_set("above previous harmless ignored expected normal")
+ABOVE_WORDS = word_set("above previous harmless ignored expected normal mxnet pytorch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +105,7 @@ def read_line(number: int, raw: str) -> Line:
 def level(text: str) -> str:
     """How serious the beginning of a line says that the line is."""
     if form := TENSORFLOW.match(text):
-        if "OP_REQUIRES failed" in text:
+        if "OP_REQUIRES failed" in text or FAILED_OPERATION.match(text):
             return ERROR  # TensorFlow calls it a warning, but the operation failed
         return {"I": INFO, "W": WARNING}.get(form[1], ERROR)
     if form := JUPYTER.match(text):

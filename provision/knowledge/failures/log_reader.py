@@ -43,6 +43,8 @@ DIGITS = bytes.maketrans(b"123456789", b"000000000")
 STRUCTURE = frozenset(("cell", "ipython", "traceback", "ignored")) | health.FAILED_WORDS | health.SUCCESS_WORDS
 # Parts of lines that are looked at for their form: exceptions, the places of tracebacks, fatal lines of TensorFlow.
 FORMS = (b"error", b"exception", b'file "', b"file ~", b"file /", b"input in ", b".py in ", b": f ", b"f0000 00:")
+# An exception of these classes that a program handles is often of a package that it can do without.
+IMPORT_ERRORS = frozenset(("ModuleNotFoundError", "ImportError"))
 # A failure of these phases can be followed by an installation that works.
 BUILDING = frozenset(("plan", "fetch", "build", "import"))
 # The name of the stream in what Open MPI puts before the lines of a rank.
@@ -319,13 +321,22 @@ class LogReader:
     def _findings(self) -> Iterable[Finding]:
         """Every failure that the log shows, with its best line: the strongest, then the first."""
         explained = set()
+        followed = {found.after.number for found in self._tracebacks.found if found.after}
+        tried = {
+            found.after.number
+            for found in self._tracebacks.found
+            if found.after and found.handled and found.after.exception in IMPORT_ERRORS
+        }
         for name, hits in self._hits.items():
             if hits:
+                hits = [replace(hit, weight=hit.weight - 1) if hit.number in tried else hit for hit in hits]
                 best = min(hits, key=lambda hit: (-hit.weight, hit.number))
                 explained |= {hit.number for hit in hits if hit.weight >= WEIGHTS["symptom"]}
                 yield Finding(failure=self._failures[name], hit=best)
         causes = set()
         for found in self._tracebacks.found:
+            if found.number in followed and not found.after:
+                continue
             if found.number not in explained and (failure := program_failure(found)) and failure.cause not in causes:
                 causes.add(failure.cause)
                 hit = Hit(number=found.number, text=self._show(found.raw, found.exception), weight=failure.weight)

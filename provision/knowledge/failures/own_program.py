@@ -22,14 +22,19 @@ ORDINARY = word_set(
 OTHERS = word_set(
     "KeyboardInterrupt SystemExit MemoryError ImportError ModuleNotFoundError OSError IOError PermissionError"
 )
+# Packages that programs give their data to, and exceptions that say that something in the data was not found.
+DATA_PACKAGES = word_set("pandas numpy sklearn scipy keras h5py matplotlib")
+NOT_IN_DATA = word_set("KeyError IndexError")
 LONGEST = 200
 
 
 def program_failure(traceback: Traceback) -> KnownFailure | None:
     """What a traceback says about the user's program; None if the program need not be the cause."""
     frame, last = traceback.own_frame, traceback.frames[-1] if traceback.frames else None
-    if frame is None or last is None or traceback.exception in OTHERS or traceback.exception == UNSHOWN:
+    if last is None or traceback.exception in OTHERS or traceback.exception == UNSHOWN:
         return None
+    if frame is None:
+        return _data_failure(traceback)
     if last is not frame and last.function == "<module>":
         return None  # the program only imports a library, which fails itself
     where = "look at {place}, or at the values that reach it"
@@ -39,8 +44,7 @@ def program_failure(traceback: Traceback) -> KnownFailure | None:
         hint = (
             f"{where}; if they are right, compare the version of `{package}` with the one the program was written for"
         )
-    what = f"{traceback.exception}: {traceback.text}" if traceback.text else traceback.exception
-    what = what if len(what) <= LONGEST else f"{what[:LONGEST]}…"
+    what = _message(traceback)
     place = f"`{frame.file}`, line {frame.line}" if frame.line else f"`{frame.file}`"
     if last is frame:
         weight = WEIGHTS["cause" if traceback.exception in MISTAKES else "error"]
@@ -50,12 +54,36 @@ def program_failure(traceback: Traceback) -> KnownFailure | None:
         cause = f"an error in your program: {place} calls `{last.package or 'a library'}`, which refuses what it got: `{what}`"
     else:
         return None
+    return _failure(cause, hint.replace("{place}", place), weight)
+
+
+def _data_failure(traceback: Traceback) -> KnownFailure | None:
+    """What a traceback without any place in the user's program says: something was not found in the data."""
+    package = next((frame.package for frame in reversed(traceback.frames) if frame.package), None)
+    imports = any(frame.function == "<module>" for frame in traceback.frames)
+    if imports or package not in DATA_PACKAGES or traceback.exception not in NOT_IN_DATA:
+        return None
+    cause = (
+        f"an error in your program or its data: `{package}` does not find what it is asked for: `{_message(traceback)}`"
+    )
+    hint = "compare the names of columns and keys in the data with those that the program asks for"
+    return _failure(cause, hint, WEIGHTS["report"])
+
+
+def _message(traceback: Traceback) -> str:
+    """The exception with its text, shortened."""
+    what = f"{traceback.exception}: {traceback.text}" if traceback.text else traceback.exception
+    return what if len(what) <= LONGEST else f"{what[:LONGEST]}…"
+
+
+def _failure(cause: str, hint: str, weight: int) -> KnownFailure:
+    """A failure of the user's program."""
     return KnownFailure(
         id="error-in-program",
         message="",
         match="",
         cause=cause,
-        hint=hint.replace("{place}", place),
+        hint=hint,
         source="the traceback in the log",
         weight=weight,
         program=True,

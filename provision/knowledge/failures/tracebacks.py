@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from provision.knowledge.failures.lines import Line
 
@@ -17,10 +17,11 @@ NOTEBOOK = re.compile(
 EXCEPTION = re.compile(r"^(\s*)(?:\| ?)?((?:[A-Za-z_]\w{0,80}\.){0,9}[A-Za-z_]\w{0,80})(?:: (.*)|:?\s*)$")
 # Without a traceback before it, a line counts as an exception only with a name that no other text has.
 BARE = re.compile(
-    r"^\s{0,8}((?:[A-Za-z_]\w{0,80}\.){0,9}[A-Z]\w{0,80}(?:Error|Exception|Interrupt|Exit|Timeout|NotFound)): (\S.*)$"
+    r"^\s{0,8}((?:[A-Za-z_]\w{0,80}\.){0,9}[A-Z]\w{0,80}(?:Error|Exception|Interrupt|Exit|Timeout|NotFound))"
+    r"(?: \(see above for traceback\))?: (\S.*)$"
 )
 LIBRARY = re.compile(
-    r"\.p(?:yx|xi|xd)$|(?:site|dist)-packages[/\\]|[/\\]lib(?:64|32)?[/\\]python\d|[/\\][Ll]ib[/\\][\w/\\]+\.py$|<frozen|<__array_function__|<decorator-gen|"
+    r"\.p(?:yx|xi|xd)$|__autograph_generated_file|(?:site|dist)-packages[/\\]|[/\\]lib(?:64|32)?[/\\]python\d|[/\\][Ll]ib[/\\][\w/\\]+\.py$|<frozen|<__array_function__|<decorator-gen|"
     r"pip-(?:build-env|install|req-build|standalone)|[/\\]spack[/\\]lib[/\\]|^/usr/(?:local/)?s?bin/|[/\\]bin[/\\][\w.-]+$|<attrs|"
     r"^(?:tensorflow|keras|horovod|numpy|torch)[/\\](?:python|src|core|common)[/\\]|[/\\](?:tensorflow|keras)[/\\](?:python|src)[/\\]|bazel-out"
 )
@@ -28,6 +29,8 @@ LIBRARY = re.compile(
 PACKAGE = re.compile(
     r"(?:site|dist)-packages[/\\]([A-Za-z]\w{0,60})|[/\\]lib(?:64)?[/\\]python[\d.]{1,6}[/\\](?!site-|dist-)([a-z]\w{0,60})"
 )
+# What Python prints between the traceback of an exception and that of another one, which followed from it.
+CHAIN = re.compile(r"^\W{0,9}(?:(During handling of) the above exception|The above exception was the direct cause)")
 # What Python prints before the traceback of a destructor, which ends no program.
 IGNORED = "Exception ignored "
 # The class of an exception that the log does not show, because it ends before.
@@ -69,6 +72,10 @@ class Traceback:
     """The module of the class; empty for Python's own exceptions."""
     text: str
     frames: tuple[Frame, ...]
+    after: Traceback | None = None
+    """The exception that this one followed from."""
+    handled: bool = False
+    """Whether the program handled that exception, as it does when it tries another module."""
 
     @property
     def own_frame(self) -> Frame | None:
@@ -96,6 +103,7 @@ class TracebackReader:
         self.found: list[Traceback] = []
         self._open: dict[str, _Open] = {}
         self._ignored: set[str] = set()
+        self._chains: dict[str, tuple[Traceback, bool]] = {}
 
     @property
     def is_open(self) -> bool:
@@ -108,6 +116,9 @@ class TracebackReader:
         if text.lstrip().startswith(IGNORED):
             self._ignored.add(line.rank)
             return True
+        if (chain := CHAIN.match(text)) and self.found:
+            self._chains[line.rank] = (self.found[-1], chain[1] is not None)
+            return True
         if header := HEADER.match(text):
             if len(self._open) < MOST_RANKS:
                 notebook = text.lstrip()[:9] != "Traceback"
@@ -118,7 +129,10 @@ class TracebackReader:
         if frame:
             if opened is None and len(self._open) < MOST_RANKS:
                 opened = self._open[line.rank] = _Open(
-                    start=line.number, head=line, notebook=not text.lstrip().startswith('File "')
+                    start=line.number,
+                    head=line,
+                    notebook=not text.lstrip().startswith('File "'),
+                    indent=max(0, len(text) - len(text.lstrip()) - 2),
                 )
             if opened:
                 opened.strange = 0
@@ -164,19 +178,28 @@ class TracebackReader:
         if line.rank in self._ignored:
             self._ignored.discard(line.rank)
             return True
+        after, handled = self._chains.pop(line.rank, (None, False))
         if len(self.found) < MOST_KEPT:
-            self.found.append(
-                Traceback(
-                    start=opened.start,
-                    number=line.number,
-                    raw=line.raw,
-                    exception=name.rpartition(".")[2],
-                    module=name.rpartition(".")[0],
-                    text=text.strip(),
-                    frames=tuple(opened.frames),
-                )
+            found = Traceback(
+                start=opened.start,
+                number=line.number,
+                raw=line.raw,
+                exception=name.rpartition(".")[2],
+                module=name.rpartition(".")[0],
+                text=text.strip(),
+                frames=tuple(opened.frames),
+                after=after,
+                handled=handled,
             )
+            self.found.append(_complete(found, after) if after and found.exception == UNSHOWN else found)
         return False
+
+
+def _complete(cut: Traceback, after: Traceback) -> Traceback:
+    """A traceback without its end, with that of the exception that it followed from."""
+    return replace(
+        after, start=cut.start, frames=cut.frames + after.frames, after=after, handled=False, number=after.number
+    )
 
 
 def _names_exception(name: str) -> bool:

@@ -291,3 +291,100 @@ def test_a_fatal_line_of_tensorflow_is_a_failure() -> None:
         "Fri Sep 25 16:52:35 2020[3]<stderr>:2020-09-25 16:52:35.948682: F tensorflow/x.cc:34] the flux is inverted\n"
     )
     assert shown(line).verdict == "unknown"
+
+
+PANDAS = """\
+Traceback (most recent call last):
+  File "/env/lib/python3.11/site-packages/pandas/core/indexes/base.py", line 3805, in get_loc
+    return self._engine.get_loc(casted_key)
+KeyError: 'height'
+"""
+FROM = "\nThe above exception was the direct cause of the following exception:\n\n"
+DURING = "\nDuring handling of the above exception, another exception occurred:\n\n"
+
+
+def test_a_name_that_is_not_in_the_data_is_an_error_of_the_program_or_its_data() -> None:
+    known = shown(PANDAS).known
+    assert known is not None and known.failure.program and known.sureness == "guess"
+    assert "`pandas` does not find what it is asked for: `KeyError: 'height'`" in known.cause
+    assert shown(PANDAS.replace("in get_loc", "in <module>")).verdict == "unknown"
+    assert shown(PANDAS.replace("pandas/core", "dask/core")).verdict == "unknown"
+
+
+def test_a_traceback_without_its_end_has_that_of_the_exception_it_followed_from() -> None:
+    cut = PANDAS + FROM + "".join(f"{line}\n" for line in USERS.splitlines()[1:4])
+    known = shown(cut).known
+    assert known is not None and "`/home/u/train.py`, line 41 calls `pandas`" in known.cause
+    assert "KeyError: 'height'" in known.cause
+
+
+def test_a_module_that_a_program_only_tried_is_not_the_cause() -> None:
+    tried = """\
+Traceback (most recent call last):
+  File "/home/u/ops.py", line 24, in <module>
+    from fast_ops import search
+ModuleNotFoundError: No module named 'fast_ops'
+"""
+    known = shown(tried + DURING + USERS.removeprefix("Epoch 1/3\n")).known
+    assert known is not None and known.failure.id == "error-in-program"
+    assert "NameError" in known.cause
+    known = shown(tried).known
+    assert known is not None and known.failure.id == "module-not-installed"
+    known = shown(tried.replace("fast_ops", "tensorflow") + DURING + CALLS).known
+    assert known is not None and known.failure.id == "tensorflow-not-installed"
+
+
+def test_a_framework_that_horovods_cmake_only_tries_is_not_the_cause() -> None:
+    tried = "  ModuleNotFoundError: No module named 'mxnet'\n  -- Could NOT find Mxnet (missing: Mxnet_LIBRARIES)\n"
+    assert shown(f"{tried}-- Configuring done\n").verdict == "healthy"
+    known = shown(f"{tried}CMake Error at CMakeLists.txt:345 (file):\n  the flux is inverted\n").known
+    assert known is not None and known.failure.id == "cmake-error"
+
+
+def test_code_that_tensorflow_generated_is_not_the_users_file() -> None:
+    generated = '  File "/tmp/__autograph_generated_file5.py", line 15, in tf__train_function\n    retval_ = f()\n'
+    text = CALLS.replace('  File "/env', f'{generated}  File "/env', 1)
+    known = shown(text).known
+    assert known is not None and "`/home/u/train.py`, line 41 calls" in known.cause
+
+
+def test_an_old_tensorflow_calls_a_failed_operation_a_warning() -> None:
+    line = "W tensorflow/core/framework/op_kernel.cc:975] Invalid argument: Received a label value of 255 which is "
+    known = shown(f"{line}outside the valid range of [0, 10).\n").known
+    assert known is not None and known.failure.id == "shapes-incompatible"
+    line = "W tensorflow/core/framework/op_kernel.cc:1830] Out of range: End of sequence\n"
+    assert shown(line).verdict == "healthy"
+
+
+DECOYS = {
+    "torchrun's workers are still alive": "I torch.distributed.elastic.multiprocessing.api: all workers finished\n",
+    "PBS answers": "tm_init() succeeded on n1\nTM: 4 nodes\n",
+    "a temporary file": "couldn't create the cache for modules, using the file system\n",
+    "Slurm without a controller yet": "slurmctld: reading configuration file /etc/slurm/slurm.conf\nsinfo works\n",
+    "a slow notebook": "[W 2021-04-21 14:40:46.899 JupyterHub base:900] User u is slow to start (timeout=10)\n"
+    "[I 2021-04-21 14:41:06.101 JupyterHub base:1200] User u took 19.3 seconds to start\n",
+    "pip's own hint": "error: metadata-generation-failed\nhint: See above for details.\nSuccessfully installed a-1\n",
+    "the word aborted": "Aborted connections so far: 0\n",
+}
+
+
+@pytest.mark.parametrize("name", DECOYS)
+def test_words_of_new_entries_accuse_no_healthy_log(name: str) -> None:
+    explanation = shown(DECOYS[name])
+    assert explanation.known is None and explanation.verdict == "healthy", explanation.findings
+
+
+def test_an_error_of_pip_with_an_empty_hint_is_not_taken_for_its_cause() -> None:
+    text = "error: metadata-generation-failed\n\n╰─> See above for output.\n\nhint: See above for details.\n"
+    known = shown(text).known
+    assert known is not None and known.failure.id == "pip-build-failed"
+
+
+def test_an_excerpt_of_a_traceback_may_begin_anywhere() -> None:
+    text = """\
+      File "/usr/lib64/python3.6/distutils/unixccompiler.py", line 129, in _compile
+        raise CompileError(msg)
+    distutils.errors.CompileError: command 'gcc' failed with exit status 1
+"""
+    known = shown(text).known
+    assert known is not None and known.failure.id == "compile-error"
