@@ -19,6 +19,32 @@ def queues_of(arch: Arch) -> set[str]:
     return {queue.name for queue in arch.queues} | {name for name in (arch.job.partition, arch.job.qos) if name}
 
 
+def unknown_queue(script: JobScript, site: Site, key: str) -> bool:
+    """Whether the script names a partition or a QOS (`key`) that the profile, which lists those of the site, does not have."""
+    value = script.value(key)
+    if value is None or key in site.scheduler.forbidden or value.startswith("$") or "<" in value:
+        return False
+    described = any(arch.queues for arch in site.archs)
+    # A profile that names only the queue of its own jobs does not list the queues of the site.
+    defaults = {name for arch in site.archs if (name := getattr(arch.job, key))}
+    known = {name for arch in site.archs for name in queues_of(arch)}
+    return bool(defaults) and (described or len(defaults) > 1) and not set(value.split(",")) & known
+
+
+def unknown_features(script: JobScript, site: Site) -> set[str]:
+    """The features that the profile has, if the script requests none of them but others."""
+    offered = {feature for arch in site.archs for feature in features(arch.job.constraint)}
+    asked = features(script.value("constraint"))
+    return offered if script.scheduler == "slurm" and asked and not asked & offered else set()
+
+
+def on_other_nodes(script: JobScript, site: Site) -> bool:
+    """Whether the script is for nodes that the profile does not describe, so that nothing is known about their size."""
+    return bool(unknown_features(script, site)) or (
+        script.scheduler == "slurm" and unknown_queue(script, site, "partition")
+    )
+
+
 def archs_for(script: JobScript, site: Site) -> tuple[Arch, ...]:
     """The archs of the site that the script may be for; all of them if it does not show it."""
     archs = site.archs

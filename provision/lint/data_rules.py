@@ -84,6 +84,7 @@ def unsplit_fault(script: Script, aliases: set[str]) -> Iterator[Fault]:
     A use of the rank or of the number of ranks that is not known to be for something else counts as splitting.
     """
     made = [call for call in script.calls if last(call) in (*MAKE_DATA, "load_data", "image_dataset_from_directory")]
+    made = [call for call in made if not _is_random(script, call)]
     trains = script.called & {"fit", "apply_gradients", "minimize", "fit_generator"}
     if not made or not trains or "shard" in script.called or not script.is_whole:
         return
@@ -106,6 +107,23 @@ def unsplit_fault(script: Script, aliases: set[str]) -> Iterator[Fault]:
         message="every rank reads the same data: nothing splits it by rank",
         fix="`dataset = dataset.shard(hvd.size(), hvd.rank())` before `shuffle` and `batch`",
     )
+
+
+RANDOM = re.compile(r"(tf|tensorflow|np|numpy)\.random\.\w{1,40}")
+
+
+def _is_random(script: Script, call: ast.Call) -> bool:
+    """Whether a data set is made of random numbers, as benchmarks do: then there is nothing to split."""
+    if last(call) not in ("from_tensor_slices", "from_tensors") or not call.args:
+        return False
+    first = call.args[0]
+    parts = first.elts if isinstance(first, ast.Tuple) else [first]
+    values = [
+        value
+        for part in parts
+        for value in (script.assigned.get(part.id, [part]) if isinstance(part, ast.Name) else [part])
+    ]
+    return all(isinstance(value, ast.Call) and RANDOM.fullmatch(dotted(value.func)) for value in values)
 
 
 def _by_size(node: ast.expr | None, script: Script) -> bool:

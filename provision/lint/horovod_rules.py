@@ -224,4 +224,6 @@ def _for_some_ranks(script: Script, call: ast.Call) -> bool:
         for node in script.nodes
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
     ]
-    return not read or all(script.on_some_ranks(node) for node in read)
+    if not read:
+        return last(call) != "FileWriter"  # which makes its file at once
+    return all(script.on_some_ranks(node) for node in read)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from provision.lint import Finding
-from provision.lint.arch_choice import archs_for
+from provision.lint.arch_choice import archs_for, on_other_nodes
 from provision.lint.data_rules import Download
 from provision.lint.job_script import JobScript, Start, fault
 from provision.lint.launch_rules import check_containers, check_launch, check_shape
@@ -43,9 +43,10 @@ def lint_job(
         findings += check_pair(script, training, start)
         findings += check_versions(script, training)
     if site is not None:
-        findings += check_site(script, site, arch)
+        findings += check_site(script, site, arch, training)
         if script.scheduler in ("none", site.scheduler.name):
-            findings += _of_every(archs, [list(check_threads(script, training, site, each)) for each in archs])
+            sized = archs if arch is not None or not on_other_nodes(script, site) else ()
+            findings += _of_every(sized, [list(check_threads(script, training, site, each)) for each in sized])
             findings += _of_programs(script, training, site, archs)
     return sort_findings(findings)
 
@@ -83,7 +84,7 @@ def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 def _of_every(archs: Sequence[Arch], each: list[list[Finding]]) -> Iterator[Finding]:
     """The findings of the first arch that every arch has."""
-    for finding in each[0] if archs else ():
+    for finding in each[0] if each else ():
         if all(any(finding.rule == other.rule for other in findings) for findings in each[1:]):
             yield finding
 

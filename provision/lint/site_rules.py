@@ -9,8 +9,16 @@ from provision.jobs.limits import refusals
 from provision.jobs.scheduler_request import batch_for
 from provision.launch.rank_threads import cpus_of_node
 from provision.lint import Finding
-from provision.lint.arch_choice import archs_for, features, queues_of
+from provision.lint.arch_choice import (
+    archs_for,
+    features,
+    on_other_nodes,
+    queues_of,
+    unknown_features,
+    unknown_queue,
+)
 from provision.lint.job_script import JobScript, fault, gpus_of, ranks_per_node
+from provision.lint.training import Training
 from provision.lint.written_directives import write_directive
 from provision.model.shape import Shape
 from provision.profile.arch import Arch
@@ -38,7 +46,7 @@ STATED = {
 }
 
 
-def check_site(script: JobScript, site: Site, arch: Arch | None) -> Iterator[Finding]:
+def check_site(script: JobScript, site: Site, arch: Arch | None, training: Training | None = None) -> Iterator[Finding]:
     """The faults against the scheduler, the queues and the nodes of the site.
 
     Without an arch a script is compared with all archs that it may be for, and what is wrong at each of them is reported.
@@ -57,8 +65,9 @@ def check_site(script: JobScript, site: Site, arch: Arch | None) -> Iterator[Fin
     yield from _of_scheduler(script, site)
     yield from _words(script, site, archs)
     yield from _unknown(script, site)
-    yield from _gpus(script, site, archs, named=arch is not None)
-    yield from _of_all(script, site, archs)
+    yield from _gpus(script, training, site, archs, named=arch is not None)
+    if arch is not None or not on_other_nodes(script, site):
+        yield from _of_all(script, site, archs)
     yield from _network(script, site)
 
 
@@ -117,28 +126,21 @@ def _title(word: str) -> str:
 
 def _unknown(script: JobScript, site: Site) -> Iterator[Finding]:
     """Queues and features that the profile does not have."""
-    known = {name for arch in site.archs for name in queues_of(arch)}
-    described = any(arch.queues for arch in site.archs)
     for key in ("partition", "qos"):
-        value = script.value(key)
-        if value is None or key in site.scheduler.forbidden or value.startswith("$") or "<" in value:
-            continue
-        # A profile that names only the queue of its own jobs does not list the queues of the site.
-        defaults = {name for arch in site.archs if (name := getattr(arch.job, key))}
-        if defaults and (described or len(defaults) > 1) and not set(value.split(",")) & known:
-            names = ", ".join(f"`{name}`" for name in sorted(known))
+        if unknown_queue(script, site, key):
+            names = ", ".join(f"`{name}`" for name in sorted({name for arch in site.archs for name in queues_of(arch)}))
+            title = "QOS" if key == "qos" else "queue"
             yield fault(
                 script,
                 "unknown-queue",
                 script.line_of(key),
-                f"the profile of `{site.name}` has no {'QOS' if key == 'qos' else 'queue'} `{value}`; it has {names}",
+                f"the profile of `{site.name}` has no {title} `{script.value(key)}`; it has {names}",
                 "`sinfo -s` lists the partitions, `sacctmgr show qos format=name` the QOS"
                 if script.scheduler == "slurm"
                 else "`qstat -Q` lists the queues",
             )
-    offered = {feature for arch in site.archs for feature in features(arch.job.constraint)}
-    asked = features(script.value("constraint"))
-    if script.scheduler == "slurm" and offered and asked and not asked & offered:
+    offered = unknown_features(script, site)
+    if offered:
         names = ", ".join(f"`{name}`" for name in sorted(offered))
         yield fault(
             script,
@@ -149,7 +151,9 @@ def _unknown(script: JobScript, site: Site) -> Iterator[Finding]:
         )
 
 
-def _gpus(script: JobScript, site: Site, archs: Sequence[Arch], *, named: bool) -> Iterator[Finding]:
+def _gpus(
+    script: JobScript, training: Training | None, site: Site, archs: Sequence[Arch], *, named: bool
+) -> Iterator[Finding]:
     """GPUs and partitions that contradict each other."""
     if site.scheduler.gpus == "none" or script.scheduler != "slurm":
         return
@@ -174,7 +178,14 @@ def _gpus(script: JobScript, site: Site, archs: Sequence[Arch], *, named: bool) 
             f"the job requests GPUs, but the nodes of the default partition of `{site.name}` have none",
             " or ".join(f"`#SBATCH --partition={name}`" for name in sorted(of_gpus)),
         )
-    elif not asked and _uses_gpus(script) and all(arch.gpu for arch in archs) and (named or partition is None):
+    elif (
+        not asked
+        and all(arch.gpu for arch in archs)
+        and (
+            (_uses_gpus(script) and (named or partition is None))
+            or (partition in of_gpus - of_cpus and _trains(training) and "CUDA_VISIBLE_DEVICES" not in script.variables)
+        )
+    ):
         where = script.line_of("constraint", "partition")
         yield fault(
             script,
@@ -183,6 +194,11 @@ def _gpus(script: JobScript, site: Site, archs: Sequence[Arch], *, named: bool) 
             "the nodes have GPUs, but the job requests none, so its programs see none",
             f"`#SBATCH {option}`",
         )
+
+
+def _trains(training: Training | None) -> bool:
+    """Whether the job trains a model of TensorFlow, for which a user waits for nodes with GPUs."""
+    return training is not None and training.uses_tensorflow and training.trains
 
 
 def _uses_gpus(script: JobScript) -> bool:

@@ -107,6 +107,11 @@ def _batches(script: Script, made: ast.Call) -> Iterator[Fault]:
         call for call in script.calls if last(call) == "batch" and isinstance(call.func, ast.Attribute) and call.args
     ]
     fits = [call for call in script.calls if isinstance(call.func, ast.Attribute) and call.func.attr == "fit"]
+    # What is trained before the strategy is made is trained without it, and so are the data sets up to there.
+    early = [call.lineno for call in fits if call.lineno < made.lineno]
+    if early and not any(isinstance(outer, ast.FunctionDef) for outer in script.around(made)):
+        fits = [call for call in fits if call.lineno > made.lineno]
+        batches = [call for call in batches if call.lineno > max(early)]
     if not fits or "num_replicas_in_sync" in names:
         return
     fixed = [call for call in batches if isinstance(call.args[0], ast.Constant)]

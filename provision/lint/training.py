@@ -17,6 +17,7 @@ from provision.lint.horovod_rules import (
     unimported_fault,
     writer_faults,
 )
+from provision.lint.path_rules import path_faults
 from provision.lint.strategy_rules import strategy_faults
 from provision.lint.syntax import Fault, Script, last
 from provision.lint.tensorflow_rules import Needs, callback_faults, fixed_threads, needs, session_faults
@@ -246,29 +247,26 @@ class _Reader:
         for node in self.nodes:
             if isinstance(node, ast.Compare):
                 yield from self._compared(node)
-            temporary = (
-                isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("/tmp/")
-            )
-            if isinstance(node, ast.Constant) and temporary and not isinstance(script.parents.get(id(node)), ast.Expr):
-                yield Fault(
-                    "node-local-output",
-                    node.lineno,
-                    f"`{str(node.value)[:100]}` is on the node and is lost after the job",
-                    'write to a folder below `os.environ["PROVISION_OUTPUT"]`',
-                )
+        yield from path_faults(script)
         yield from self._softmax()
 
     def _softmax(self) -> Iterator[Fault]:
         words = [node for node in self.nodes if isinstance(node, ast.keyword) and isinstance(node.value, ast.Constant)]
         softmax = [word for word in words if word.arg == "activation" and word.value.value == "softmax"]  # type: ignore[attr-defined]
         logits = [word for word in words if word.arg == "from_logits" and word.value.value is True]  # type: ignore[attr-defined]
-        if softmax and logits:
+        # A loss in one class is not that of a model in another one.
+        logits = [word for word in logits if any(self._class(word) in (None, self._class(end)) for end in softmax)]
+        if logits:
             yield Fault(
                 "softmax-twice",
                 logits[0].value.lineno,
                 "the model ends with softmax, and the loss applies softmax again",
                 "remove `activation='softmax'` or `from_logits=True`",
             )
+
+    def _class(self, node: ast.AST) -> ast.AST | None:
+        """The class in which a node is."""
+        return next((outer for outer in self.script.around(node) if isinstance(outer, ast.ClassDef)), None)
 
     def _compared(self, node: ast.Compare) -> Iterator[Fault]:
         """Comparisons of a variable of the environment, which is text, with a number: they are never equal."""

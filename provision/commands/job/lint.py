@@ -140,7 +140,7 @@ def _notes(
     if site is not None and script is None:
         against = f"site `{site.name}`"
     elif site is not None and script is not None:
-        from provision.lint.arch_choice import archs_for
+        from provision.lint.arch_choice import archs_for, on_other_nodes
 
         archs = (arch,) if arch else archs_for(script, site)
         names = ", ".join(f"`{one.name}`" for one in archs)
@@ -149,7 +149,11 @@ def _notes(
             if len(archs) == 1
             else f"site `{site.name}`, what holds for all of {names}"
         )
-        if len(archs) > 1:
+        if arch is None and on_other_nodes(script, site):
+            against = (
+                f"site `{site.name}`; the profile does not describe the nodes of this job, so sizes were not checked"
+            )
+        elif len(archs) > 1:
             against += "; add `--arch ARCH` to check more"
     return [*notes, f"checked with {rules} rules; {against}"]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from parts.profiles import profile
@@ -192,6 +194,21 @@ def test_a_job_on_gpu_nodes_that_requests_none_is_found() -> None:
     text = "#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --account=a\nset -e\nsingularity exec --nv x.sif python train.py\n"
     assert "no-gpus-requested" in in_job(text, site="nyu-greene", arch="gpu")
     assert "no-gpus-requested" not in in_job(text.replace("--nv ", ""), site="nyu-greene", arch="gpu")
+
+
+def test_a_training_without_gpus_in_a_partition_of_gpu_nodes_is_found_in_a_profile_without_cpu_nodes() -> None:
+    site = profile("generic-slurm")
+    site = replace(site, archs=(site.arch("gpu"),))
+    text = "#!/bin/bash\n#SBATCH --nodes=1 --ntasks=1 --partition=gpu --constraint=a100\nset -e\nsrun python train.py\n"
+
+    def found(text: str, program: str) -> set[str]:
+        script = read_script(text, "job.sh")
+        return {f.rule for f in lint_job(script, read_training(program, "train.py"), site, None, script.main())}
+
+    assert "no-gpus-requested" in found(text, PLAIN)
+    assert "no-gpus-requested" not in found(text, "print('no training')\n")
+    assert "no-gpus-requested" not in found(text.replace("set -e\n", "set -e\nexport CUDA_VISIBLE_DEVICES=\n"), PLAIN)
+    assert "no-gpus-requested" not in found(text.replace("--ntasks=1", "--ntasks=1 --gres=gpu:1"), PLAIN)
 
 
 POLARIS = """\

@@ -268,3 +268,10 @@ def test_more_parallel_reads_than_threads_are_found() -> None:
     assert at("tensorflow/2.15.1", text) == []
     auto = replace_once(text, "num_parallel_reads=4", "num_parallel_reads=tf.data.AUTOTUNE")
     assert at("tensorflow/2.15.1", auto, more="export NUM_INTER_THREADS=1\n") == []
+
+
+def test_a_file_writer_on_all_ranks_is_found_though_nothing_uses_it() -> None:
+    text = "import tensorflow as tf\nimport horovod.tensorflow as hvd\nhvd.init()\nwriter = tf.summary.FileWriter('logs')\n"
+    assert [f.rule for f in read_training(text, "train.py").findings] == ["all-ranks-write"]
+    mine = text.replace("writer =", "if hvd.rank() == 0: writer =")
+    assert read_training(mine, "train.py").findings == ()
