@@ -29,10 +29,12 @@ from provision.launch.modules import (
     purge_script,
     resolve_loaded,
 )
+from provision.launch.program_path import steady_first, steady_part
 from provision.machine.disk import is_file
 from provision.machine.probes.other_users import closed_python
 from provision.machine.probes.probe_gpu import Gpus
 from provision.machine.programs.run import capture
+from provision.machine.programs.shell import find_program
 from provision.machine.root.store import Store
 from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, Interpreter, MpiFacts
 from provision.model.problem import Problem, ProblemKind
@@ -68,7 +70,7 @@ class Probes:
     def environment(self) -> dict[str, str]:
         """The cleaned environment with the arch's modules loaded; a module that cannot be loaded is a problem."""
         if self.site.modules.name == "none":
-            return clean_environ(os.environ)
+            return unloaded(self.site.modules)
         init = self.site.modules.init or ""
         if not is_file(init):
             self.problem(
@@ -77,7 +79,7 @@ class Probes:
                 f"the module system's init file `{init}` does not exist",
                 f"set `modules.init` in `{self.site.origin}`; search with `ls /usr/share/*/init/bash /usr/share/*/*/init/bash`",
             )
-            return clean_environ(os.environ)
+            return unloaded(self.site.modules)
         clean = unloaded(self.site.modules)
         try:
             done = capture(
@@ -136,22 +138,21 @@ class Probes:
         """The interpreter for the environment: the one that the arch names, otherwise the best one that the stack supports."""
         named = [self.arch.python] if self.arch.python else []
         our_minor = f"{sys.version_info[0]}.{sys.version_info[1]}"
-        path_variable, rejected = environ.get("PATH"), []
-        for path in (
-            [shutil.which(named[0], path=path_variable)]
-            if named
-            else [
-                *(place for minor in stack.pythons for place in pythons(minor, environ)),
-                *([sys.executable] if our_minor in stack.pythons else []),
-                shutil.which("python3", path=path_variable),
-            ]
-        ):
-            interpreter = interpreter_at(path, environ) if path else None
+        path, rejected = environ.get("PATH", ""), []
+        places = (
+            *(place for minor in stack.pythons for place in pythons(minor, environ)),
+            *([sys.executable] if our_minor in stack.pythons else []),
+            shutil.which("python3", path=steady_part(path)),
+            *(place for minor in stack.pythons for place in own_pythons(minor, environ)),
+            shutil.which("python3", path=path),
+        )
+        for place in dict.fromkeys(find_program(name, environ) for name in named) if named else dict.fromkeys(places):
+            interpreter = interpreter_at(place, environ) if place else None
             if interpreter is None:
                 continue
             if interpreter.minor in stack.pythons:
                 return interpreter
-            rejected.append(f"{path} is {interpreter.version}")
+            rejected.append(f"{place} is {interpreter.version}")
         wanted = " or ".join(stack.pythons)
         if named:
             message = f"`{self.arch.python}` is not a Python {wanted}, which the stack `{stack.name}` needs"
@@ -167,7 +168,7 @@ class Probes:
     def compiler(self, environ: Mapping[str, str]) -> CompilerFacts | None:
         """The C++ compiler, if it exists and works on a small input."""
         name = self.arch.compiler.cxx
-        path = shutil.which(name, path=environ.get("PATH"))
+        path = find_program(name, environ)
         hint = (
             "`apt-get install g++`"
             if not self.arch.modules
@@ -200,7 +201,7 @@ class Probes:
         if self.arch.mpi.provider != "site":
             return None
         name = self.arch.mpi.cxx
-        path = shutil.which(name, path=environ.get("PATH"))
+        path = find_program(name, environ)
         if path is None:
             self.problem(
                 "missing",
@@ -255,16 +256,18 @@ def unloaded(system: ModuleSystem) -> dict[str, str]:
     """The caller's environment, cleaned, without the modules that the caller has loaded and without their effects.
 
     If the profile does not say `purge`, the modules of the login shell stay: `module reset` needs them to restore the site's
-    defaults, and a Cray XC does not work without them.
+    defaults, and a Cray XC does not work without them. PATH begins with the folders that are the same in every shell.
     """
     environ: Mapping[str, str] = os.environ
-    if system.reset != "purge":
-        return clean_environ(environ)
-    if system.name != "none" and environ.get("LOADEDMODULES"):
-        done = capture(("bash", "--noprofile", "--norc", "-c", purge_script(system)), environ)
-        if done.returncode == 0:
-            environ = parse_environment(done.stdout)
-    return clean_environ(drop_module_state(environ) if system.name != "none" else environ)
+    purged = system.name == "none" or system.reset == "purge"
+    if purged and system.name != "none":
+        if environ.get("LOADEDMODULES"):
+            done = capture(("bash", "--noprofile", "--norc", "-c", purge_script(system)), environ)
+            if done.returncode == 0:
+                environ = parse_environment(done.stdout)
+        environ = drop_module_state(environ)
+    path = steady_first(environ.get("PATH", ""), os.environ.get("HOME", ""), purged=purged)
+    return {**clean_environ(environ), "PATH": path}
 
 
 def interpreter_at(path: str, environ: Mapping[str, str]) -> Interpreter | None:
@@ -280,16 +283,30 @@ def interpreter_at(path: str, environ: Mapping[str, str]) -> Interpreter | None:
 
 
 def pythons(minor: str, environ: Mapping[str, str]) -> list[str]:
-    """The possible paths of a Python of this minor version: on PATH, then those of pyenv, whose shims run only selected ones."""
-    on_path = shutil.which(f"python{minor}", path=environ.get("PATH"))
-    root = Path(environ.get("PYENV_ROOT") or Path(environ.get("HOME") or "/") / ".pyenv")
-    of_pyenv = sorted(root.glob(f"versions/{minor}.*/bin/python{minor}"), key=lambda path: release(path.parts[-3]))
-    return [*([on_path] if on_path else []), *map(str, reversed(of_pyenv))]
+    """The possible paths of a Python of this minor version in every shell: of the system and modules, then of pyenv in the home.
+
+    pyenv's shims run only selected versions.
+    """
+    on_path = shutil.which(f"python{minor}", path=steady_part(environ.get("PATH", "")))
+    return [*([on_path] if on_path else []), *_of_pyenv(minor, Path(environ.get("HOME") or "/") / ".pyenv")]
+
+
+def own_pythons(minor: str, environ: Mapping[str, str]) -> list[str]:
+    """The possible paths that only the caller's shell has: in its own folders of PATH, and of its pyenv."""
+    on_path, root = shutil.which(f"python{minor}", path=environ.get("PATH", "")), environ.get("PYENV_ROOT")
+    return [*([on_path] if on_path else []), *(_of_pyenv(minor, Path(root)) if root else ())]
+
+
+def _of_pyenv(minor: str, root: Path) -> list[str]:
+    """The Pythons of this minor version that pyenv installed below `root`, the newest first."""
+    found = sorted(root.glob(f"versions/{minor}.*/bin/python{minor}"), key=lambda path: release(path.parts[-3]))
+    return [str(path) for path in reversed(found)]
 
 
 def interpreter_of(minor: str, environ: Mapping[str, str]) -> Interpreter | None:
     """A Python of this minor version; None if this machine has none."""
-    interpreters = (interpreter_at(path, environ) for path in pythons(minor, environ))
+    places = (*pythons(minor, environ), *own_pythons(minor, environ))
+    interpreters = (interpreter_at(path, environ) for path in places)
     return next((python for python in interpreters if python is not None and python.minor == minor), None)
 
 

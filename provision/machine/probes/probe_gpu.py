@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 from provision.errors import CommandError
 from provision.machine.disk import is_file
 from provision.machine.programs.run import capture
+from provision.machine.programs.shell import find_program
 from provision.model.facts import CompilerFacts, GpuFacts
 from provision.model.problem import ProblemKind
 from provision.profile.arch import Arch
@@ -158,7 +158,7 @@ class Gpus:
         return home, version
 
     def _cuda_home(self) -> str | None:
-        on_path = shutil.which("nvcc", path=self.environ.get("PATH"))
+        on_path = find_program("nvcc", self.environ)
         elsewhere = (toolkit_of(on_path, self.environ),) if on_path else ()
         return self._home("cuda_home", CUDA_VARIABLES, "bin/nvcc", "cuda", elsewhere)
 

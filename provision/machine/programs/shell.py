@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from provision.launch.program_path import steady_part
+
 
 def environ() -> Mapping[str, str]:
     """The environment variables of this process."""
@@ -48,6 +50,14 @@ def which(program: str, path: str | None = None) -> str | None:
     import shutil
 
     return shutil.which(program, path=path)
+
+
+def find_program(name: str, environ: Mapping[str, str]) -> str | None:
+    """The path of a program: where every shell finds it, otherwise in the folders of the caller's shell."""
+    import shutil
+
+    path = environ.get("PATH", "")
+    return shutil.which(name, path=steady_part(path)) or shutil.which(name, path=path)
 
 
 def set_umask() -> None:

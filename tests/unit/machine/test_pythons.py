@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from provision.machine.probes.probe import interpreter_at, outlived, pythons
+from provision.machine.probes.probe import interpreter_at, outlived, own_pythons, pythons
 
 
 def a_python(path: Path) -> str:
@@ -15,14 +15,18 @@ def a_python(path: Path) -> str:
     return str(path)
 
 
-def test_path_comes_first_then_pyenv_newest_first(tmp_path: Path) -> None:
+def test_the_system_comes_first_then_pyenv_newest_first_then_the_callers_shell(tmp_path: Path) -> None:
+    of_system = a_python(tmp_path / "system" / "python3.7")
     shim = a_python(tmp_path / "shims" / "python3.7")
-    older = a_python(tmp_path / "pyenv" / "versions" / "3.7.9" / "bin" / "python3.7")
-    newer = a_python(tmp_path / "pyenv" / "versions" / "3.7.16" / "bin" / "python3.7")
-    a_python(tmp_path / "pyenv" / "versions" / "3.8.1" / "bin" / "python3.8")
-    environ = {"PATH": str(tmp_path / "shims"), "PYENV_ROOT": str(tmp_path / "pyenv")}
-    assert pythons("3.7", environ) == [shim, newer, older]
-    assert pythons("3.7", {"PATH": "", "HOME": str(tmp_path)}) == []
+    older = a_python(tmp_path / ".pyenv" / "versions" / "3.7.9" / "bin" / "python3.7")
+    newer = a_python(tmp_path / ".pyenv" / "versions" / "3.7.16" / "bin" / "python3.7")
+    a_python(tmp_path / ".pyenv" / "versions" / "3.8.1" / "bin" / "python3.8")
+    elsewhere = a_python(tmp_path / "pyenv" / "versions" / "3.7.17" / "bin" / "python3.7")
+    shell = {"HOME": str(tmp_path), "PYENV_ROOT": str(tmp_path / "pyenv")}
+    environ = {**shell, "PATH": f"{tmp_path / 'system'}:/bin:{tmp_path / 'shims'}"}
+    assert pythons("3.7", environ) == [of_system, newer, older]
+    assert own_pythons("3.7", {**shell, "PATH": f"/bin:{tmp_path / 'shims'}"}) == [shim, elsewhere]
+    assert pythons("3.7", {"PATH": "", "HOME": str(tmp_path / "other")}) == []
 
 
 def test_a_pyenv_shim_without_a_version_is_not_an_interpreter(tmp_path: Path) -> None:
