@@ -8,6 +8,7 @@
     compile       wall of the step that compiles Horovod, over plain `pip install horovod`             at most 0.40
     allreduce     wall of 20 allreduces of 16 MB on two ranks, over the plain script's library         at most 1.1
     disk          seconds in which receipts wait for the disk, over the seconds of all steps            at most 0.05
+    math onednn   wall of training with Intel's TensorFlow 1.15, in `bench_math.py`, over TensorFlow's   at most 1.0
     spack …       the backend `spack` over plain Spack, in `bench_spack.py`; only if there is a Spack    at most 1.1
 
 It uses the stack of TensorFlow 2.15.1, because a plain `pip install horovod` does not compile with TensorFlow 2.19 or
@@ -28,6 +29,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import bench_math
 import bench_spack
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -133,6 +135,7 @@ def main() -> int:
     ]
     if not args.quick:
         rows += builds()
+        rows += bench_math.rows()
         spack = bench_spack.find_spack()
         rows += bench_spack.rows(spack) if spack else []
     print(f"{'what':<24} {'seconds':>9} {'against':>9} {'ratio':>7}   at most")
