@@ -14,7 +14,7 @@ The planner knows no backend by name. A stack's key `backend` names one, and `ba
 
 Everything after the steps is the same for every backend, and the planner adds it: the inspection of what was installed, the
 candidate modulefile, the proof, and publishing. A backend reads no files and runs nothing: what it needs to know is among the
-facts and in `Existing`, and what it wants done is among the operations of `model/plan.py`.
+facts and in `Existing`, and what it wants done is among the operations of `model/operation.py`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from provision.model.facts import Existing, Facts
 from provision.model.layout import EnvironmentId, Layout
-from provision.model.plan import Operation
+from provision.model.operation import Operation
 from provision.model.request import Request
 
 

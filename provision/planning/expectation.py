@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from provision.backends.backend import Construction
 from provision.knowledge.math_libraries import SELECTS
 from provision.model.facts import Facts, Interpreter
-from provision.model.plan import Command, Expectation, ExpectedGpu, Inspect
+from provision.model.operation import Command, Expectation, ExpectedGpu, Inspect
 from provision.model.request import Request
 from provision.planning.identity import gpu_of, loaded_environ
 from provision.planning.math_library import required_library

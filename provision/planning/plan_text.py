@@ -6,7 +6,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from provision.model.estimate import expected_total
-from provision.model.plan import Command, FetchSource, Inspect, InstallWheel, Operation, PatchFile, Plan, Step, Unpack
+from provision.model.operation import Command, FetchSource, Inspect, InstallWheel, Operation, PatchFile, Unpack
+from provision.model.plan import Plan, Step
 from provision.wording import about, count
 
 SHOWN = ("target", "modules", "python", "compiler", "mpi", "gpu", "cuda", "nccl")

@@ -14,7 +14,8 @@ from provision.backends import backend_for
 from provision.errors import PlanError, StoreError
 from provision.model.facts import Existing, Facts, Interpreter
 from provision.model.layout import EnvironmentId, Layout
-from provision.model.plan import InstallWheel, Plan, Step
+from provision.model.operation import InstallWheel
+from provision.model.plan import Plan, Step
 from provision.model.problem import raise_problems
 from provision.model.request import Request
 from provision.planning.environment_module import modulefile

@@ -7,7 +7,8 @@ from collections.abc import Collection, Sequence
 from provision.backends.backend import Row
 from provision.model.facts import Existing
 from provision.model.layout import EnvironmentId
-from provision.model.plan import Action, Inspect, Prove, Publish, Seal, Step, WriteCandidate
+from provision.model.operation import Inspect, Prove, Publish, Seal, WriteCandidate
+from provision.model.plan import Action, Step
 
 
 def decide_steps(

@@ -8,7 +8,7 @@ from typing import Any
 
 from provision.knowledge.cuda import same_major
 from provision.knowledge.math_libraries import REPORTED, SELECTS, MathLibrary
-from provision.model.plan import Expectation, ExpectedGpu
+from provision.model.operation import Expectation, ExpectedGpu
 from provision.model.verdict import Check
 from provision.proof.reports import read_mapping, read_texts
 

@@ -6,7 +6,7 @@ The plan, the job's request and the outline have the same shape.
 from __future__ import annotations
 
 from provision.launch.rank_threads import job_environ, parts_of_node
-from provision.model.plan import Prove
+from provision.model.operation import Prove
 from provision.model.shape import Shape
 from provision.profile.arch import Arch
 from provision.profile.site import Site

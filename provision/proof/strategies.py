@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from provision.model.plan import Prove
+from provision.model.operation import Prove
 from provision.model.verdict import Verdict
 from provision.proof.horovod import judge
 from provision.proof.reports import Report

@@ -24,18 +24,9 @@ from provision.machine.root import claims
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.modulefile import Modulefile
+from provision.model.operation import Command, InstallWheel, KeepWheel, Publish, Remove, Seal, WriteCandidate, WriteFile
 from provision.model.owners import Sharing
-from provision.model.plan import (
-    Command,
-    InstallWheel,
-    KeepWheel,
-    Plan,
-    Publish,
-    Remove,
-    Seal,
-    WriteCandidate,
-    WriteFile,
-)
+from provision.model.plan import Plan
 from provision.planning.planner import refuse_untrusted
 from provision.planning.steps import decide_steps
 

@@ -28,7 +28,7 @@ from provision.backends.venv.installer import Installer
 from provision.commands.shared.target import Target
 from provision.machine.root import claims, event_file, locks
 from provision.model.event import Event, Listener
-from provision.model.plan import Prove
+from provision.model.operation import Prove
 from provision.model.request import Request
 from provision.planning import preflight
 from provision.profile.arch import Arch

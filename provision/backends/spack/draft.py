@@ -28,7 +28,7 @@ from provision.knowledge.targets import family_of
 from provision.model.facts import Existing, Facts, SpackFacts
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.lock import Lock
-from provision.model.plan import (
+from provision.model.operation import (
     CheckSpackLock,
     Command,
     FetchLock,

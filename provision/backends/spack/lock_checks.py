@@ -7,7 +7,7 @@ from typing import Any
 
 from provision.backends.spack.externals import UNKNOWN_PREFIX
 from provision.errors import ConfigError
-from provision.model.plan import CheckSpackLock
+from provision.model.operation import CheckSpackLock
 from provision.model.problem import Problem
 
 # Below a build cache, for each package a folder with a file for each build (`url_buildcache.py`, layout 3).

@@ -16,19 +16,7 @@ from provision.horovod.flags import CMAKE_WRAPPER, nccl_for_the_linker
 from provision.horovod.wheel import Build
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.lock import Lock
-from provision.model.plan import (
-    Command,
-    FetchSource,
-    InstallWheel,
-    KeepWheel,
-    MakeReadable,
-    Operation,
-    PatchFile,
-    Remove,
-    ResumeCompile,
-    Unpack,
-    WriteFile,
-)
+from provision.model.operation import Command, FetchSource, InstallWheel, KeepWheel, MakeReadable, Operation, PatchFile, Remove, ResumeCompile, Unpack, WriteFile
 from provision.profile.launcher import Launcher
 
 

@@ -37,7 +37,7 @@ from provision.machine.root.store import Store
 from provision.model.description import Description
 from provision.model.event import Event, Listener
 from provision.model.layout import KINDS, modulefile_path
-from provision.model.plan import (
+from provision.model.operation import (
     CheckSpackLock,
     Command,
     FetchLock,
@@ -47,19 +47,18 @@ from provision.model.plan import (
     KeepWheel,
     MakeReadable,
     Operation,
-    Plan,
     Prove,
     Publish,
     Remove,
     ResumeCompile,
     RunSpack,
     Seal,
-    Step,
     TryMpi,
     Unpack,
     WriteCandidate,
     WriteFile,
 )
+from provision.model.plan import Plan, Step
 from provision.model.receipt import Receipt
 from provision.model.record import Record
 from provision.profile.site import Site

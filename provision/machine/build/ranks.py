@@ -20,7 +20,7 @@ from provision.machine.programs.failed_program import diagnose, failed_program
 from provision.machine.programs.run import Result, capture, stream
 from provision.machine.root.store import Store
 from provision.model.event import Event, Listener
-from provision.model.plan import Prove
+from provision.model.operation import Prove
 from provision.model.proof_result import ProofResult
 from provision.model.quoting import bash
 from provision.model.verdict import Verdict

@@ -15,7 +15,8 @@ from provision.knowledge.versions import release
 from provision.machine.programs.run import capture
 from provision.machine.programs.shell import which
 from provision.machine.tables import read_combinations
-from provision.model.plan import Inspect, Plan
+from provision.model.operation import Inspect
+from provision.model.plan import Plan
 from provision.model.quoting import bash
 from provision.model.shared_object import SharedObject
 from provision.model.verdict import Check

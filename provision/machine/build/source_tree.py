@@ -19,7 +19,7 @@ from typing import Any
 from provision.errors import CommandError
 from provision.machine.disk import disk_error
 from provision.machine.root.own_files import open_own
-from provision.model.plan import PatchFile
+from provision.model.operation import PatchFile
 
 # What the readers of archives raise for one that is cut or changed; `BadGzipFile` is an OSError without a number.
 DAMAGED = (tarfile.TarError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError)

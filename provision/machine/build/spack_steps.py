@@ -19,7 +19,7 @@ from provision.machine.programs.failed_program import failed_program
 from provision.machine.programs.run import Result, capture, stream
 from provision.machine.root.store import Store
 from provision.model.event import Event, Listener
-from provision.model.plan import CheckSpackLock, FetchLock, RunSpack, TryMpi
+from provision.model.operation import CheckSpackLock, FetchLock, RunSpack, TryMpi
 from provision.model.problem import raise_problems
 
 TRY_LIMIT_S = 120

@@ -19,7 +19,7 @@ from provision.machine.programs.run import stream
 from provision.machine.root.store import Store
 from provision.machine.terminal.console import say
 from provision.model.lock import Lock
-from provision.model.plan import FetchLock
+from provision.model.operation import FetchLock
 from provision.model.request import Request
 
 TIME_LIMIT_S = 30

@@ -18,7 +18,8 @@ from provision.backends.backend import Construction, Row
 from provision.errors import ConfigError
 from provision.model.facts import Existing, Facts
 from provision.model.layout import EnvironmentId, Layout
-from provision.model.plan import Command, Inspect, Plan
+from provision.model.operation import Command, Inspect
+from provision.model.plan import Plan
 from provision.model.request import Request
 from provision.planning.planner import make_plan
 from provision.profile.stack import BACKENDS, BackendName, Stack, read_stack

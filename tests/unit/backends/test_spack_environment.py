@@ -31,7 +31,8 @@ from provision.backends.spack.shown_files import files_here
 from provision.errors import PlanError
 from provision.model.facts import Existing, Facts, SpackFacts
 from provision.model.layout import Layout
-from provision.model.plan import CheckSpackLock, Plan, RunSpack, TryMpi
+from provision.model.operation import CheckSpackLock, RunSpack, TryMpi
+from provision.model.plan import Plan
 from provision.model.request import Request
 from provision.planning.planner import make_plan
 from provision.profile.site import Site

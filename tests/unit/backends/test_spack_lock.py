@@ -10,7 +10,7 @@ import pytest
 
 from provision.backends.spack.lock_checks import judge_lock
 from provision.errors import ConfigError
-from provision.model.plan import CheckSpackLock
+from provision.model.operation import CheckSpackLock
 
 EXPECTED = CheckSpackLock(
     path="/env/spack.lock",

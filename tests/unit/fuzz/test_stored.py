@@ -11,7 +11,7 @@ from parts.hostile import damaged, fuzzed, json_values, refused, strict_json
 from parts.records import make_record
 from parts.reports import one_process, workers
 from provision.model.estimate import expected_seconds
-from provision.model.plan import Expectation, ExpectedGpu
+from provision.model.operation import Expectation, ExpectedGpu
 from provision.model.receipt import Receipt
 from provision.model.record import Record
 from provision.proof.horovod import judge

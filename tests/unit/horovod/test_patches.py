@@ -16,8 +16,8 @@ from provision.errors import CommandError, ConfigError
 from provision.horovod.patches import select_patches
 from provision.machine.build.source_tree import apply_patches, unpack
 from provision.machine.configuration import shipped
+from provision.model.operation import PatchFile
 from provision.model.patch import parse_patch
-from provision.model.plan import PatchFile
 
 
 def as_file(name: str = "0001-all.patch") -> PatchFile:

@@ -16,7 +16,7 @@ from provision.knowledge.failures.log_reader import explain
 from provision.machine.build.source_tree import apply_patches
 from provision.machine.configuration import shipped
 from provision.machine.tables import known_failures
-from provision.model.plan import PatchFile
+from provision.model.operation import PatchFile
 
 NAME = "0022-runner-refuses.patch"
 ADDED = "horovod/runner/refusal.py"

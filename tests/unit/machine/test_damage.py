@@ -26,20 +26,19 @@ from provision.machine.root.damage import find_damage, repair
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.modulefile import Modulefile
-from provision.model.plan import (
+from provision.model.operation import (
     Command,
     Expectation,
     Inspect,
     InstallWheel,
     KeepWheel,
-    Plan,
     Publish,
     Remove,
     Seal,
     WriteCandidate,
     WriteFile,
-    fingerprint,
 )
+from provision.model.plan import Plan, fingerprint
 from provision.model.receipt import Receipt
 from provision.planning.steps import decide_steps
 

@@ -27,7 +27,8 @@ from provision.machine.root.store import Store
 from provision.model.event import Event
 from provision.model.layout import Layout
 from provision.model.modulefile import Modulefile
-from provision.model.plan import Command, KeepWheel, Operation, Plan, Publish, Seal, Step, WriteFile
+from provision.model.operation import Command, KeepWheel, Operation, Publish, Seal, WriteFile
+from provision.model.plan import Plan, Step
 
 FILES = 60
 TEXT = "installed by a program that does not sync\n" * 50

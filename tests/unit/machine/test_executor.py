@@ -19,7 +19,8 @@ from provision.machine.root.store import Store
 from provision.model.event import Event
 from provision.model.layout import Layout
 from provision.model.modulefile import Modulefile
-from provision.model.plan import Command, Expectation, Inspect, Operation, Plan, Publish, Remove, Seal, Step, WriteFile
+from provision.model.operation import Command, Expectation, Inspect, Operation, Publish, Remove, Seal, WriteFile
+from provision.model.plan import Plan, Step
 from provision.model.receipt import Receipt
 
 MODULE = Modulefile(

@@ -22,7 +22,8 @@ from provision.machine.root.shared_root import SharedRoot
 from provision.machine.root.store import Store
 from provision.model.facts import Existing
 from provision.model.layout import Layout
-from provision.model.plan import Command, Plan
+from provision.model.operation import Command
+from provision.model.plan import Plan
 from provision.planning.planner import make_plan
 from provision.planning.preflight import network_problems
 from provision.profile.network import Network

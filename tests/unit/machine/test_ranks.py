@@ -16,7 +16,7 @@ from provision.errors import ConfigError, ProofError
 from provision.machine.build.ranks import Ranks
 from provision.machine.root.store import Store
 from provision.model.layout import Layout
-from provision.model.plan import Prove
+from provision.model.operation import Prove
 from provision.profile.launcher import Launcher
 from provision.profile.stack import Training
 

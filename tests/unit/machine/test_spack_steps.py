@@ -16,7 +16,7 @@ from provision.machine.build.spack_steps import Setting, carry_out, check_lock, 
 from provision.machine.root.store import Store
 from provision.model.event import Event
 from provision.model.layout import Layout
-from provision.model.plan import CheckSpackLock, RunSpack, TryMpi
+from provision.model.operation import CheckSpackLock, RunSpack, TryMpi
 from provision.profile.launcher import Launcher
 
 MPICH, OPENMPI = shutil.which("mpicxx.mpich"), shutil.which("mpicxx.openmpi")

@@ -12,7 +12,8 @@ from golden_files import GPU_FACTS, Golden, facts_of, gpu_request, gpu_site, loc
 from provision.errors import PlanError
 from provision.knowledge.cuda import cuda_of
 from provision.model.facts import Existing, GpuFacts
-from provision.model.plan import Command, Inspect, Plan, Prove, Unpack, WriteFile, differences
+from provision.model.operation import Command, Inspect, Prove, Unpack, WriteFile
+from provision.model.plan import Plan, differences
 from provision.model.request import Request
 from provision.planning.planner import make_plan
 from provision.planning.preflight import gpu_problems

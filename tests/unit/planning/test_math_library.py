@@ -11,7 +11,8 @@ from golden_files import facts_of, request_for, slurm_site, stack
 from provision.errors import PlanError
 from provision.knowledge.math_libraries import has_onednn, selecting_environ
 from provision.model.facts import Existing
-from provision.model.plan import Inspect, Plan
+from provision.model.operation import Inspect
+from provision.model.plan import Plan
 from provision.model.request import Request
 from provision.planning.math_library import library_problems
 from provision.planning.planner import make_plan

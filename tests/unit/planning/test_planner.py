@@ -14,7 +14,8 @@ from provision.errors import ConfigError, PlanError
 from provision.horovod.flags import build_environ
 from provision.machine.rendering.render_modulefile import emit_modulefile
 from provision.model.facts import Cpu, Existing, Facts, Interpreter
-from provision.model.plan import Command, InstallWheel, Plan, Prove, Step, WriteFile, differences, fingerprint, held
+from provision.model.operation import Command, InstallWheel, Prove, WriteFile
+from provision.model.plan import Plan, Step, differences, fingerprint, held
 from provision.model.problem import Problem
 from provision.model.request import Request
 from provision.planning.planner import make_plan

@@ -29,7 +29,8 @@ from provision.errors import PlanError
 from provision.machine.probes.probe import interpreter_of
 from provision.machine.rendering.render_modulefile import emit_modulefile
 from provision.model.facts import Existing, Facts
-from provision.model.plan import Inspect, Plan, Prove
+from provision.model.operation import Inspect, Prove
+from provision.model.plan import Plan
 from provision.planning.outline import outline
 from provision.planning.planner import make_plan
 from provision.planning.preflight import gpu_problems

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from provision.model.plan import Expectation, ExpectedGpu
+from provision.model.operation import Expectation, ExpectedGpu
 from provision.proof.inspection import judge_inspection, nccl_version
 
 EXPECTED = Expectation(

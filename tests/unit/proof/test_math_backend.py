@@ -16,7 +16,7 @@ import pytest
 
 import provision
 from provision.knowledge.math_libraries import MathLibrary
-from provision.model.plan import Expectation
+from provision.model.operation import Expectation
 from provision.model.verdict import Check
 from provision.proof.inspection import judge_inspection
 

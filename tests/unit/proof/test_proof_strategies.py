@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from parts.reports import one_process, workers
-from provision.model.plan import Prove
+from provision.model.operation import Prove
 from provision.profile.launcher import Launcher
 from provision.profile.stack import ONE_PROCESS_PROGRAMS, PROGRAMS
 from provision.proof.strategies import STRATEGIES, strategy_of
