@@ -16,9 +16,20 @@ from provision.horovod.flags import CMAKE_WRAPPER, nccl_for_the_linker
 from provision.horovod.wheel import Build
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.lock import Lock
-from provision.model.operation import Command, FetchSource, InstallWheel, KeepWheel, MakeReadable, Operation, PatchFile, Remove, ResumeCompile, Unpack, WriteFile
+from provision.model.operation import (
+    Command,
+    FetchSource,
+    InstallWheel,
+    KeepWheel,
+    MakeReadable,
+    Operation,
+    PatchFile,
+    Remove,
+    ResumeCompile,
+    Unpack,
+    WriteFile,
+)
 from provision.profile.launcher import Launcher
-
 
 # Where setup.py has CMake compile, in the source: `build/temp.linux-x86_64-cpython-311/RelWithDebInfo`.
 OBJECTS = "build/temp"
@@ -171,7 +182,9 @@ def compile_wheel(recipe: Recipe, horovod: Build) -> tuple[Operation, ...]:
         ),
         *nccl,
         WriteFile(path=str(build / "cmake"), text=CMAKE_WRAPPER, executable=True),
-        WriteFile(path=str(build / "tmp" / "README"), text="pip and the compilers write temporary files to this folder\n"),
+        WriteFile(
+            path=str(build / "tmp" / "README"), text="pip and the compilers write temporary files to this folder\n"
+        ),
         FetchSource(
             path=str(source),
             hashes=horovod.source.hashes,
@@ -188,7 +201,9 @@ def compile_wheel(recipe: Recipe, horovod: Build) -> tuple[Operation, ...]:
         Unpack(
             path=str(source),
             folder=str(build / "horovod"),
-            patches=tuple(PatchFile(name=patch.name, subject=patch.subject, text=patch.text) for patch in horovod.patches),
+            patches=tuple(
+                PatchFile(name=patch.name, subject=patch.subject, text=patch.text) for patch in horovod.patches
+            ),
             keep=OBJECTS,
         ),
         recipe.on_node(

@@ -45,7 +45,17 @@ def source_argv(tool_python: str, requirements: str, folder: str, name: str) -> 
 def wheel_argv(tool_python: str, requirements: str, folder: str) -> tuple[str, ...]:
     """The command that downloads wheels of any platform, each compared with its hash."""
     return (
-        *(tool_python, "-m", "pip", "download", "--no-input", "--require-hashes", "--no-deps", "--only-binary", ":all:"),
+        *(
+            tool_python,
+            "-m",
+            "pip",
+            "download",
+            "--no-input",
+            "--require-hashes",
+            "--no-deps",
+            "--only-binary",
+            ":all:",
+        ),
         *("--dest", folder, "-r", requirements),
     )
 

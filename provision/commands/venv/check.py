@@ -32,9 +32,7 @@ def run(args: argparse.Namespace) -> Outcome:
         arch = site.arch(beneath.arch)
         arch = dataclasses.replace(arch, provided=beneath.modules)
         python = provided_python(site, arch)
-        contents = make_own_venv.look_into(
-            folder, python.environ, installed=python.packages, family=arch.mpi.family
-        )
+        contents = make_own_venv.look_into(folder, python.environ, installed=python.packages, family=arch.mpi.family)
         published: str | None = beneath.module
     else:
         contents = make_own_venv.look_into(folder, environ())

@@ -1,4 +1,4 @@
-"""`provision venv create DIR --on ENVIRONMENT|MODULE`: a virtual environment on a published environment or on the site's modules."""
+"""`provision venv create DIR --on ENVIRONMENT|MODULE`: a virtual environment on an environment or on the site's modules."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "TensorFlow (`provided` of the arch)",
     )
     parser.add_argument(
-        "--kernel", action="store_true", help="also install `ipykernel` and a kernel, so that Jupyter starts notebooks in it"
+        "--kernel",
+        action="store_true",
+        help="also install `ipykernel` and a kernel, so that Jupyter starts notebooks in it",
     )
     add_site(parser)
     add_arch(parser, omitted="needed if several archs have this module")
@@ -102,7 +104,9 @@ def _arch_of_modules(site: Site, on: str, arch: str | None) -> Arch | None:
             hint=f"add `--arch {found[0].name}`",
         )
     if any(not MODULE.fullmatch(name) for name in found[0].provided):
-        raise ConfigError(f"`archs.{found[0].name}.provided` has a name that is not valid", hint=f"edit `{site.origin}`")
+        raise ConfigError(
+            f"`archs.{found[0].name}.provided` has a name that is not valid", hint=f"edit `{site.origin}`"
+        )
     return found[0]
 
 
@@ -125,7 +129,9 @@ def _create_on_modules(args: argparse.Namespace, folder: str, site: Site, arch: 
     if not any(name in python.packages for name in TENSORFLOW):
         raise PlanError(
             f"the modules {names} bring no TensorFlow",
-            evidence=[f"`{python.executable}` finds {len(python.packages)} packages, and none of {', '.join(TENSORFLOW)}"],
+            evidence=[
+                f"`{python.executable}` finds {len(python.packages)} packages, and none of {', '.join(TENSORFLOW)}"
+            ],
             hint=f"`provision modules tensorflow --site {site.typed}` lists the site's modules with TensorFlow",
         )
     beneath = Beneath(
@@ -169,7 +175,6 @@ def _install_kernel(folder: str) -> str:
     Raises:
         CommandError: `ipykernel` cannot be installed; the venv stays.
     """
-    from pathlib import Path
 
     from provision.commands.kernel.install import Wish, install_for_venv
     from provision.errors import CommandError
@@ -180,7 +185,9 @@ def _install_kernel(folder: str) -> str:
     try:
         return install_for_venv(folder, Wish(folder=kernels_folder(None, environ()), command=again)).text
     except CommandError as error:
-        error.hint = f"the virtual environment is complete; for Jupyter run `{again}` where pip reaches the package index"
+        error.hint = (
+            f"the virtual environment is complete; for Jupyter run `{again}` where pip reaches the package index"
+        )
         raise
 
 
