@@ -114,6 +114,13 @@ class MakeReadable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceData:
+    """Put the files of wheels whose data folder has the name of another package where they belong."""
+
+    site_packages: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FetchLock:
     """Make sure that all packages of a lock are in the wheelhouse. `requirements` are the lines that pip downloads."""
 
@@ -272,6 +279,7 @@ Operation = (
     | KeepWheel
     | InstallWheel
     | MakeReadable
+    | PlaceData
     | FetchLock
     | RunSpack
     | CheckSpackLock

@@ -24,6 +24,7 @@ from provision.model.operation import (
     MakeReadable,
     Operation,
     PatchFile,
+    PlaceData,
     Remove,
     ResumeCompile,
     Unpack,
@@ -146,7 +147,7 @@ def install(recipe: Recipe) -> tuple[Operation, ...]:
         name = str(records / PurePosixPath(lock.path).name)
         operations.append(WriteFile(path=name, text=lock.without("horovod")))
         operations.append(Command(argv=recipe.installer.lock_argv(recipe.prefix_python, name)))
-    return tuple(operations)
+    return (*operations, PlaceData(site_packages=recipe.site_packages))
 
 
 def compile_wheel(recipe: Recipe, horovod: Build) -> tuple[Operation, ...]:

@@ -19,6 +19,7 @@ from provision.machine.build.ranks import Ranks, loaded_environment
 from provision.machine.build.read_objects import inspect_objects
 from provision.machine.build.source_tree import apply_patches, replace_changed, unpack
 from provision.machine.build.spack_steps import Setting, carry_out
+from provision.machine.build.stray_data import place_data
 from provision.machine.build.unfinished_compile import resume, settle
 from provision.machine.disk import disk_error, write
 from provision.machine.probes.installed_packages import PackageCounter
@@ -47,6 +48,7 @@ from provision.model.operation import (
     KeepWheel,
     MakeReadable,
     Operation,
+    PlaceData,
     Prove,
     Publish,
     Remove,
@@ -219,6 +221,8 @@ class Executor:
                 self._command(run, Command(argv=(*operation.command.argv, str(wheel))))
             case MakeReadable():
                 run.details["bytes"] = self.store.make_readable(operation.path)
+            case PlaceData():
+                place_data(Path(operation.site_packages))
             case FetchLock() | RunSpack() | CheckSpackLock() | TryMpi():
                 setting = Setting(self.store, self.environ, self.lock.environ, run.log, self.listen)
                 carry_out(operation, run.step.name, setting)
