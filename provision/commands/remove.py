@@ -21,6 +21,7 @@ def run(args: argparse.Namespace) -> Outcome:
     """Refuse what users load, what is pinned, and what is in use; remove the rest with one rename."""
     from provision.errors import ConfigError
     from provision.machine.configuration import shipped
+    from provision.machine.disk import is_file
     from provision.machine.probes.in_use import running_jobs
     from provision.machine.root.removing import Remover
     from provision.planning.removal import days, freed, refuse_protected, to_dict
@@ -32,6 +33,9 @@ def run(args: argparse.Namespace) -> Outcome:
     remover = Remover(store, running_jobs(site.scheduler.name))
     (resident,) = remover.residents([env])
     refuse_protected(resident, typed)
+    stays = ""
+    if is_file(f"{store.layout.prefix(env)}/spack.yaml"):
+        stays = f"\nits packages stay in Spack's store; `provision prune{typed}` shows those that no environment uses"
     what = f"{'finished' if resident.finished else 'unfinished'}, {days(resident.age_s)} old"
     if args.yes:
         why = remover.remove(env)
@@ -42,4 +46,4 @@ def run(args: argparse.Namespace) -> Outcome:
     verb = "removed" if args.yes else "would be removed"
     text = f"{verb}: {env}: {freed([resident])}"
     hint = "" if args.yes else f"\n`provision remove{typed} {env} --yes` removes it"
-    return Outcome(text=f"{text}{hint}", result={"removed": args.yes, **to_dict(resident, what)})
+    return Outcome(text=f"{text}{stays}{hint}", result={"removed": args.yes, **to_dict(resident, what)})

@@ -2,6 +2,8 @@
 
 A line has six fields with tabs between them: the sha256 (of a link: `->` and its target), the mode, the size, the time of the
 last change in nanoseconds, the package that the file belongs to (`-` if none), and the path from the prefix.
+
+A Spack environment has links to packages in Spack's store. Their files are in its manifest too, with absolute paths.
 """
 
 from __future__ import annotations
@@ -16,8 +18,9 @@ SCHEMA = 1
 # The two files of a manifest, among the records of an environment.
 HEAD, FILES = "manifest.json", "manifest.txt"
 LINK = "->"
-OUTSIDE = (".provision",)
-"""Folders of a prefix that the manifest leaves out: records change after the proof, when it is run again."""
+OUTSIDE = (".provision", ".spack")
+"""Folders of a prefix, or of a package, that the manifest leaves out: our records change when the proof is run again, and Spack's
+records of a package are not part of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,7 @@ class ManifestHead:
 
     files: int
     size: int
+    """Of the prefix alone: what goes when it is removed."""
     digest: str
     """The sha256 of `manifest.txt`."""
     first: tuple[str, ...]
@@ -50,6 +54,8 @@ class ManifestHead:
     """The sha256 of each file in `.provision` that does not change."""
     record: Mapping[str, Any]
     """A copy of the record: a damaged one is written again from it."""
+    beside: tuple[str, ...] = ()
+    """The folders of packages outside of the prefix whose files are in the manifest."""
 
     def to_dict(self) -> dict[str, Any]:
         """This head as plain JSON values."""
@@ -61,6 +67,7 @@ class ManifestHead:
             "first": list(self.first),
             "records": dict(self.records),
             "record": dict(self.record),
+            **({"beside": list(self.beside)} if self.beside else {}),
         }
 
     @classmethod
@@ -79,6 +86,7 @@ class ManifestHead:
             first=stored.texts(data, "first"),
             records={name: stored.text(records, name) for name in records},
             record=stored.mapping(data, "record"),
+            beside=stored.texts(data, "beside") if "beside" in data else (),
         )
 
 

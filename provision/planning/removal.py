@@ -10,7 +10,7 @@ from provision.errors import ConfigError
 from provision.wording import count
 
 DAY_S = 86400.0
-LeftoverKind = Literal["trash", "build", "log", "generation", "wheel", "cache", "lock"]
+LeftoverKind = Literal["trash", "build", "log", "generation", "wheel", "package", "cache", "lock"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

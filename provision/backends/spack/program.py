@@ -61,10 +61,11 @@ def environ(layout: Layout, spack: SpackFacts) -> tuple[tuple[str, str], ...]:
 
 
 def argv(spack: SpackFacts, configuration: str, prefix: str, *words: str) -> tuple[str, ...]:
-    """One command of Spack in the environment of a prefix."""
+    """One command of Spack in the environment of a prefix; an empty prefix stands for no environment."""
     # In a batch job stdin is /dev/null, which some of Spack's installers cannot wait for: it gets a pipe.
     run = ("bash", "-c", 'exec "$@" < <(:)', "spack")
-    return (*run, f"{spack.root}/bin/spack", "-C", configuration, "-e", prefix, *words)
+    where = ("-e", prefix) if prefix else ()
+    return (*run, f"{spack.root}/bin/spack", "-C", configuration, *where, *words)
 
 
 def configuration(layout: Layout, build: str, cores: int) -> str:

@@ -21,6 +21,7 @@ from provision.machine.probes.traces import measure_trace
 from provision.machine.root.claims import utc_now
 from provision.machine.root.file_tree import digest_of, digests, status_of_files
 from provision.machine.root.generations import ABOUT, files_of
+from provision.machine.root.spack_store import uninstall_command
 from provision.machine.root.store import Store
 from provision.model.condition import Difference, Examination, remembered_reason
 from provision.model.layout import EnvironmentId
@@ -98,7 +99,7 @@ def _files(store: Store, env: EnvironmentId, head: ManifestHead, *, hashes: bool
     text = store.shared.read(prefix / ".provision" / FILES, limit=MOST_TEXT)
     if text is None or hashlib.sha256(text).hexdigest() != head.digest:
         raise ValueError("it is missing" if text is None else "it is not the one that was written after the proof")
-    expected, there = read_files(text.decode()), status_of_files(prefix)
+    expected, there = read_files(text.decode()), status_of_files(prefix, head.beside)
     changed: dict[str, str] = {}
     to_read = []
     for path, entry in expected.items():
@@ -113,12 +114,18 @@ def _files(store: Store, env: EnvironmentId, head: ManifestHead, *, hashes: bool
             to_read.append(path)
     changed |= dict(_contents(prefix, to_read, expected))
     for path in sorted(changed):
-        yield Difference(subject=path, reason=changed[path], package=expected[path].package, hint=REBUILD)
+        hint = _of_store(store, prefix, path) if path.startswith("/") else REBUILD
+        yield Difference(subject=path, reason=changed[path], package=expected[path].package, hint=hint)
     for path in sorted(there.keys() - expected.keys()):
         if not is_bytecode_of(path, expected):
-            yield Difference(
-                subject=path, reason="it was not there when the environment passed its proof", hint=REBUILD
-            )
+            hint = _of_store(store, prefix, path) if path.startswith("/") else REBUILD
+            yield Difference(subject=path, reason="it was not there when the environment passed its proof", hint=hint)
+
+
+def _of_store(store: Store, prefix: Path, path: str) -> str:
+    """What to do about a file of Spack's store: a rebuild alone would use the damaged package again."""
+    command = uninstall_command(store, str(prefix), path)
+    return f"`{command}` removes the damaged package; then {REBUILD}" if command else REBUILD
 
 
 def _reason(entry: FileEntry, status: os.stat_result) -> str | None:

@@ -29,18 +29,46 @@ DEPTH_OF_FIRST = 4
 MOST_FIRST = 4000
 
 
-def status_of_files(prefix: Path) -> dict[str, os.stat_result]:
+def status_of_files(prefix: Path, beside: Iterable[str] = ()) -> dict[str, os.stat_result]:
     """The status of every file and link below a prefix, by its path from there; records of the tool are left out.
+
+    The files of the folders `beside` have absolute paths; a folder that is gone has none.
 
     Raises:
         OSError: a folder cannot be read.
     """
     found = {}
-    for folder, names in _walk(prefix):
-        for name in names:
-            path = f"{folder}{name}"
-            found[path] = os.lstat(prefix / path)
+    there = [(Path(folder), f"{folder}/") for folder in beside if os.path.lexists(folder)]
+    for place, start in ((prefix, ""), *there):
+        for folder, names in _walk(place):
+            for name in names:
+                path = f"{start}{folder}{name}"
+                found[path] = os.lstat(prefix / path)
     return found
+
+
+def packages_beside(prefix: Path, store: str) -> tuple[str, ...]:
+    """The folders of packages in Spack's store to which links of a prefix lead; Spack keeps records in each (`.spack`).
+
+    Raises:
+        OSError: a folder or link cannot be read.
+    """
+    known: dict[str, str] = {store: ""}
+    for folder, names in _walk(prefix):
+        for path in (prefix / f"{folder}{name}" for name in names):
+            target = str(path.readlink()) if path.is_symlink() else ""
+            if target.startswith(f"{store}/"):
+                _package_of(target, known)
+    return tuple(sorted(set(known.values()) - {""}))
+
+
+def _package_of(path: str, known: dict[str, str]) -> str:
+    """The folder of the package that a path is in, or empty; `known` keeps the answer for each folder on the way."""
+    above = path.rpartition("/")[0]
+    if above not in known:
+        is_package = os.path.lexists(f"{above}/.spack/spec.json")
+        known[above] = above if is_package else _package_of(above, known)
+    return known[above]
 
 
 def _walk(prefix: Path) -> Iterator[tuple[str, list[str]]]:
@@ -60,14 +88,18 @@ def _walk(prefix: Path) -> Iterator[tuple[str, list[str]]]:
         yield folder, names
 
 
-def measure(prefix: Path) -> dict[str, FileEntry]:
-    """Every file of a prefix with its hash and its package.
+def measure(prefix: Path, beside: Iterable[str] = ()) -> dict[str, FileEntry]:
+    """Every file of a prefix, and of the packages `beside`, with its hash and its package.
 
     Raises:
         OSError: a file cannot be read.
     """
-    statuses = status_of_files(prefix)
-    packages = packages_of(statuses, recorded_packages(prefix))
+    beside = tuple(beside)
+    statuses = status_of_files(prefix, beside)
+    recorded = dict(recorded_packages(prefix))
+    for folder in beside:
+        recorded |= {f"{folder}/{path}": package for path, package in recorded_packages(Path(folder)).items()}
+    packages = packages_of(statuses, recorded)
     return {
         path: FileEntry(
             digest=digest,

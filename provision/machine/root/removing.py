@@ -19,6 +19,7 @@ from provision.machine.probes.in_use import processes_below
 from provision.machine.root.file_tree import LEFT
 from provision.machine.root.locks import Waiting, describe_holder
 from provision.machine.root.sealing import read_description
+from provision.machine.root.spack_store import uninstall, unused_packages
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId
 from provision.model.manifest import HEAD, ManifestHead
@@ -152,6 +153,7 @@ class Remover:
         found = [*self._trash(), *self._locks(), *self._of_builds(there, stay), *self._old_generations(generations)]
         if not building:  # a build that runs needs a wheel that no environment names yet
             found += self._unused_wheels(stay)
+            found += self._unused_packages(stay)
             found += self._leftover(
                 "cache", self.store.root.glob("cache/installers/*"), "pip and uv unpack packages there"
             )
@@ -208,6 +210,11 @@ class Remover:
         paths = [path for path in (self.store.root / "wheels").glob("[!.]*") if path.name not in used]
         return self._leftover("wheel", paths, "no environment uses this wheel")
 
+    def _unused_packages(self, stay: set[str]) -> list[Leftover]:
+        unused = unused_packages(self.store, [EnvironmentId.parse(name) for name in stay])
+        paths = [Path(package.path) for package in unused]
+        return self._leftover("package", paths, "no environment uses this package in Spack's store")
+
     def _leftover(self, kind: str, paths: Iterable[Path], why: str) -> list[Leftover]:
         found = []
         for path in sorted(paths):
@@ -260,7 +267,12 @@ class Remover:
                     gone.append(decision.resident)
                 else:
                     kept.append(f"{decision.resident.environment}: {why}")
+        packages = [leftover for leftover in leftovers if leftover.kind == "package"]
+        gone_packages, lines = self._uninstall(packages)
+        gone, kept = [*gone, *gone_packages], [*kept, *lines]
         for leftover in leftovers:
+            if leftover.kind == "package":
+                continue
             if leftover.kind == "lock":
                 with self.store.held(Path(leftover.path), {"does": "removes it"}, Waiting(says=lambda _: None)):
                     pass  # whoever waits for it goes on
@@ -276,6 +288,16 @@ class Remover:
                 self.store.remove(leftover.path)
             gone.append(leftover)
         return gone, kept
+
+    def _uninstall(self, packages: Sequence[Leftover]) -> tuple[list[Leftover], list[str]]:
+        """Let Spack remove what still no environment uses; returns what is gone, and a line for each that stays."""
+        if not packages:
+            return [], []
+        unused = {package.path for package in unused_packages(self.store, self.store.environments())}
+        kept = [f"{one.path}: an environment uses it now" for one in packages if one.path not in unused]
+        todo = [one for one in packages if one.path in unused]
+        kept += uninstall(self.store, [one.path for one in todo])
+        return [one for one in todo if not os.path.lexists(one.path)], kept
 
 
 def size_below(path: Path) -> tuple[int, int]:

@@ -23,7 +23,7 @@ from provision.machine.probes.traces import traces_now
 from provision.machine.rendering.render_modulefile import emit_modulefile
 from provision.machine.root.claims import utc_now
 from provision.machine.root.durable import sync_folder
-from provision.machine.root.file_tree import first_of, make_read_only, measure
+from provision.machine.root.file_tree import first_of, make_read_only, measure, packages_beside
 from provision.machine.root.own_files import copy_own
 from provision.machine.root.shared_root import user_name
 from provision.machine.root.store import Store
@@ -60,7 +60,9 @@ def seal(
     record = make_record(store, env, seconds or {}, forced, environ or {})
     try:
         make_read_only(prefix)
-        files = measure(prefix)
+        beside = packages_beside(prefix, str(store.layout.spack_store))
+        files = measure(prefix, beside)
+        own = {path: entry for path, entry in files.items() if not path.startswith("/")}
         text = write_files(files)
         write(records / FILES, text)
         for log in sorted(Path(store.layout.log(env, "x")).parent.glob("*.log")):
@@ -74,12 +76,13 @@ def seal(
         if missing:
             say(missing)
         head = ManifestHead(
-            files=len(files),
-            size=sum(entry.size for entry in files.values()),
+            files=len(own),
+            size=sum(entry.size for entry in own.values()),
             digest=hashlib.sha256(text.encode()).hexdigest(),
-            first=first_of(files),
+            first=(*first_of(own), *beside),
             records=hashes_of_records(records),
             record=record.to_dict(),
+            beside=beside,
         )
         write(records / HEAD, json.dumps(head.to_dict(), indent=1) + "\n")
         sync_folder(records)
