@@ -5,17 +5,28 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from provision.profile.stack import BackendName
+
 UNTIMED = ("publish",)
 """Steps that no record contains, because it is written while they run; their time is negligible."""
 
 
-def expected_seconds(records: Iterable[Mapping[str, Any]], *, stack: str, arch: str) -> dict[str, float]:
-    """The seconds that each step took when this stack was last built: for this arch if possible, otherwise for another.
+def backend_of(identity: object) -> BackendName:
+    """What built an environment with this identity: only that of Spack has Spack's commit."""
+    return "spack" if isinstance(identity, Mapping) and "spack" in identity else "venv"
+
+
+def expected_seconds(
+    records: Iterable[Mapping[str, Any]], *, stack: str, arch: str, backend: BackendName
+) -> dict[str, float]:
+    """The seconds that each step took when this backend last built this stack: for this arch if possible, or for another.
 
     A record lacks the steps that its run reused, so each step comes from the newest record that has it.
     """
     expected: dict[str, float] = {}
-    same_stack = [record for record in records if record.get("stack") == stack]
+    same_stack = [
+        record for record in records if record.get("stack") == stack and backend_of(record.get("identity")) == backend
+    ]
     # Later records replace earlier ones: other archs come before this one, and older records before newer ones.
     for record in sorted(same_stack, key=lambda record: (_arch(record) == arch, str(record.get("built")))):
         seconds = record.get("seconds")

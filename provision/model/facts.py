@@ -91,6 +91,8 @@ class SpackFacts:
     prepends: tuple[tuple[str, str], ...] = ()
     closed: str = ""
     """The folder that this user cannot write, although Spack installs packages there; empty: there is none."""
+    took_s: float = field(default=0.0, compare=False)
+    """The seconds of solving and installing when Spack last built this stack below this root; 0: it never did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -127,7 +127,11 @@ class SpackDraft:
             allowed=(str(layout.spack_store),),
             proved=(self._cache_row(layout, environment),),
             notes=describe_routes(
-                built(self.sources), cores=self.facts.cores, compiles=self.build is not None, cache=self.spack.cache
+                built(self.sources),
+                cores=self.facts.cores,
+                compiles=self.build is not None,
+                cache=self.spack.cache,
+                took_s=self.spack.took_s,
             ),
         )
 

@@ -62,10 +62,12 @@ class Target:
         return shipped.own_files(self.site, typed_stack or self.stack.name, locks, self.stack.horovod)
 
     def expected_seconds(self, plan: Plan) -> dict[str, float]:
-        """The seconds that the plan's steps took in earlier builds of the stack; empty before the first."""
-        from provision.model.estimate import expected_seconds
+        """The seconds that the plan's steps took in earlier builds of the stack by its backend; empty before the first."""
+        from provision.model.estimate import backend_of, expected_seconds
 
-        return expected_seconds(self.store.records(), stack=plan.stack, arch=plan.environment.arch)
+        return expected_seconds(
+            self.store.records(), stack=plan.stack, arch=plan.environment.arch, backend=backend_of(plan.identity)
+        )
 
     def request(self, facts: Facts) -> Request:
         """The request, with the locks for the Python that was found."""

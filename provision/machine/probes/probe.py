@@ -12,7 +12,7 @@ import shutil
 import socket
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from provision.errors import CommandError
@@ -370,9 +370,10 @@ def observe(site: Site, arch: Arch, stack: Stack, store: Store) -> Facts:
     compiler = None if broken or stack.horovod is None else probes.compiler(environ)
     spack = None
     if stack.backend == "spack":
-        from provision.machine.probes.probe_spack import find_spack
+        from provision.machine.probes.probe_spack import find_spack, seconds_before
 
         spack = find_spack(site, store, environ, probes.problem)
+        spack = replace(spack, took_s=seconds_before(store, stack.name, arch.name)) if spack else None
     uv = shutil.which("uv", path=f"{our_folder}{os.pathsep}{environ.get('PATH', '')}")
     return Facts(
         host=socket.gethostname(),

@@ -12,11 +12,14 @@ from provision.machine.disk import exists
 from provision.machine.probes.probe import unloaded
 from provision.machine.root.spack_setup import read_setup, setup_file
 from provision.machine.root.store import Store
+from provision.model.estimate import expected_seconds
 from provision.model.facts import SpackFacts
 from provision.model.problem import ProblemKind
 from provision.model.quoting import quote_sh
 from provision.profile.site import Site
 
+# The steps of a build that differ between the routes.
+TIMED = ("concretize", "install", "view")
 Report = Callable[[ProblemKind, str, str, str, Sequence[str]], None]
 
 
@@ -61,6 +64,12 @@ def find_spack(site: Site, store: Store, environ: Mapping[str, str], report: Rep
         commit=setup.commit,
         python=setup.python,
     )
+
+
+def seconds_before(store: Store, stack: str, arch: str) -> float:
+    """The seconds of solving and installing when Spack last built this stack; 0 if it never did below this root."""
+    took = expected_seconds(store.records(), stack=stack, arch=arch, backend="spack")
+    return sum(took.get(step, 0.0) for step in TIMED) if "install" in took else 0.0
 
 
 def _closed(store: Store) -> str:

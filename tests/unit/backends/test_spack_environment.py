@@ -212,6 +212,8 @@ def test_a_plan_says_how_much_each_route_builds_and_about_how_long() -> None:
     assert slurm_plan().notes == tuple(slurm_plan().to_dict()["notes"])
     cached = slurm_plan(spack=dataclasses.replace(SPACK, cache="file:///other/buildcache"))
     assert "3 packages from file:///other/buildcache" in cached.notes[0]
+    again = slurm_plan(spack=dataclasses.replace(SPACK, took_s=600.0))
+    assert "builds 3 packages, about 10 min as the last time; only Horovod is compiled" in again.notes[0]
 
 
 @pytest.mark.parametrize("version", ["4.1 (Cray)", "", "4.1:", "@4", "4.1-", "8~gnu"])

@@ -46,7 +46,7 @@ def test_any_record_is_read_or_refused(data: dict[str, Any]) -> None:
         strict_json(json.dumps(record.to_dict()))
         assert record.verdict.summary
         judge_loaded(record, {"LOADEDMODULES": "gcc/12.2.0"}, None)
-    expected_seconds([data], stack="tensorflow-2.15.1", arch="knl")
+    expected_seconds([data], stack="tensorflow-2.15.1", arch="knl", backend="venv")
 
 
 @fuzzed(40)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 import pytest
 
 from parts.profiles import profile
-from provision.machine.probes.probe_spack import find_spack
+from parts.records import make_record
+from provision.machine.probes.probe_spack import find_spack, seconds_before
 from provision.machine.root.spack_setup import SpackSetup, write_setup
 from provision.machine.root.store import Store
 from provision.model.facts import SpackFacts
-from provision.model.layout import Layout
+from provision.model.layout import EnvironmentId, Layout
 
 
 @pytest.fixture
@@ -51,6 +53,19 @@ def test_a_spack_that_works_has_no_problem(store: Store) -> None:
     facts, problems = look(store)
     assert facts is not None and facts.commit == "9cf6633" and not facts.closed
     assert problems == []
+
+
+def test_how_long_it_takes_comes_from_the_last_build_by_spack(store: Store) -> None:
+    """Not from a virtual environment of the same stack."""
+    assert seconds_before(store, "tensorflow-2.15.1", "knl") == 0
+    env = EnvironmentId("knl", "tensorflow", "2.15.1", "0123456789")
+    timed = {"concretize": 4.0, "install": 100.0, "view": 1.5, "proof": 20.0}
+    for identity, expected in (({"spack": "1.0.2 9cf6633"}, 105.5), ({"python": "3.11.7"}, 0)):
+        records = Path(store.layout.records_folder(env))
+        records.mkdir(parents=True, exist_ok=True)
+        made = make_record(environment=str(env), identity=identity, seconds=timed)
+        (records / "record.json").write_text(json.dumps(made.to_dict()))
+        assert seconds_before(store, "tensorflow-2.15.1", "knl") == expected
 
 
 def test_a_site_without_spack_is_told_how_to_set_it_up(tmp_path: Path) -> None:
