@@ -79,12 +79,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="in a job: read the settings of pip, uv and the proxy from this file, which only you can read, and remove it at "
         "the end",
     )
+    parser.add_argument(
+        "--requeue",
+        action="store_true",
+        help="in a job of Slurm: when it announces the time limit (SIGUSR1), end, and put the job back into the queue",
+    )
     parser.add_argument("--events", metavar="FILE", help="write every event to this file, one JSON object per line")
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Build on this machine, or submit a job that builds."""
-    of_a_job = (("--plan", args.plan), ("--settings", args.settings), ("--events", args.events))
+    of_a_job = (
+        ("--plan", args.plan),
+        ("--settings", args.settings),
+        ("--events", args.events),
+        ("--requeue", args.requeue),
+    )
     unused = of_a_job if args.submit else (("--account", args.account),)
     refuse_unused(args, unused, "`--submit` makes its own plan" if args.submit else "only a job has an account")
     archs = _archs(args)
@@ -95,6 +105,17 @@ def run(args: argparse.Namespace) -> Outcome:
     args.arch = archs[0] if archs else None
     if args.submit:
         return _submit(args)
+    if not args.requeue:
+        return _build_with_events(args)
+    from provision.commands.shared.out_of_time import watched_time
+    from provision.machine.configuration import shipped
+
+    with watched_time(shipped.load_site(args.site)):
+        return _build_with_events(args)
+
+
+def _build_with_events(args: argparse.Namespace) -> Outcome:
+    """Build on this machine; every event is also written to the file of `--events`."""
     if not args.events:
         return _build_here(args, None)
     from provision.machine.root.event_file import to_file

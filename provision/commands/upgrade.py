@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from provision.machine.root.upgrades import Switched, Upgrades
     from provision.profile.site import Site
 
+# Of the evidence of each arch that failed.
+MOST_LINES = 4
 NOTHING = "nothing to do: users load what the newest locks give"
 
 
@@ -206,7 +208,11 @@ def _refuse_unproved(
 ) -> None:
     """Raise: nothing is published, because not all archs are proved."""
     lost = [step.part.arch for step in steps if step not in proved]
-    evidence = [f"{arch}: {errors[arch].message if arch in errors else 'it is not proved'}" for arch in lost]
+    evidence = []
+    for arch in lost:
+        error = errors.get(arch)
+        evidence.append(f"{arch}: {error.message if error else 'it is not proved'}")
+        evidence += [f"  {line}" for line in (error.evidence[:MOST_LINES] if error else ())]
     evidence += [f"{step.part.arch}: proved, not published: {step.plan.environment}" for step in proved]
     first = errors.get(lost[0])
     raise StoreError(

@@ -27,6 +27,9 @@ from provision.profile.stack import BACKENDS, Stack
 from provision.proof.proof_shape import proof_environ, proof_shape
 from provision.schedulers import scheduler_for
 
+# How long before its time limit a build ends: the files of the step that it was in may have to reach the disk.
+ANNOUNCE_S = 120
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submitter:
@@ -85,7 +88,11 @@ def build_script(request: Request, plan: Plan, submitter: Submitter, account: st
         environment=str(env),
         name=f"provision-{env.arch}-{env.name}-{env.version}-{env.fingerprint}",
         plan={"environment": str(env), "held": held(plan)},
-        options=(*(() if request.publish else ("--no-publish",)), *(("--rebuild",) if request.rebuild else ())),
+        options=(
+            *(() if request.publish else ("--no-publish",)),
+            *(("--rebuild",) if request.rebuild else ()),
+            *_again(request.site, request.arch),
+        ),
     )
 
 
@@ -138,6 +145,7 @@ def profile_script(
         environment=f"{arch.name}/{stack.module}",
         name=f"provision-{arch.name}-{name}-{version}",
         plan=None,
+        options=_again(site, arch),
     )
 
 
@@ -159,6 +167,8 @@ def _script(
             hint=f"`provision build --site {site.typed} --arch {arch.name}` builds here",
         )
     refuse_runtime(site)
+    batch = build_batch(site, arch, stack, name, submitter.jobs, account)
+    batch = dataclasses.replace(batch, announce_s=ANNOUNCE_S) if "--requeue" in options else batch
     jobs, scheduler = submitter.jobs, scheduler_for(site.scheduler.name)
     arguments = (
         "--site",
@@ -180,7 +190,7 @@ def _script(
         command=f"provision job build --site {site.typed} --arch {arch.name}{profile}",
         submit=scheduler.SUBMIT,
         environment=environment,
-        directives=scheduler.directives(build_batch(site, arch, stack, name, jobs, account)),
+        directives=scheduler.directives(batch),
         umask=site.files.umask,
         environ=(*_carried(site, submitter.environ), *_proxies(site, settings), *proof_environ(site, arch, stack)),
         job_id=scheduler.JOB_ID,
@@ -204,6 +214,12 @@ def build_batch(site: Site, arch: Arch, stack: Stack, name: str, jobs: str, acco
     batch = batch_for(site, arch, proof_shape(arch, stack), name=name, folder=jobs, account=account)
     refuse(site, arch, batch)
     return batch
+
+
+def _again(site: Site, arch: Arch) -> tuple[str, ...]:
+    """The option of a build that starts its job again at the time limit; only if the profile lets the scheduler do so."""
+    can = site.scheduler.name != "none" and scheduler_for(site.scheduler.name).REQUEUE
+    return ("--requeue",) if can and "--requeue" in (*site.scheduler.options, *arch.job.options) else ()
 
 
 def _proxies(site: Site, settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

@@ -122,6 +122,18 @@ def keep_settings(job: BuildJob, number: str | None = None) -> None:
         write_settings(Path(job.settings_file), job.settings, number)
 
 
+def requeue(job: str, name: SchedulerName) -> str | None:
+    """Put a running job back into the queue; None, or what the scheduler says if it does not."""
+    argv = scheduler_for(name).REQUEUE
+    if argv is None:
+        return f"{TITLES[name]} does not let users do that"
+    try:
+        done = capture((*argv, job), os.environ)
+    except CommandError as error:
+        return error.message
+    return (done.stderr or done.stdout).strip() or f"exit code {done.returncode}" if done.returncode else None
+
+
 def remove_left_settings(store: Store, name: SchedulerName) -> None:
     """Remove the settings of jobs that have ended without removing them, because they were cancelled or killed."""
     for path in sorted(store.jobs.glob("*.settings")):

@@ -25,6 +25,7 @@ class Batch:
 
     `mail` is the address for messages about the job, `array` the numbers of its tasks in the scheduler's notation, and `requeue`
     says that the scheduler may end the job and start it again. `extra` are options as a person wrote them.
+    `announce_s` seconds before the time limit the scheduler signals the script, which then starts the job again (0: never).
     `cpus_per_rank` and `gpus_per_node` are 0 if the job does not request them; `memory` is for one CPU. `options` come
     last, so that they override the others.
     """
@@ -50,6 +51,7 @@ class Batch:
     mail: str | None = None
     array: str | None = None
     requeue: bool = False
+    announce_s: int = 0
     extra: tuple[str, ...] = ()
 
     @property

@@ -43,6 +43,8 @@ class SchedulerInterface(Protocol):
     """Numbers of the tasks of an array, as an example."""
     CAN_REQUEUE: bool
     """Whether a job can ask to be started again when the scheduler ends it before its time limit."""
+    REQUEUE: tuple[str, ...] | None
+    """The command with which a running job puts itself back into the queue, before its ID; None: users may not do that."""
 
     def output_path(self, jobs: str, name: str) -> str:
         """The value of the output directive, for a job whose files go below the folder `jobs`."""

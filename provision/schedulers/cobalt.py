@@ -30,6 +30,7 @@ PREFIX = "#COBALT"
 ARRAY: tuple[str, str] | None = None
 ARRAY_EXAMPLE = ""
 CAN_REQUEUE = False
+REQUEUE: tuple[str, ...] | None = None
 
 STATES = {
     "queued": "PENDING",

@@ -27,6 +27,7 @@ PREFIX = "#PBS"
 ARRAY: tuple[str, str] | None = ("PBS_ARRAY_ID", "PBS_ARRAY_INDEX")
 ARRAY_EXAMPLE = "1-8"
 CAN_REQUEUE = True
+REQUEUE: tuple[str, ...] | None = None
 TASKS = re.compile(r"([0-9]{1,7})-([0-9]{1,7})(:[1-9][0-9]{0,6})?(%[1-9][0-9]{0,6})?")
 
 # job_state of qstat(1B): each letter, with Slurm's word for that state.

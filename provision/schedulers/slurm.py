@@ -23,6 +23,7 @@ PREFIX = "#SBATCH"
 ARRAY: tuple[str, str] | None = ("SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID")
 ARRAY_EXAMPLE = "1-8"
 CAN_REQUEUE = True
+REQUEUE: tuple[str, ...] | None = ("scontrol", "requeue")
 TASKS = re.compile(r"[0-9]{1,7}(-[0-9]{1,7}(:[1-9][0-9]{0,6})?)?")
 
 # Why a job waits: explanations of Slurm's reasons that not every user knows.
@@ -91,6 +92,14 @@ def _wishes(batch: Batch) -> list[tuple[str, str]]:
     if batch.requeue:
         options += [
             ("--requeue", "if the scheduler ends the job before its time limit, it starts it again"),
+            ("--open-mode=append", "a job that starts again writes to the end of its output file"),
+        ]
+    if batch.announce_s:
+        options += [
+            (
+                f"--signal=B:USR1@{batch.announce_s}",
+                "seconds before the time limit: the build ends, and puts the job back into the queue",
+            ),
             ("--open-mode=append", "a job that starts again writes to the end of its output file"),
         ]
     if batch.mail:

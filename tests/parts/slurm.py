@@ -77,6 +77,8 @@ class Partition:
     groups: tuple[str, ...]
     max_time: str = "UNLIMITED"
     default_time: str = "30"
+    priority: int = 1
+    """Jobs of a partition with a higher one take the nodes of others, if `PreemptType` says so."""
 
 
 NODE_GROUPS = (NodeGroup(name="knl", features=("knl",)), NodeGroup(name="hsw", features=("haswell",)))
@@ -337,7 +339,7 @@ class SlurmCluster:
         lines += [
             f"PartitionName={partition.name} Nodes={','.join(hosts[group] for group in partition.groups)} State=UP"
             f" MaxTime={partition.max_time} DefaultTime={partition.default_time}"
-            f" Default={'NO' if index else 'YES'}"
+            f" Default={'NO' if index else 'YES'} PriorityTier={partition.priority}"
             for index, partition in enumerate(self.partitions)
         ]
         return "\n".join(lines) + "\n"

@@ -133,6 +133,10 @@ import json, os, sys, time
 report = json.loads(REPORT)
 report["versions"]["tensorflow"], report["versions"]["python"] = VERSION, sys.version.split()[0]
 time.sleep(0.05)
+while os.path.exists(os.path.join(FOLDER, "hold")):
+    with open(os.path.join(FOLDER, "held"), "w") as file:
+        file.write(str(os.getpid()))
+    time.sleep(0.05)
 if os.path.exists(os.path.join(FOLDER, "break-" + os.environ["TINY_VARIANT"])):
     sys.exit("this arch is broken on purpose")
 with open(os.path.join(sys.argv[sys.argv.index("--out") + 1], "report-0.json"), "w") as file:

@@ -26,7 +26,10 @@ from typing import Any
 from provision import cli
 from provision.backends.venv.installer import Installer
 from provision.commands.shared.target import Target
+from provision.jobs.build_job import Submitter
+from provision.machine import submission
 from provision.machine.root import claims, event_file, locks
+from provision.machine.root.store import Store
 from provision.model.event import Event, Listener
 from provision.model.operation import Prove
 from provision.model.request import Request
@@ -65,6 +68,12 @@ def use_tiny_stack(folder: Path) -> None:
     def tiny_proof(site: Site, arch: Arch, stack: Stack, programs_folder: str, prefix: str) -> Prove:
         return prove_operation(site, arch, stack, str(folder / "programs"), prefix)
 
+    submitter = submission.submitter
+
+    def tiny_submitter(store: Store) -> Submitter:
+        return replace(submitter(store), tool=(sys.executable, "-m", "parts.tiny_tool"))
+
+    submission.submitter = tiny_submitter
     proof_shape.prove_operation = tiny_proof
     Target.request_for = tiny_request  # type: ignore[method-assign]
     Installer.environment_argv = tiny_argv  # type: ignore[method-assign]

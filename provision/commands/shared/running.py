@@ -55,7 +55,15 @@ def run_verb(verb: str, words: Sequence[str]) -> int:
 
 
 def _terminated(number: int, frame: FrameType | None) -> None:
+    # A scheduler sends it several times; a second one must not interrupt what frees the locks and ends the programs.
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        if callable(signal.getsignal(each)):
+            signal.signal(each, _ignored)
     raise Terminated
+
+
+def _ignored(number: int, frame: FrameType | None) -> None:
+    """Nothing. With SIG_IGN, programs that are started later would ignore the signal too."""
 
 
 def _run(words: Sequence[str], args: argparse.Namespace) -> int:

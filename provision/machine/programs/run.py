@@ -36,6 +36,10 @@ LONGEST_LINE = 1 << 20
 LONGEST_TAIL = 8 << 20
 # What a listener gets of a line: more does not fit on a screen.
 LONGEST_SHOWN = 2000
+# A program that was ended by SIGINT, SIGTERM or SIGHUP, as its code or as that of the shell or launcher that waited for it.
+ENDED_FROM_OUTSIDE = tuple(code for number in (2, 15, 1) for code in (-number, 128 + number))
+# A scheduler signals all processes of a job, and ours may be the last. Then the program did not fail: we are interrupted.
+OURS_COMES_S = 0.5
 # A queue of 100,000 jobs takes 10 MB.
 MOST_CAPTURED = 64 << 20
 
@@ -169,6 +173,8 @@ def stream(
             if timed_out:
                 end(process)
             code = process.wait()
+            if code in ENDED_FROM_OUTSIDE:
+                time.sleep(OURS_COMES_S)
         except BaseException as error:
             if process is not None:
                 end(process)
@@ -211,12 +217,12 @@ def serve(argv: Sequence[str], environ: Mapping[str, str]) -> int | None:
 
 @contextlib.contextmanager
 def interrupts_deferred() -> Iterator[None]:
-    """Delay Ctrl-C and SIGTERM while a program starts: before we know its process, we could not end it."""
+    """Delay Ctrl-C and other signals while a program starts: before we know its process, we could not end it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     received: list[int] = []
-    numbers = (signal.SIGINT, signal.SIGTERM)
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
     before = [signal.signal(number, lambda signum, _: received.append(signum)) for number in numbers]
     try:
         yield
@@ -277,16 +283,25 @@ def lines_of(
 def end(process: subprocess.Popen[bytes]) -> None:
     """End a program and all processes that it started: interrupt, terminate, kill. Another Ctrl-C skips the waiting.
 
+    Raises:
+        KeyboardInterrupt: it came meanwhile; everything was ended nevertheless.
+
     A process that left the program's group or session is found as long as the processes between them live.
     """
     started: set[Process] = set()
+    interrupted: KeyboardInterrupt | None = None
     for number, patience_s in ((signal.SIGINT, 3), (signal.SIGTERM, 3), (signal.SIGKILL, 5)):
         started |= started_by(process.pid)
         send(number, process.pid, started)
         try:
             process.wait(timeout=patience_s)
-        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+        except subprocess.TimeoutExpired:
+            continue
+        except KeyboardInterrupt as interrupt:
+            interrupted = interrupt
             continue
         break
     # The program has ended, but processes that it started may still run.
     send(signal.SIGKILL, process.pid, started)
+    if interrupted is not None:
+        raise interrupted

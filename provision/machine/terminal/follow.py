@@ -34,7 +34,10 @@ class Follower:
     def events(self) -> list[Event]:
         """The events since the last call; an unfinished last line is read later."""
         try:
-            with os.fdopen(open_regular(self.path, follow=False)[0], "rb") as file:
+            descriptor, status = open_regular(self.path, follow=False)
+            with os.fdopen(descriptor, "rb") as file:
+                if status.st_size < self.offset:  # the job was started again, and writes the file anew
+                    self.offset = 0
                 file.seek(self.offset)
                 new = file.read(MOST_AT_ONCE)
         except OSError:

@@ -48,6 +48,17 @@ def test_the_job_script_contains_the_plan_and_the_variables_of_the_site() -> Non
     assert "export PROVISION_ROOT=/site/root\n" in script
 
 
+def test_a_build_is_started_again_at_its_time_limit_only_if_the_profile_allows_it() -> None:
+    job = slurm_site().archs[0].job
+    again = ("--requeue", "--signal=B:USR1@120", "--open-mode=append")
+    script = job_script(dataclasses.replace(job, options=("--requeue",))).text
+    directives = [line.split("#")[1].split()[1] for line in script.splitlines() if line.startswith("#SBATCH ")]
+    assert set(again) <= set(directives)
+    assert " --requeue --no-wait " in script
+    script = job_script().text
+    assert not any(word in script for word in again)
+
+
 def test_bash_passes_the_plan_and_the_arguments_on_unchanged(tmp_path: Path) -> None:
     script = job_script().text
     tool = tmp_path / "tool"

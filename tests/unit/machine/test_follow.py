@@ -88,6 +88,17 @@ def test_a_file_of_events_keeps_every_event(tmp_path: Path) -> None:
     assert [parse_event(line) for line in lines] == events
 
 
+def test_events_of_a_job_that_was_started_again_are_read_from_their_beginning(tmp_path: Path) -> None:
+    """It writes the file anew."""
+    path = tmp_path / "events.jsonl"
+    follower = following.Follower(path)
+    first, second = Event(kind="say", text="the first run, which was ended"), Event(kind="say", text="again")
+    for event in (first, second):
+        with to_file(path) as listen:
+            listen(event)
+        assert follower.events() == [event]
+
+
 @pytest.mark.parametrize("line", ["", "{", '{"kind": "say", "strange": 1}', "[]", '{"kind": "plan", "steps": 3}'])
 def test_a_damaged_line_of_events_is_left_out(line: str) -> None:
     assert parse_event(line) is None

@@ -187,6 +187,34 @@ def test_ctrl_c_reaches_us_and_we_end_the_program(log: Path, tmp_path: Path) -> 
         process.wait()
 
 
+def test_a_program_that_the_scheduler_ended_before_us_did_not_fail(log: Path, tmp_path: Path) -> None:
+    """It signals all processes of a job, one after the other."""
+    pid = tmp_path / "pid"
+    process = streaming(f"echo $$ >{pid}; while :; do sleep 0.05; done", log)
+    try:
+        child = started(pid)
+        os.kill(child, signal.SIGTERM)
+        assert until(lambda: gone(child))
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=10) == 130
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_an_interruption_while_a_program_is_ended_is_not_lost() -> None:
+    with subprocess.Popen(
+        ["bash", "-c", "trap '' INT; echo; exec sleep 60"], stdout=-1, start_new_session=True
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        interrupt = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
+        interrupt.start()
+        with pytest.raises(KeyboardInterrupt):
+            end(process)
+    assert process.returncode == -signal.SIGTERM
+
+
 def test_capture_separates_the_streams_and_has_a_time_limit() -> None:
     done = capture(("bash", "-c", "echo out; echo err >&2; exit 3"), os.environ)
     assert (done.stdout, done.stderr, done.returncode) == ("out\n", "err\n", 3)
