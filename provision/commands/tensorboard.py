@@ -105,7 +105,14 @@ def find_run(text: str, site: Site) -> str:
     from provision.machine.disk import folders_named, is_folder
 
     given = absolute(text)
-    runs = absolute(f"{expand_variables(site.files.scratch)}/runs" if site.files.scratch else "runs")
+    scratch = expand_variables(site.files.scratch or "")
+    if "$" in scratch and JOB.fullmatch(text) and not is_folder(given):
+        raise ConfigError(
+            f"this machine does not see the output of jobs at `{site.name}`: `{scratch}/runs`",
+            evidence=["a variable in this path is not set in this shell"],
+            hint=f"`ssh {site.network.host or 'LOGIN-NODE'}`, then run the same command there",
+        )
+    runs = absolute(f"{scratch}/runs" if site.files.scratch else "runs")
     # PBS and Cobalt append the name of the server to the number of a job.
     found = [given] if is_folder(given) else folders_named(runs, text) if JOB.fullmatch(text) else []
     if not found:

@@ -93,6 +93,20 @@ def test_bad_input_is_refused(words: tuple[str, ...], says: str, capsys: Capture
     assert says in capsys.readouterr().err
 
 
+def test_a_site_whose_variables_are_not_set_is_another_machine(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.delenv("USERWORK", raising=False)
+    assert call("tensorboard", "4713", "--site", "sigma2-saga") == 2
+    err = capsys.readouterr().err
+    assert "this machine does not see the output of jobs at `sigma2-saga`: `$USERWORK/runs`" in err
+    assert str(tmp_path) not in err.splitlines()[0]
+    assert "hint: `ssh saga.sigma2.no`, then run the same command there" in err
+    monkeypatch.setenv("USERWORK", str(tmp_path))
+    assert call("tensorboard", "4713", "--site", "sigma2-saga") == 2
+    assert f"no output of a job `4713` in `{tmp_path}/runs`" in capsys.readouterr().err
+
+
 def test_a_port_that_is_taken_and_an_environment_without_tensorboard_are_refused(
     root: Path, tmp_path: Path, capsys: Captured
 ) -> None:
