@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from provision.lint import Finding
 from provision.lint.job_script import JobScript, fault, tasks_of
@@ -225,7 +225,11 @@ def _removal(script: JobScript, command: Command) -> Iterator[Finding]:
 
 def _background(script: JobScript) -> Iterator[Finding]:
     """Programs in the background that nothing waits for: the job ends, and the scheduler kills them."""
-    behind = [command for command in script.commands if command.ends_with == "&" and command.launcher]
+    behind = [
+        command
+        for number, command in enumerate(script.commands)
+        if command.ends_with == "&" and command.launcher and not _goes_on(command, script.commands[number + 1 :])
+    ]
     if behind and not any(command.name in ("wait", "fg") for command in script.commands):
         last = script.commands[-1]
         if last is behind[-1] or (last.name in QUIET and last.name != "sleep"):
@@ -236,6 +240,13 @@ def _background(script: JobScript) -> Iterator[Finding]:
                 "nothing waits for this program: the script ends, and the scheduler kills it",
                 "remove the `&`, or put `wait` at the end of the script",
             )
+
+
+def _goes_on(command: Command, later: Sequence[Command]) -> bool:
+    """Whether a command runs beside others in one `bash -c`, which does not end before the last of them."""
+    return bool(command.within) and any(
+        other.within and other.line is command.line and other.ends_with != "&" for other in later
+    )
 
 
 def _first_node(script: JobScript) -> Iterator[Finding]:

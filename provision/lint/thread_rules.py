@@ -69,7 +69,7 @@ def check_threads(script: JobScript, training: Training | None, site: Site, arch
                 evidence=f"inter {inter}, intra {intra}",
                 fix=f"inter × intra of at most {max(1, threads // ranks)}",
             )
-    if OMP in values and INTRA in values and values[OMP][0] != values[INTRA][0]:
+    if OMP in values and INTRA in values and values[INTRA][0] not in (0, values[OMP][0]):  # 0: TensorFlow decides
         yield fault(
             script,
             "intra-omp",

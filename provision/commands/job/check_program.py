@@ -33,7 +33,7 @@ def check_program(path: str, job: str, site: Site, arch: Arch) -> None:
             f"{count_findings(findings)} in `{path}`, so the job was not written",
             findings=[finding.to_dict() for finding in findings],
             evidence=lines,
-            hint="fix the errors, or add `--no-lint` if they are none",
+            hint="fix the errors, or add `--no-lint` if the linter is wrong",
             checked={
                 "script": None,
                 "training": path,

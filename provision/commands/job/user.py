@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.commands.job.sweep import check_sweep, finish_sweep
     from provision.jobs.arguments import split_arguments
     from provision.jobs.sweep import sweep_jobs
-    from provision.jobs.user_job import UserJob, unstaged, with_launcher, without_prefix
+    from provision.jobs.user_job import UserJob, nodes_of, unstaged, with_launcher, without_prefix
     from provision.jobs.user_script import make_script
     from provision.machine.configuration import shipped
     from provision.machine.disk import is_file
@@ -111,7 +111,7 @@ def run(args: argparse.Namespace) -> Outcome:
     check_downloads(target.site, args.script)
     text = render_user_script(script)
     if args.script is not None and not args.no_lint:
-        check_program(args.script, text, target.site, target.arch)
+        check_program(args.script, text, target.site, nodes_of(job))
     advice = unstaged(job, script.shape)
     if advice:
         say(f"note: {advice}")

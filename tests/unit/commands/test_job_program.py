@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from parts.cli import call, envelope
+from parts.examples import PROGRAMS
 from provision.errors import EXIT_USAGE
 
 Captured = pytest.CaptureFixture[str]
@@ -47,3 +48,14 @@ def test_warnings_are_printed_and_the_job_is_written(tmp_path: Path, capsys: Cap
     assert out.startswith("#!/usr/bin/env bash\n")
     assert "threads-unread" in err
     assert "fix:" in err
+
+
+def test_a_job_without_gpus_is_linted_for_the_nodes_that_it_gets(tmp_path: Path, capsys: Captured) -> None:
+    train = tmp_path / "train.py"
+    train.write_text(PROGRAMS["single/train.py"])
+    words = ("job", "single", "--site", "sigma2-saga", "--arch", "accel", "--account", "tests", "--no-gpu")
+    assert call(*words, "--script", str(train)) == 0
+    out, err = capsys.readouterr()
+    assert "--cpus-per-task=40" in out
+    assert "--partition=normal" in out
+    assert err == ""

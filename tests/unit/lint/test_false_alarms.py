@@ -139,3 +139,9 @@ srun --cpus-per-task=2 Rscript x.R
     assert in_job(text, "sigma2-saga") == {"unknown-queue"}
     assert on_other_nodes(read_script(text, "job.sh"), profile("sigma2-saga"))
     assert "memory" in in_job(text.replace("hugemem", "normal"), "sigma2-saga")
+
+
+def test_a_command_beside_another_one_in_one_shell_ends_with_it() -> None:
+    text = "#!/bin/bash\n#SBATCH --nodes=1\nset -e\nsrun bash -c 'nvidia-smi --loop=1 & exec ./program'\n"
+    assert "no-wait" not in in_job(text, "nersc-perlmutter")
+    assert "no-wait" in in_job(text.replace("exec ./program'", "./program &'"), "nersc-perlmutter")

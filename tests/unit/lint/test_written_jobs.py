@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from parts.examples import PROGRAMS
@@ -27,7 +29,14 @@ PROGRAM_OF: dict[str, Training] = {
 
 
 def written(
-    site: Site, arch: Arch, kind: StrategyName, runtime: str | None, module: str, *, use_gpu: bool = True
+    site: Site,
+    arch: Arch,
+    kind: StrategyName,
+    runtime: str | None,
+    module: str,
+    *,
+    use_gpu: bool = True,
+    **options: Any,
 ) -> str | None:
     """The job script; None if the site does not have such a job."""
     job = UserJob(
@@ -40,6 +49,7 @@ def written(
         account="tests",
         use_gpu=use_gpu,
         runtime=runtime,  # type: ignore[arg-type]
+        **options,
     )
     try:
         return render_user_job(job)
@@ -64,6 +74,33 @@ def test_the_jobs_of_every_profile_arch_kind_and_runtime_have_no_findings(name: 
                         found = lint_job(script, training, site, given, script.main())
                         assert found == (), f"{arch.name} {kind} {runtime} {use_gpu}: {found[0]}"
     assert count >= len(site.archs)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"watch_gpus": True, "record": True},
+        {"inter": 0, "intra": 0},
+        {"array": "1-3", "requeue": True, "name": "mine", "mail": "me@site.example"},
+        {"venv": "$HOME/my", "data": "$SCRATCH/data", "resume": "4711"},
+        {"nodes": 1, "memory": "2G", "time": "00:10:00"},
+    ],
+    ids=lambda options: "-".join(options),
+)
+def test_a_job_with_options_has_no_findings(options: dict[str, Any]) -> None:
+    count = 0
+    for name in ("sigma2-saga", "nersc-perlmutter", "nyu-greene", "alcf-theta", "alcf-polaris"):
+        site = profile(name)
+        for arch in site.archs:
+            for kind in ("single", "horovod"):
+                text = written(site, arch, kind, None, "tensorflow/2.15.1", **options)
+                if text is None:
+                    continue
+                count += 1
+                script = read_script(text, "job.sh")
+                found = lint_job(script, PROGRAM_OF[kind], site, arch, script.main())
+                assert found == (), f"{name} {arch.name} {kind}: {found[0]}"
+    assert count
 
 
 @pytest.mark.parametrize("stack", STACKS)
