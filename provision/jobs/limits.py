@@ -83,7 +83,9 @@ class _Limits:
                     word,
                     f"site `{site.name}` forbids `{word}` in a job, but this one has `{getattr(self.batch, word) or word}`",
                     "scheduler.forbidden",
-                    f"take `{where}.{word}` out of `{site.origin}`",
+                    f"take `{where}.{word}` out of `{site.origin}`"
+                    if getattr(self.arch.job, word, None)
+                    else f"leave `--{'queue' if word == 'partition' else word}` out",
                 )
 
     def unknown_queue(self) -> Iterator[Problem]:

@@ -157,7 +157,7 @@ def _staging(job: UserJob) -> tuple[Code, ...]:
 def _notes(decision: Decision) -> tuple[str, ...]:
     job, shape = decision.job, decision.shape
     strategy, site = job.site.strategy(job.kind), job.site
-    notes = [f"{job.site.title}: retired in {site.retired}."] if site.retired else []
+    notes = [f"{job.site.title}: {site.retirement}."] if site.retired else []
     if job.arch.gpu and not job.use_gpu:
         kind = "" if decision.nodes is job.arch else f", on nodes of arch `{decision.nodes.name}`"
         notes.append(f"Without GPUs, for a shorter wait in the queue{kind}. Leave `--no-gpu` out to use GPUs.")

@@ -26,7 +26,7 @@ OF_A_BUILD = ("environment", "compiler", "mpi", "horovod", "fetch", "compile", "
 def outline(site: Site, arch: Arch, stack: Stack, directives: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
     """Title to lines, in the order in which people read them."""
     parts: dict[str, tuple[str, ...]] = {
-        "site": (site.title or site.name, *((f"retired in {site.retired}",) if site.retired else ())),
+        "site": (site.title or site.name, *((site.retirement,) if site.retired else ())),
         "arch": (_arch(arch),),
         "environment": (f"{arch.name}/{stack.module} (the fingerprint depends on the node)",),
         "runs by": (", ".join(site.runtimes),),

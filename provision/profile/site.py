@@ -24,6 +24,11 @@ from provision.profile.strategy import PLUGINS, Strategy, StrategyName, read_str
 from provision.wording import nearest, nearest_name
 
 
+def retirement(date: str) -> str:
+    """When a cluster was switched off, in words: `retired in 2023`, `retired on 2023-12-31`."""
+    return f"retired {'on' if len(date) > len('YYYY-MM') else 'in'} {date}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
     """One cluster, as its profile describes it.
@@ -52,6 +57,11 @@ class Site:
     hooks: Hooks = field(default_factory=Hooks)
     variables: tuple[str, ...] = ()
     """The `${VARIABLES}` that the profile takes from the environment of the command; not those that modules set."""
+
+    @property
+    def retirement(self) -> str:
+        """When the cluster was switched off, in words: `retired in 2023`; empty if it was not."""
+        return retirement(self.retired) if self.retired else ""
 
     def launcher_to_node(self, arch: Arch) -> Launcher | None:
         """What starts a program on a node of the arch, if a job's script runs on another one; None: the script is there."""

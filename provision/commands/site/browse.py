@@ -24,6 +24,7 @@ def add_show_arguments(parser: argparse.ArgumentParser) -> None:
 def run_list(args: argparse.Namespace) -> Outcome:
     """List the sites."""
     from provision.machine.configuration.search_path import known
+    from provision.profile.site import retirement
 
     rows, wrong = [], []
     for name in known("sites"):
@@ -35,7 +36,7 @@ def run_list(args: argparse.Namespace) -> Outcome:
     lines = []
     for row in rows:
         notes = [row["scheduler"] or NO_SCHEDULER, f"archs: {', '.join(arch['name'] for arch in row['archs'])}"]
-        notes += [f"retired in {row['retired']}"] if row["retired"] else []
+        notes += [retirement(row["retired"])] if row["retired"] else []
         lines.append(f"{row['name']:<{width}}  {'; '.join(notes)}")
     return Outcome(text="\n".join([*lines, *wrong]), result={"sites": rows, "unreadable": wrong})
 

@@ -257,3 +257,7 @@ def test_a_site_without_modules_uses_the_activation_script_of_our_environment(
         ["bash", "-c", text], env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True, check=False
     )
     assert done.stdout.splitlines()[-1] == f"ours: -u {tmp_path}/train.py", done.stderr
+
+
+def test_a_queue_at_a_site_that_forbids_one_is_left_out_by_the_user_not_in_the_profile() -> None:
+    assert refusal(job("nyu-torch", "h200", "single", queue="gpu")).hint == "leave `--queue` out"

@@ -534,11 +534,6 @@ def test_the_load_of_the_gpus_is_recorded_next_to_the_output(golden: Golden) -> 
             "`--cpus 6`",
         ),
         (
-            ("sigma2-saga", "normal", "single", {"runtime": "modules"}),
-            "no modules with TensorFlow for arch `normal`",
-            "venv",
-        ),
-        (
             ("nyu-torch", "h200", "single", {"runtime": "venv"}),
             "does not run TensorFlow with the runtime `venv`",
             "container",
@@ -720,3 +715,17 @@ def test_the_verb_refuses_with_exit_2_and_prints_no_script(
     assert out == ""
     assert message in err
     assert not Path(os.environ["PROVISION_ROOT"]).exists()
+
+
+def test_the_runtime_modules_is_refused_on_an_arch_without_a_module_of_tensorflow() -> None:
+    asked = job("sigma2-saga", "normal", "single", runtime="modules")
+    error = refusal(dataclasses.replace(asked, arch=dataclasses.replace(asked.arch, provided=())))
+    assert "no modules with TensorFlow for arch `normal`" in error.message
+    assert "venv" in str(error.hint)
+
+
+def test_a_saga_job_without_gpus_loads_the_module_of_the_sites_example_for_cpus() -> None:
+    text = render_user_job(job("sigma2-saga", "normal", "single", qos="devel"))
+    assert "module load TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0\n" in text
+    assert "#SBATCH --qos=devel " in text
+    assert "--gpus" not in text

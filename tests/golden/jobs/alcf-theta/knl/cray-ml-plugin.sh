@@ -12,9 +12,9 @@
 # Written by `provision job cray-ml-plugin --site alcf-theta --arch knl --account tests`. Submit it with `qsub FILE`.
 # Make it executable (`chmod +x`), and leave it in place until the job ends: Cobalt does not copy it.
 # Output: runs/JOBID below the folder from which you submit.
-# ALCF Theta (Cray XC40, KNL): retired in 2023-12-31.
-# deprecated here: its modulefile was in a workshop's project folder, which the site did not maintain and which no
-# longer exists; the one for Python 2 is not supported.
+# ALCF Theta (Cray XC40, KNL): retired on 2023-12-31.
+# deprecated here: with small batches per rank it was faster than Horovod; its modulefile was in a workshop's project
+# folder, which the site did not maintain and which no longer exists; the one for Python 2 is not supported.
 # The options above:
 #   --jobname  the job's name in the queue
 #   -O         prefix of the .output, .error and .cobaltlog files

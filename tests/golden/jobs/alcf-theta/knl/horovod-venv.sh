@@ -11,7 +11,7 @@
 # Written by `provision job horovod --site alcf-theta --arch knl --account tests`. Submit it with `qsub FILE`.
 # Make it executable (`chmod +x`), and leave it in place until the job ends: Cobalt does not copy it.
 # Output: runs/JOBID below the folder from which you submit.
-# ALCF Theta (Cray XC40, KNL): retired in 2023-12-31.
+# ALCF Theta (Cray XC40, KNL): retired on 2023-12-31.
 # The options above:
 #   --jobname  the job's name in the queue
 #   -O         prefix of the .output, .error and .cobaltlog files

@@ -17,7 +17,8 @@
 # folder with
 # `provision data pull runs/JOBID --site nersc-cori`.
 # NERSC Cori (Cray XC40): retired in 2023.
-# recommended here: TensorFlow's own gRPC is hard to set up, and slow on a tightly coupled system.
+# recommended here: TensorFlow's own gRPC is hard to set up, and slow on a tightly coupled system; the site advised
+# graphs of plain TensorFlow, which ran faster and smoother with Horovod than Keras.
 
 set -euo pipefail
 umask 022

@@ -53,19 +53,25 @@ if ! command -v module >/dev/null 2>&1; then
   source /cluster/installations/lmod/lmod/init/bash
 fi
 module reset >/dev/null 2>&1 || true
-module use /site/root/modules/normal/lua
-module load tensorflow/2.15.1
-require_loaded tensorflow/2.15.1
+module load TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0
+module load Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0
+require_loaded TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0
+require_loaded Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0
 module list # record the modules in the output
 set -u
 
 # Variables that TensorFlow and its libraries read.
+export PYTHONNOUSERSITE=1 # packages in ~/.local must not replace those of the modules
+export TF_CPP_MIN_LOG_LEVEL="${TF_CPP_MIN_LOG_LEVEL:-1}" # without what TensorFlow prints in each rank about the CPU
 export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
 # What `provision data fetch` downloaded. Every Keras finds it in ~/.keras; KERAS_HOME is not set, because Keras 2 ignores it.
 tfds="$USERWORK/tensorflow_datasets"
 [ -d "$tfds" ] || tfds=~/tensorflow_datasets # where TensorFlow Datasets looks by itself
 export TFDS_DATA_DIR="${TFDS_DATA_DIR:-$tfds}"
 export TFHUB_CACHE_DIR="${TFHUB_CACHE_DIR:-$USERWORK/tfhub}"
+export OMPI_MCA_pml=ob1
+export OMPI_MCA_btl='^openib'
+export HOROVOD_MPI_THREADS_DISABLE=1
 export OMP_NUM_THREADS=20
 export NUM_INTER_THREADS=1
 export NUM_INTRA_THREADS=20
