@@ -163,7 +163,11 @@ def plan_and_build(args: argparse.Namespace, write_event: Listener | None = None
         installed = is_installed(plan)
         seen = observe_node(target, facts)
         raise_problems(
-            (*blockers(request, facts, installed=installed), *network_problems(request, plan), *problems_of(seen))
+            (
+                *blockers(request, facts, target.needed(request), installed=installed),
+                *network_problems(request, plan),
+                *problems_of(seen),
+            )
         )
         for one in seen:
             if one.state == "note":

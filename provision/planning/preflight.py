@@ -10,11 +10,10 @@ from provision.model.plan import Plan
 from provision.model.problem import Problem
 from provision.model.quoting import quote_sh
 from provision.model.request import Request
+from provision.model.space import USUAL, Space, size_text
 from provision.profile.site import Site
 
-# A TensorFlow environment, its build folder and its wheel, with room to spare (measured: 1.4 GB and 23,000 files).
-NEEDED_BYTES = 3_000_000_000
-NEEDED_INODES = 40_000
+# Of the room of a whole build, if the packages are installed.
 LEFT_WHEN_INSTALLED = 0.2
 
 
@@ -136,10 +135,10 @@ def _backend(request: Request) -> str:
     return "" if request.stack.backend == "venv" else f" --backend {request.stack.backend}"
 
 
-def blockers(request: Request, facts: Facts, *, installed: bool = False) -> tuple[Problem, ...]:
+def blockers(request: Request, facts: Facts, needed: Space = USUAL, *, installed: bool = False) -> tuple[Problem, ...]:
     """Why this machine cannot build the environment although it can plan it.
 
-    `installed`: its packages, the largest part, are in place from a run that stopped.
+    `needed` is the room of a whole build. `installed`: its packages, the largest part, are in place from a run that stopped.
     """
     found = [problem for problem in (cpu_problem(request, facts), closed_problem(request, facts)) if problem]
     if request.site.scheduler.name != "none" and facts.job is None:
@@ -152,7 +151,7 @@ def blockers(request: Request, facts: Facts, *, installed: bool = False) -> tupl
                 hint=f"`{_submit(request)}`",
             )
         )
-    return (*found, *place_problems(facts.place, installed=installed), *store_problems(facts))
+    return (*found, *place_problems(facts.place, needed, installed=installed), *store_problems(facts))
 
 
 def store_problems(facts: Facts) -> tuple[Problem, ...]:
@@ -188,8 +187,8 @@ def network_problems(request: Request, plan: Plan) -> tuple[Problem, ...]:
     )
 
 
-def place_problems(place: Place, *, installed: bool = False) -> tuple[Problem, ...]:
-    """Why the file system of the root cannot hold an environment, if it cannot."""
+def place_problems(place: Place, needed: Space = USUAL, *, installed: bool = False) -> tuple[Problem, ...]:
+    """Why the file system of the root cannot hold an environment that needs so much room, if it cannot."""
     elsewhere = "`export PROVISION_ROOT=…` to another file system"
     if not place.writable:
         return (
@@ -200,26 +199,19 @@ def place_problems(place: Place, *, installed: bool = False) -> tuple[Problem, .
                 hint="`export PROVISION_ROOT=…` to a folder that you can write, or set `root` in the profile",
             ),
         )
-    found = []
-    share = LEFT_WHEN_INSTALLED if installed else 1
-    if place.free_bytes < NEEDED_BYTES * share:
-        left, need = f"{place.free_bytes / 1e9:.1f} GB", f"{NEEDED_BYTES * share / 1e9:.1g} GB"
-        found.append(
-            Problem(
-                kind="no-space",
-                subject="root",
-                message=f"the file system of `{place.path}` has {left} left; an environment needs {need}",
-                hint=f"`df -h {quote_sh(place.path)}`; free some space, or {elsewhere}",
-            )
+    needed = needed.share(LEFT_WHEN_INSTALLED) if installed else needed
+    lacking = []
+    if place.free_bytes < needed.size:
+        lacking.append(("-h", size_text(place.free_bytes), size_text(needed.size)))
+    if place.free_inodes is not None and place.free_inodes < needed.files:
+        lacking.append(("-i", f"{place.free_inodes:,} inodes", f"{needed.files:,}"))
+    return tuple(
+        Problem(
+            kind="no-space",
+            subject="root",
+            message=f"the file system of `{place.path}` has {left} left; the build needs about {need}",
+            evidence=(f"estimated from {needed.source}",),
+            hint=f"`df {option} {quote_sh(place.path)}`; free some space, or {elsewhere}",
         )
-    if place.free_inodes is not None and place.free_inodes < NEEDED_INODES * share:
-        left, need = str(place.free_inodes), f"{NEEDED_INODES * share:.0f}"
-        found.append(
-            Problem(
-                kind="no-space",
-                subject="root",
-                message=f"the file system of `{place.path}` has {left} inodes left; an environment needs {need}",
-                hint=f"`df -i {quote_sh(place.path)}`; free some space, or {elsewhere}",
-            )
-        )
-    return tuple(found)
+        for option, left, need in lacking
+    )

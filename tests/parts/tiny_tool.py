@@ -28,12 +28,12 @@ from provision.backends.venv.installer import Installer
 from provision.commands.shared.target import Target
 from provision.jobs.build_job import Submitter
 from provision.machine import submission
-from provision.machine.root import claims, event_file, locks
+from provision.machine.root import claims, event_file, locks, room
 from provision.machine.root.store import Store
 from provision.model.event import Event, Listener
 from provision.model.operation import Prove
 from provision.model.request import Request
-from provision.planning import preflight
+from provision.model.space import Space
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 from provision.profile.stack import Stack
@@ -77,8 +77,7 @@ def use_tiny_stack(folder: Path) -> None:
     proof_shape.prove_operation = tiny_proof
     Target.request_for = tiny_request  # type: ignore[method-assign]
     Installer.environment_argv = tiny_argv  # type: ignore[method-assign]
-    for name in ("NEEDED_BYTES", "NEEDED_INODES"):
-        setattr(preflight, name, 0)
+    room.room_for = lambda *_, **__: Space(size=0, files=0, source="nothing")
 
 
 def kill_at(number: int, moment: str) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from provision.model.own_venv import Beneath
     from provision.model.plan import Plan
     from provision.model.request import Request
+    from provision.model.space import Space
     from provision.planning.solver import Choice, Offer
     from provision.profile.arch import Arch
     from provision.profile.site import Site
@@ -68,6 +69,12 @@ class Target:
         return expected_seconds(
             self.store.records(), stack=plan.stack, arch=plan.environment.arch, backend=backend_of(plan.identity)
         )
+
+    def needed(self, request: Request) -> Space:
+        """The room that a build of this request needs below the root."""
+        from provision.machine.root.room import room_for
+
+        return room_for(self.store, request.stack.name, request.locks, compiles=request.stack.horovod is not None)
 
     def request(self, facts: Facts) -> Request:
         """The request, with the locks for the Python that was found."""

@@ -50,6 +50,13 @@ class Downloads:
                 locks.add(path.stem)
         return frozenset(locks)
 
+    def files_of(self, sha256: str) -> tuple[Path, ...]:
+        """The packages of the lock with this hash, if all of them are in the wheelhouse; empty if not."""
+        if sha256 not in self.fetched():
+            return ()
+        files = (self.shared.read_json(self.wheelhouse / f"{sha256}.json") or {}).get("files")
+        return tuple(self.wheelhouse / name for name in files) if isinstance(files, dict) else ()
+
     def sources(self) -> frozenset[str]:
         """The names of the downloaded source packages."""
         return frozenset(path.name for path in Path(self.layout.sources).glob("[!.]*"))

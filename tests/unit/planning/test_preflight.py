@@ -13,10 +13,9 @@ from provision.machine.configuration import shipped
 from provision.machine.configuration.search_path import known
 from provision.model.facts import Cpu, Existing, Place, SpackFacts
 from provision.model.problem import Problem
+from provision.model.space import USUAL, space_of_earlier, space_of_wheels
 from provision.planning.planner import make_plan
 from provision.planning.preflight import (
-    NEEDED_BYTES,
-    NEEDED_INODES,
     blockers,
     closed_problem,
     gpu_problems,
@@ -61,8 +60,8 @@ def test_a_login_node_is_sent_to_a_job() -> None:
     ("changed", "expected"),
     [
         (place(writable=False), "cannot be written"),
-        (place(free_bytes=NEEDED_BYTES - 1), "GB left"),
-        (place(free_inodes=NEEDED_INODES - 1), "inodes left"),
+        (place(free_bytes=USUAL.size - 1), "GB left"),
+        (place(free_inodes=USUAL.files - 1), "inodes left"),
         (place(free_inodes=0), "0 inodes left"),
     ],
 )
@@ -70,7 +69,22 @@ def test_a_root_without_space_is_refused(changed: Place, expected: str) -> None:
     (problem,) = place_problems(changed)
     assert expected in problem.message
     assert problem.hint
-    assert place_problems(place(free_bytes=NEEDED_BYTES, free_inodes=None)) == ()
+    assert place_problems(place(free_bytes=USUAL.size, free_inodes=None)) == ()
+
+
+def test_the_room_that_is_left_and_the_room_that_is_needed_are_named() -> None:
+    """The numbers of the 46 wheels of TensorFlow 2.21 with Horovod's tools, as their central directories list them."""
+    needed = space_of_wheels(46, 1_616_503_804, 23_771, 4_928, 71_680_197, compiles=True)
+    here = place(free_bytes=1_500_000_000, free_inodes=20_000)
+    of_bytes, of_files = place_problems(here, needed)
+    assert of_bytes.message == "the file system of `/site/root` has 1.5 GB left; the build needs about 2.0 GB"
+    assert of_files.message == "the file system of `/site/root` has 20,000 inodes left; the build needs about 37,068"
+    assert of_bytes.evidence == ("estimated from the content of 46 fetched wheels",)
+    assert place_problems(place(free_bytes=2_100_000_000, free_inodes=40_000), needed) == ()
+    small = space_of_earlier("knl/t/1-0", 30_000_000, 900, compiles=False)
+    assert place_problems(place(free_bytes=40_000_000, free_inodes=1_000), small) == ()
+    (problem,) = place_problems(place(free_bytes=31_000_000, free_inodes=1_000), small)
+    assert problem.message.endswith("has 31 MB left; the build needs about 33 MB")
 
 
 def test_all_problems_are_listed_at_once() -> None:
@@ -98,7 +112,7 @@ def test_the_cpu_of_a_service_node_is_no_reason_against_a_build() -> None:
 
 
 def test_what_is_installed_already_needs_less_room() -> None:
-    little = place(free_bytes=NEEDED_BYTES // 2, free_inodes=NEEDED_INODES // 2)
+    little = place(free_bytes=USUAL.size // 2, free_inodes=USUAL.files // 2)
     assert subjects(place_problems(little)) == ["root", "root"]
     assert place_problems(little, installed=True) == ()
     facts = facts_of(slurm_site(), place=little)
