@@ -1,0 +1,136 @@
+"""Jobs of the light stack on a real Slurm: several archs at once, and jobs that the scheduler ends.
+
+Slurm, its nodes (emulated), its signals, preemption and queue are real; the packages are the small ones of `parts/tiny.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from parts.slurm import SlurmCluster, missing_programs
+from parts.tiny import TAG, make_site, newer_locks
+from parts.tiny_cluster import NODES, PARTITIONS, SETTINGS, TinyCluster, wait_for
+
+pytestmark = [pytest.mark.real, pytest.mark.slurm]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TinyCluster]:
+    """The site, with a stack that both archs have built and users load."""
+    if missing := missing_programs():
+        pytest.skip(f"Slurm is not installed here, missing: {', '.join(missing)} (`.ci/install` brings it)")
+    site = make_site(tmp_path_factory.mktemp("tiny"))
+    with SlurmCluster(node_groups=NODES, partitions=PARTITIONS, settings=SETTINGS) as slurm:
+        one = TinyCluster(site=site, slurm=slurm)
+        one.write_profile()
+        done = one.good("build", "--all-archs", "--submit", "--json")
+        builds = json.loads(done.stdout)["result"]["builds"]
+        assert [(build["arch"], build["state"]) for build in builds] == [("a", "published"), ("b", "published")]
+        assert len({build["job"] for build in builds}) == 2
+        yield one
+
+
+# Several archs
+
+
+def test_everything_is_proved_again_in_one_job_for_each_arch_and_one_table(cluster: TinyCluster) -> None:
+    done = cluster.good("test", "--all", "--submit")
+    assert done.stderr.count("submitted job") == 2
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["STATE", "passed", "passed", "2"]
+    (cluster.site.folder / "break-b").touch()
+    try:
+        failed = cluster.run("test", "--all", "--submit")
+    finally:
+        (cluster.site.folder / "break-b").unlink()
+    assert failed.returncode == 1
+    assert [line.split()[0] for line in failed.stdout.splitlines()] == ["STATE", "passed", "failed", "1"]
+    assert "b: error: " in failed.stderr
+    assert "this arch is broken on purpose" in failed.stderr
+    assert "a: error: " not in failed.stderr
+
+
+def test_an_upgrade_by_jobs_publishes_all_archs_or_none_and_is_taken_back(cluster: TinyCluster) -> None:
+    site, before = cluster.site, cluster.site.store.pointers()
+    lock = site.folder / "config" / "requirements" / f"tiny-{TAG}.txt"
+    locked, locks = lock.read_text(), newer_locks(site, "1.1")
+    (site.folder / "break-b").touch()
+    failed = cluster.run("upgrade", "tiny", "--submit", "--locks", str(locks))
+    (site.folder / "break-b").unlink()
+    assert failed.returncode == 1
+    assert failed.stderr.count("submitted job") == 2
+    for text in (
+        "failed on `b`, so nothing was published",
+        "this arch is broken on purpose",
+        "a: proved, not published",
+    ):
+        assert text in failed.stderr
+    assert (site.store.pointers(), lock.read_text()) == (before, locked)
+    done = cluster.run("upgrade", "tiny", "--submit", "--no-wait")
+    assert done.returncode == 4, done.stderr
+    assert done.stdout.startswith("b  submitted, job "), "what is proved is kept"
+    job = done.stdout.split()[-1]
+    assert cluster.slurm.wait(job) == "COMPLETED", cluster.output(job)
+    assert site.store.pointers() == before
+    cluster.good("upgrade", "tiny", "--submit")
+    after = site.store.pointers()
+    assert (sorted(after), lock.read_text()) == (sorted(before), (locks / lock.name).read_text())
+    assert not set(before.values()) & set(after.values())
+    cluster.good("upgrade", "tiny", "--undo")
+    assert (site.store.pointers(), lock.read_text()) == (before, locked)
+
+
+# Jobs that the scheduler ends
+
+
+def finish(cluster: TinyCluster, job: str) -> str:
+    """Let a job that was put back into the queue end well; what it printed the second time."""
+    first = len(cluster.output(job))
+    cluster.start_now(job)
+    assert cluster.slurm.wait(job) == "COMPLETED", cluster.output(job)
+    again = cluster.output(job)[first:]
+    assert "4 compile    Horovod 0.1.0 from source  (kept)" in again
+    assert "[9/9] publish: done" in again
+    assert "[2/9] install" not in again
+    assert cluster.locks() == []
+    return again
+
+
+def test_a_cancelled_build_ends_its_programs_frees_the_lock_and_goes_on(cluster: TinyCluster) -> None:
+    job, proof = cluster.held_build("cancelled")
+    assert cluster.locks() != []
+    cluster.slurm.run("scancel", job)
+    took = wait_for(
+        "the end of the proof and of the lock", lambda: not (Path(f"/proc/{proof}").exists() or cluster.locks())
+    )
+    assert took < 5
+    assert cluster.slurm.wait(job) == "CANCELLED"
+    wait_for("the last words", lambda: "hint:" in cluster.output(job))
+    said = cluster.output(job)
+    assert "error: ended by a signal; finished steps are kept" in said
+    assert "run the same command again: it continues with the first unfinished step" in said
+    (cluster.site.folder / "hold").unlink()
+    done = cluster.good("build", "--arch", "a", "--submit")
+    assert "2 of 9 steps to do" in done.stderr
+    assert "took over" not in done.stderr
+
+
+def test_a_build_whose_node_an_urgent_job_takes_goes_on_after_the_requeue(cluster: TinyCluster) -> None:
+    job, proof = cluster.held_build("preempted")
+    urgent = cluster.slurm.submit("#!/bin/sh\ntrue\n", "--partition=urgent", "--exclusive", "--output=/dev/null")
+    wait_for("the end of the proof", lambda: not Path(f"/proc/{proof}").exists())
+    assert cluster.slurm.wait(urgent) == "COMPLETED"
+    assert "took over" not in finish(cluster, job), "it freed its lock"
+
+
+def test_a_build_goes_back_into_the_queue_before_its_time_is_over(cluster: TinyCluster) -> None:
+    """Slurm announces the limit at one of its looks, every half a minute, and not earlier than it was asked to."""
+    job, proof = cluster.held_build("announced")
+    cluster.slurm.run("scontrol", "update", f"JobId={job}", "EndTime=now+130")
+    wait_for("the end of the proof", lambda: not Path(f"/proc/{proof}").exists())
+    said = f"the time of job {job} is nearly over; finished steps are kept; it goes back into the queue"
+    wait_for("the last words", lambda: said in cluster.output(job))
+    assert "took over" not in finish(cluster, job), "it freed its lock"
