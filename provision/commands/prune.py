@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from provision.commands.shared.options import add_site, whole
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import read_store
+from provision.errors import ConfigError
+
+if TYPE_CHECKING:
+    from provision.model.usage import Usage
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,6 +32,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="only environments that are at least so old (default: 30)",
     )
     parser.add_argument(
+        "--unused-for",
+        type=whole,
+        metavar="DAYS",
+        help="with --usage: only environments that nobody loaded for so long",
+    )
+    parser.add_argument(
+        "--usage",
+        metavar="FILE",
+        help="a log of the module system with the loads of environments (`-`: stdin); see the page about removing",
+    )
+    parser.add_argument(
         "--generations",
         type=whole,
         default=10,
@@ -44,11 +60,13 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.machine.terminal.console import say
     from provision.planning.removal import DAY_S, Rules, decide, describe, freed, to_dict
 
+    usage = _usage(args)
     site = shipped.load_site(args.site)
     store = read_store(site)
-    remover = Remover(store, running_jobs(site.scheduler.name))
+    remover = Remover(store, running_jobs(site.scheduler.name), usage)
     residents = remover.residents()
-    decisions = decide(residents, Rules(keep=args.keep, older_s=args.older * DAY_S))
+    unloaded_s = None if args.unused_for is None else args.unused_for * DAY_S
+    decisions = decide(residents, Rules(keep=args.keep, older_s=args.older * DAY_S, unloaded_s=unloaded_s))
     gone = [decision.resident.environment for decision in decisions if decision.removes]
     leftovers = remover.leftovers(residents, gone, args.generations)
     lines = describe(decisions, leftovers)
@@ -65,3 +83,28 @@ def run(args: argparse.Namespace) -> Outcome:
     for line in kept:
         say(f"kept after all: {line}")
     return Outcome(text=f"freed {freed(removed)}", result={"removed": True, "kept": kept, **plan})
+
+
+def _usage(args: argparse.Namespace) -> Usage | None:
+    """The loads that the log of `--usage` lists; None without that option.
+
+    Raises:
+        ConfigError: one of the two options is missing, or the log is not one of environments.
+    """
+    from provision.machine.disk import read_given
+    from provision.model.usage import read_usage
+
+    if (args.usage is None) != (args.unused_for is None):
+        missing, given = ("--usage FILE", "--unused-for") if args.usage is None else ("--unused-for DAYS", "--usage")
+        raise ConfigError(f"`{given}` needs `{missing}`", hint=f"add `{missing}`", kind="usage")
+    if args.usage is None:
+        return None
+    usage = read_usage(read_given(args.usage, "log", stdin=True, errors="replace"))
+    if usage is None:
+        raise ConfigError(
+            f"no line of `{args.usage}` names an environment and a time",
+            evidence=["such a line has `environment=ARCH/NAME/VERSION-FINGERPRINT` and `time=SECONDS`"],
+            hint="docs/howto/lifecycle.md shows how Lmod writes such lines",
+            kind="invalid-file",
+        )
+    return usage

@@ -103,11 +103,12 @@ def decide(residents: Sequence[Resident], rules: Rules) -> tuple[Decision, ...]:
             reason = f"younger than {count(int(rules.older_s // DAY_S), 'day')}"
         if reason is None and rules.unloaded_s is not None and (resident.unloaded_s or 0) < rules.unloaded_s:
             known = resident.unloaded_s is not None
-            reason = f"loaded {days(resident.unloaded_s or 0)} ago" if known else "nothing is known of its last load"
-        what = "not published" if resident.finished else "unfinished"
-        decisions.append(
-            Decision(resident=resident, removes=reason is None, why=reason or f"{what}, {days(resident.age_s)} old")
-        )
+            unloaded = f"known to be not loaded for {days(resident.unloaded_s or 0)} only"
+            reason = unloaded if known else "nothing is known of its last load"
+        why = f"{'not published' if resident.finished else 'unfinished'}, {days(resident.age_s)} old"
+        if resident.unloaded_s is not None:
+            why += f", not loaded for {days(resident.unloaded_s)}"
+        decisions.append(Decision(resident=resident, removes=reason is None, why=reason or why))
     return tuple(decisions)
 
 

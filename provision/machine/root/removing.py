@@ -23,6 +23,7 @@ from provision.machine.root.spack_store import uninstall, unused_packages
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId
 from provision.model.manifest import HEAD, ManifestHead
+from provision.model.usage import Usage
 from provision.planning.removal import Decision, Leftover, Resident
 from provision.schedulers.status import RunningJob
 
@@ -35,10 +36,14 @@ TRASH = (
 
 @dataclass(frozen=True, slots=True)
 class Remover:
-    """Looks at what is below one root, and removes it. `jobs` are the running jobs of the site's scheduler."""
+    """Looks at what is below one root, and removes it.
+
+    `jobs` are the running jobs of the site's scheduler, `usage` is when environments were loaded, if that is known.
+    """
 
     store: Store
     jobs: Sequence[RunningJob] = ()
+    usage: Usage | None = None
 
     def residents(self, only: Iterable[EnvironmentId] | None = None) -> list[Resident]:
         """Every environment, or only these, with what decides whether it may go."""
@@ -69,6 +74,7 @@ class Remover:
             pinned=self.pin(env),
             holder=describe_holder(holder) if holder else None,
             used_by=(*processes, *(self._jobs_since(since) if ever and not published else ())),
+            unloaded_s=self.usage.unloaded_s(str(env), time.time()) if self.usage else None,
             foreign=None if mine else f"another user owns it (uid {status.st_uid})",
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import time
 from pathlib import Path, PurePosixPath
@@ -13,6 +14,8 @@ import pytest
 
 from parts.cli import call, envelope
 from parts.json_page import faults
+from parts.modules import LMOD, bash
+from parts.provision import REPOSITORY
 from parts.published import put_proved, put_unproved
 from provision.machine.root import claims, removing
 from provision.machine.root.publishing import Publisher
@@ -188,3 +191,67 @@ def test_what_a_killed_run_was_writing_goes(folder: str, store: Store, capsys: C
     path.write_text("half")
     assert "trash" in pruned(capsys, "--yes")[1]
     assert not path.exists()
+
+
+# By last load
+
+
+def log_line(env: EnvironmentId, days: float, more: str = "") -> str:
+    """A line of syslog about a load so many days ago."""
+    return f"Nov  1 10:00:00 n1 provision[7]: environment={env} time={time.time() - days * 86400:.1f}{more}\n"
+
+
+def test_only_what_nobody_loaded_for_so_long_goes(store: Store, tmp_path: Path, capsys: Captured) -> None:
+    for env in (OLD, HALF):
+        grow_old(store, env)
+    log, rules = tmp_path / "loads.log", ("--keep", "0", "--unused-for", "90", "--usage", str(tmp_path / "loads.log"))
+    log.write_text("module=gcc/12 time=1\n" + log_line(OLD, 200) + log_line(OLD, 80) + "environment=x time=1\n")
+    going, _, result = pruned(capsys, *rules)
+    assert going == ["2222222222"], "the log knows 200 days, and nobody loaded it in them"
+    why = {one["environment"].rpartition("-")[2]: one["why"] for one in result["environments"]}
+    assert why["0000000000"] == "known to be not loaded for 80 days only"
+    assert why["2222222222"] == "unfinished, 100 days old, not loaded for 200 days"
+    log.write_text(log_line(OLD, 95))
+    assert sorted(pruned(capsys, *rules)[0]) == ["0000000000", "2222222222"]
+    log.write_text(log_line(NEW, 10))
+    assert pruned(capsys, *rules)[0] == [], "the log knows 10 days only"
+    log.write_text(log_line(OLD, 200) + log_line(OLD, -1))
+    assert pruned(capsys, *rules)[0] == ["2222222222"], "a clock is wrong"
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "message"),
+    [
+        ("environment=a/b time=1\nenvironment=a/b/c\n\0\xff", ("--unused-for", "9"), "no line of"),
+        ("", ("--unused-for", "9"), "no line of"),
+        ("", (), "`--usage` needs `--unused-for DAYS`"),
+    ],
+)
+def test_a_log_that_is_not_one_removes_nothing(
+    text: str, words: tuple[str, ...], message: str, store: Store, tmp_path: Path, capsys: Captured
+) -> None:
+    (tmp_path / "log").write_text(text, encoding="latin-1")
+    assert call("prune", "--yes", "--json", "--usage", str(tmp_path / "log"), *words) == 2
+    assert message in envelope(capsys)["error"]["message"]
+    assert HALF in store.environments()
+
+
+def test_the_hook_of_the_docs_writes_the_lines_and_waits_for_nothing(
+    store: Store, tmp_path: Path, capsys: Captured
+) -> None:
+    """Real: Lmod and the text of the page. A stand-in: `logger`, which takes a second here."""
+    if LMOD is None:
+        pytest.skip("Lmod is not installed here (`.ci/install` brings it)")
+    page = (REPOSITORY / "docs" / "howto" / "lifecycle.md").read_text()
+    (lua,) = re.findall(r"```lua\n(.*?)```", page, re.DOTALL)
+    package, log = tmp_path / "package", tmp_path / "loads.log"
+    package.mkdir()
+    (package / "SitePackage.lua").write_text(lua.replace("/site/provision/", f"{store.root}/"))
+    (package / "logger").write_text(f'#!/bin/sh\nsleep 1\necho "$@" >>{log}\n')
+    (package / "logger").chmod(0o755)
+    modules = Path(store.layout.modules("knl")) / "lua"
+    script = f"export LMOD_PACKAGE_PATH={package} PATH={package}:$PATH\nmodule load tensorflow/2.15.1\n"
+    done = bash(f"{script}[ -e {log} ] || echo later; sleep 1.5", LMOD, modules)
+    assert "later" in done.stdout, done.stderr
+    assert f"environment={NEW} time=" in log.read_text()
+    assert pruned(capsys, "--usage", str(log), "--unused-for", "1")[0] == []
