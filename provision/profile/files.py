@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from provision.profile.patterns import SHELL_PATH
+from provision.profile.patterns import SHELL_PATH, form
 from provision.profile.reader import Reader
 
 # Names of users and groups, as useradd(8) and directories of large sites allow them.
 USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*\$?")
-UMASK = re.compile(r"0?[0-7]{3}")
+UMASK = form(r"0?[0-7]{3}", "of a umask, such as `022`")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from provision.knowledge.whole_numbers import whole_number
-from provision.profile.patterns import NAME
+from provision.profile.patterns import NAME, form
 from provision.profile.reader import Reader
 
-CAPABILITY = re.compile(r"[1-9][0-9]{1,2}")
+CAPABILITY = form(r"[1-9][0-9]{1,2}", "of a compute capability without the point: `80` for 8.0")
 FOLDER = re.compile(r"(/|\$\{[A-Za-z_][A-Za-z0-9_]*\})[^\x00-\x1f]*")
 
 NcclLink = Literal["SHARED", "STATIC"]

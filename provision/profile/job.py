@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
-from provision.profile.patterns import MEMORY, NAME, OPTION, TIME
+from provision.profile.patterns import MEMORY, NAME, OPTION, TIME, form
 from provision.profile.reader import Reader
 
-CONSTRAINT = re.compile(r"[A-Za-z0-9_&|*()\[\],.:=-]+")
+CONSTRAINT = form(r"[A-Za-z0-9_&|*()\[\],.:=-]+", "of a constraint, such as `a100` or `gpu&hbm80g`, without blanks")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

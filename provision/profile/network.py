@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Literal
 
 from provision.knowledge.secret_names import holds_user
-from provision.profile.patterns import CONTROL
+from provision.profile.patterns import CONTROL, form
 from provision.profile.reader import Reader
 
 Reach = Literal["yes", "no", "proxy"]
-HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-PROXY = re.compile(r"https?://[A-Za-z0-9._-]+(:[0-9]+)?/?")
+HOST = form(r"[A-Za-z0-9][A-Za-z0-9._-]*", "of a host, such as `login.site.example`")
+PROXY = form(r"https?://[A-Za-z0-9._-]+(:[0-9]+)?/?", "of a proxy, such as `http://proxy.site.example:3128`")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,16 +7,31 @@ from __future__ import annotations
 
 import re
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
-MODULE = re.compile(r"[A-Za-z0-9_./+][A-Za-z0-9_./+@=:-]*")
-OPTION = re.compile(r"-[^\x00-\x1f]+")
-TIME = re.compile(r"([0-9]+-)?[0-9]+(:[0-9]{2}){0,2}")
+_WORDS: dict[str, str] = {}
+
+
+def form(pattern: str, words: str) -> re.Pattern[str]:
+    """A form that a value must have, with the words that describe it to a person (`describe`)."""
+    _WORDS[pattern] = words
+    return re.compile(pattern)
+
+
+def describe(pattern: re.Pattern[str]) -> str:
+    """A form in words; the pattern itself if it has none."""
+    return _WORDS.get(pattern.pattern, pattern.pattern)
+
+
+NAME = form(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", "of a name: letters, digits and `_ . + -`, without blanks")
+MODULE = form(r"[A-Za-z0-9_./+][A-Za-z0-9_./+@=:-]*", "of a module, such as `gcc/12.2.0`")
+OPTION = form(r"-[^\x00-\x1f]+", "of an option, such as `--export=ALL`")
+TIME = form(r"([0-9]+-)?[0-9]+(:[0-9]{2}){0,2}", "of a time, such as `00:30:00` or `2-00:00:00`")
 # A path that a shell on the site's nodes expands: it may contain `$NAME` and `${NAME}`, but nothing else special to a shell.
 # A variable ends where no letter follows: if its end could be chosen, a text that does not match would take for ever.
-SHELL_PATH = re.compile(
-    r"(?:[A-Za-z0-9_./@%+:=-]|\$[A-Za-z_][A-Za-z0-9_]*(?![A-Za-z0-9_])|\$\{[A-Za-z_][A-Za-z0-9_]*\})+"
+SHELL_PATH = form(
+    r"(?:[A-Za-z0-9_./@%+:=-]|\$[A-Za-z_][A-Za-z0-9_]*(?![A-Za-z0-9_])|\$\{[A-Za-z_][A-Za-z0-9_]*\})+",
+    "of a path: letters, digits, `_ . / @ % + : = -` and variables such as `$USER`",
 )
-MEMORY = re.compile(r"[1-9][0-9]*[MGT]")
+MEMORY = form(r"[1-9][0-9]*[MGT]", "of an amount of memory, such as `4G`")
 # Control characters, ends of lines and paragraphs, marks that reverse the order in which a text is shown, and halves of
 # characters, which stand for bytes that are not UTF-8. They can end a line of a script, or hide a part of it from its reader.
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from provision.profile.patterns import NAME
+from provision.profile.patterns import NAME, form
 from provision.profile.reader import Reader
 
-DATE = re.compile(r"[0-9]{4}(-[0-9]{2}){0,2}")
+DATE = form(r"[0-9]{4}(-[0-9]{2}){0,2}", "of a date: `2031`, `2031-12` or `2031-12-24`")
 PATH = re.compile(r"[A-Za-z0-9_.*+-]+")
 
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 from provision.errors import ConfigError
 from provision.knowledge.secret_names import holds_user, is_secret_name
-from provision.profile.patterns import CONTROL, show_controls
+from provision.profile.patterns import CONTROL, describe, show_controls
 from provision.wording import nearest
 
 Choice = TypeVar("Choice", bound=str)
@@ -122,7 +122,7 @@ class Reader:
             self.fault(key, f"must be one of {', '.join(choices)}, but is {value!r}{nearest(value, choices)}")
             return choices[0]
         elif pattern and not pattern.fullmatch(value):
-            self.fault(key, f"{value!r} does not have the form {pattern.pattern}")
+            self.fault(key, f"{value!r} does not have the form {describe(pattern)}")
         return value
 
     def _expanded(self, key: str, value: str) -> str:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from provision.knowledge.math_libraries import MATH_LIBRARIES, MathLibrary
-from provision.profile.patterns import NAME
+from provision.profile.patterns import NAME, form
 from provision.profile.reader import Faults, Reader
 from provision.profile.strategy import PLUGINS
 
 BackendName = Literal["venv", "spack"]
 # What can make an environment of a stack; the first is used if the stack names none. `backends/` has one folder for each.
 BACKENDS: tuple[BackendName, ...] = ("venv", "spack")
-VERSION = re.compile(r"[0-9]+(\.[0-9]+)+")
-MODULE_NAME = re.compile(f"{NAME.pattern}/{NAME.pattern}")
-PYTHON = re.compile(r"3\.[0-9]{1,3}")
+VERSION = form(r"[0-9]+(\.[0-9]+)+", "of a version, such as `2.15.1`")
+MODULE_NAME = form(f"{NAME.pattern}/{NAME.pattern}", "of a name and a version, such as `tensorflow/2.15.1`")
+PYTHON = form(r"3\.[0-9]{1,3}", "of a Python, such as `3.11`")
 # The training programs in `provision/proof/programs/`. `proof/horovod.py` judges those of Horovod (with Keras, or with
 # graphs of TensorFlow 1), `proof/without_horovod.py` those of the other strategies.
 PROGRAMS = ("horovod_keras", "horovod_graph", "single", "mirrored", "multiworker")

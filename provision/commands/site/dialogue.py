@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,9 +20,11 @@ if TYPE_CHECKING:
     from provision.profile.blanks import Blank
 
 BACK, HELP = "<", "?"
+WIDTH = 79
 KEYS = (
     "Enter takes the value in brackets, or leaves the blank for later;",
-    f"`{LEAVE_OUT}` leaves the key out; `{BACK}` goes back; `{HELP}` shows this; Ctrl-C stops, and the same command continues.",
+    f"`{LEAVE_OUT}` leaves the key out; `{BACK}` goes back; `{HELP}` shows this;",
+    "Ctrl-C stops, and the same command continues.",
 )
 
 
@@ -40,6 +43,8 @@ class Dialogue:
     check: Callable[[str, Mapping[str, str]], list[str]]
     draft: Draft
     taken: list[str] = field(default_factory=list)
+    earlier: dict[str, str] = field(default_factory=dict)
+    """The answers before `<`, which are proposed when the same question comes again."""
 
     def run(self) -> None:
         """Ask for every blank that has no answer yet.
@@ -63,14 +68,24 @@ class Dialogue:
             while step < 0 and at > 0 and unneeded(asked[at].path, self.answers):
                 at -= 1
             if step < 0:
-                self.answers.pop(asked[at].path, None)
+                self._take_back(asked[at].path)
             self.draft.write(self.answers)
+
+    def _take_back(self, path: str) -> None:
+        """Remove an answer. One that the user typed is proposed when the question comes again."""
+        answer = self.answers.pop(path, None)
+        if path in self.taken:
+            self.taken.remove(path)
+        elif answer is not None:
+            self.earlier[path] = answer
 
     def _ask(self, blank: Blank, number: str) -> int:
         """Ask until the answer is right; 1 to continue, -1 to go back."""
-        proposal = propose(blank.path, self.answers, self.gpu_archs, self.surroundings)
-        if blank.question:
-            say(f"# {blank.question}")
+        proposal = self.earlier.get(blank.path)
+        if proposal is None:
+            proposal = propose(blank.path, self.answers, self.gpu_archs, self.surroundings)
+        for line in textwrap.wrap(blank.question, WIDTH - len("# ")):
+            say(f"# {line}")
         while True:
             typed = ask(f"{number}{blank.path}{f' [{proposal}]' if proposal else ''}: ")
             if typed is None:
@@ -93,7 +108,7 @@ class Dialogue:
                 wrong = [error.message, *([error.hint] if error.hint else [])]
             if not wrong:
                 self.answers[blank.path] = answer
-                self.taken += [blank.path] if answer == proposal else []
+                self.taken += [blank.path] if answer == proposal and blank.path not in self.earlier else []
                 return 1
             for line in wrong:
                 say(f"  {line}")

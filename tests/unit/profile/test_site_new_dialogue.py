@@ -178,3 +178,29 @@ def test_a_new_profile_does_not_name_the_sources_of_its_template(terminal, tmp_p
     assert "[sources" not in text
     assert text.startswith("# The profile of `ours`, written by `provision site new` from `generic-slurm` on 20")
     assert (shipped.load_site("ours").title, shipped.load_site("ours").sources) == ("ours", ())
+
+
+def test_after_going_back_enter_takes_the_answer_that_was_given(terminal, tmp_path: Path, capsys: Captured) -> None:  # type: ignore[no-untyped-def]
+    lines = [RIGHT[path] for path in BLANKS]
+    terminal([lines[0], lines[1], "<", "<", "", lines[1], *lines[2:]])
+    assert call("site", "new", "ours") == 0
+    out, err = capsys.readouterr()
+    assert f"(1 of {len(BLANKS)}) {BLANKS[0]} [{lines[0]}]: " in err
+    assert f"from this machine: {BLANKS[0]}" not in out
+    assert lines[0] in profile_of(tmp_path).read_text()
+
+
+def test_no_line_of_a_question_is_wider_than_a_terminal(terminal, capsys: Captured) -> None:  # type: ignore[no-untyped-def]
+    terminal([RIGHT[path] for path in BLANKS])
+    assert call("site", "new", "ours") == 0
+    err = capsys.readouterr().err
+    assert [line for line in err.splitlines() if line.startswith(("#", "`", "Enter", "Ctrl")) and len(line) > 79] == []
+
+
+def test_a_wrong_form_is_described_in_words(terminal, capsys: Captured) -> None:  # type: ignore[no-untyped-def]
+    wrong = {"archs.cpu.job.partition": "big mem", "archs.gpu.gpu.capabilities": "8.0"}
+    terminal([line for path in BLANKS for line in (*([wrong[path]] if path in wrong else []), RIGHT[path])])
+    assert call("site", "new", "ours") == 0
+    err = capsys.readouterr().err
+    assert "'big mem' does not have the form of a name: letters, digits and `_ . + -`, without blanks" in err
+    assert "'8.0' does not have the form of a compute capability without the point: `80` for 8.0" in err
