@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 
 from provision.commands.shared.outcome import Outcome
+from provision.errors import ConfigError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that name the runs."""
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="output folder of a job with `--record`")
+    parser.add_argument(
+        "runs", nargs="+", metavar="RUN", help="output folder of a job with `--record`, or its run.json"
+    )
     parser.add_argument("--plot", metavar="FILE", help="draw the speed-up and the ideal line (SVG)")
 
 
@@ -22,7 +26,12 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.machine.disk import write
     from provision.machine.root.run_folder import read_runs
 
-    runs = read_runs(args.runs)
+    if args.plot and Path(args.plot).suffix.lower() not in ("", ".svg"):
+        raise ConfigError(
+            f"`--plot` draws SVG, but `{args.plot}` is named like another format",
+            hint=f"`--plot {shlex.quote(str(Path(args.plot).with_suffix('.svg')))}`",
+        )
+    runs, without = read_runs(args.runs)
     rows = (scaling.COLUMNS, *scaling.table(runs))
     widths = [max(len(row[at]) for row in rows) for at in range(len(scaling.COLUMNS))]
     shown = [at for at in range(len(widths)) if any(row[at] for row in rows[1:])]
@@ -30,14 +39,16 @@ def run(args: argparse.Namespace) -> Outcome:
     for row in rows:
         cells = [row[at].rjust(widths[at]) if at else row[at].ljust(widths[at]) for at in shown]
         lines.append("  ".join(cells).rstrip())
-    notes = scaling.notes(runs)
+    notes = [*scaling.notes(runs)]
+    notes += [f"left out, because there is no run.json (yet): {', '.join(without)}"] if without else []
     if args.plot:
         write(Path(args.plot), scaling.drawing(runs))
     points = [
         {**asdict(point.run), "speed_up": point.speed_up, "efficiency": point.efficiency}
         for point in scaling.points(runs)
     ]
-    text = "\n".join([*lines, *(["", *(f"note: {note}" for note in notes)] if notes else [])])
+    lines += ["", *(f"note: {note}" for note in notes)] if notes else []
+    text = "\n".join([*lines, *([f"written: {args.plot}"] if args.plot else [])])
     return Outcome(
         text=text, result={"runs": [asdict(measured) for measured in runs], "points": points, "notes": list(notes)}
     )

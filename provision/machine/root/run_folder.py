@@ -15,16 +15,19 @@ from provision.machine.disk import is_file, read_given
 SWEEP = "`provision job mirrored --sweep 1,2,4 --submit --site SITE` submits such jobs"
 
 
-def read_runs(folders: Sequence[str]) -> list[Run]:
-    """The runs in these folders.
+def read_runs(folders: Sequence[str]) -> tuple[list[Run], list[str]]:
+    """The runs in these folders, or of these files `run.json`; and the folders without one, if others have one.
+
+    With `runs/*` a shell also gives the folders of jobs that failed, still run, or record nothing.
 
     Raises:
-        ConfigError: a folder is given twice, or it has no record, or a damaged one.
+        ConfigError: a folder is given twice, or none has a record, or a record is damaged.
     """
-    paths = [Path(folder) for folder in folders]
+    paths = [path.parent if path.name == "run.json" else path for path in (Path(folder) for folder in folders)]
     if len({os.path.realpath(path) for path in paths}) < len(paths):
         raise ConfigError("one run is given twice", hint="give each run once: `provision scaling RUN RUN`")
-    return [_read(path) for path in paths]
+    recorded = [path for path in paths if is_file(str(path / "run.json"))]
+    return [_read(path) for path in recorded or paths], [str(path) for path in paths if path not in recorded]
 
 
 def _read(folder: Path) -> Run:

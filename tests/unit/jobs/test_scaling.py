@@ -53,11 +53,11 @@ def test_gpu_use_is_that_of_the_training_on_all_nodes(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(json.dumps(record))
     report = {"trained": ["2026/11/22 09:00:00", "2026/11/22 09:00:05"], "batch": 32, "tensorflow": "2.15.1"}
     (tmp_path / "report.json").write_text(json.dumps(report))
-    (run,) = read_runs([str(tmp_path)])
+    (run,), _ = read_runs([str(tmp_path)])
     assert run.gpu_use == pytest.approx((90 + 70 + 80 + 80 + 60 + 70) / 600)
     assert (run.gpu, run.batch, run.tensorflow) == ("A100", 32, "2.15.1")
     (tmp_path / "report.json").write_text("{}")
-    (run,) = read_runs([str(tmp_path)])
+    (run,), _ = read_runs([str(tmp_path)])
     assert run.gpu_use == pytest.approx((90 + 70 + 80 + 80 + 60 + 70) / 1000), "without the times: the whole job"
     for wrong in ([], ["now", "then"], "2026/11/22 09:00:00", [1, 2]):
         (tmp_path / "report.json").write_text(json.dumps({"trained": wrong}))
@@ -267,7 +267,8 @@ def test_the_verb_reads_the_record_that_the_job_writes(tmp_path: Path, capsys: p
     (tmp_path / "42/run.json").write_text(json.dumps(record | {"seconds": 20}))
     words = ["scaling", str(tmp_path / "41"), str(tmp_path / "42"), "--plot", str(tmp_path / "plot.svg")]
     assert cli.main(words) == 0
-    head, first, second = capsys.readouterr().out.splitlines()
+    head, first, second, written = capsys.readouterr().out.splitlines()
+    assert written == f"written: {tmp_path / 'plot.svg'}"
     assert head.split() == ["run", "nodes", "tasks", "CPUs", "GPUs", "seconds", "speed-up", "efficiency"]
     assert first.split() == ["42", "1", "1", "16", "1", "20", "1.00", "100%"]
     assert second.split() == ["41", "1", "1", "16", "2", "10", "2.00", "100%"]
@@ -301,3 +302,26 @@ def test_a_folder_without_a_run_is_refused_and_nothing_is_written(
     assert cli.main(["scaling", str(tmp_path / "7"), "--plot", str(plot)]) == EXIT_USAGE
     assert "cannot be read" in capsys.readouterr().err
     assert not plot.exists()
+
+
+def test_runs_without_a_record_are_left_out_if_others_have_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("41", "42", "43"):
+        (tmp_path / name).mkdir()
+    record = {"nodes": 1, "tasks": 1, "cpus": 8, "gpus": 1, "seconds": 9}
+    (tmp_path / "41/run.json").write_text(json.dumps(record))
+    (tmp_path / "43/run.json").write_text(json.dumps(record | {"gpus": 2, "seconds": 5}))
+    assert cli.main(["scaling", str(tmp_path / "41/run.json"), str(tmp_path / "42"), str(tmp_path / "43")]) == 0
+    out = capsys.readouterr().out
+    assert [line.split()[0] for line in out.splitlines()[1:3]] == ["41", "43"]
+    assert f"note: left out, because there is no run.json (yet): {tmp_path / '42'}" in out
+
+
+def test_a_drawing_with_the_name_of_another_format_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "run.json").write_text(json.dumps({"nodes": 1, "tasks": 1, "cpus": 8, "gpus": 1, "seconds": 9}))
+    assert cli.main(["scaling", str(tmp_path), "--plot", str(tmp_path / "x.png")]) == EXIT_USAGE
+    assert f"hint: `--plot {tmp_path / 'x.svg'}`" in capsys.readouterr().err
+    assert not list(tmp_path.glob("x.*"))
