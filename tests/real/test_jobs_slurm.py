@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from parts import site_nodes
-from parts.cli import call
+from parts.cli import call, envelope
 from parts.jobs import EXPORTED_MODULE
 from parts.profiles import profile
 from parts.slurm import SlurmCluster, missing_programs
@@ -202,3 +202,37 @@ def test_a_job_that_slurm_starts_again_continues_from_its_checkpoints(
     starts = [line for line in said.splitlines() if line.startswith("output: ")]
     assert len(starts) == 2, "the second run writes to the end of the file"
     assert "this job has run before" in said
+
+
+# What stands in a job script, and the failure that `explain` names from the log.
+FAILING_JOBS = {
+    "srun finds no such program": ("srun no-such-program", "script-missing-on-node"),
+    "srun knows no such MPI": ("srun --mpi=pmi9 true", "srun-mpi"),
+    "srun asks for more tasks than the job has": ("srun -n 64 true", "step-cannot-start"),
+    "a mistake in the training script": ("python3 train.py", "error-in-program"),
+    "the job cancels itself": ("scancel $SLURM_JOB_ID; sleep 30", "job-cancelled"),
+}
+
+
+def test_explain_reads_the_log_of_a_job_where_slurm_wrote_it(
+    cluster: SlurmCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    work, elsewhere = tmp_path / "work", tmp_path / "elsewhere"
+    work.mkdir()
+    elsewhere.mkdir()
+    (work / "train.py").write_text("def main():\n    return {}['x']\n\n\nmain()\n")
+    monkeypatch.chdir(elsewhere)
+    monkeypatch.setenv("SLURM_CONF", str(cluster.conf))
+    monkeypatch.setenv("PROVISION_ROOT", str(tmp_path / "root"))
+    numbers = {}
+    for name, (command, _) in FAILING_JOBS.items():
+        (work / "job.sh").write_text(
+            f"#!/bin/bash\n#SBATCH --output=out-%j.log --time=2 --partition=normal\n{command}\n"
+        )
+        numbers[name] = cluster.run("sbatch", "--parsable", "--ntasks=1", "job.sh", cwd=work).stdout.strip()
+    for name, number in numbers.items():
+        cluster.wait(number, timeout_s=60)
+        code = call("explain", number, "--site", "sigma2-saga", "--json")
+        result = envelope(capsys)["result"]
+        assert (code, result["failure"]) == (1, FAILING_JOBS[name][1]), (name, result)
+        assert result["log"] == str(work / f"out-{number}.log")

@@ -25,14 +25,18 @@ OTHERS = word_set(
 # Packages that programs give their data to, and exceptions that say that something in the data was not found.
 DATA_PACKAGES = word_set("pandas numpy sklearn scipy keras h5py matplotlib")
 NOT_IN_DATA = word_set("KeyError IndexError")
+# Exceptions that are almost always a mistake in a program, whoever prints them.
+CLEAR = word_set("NameError UnboundLocalError IndentationError TabError ZeroDivisionError KeyError IndexError")
 LONGEST = 200
 
 
 def program_failure(traceback: Traceback) -> KnownFailure | None:
     """What a traceback says about the user's program; None if the program need not be the cause."""
     frame, last = traceback.own_frame, traceback.frames[-1] if traceback.frames else None
-    if last is None or traceback.exception in OTHERS or traceback.exception == UNSHOWN:
+    if traceback.exception in OTHERS or traceback.exception == UNSHOWN:
         return None
+    if last is None:
+        return _bare_failure(traceback)
     if frame is None:
         return _data_failure(traceback)
     if last is not frame and last.function == "<module>":
@@ -55,6 +59,16 @@ def program_failure(traceback: Traceback) -> KnownFailure | None:
     else:
         return None
     return _failure(cause, hint.replace("{place}", place), weight)
+
+
+def _bare_failure(traceback: Traceback) -> KnownFailure | None:
+    """What an exception without a traceback says: some are almost always a mistake in a program."""
+    if traceback.exception not in CLEAR:
+        return None
+    cause = f"an error in a program, probably yours: `{_message(traceback)}`"
+    return _failure(
+        cause, "run the program so that it prints the whole traceback: the place is in it", WEIGHTS["report"]
+    )
 
 
 def _data_failure(traceback: Traceback) -> KnownFailure | None:

@@ -12,7 +12,7 @@ FRAME = re.compile(r'^(\s*)(?:\| ?)?File "([^"\n]{1,400})", line (\d+)(?:, in (\
 # IPython: `File ~/a.py:12, in f(x)`, `Cell In[3], line 5`, `<ipython-input-3-1b2c> in f(x)`, `/home/a.py in f(x)`.
 NOTEBOOK = re.compile(
     r"^(?:File (\S{1,400}?):(\d+),? in (.{0,200})|(?:Input In|Cell In) ?\[(\d+)\],? (?:line (\d+)|in ).*|"
-    r"(<ipython-input-[\w-]{1,80}>|[~/.][^\s:]{1,400}\.pyx?) in (.{1,200}))"
+    r"(<ipython-input-[\w-]{1,80}>|(?:[A-Za-z]:\\|[~/.])[^\s:]{1,400}\.py[cx]?) in (.{1,200}))"
 )
 EXCEPTION = re.compile(r"^(\s*)(?:\| ?)?((?:[A-Za-z_]\w{0,80}\.){0,9}[A-Za-z_]\w{0,80})(?:: (.*)|:?\s*)$")
 # Without a traceback before it, a line counts as an exception only with a name that no other text has.

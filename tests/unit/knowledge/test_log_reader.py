@@ -388,3 +388,40 @@ def test_an_excerpt_of_a_traceback_may_begin_anywhere() -> None:
 """
     known = shown(text).known
     assert known is not None and known.failure.id == "compile-error"
+
+
+def test_a_clear_mistake_without_its_traceback_is_an_error_of_a_program() -> None:
+    known = shown("NameError: name 'K' is not defined\n").known
+    assert known is not None and known.failure.program and known.sureness == "guess"
+    assert shown("ValueError: the flux is inverted\n").verdict == "unknown"
+
+
+def test_places_in_compiled_files_and_on_windows_are_read() -> None:
+    text = """\
+C:\\Python\\Lib\\site-packages\\keras\\models.pyc in slice_X(X, start, stop)
+---> 55             return [x[start] for x in X]
+
+IndexError: index 3595 is out of bounds for axis 0 with size 3595
+"""
+    known = shown(text).known
+    assert known is not None and "`keras` does not find what it is asked for" in known.cause
+
+
+STATES = {
+    "State=OUT_OF_MEMORY\n": "out-of-memory",
+    "42.batch  batch  a  1  OUT_OF_ME+  0:125\n": "out-of-memory",
+    "   JobState=TIMEOUT Reason=TimeLimit\n": "time-limit",
+    "Exit_status=271\n": "terminated",
+    "Exit_status=265\n": "killed",
+}
+
+
+@pytest.mark.parametrize("line", STATES)
+def test_the_state_that_a_scheduler_reports_is_read(line: str) -> None:
+    known = shown(line).known
+    assert known is not None and known.failure.id == STATES[line]
+
+
+def test_a_job_that_failed_for_an_unknown_reason_is_not_healthy() -> None:
+    assert shown("   JobState=FAILED Reason=NonZeroExitCode\n").verdict == "unknown"
+    assert shown("   JobState=COMPLETED Reason=None\nExit_status=0\n").verdict == "healthy"
