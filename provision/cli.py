@@ -2,8 +2,9 @@
 
 Help and version are printed from data; argparse is imported only for a verb.
 
-Exit codes: 0 done or nothing to do; 1 failed; 2 the request or a file is wrong, nothing was tried; 4 a job was left
-running (`--no-wait`); 130 interrupted. stdout is data, stderr is for people.
+Exit codes: 0 done or nothing to do; 1 failed; 2 the request or a file is wrong, nothing was tried; 3 a log shows a
+failure that is not known (`explain`); 4 a job was left running (`--no-wait`); 130 interrupted. stdout is data, stderr is
+for people.
 """
 
 from __future__ import annotations

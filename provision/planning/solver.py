@@ -30,6 +30,8 @@ class Offer:
     machine: str
     """The family of the CPU: `x86_64`."""
     source: str
+    cuda_modules: tuple[str, ...] = ()
+    """The CUDA versions of all modules that the site's module system lists, loaded or not."""
     math: MathLibrary | None = None
     """The library with which TensorFlow must compute on the CPUs of the arch."""
 
@@ -116,8 +118,17 @@ def _of_gpus(stack: Stack, offer: Offer) -> list[str]:
         and wanted
         and not any(same_major(wanted, version) for version in offer.cuda)
     ):
-        return [f"wants CUDA {wanted}, {offer.source} {' and '.join(offer.cuda) or 'none'}"]
+        return [f"wants CUDA {wanted}, {offer.source} {' and '.join(offer.cuda) or 'none'}{_other_cuda(wanted, offer)}"]
     return []
+
+
+def _other_cuda(wanted: str, offer: Offer) -> str:
+    """What the site's modules offer beside the CUDA that the arch loads."""
+    if not offer.cuda_modules or offer.cuda_modules == offer.cuda:
+        return ""
+    others = f"; modules offer {' and '.join(offer.cuda_modules)}"
+    fits = any(same_major(wanted, version) for version in offer.cuda_modules)
+    return f"{others}: name one that fits in `modules` of the arch" if fits else others
 
 
 def fulfils(stack: Stack, wish: Wish, *, without: Sequence[str] = ()) -> tuple[str, ...]:

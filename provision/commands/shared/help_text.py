@@ -9,7 +9,7 @@ USAGE = "usage: provision VERB [OPTIONS]"
 PURPOSE = "TensorFlow + Horovod environments for HPC sites, proved before users can load them."
 LAST = (
     "`provision help VERB` prints the options of a verb; `provision --version` prints the version.",
-    "Exit codes: 0 done, 1 failed, 2 wrong request, 4 job left running, 130 interrupted.",
+    "Exit codes: 0 done, 1 failed, 2 wrong request, 3 unknown failure in a log, 4 job left running, 130 interrupted.",
 )
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 
+from provision.errors import CommandError
 from provision.knowledge.targets import family_of
 from provision.knowledge.versions import release
 from provision.machine.probes.look_around import glibc_version
+from provision.machine.probes.module_list import available_modules
 from provision.machine.probes.probe import Probes, cpu_family, interpreter_at, interpreter_of
 from provision.planning.solver import Offer
 from provision.profile.arch import Arch
@@ -15,6 +18,9 @@ from provision.profile.site import Site
 # `cudatoolkit/12.2`, `cuda/11.8.0`, `CUDA/12.1.1`, `nvhpc-hpcx-cuda12/24.5`, `TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0`.
 CUDA_IN_NAME = re.compile(r"(?:^|[-_/])cuda(?:toolkit)?[-_/]?(\d{1,2}(?:\.\d{1,2})?)(?:[._/-]|$)", re.IGNORECASE)
 PYTHON_IN_NAME = re.compile(r"^(?:cray-)?python[-_/]?(3\.\d{1,2})(?:[._/-]|$)", re.IGNORECASE)
+
+# Two parts of a version of CUDA: the third does not matter.
+VERSION = re.compile(r"(\d{1,2}\.\d{1,2})")
 
 
 def offer_here(site: Site, arch: Arch, minors: tuple[str, ...]) -> Offer:
@@ -35,8 +41,20 @@ def offer_here(site: Site, arch: Arch, minors: tuple[str, ...]) -> Offer:
         glibc=glibc_version(),
         machine=family_of(arch.target, cpu_family()),
         source="this machine offers",
+        cuda_modules=cuda_of_modules(site) if arch.gpu else (),
         math=arch.math,
     )
+
+
+def cuda_of_modules(site: Site) -> tuple[str, ...]:
+    """The CUDA versions that the module system lists; empty if it does not answer."""
+    if site.modules.name == "none":
+        return ()
+    with contextlib.suppress(CommandError):
+        names = available_modules(site.modules, site.origin)
+        found = {match[1] for one in names if one.subject == "cuda" and (match := VERSION.match(one.version))}
+        return tuple(sorted(found, key=release))
+    return ()
 
 
 def offer_of_profile(arch: Arch) -> Offer:

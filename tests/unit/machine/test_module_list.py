@@ -12,6 +12,8 @@ from parts.cli import call, envelope
 from parts.modules import ENVIRONMENT_MODULES, LMOD
 from parts.profiles import profile
 from parts.site_modules import ModuleSystem
+from provision.machine.configuration import shipped
+from provision.machine.probes.offer import cuda_of_modules
 from provision.machine.probes.provided import look_at_container, provided_problems
 from provision.profile.container import Template
 from provision.profile.site import Site
@@ -60,6 +62,19 @@ def use(system: ModuleSystem, tmp_path: Path) -> None:
     """Make this the module system of the site."""
     file = tmp_path / "config/sites/here.toml"
     file.write_text(file.read_text().replace("SYSTEM", system.name).replace("INIT", str(system.init)))
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_the_offer_of_an_arch_with_gpus_has_the_cuda_of_all_modules(
+    system: ModuleSystem, site: str, tmp_path: Path, modulefiles: Path
+) -> None:
+    for name in ("cuda/11.8.0", "cuda/12.2", "CUDA/12.4.1"):
+        (modulefiles / name).parent.mkdir(exist_ok=True)
+        (modulefiles / name).write_text("#%Module\n")
+    use(system, tmp_path)
+    loaded = shipped.load_site(site)
+    assert cuda_of_modules(loaded) == ("11.8", "12.2", "12.4")
+    assert cuda_of_modules(dataclasses.replace(loaded, modules=dataclasses.replace(loaded.modules, name="none"))) == ()
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

@@ -83,6 +83,20 @@ def test_each_newer_one_that_does_not_work_has_one_line() -> None:
     assert (name, passed) == ("tensorflow-2.13.1-gpu", ("tensorflow-2.18.1-gpu: wants CUDA 12.5, modules offer 11.8",))
 
 
+def test_a_newer_one_that_wants_another_cuda_names_those_that_modules_offer() -> None:
+    stacks = [stack_of(version, gpu=True) for version in ("2.18.1", "2.13.1")]
+    loaded = dataclasses.replace(GPUS, cuda=("11.8",), source="this machine offers")
+    old = dataclasses.replace(loaded, cuda_modules=("11.2", "11.8"))
+    line = "tensorflow-2.18.1-gpu: wants CUDA 12.5, this machine offers 11.8; modules offer 11.2 and 11.8"
+    assert chosen(wish(), *stacks, offer=old) == ("tensorflow-2.13.1-gpu", (line,))
+    both = dataclasses.replace(loaded, cuda_modules=("11.8", "12.2"))
+    line = (
+        "tensorflow-2.18.1-gpu: wants CUDA 12.5, this machine offers 11.8; modules offer 11.8 and 12.2: name one that "
+        "fits in `modules` of the arch"
+    )
+    assert chosen(wish(), *stacks, offer=both) == ("tensorflow-2.13.1-gpu", (line,))
+
+
 def test_cuda_of_the_same_major_version_will_do() -> None:
     assert chosen(wish(), stack_of("2.18.1", gpu=True), offer=GPUS) == ("tensorflow-2.18.1-gpu", ())
     none = dataclasses.replace(GPUS, cuda=())
