@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from provision.commands.shared.options import add_environment, add_site
 from provision.commands.shared.outcome import Outcome
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError
+from provision.wording import nearest
 
 if TYPE_CHECKING:
     from provision.knowledge.advisories import Advisories, Open
@@ -76,6 +77,12 @@ def run(args: argparse.Namespace) -> Outcome:
                 "open": [_result(one, ignored) for one in found],
             }
         )
+    known = [name for advisory in advisories.rows for name in advisory.names]
+    lines += [
+        f"`--ignore {name}` names no advisory{nearest(name.upper(), known)}"
+        for name in args.ignore
+        if name.upper() not in {one.upper() for one in known}
+    ]
     lines.append(f"advisories: {advisories.taken}")
     if not args.advisories:
         lines.append("newer ones are not known here; `provision audit --advisories FILE` reads them")

@@ -228,6 +228,10 @@ def open_advisories(packages: Iterable[tuple[str, str]], advisories: Advisories)
     return tuple(found)
 
 
+# So many advisories of one note are named before it.
+MOST_IDS = 3
+
+
 def summary(found: Sequence[Open], advisories: Advisories) -> str:
     """How many advisories are open, in which packages, and what it means for Horovod, in one line."""
     if not found:
@@ -237,5 +241,9 @@ def summary(found: Sequence[Open], advisories: Advisories) -> str:
         counts[one.package] = counts.get(one.package, 0) + 1
     most = sorted(counts, key=lambda name: (-counts[name], name))
     parts = [f"{name} {counts[name]}" for name in most[:3]] + (["others"] if len(most) > 3 else [])
-    notes = list(dict.fromkeys(one.advisory.note for one in found if one.advisory.note))
+    named: dict[str, list[str]] = {}
+    for one in found:
+        if one.advisory.note and one.advisory.id not in named.setdefault(one.advisory.note, []):
+            named[one.advisory.note].append(one.advisory.id)
+    notes = [f"{' and '.join(ids)}: {note}" if len(ids) <= MOST_IDS else note for note, ids in named.items()]
     return "; ".join((f"{len(found)} open ({', '.join(parts)})", *notes))

@@ -44,6 +44,7 @@ from provision.profile.module_system import ModuleSystem
 from provision.profile.site import Site
 from provision.profile.stack import Stack
 from provision.schedulers import job_here
+from provision.wording import nearest, nearest_name
 
 PYTHON_PROGRAM = (
     "import os,sys,sysconfig;"
@@ -121,18 +122,33 @@ class Probes:
         where = f"`archs.{self.arch.name}.{self.key}` in `{self.site.origin}`"
         latest = find_newest_module(failed, available)
         newest = f" (newest: `{latest}`)" if latest else ""
+        names = [] if available else self._all_modules()
+        near = nearest_name(failed, names)
+        if available:
+            hint = f"`module avail {family}` lists {', '.join(available)}{newest}; change {where}"
+        elif near:
+            hint = f"write `{near}` in {where}; `module avail` lists all modules"
+        else:
+            hint = f"find the module with `module avail`, then change {where}"
         self.problem(
             "missing",
             "modules",
-            f"module `{failed}` of arch `{self.arch.name}` cannot be loaded",
-            f"`module avail {family}` lists {', '.join(available)}{newest}; change {where}"
-            if available
-            else f"find the module with `module avail`, then change {where}",
+            f"module `{failed}` of arch `{self.arch.name}` cannot be loaded{nearest(failed, names)}",
+            hint,
             [
                 *(f"searched: {path}" for path in system.path),
                 *[line for line in messages if not line.startswith(FAILED_MODULE)][:6],
             ],
         )
+
+    def _all_modules(self) -> list[str]:
+        """The names of all modules of the site; none if the module system does not answer."""
+        from provision.machine.probes.module_list import available_modules
+
+        try:
+            return [module.name for module in available_modules(self.site.modules, self.site.origin)]
+        except CommandError:
+            return []
 
     def python(self, stack: Stack, environ: Mapping[str, str]) -> Interpreter | None:
         """The interpreter for the environment: the one that the arch names, otherwise the best one that the stack supports."""

@@ -71,6 +71,12 @@ def test_an_alias_is_ignored_too(capsys: Captured) -> None:
     assert ignored == {"CVE-2024-10190"}
 
 
+def test_an_ignored_name_that_no_advisory_has_is_answered_with_the_nearest(capsys: Captured) -> None:
+    assert cli.main(["audit", "--stack", STACK, "--ignore", "CVE-2024-10191"]) == 1
+    line = "`--ignore CVE-2024-10191` names no advisory (did you mean `CVE-2024-10190`?)"
+    assert line in capsys.readouterr().out
+
+
 def test_a_newer_file_replaces_what_the_tool_has(capsys: Captured, tmp_path: Path) -> None:
     code, body = audit(capsys, "--stack", STACK, "--advisories", osv_zip(tmp_path / "all.zip", NUMPY))
     assert code == 1

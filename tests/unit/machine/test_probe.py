@@ -43,7 +43,7 @@ module() {
     case "$1 ${2:-}" in
         "load gcc/12.2.0") echo "Lmod has detected the following error" >&2; return 1 ;;
         "load "*) LOADEDMODULES="${LOADEDMODULES:+$LOADEDMODULES:}$2"; export LOADEDMODULES ;;
-        "-t avail") printf '/site/modulefiles:\\ngcc/\\ngcc/9.1.0\\ngcc/11.3.0(default)\\ngcc-libs/1\\n' ;;
+        "-t avail"|"-t spider") printf '/site/modulefiles:\\ngcc/\\ngcc/9.1.0\\ngcc/11.3.0(default)\\ngcc-libs/1\\n' ;;
     esac
 }
 """
@@ -73,6 +73,15 @@ def test_a_missing_module_is_a_problem_that_lists_the_available_ones(tmp_path: P
     assert problem.message == "module `gcc/12.2.0` of arch `haswell` cannot be loaded"
     assert problem.evidence == ("searched: /site/modulefiles", "Lmod has detected the following error")
     assert str(problem.hint).startswith("`module avail gcc` lists gcc/9.1.0, gcc/11.3.0 (newest: `gcc/11.3.0`); change")
+
+
+def test_a_misspelt_module_is_answered_with_the_nearest_name(tmp_path: Path) -> None:
+    init = MODULE.replace('"load gcc/12.2.0")', '"load gc/11.3.0")')
+    probes = probes_at(site_of_modules(tmp_path, init, ("gc/11.3.0",)))
+    probes.environment()
+    (problem,) = probes.problems
+    assert problem.message == ("module `gc/11.3.0` of arch `haswell` cannot be loaded (did you mean `gcc/11.3.0`?)")
+    assert str(problem.hint).startswith("write `gcc/11.3.0` in `archs.haswell.modules`")
 
 
 @pytest.mark.parametrize(

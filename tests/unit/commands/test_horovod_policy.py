@@ -1,0 +1,69 @@
+"""What users are told about Horovod's open servers: MPI only, no Gloo, no horovodrun, with the numbers of the advisories."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path, PurePosixPath
+from types import SimpleNamespace
+
+import pytest
+
+from parts.cli import call
+from parts.published import SITE, put_proved
+from parts.records import DESCRIPTION
+from provision.commands import build
+from provision.commands.shared.open_advisories import advisories_line
+from provision.machine.rendering.render_modulefile import emit_modulefile
+from provision.machine.root.store import Store
+from provision.model.layout import EnvironmentId, Layout
+from provision.profile.module_system import ModuleKind as Kind
+
+ENV = EnvironmentId("knl", "tensorflow", "2.21.0", "1111111111")
+SAID = ("CVE-2024-10190", "CVE-2026-31234", "use MPI", "no Gloo", "refuse horovodrun")
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """The root of site `local`, with an environment that has Horovod."""
+    monkeypatch.setenv("PROVISION_ROOT", str(tmp_path / "root"))
+    made = Store(Layout(PurePosixPath(tmp_path / "root")))
+    put_proved(made, ENV)
+    info = Path(made.layout.prefix(ENV)) / SITE / "horovod-0.28.1.dist-info"
+    info.parent.chmod(0o755)
+    info.mkdir()
+    (info / "INSTALLER").write_text("uv")
+    return made
+
+
+def missing(text: str) -> list[str]:
+    """What a text does not say; lines may be broken anywhere."""
+    return [part for part in SAID if part not in " ".join(text.split())]
+
+
+def test_show_says_it(store: Store, capsys: Captured) -> None:
+    assert call("show", str(ENV)) == 0
+    assert missing(capsys.readouterr().out) == []
+
+
+def test_audit_says_it(store: Store, capsys: Captured) -> None:
+    assert call("audit", str(ENV)) == 1
+    assert missing(capsys.readouterr().out) == []
+
+
+def test_build_says_it_of_what_it_built(store: Store, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    monkeypatch.setattr(build, "command_to_use", lambda target, plan: "module load tensorflow")
+    monkeypatch.setattr(build, "is_published", lambda target, plan: True)
+    build._outcome(SimpleNamespace(store=store), SimpleNamespace(environment=ENV), "built")  # type: ignore[arg-type]
+    assert missing(capsys.readouterr().err) == []
+
+
+@pytest.mark.parametrize("kind", ["lua", "tcl"])
+def test_module_help_says_it(kind: Kind) -> None:
+    line = advisories_line([("horovod", "0.28.1")])
+    module = dataclasses.replace(DESCRIPTION.modulefile, facts=(("advisories", line),))
+    assert missing(emit_modulefile(module, kind, "passed")) == []
+
+
+def test_an_environment_without_horovod_has_nothing_to_say() -> None:
+    assert missing(advisories_line([("numpy", "2.3.0")])) == list(SAID)
