@@ -15,6 +15,8 @@ class Folder:
     writable: bool
     runs: bool
     free_bytes: int
+    free_files: int | None = None
+    """How many files may still be made; None if the file system has no such limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,3 +46,14 @@ class Surroundings:
     """Settings in pip's configuration files that would change where or what it installs: the setting and the file."""
     mpiexec: str | None
     """The mpiexec that the loaded modules give."""
+    root_mount: tuple[str, str] = ("", "")
+    """The type and the options of the file system of the root, as the kernel lists them."""
+    open_files_limit: int | None = None
+    locked_memory_bytes: int | None = None
+    """How much memory a process may lock; None: any amount."""
+    infiniband: bool = False
+    """Whether this node has InfiniBand, RoCE or another network with verbs."""
+    lost_certificates: tuple[tuple[str, str], ...] = ()
+    """Variables that name a file of certificates that does not exist, with the file."""
+    over_quota: tuple[str, ...] = ()
+    """What `quota` and `lfs quota` print of file systems on which the user has more than allowed."""

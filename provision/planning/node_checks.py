@@ -15,6 +15,7 @@ from provision.model.facts import Facts
 from provision.model.observation import Observation, State
 from provision.model.quoting import quote_sh
 from provision.model.surroundings import Surroundings
+from provision.planning.node_surroundings import check_file_systems, check_loaded
 from provision.profile.arch import Arch
 from provision.profile.stack import Stack
 
@@ -47,10 +48,12 @@ def check_node(
     """All checks. `runs_here`: whether this machine has the arch's CPU, and not that of a login node."""
     found = [
         *_folders(around, facts),
+        *check_file_systems(around),
         *_shell(around, facts),
         *_set_by_modules(arch, facts),
         *_home(around),
         *_limits(around, facts, stack),
+        *check_loaded(arch, facts, around),
         *_wheel(stack, facts, around, known, runs_here=runs_here),
         *_toolchain(arch, stack, facts, around, known),
     ]

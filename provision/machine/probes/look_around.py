@@ -23,6 +23,12 @@ from provision.model.surroundings import Folder, Surroundings
 DRIVER_FILE = Path("/proc/driver/nvidia/version")
 SHARED_MEMORY = Path("/dev/shm")
 MEMORY_FILE = Path("/proc/meminfo")
+MOUNTS = Path("/proc/self/mountinfo")
+VERBS = Path("/sys/class/infiniband")
+# Variables with which OpenSSL, requests, pip, curl, Git and uv find certificates.
+CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO")
+# The server of a network file system may not answer.
+QUOTA_LIMIT_S = 5
 # Of pip's options for `install`, those with which the packages of an environment would be elsewhere, or not the locked ones.
 PIP_OPTIONS = (
     "user",
@@ -59,7 +65,55 @@ def look_around(facts: Facts, root: Path) -> Surroundings:
         driver=_driver(),
         pip_settings=_pip_settings(shell),
         mpiexec=shutil.which("mpiexec", path=facts.environ.get("PATH")) if facts.mpi else None,
+        root_mount=mount_of(os.path.realpath(nearest_existing(root)), _read_mounts()),
+        open_files_limit=_limit(resource.RLIMIT_NOFILE),
+        locked_memory_bytes=_limit(resource.RLIMIT_MEMLOCK),
+        infiniband=_has_entries(VERBS),
+        lost_certificates=tuple(
+            (name, shell[name])
+            for name in CERTIFICATES
+            if shell.get(name) and not os.path.exists(shell[name])  # noqa: PTH110
+        ),
+        over_quota=_over_quota(shell),
     )
+
+
+def mount_of(path: str, mounts: str) -> tuple[str, str]:
+    """The type and options of the file system of a path, from the text of /proc/self/mountinfo (proc_pid_mountinfo(5))."""
+    found, longest = ("", ""), -1
+    for line in mounts.splitlines():
+        before, dash, after = line.partition(" - ")
+        fields, kind = before.split(" "), after.split(" ")
+        if not dash or len(fields) < 6 or len(kind) < 3:
+            continue
+        point = fields[4].replace("\\040", " ")
+        below = path == point or path.startswith(point.rstrip("/") + "/")
+        if below and len(point) >= longest:  # of two on one folder, the later one is seen
+            found, longest = (kind[0], f"{fields[5]},{kind[2]}"), len(point)
+    return found
+
+
+def _read_mounts() -> str:
+    with contextlib.suppress(OSError):
+        return MOUNTS.read_text(encoding="utf-8", errors="replace")
+    return ""
+
+
+def _has_entries(folder: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return any(folder.iterdir())
+    return False
+
+
+def _over_quota(shell: dict[str, str]) -> tuple[str, ...]:
+    """What `quota --quiet` prints: only file systems on which the user is over quota, with a code that is not 0 (quota(1))."""
+    if shutil.which("quota", path=shell.get("PATH")) is None:
+        return ()
+    with contextlib.suppress(CommandError, OSError):
+        done = capture(("quota", "--quiet"), shell, QUOTA_LIMIT_S)
+        if done.returncode:
+            return tuple(line.strip() for line in done.stdout.splitlines() if line.strip())[:4]
+    return ()
 
 
 def glibc_version() -> str | None:
@@ -81,13 +135,14 @@ def look_into(path: Path, *, try_program: bool) -> Folder:
     """A folder; with `try_program` a small program is written there and run, otherwise the mount options decide."""
     exists = os.path.isdir(path)  # noqa: PTH112
     writable = exists and os.access(path, os.W_OK | os.X_OK)
-    free, runs = 0, writable
+    free, runs, files = 0, writable, None
     if exists:
         status = os.statvfs(path)
         free, runs = status.f_bavail * status.f_frsize, not status.f_flag & os.ST_NOEXEC
+        files = status.f_favail if status.f_files else None
     if writable and try_program:
         runs = _runs_programs(path)
-    return Folder(path=str(path), is_folder=exists, writable=writable, runs=runs, free_bytes=free)
+    return Folder(path=str(path), is_folder=exists, writable=writable, runs=runs, free_bytes=free, free_files=files)
 
 
 def _runs_programs(folder: Path) -> bool:

@@ -17,7 +17,7 @@ import pytest
 
 from golden_files import facts_of, gpu_site, local_site, slurm_site, stack
 from parts.disks import mounted
-from provision.machine.probes.look_around import look_around, look_into
+from provision.machine.probes.look_around import look_around, look_into, mount_of
 from provision.machine.tables import read_combinations
 from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, MpiFacts
 from provision.model.observation import Observation
@@ -332,3 +332,88 @@ def test_every_check_is_on_the_page_and_in_a_test() -> None:
     assert set(re.findall(r"^\| `([a-z-]+)`", page, re.MULTILINE)) == checks
     tests = here.read_text(encoding="utf-8")
     assert [name for name in sorted(checks) if f'"{name}"' not in tests] == []
+
+
+# File systems, limits, certificates and stubs
+
+
+def around_with(**changes: Any) -> dict[str, str]:
+    """The states of the checks on surroundings with these values."""
+    facts = facts_of(local_site())
+    return states(judged(local_site(), facts, dataclasses.replace(look_around(facts, ROOT), **changes)))
+
+
+def test_a_quota_that_is_used_up_is_seen_with_what_quota_prints(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "quota").write_text("#!/bin/sh\necho 'Block limit reached on /home'\nexit 1\n")
+    (tmp_path / "quota").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("TMPDIR", "/tmp")
+    assert observed()["quota"].evidence == ("Block limit reached on /home",)
+    (tmp_path / "quota").write_text("#!/bin/sh\necho 'Disk quotas for user u: none'\nexit 0\n")
+    assert "quota" not in observed()
+
+
+def test_few_files_that_may_be_made_are_noted_and_no_limit_is_not() -> None:
+    tmp = look_into(Path("/tmp"), try_program=False)
+    assert around_with(tmp=dataclasses.replace(tmp, free_files=1000)) == {"tmp-files": "note"}
+    assert around_with(root=dataclasses.replace(tmp, free_files=1000), tmp=tmp) == {"root-files": "note"}
+    assert around_with(tmp=dataclasses.replace(tmp, free_files=None)) == {}
+
+
+@pytest.mark.parametrize(
+    ("mount", "noted"),
+    [
+        (("lustre", "rw,lazystatfs"), True),
+        (("lustre", "rw,flock,lazystatfs"), False),
+        (("lustre", "rw,localflock"), False),
+        (("nfs", "rw,nolock,vers=3"), True),
+        (("nfs4", "rw,local_lock=none"), False),
+        (("ext4", "rw"), False),
+    ],
+)
+def test_a_file_system_without_locks_is_noted(mount: tuple[str, str], noted: bool) -> None:
+    tmp = look_into(Path("/tmp"), try_program=False)
+    assert around_with(tmp=tmp, root_mount=mount) == ({"root-locks": "note"} if noted else {})
+
+
+MOUNTS = """\
+22 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw
+40 22 0:41 / /scratch rw,nosuid shared:2 - lustre 10.0.0.1@o2ib:/s rw,flock
+41 22 0:42 / /scratch/my\\040files rw - nfs server:/x rw,nolock
+broken
+"""
+
+
+def test_the_file_system_of_a_folder_is_the_deepest_mount_above_it() -> None:
+    assert mount_of("/home/u", MOUNTS) == ("ext4", "rw,relatime,rw")
+    assert mount_of("/scratch/a", MOUNTS)[0] == mount_of("/scratch", MOUNTS)[0] == "lustre"
+    assert mount_of("/scratches", MOUNTS)[0] == "ext4"
+    assert mount_of("/scratch/my files/a", MOUNTS) == ("nfs", "rw,rw,nolock")
+    assert mount_of("/x", "") == ("", "")
+
+
+def test_limits_of_open_files_and_locked_memory_are_noted() -> None:
+    tmp = look_into(Path("/tmp"), try_program=False)
+    assert around_with(tmp=tmp, open_files_limit=256) == {"limit-open-files": "note"}
+    assert around_with(tmp=tmp, infiniband=True, locked_memory_bytes=65536) == {"limit-locked-memory": "note"}
+    assert around_with(tmp=tmp, infiniband=False, locked_memory_bytes=65536) == {}
+    assert around_with(tmp=tmp, infiniband=True, locked_memory_bytes=None) == {}
+
+
+def test_certificates_that_are_not_there_are_noted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TMPDIR", "/tmp")
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "gone.pem"))
+    assert observed()["shell-certificates"].evidence == (f"REQUESTS_CA_BUNDLE={tmp_path / 'gone.pem'}",)
+    (tmp_path / "gone.pem").touch()
+    assert "shell-certificates" not in observed()
+
+
+def test_stubs_of_cuda_on_the_library_path_are_noted() -> None:
+    site = gpu_site()
+    facts = facts_of(site, environ={"LD_LIBRARY_PATH": "/cuda/lib64/stubs:/cuda/lib64", "PATH": "/usr/bin"})
+    found = judged(site, facts, look_around(facts, ROOT))
+    assert found["modules-stubs"].evidence == ("/cuda/lib64/stubs",)
+    facts = facts_of(site, environ={"LD_LIBRARY_PATH": "/cuda/lib64", "PATH": "/usr/bin"})
+    assert "modules-stubs" not in judged(site, facts, look_around(facts, ROOT))
