@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from provision.errors import CommandError
 from provision.launch.available_modules import AvailableModule, describe, list_script, parse_available
+from provision.launch.modules import find_newest_module, load_script
 from provision.machine.disk import is_file
 from provision.machine.probes.probe import unloaded
 from provision.machine.programs.run import capture
+from provision.model.quoting import bash
 from provision.profile.module_system import ModuleSystem
+from provision.profile.site import Site
+from provision.wording import nearest, nearest_name
 
 TIME_LIMIT_S = 120
 
@@ -33,3 +39,28 @@ def available_modules(system: ModuleSystem, origin: str) -> tuple[AvailableModul
             hint=f"run `source {init}`, then `module avail`",
         )
     return tuple(describe(name) for name in parse_available(done.stdout))
+
+
+def what_to_load(site: Site, failed: str, where: str, environ: Mapping[str, str]) -> tuple[str, str]:
+    """For a module that cannot be loaded: what comes behind the message (the nearest name), and the hint.
+
+    `where` is the place of the module in the profile.
+    """
+    system, family = site.modules, failed.split("/")[0]
+    script = load_script(system, (), last=bash("module -t avail %s 2>&1 | cat >&3", family))
+    try:
+        listed = capture(("bash", "--noprofile", "--norc", "-c", script), environ).stdout.splitlines()
+    except CommandError:
+        listed = []
+    available = [name for name in parse_available("\n".join(listed)) if name.startswith(f"{family}/")]
+    if available:
+        latest = find_newest_module(failed, available)
+        newest = f" (newest: `{latest}`)" if latest else ""
+        return "", f"`module avail {family}` lists {', '.join(available)}{newest}; change {where}"
+    try:
+        names = [module.name for module in available_modules(system, site.origin)]
+    except CommandError:
+        names = []
+    if near := nearest_name(failed, names):
+        return nearest(failed, names), f"write `{near}` in {where}; `module avail` lists all modules"
+    return "", f"find the module with `module avail`, then change {where}"

@@ -17,13 +17,11 @@ from pathlib import Path
 
 from provision.errors import CommandError
 from provision.knowledge.versions import release
-from provision.launch.available_modules import parse_available
 from provision.launch.modules import (
     FAILED_MODULE,
     clean_environ,
     drop_module_state,
     failed_module,
-    find_newest_module,
     load_script,
     parse_environment,
     purge_script,
@@ -38,13 +36,11 @@ from provision.machine.programs.shell import find_program
 from provision.machine.root.store import Store
 from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, Interpreter, MpiFacts
 from provision.model.problem import Problem, ProblemKind
-from provision.model.quoting import bash
 from provision.profile.arch import Arch
 from provision.profile.module_system import ModuleSystem
 from provision.profile.site import Site
 from provision.profile.stack import Stack
 from provision.schedulers import job_here
-from provision.wording import nearest, nearest_name
 
 PYTHON_PROGRAM = (
     "import os,sys,sysconfig;"
@@ -112,43 +108,20 @@ class Probes:
         return clean
 
     def _report_module(self, failed: str, messages: Sequence[str], clean: Mapping[str, str]) -> None:
-        system, family = self.site.modules, failed.split("/")[0]
-        script = load_script(system, (), last=bash("module -t avail %s 2>&1 | cat >&3", family))
-        try:
-            listed = capture(("bash", "--noprofile", "--norc", "-c", script), clean).stdout.splitlines()
-        except CommandError:
-            listed = []
-        available = [name for name in parse_available("\n".join(listed)) if name.startswith(f"{family}/")]
+        from provision.machine.probes.module_list import what_to_load
+
         where = f"`archs.{self.arch.name}.{self.key}` in `{self.site.origin}`"
-        latest = find_newest_module(failed, available)
-        newest = f" (newest: `{latest}`)" if latest else ""
-        names = [] if available else self._all_modules()
-        near = nearest_name(failed, names)
-        if available:
-            hint = f"`module avail {family}` lists {', '.join(available)}{newest}; change {where}"
-        elif near:
-            hint = f"write `{near}` in {where}; `module avail` lists all modules"
-        else:
-            hint = f"find the module with `module avail`, then change {where}"
+        near, hint = what_to_load(self.site, failed, where, clean)
         self.problem(
             "missing",
             "modules",
-            f"module `{failed}` of arch `{self.arch.name}` cannot be loaded{nearest(failed, names)}",
+            f"module `{failed}` of arch `{self.arch.name}` cannot be loaded{near}",
             hint,
             [
-                *(f"searched: {path}" for path in system.path),
+                *(f"searched: {path}" for path in self.site.modules.path),
                 *[line for line in messages if not line.startswith(FAILED_MODULE)][:6],
             ],
         )
-
-    def _all_modules(self) -> list[str]:
-        """The names of all modules of the site; none if the module system does not answer."""
-        from provision.machine.probes.module_list import available_modules
-
-        try:
-            return [module.name for module in available_modules(self.site.modules, self.site.origin)]
-        except CommandError:
-            return []
 
     def python(self, stack: Stack, environ: Mapping[str, str]) -> Interpreter | None:
         """The interpreter for the environment: the one that the arch names, otherwise the best one that the stack supports."""
