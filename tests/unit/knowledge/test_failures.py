@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from pathlib import Path
 
 import pytest
 
@@ -424,3 +425,32 @@ def test_an_alternative_without_a_whole_word_is_refused() -> None:
     failure = KnownFailure(id="x", message="m", match="No such|abc", cause="c", hint="h", source="s")
     with pytest.raises(ValueError, match=r"`No such` in the pattern of `x` has no whole word"):
         read_alternatives(failure)
+
+
+# Which check of the node sees a failure before anything is built; the tests of the checks make each of them.
+SEEN_BY = {
+    "libcuda-stub": "modules-stubs",
+    "too-many-open-files": "limit-open-files",
+    "no-file-locks": "root-locks",
+    "bus-error": "limit-shared-memory",
+    "nccl-shared-memory": "limit-shared-memory",
+    "nccl-infiniband": "limit-locked-memory",
+    "file-name-too-long": "tmp-length",
+    "static-link": "modules-static",
+    "conda-headers-mpi": "shell-conda",
+    "old-linker-of-conda": "shell-conda",
+    "unicode-locale": "shell-locale",
+    "cpu-without-avx": "wheel-avx",
+    "modules-no-temporary-file": "tmp-writable",
+    "tensorflow-without-attributes": "home-packages",
+    "quota": "quota",
+    "certificate": "shell-certificates",
+}
+
+
+@pytest.mark.parametrize("name", SEEN_BY)
+def test_a_failure_that_a_check_of_the_node_sees_says_so(name: str) -> None:
+    (failure,) = [one for one in known_failures().failures if one.id == name]
+    assert "preflight" in failure.caught
+    tests = (Path(__file__).parents[1] / "planning" / "test_node_checks.py").read_text()
+    assert f'"{SEEN_BY[name]}"' in tests
