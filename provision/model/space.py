@@ -1,4 +1,4 @@
-"""How much room an environment needs on the file system of the root. Pure."""
+"""How much space an environment needs on the file system of the root. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Space:
         return Space(size=int(self.size * part), files=int(self.files * part), source=self.source)
 
 
-# If nothing is known: TensorFlow with its build folder and its wheel, with room to spare (measured: 1.7 GB and 29,000 files).
+# If nothing is known: TensorFlow with its build folder and its wheel, with a reserve (measured: 1.7 GB and 29,000 files).
 USUAL = Space(size=3_000_000_000, files=40_000, source="what environments of TensorFlow usually need")
 # The source of Horovod 0.28.1 has 24 MB in 3,726 files; the objects, the library and the wheel are the rest.
 COMPILATION = (150_000_000, 5_000)

@@ -13,7 +13,7 @@ from provision.model.request import Request
 from provision.model.space import USUAL, Space, size_text
 from provision.profile.site import Site
 
-# Of the room of a whole build, if the packages are installed.
+# Of the space of a whole build, if the packages are installed.
 LEFT_WHEN_INSTALLED = 0.2
 
 
@@ -138,7 +138,7 @@ def _backend(request: Request) -> str:
 def blockers(request: Request, facts: Facts, needed: Space = USUAL, *, installed: bool = False) -> tuple[Problem, ...]:
     """Why this machine cannot build the environment although it can plan it.
 
-    `needed` is the room of a whole build. `installed`: its packages, the largest part, are in place from a run that stopped.
+    `needed` is the space of a whole build. `installed`: its packages, the largest part, are in place from a run that stopped.
     """
     found = [problem for problem in (cpu_problem(request, facts), closed_problem(request, facts)) if problem]
     if request.site.scheduler.name != "none" and facts.job is None:
@@ -188,7 +188,7 @@ def network_problems(request: Request, plan: Plan) -> tuple[Problem, ...]:
 
 
 def place_problems(place: Place, needed: Space = USUAL, *, installed: bool = False) -> tuple[Problem, ...]:
-    """Why the file system of the root cannot hold an environment that needs so much room, if it cannot."""
+    """Why the file system of the root cannot hold an environment that needs so much space, if it cannot."""
     elsewhere = "`export PROVISION_ROOT=…` to another file system"
     if not place.writable:
         return (

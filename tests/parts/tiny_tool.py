@@ -28,7 +28,7 @@ from provision.backends.venv.installer import Installer
 from provision.commands.shared.target import Target
 from provision.jobs.build_job import Submitter
 from provision.machine import submission
-from provision.machine.root import claims, event_file, locks, room
+from provision.machine.root import claims, event_file, locks, needed_space
 from provision.machine.root.store import Store
 from provision.model.event import Event, Listener
 from provision.model.operation import Prove
@@ -77,7 +77,7 @@ def use_tiny_stack(folder: Path) -> None:
     proof_shape.prove_operation = tiny_proof
     Target.request_for = tiny_request  # type: ignore[method-assign]
     Installer.environment_argv = tiny_argv  # type: ignore[method-assign]
-    room.room_for = lambda *_, **__: Space(size=0, files=0, source="nothing")
+    needed_space.needed_space = lambda *_, **__: Space(size=0, files=0, source="nothing")
 
 
 def kill_at(number: int, moment: str) -> None:

@@ -580,9 +580,9 @@ def test_a_disk_that_fills_up_midway_is_reported_and_the_build_goes_on_when_ther
     unchecked = """if True:
         import sys
         from provision.cli import main
-        from provision.machine.root import room
+        from provision.machine.root import needed_space
         from provision.model.space import Space
-        room.room_for = lambda *_, **__: Space(size=0, files=0, source="nothing")
+        needed_space.needed_space = lambda *_, **__: Space(size=0, files=0, source="nothing")
         sys.exit(main(["build"]))
     """
     small = Tool(disk_of_300_mb)

@@ -55,8 +55,8 @@ def prepare_job(args: argparse.Namespace) -> Prepared:
         plan, done = repair_here(args, target, facts, plan)
         if plan.done:
             return Prepared(target=target, plan=plan, job=None, done=done)
-    room = place_problems(facts.place, target.needed(request), installed=is_installed(plan))
-    raise_problems((*room, *network_problems(request, plan)))
+    space = place_problems(facts.place, target.needed(request), installed=is_installed(plan))
+    raise_problems((*space, *network_problems(request, plan)))
     _refuse_second(target, plan, args.site)
     job = render_build_job(build_script(request, plan, submitter(target.store), args.account))
     _refuse_queued(job, plan, args.site)

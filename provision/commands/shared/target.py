@@ -71,10 +71,10 @@ class Target:
         )
 
     def needed(self, request: Request) -> Space:
-        """The room that a build of this request needs below the root."""
-        from provision.machine.root.room import room_for
+        """The space that a build of this request needs below the root."""
+        from provision.machine.root.needed_space import needed_space
 
-        return room_for(self.store, request.stack.name, request.locks, compiles=request.stack.horovod is not None)
+        return needed_space(self.store, request.stack.name, request.locks, compiles=request.stack.horovod is not None)
 
     def request(self, facts: Facts) -> Request:
         """The request, with the locks for the Python that was found."""

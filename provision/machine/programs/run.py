@@ -222,7 +222,9 @@ def interrupts_deferred() -> Iterator[None]:
         yield
         return
     received: list[int] = []
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+    # Of these two only a handler in Python: one that another library installed could not be put back.
+    others = (number for number in (signal.SIGHUP, signal.SIGUSR1) if callable(signal.getsignal(number)))
+    numbers = (signal.SIGINT, signal.SIGTERM, *others)
     before = [signal.signal(number, lambda signum, _: received.append(signum)) for number in numbers]
     try:
         yield

@@ -72,7 +72,7 @@ def test_a_root_without_space_is_refused(changed: Place, expected: str) -> None:
     assert place_problems(place(free_bytes=USUAL.size, free_inodes=None)) == ()
 
 
-def test_the_room_that_is_left_and_the_room_that_is_needed_are_named() -> None:
+def test_the_space_that_is_left_and_the_space_that_is_needed_are_named() -> None:
     """The numbers of the 46 wheels of TensorFlow 2.21 with Horovod's tools, as their central directories list them."""
     needed = space_of_wheels(46, 1_616_503_804, 23_771, 4_928, 71_680_197, compiles=True)
     here = place(free_bytes=1_500_000_000, free_inodes=20_000)

@@ -1,4 +1,4 @@
-"""How much room a build needs: from the wheels that were fetched, or from an earlier environment of the same stack."""
+"""How much space a build needs: from the wheels that were fetched, or from an earlier environment of the same stack."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from provision.model.lock import Lock
 from provision.model.space import USUAL, Space, space_of_earlier, space_of_wheels
 
 
-def room_for(store: Store, stack: str, locks: Sequence[Lock], *, compiles: bool) -> Space:
+def needed_space(store: Store, stack: str, locks: Sequence[Lock], *, compiles: bool) -> Space:
     """The bytes and files that a build of this stack from these locks needs below the root."""
     fetched = [store.downloads.files_of(lock.sha256) for lock in locks]
     if fetched and all(fetched):
