@@ -325,8 +325,12 @@ def test_a_root_with_spaces() -> None:
 
 def test_every_check_is_on_the_page_and_in_a_test() -> None:
     here = Path(__file__)
-    source = (here.parents[3] / "provision/planning/node_checks.py").read_text(encoding="utf-8")
-    checks = set(re.findall(r'_seen\(\s*"([a-z-]+)"', source))
+    planning = here.parents[3] / "provision/planning"
+    source = "".join(
+        (planning / f"{name}.py").read_text(encoding="utf-8") for name in ("node_checks", "node_surroundings")
+    )
+    checks = set(re.findall(r'(?:_seen\(\s*|\()"([a-z-]+)"(?:,\s*"(?:bad|note|good)"|, around)', source))
+    assert {"tmp-writable", "root-files", "quota"} <= checks
     assert len(checks) > 20
     page = (here.parents[3] / "docs/howto/node-checks.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `([a-z-]+)`", page, re.MULTILINE)) == checks
