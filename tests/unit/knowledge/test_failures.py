@@ -125,6 +125,9 @@ CMAKE_TENSORFLOW = "CMake Error: Could NOT find Tensorflow (missing: Tensorflow_
 LOADER = "python: error while loading shared libraries: libmpi.so.12: cannot open shared object file: No such file\n"
 GLIBCXX = "ImportError: /usr/lib/libstdc++.so.6: version `GLIBCXX_3.4.30' not found (required by mpi_lib.so)\n"
 SRUN = "srun: error: Couldn't find the specified plugin name for mpi/pmi9 looking at all files\n"
+# Debian's Slurm, whose daemons have the name of the node in their own.
+SRUN_TASKS = "srun: error: Unable to create step for job 3: More processors requested than permitted\n"
+CANCELLED = "slurmstepd-c1: error: *** JOB 5 ON c1 CANCELLED AT 2026-11-22T18:25:09 ***\n"
 ILLEGAL = "/site/run.sh: line 3: 4711 Illegal instruction     (core dumped) python -c 'import tensorflow'\n"
 HYDRA = "[mpiexec@n1] HYDU_sock_get_iface_ip (lib/utils/sock.c:1): gethostbyname failed, n1 (errno 1)\n"
 QUOTA = "error: Failed to copy\n  cause: Disk quota exceeded (os error 122)\n"
@@ -187,6 +190,8 @@ EXPLAINED = {
     "loader": (LOADER, "mpi-library-missing"),
     "glibcxx": (GLIBCXX, "glibcxx"),
     "srun": (SRUN, "srun-mpi"),
+    "srun, too many tasks": (SRUN_TASKS, "step-cannot-start"),
+    "cancelled": (CANCELLED, "job-cancelled"),
     "srun-openmpi": (SRUN_OPENMPI, "srun-openmpi"),
     "illegal": (ILLEGAL, "illegal-instruction"),
     "hydra": (HYDRA, "hydra-host"),
