@@ -158,6 +158,8 @@ def _notes(decision: Decision) -> tuple[str, ...]:
     job, shape = decision.job, decision.shape
     strategy, site = job.site.strategy(job.kind), job.site
     notes = [f"{job.site.title}: {site.retirement}."] if site.retired else []
+    if site.support:
+        notes.append(f"Questions about the site: {site.support}")
     if job.arch.gpu and not job.use_gpu:
         kind = "" if decision.nodes is job.arch else f", on nodes of arch `{decision.nodes.name}`"
         notes.append(f"Without GPUs, for a shorter wait in the queue{kind}. Leave `--no-gpu` out to use GPUs.")

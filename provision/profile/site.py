@@ -16,12 +16,14 @@ from provision.profile.hooks import Hooks, read_hooks
 from provision.profile.launcher import Launcher
 from provision.profile.module_system import ModuleSystem, read_module_system
 from provision.profile.network import Network, read_network
-from provision.profile.patterns import NAME
+from provision.profile.patterns import NAME, form
 from provision.profile.provenance import DATE, Source, read_sources, walk
 from provision.profile.reader import VARIABLE, Faults, Reader
 from provision.profile.scheduler import Scheduler, read_scheduler
 from provision.profile.strategy import PLUGINS, Strategy, StrategyName, read_strategies
 from provision.wording import nearest, nearest_name
+
+SUPPORT = form(r"[A-Za-z0-9][A-Za-z0-9@._~:/?=&%+-]*", "of a mail address or a web page, such as `help@site.example`")
 
 
 def retirement(date: str) -> str:
@@ -57,6 +59,8 @@ class Site:
     hooks: Hooks = field(default_factory=Hooks)
     variables: tuple[str, ...] = ()
     """The `${VARIABLES}` that the profile takes from the environment of the command; not those that modules set."""
+    support: str | None = None
+    """The mail address or web page at which users of the site get help."""
 
     @property
     def retirement(self) -> str:
@@ -178,6 +182,7 @@ def _read(data: Mapping[str, Any], origin: str, environ: Mapping[str, str], type
         scheduler=scheduler,
         archs=tuple(read_arch(name, archs, scheduler.name) for name in archs.names(pattern=NAME, what="an arch")),
         retired=top.optional("retired", pattern=DATE),
+        support=top.optional("support", pattern=SUPPORT),
         network=read_network(top.table("network")),
         files=read_files(top.table("files")),
         hooks=read_hooks(top.table("hooks")),

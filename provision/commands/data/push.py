@@ -16,6 +16,7 @@ from provision.commands.shared.outcome import Outcome
 from provision.errors import ConfigError
 from provision.machine.programs.shell import absolute
 from provision.machine.terminal.console import say
+from provision.wording import count
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +43,7 @@ def run(args: argparse.Namespace) -> Outcome:
         )
     place = choose_place(args, site)
     source = measure(path)
-    what = f"{source.bytes / 1e6:.1f} MB in {source.files} file{'s' * (source.files != 1)} and folders"
+    what = f"{source.bytes / 1e6:.1f} MB in {count(source.files, 'file or folder', 'files and folders')}"
     text = render(
         "jobs/data-push.sh.j2",
         purpose=f"Copy data to {site.title or site.name}: {what}.",

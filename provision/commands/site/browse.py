@@ -51,6 +51,7 @@ def run_show(args: argparse.Namespace) -> Outcome:
         f"scheduler  {row['scheduler'] or 'none: builds run on this machine'}",
         f"runtimes   {', '.join(row['runtimes'])}",
         *([f"retired    {row['retired']}"] if row["retired"] else []),
+        *([f"support    {row['support']}"] if row["support"] else []),
     ]
     for title, arch in zip(["archs", *[""] * len(row["archs"])], row["archs"], strict=False):
         gpu = f", {arch['gpus_per_node']} GPUs per node" if arch["gpus_per_node"] else ""
@@ -78,6 +79,7 @@ def describe(name: str) -> dict[str, Any]:
         "scheduler": filled(table(data, "scheduler").get("system")),
         "runtimes": list(data.get("runtimes", ["venv"])),
         "retired": data.get("retired"),
+        "support": data.get("support"),
         "stack": filled(stack),
         "archs": [
             {

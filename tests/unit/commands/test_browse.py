@@ -101,3 +101,12 @@ def test_a_lock_that_is_missing_is_a_fault_of_the_arch(
     out = capsys.readouterr().out
     assert "✗ arch `cpu`: " in out
     assert "has no lock for Python 3.6" in out
+
+
+def test_the_support_of_a_site_is_in_its_jobs_and_in_site_show(capsys: Captured) -> None:
+    assert call("site", "show", "sigma2-saga") == 0
+    assert "support    support@nris.no\n" in capsys.readouterr().out
+    assert call("job", "single", "--site", "sigma2-saga", "--arch", "normal", "--account", "tests") == 0
+    assert "\n# Questions about the site: support@nris.no\n" in capsys.readouterr().out
+    assert call("job", "single", "--site", "nersc-cori", "--arch", "knl", "--account", "tests") == 0
+    assert "Questions" not in capsys.readouterr().out

@@ -104,3 +104,21 @@ def test_the_glossary_has_every_word_once() -> None:
     words = re.findall(r"^\| ([^|]+?) \|", text, re.MULTILINE)
     assert len(words) > 50
     assert [word for word in words if words.count(word) > 1] == []
+
+
+def test_every_row_of_the_audit_has_a_test_that_exists_or_a_reason() -> None:
+    text = (ROOT / "docs" / "dev" / "audit-rows.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (S\d [\d.]+) \| (wrong|missing|partial) \| .+? \| (.+) \|$", text, re.MULTILINE)
+    assert len({number for number, _, _ in rows}) == len(rows) == 108
+    for word, wanted in (("wrong", 21), ("missing", 27), ("partial", 60)):
+        assert sum(was == word for _, was, _ in rows) == wanted
+    tests = set(re.findall(r"`(test_\w+)`", text))
+    assert [name for name in tests if f"def {name}(" not in TESTS] == []
+    for number, _, why in rows:
+        rules = [
+            name
+            for names in re.findall(r"lint ((?:`[\w-]+`(?:, )?)+)", why)
+            for name in re.findall(r"`([\w-]+)`", names)
+        ]
+        assert [name for name in rules if name not in RULES] == [], number
+        assert re.search(r"`test_|lint `|example|declined|^as |^the same|`provision |profile", why), number

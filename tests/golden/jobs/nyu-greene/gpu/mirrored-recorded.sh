@@ -13,6 +13,7 @@
 # Output: /scratch/$USER/runs/JOBID. The site deletes there files that were not read for 60 days. Copy it to the current
 # folder with
 # `provision data pull runs/JOBID --site nyu-greene`.
+# Questions about the site: hpc@nyu.edu
 
 set -euo pipefail
 umask 022

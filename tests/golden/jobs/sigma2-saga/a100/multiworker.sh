@@ -15,6 +15,7 @@
 # Output: $USERWORK/runs/JOBID. The site deletes there files older than 21 days, or up to 42 if there is room. Copy it
 # to the current folder with
 # `provision data pull runs/JOBID --site sigma2-saga`.
+# Questions about the site: support@nris.no
 
 set -euo pipefail
 umask 022

@@ -14,6 +14,7 @@
 # Output: $USERWORK/runs/JOBID. The site deletes there files older than 21 days, or up to 42 if there is room. Copy it
 # to the current folder with
 # `provision data pull runs/JOBID --site sigma2-saga`.
+# Questions about the site: support@nris.no
 # supported here: as a module with TensorFlow 2.11.0, which is no longer updated.
 
 set -euo pipefail
