@@ -7,11 +7,13 @@
 
 By hand means: the same Spack, its Python with clingo, the spack.yaml and the packages that `provision spack show` writes, the
 same wheels and sources on the disk, a store and caches of its own. All is downloaded before the timing starts. Run alone it
-prints its rows: `tools/bench_spack.py`. It needs an archive of Spack in PROVISION_TEST_SPACK, or a checkout in SPACK_ROOT.
+prints its rows: `tools/bench_spack.py [--stack STACK]`; without Horovod, nothing is compiled, and it takes a fifth of the time.
+It needs an archive of Spack in PROVISION_TEST_SPACK, or a checkout in SPACK_ROOT.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -26,7 +28,7 @@ sys.path.insert(0, str(REPOSITORY / "tests"))
 from parts.spack import MISSING, RealSpack, find_spack, plain_spack  # noqa: E402
 
 TOOL = (sys.executable, "-m", "provision")
-STACK = ("--stack", "tensorflow-2.15.1")
+STACK = "tensorflow-2.15.1"
 MOST = 1.1
 Row = tuple[str, float, float, str, float]
 
@@ -41,9 +43,9 @@ def tool(root: Path, *words: str) -> str:
     return done.stdout
 
 
-def built(root: Path) -> dict[str, float]:
+def built(root: Path, stack: str) -> dict[str, float]:
     """Build below this root with Spack; the seconds of each step."""
-    tool(root, "build", *STACK, "--backend", "spack")
+    tool(root, "build", "--stack", stack, "--backend", "spack")
     record = next(root.glob("envs/*/*/*/.provision/record.json"))
     seconds: dict[str, float] = json.loads(record.read_text())["seconds"]
     return seconds
@@ -51,16 +53,17 @@ def built(root: Path) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class ByHand:
-    """Plain Spack with the files that the tool writes for it; `sources` is a root whose downloads it uses."""
+    """Plain Spack with the files that the tool writes for a stack; `sources` is a root whose downloads it uses."""
 
     spack: Path
     python: Path
     folder: Path
     sources: Path
+    stack: str
 
     def environment(self, name: str) -> Path:
         """A folder with spack.yaml and its packages."""
-        tool(self.sources, "spack", "show", *STACK, "--into", str(self.folder / name))
+        tool(self.sources, "spack", "show", "--stack", self.stack, "--into", str(self.folder / name))
         return next((self.folder / name).glob("local/*/*/spack.yaml")).parent
 
     def seconds(self, environment: Path, *words: str) -> float:
@@ -85,22 +88,23 @@ class ByHand:
         return time.monotonic() - began
 
 
-def rows(spack: RealSpack) -> list[Row]:
+def rows(spack: RealSpack, stack: str = STACK) -> list[Row]:
     """Build with the tool and by hand, in this order: solve, install, install from the build cache."""
     with tempfile.TemporaryDirectory(prefix="provision-bench-spack-") as scratch:
         root, other = Path(scratch) / "root", Path(scratch) / "other"
         tool(root, "spack", "setup", str(spack.checkout), *spack.words)
-        tool(root, "fetch", *STACK, "--backend", "spack")
-        hand = ByHand(spack.checkout, root / "spack" / "python" / "bin" / "python", Path(scratch), root)
-        hand.seconds(hand.environment("warm"), "concretize")  # Spack compiles itself to bytecode once
+        tool(root, "fetch", "--stack", stack, "--backend", "spack")
+        (checkout,) = (root / "spack" / "checkout").iterdir()  # the same files: Spack compiles itself to bytecode once
+        hand = ByHand(checkout, root / "spack" / "python" / "bin" / "python", Path(scratch), root, stack)
+        hand.seconds(hand.environment("warm"), "concretize")
         print("building with Spack: with the tool, then by hand …", file=sys.stderr)
-        ours = built(root)
+        ours = built(root, stack)
         first = hand.environment("hand")
         solved, installed = hand.seconds(first, "concretize"), hand.seconds(first, "install")
         print("installing from the build cache: with the tool, then by hand …", file=sys.stderr)
         cache = root / "cache" / "spack" / "buildcache"
         tool(other, "spack", "setup", str(spack.checkout), *spack.words, "--cache", str(cache))
-        cached = built(other)
+        cached = built(other, stack)
         second = hand.environment("cached")
         hand.seconds(second, "mirror", "add", "--unsigned", "given", f"file://{cache}")
         hand.seconds(second, "concretize")
@@ -114,12 +118,15 @@ def rows(spack: RealSpack) -> list[Row]:
 
 def main() -> int:
     """Print the rows."""
+    parser = argparse.ArgumentParser(description="measures builds by Spack against plain Spack")
+    parser.add_argument("--stack", default=STACK, help=f"what is built (default: {STACK})")
+    stack = parser.parse_args().stack
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     spack = find_spack()
     if spack is None:
         print(MISSING, file=sys.stderr)
         return 1
-    for name, seconds, against, meaning, most in rows(spack):
+    for name, seconds, against, meaning, most in rows(spack, stack):
         print(f"{name:<20} {seconds:>8.1f} {against:>8.1f} {seconds / against:>6.2f}   {most:g} {meaning}")
     return 0
 
