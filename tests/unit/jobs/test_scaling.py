@@ -251,7 +251,8 @@ def test_the_record_of_a_job_has_every_argument_as_it_is(argument: str, tmp_path
     environ = {**os.environ, "PROVISION_OUTPUT": str(tmp_path)}
     subprocess.run(["bash", "-c", f"started=0; SECONDS=7\n{text}"], env=environ, check=True)
     record = json.loads((tmp_path / "run.json").read_text())
-    assert (record["program"], record["seconds"]) == (f"train.py {argument}", 7)
+    assert record["program"] == f"train.py {argument}"
+    assert record["seconds"] in (7, 8)  # bash counts whole seconds of the clock
 
 
 def test_the_verb_reads_the_record_that_the_job_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
