@@ -6,6 +6,7 @@ Slurm, its nodes (emulated), its signals, preemption and queue are real; the pac
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 
 from parts.slurm import SlurmCluster, missing_programs
 from parts.tiny import TAG, make_site, newer_locks
-from parts.tiny_cluster import NODES, PARTITIONS, SETTINGS, TinyCluster, wait_for
+from parts.tiny_cluster import NAME, NODES, PARTITIONS, SETTINGS, TinyCluster, wait_for
 
 pytestmark = [pytest.mark.real, pytest.mark.slurm]
 
@@ -120,10 +121,20 @@ def test_a_cancelled_build_ends_its_programs_frees_the_lock_and_goes_on(cluster:
 
 def test_a_build_whose_node_an_urgent_job_takes_goes_on_after_the_requeue(cluster: TinyCluster) -> None:
     job, proof = cluster.held_build("preempted")
+    follows = subprocess.Popen(
+        cluster.site.argv("job", "follow", job, "--site", NAME),
+        env=cluster.site.environ(**cluster.slurm.environ),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     urgent = cluster.slurm.submit("#!/bin/sh\ntrue\n", "--partition=urgent", "--exclusive", "--output=/dev/null")
     wait_for("the end of the proof", lambda: not Path(f"/proc/{proof}").exists())
     assert cluster.slurm.wait(urgent) == "COMPLETED"
     assert "took over" not in finish(cluster, job), "it freed its lock"
+    said = follows.communicate(timeout=60)[1]
+    assert follows.returncode == 0, said
+    assert "[9/9] publish: done" in said, "also what follows the job reads the events of its second run"
+    assert "error" not in said
 
 
 def test_a_build_goes_back_into_the_queue_before_its_time_is_over(cluster: TinyCluster) -> None:
