@@ -114,9 +114,9 @@ def _force(store: Store, env: EnvironmentId, reason: str) -> None:
     """Write the record of an environment whose proof failed, with the reason."""
     from pathlib import Path
 
-    from provision.machine.root.sealing import seal
+    from provision.machine.root.sealing import is_sealed, seal
 
-    if store.record(env) is not None:
+    if is_sealed(store, env):
         raise ConfigError(
             f"`{env}` passed its proof, so it needs no `--force`", hint=f"`provision publish {env}`", kind="usage"
         )

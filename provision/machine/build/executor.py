@@ -32,7 +32,7 @@ from provision.machine.root.durable import sync_file_system
 from provision.machine.root.file_tree import make_writable
 from provision.machine.root.locks import Lock
 from provision.machine.root.publishing import Publisher
-from provision.machine.root.sealing import seal
+from provision.machine.root.sealing import is_sealed, seal
 from provision.machine.root.shared_root import user_name
 from provision.machine.root.store import Store
 from provision.model.description import Description
@@ -339,9 +339,8 @@ class Executor:
         run.details["summary"] = result.summary
 
     def _seal(self) -> None:
-        # A record is never written again: when it was built, and in how many seconds, would be lost.
         self._describe(again=False)
-        if self._is_mine() and self.store.record(self.plan.environment) is None:
+        if self._is_mine() and not is_sealed(self.store, self.plan.environment):
             seal(
                 self.store,
                 self.plan.environment,

@@ -39,6 +39,15 @@ from provision.schedulers import job_here
 CHANGING = ("tests", "candidate", HEAD)
 
 
+def is_sealed(store: Store, env: EnvironmentId) -> bool:
+    """Whether an environment has a record, and the head of its manifest, which is written last.
+
+    Raises:
+        StoreError: the record is damaged.
+    """
+    return store.record(env) is not None and (Path(store.layout.records_folder(env)) / HEAD).exists()
+
+
 def seal(
     store: Store,
     env: EnvironmentId,
@@ -50,6 +59,7 @@ def seal(
 ) -> Record:
     """Write the manifest and the record of an environment that passed its proof, and make it read-only.
 
+    A record that is there stays as it is: when it was built, and in how many seconds, would be lost.
     `forced` is the reason why it is sealed although its proof failed. `seconds` are those of steps without a receipt.
     `environ` has the modules of the build loaded. `say` gets what the one who builds should know.
 
@@ -57,7 +67,8 @@ def seal(
         StoreError: a file cannot be read or written, or the verdict is missing, damaged, or not a pass.
     """
     records, prefix = Path(store.layout.records_folder(env)), Path(store.layout.prefix(env))
-    record = make_record(store, env, seconds or {}, forced, environ or {})
+    there = None if forced else store.record(env)  # of a run that was killed before the manifest had its head
+    record = there or make_record(store, env, seconds or {}, forced, environ or {})
     try:
         make_read_only(prefix)
         beside = packages_beside(prefix, str(store.layout.spack_store))
@@ -70,7 +81,8 @@ def seal(
         if store.sharing.group:
             store.shared.make(records / "tests", below=records)
         _write_modulefiles(store, env, record)
-        write(records / "record.json", json.dumps(record.to_dict(), indent=1) + "\n")
+        if there is None:
+            write(records / "record.json", json.dumps(record.to_dict(), indent=1) + "\n")
         cached = record.wheel is not None and store.wheels.has(record.wheel)
         missing = write_bill(record, records, store.wheels.find(record.wheel or "") if cached else None)
         if missing:

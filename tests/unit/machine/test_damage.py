@@ -309,6 +309,17 @@ def test_a_record_without_a_manifest_is_written_again_from_receipts_and_verdict(
     builder.assert_sound()
 
 
+def test_an_end_of_a_build_that_was_killed_before_its_last_file_is_done_again(builder: Builder) -> None:
+    """Between the record and the head of the manifest, which is the last: `publish` went on without the head."""
+    before = builder.store.record(ENV)
+    for name in ("manifest.json", "sbom.cdx.json", "provenance.json"):
+        (builder.records / name).unlink()
+    builder.store.generations.pointer(ENV.arch).unlink()
+    assert builder.build() == ([], ["publish"])
+    assert builder.store.record(ENV) == before
+    builder.assert_sound()
+
+
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_record_and_receipt_repeat_the_step_of_the_receipt(builder: Builder, damage: str) -> None:
     (builder.records / "manifest.json").unlink()  # it has a copy of the record
