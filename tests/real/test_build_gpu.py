@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from parts.fixtures import CXX
 from parts.provision import Tool, site_file
 from provision.knowledge.cuda import cuda_of, same_major
 from provision.machine.configuration import shipped
@@ -27,6 +28,8 @@ def gpu_site_file(folder: Path, cuda_home: str, nccl_home: str) -> str:
         '[archs.native.gpu]\nper_node = 2\ncapabilities = ["80", "90"]\n'
         f'cuda_home = "{cuda_home}"\nnccl_home = "{nccl_home}"\n'
     )
+    if CXX:
+        gpu += f'\n[archs.native.compiler]\ncxx = "{CXX}"\ncc = "{CXX.replace("g++", "gcc")}"\n'
     return site_file(folder, "local", ("timeout_s = 600 }", f"timeout_s = 600 }}\n\n{gpu}"))
 
 

@@ -151,7 +151,8 @@ class Gpus:
                 "mismatch",
                 "cuda",
                 f"nvcc {version} does not work with `{compiler.cxx if compiler else 'the C++ compiler'}`",
-                f"load a compiler that this CUDA supports, or a newer CUDA (`archs.{self.arch.name}.modules`)",
+                f"load a compiler that this CUDA supports, or a newer CUDA (`archs.{self.arch.name}.modules`), or name a "
+                f"compiler (`archs.{self.arch.name}.compiler`)",
                 output,
             )
             return None
