@@ -550,7 +550,8 @@ def test_a_compile_error_shows_the_telling_lines_and_the_log(tool: Tool, tmp_pat
         f'exec {real} "$@"\n'
     )
     compiler.chmod(0o755)
-    done = tool.run("build", PATH=f"{compiler.parent}:{os.environ['PATH']}")
+    table = f'timeout_s = 600 }}\n\n[archs.native.compiler]\ncxx = "{compiler}"\n'
+    done = tool.run("build", "--site", site_file(tmp_path, "local", ("timeout_s = 600 }", table)))
     assert done.returncode == 1
     assert "step `compile` failed" in done.stderr
     assert "mpi_ops.cc:7:1: fatal error: no such luck" in done.stderr
