@@ -20,7 +20,9 @@ from parts.sshd import missing_programs as missing_for_ssh
 from provision.machine.probes.probe_gpu import parse_nvcc_version, toolkit_of
 
 # Of the environment, before `conftest.py` takes all settings of ours out of it.
-CUDA, NCCL, CXX = (os.environ.get(f"PROVISION_TEST_{name}") for name in ("CUDA", "NCCL", "CXX"))
+CUDA = os.environ.get("PROVISION_TEST_CUDA")
+NCCL = os.environ.get("PROVISION_TEST_NCCL")
+CXX = os.environ.get("PROVISION_TEST_CXX")
 
 
 @pytest.fixture
