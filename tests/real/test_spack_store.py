@@ -142,3 +142,32 @@ def test_a_push_that_fails_is_a_warning_and_the_environment_is_published(site: T
         aside.rename(cache)
     assert "cache: warning: `spack` ended with code" in said
     assert "published" in said
+
+
+def test_a_damaged_package_is_found_replaced_by_the_hint_and_pruned_at_the_end(
+    site: TinySite, spack: RealSpack, tmp_path: Path
+) -> None:
+    """The command of the hint works when it is pasted; what no environment uses any more is uninstalled by Spack."""
+    root = tmp_path / "pruned"
+    name = other_root(site, spack, root, site.root / "cache" / "spack" / "buildcache")
+    good(site, "build", "--site", name, *WORDS)
+    (prefix,) = root.glob("envs/*/*/*")
+    damaged = next(prefix.glob("lib/python*/site-packages/tensorflow/part1.py")).resolve()
+    assert (root / "spack" / "store") in damaged.parents
+    damaged.write_text("value = 2\n" * 50)
+    done = site.run("verify", "--site", name, "--all", "--json")
+    assert done.returncode == 1
+    (difference,) = json.loads(done.stdout)["result"]["environments"][0]["differences"]
+    assert (difference["subject"], difference["package"]) == (str(damaged), "tensorflow_cpu")
+    command = difference["hint"].split("`")[1]
+    pasted = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert pasted.returncode == 0, pasted.stdout + pasted.stderr
+    assert not damaged.exists()
+    good(site, "build", "--site", name, *WORDS)  # it is broken now, so this builds it again beside it
+    packages = sorted(path.parent for path in (root / "spack" / "store").rglob(".spack/spec.json"))
+    assert [path.parent.name.startswith("py-tensorflow") for path in packages] == [True]
+    environment = json.loads(good(site, "list", "--site", name, "--json"))["result"]["environments"][-1]["environment"]
+    good(site, "unpublish", "--site", name, environment)
+    said = good(site, "prune", "--site", name, "--older", "0", "--keep", "0", "--generations", "0", "--yes")
+    assert "no environment uses this package in Spack's store" in said
+    assert list((root / "spack" / "store").rglob(".spack/spec.json")) == []

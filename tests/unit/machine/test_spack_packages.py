@@ -1,7 +1,7 @@
 """What of Spack's store belongs to an environment: `verify` reads it, and `prune` removes what no environment uses.
 
 The store is a stand-in: folders, `.spack/spec.json` and the database as Spack 1.2.0.dev0 writes them (`store.py`,
-`database.py`). No test lets a real Spack uninstall.
+`database.py`). `tests/real/test_spack_store.py` lets a real Spack uninstall.
 """
 
 from __future__ import annotations
