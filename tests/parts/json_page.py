@@ -40,7 +40,9 @@ def result_faults(words: Sequence[str], result: dict[str, Any]) -> list[str]:
     verb = " ".join(words[: 2 if words[0] in ("job", "site", "spack", "stack", "data", "venv", "kernel") else 1])
     if verb == "list":
         return [fault for row in result["environments"] for fault in faults(row, "list")]
-    if verb == "show" and "differences" not in result:
+    if verb == "show" and "--diff" in words:
+        return faults(result, "show by difference")
+    if verb == "show":
         beside = {key: value for key, value in result.items() if key in ("state", "advisories")}
         missing = [] if result["state"] == "unfinished" else faults(beside, "show")
         return missing + faults({key: value for key, value in result.items() if key not in beside}, "Record")
