@@ -97,12 +97,13 @@ def _ranks(script: JobScript, line: Line, launcher: str, text: str, nodes: int) 
     if wanted is None or ranks == wanted:
         return
     product = f"{nodes} nodes × {per_node} ranks per node are {wanted}" if per_node is not None else ""
+    differs = f"{ranks} rank{'s' * (ranks > 1)}, but {product or f'the job requests {wanted} tasks'}"
     if ranks > wanted:
         yield fault(
             script,
             "ranks",
             line,
-            f"{ranks} ranks, but {product or f'the job requests {wanted} tasks'}",
+            differs,
             f"`{all_ranks[0].strip().replace(all_ranks[1], str(wanted))}`, or request more in the directives",
         )
     elif len(list(script.started())) == 1:
@@ -110,7 +111,7 @@ def _ranks(script: JobScript, line: Line, launcher: str, text: str, nodes: int) 
             script,
             "fewer-ranks",
             line,
-            f"{ranks} ranks, but {product or f'the job requests {wanted} tasks'}: the rest of the nodes is not used",
+            f"{differs}: the rest of the nodes is not used",
             f"`{all_ranks[0].strip().replace(all_ranks[1], str(wanted))}`",
         )
 

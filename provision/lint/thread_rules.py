@@ -35,13 +35,14 @@ def check_threads(script: JobScript, training: Training | None, site: Site, arch
     if arch.node is None:
         return
     threads = _usable(script, arch.node)
+    each = f"{ranks} rank{'s' * (ranks > 1)} ×"
     if OMP in values and values[OMP][0] * ranks > threads:
         number, line, text = values[OMP]
         yield fault(
             script,
             "threads",
             (line, text),
-            f"{ranks} ranks × {number} threads, but the job uses {threads} threads of a node",
+            f"{each} {number} threads, but the job uses {threads} threads of a node",
             f"set `{OMP}={max(1, threads // ranks)}` or less",
         )
     elif OMP not in values and arch.threads.owner == "module" and arch.threads.omp * ranks > threads:
@@ -50,7 +51,7 @@ def check_threads(script: JobScript, training: Training | None, site: Site, arch
             script,
             "threads",
             where,
-            f"{ranks} ranks × {arch.threads.omp} threads, which the modules set, but a node has {threads} threads",
+            f"{each} {arch.threads.omp} threads, which the modules set, but a node has {threads} threads",
             f"fewer ranks on each node, or `export {OMP}={max(1, threads // ranks)}` after the modules",
         )
     if INTER in values and INTRA in values:

@@ -83,7 +83,7 @@ def last_rows(
         if publish
         else Row(
             name="publish",
-            title=f"nothing: users do not load {module} yet",
+            title="nothing yet: what users load does not change",
             reason="all files are hashed, and the record is written",
             operations=(Seal(),),
         ),
