@@ -67,7 +67,6 @@ OF_PATH = {"read_text", "read_bytes", "open", "exists", "is_file", "is_dir", "is
 OF_PATH |= {"glob", "rglob", "iterdir", "resolve", "absolute", "expanduser", "readlink", "cwd", "home"}
 
 MOST_LINES = 400
-LONGER = {"proof/programs/thorough.py": 900}
 WRITING = {"write_text", "write_bytes", "mkdir", "unlink", "rename", "replace", "rmdir", "touch", "symlink_to", "chmod"}
 
 every_file = pytest.mark.parametrize("name", FILES)
@@ -236,12 +235,7 @@ def test_everything_public_says_what_it_is(name: str) -> None:
 
 @every_file
 def test_a_file_is_short_enough_to_be_read(name: str) -> None:
-    assert len(FILES[name].read_text(encoding="utf-8").splitlines()) <= LONGER.get(name, MOST_LINES)
-
-
-def test_the_list_of_longer_files_names_files_that_are_longer() -> None:
-    for name in LONGER:
-        assert len(FILES[name].read_text(encoding="utf-8").splitlines()) > MOST_LINES
+    assert len(FILES[name].read_text(encoding="utf-8").splitlines()) <= MOST_LINES
 
 
 def loaded(*words: str) -> set[str]:

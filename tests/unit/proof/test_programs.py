@@ -27,7 +27,8 @@ ONE_PROCESS_PROGRAMS = ("single.py", "mirrored.py")
 STRATEGIES = (*ONE_PROCESS_PROGRAMS, "multiworker.py")
 TRAINING = (*HOROVOD, *STRATEGIES)
 PROGRAMS = (*TRAINING, "inspect_env.py", "thorough.py")
-SHARED = ("cluster.py", "keras_model.py", "rank.py", "trial.py")
+CHECKS = ("bench.py", "gradient_checks.py", "graph_checks.py", "keras_checks.py")
+SHARED = (*CHECKS, "cluster.py", "keras_model.py", "rank.py", "trial.py")
 FILES = tuple(sorted(path.name for path in FOLDER.glob("*.py") if path.name != "__init__.py"))
 SIBLINGS = {name[: -len(".py")] for name in SHARED}
 
