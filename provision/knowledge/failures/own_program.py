@@ -1,9 +1,11 @@
-"""An error in the user's own program, concluded from a traceback that no entry of the catalogue explains."""
+"""What a traceback shows that no entry of the catalogue explains: an error in the user's own program, or in what it calls."""
 
 from __future__ import annotations
 
+import re
+
 from provision.knowledge.failures.catalogue import WEIGHTS, KnownFailure
-from provision.knowledge.failures.tracebacks import UNSHOWN, Traceback
+from provision.knowledge.failures.tracebacks import UNSHOWN, Frame, Traceback
 from provision.knowledge.failures.words import word_set
 
 # Built-in exceptions that a mistake in a program raises.
@@ -22,6 +24,21 @@ ORDINARY = word_set(
 OTHERS = word_set(
     "KeyboardInterrupt SystemExit MemoryError ImportError ModuleNotFoundError OSError IOError PermissionError"
 )
+# No errors at all, or only what follows from one: another program ended, a lower level failed, time was over.
+NO_REASON = word_set(
+    "KeyboardInterrupt SystemExit GeneratorExit CalledProcessError ChildFailedError ProcessExitedException "
+    "ProcessRaisedException BrokenProcessPool BrokenPipeError ConnectionResetError ConnectionRefusedError EOFError "
+    "ModuleNotFoundError"
+)
+# The places where Keras, TensorFlow and PyTorch read saved models and weights.
+READS_SAVED = re.compile(
+    r"(?:keras|tensorflow|torch|transformers|safetensors)\S*[/\\](?:\S*(?:saving|saved_model|serializ|checkpoint|hdf5|model_config|safetensors|"
+    r"pretrained|configuration_|modeling_|tokenization_)\w*[/\\.]|models?(?:_utils)?\.py$|load_context\.py$)"
+)
+LOADS = re.compile(
+    r"^_?(?:(?:legacy_)?load|restore|deserialize|revive|recreate|from_config|from_pretrained|model_from|compile_args)\w*$"
+)
+SAVES = re.compile(r"^_?(?:save|serialize|export)\w*$")
 # Packages that programs give their data to, and exceptions that say that something in the data was not found.
 DATA_PACKAGES = word_set("pandas numpy sklearn scipy keras h5py matplotlib")
 NOT_IN_DATA = word_set("KeyError IndexError")
@@ -33,23 +50,30 @@ LONGEST = 200
 def program_failure(traceback: Traceback) -> KnownFailure | None:
     """What a traceback says about the user's program; None if the program need not be the cause."""
     frame, last = traceback.own_frame, traceback.frames[-1] if traceback.frames else None
-    if traceback.exception in OTHERS or traceback.exception == UNSHOWN:
+    if traceback.exception == UNSHOWN:
         return None
     if last is None:
-        return _bare_failure(traceback)
+        return None if traceback.exception in OTHERS else _bare_failure(traceback)
+    if _reads_saved_model(traceback):
+        return _saved_model_failure(traceback)
+    if traceback.exception in OTHERS:
+        return _library_failure(traceback)
     if frame is None:
-        return _data_failure(traceback)
+        return _data_failure(traceback) or _library_failure(traceback)
     if last is not frame and last.function == "<module>":
-        return None  # the program only imports a library, which fails itself
+        return _library_failure(traceback)  # the program only imports a library, which fails itself
     where = "look at {place}, or at the values that reach it"
     hint = f"{where}; the environment is not the cause"
-    if traceback.exception == "AttributeError" or last is not frame:
-        package = last.package or "a package"
+    if "NoneType" in traceback.text:
         hint = (
-            f"{where}; if they are right, compare the version of `{package}` with the one the program was written for"
+            f"{where}; a value is None there: a file that was not found or read, a search without a result, "
+            "a function without `return`"
         )
+    elif traceback.exception == "AttributeError" or last is not frame:
+        package = f"`{last.package}`" if last.package else "the packages"
+        hint = f"{where}; if they are right, compare the version of {package} with the one the program was written for"
     what = _message(traceback)
-    place = f"`{frame.file}`, line {frame.line}" if frame.line else f"`{frame.file}`"
+    place = _place(frame)
     if last is frame:
         weight = WEIGHTS["cause" if traceback.exception in MISTAKES else "error"]
         cause = f"an error in your program: {place}: `{what}`"
@@ -57,8 +81,63 @@ def program_failure(traceback: Traceback) -> KnownFailure | None:
         weight = WEIGHTS["error"]
         cause = f"an error in your program: {place} calls `{last.package or 'a library'}`, which refuses what it got: `{what}`"
     else:
-        return None
+        return _library_failure(traceback)
     return _failure(cause, hint.replace("{place}", place), weight)
+
+
+def _reads_saved_model(traceback: Traceback) -> bool:
+    """Whether the exception comes from a library that reads a saved model; not the environment's, such as a full disk."""
+    libraries = [frame for frame in traceback.frames if frame.is_library]
+    if traceback.exception in NO_REASON | OTHERS or not libraries or libraries[-1] is not traceback.frames[-1]:
+        return False
+    reads = [frame for frame in libraries if READS_SAVED.search(frame.file) and LOADS.match(frame.function)]
+    return bool(reads) and not any(SAVES.match(frame.function) for frame in libraries)
+
+
+def _saved_model_failure(traceback: Traceback) -> KnownFailure:
+    """A saved model that a library cannot read."""
+    package = traceback.frames[-1].package or "a library"
+    return _failure(
+        f"a saved model or its weights cannot be read by the installed `{package}`: `{_message(traceback)}`",
+        "read it with the versions of Keras and Python that wrote it; give own layers and functions as `custom_objects`; "
+        "build the model in the program and load only the weights; check that the file is whole",
+        WEIGHTS["error"],
+        name="saved-model-unreadable",
+    )
+
+
+def _library_failure(traceback: Traceback) -> KnownFailure | None:
+    """What a library says itself, if nothing better explains it."""
+    last, frame = traceback.frames[-1], traceback.own_frame
+    if traceback.exception in NO_REASON or last is frame or not traceback.text:
+        return None
+    package = f"`{last.package}`" if last.package else "a library"
+    what = _message(traceback)
+    if last.function == "<module>":
+        cause = f"{package} fails while it is imported: `{what}`"
+        hint = (
+            "its version does not fit Python or another package: `python -m pip check` lists conflicts; compare "
+            "`python -m pip list` with the versions that it asks for"
+        )
+    elif frame is None:
+        cause = f"{package} stopped the program, and says: `{what}`"
+        hint = (
+            f"look for the place in your program that calls {package}, and compare the installed version "
+            "(`python -m pip list`) with the one the program was written for"
+        )
+    else:
+        place = _place(frame)
+        cause = f"your program calls {package} at {place}, which stopped it, and says: `{what}`"
+        hint = (
+            f"look at {place} and at the values there; if they are right, compare the installed version of {package} "
+            "with the one the program was written for"
+        )
+    return _failure(cause, hint, WEIGHTS["report"], name="library-stopped", phase=("build", "import", "run"))
+
+
+def _place(frame: Frame) -> str:
+    """A place in the user's program."""
+    return f"`{frame.file}`, line {frame.line}" if frame.line else f"`{frame.file}`"
 
 
 def _bare_failure(traceback: Traceback) -> KnownFailure | None:
@@ -85,20 +164,26 @@ def _data_failure(traceback: Traceback) -> KnownFailure | None:
 
 
 def _message(traceback: Traceback) -> str:
-    """The exception with its text, shortened."""
-    what = f"{traceback.exception}: {traceback.text}" if traceback.text else traceback.exception
+    """The exception with its text, shortened; with its module if its class says nothing: `cv2.error`."""
+    name = traceback.exception
+    if name == "error" and traceback.module:
+        name = f"{traceback.module}.{name}"
+    what = f"{name}: {traceback.text}" if traceback.text else name
     return what if len(what) <= LONGEST else f"{what[:LONGEST]}…"
 
 
-def _failure(cause: str, hint: str, weight: int) -> KnownFailure:
-    """A failure of the user's program."""
+def _failure(
+    cause: str, hint: str, weight: int, *, name: str = "error-in-program", phase: tuple[str, ...] = ("run",)
+) -> KnownFailure:
+    """A failure that a traceback shows; of the user's program unless it has an ID of its own."""
     return KnownFailure(
-        id="error-in-program",
+        id=name,
         message="",
         match="",
         cause=cause,
         hint=hint,
         source="the traceback in the log",
         weight=weight,
-        program=True,
+        phase=phase,
+        program=name == "error-in-program",
     )

@@ -7,13 +7,27 @@ from dataclasses import dataclass, field, replace
 
 from provision.knowledge.failures.lines import Line
 
-HEADER = re.compile(r"^(\s*)(?:\W{0,3}|\w{1,80}\s{2,})Traceback \(most recent call last\)")
-FRAME = re.compile(r'^(\s*)(?:\| ?)?File "([^"\n]{1,400})", line (\d+)(?:, in (\S.{0,200}))?')
-# IPython: `File ~/a.py:12, in f(x)`, `Cell In[3], line 5`, `<ipython-input-3-1b2c> in f(x)`, `/home/a.py in f(x)`.
-NOTEBOOK = re.compile(
-    r"^(?:File (\S{1,400}?):(\d+),? in (.{0,200})|(?:Input In|Cell In) ?\[(\d+)\],? (?:line (\d+)|in ).*|"
-    r"(<ipython-input-[\w-]{1,80}>|(?:[A-Za-z]:\\|[~/.])[^\s:]{1,400}\.py[cx]?) in (.{1,200}))"
+# It may follow what was printed before on the same line, such as a progress bar; IPython puts the exception's class before it.
+HEADER = re.compile(
+    r"^(\s*)(?:\W{0,3}|(\w{1,80})\s{2,}|(\S.{0,400}?[\s\]%>|.:]))Traceback \(most recent call last\)(?(3):?\s*$)"
 )
+# The frame that Rich draws around a traceback, as Typer and PyTorch Lightning print it.
+BOX = re.compile(r"^\s*[╭┌+][─-]{2,200} ?Traceback \(most recent call last\)")
+BOX_SIDES = re.compile(r"^\s*[│|╭╰┌└+❱]")
+BOX_FRAME = re.compile(r"^\s*[│|] ([\w/~.<]\S{0,400}?):(\d+) in (\S{1,200})\s*[│|]?$")
+BOX_BEGUN = re.compile(r"^\s*[│|] ((?:/|[A-Za-z]:\\|~)\S{1,400})\s*[│|]$")
+FRAME = re.compile(r'^(\s*)(?:\| ?)?File "([^"\n]{1,400})", line (\d+)(?:, in (\S.{0,200}))?')
+# IPython: `File ~/a.py:12, in f(x)`, `Cell In[3], line 5`, `<ipython-input-3-1b2c> in f(x)`, `/home/a.py in f(x)`;
+# Colab makes a link of the file: `[/usr/a.py](https://localhost:8080/#) in f(x)`.
+NOTEBOOK = re.compile(
+    r"^\[?(?:File (\S{1,400}?):(\d+),? in (.{0,200})|(?:Input In|Cell In) ?\[(\d+)\],? (?:line (\d+)|in ).*|"
+    r"(<ipython-input-[\w-]{1,80}>|(?:[A-Za-z]:\\|[~/.])[^\s:\]]{1,400}\.py[cx]?)(?:\]\(https?://[^\s)]{1,200}\))? in (.{1,200}))"
+)
+# TensorFlow 2.0 to 2.3 names the places of a function that it compiled like this: `train.py:12 train_step  *`.
+COMPILED = re.compile(r"^\s{4,12}((?:[~/.<]|[A-Za-z]:\\)?[^\s:]{1,400}):(\d{1,6}) (\S{1,200})\s{1,4}\*{1,2}$")
+IN_USER_CODE = "in user code:"
+# PyTorch's main process repeats an exception of a worker, whose own traceback follows.
+REPEATED, ORIGINAL = "Caught ", "Original Traceback"
 EXCEPTION = re.compile(r"^(\s*)(?:\| ?)?((?:[A-Za-z_]\w{0,80}\.){0,9}[A-Za-z_]\w{0,80})(?:: (.*)|:?\s*)$")
 # Without a traceback before it, a line counts as an exception only with a name that no other text has.
 BARE = re.compile(
@@ -21,13 +35,16 @@ BARE = re.compile(
     r"(?: \(see above for traceback\))?: (\S.*)$"
 )
 LIBRARY = re.compile(
-    r"\.p(?:yx|xi|xd)$|__autograph_generated_file|(?:site|dist)-packages[/\\]|[/\\]lib(?:64|32)?[/\\]python\d|[/\\][Ll]ib[/\\][\w/\\]+\.py$|<frozen|<__array_function__|<decorator-gen|"
-    r"pip-(?:build-env|install|req-build|standalone)|[/\\]spack[/\\]lib[/\\]|^/usr/(?:local/)?s?bin/|[/\\]bin[/\\][\w.-]+$|<attrs|"
-    r"^(?:tensorflow|keras|horovod|numpy|torch)[/\\](?:python|src|core|common)[/\\]|[/\\](?:tensorflow|keras)[/\\](?:python|src)[/\\]|bazel-out"
+    r"\.p(?:yx|xi|xd)$|__autograph_generated_file|(?:site|dist)-packages[/\\]|[/\\]lib(?:64|32)?[/\\]python\d|(?:[Pp]ython[\d.]*|conda\d?|envs[/\\][^/\\]{1,60})[/\\][Ll]ib[/\\][\w/\\]+\.py$|<frozen|<__array_function__|<decorator-gen|"
+    r"pip-(?:build-env|install|req-build|standalone)|[/\\]spack[/\\]lib[/\\]|^/usr/(?:local/)?s?bin/|[/\\]bin[/\\](?![\w.-]*\.py$)[\w.-]+$|<attrs|"
+    r"^(?:tensorflow|keras|horovod|numpy|torch)[/\\](?:python|src|core|common)[/\\]|[/\\](?:tensorflow|keras)[/\\](?:python|src)[/\\]|bazel-out|"
+    # A library that was not installed, but cloned: `/home/u/keras/keras/models.py`.
+    r"[/\\](keras|tensorflow|torch|numpy|pandas|jax|flax|transformers|horovod)[/\\]\1[/\\]"
 )
 # The name of the package in a library's path.
 PACKAGE = re.compile(
-    r"(?:site|dist)-packages[/\\]([A-Za-z]\w{0,60})|[/\\]lib(?:64)?[/\\]python[\d.]{1,6}[/\\](?!site-|dist-)([a-z]\w{0,60})"
+    r"(?:site|dist)-packages[/\\]([A-Za-z]\w{0,60})|[/\\](keras|tensorflow|torch|numpy|pandas|jax|flax|transformers|horovod)[/\\]\2[/\\]|"
+    r"[/\\]lib(?:64)?[/\\]python[\d.]{1,6}[/\\](?!site-|dist-)([a-z]\w{0,60})"
 )
 # What Python prints between the traceback of an exception and that of another one, which followed from it.
 CHAIN = re.compile(r"^\W{0,9}(?:(During handling of) the above exception|The above exception was the direct cause)")
@@ -55,7 +72,7 @@ class Frame:
     def package(self) -> str | None:
         """The installed package, or the module of Python, that the place is in."""
         found = PACKAGE.search(self.file)
-        return (found[1] or found[2]) if found else None
+        return next((name for name in found.groups() if name), None) if found else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +111,12 @@ class _Open:
     notebook: bool = False
     indent: int = 0
     """The blanks before it, as pip puts before the output of what it ran."""
+    box: bool = False
+    """Whether Rich drew a frame around it."""
+    begun: str = ""
+    """The beginning of a file's name that Rich broke over two lines."""
+    raised: str = ""
+    """The exception of a function that TensorFlow compiled, whose places and message follow."""
 
 
 class TracebackReader:
@@ -120,12 +143,18 @@ class TracebackReader:
             self._chains[line.rank] = (self.found[-1], chain[1] is not None)
             return True
         if header := HEADER.match(text):
-            if len(self._open) < MOST_RANKS:
-                notebook = text.lstrip()[:9] != "Traceback"
-                self._open[line.rank] = _Open(start=line.number, head=line, notebook=notebook, indent=len(header[1]))
+            if text.lstrip().startswith(ORIGINAL) and self.found and self.found[-1].text.startswith(REPEATED):
+                self._chains[line.rank] = (self.found[-1], False)
+            self._begin(line, notebook=header[2] is not None, indent=len(header[1]))
+            return True
+        if BOX.match(text):
+            self._begin(line, box=True)
+            return True
+        opened = self._open.get(line.rank)
+        if opened and opened.box and BOX_SIDES.match(text):
+            _read_box(opened, text)
             return True
         frame = _read_frame(text)
-        opened = self._open.get(line.rank)
         if frame:
             if opened is None and len(self._open) < MOST_RANKS:
                 opened = self._open[line.rank] = _Open(
@@ -147,12 +176,17 @@ class TracebackReader:
             return False
         return self._continue(line, opened)
 
+    def _begin(self, line: Line, *, notebook: bool = False, indent: int = 0, box: bool = False) -> None:
+        """Open the traceback of a rank, unless too many are open."""
+        if len(self._open) < MOST_RANKS:
+            self._open[line.rank] = _Open(start=line.number, head=line, notebook=notebook, indent=indent, box=box)
+
     def close(self) -> None:
         """Keep the tracebacks whose end is missing; a notebook names the exception at their beginning."""
         for opened in self._open.values():
             if opened.frames or opened.notebook:
-                name = opened.head.text.split()[0] if opened.notebook else UNSHOWN
-                self._keep(opened.head, opened, name, "")
+                name = opened.raised or (opened.head.text.split()[0] if opened.notebook else UNSHOWN)
+                self._keep(opened.head, opened, name, IN_USER_CODE if opened.raised else "")
         self._open.clear()
 
     def _continue(self, line: Line, opened: _Open) -> bool:
@@ -161,6 +195,9 @@ class TracebackReader:
         found = EXCEPTION.match(text)
         code_indent = 0 if opened.notebook else 4 + opened.indent
         if found and (len(found[1]) < code_indent or opened.notebook) and _names_exception(found[2]):
+            if (found[3] or "").strip() == IN_USER_CODE:
+                opened.indent, opened.strange, opened.raised = opened.indent + 4, 0, found[2]
+                return True  # its places and its message follow, further in
             self._open.pop(line.rank, None)
             return self._keep(line, opened, found[2], found[3] or "")
         if not text.strip() or text[:1] in " \t" or opened.notebook:
@@ -212,6 +249,8 @@ def _read_frame(text: str) -> Frame | None:
     """The place that a line of a traceback names."""
     if found := FRAME.match(text):
         return Frame(file=found[2], line=int(found[3]), function=(found[4] or "").strip())
+    if found := COMPILED.match(text):
+        return Frame(file=found[1], line=int(found[2]), function=found[3])
     if found := NOTEBOOK.match(text):
         if found[1]:
             return Frame(file=found[1], line=int(found[2]), function=found[3])
@@ -219,3 +258,13 @@ def _read_frame(text: str) -> Frame | None:
             return Frame(file=f"cell {found[4]}", line=int(found[5] or 0), function="")
         return Frame(file=found[6], line=0, function=found[7])
     return None
+
+
+def _read_box(opened: _Open, text: str) -> None:
+    """Take the place that a line within Rich's frame names; a long name is broken over two lines."""
+    if found := BOX_FRAME.match(text):
+        opened.frames.append(Frame(file=opened.begun + found[1], line=int(found[2]), function=found[3]))
+        if len(opened.frames) > MOST_FRAMES:
+            del opened.frames[1]
+    begun = None if found else BOX_BEGUN.match(text)
+    opened.begun = begun[1] if begun else ""
