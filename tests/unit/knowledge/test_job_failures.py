@@ -1,0 +1,138 @@
+"""Failures of jobs: schedulers, launchers, MPI, NCCL and file systems, in logs written after those that users posted."""
+
+from __future__ import annotations
+
+import pytest
+
+from provision.knowledge.failures.findings import Explanation
+from provision.knowledge.failures.log_reader import explain
+from provision.machine.tables import known_failures
+
+
+def shown(text: str) -> Explanation:
+    """What a log shows."""
+    return explain([text.encode()], known_failures())
+
+
+FAILED = {
+    # Slurm
+    "slurm-credential": """\
+srun: error: Task launch for 81.0 failed on node n12: Job credential expired
+srun: error: Application launch failed: Job credential expired
+srun: Job step aborted: Waiting up to 32 seconds for job step to finish.
+""",
+    "slurm-node-setup": """\
+srun: job 12 queued and waiting for resources
+srun: job 12 has been allocated resources
+srun: error: task 0 launch failed: Plugin initialization failed
+""",
+    "pyxis": """\
+pyxis: importing docker image ...
+slurmstepd: error: pyxis: container start failed with error code: 1
+slurmstepd: error: pyxis: printing contents of log file ...
+slurmstepd: error: pyxis:     enroot-switchroot: failed to execute: /bin/sh: No such file or directory
+slurmstepd: error: pyxis: couldn't start container
+slurmstepd: error: spank: required plugin spank_pyxis.so: task_init() failed with rc=-1
+srun: error: n1: task 1: Exited with exit code 1
+""",
+    "pyxis-container-failed": """\
+slurmstepd-n16: error: pyxis: couldn't start container
+slurmstepd-n16: error: spank: required plugin spank_pyxis.so: task_init() failed with rc=-1
+slurmstepd-n16: error: Failed to invoke spank plugin stack
+srun: error: n16: task 0: Exited with exit code 1
+""",
+    # Grid Engine, LSF, PBS, Flux
+    "sge-refused": """\
+Unable to initialize environment because of error: can't resolve group
+Exiting.
+ERROR closing pipe to qsub:
+""",
+    "sge-job-state": """\
+hostname     n374
+qsub_time    Thu Jul 16 19:48:55 2015
+failed       28  : changing into working directory
+exit_status  0
+""",
+    "lsf-refused": """\
+Returning output by mail is not supported here.
+Please use the -o option.
+Request aborted by esub. Job not submitted.
+""",
+    "job-limits": """\
+Error in rusage section: The merged job-level and application-level rusage
+value is outside the range set by RESRSV_LIMIT defined in lsb.queues. Job
+not submitted.
+""",
+    "out-of-memory": """\
+PBS Job Id: 757
+Exec host:  n450/0-19
+Aborted by PBS Server
+Job exceeded a memory resource limit (vmem, pvmem, etc.). Job was aborted
+Exit_status=-10
+""",
+    # MPI
+    "mpi-peer-memory": """\
+Fatal error in MPI_Send: Other MPI error, error stack:
+MPI_Send(201)...................: MPI_Send(buf=0x7f, count=36864, MPI_INT, dest=0, tag=98, MPI_COMM_WORLD) failed
+dcp_recv(165)...................: Internal MPI error!  Cannot read from remote process
+ Two workarounds have been identified for this issue:
+    echo 0 | sudo tee /proc/sys/kernel/yama/ptrace_scope
+""",
+    "infiniband": """\
+[n2][[29416,1],2][connect/btl_openib_connect_rdmacm.c:1385:finish_connect] rdma_connect Failed with -1
+--------------------------------------------------------------------------
+mpirun has exited due to process rank 3 with PID 7835 on
+node n2 exiting without calling "finalize". This may
+have caused other processes in the application to be
+terminated by signals sent by mpirun (as reported here).
+--------------------------------------------------------------------------
+""",
+    "ucx-assertion": """\
+x: pml_ucx_request.c:59: mca_pml_ucx_recv_completion: Assertion `!(((void*)1L == (req)->req_complete))' failed.
+[n6:20832] *** Process received signal ***
+[n6:20832] Signal: Aborted (6)
+""",
+    "ssh-failed": """\
+Traceback (most recent call last):
+  File "/env/lib/python3.9/site-packages/deepspeed/launcher/runner.py", line 437, in main
+    subprocess.check_call(ssh_check_cmd, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, shell=True)
+  File "/usr/lib/python3.9/subprocess.py", line 373, in check_call
+    raise CalledProcessError(retcode, cmd)
+subprocess.CalledProcessError: Command 'ssh -o PasswordAuthentication=no 10.0.0.2 hostname' returned non-zero exit status 255.
+""",
+    # Files
+    "hdf5-input-output": """\
+HDF5-DIAG: Error detected in HDF5 (1.10.2) MPI-process 0:
+  #000: H5Dio.c line 315 in H5Dwrite(): can't prepare for writing data
+    major: Dataset
+    minor: Write failed
+""",
+    "netcdf": """\
+7: PIO: FATAL ERROR: Aborting... Reading variable (x, varid=172) from file (a.nc, ncid=79) failed. err=-204.
+7: Obtained 10 stack frames.
+7: Rank 7 [Mon Oct 19 23:29:42 2020] [n2] application called MPI_Abort(MPI_COMM_WORLD, -1) - process 7
+""",
+}
+HEALTHY = {
+    "a warning of NCCL": """\
+n1:20:20 [0] init.cc:125 NCCL WARN Missing "iommu=pt" from kernel command line which can lead to system instablity or hang!
+n1:20:20 [0] NCCL INFO comm 0x7f rank 0 nranks 2 - Init COMPLETE
+Epoch 1/2
+ 100/100 [==============================] - 5s - loss: 0.3
+""",
+    "a debugger": "(gdb) info signals\nSIGUSR2       Yes       Yes     Yes             User defined signal\n",
+    "a list of hosts": "Using hostfile ./hosts\nAll hosts of the hostfile answer\n",
+    "an import": "pyxis: importing docker image: ubuntu:22.04\npyxis: imported docker image: ubuntu:22.04\nLinux\n",
+    "an account of Grid Engine": "failed       0\nexit_status  0\nru_wallclock 12.3\n",
+}
+
+
+@pytest.mark.parametrize("name", FAILED)
+def test_a_failed_job_is_explained(name: str) -> None:
+    known = shown(FAILED[name]).known
+    assert known is not None and known.failure.id == name
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_healthy_job_is_not_accused(name: str) -> None:
+    assert shown(HEALTHY[name]).verdict == "healthy"
