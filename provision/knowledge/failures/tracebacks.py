@@ -39,7 +39,9 @@ LIBRARY = re.compile(
     r"pip-(?:build-env|install|req-build|standalone)|[/\\]spack[/\\]lib[/\\]|^/usr/(?:local/)?s?bin/|[/\\]bin[/\\](?![\w.-]*\.py$)[\w.-]+$|<attrs|"
     r"^(?:tensorflow|keras|horovod|numpy|torch)[/\\](?:python|src|core|common)[/\\]|[/\\](?:tensorflow|keras)[/\\](?:python|src)[/\\]|bazel-out|"
     # A library that was not installed, but cloned: `/home/u/keras/keras/models.py`.
-    r"[/\\](keras|tensorflow|torch|numpy|pandas|jax|flax|transformers|horovod)[/\\]\1[/\\]"
+    r"[/\\](keras|tensorflow|torch|numpy|pandas|jax|flax|transformers|horovod)[/\\]\1[/\\]|"
+    # Bazel prints tracebacks of its own language.
+    r"\.bzl$|[/\\](?:BUILD|WORKSPACE)(?:\.bazel)?$"
 )
 # The name of the package in a library's path.
 PACKAGE = re.compile(

@@ -1,0 +1,183 @@
+"""Logs of builds: Autotools, EasyBuild, Bazel, Fortran compilers, package managers, images and other languages."""
+
+from __future__ import annotations
+
+import pytest
+
+from provision.knowledge.failures.log_reader import explain
+from provision.machine.tables import known_failures
+
+FAILED = {
+    "autoconf-macro": """\
+autoreconf: running: aclocal --force -I m4
+autoreconf: configure.ac: not using Libtool
+autoreconf: running: /usr/bin/autoconf --force
+configure.ac:21: error: possibly undefined macro: PKG_CHECK_MODULES
+      If this token and others are legitimate, please use m4_pattern_allow.
+autoreconf: /usr/bin/autoconf failed with exit status: 1
+""",
+    "autotools-missing": """\
+cd . && /bin/bash ./missing --run aclocal-1.15 -I m4
+./missing: line 81: aclocal-1.15: command not found
+WARNING: 'aclocal-1.15' is missing on your system.
+         You should only need it if you modified 'acinclude.m4'.
+make: *** [Makefile:391: aclocal.m4] Error 127
+""",
+    "easybuild-sanity": """\
+== postprocessing...
+== sanity checking...
+== FAILED: Installation ended unsuccessfully (build directory: /tmp/eb/zlib/1.3): build failed (first 300 chars): \
+Sanity check failed: no file found at 'lib/libz.a' in /eb/software/zlib/1.3 (took 12 secs)
+== Results of the build can be found in the log file(s) /tmp/eb-1/easybuild-zlib-1.3.log
+""",
+    "easybuild-step": """\
+== building...
+ERROR: Shell command failed!
+    full command              ->  make  -j 8
+    exit code                 ->  2
+    output (stdout + stderr)  ->  /tmp/eb-1/shell-cmd-error-2/make.out
+== FAILED: Installation ended unsuccessfully: shell command 'make ...' failed in build step for zlib-1.3.eb
+""",
+    "bazel-repository": """\
+INFO: Repository local_config_cuda instantiated at:
+  /src/tensorflow/WORKSPACE:15:14: in <toplevel>
+ERROR: An error occurred during the fetch of repository 'local_config_cuda':
+   Traceback (most recent call last):
+\tFile "/src/tensorflow/third_party/gpus/cuda_configure.bzl", line 1448, column 38, in _cuda_autoconf_impl
+\t\t_create_local_cuda_repository(repository_ctx)
+\tFile "/src/tensorflow/third_party/remote_config/common.bzl", line 230, column 13, in execute
+\t\tfail(
+Error in fail: Repository command failed
+""",
+    "bazel-not-configured": """\
+ERROR: /home/u/.cache/bazel/external/local_config_cuda/crosstool/BUILD:4:1: Traceback (most recent call last):
+\tFile "/home/u/.cache/bazel/external/local_config_cuda/crosstool/BUILD", line 4
+\t\terror_gpu_disabled()
+ERROR: Building with --config=cuda but TensorFlow is not configured to build with GPU support. Please re-run ./configure
+""",
+    "fortran-argument-mismatch": """\
+mpif90 -O2 -c halo.f90
+halo.f90:35:33:
+
+   33 |   call mpi_bcast(a, n, mpi_real, 0, comm, ierr)
+      |                 2
+   35 |   call mpi_bcast(k, 1, mpi_integer, 0, comm, ierr)
+      |                 1
+Error: Type mismatch between actual argument at (1) and actual argument at (2) (INTEGER(4)/REAL(8)).
+make: *** [Makefile:12: halo.o] Error 1
+""",
+    "fortran-module-missing": """\
+ifort -O2 -c model.f90
+model.f90(3): error #7002: Error in opening the compiled module file.  Check INCLUDE paths.   [NETCDF]
+  use netcdf
+------^
+model.f90(9): error #6404: This name does not have a type, and must have an explicit type.   [NF90_OPEN]
+compilation aborted for model.f90 (code 1)
+""",
+    "fortran-error": """\
+cloud.f90:12:8:
+
+   12 |   rain = 1.0
+      |       1
+Error: Symbol 'rain' at (1) has no IMPLICIT type
+make[1]: *** [Makefile:7: cloud.o] Error 1
+""",
+    "internal-compiler-error": """\
+ifort -c -O3 read.f90
+read.f90: catastrophic error: **Internal compiler error: internal abort** Please report this error along with the \
+circumstances in which it occurred in a Software Problem Report.
+compilation aborted for read.f90 (code 1)
+make: *** [read.o] Error 1
+""",
+    "multiple-definition": """\
+/usr/bin/ld: b.o:(.bss+0x0): multiple definition of `options'; a.o:(.bss+0x0): first defined here
+collect2: error: ld returned 1 exit status
+make: *** [Makefile:30: app] Error 1
+""",
+    "system-package-unknown": """\
+Step 4/9 : RUN apt-get install -y python-pip
+ ---> Running in 5a992c8b785d
+Reading package lists...
+Building dependency tree...
+E: Unable to locate package python-pip
+The command '/bin/sh -c apt-get install -y python-pip' returned a non-zero code: 100
+""",
+    "image-step-failed": """\
+ > [3/5] RUN ./build.sh:
+------
+Dockerfile:10
+ERROR: failed to solve: process "/bin/sh -c ./build.sh" did not complete successfully: exit code: 3
+""",
+    "rust-missing": """\
+      running build_rust
+      error: can't find Rust compiler
+
+      If you are using an outdated pip version, it is possible a prebuilt wheel is available for this package.
+      [end of output]
+  note: This error originates from a subprocess, and is likely not a problem with pip.
+  ERROR: Failed building wheel for tokenizers
+""",
+    "pip-retry-bug": """\
+    conn.request(method, url)
+TypeError: unsupported operand type(s) for -=: 'Retry' and 'int'
+""",
+    "spack-concretize": """\
+==> [2026-08-26-19:31:45.469587] Error: Spack concretizer internal error. Please submit a bug report.
+    hdf5+mpi ^openmpi fabrics=auto is unsatisfiable
+""",
+}
+
+
+@pytest.mark.parametrize("failure", FAILED)
+def test_the_cause_of_a_failed_build_is_named(failure: str) -> None:
+    known = explain([FAILED[failure].encode()], known_failures()).known
+    assert known is not None
+    assert known.failure.id == failure
+
+
+HEALTHY = {
+    "autoreconf that warns": """\
+autoreconf: running: aclocal --force -I m4
+configure.ac:7: warning: The macro `AC_PROG_CC_C99' is obsolete.
+libtoolize: Consider adding '-I m4' to ACLOCAL_AMFLAGS in Makefile.am.
+configure.ac:12: installing 'config/compile'
+config.status: creating Makefile
+""",
+    "configure that looks for programs": """\
+checking for aclocal-1.16... no
+checking for a BSD-compatible install... /usr/bin/install -c
+checking whether make supports nested variables... yes
+configure: WARNING: 'makeinfo' is missing, manuals will not be made
+config.status: creating config.h
+""",
+    "apt in an image": """\
+debconf: delaying package configuration, since apt-utils is not installed
+W: Download is performed unsandboxed as root as file '/root/x.deb' couldn't be accessed by user '_apt'.
+invoke-rc.d: could not determine current runlevel
+Setting up libssl3 (3.0.11-1) ...
+""",
+    "Fortran that warns": """\
+halo.f90:35:33:
+Warning: Type mismatch between actual argument at (1) and actual argument at (2) (INTEGER(4)/REAL(8)).
+ifort: remark #10448: Intel(R) Fortran Compiler Classic (ifort) is now deprecated
+ar rc libhalo.a halo.o
+""",
+    "EasyBuild that installs": """\
+== sanity checking...
+== ... (took 4 secs)
+== COMPLETED: Installation ended successfully (took 2 mins 3 secs)
+== Results of the build can be found in the log file(s) /eb/software/zlib/1.3/easybuild/easybuild-zlib-1.3.log
+""",
+    "Cargo that warns": """\
+   Compiling tokenizers v0.13.3
+warning: unused variable: `error`
+warning: `tokenizers` (lib) generated 1 warning
+    Finished release [optimized] target(s) in 58.21s
+""",
+}
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_build_that_only_warns_is_healthy(name: str) -> None:
+    explanation = explain([HEALTHY[name].encode()], known_failures())
+    assert explanation.verdict == "healthy", explanation.known or explanation.lines
