@@ -52,7 +52,7 @@ EXCUSED = re.compile(
     r"\b(?:[Ff]alling|[Ff]all|[Ff]alls) ?-?back\b|\bfallback\b|\bnon-?fatal\b|\bharmless\b|\bsafely\b|"
     r"\bcan be (?:safely )?(?:ignored|disregarded)|\(optional\)|\boptional (?:package|module|dependency)|"
     r"\b[Cc]ontinuing (?:without|anyway|with)|"
-    r"\bskipp(?:ed|ing)\b|\bPerforming Test\b|\bLooking for\b|\bchecking (?:for|whether|if)\b|\b(?:0|no) "
+    r"(?<!argument\(s\) )\bskipp(?:ed|ing)\b|\bPerforming Test\b|\bLooking for\b|\bchecking (?:for|whether|if)\b|\b(?:0|no) "
     r"(?:errors?|failures?)\b|"
     r"\berrors?[:=] ?0\b|\bnot (?:an )?required\b|\bexpected failure|\bXFAIL|\bxfailed\b|\brecovered\b|\bdeprecat|"
     r"\btolerat|2> ?/dev/null|\bError [1-9]\d* \(ignored\)",

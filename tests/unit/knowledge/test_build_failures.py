@@ -7,7 +7,7 @@ import pytest
 from provision.knowledge.failures.log_reader import explain
 from provision.machine.tables import known_failures
 
-FAILED = {
+FAILED: dict[str, str] = {
     "autoconf-macro": """\
 autoreconf: running: aclocal --force -I m4
 autoreconf: configure.ac: not using Libtool
@@ -124,6 +124,49 @@ TypeError: unsupported operand type(s) for -=: 'Retry' and 'int'
     "spack-concretize": """\
 ==> [2026-08-26-19:31:45.469587] Error: Spack concretizer internal error. Please submit a bug report.
     hdf5+mpi ^openmpi fabrics=auto is unsatisfiable
+""",
+}
+FAILED |= {
+    "cmake-package-missing": """\
+-- Looking for sgemm_ - not found
+CMake Error at C:/Program Files/CMake/share/cmake-3.10/Modules/FindBLAS.cmake:699 (message):
+  A required library with BLAS API not found.  Please specify library
+  location.
+Call Stack (most recent call first):
+  CMakeLists.txt:126 (find_package)
+""",
+    "cmake-too-old": """\
+#11 369.3       raise Exception(error_msg);
+#11 369.3   Exception: Please install CMake first
+#11 369.3   ERROR: Failed building wheel for xlearn
+#11 369.3 ERROR: schema 0.7.1 has requirement contextlib2==0.5.5, but you'll have contextlib2 0.6.0 which is incompatible.
+""",
+    "undefined-reference": """\
+ld.lld: error: undefined hidden symbol: __hip_gpubin_handle_1
+>>> referenced by ld-temp.o
+clang: error: linker command failed with exit code 1 (use -v to see invocation)
+""",
+    "autotools-reports": """\
+./configure: line 14941: syntax error near unexpected token `else'
+./configure: line 14941: `else $as_nop'
+configure: error: MPL configure failed
+""",
+    "r-package-missing": """\
+** byte-compile and prepare package for lazy loading
+Error in loadNamespace(i, c(lib.loc, .libPaths()), versionCheck = vI[[i]]) :
+  there is no package called 'arsenal'
+ERROR: lazy loading failed for package 'model'
+""",
+    "killed": """\
+ > [4/9] RUN conda env update -n base -f environment.yml:
+#0 2.447 Collecting package metadata (repodata.json): ...working... Killed
+------
+failed to solve: executor failed running [/bin/sh -c conda env update -n base]: exit code: 137
+""",
+    "bazel-sandbox": """\
+INFO: From Compiling external/re2/util/stringprintf.cc:
+src/main/tools/namespace-sandbox.c:633: execvp(argv[0], argv): No such file or directory
+ERROR: /c/external/re2/BUILD:9:1: C++ compilation of rule '@re2//:re2' failed: gcc failed (remaining 34 argument(s) skipped).
 """,
 }
 
