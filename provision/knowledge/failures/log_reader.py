@@ -27,9 +27,9 @@ from provision.knowledge.failures.lines import (
     level,
     read_line,
 )
-from provision.knowledge.failures.own_program import program_failure
+from provision.knowledge.failures.own_program import lacks_class_of_saved_object, program_failure
 from provision.knowledge.failures.paragraphs import MOST_LINES, begins_paragraph, join_paragraph
-from provision.knowledge.failures.tracebacks import TracebackReader
+from provision.knowledge.failures.tracebacks import TracebackReader, tried_imports
 from provision.knowledge.failures.words import line_words
 
 # A line is shown up to this length.
@@ -43,8 +43,6 @@ DIGITS = bytes.maketrans(b"123456789", b"000000000")
 STRUCTURE = frozenset(("cell", "ipython", "traceback", "ignored")) | health.FAILED_WORDS | health.SUCCESS_WORDS
 # Parts of lines that are looked at for their form: exceptions, the places of tracebacks, fatal lines of TensorFlow.
 FORMS = (b"error", b"exception", b'file "', b"file ~", b"file /", b"input in ", b".py in ", b": f ", b"f0000 00:")
-# An exception of these classes that a program handles is often of a package that it can do without.
-IMPORT_ERRORS = frozenset(("ModuleNotFoundError", "ImportError"))
 # A failure of these phases can be followed by an installation that works.
 BUILDING = frozenset(("plan", "fetch", "build", "import"))
 # The name of the stream in what Open MPI puts before the lines of a rank.
@@ -322,11 +320,9 @@ class LogReader:
         """Every failure that the log shows, with its best line: the strongest, then the first."""
         explained = set()
         followed = {found.after.number for found in self._tracebacks.found if found.after}
-        tried = {
-            found.after.number
-            for found in self._tracebacks.found
-            if found.after and found.handled and found.after.exception in IMPORT_ERRORS
-        }
+        # A saved object needs a module that the package never had, or has no more: it is not the module that is missing.
+        unpickled = {found.number for found in self._tracebacks.found if lacks_class_of_saved_object(found)}
+        tried = unpickled | tried_imports(self._tracebacks.found)
         for name, hits in self._hits.items():
             if hits:
                 hits = [replace(hit, weight=hit.weight - 1) if hit.number in tried else hit for hit in hits]
@@ -337,7 +333,11 @@ class LogReader:
         for found in self._tracebacks.found:
             if found.number in followed and not found.after:
                 continue
-            if found.number not in explained and (failure := program_failure(found)) and failure.cause not in causes:
+            if (
+                (found.number not in explained or found.number in unpickled)
+                and (failure := program_failure(found))
+                and failure.cause not in causes
+            ):
                 causes.add(failure.cause)
                 hit = Hit(number=found.number, text=self._show(found.raw, found.exception), weight=failure.weight)
                 yield Finding(failure=failure, hit=hit)

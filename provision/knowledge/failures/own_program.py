@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from provision.knowledge.failures.catalogue import WEIGHTS, KnownFailure
 from provision.knowledge.failures.tracebacks import UNSHOWN, Frame, Traceback
@@ -38,6 +39,11 @@ READS_SAVED = re.compile(
 LOADS = re.compile(
     r"^_?(?:(?:legacy_)?load|restore|deserialize|revive|recreate|from_config|from_pretrained|model_from|compile_args)\w*$"
 )
+# Where pickled objects are read, and the exceptions that say that the class of an object is not there.
+UNPICKLES = re.compile(
+    r"(?:torch[/\\]serialization|(?:^|[/\\])_?(?:pickle|compat_pickle|dill|cloudpickle|numpy_pickle|joblib|unpickler)\w*)\.py$"
+)
+CLASS_MISSING = word_set("ModuleNotFoundError AttributeError")
 SAVES = re.compile(r"^_?(?:save|serialize|export)\w*$")
 # Packages that programs give their data to, and exceptions that say that something in the data was not found.
 DATA_PACKAGES = word_set("pandas numpy sklearn scipy keras h5py matplotlib")
@@ -49,11 +55,15 @@ LONGEST = 200
 
 def program_failure(traceback: Traceback) -> KnownFailure | None:
     """What a traceback says about the user's program; None if the program need not be the cause."""
-    frame, last = traceback.own_frame, traceback.frames[-1] if traceback.frames else None
     if traceback.exception == UNSHOWN:
         return None
+    while len(traceback.frames) > 1 and traceback.frames[-1].function in ("__getattr__", "raise_from"):
+        traceback = replace(traceback, frames=traceback.frames[:-1])  # these only raise what happened one place above
+    frame, last = traceback.own_frame, traceback.frames[-1] if traceback.frames else None
     if last is None:
         return None if traceback.exception in OTHERS else _bare_failure(traceback)
+    if lacks_class_of_saved_object(traceback):
+        return _unpickling_failure(traceback)
     if _reads_saved_model(traceback):
         return _saved_model_failure(traceback)
     if traceback.exception in OTHERS:
@@ -83,6 +93,26 @@ def program_failure(traceback: Traceback) -> KnownFailure | None:
     else:
         return _library_failure(traceback)
     return _failure(cause, hint.replace("{place}", place), weight)
+
+
+def lacks_class_of_saved_object(traceback: Traceback) -> bool:
+    """Whether a file with pickled objects needs a module or class that is not there."""
+    if traceback.exception not in CLASS_MISSING or not traceback.frames:
+        return False
+    last = traceback.frames[-1]
+    return last.is_library and UNPICKLES.search(last.file) is not None
+
+
+def _unpickling_failure(traceback: Traceback) -> KnownFailure:
+    """A pickled object whose class is not there."""
+    return _failure(
+        "a file with saved Python objects was written by another program or another version of a package: it needs a "
+        f"module or class that is not here: `{_message(traceback)}`",
+        "remove the file if the program writes it again (a cache of processed data); else install the version of the package "
+        "that wrote it, or define the class in the same module as the program that wrote it; save only weights (`state_dict`)",
+        WEIGHTS["cause"],
+        name="saved-by-another-version",
+    )
 
 
 def _reads_saved_model(traceback: Traceback) -> bool:

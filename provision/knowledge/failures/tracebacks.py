@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from provision.knowledge.failures.lines import Line
@@ -16,7 +17,7 @@ BOX = re.compile(r"^\s*[╭┌+][─-]{2,200} ?Traceback \(most recent call last
 BOX_SIDES = re.compile(r"^\s*[│|╭╰┌└+❱]")
 BOX_FRAME = re.compile(r"^\s*[│|] ([\w/~.<]\S{0,400}?):(\d+) in (\S{1,200})\s*[│|]?$")
 BOX_BEGUN = re.compile(r"^\s*[│|] ((?:/|[A-Za-z]:\\|~)\S{1,400})\s*[│|]$")
-FRAME = re.compile(r'^(\s*)(?:\| ?)?File "([^"\n]{1,400})", line (\d+)(?:, in (\S.{0,200}))?')
+FRAME = re.compile(r'^(\s*)(?:\| ?)?File "([^"\n]{0,400})", line (\d+)(?:, in (\S.{0,200}))?')
 # IPython: `File ~/a.py:12, in f(x)`, `Cell In[3], line 5`, `<ipython-input-3-1b2c> in f(x)`, `/home/a.py in f(x)`;
 # Colab makes a link of the file: `[/usr/a.py](https://localhost:8080/#) in f(x)`.
 NOTEBOOK = re.compile(
@@ -26,6 +27,8 @@ NOTEBOOK = re.compile(
 # TensorFlow 2.0 to 2.3 names the places of a function that it compiled like this: `train.py:12 train_step  *`.
 COMPILED = re.compile(r"^\s{4,12}((?:[~/.<]|[A-Za-z]:\\)?[^\s:]{1,400}):(\d{1,6}) (\S{1,200})\s{1,4}\*{1,2}$")
 IN_USER_CODE = "in user code:"
+# What a mail or a web page puts before each line that it quotes.
+QUOTED = re.compile(r"^> ?(?!>)")
 # PyTorch's main process repeats an exception of a worker, whose own traceback follows.
 REPEATED, ORIGINAL = "Caught ", "Original Traceback"
 EXCEPTION = re.compile(r"^(\s*)(?:\| ?)?((?:[A-Za-z_]\w{0,80}\.){0,9}[A-Za-z_]\w{0,80})(?:: (.*)|:?\s*)$")
@@ -54,6 +57,8 @@ CHAIN = re.compile(r"^\W{0,9}(?:(During handling of) the above exception|The abo
 IGNORED = "Exception ignored "
 # The class of an exception that the log does not show, because it ends before.
 UNSHOWN = "?"
+# An exception of these classes that a program handles is often of a package that it can do without.
+IMPORT_ERRORS = frozenset(("ModuleNotFoundError", "ImportError"))
 MOST_FRAMES, MOST_RANKS, MOST_KEPT, PATIENCE = 64, 64, 40, 400
 
 
@@ -68,7 +73,7 @@ class Frame:
     @property
     def is_library(self) -> bool:
         """Whether the place is in Python or an installed package, not in a program of the user."""
-        return LIBRARY.search(self.file) is not None
+        return LIBRARY.search(self.file) is not None or self.function == "raise_from"  # of the package `six`
 
     @property
     def package(self) -> str | None:
@@ -137,7 +142,7 @@ class TracebackReader:
 
     def feed(self, line: Line) -> bool:
         """Read a line; returns whether it is a place or code of a traceback, so that it is not evidence itself."""
-        text = line.text
+        text = QUOTED.sub("", line.text)
         if text.lstrip().startswith(IGNORED):
             self._ignored.add(line.rank)
             return True
@@ -176,7 +181,7 @@ class TracebackReader:
             if bare:
                 self._keep(line, _Open(start=line.number, head=line), bare[1], bare[2])
             return False
-        return self._continue(line, opened)
+        return self._continue(line, text, opened)
 
     def _begin(self, line: Line, *, notebook: bool = False, indent: int = 0, box: bool = False) -> None:
         """Open the traceback of a rank, unless too many are open."""
@@ -191,9 +196,8 @@ class TracebackReader:
                 self._keep(opened.head, opened, name, IN_USER_CODE if opened.raised else "")
         self._open.clear()
 
-    def _continue(self, line: Line, opened: _Open) -> bool:
+    def _continue(self, line: Line, text: str, opened: _Open) -> bool:
         """A line behind a place: code, or the exception."""
-        text = line.text
         found = EXCEPTION.match(text)
         code_indent = 0 if opened.notebook else 4 + opened.indent
         if found and (len(found[1]) < code_indent or opened.notebook) and _names_exception(found[2]):
@@ -234,11 +238,17 @@ class TracebackReader:
         return False
 
 
+def tried_imports(found: Iterable[Traceback]) -> set[int]:
+    """The lines of exceptions of imports that a program handled, as it does when it tries another module."""
+    handled = (one.after for one in found if one.after and one.handled)
+    return {after.number for after in handled if after.exception in IMPORT_ERRORS}
+
+
 def _complete(cut: Traceback, after: Traceback) -> Traceback:
-    """A traceback without its end, with that of the exception that it followed from."""
-    return replace(
-        after, start=cut.start, frames=cut.frames + after.frames, after=after, handled=False, number=after.number
-    )
+    """A traceback without its end, with that of the exception that it followed from, or that repeats it."""
+    repeats = after.text.startswith(REPEATED)
+    frames = after.frames + cut.frames if repeats else cut.frames + after.frames
+    return replace(after, start=cut.start, frames=frames, after=after, handled=False, number=after.number)
 
 
 def _names_exception(name: str) -> bool:
@@ -250,7 +260,8 @@ def _names_exception(name: str) -> bool:
 def _read_frame(text: str) -> Frame | None:
     """The place that a line of a traceback names."""
     if found := FRAME.match(text):
-        return Frame(file=found[2], line=int(found[3]), function=(found[4] or "").strip())
+        # Web pages drop names in angle brackets, such as `<stdin>`.
+        return Frame(file=found[2] or "<stdin>", line=int(found[3]), function=(found[4] or "").strip())
     if found := COMPILED.match(text):
         return Frame(file=found[1], line=int(found[2]), function=found[3])
     if found := NOTEBOOK.match(text):

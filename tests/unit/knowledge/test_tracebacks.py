@@ -190,12 +190,97 @@ FAMILIES = {
     "jaxlib is version 0.4.7, but this version of jax requires version >= 0.4.14.": "jax-versions",
     "AttributeError: 'NoneType' object has no attribute 'shape'": "image-not-read",
     "  (1) INTERNAL: the flux is inverted": "tensorflow-reports",
+    "InvalidArgumentError: {{function_node __wrapped__X}} the flux is inverted": "tensorflow-reports",
+    "Can't parse serialized Example. 2018-06-19 15:56:25.150074: W": "example-features",
+    "ValueError: Attempt to reuse RNNCell <GRUCell object> with a different variable scope": "graph-or-session",
+    "CustomCall failed: jaxlib/cusolver_kernels.cc:44: operation cusolverDnCreate(&handle) failed: ": "cusolver-failed",
+    "RuntimeError: cuda runtime error (8) : invalid device function at /opt/x.cu:102": "no-kernel-image",
+    "RuntimeError: CUDA error: peer access is not supported between these two devices": "cuda-reports",
+    "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized": "cuda-cannot-start",
+    "F0000 00:00:1695743368.222415    2429 x.cc:42] Check failed: the flux is inverted": "check-failed",
+    "F tensorflow/stream_executor/cuda/cuda_dnn.cc:194] Check failed: status == CUDNN_STATUS_SUCCESS (7 vs. 0)": "cudnn-other",
+    "OOM when allocating tensor with shape[64] on /job:localhost/device:CPU:0 by allocator cpu": "out-of-memory",
+    "OOM when allocating tensor with shape[6] on /job:localhost/device:GPU:0 by allocator": "gpu-out-of-memory",
+    "RuntimeError: operator torchvision::nms does not exist": "torch-parts-differ",
+    "TypeError: Unable to convert function return value to a Python type! The signature was": "numpy-abi",
+    "RuntimeError: received 0 items of ancdata": "dataloader-worker",
+    "audioread.exceptions.NoBackendError": "helper-program-missing",
+    "cv2.error: OpenCV(4.5.1) The function is not implemented. Rebuild the library with Windows, GTK+ 2.x": "no-display",
+    "KeyError: 'MASTER_ADDR'": "torch-distributed-not-started",
+    "ImportError: gymnasium is not installed, run `pip install gymnasium`": "package-asked-for",
+    "FloatingPointError: Minimum loss scale reached (0.0001). Your loss is probably exploding.": "loss-is-nan",
+    "ValueError: unsupported pickle protocol: 5": "saved-weights",
 }
 
 
 @pytest.mark.parametrize("line", FAMILIES)
 def test_the_family_of_a_message_is_known(line: str) -> None:
     assert named(f"{line}\n").failure.id == FAMILIES[line]
+
+
+DECOYS = {
+    "a download that works": "Please run pip install --upgrade pip to update\nrequirements: pip install -r requirements.txt\n",
+    "a quoted answer": "> all is well\n> step 1\n",
+    "a log-in that worked": "wandb: Currently logged in as: u\nwandb: Run data is saved locally\n",
+    "a display that is there": "Using display :0\nheadless mode on\n",
+    "a GPU that is fine": "CUDA error checking is on\nblock: [1,0,0], thread: [0,0,0] done\n",
+    "an option": "nltk_data is in /data/nltk_data\n--master_port MASTER_PORT\n",
+}
+
+
+@pytest.mark.parametrize("name", DECOYS)
+def test_words_of_these_entries_accuse_no_healthy_log(name: str) -> None:
+    found = explain([DECOYS[name].encode()], known_failures())
+    assert found.verdict == "healthy", found.findings
+
+
+def unpickling(raised: str) -> str:
+    """A traceback of `torch.load`, which reads an object that a program saved."""
+    return f"""\
+Traceback (most recent call last):
+  File "predict.py", line 3, in <module>
+    m = torch.load("m.pt")
+  File "/env/lib/python3.8/site-packages/torch/serialization.py", line 851, in _load
+    result = unpickler.load()
+{raised}
+"""
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        "ModuleNotFoundError: No module named 'boxes.storage'",
+        "AttributeError: Can't get attribute 'Net' on <module '__main__' from 'predict.py'>",
+    ],
+)
+def test_a_saved_object_whose_class_is_not_there_is_no_missing_package(raised: str) -> None:
+    known = named(unpickling(raised))
+    assert known.failure.id == "saved-by-another-version" and raised in known.cause
+    assert named(unpickling("ImportError: libc10.so: cannot open shared object file")).failure.id != known.failure.id
+
+
+def test_the_place_that_asked_for_an_attribute_is_named_not_the_one_that_refused() -> None:
+    text = unpickling("AttributeError: 'GCNConv' object has no attribute 'weight'")
+    text = text.replace("torch/serialization.py", "torch/nn/modules/module.py").replace("in _load", "in __getattr__")
+    assert "an error in your program: `predict.py`, line 3: `AttributeError" in named(text).cause
+    reraised = CALLED_BY_SIX.replace("{error}", "ValueError: the flux is inverted")
+    assert "`train.py`, line 4 calls `boxes`" in named(reraised).cause
+
+
+CALLED_BY_SIX = """\
+Traceback (most recent call last):
+  File "train.py", line 4, in <module>
+    boxes.get()
+  File "/env/lib/python3.8/site-packages/boxes/core.py", line 8, in get
+    six.raise_from(error, e)
+  File "<string>", line 3, in raise_from
+{error}
+"""
+
+
+def test_a_quoted_traceback_is_read_and_a_dropped_file_name_is_replaced() -> None:
+    quoted = "".join(f"> {line}\n" for line in BAR.replace("/home/u/bin/train.py", "").splitlines()[1:])
+    assert "an error in your program: `<stdin>`, line 145: `ZeroDivisionError" in named(quoted).cause
 
 
 def test_a_folder_without_git_is_not_why_a_program_failed() -> None:
