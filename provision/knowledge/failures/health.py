@@ -15,7 +15,8 @@ SUCCESS = re.compile(
     r"finished|trained|saved)|"
     r"\b\d+ passed\b|\b[Ee]xit(?:ed)?(?: with)? ?(?:code|status)[:= ]+0\b|\bExit_status ?= ?0\b|"
     r"\bState: COMPLETED\b|\bAll tests passed|^OK$|(?:[Tt]est|[Ff]inal|[Vv]al\w*) (?:accuracy|loss|acc|score)\b ?[:=]|"
-    r"\bsaved (?:model |checkpoint )?to\b|^\[\+\] /|\bexited (?:normally|successfully)|\bsuccessfully\.?$"
+    r"\bsaved (?:model |checkpoint )?to\b|^\[\+\] /|\bexited (?:normally|successfully)|\bsuccessfully\.?$|"
+    r"\"status\": \"success\""
 )
 # `Build did NOT complete successfully` is no success.
 NEGATION = re.compile(r"\b(?:not|NOT|never|cannot|unable)\b|n't\b")
@@ -62,7 +63,11 @@ FAILED = re.compile(
     r"\bCANCELLED\b|\bDUE TO\b|\bsignal \d+\b|\bCheck failed:|\bassert(?:ion)? .{0,80}failed|==[^=\s]+ from |"
     r"\bExpected sha256|\bGot {2,}[0-9a-f]{64}|"
     r"\b[Uu]nable to\b|\b[Cc]annot (?:allocate|open|connect|create|find|access|load|execute)|\b[Cc]ould not "
-    r"(?:find|open|load|connect|create|resolve)"
+    r"(?:find|open|load|connect|create|resolve)|"
+    r"\bfailed: |\bfailed for some reason\b|\b[Ee]rror (?:in|executing) (?:rule|process|routine)\b|^\w{3,60}NotFound:|"
+    r"\b[Aa]n error (?:has )?occurred\b|\bunhandled \w+ error\b|\[E\d{3,4} |: not found$|\bversion `?\w+_[\d.]+'? not found|"
+    r"\b[Dd]isk quota exceeded\b|\bexceeded (?:\w+ ){0,3}(?:limit|quota)\b|\bcaught collective operation timeout|"
+    r"\b[Nn]ot enough (?:slots|memory|space|resources)\b|\bare unable to\b|\blost (?:communication|connection) with\b"
 )
 # A program that only says this usually goes on without what it did not get: it counts at the end of a log.
 COMPLAINS = re.compile(
@@ -71,7 +76,8 @@ COMPLAINS = re.compile(
 FAILED_WORDS = word_set(
     "error errors fatal critical traceback segmentation core aborted killed terminated terminate command exit "
     "exited exiting failed undefined permission "
-    "such cannot cancelled due signal check assertion assert from expected got unable could"
+    "such cannot cancelled due signal check assertion assert from expected got unable could "
+    "state reason rule process routine occurred unhandled found quota exceeded caught enough lost"
 )
 NOISE = re.compile(
     r"subprocess-exited-with-error|This error originates from|Failed building wheel|Failed to build|\bnote:|-Werror|"

@@ -47,7 +47,7 @@ FAILED_OPERATION = re.compile(r"W \S{1,200}/op_kernel\.cc:\d+\] (?:Invalid argum
 JUPYTER = re.compile(r"\[([DIWEC]) (?:\d{4}-|\d\d:)")
 # The line says itself that it does not matter.
 EXCUSED = re.compile(
-    r"\(ignored\)|\bignor(?:e|ed|ing)\b|\b[Ii]gnoring\b|\bwill retry\b|\b[Rr]etrying (?:in|after|with|\d|\()|"
+    r"\(ignored\)|\bignor(?:e|ed|ing)\b|\b[Ii]gnoring\b|\bwill retry\b|\b[Rr]etrying(?: (?:in|after|with|\d|\()|\s*$)|"
     r"\battempt \d+ (?:of|/) ?\d+|"
     r"\b(?:[Ff]alling|[Ff]all|[Ff]alls) ?-?back\b|\bfallback\b|\bnon-?fatal\b|\bharmless\b|\bsafely\b|"
     r"\bcan be (?:safely )?(?:ignored|disregarded)|\(optional\)|\boptional (?:package|module|dependency)|"

@@ -10,11 +10,12 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from itertools import count
 
 from provision.knowledge.failures import health
 from provision.knowledge.failures.catalogue import WEIGHTS, Alternative, Catalogue, KnownFailure
 from provision.knowledge.failures.findings import Explanation, Finding, Hit, by_likelihood
+from provision.knowledge.failures.likely_lines import LikelyLines
+from provision.knowledge.failures.line_parts import MOST_OF_A_LOG_LINE, read_text, split_parts
 from provision.knowledge.failures.lines import (
     ANSI,
     ERROR,
@@ -29,27 +30,26 @@ from provision.knowledge.failures.lines import (
 )
 from provision.knowledge.failures.own_program import lacks_class_of_saved_object, program_failure
 from provision.knowledge.failures.paragraphs import MOST_LINES, begins_paragraph, join_paragraph
+from provision.knowledge.failures.report_forms import COMPLAINS, ENDS, ERRS, FOLLOWS, FORM_WORDS
+from provision.knowledge.failures.reported_errors import ReportReader, reported_failure
 from provision.knowledge.failures.tracebacks import TracebackReader, tried_imports
 from provision.knowledge.failures.words import line_words
 
 # A line is shown up to this length.
 SHOWN = 300
-# Longer lines are read in parts, which overlap so that each message is whole in one of them.
-WINDOW, OVERLAP = 8192, 512
 # What is remembered of lines that were looked at: bytes, and looks after which a line without effect is not looked at again.
 MOST_HELD, MOST_LOOKS = 4_000_000, 64
 DIGITS = bytes.maketrans(b"123456789", b"000000000")
 # Lines with these words are looked at even if no entry of the catalogue has them.
-STRUCTURE = frozenset(("cell", "ipython", "traceback", "ignored")) | health.FAILED_WORDS | health.SUCCESS_WORDS
+STRUCTURE = (
+    frozenset(("cell", "ipython", "traceback", "ignored")) | health.FAILED_WORDS | health.SUCCESS_WORDS | FORM_WORDS
+)
 # Parts of lines that are looked at for their form: exceptions, the places of tracebacks, fatal lines of TensorFlow.
 FORMS = (b"error", b"exception", b'file "', b"file ~", b"file /", b"input in ", b".py in ", b": f ", b"f0000 00:")
 # A failure of these phases can be followed by an installation that works.
 BUILDING = frozenset(("plan", "fetch", "build", "import"))
 # The name of the stream in what Open MPI puts before the lines of a rank.
 STREAM = re.compile(r"<std\w+>:?|:$")
-# A line of this length that begins like JSON is data, such as the report of an inspection: its lists name files and errors of
-# all kinds. A log in JSON has shorter lines.
-DATA, MOST_OF_A_LOG_LINE = (b'{"', b'[{"'), 2000
 # How a line break is written in the `repr` of a text.
 ESCAPED = "\\n"
 DULL, LOOK, PROGRESS = 0, 1, 2
@@ -77,9 +77,10 @@ class LogReader:
         self._held = 0
         self._looks: dict[bytes, int] = {}
         self._tracebacks = TracebackReader()
+        self._reports = ReportReader()
         self._hits: dict[str, list[Hit]] = {}
         self._failures: dict[str, KnownFailure] = {}
-        self._errors: dict[str, int] = {}
+        self._errors = LikelyLines(most)
         self._excuses: deque[int] = deque(maxlen=REACH)
         self._last: deque[tuple[int, str]] = deque(maxlen=most)
         self._number = 1
@@ -105,14 +106,14 @@ class LogReader:
         numbers: Iterable[int] = range(self._number, self._number + len(lines))
         self._number += len(lines) if block.endswith(b"\n") else len(lines) - 1
         if b"\r" in block or max(map(len, lines)) > MOST_OF_A_LOG_LINE:
-            parts = [(number, part) for number, line in zip(numbers, lines, strict=True) for part in _parts(line)]
+            parts = [(number, part) for number, line in zip(numbers, lines, strict=True) for part in split_parts(line)]
             numbers, lines = [number for number, _ in parts], [part for _, part in parts]
             templates = [line.lower().translate(DIGITS) for line in lines]
         else:
             templates = block.lower().translate(DIGITS).split(b"\n")[: len(lines)]
         self._read(list(numbers), lines, templates)
         self._last.extend(
-            (number, _text(line))
+            (number, read_text(line))
             for number, line in list(zip(numbers, lines, strict=True))[-self._most :]
             if line.strip()
         )
@@ -129,26 +130,27 @@ class LogReader:
                 self._progress(lines[index])
             if kind & LOOK and self._kinds[template] & LOOK:
                 position = index + 1
-                text = _text(lines[index])
+                text = read_text(lines[index])
                 if begins_paragraph(text):
-                    text, more = join_paragraph(text, map(_text, lines[position : position + MOST_LINES]))
+                    text, more = join_paragraph(text, map(read_text, lines[position : position + MOST_LINES]))
                     position += more
-                if not self._look(numbers[index], text, shown=_text(lines[index])):
+                if not self._look(numbers[index], text, shown=read_text(lines[index])):
                     self._tire(template)
-                position = self._finish_traceback(position, numbers, lines)
-            elif self._tracebacks.is_open:
-                position = self._finish_traceback(index, numbers, lines)
+                position = self._finish_message(position, numbers, lines)
+            elif self._tracebacks.is_open or self._reports.is_open:
+                position = self._finish_message(index, numbers, lines)
 
     def _progress(self, line: bytes) -> None:
         """Note a line of a training that goes on."""
         self._went_on += 1
+        self._reports.progress()
         if self._dead:
-            self._dead.discard(_rank(read_line(0, _text(line))))
+            self._dead.discard(_rank(read_line(0, read_text(line))))
 
-    def _finish_traceback(self, position: int, numbers: list[int], lines: list[bytes]) -> int:
-        """Look at every line from this position while a traceback is open; returns the position behind it."""
-        while self._tracebacks.is_open and position < len(lines):
-            self._look(numbers[position], _text(lines[position]))
+    def _finish_message(self, position: int, numbers: list[int], lines: list[bytes]) -> int:
+        """Look at every line from this position while a traceback or a report is open; returns the position behind it."""
+        while (self._tracebacks.is_open or self._reports.is_open) and position < len(lines):
+            self._look(numbers[position], read_text(lines[position]))
             position += 1
         return position
 
@@ -187,6 +189,8 @@ class LogReader:
             return False
         line = read_line(number, raw)
         line = replace(line, raw=shown) if shown else line
+        if self._reports.is_open:
+            self._reports.follow(line)
         tracebacks = len(self._tracebacks.found)
         if self._tracebacks.feed(line):
             return True
@@ -194,6 +198,7 @@ class LogReader:
         if len(self._tracebacks.found) > tracebacks:
             self._fail(number)
             self._dead.add(_rank(line))
+            self._reports.feed_exception(self._tracebacks.found[-1], line.rank)
         elif not text.strip() or is_code(text):
             return False
         words = line_words(text)
@@ -210,17 +215,21 @@ class LogReader:
             self._installed = True
             self._well = self._well or not health.shows_installation(text)
             return True
-        if severity == ERROR and not excused and health.shows_failure(text, words):
-            self._errors.setdefault(self._show(line.raw), number)
-            if health.only_complains(text):
+        if severity != ERROR or excused:
+            return bool(weights)
+        report = None if weights else self._reports.feed(line)
+        strength = report.strength if report else FOLLOWS
+        if strength == ENDS or (report and report.of_system) or health.shows_failure(text, words):
+            complains = strength < ENDS and health.only_complains(text)
+            strength = max(strength, FOLLOWS if report else COMPLAINS if complains else ERRS)
+            self._errors.add(number, self._show(line.raw), strength)
+            if complains:
                 self._complained_at = number
             else:
                 self._clearly = True
-            while len(self._errors) > self._most * KEPT:
-                self._errors.popitem()
             self._fail(number)
             return True
-        return bool(weights)
+        return report is not None or bool(weights)
 
     def _match(self, line: Line, words: frozenset[str], severity: str, excused: bool) -> list[int]:
         """Note the failures of the catalogue that a line shows; returns their weights."""
@@ -274,13 +283,15 @@ class LogReader:
         first = number - REACH
         for hits in self._hits.values():
             hits[:] = [hit for hit in hits if hit.number < first]
-        self._errors = {text: at for text, at in self._errors.items() if at < first}
+        self._errors.forget(first)
         self._tracebacks.found[:] = [found for found in self._tracebacks.found if found.number < first]
+        self._reports.forget(first)
 
     def conclude(self, *, failed: bool = False) -> Explanation:
         """What the log shows; `failed` if it is known that the program failed."""
         self._tracebacks.close()
-        findings = sorted(self._findings(), key=by_likelihood)
+        self._reports.close()
+        findings = sorted(self._findings(failed=failed), key=by_likelihood)
         causes = [found for found in findings if found.hit.weight > WEIGHTS["notice"]]
         if not failed and not self._errors and not self._tracebacks.found:
             causes = causes if any(not found.hit.status for found in causes) else []
@@ -301,6 +312,8 @@ class LogReader:
 
     def _shows_failure(self) -> bool:
         """Whether the log shows a failure that no entry of the catalogue names."""
+        if self._fatal:
+            return True
         if not self._errors:
             return bool(self._tracebacks.found)
         lines_after = sum(1 for number, _ in self._last if number > self._complained_at)
@@ -316,7 +329,7 @@ class LogReader:
             return not any(BUILDING.isdisjoint(found.failure.phase) for found in causes)
         return self._went_on >= (WENT_ON_AFTER_TRACEBACK if self._tracebacks.found else WENT_ON)
 
-    def _findings(self) -> Iterable[Finding]:
+    def _findings(self, *, failed: bool) -> Iterable[Finding]:
         """Every failure that the log shows, with its best line: the strongest, then the first."""
         explained = set()
         followed = {found.after.number for found in self._tracebacks.found if found.after}
@@ -329,7 +342,7 @@ class LogReader:
                 best = min(hits, key=lambda hit: (-hit.weight, hit.number))
                 explained |= {hit.number for hit in hits if hit.weight >= WEIGHTS["symptom"]}
                 yield Finding(failure=self._failures[name], hit=best)
-        causes = set()
+        causes, of_program = set(), set()
         for found in self._tracebacks.found:
             if found.number in followed and not found.after:
                 continue
@@ -339,17 +352,28 @@ class LogReader:
                 and failure.cause not in causes
             ):
                 causes.add(failure.cause)
-                hit = Hit(number=found.number, text=self._show(found.raw, found.exception), weight=failure.weight)
-                yield Finding(failure=failure, hit=hit)
+                of_program.add(found.number)
+                yield self._quote(failure, found.number, found.raw, found.exception)
+        if failed or self._shows_failure():
+            report = self._reports.best(explained | followed | of_program)
+            if report:
+                yield self._quote(reported_failure(report, WEIGHTS["report"]), report.number, report.raw, report.text)
+
+    def _quote(self, failure: KnownFailure, number: int, raw: str, message: str) -> Finding:
+        """A failure that contains words of the log; no secret is quoted."""
+        hit = Hit(number=number, text=self._show(raw, message), weight=failure.weight)
+        return Finding(
+            failure=replace(failure, cause=self._hide(failure.cause), hint=self._hide(failure.hint)), hit=hit
+        )
 
     def _lines(self, causes: list[Finding]) -> tuple[tuple[int, str], ...]:
-        """The deciding lines, then the first that look like errors, else the last lines."""
-        shown = {text: number for number, text in ((found.hit.number, found.hit.text) for found in causes[:1])}
+        """The deciding line, the end of the first traceback, and the lines that look most like errors; else the last lines."""
+        shown = {found.hit.number: found.hit.text for found in causes[:1]}
         for found in self._tracebacks.found[:1]:
-            shown.setdefault(self._show(found.raw), found.number)
-        for text, number in self._errors.items():
-            shown.setdefault(text, number)
-        lines = [(number, text) for text, number in shown.items()][: self._most]
+            shown.setdefault(found.number, self._show(found.raw))
+        texts = set(shown.values())
+        shown |= {number: text for number, text in self._errors.choose(self._most) if text not in texts}
+        lines = list(shown.items())[: self._most]
         return tuple(lines or [(number, self._show(text)) for number, text in self._last])
 
     def _show(self, raw: str, message: str = "") -> str:
@@ -364,32 +388,6 @@ class LogReader:
 def _rank(line: Line) -> str:
     """The rank that printed a line, whatever the stream; empty if the line does not say so."""
     return STREAM.sub("", line.rank)
-
-
-def _is_data(line: bytes) -> bool:
-    """Whether a line is a document, and not a message."""
-    return len(line) > MOST_OF_A_LOG_LINE and line.lstrip().startswith(DATA)
-
-
-def _text(line: bytes) -> str:
-    """The text of a line."""
-    return line.decode("utf-8", "replace").rstrip()
-
-
-def _parts(line: bytes) -> Iterable[bytes]:
-    """The parts of a line that a progress bar writes over each other, none longer than WINDOW; of data none."""
-    if _is_data(line):
-        return
-    for part in line.split(b"\r"):
-        if len(part) <= WINDOW:
-            yield part
-        else:
-            for start in count(0, WINDOW - OVERLAP):
-                if start >= len(part):
-                    break
-                piece = part[start : start + WINDOW]
-                # A part begins between words, so that no half of a secret is shown.
-                yield piece[piece.find(b" ", 0, OVERLAP) + 1 :] if start else piece
 
 
 def explain(blocks: Iterable[bytes], catalogue: Catalogue, *, failed: bool = False) -> Explanation:

@@ -9,14 +9,16 @@ from typing import TypeVar
 from provision.errors import CommandError, ProvisionError
 from provision.knowledge.failures.findings import Explanation
 from provision.knowledge.failures.log_reader import LogReader
+from provision.knowledge.failures.reported_errors import ID
 from provision.machine.programs.secrets_here import secrets_here
 from provision.machine.tables import known_failures
 
 E = TypeVar("E", bound=ProvisionError)
 
 
-# The entry that repeats the hint of the log: `explain` shows it as such, but no error of ours takes a command from a log.
-REPEATED = "error-with-hint"
+# What only repeats the log: `explain` shows it as such, but no error of ours takes a command from a log, and the caller knows
+# more about what it ran than the words of a program say.
+REPEATED = ("error-with-hint", ID)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +37,7 @@ def diagnose(lines: Sequence[str]) -> Diagnosis:
     explanation = explain_log([text], failed=True)
     evidence = tuple(line for _, line in explanation.lines)
     known = explanation.known
-    if known is None or known.failure.id == REPEATED:
+    if known is None or known.failure.id in REPEATED:
         return Diagnosis(evidence=evidence)
     return Diagnosis(evidence=evidence, id=known.failure.id, cause=known.cause, hint=known.hint)
 

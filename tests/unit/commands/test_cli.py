@@ -213,11 +213,11 @@ def test_a_log_is_explained(tmp_path: Path, capsys: Captured) -> None:
 
 
 def test_an_unknown_failure_shows_its_lines_and_has_an_exit_code_of_its_own(tmp_path: Path, capsys: Captured) -> None:
-    (tmp_path / "log").write_text("step 1\nError: the flux is inverted\nbye\n")
+    (tmp_path / "log").write_text("step 1\nError: see the log of rank 3\nbye\n")
     assert call("explain", str(tmp_path / "log")) == 3
     assert capsys.readouterr().out.splitlines() == [
         "no known failure; lines that look like errors:",
-        "  line 2: Error: the flux is inverted",
+        "  line 2: Error: see the log of rank 3",
     ]
 
 

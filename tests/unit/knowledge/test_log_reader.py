@@ -8,7 +8,9 @@ import time
 import pytest
 
 from provision.knowledge.failures.findings import Explanation
-from provision.knowledge.failures.log_reader import MOST_LOOKS, SHOWN, WINDOW, LogReader, explain
+from provision.knowledge.failures.line_parts import WINDOW
+from provision.knowledge.failures.log_reader import MOST_LOOKS, SHOWN, LogReader, explain
+from provision.knowledge.failures.reported_errors import ID
 from provision.knowledge.failures.words import line_words
 from provision.machine.tables import known_failures
 
@@ -156,8 +158,8 @@ def test_the_number_of_the_deciding_line_counts_line_breaks_only() -> None:
 
 
 def test_an_unknown_failure_shows_its_lines_and_a_healthy_log_its_last_ones() -> None:
-    explanation = shown("one\nError: the flux is inverted\ntwo\n")
-    assert (explanation.verdict, explanation.lines) == ("unknown", ((2, "Error: the flux is inverted"),))
+    explanation = shown("one\nError: see the log above\ntwo\n")
+    assert (explanation.verdict, explanation.lines) == ("unknown", ((2, "Error: see the log above"),))
     assert shown("".join(f"line {n}\n" for n in range(20))).lines[-1] == (20, "line 19")
     assert shown("it stopped\n", failed=True).verdict == "unknown"
 
@@ -266,9 +268,9 @@ def test_of_two_failures_in_one_line_the_one_that_says_more_is_named() -> None:
 
 def test_a_program_that_went_on_without_what_it_did_not_find_has_not_failed() -> None:
     complaint = "debconf: unable to initialize frontend: Dialog\n"
-    assert shown(f"{complaint}Setting up a\n").verdict == "unknown"
+    assert shown(f"{complaint}Setting up a\n").verdict == "known"
     assert shown(complaint + "Setting up a\n" * 5).verdict == "healthy"
-    assert shown("Error: unable to start\n" + "Setting up a\n" * 5).verdict == "unknown"
+    assert shown("Error: unable to start\n" + "Setting up a\n" * 5).verdict == "known"
 
 
 def test_a_message_that_was_wrapped_to_the_terminal_is_read_as_one() -> None:
@@ -296,7 +298,8 @@ def test_a_fatal_line_of_tensorflow_is_a_failure() -> None:
     line = (
         "Fri Sep 25 16:52:35 2020[3]<stderr>:2020-09-25 16:52:35.948682: F tensorflow/x.cc:34] the flux is inverted\n"
     )
-    assert shown(line).verdict == "unknown"
+    known = shown(line).known
+    assert known is not None and known.failure.id == ID
 
 
 PANDAS = """\
@@ -400,7 +403,8 @@ def test_an_excerpt_of_a_traceback_may_begin_anywhere() -> None:
 def test_a_clear_mistake_without_its_traceback_is_an_error_of_a_program() -> None:
     known = shown("NameError: name 'K' is not defined\n").known
     assert known is not None and known.failure.program and known.sureness == "guess"
-    assert shown("ValueError: the flux is inverted\n").verdict == "unknown"
+    known = shown("ValueError: the flux is inverted\n").known
+    assert known is not None and known.failure.id == ID and not known.failure.program
 
 
 def test_places_in_compiled_files_and_on_windows_are_read() -> None:

@@ -1,0 +1,166 @@
+"""The forms in which programs report their errors, from the most particular to the most general."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from provision.knowledge.failures.words import word_set
+
+# How sure a report is the error that ended a program: it says so; it calls itself an error; it only complains; it follows
+# from an error elsewhere.
+ENDS, ERRS, COMPLAINS, FOLLOWS = 3, 2, 1, 0
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One form of a line."""
+
+    strength: int
+    pattern: str
+    """Its group `text` is the message, which continues in the next line if it is empty or ends with a colon; `program` is who
+    prints it, and `place` the place in a source or a script."""
+    program: str = ""
+    """Who prints it, if the line need not say so."""
+    only_system: bool = False
+    """Whether the message has to contain a text of the system, such as `Permission denied`."""
+
+
+# Words of the forms and of the system's texts, apart from those that each sign of a failure has.
+FORM_WORDS = word_set(
+    "panic panicked severe caused halted stop busy refused denied implemented stale ioctl permitted temporarily unreachable "
+    "timed broken reset invalid unrecognized unsupported missing petsc"
+)
+# What names a program, and what else stands before the word `error`.
+_NAME = r"[A-Za-z][\w.+/-]{0,80}"
+_HEAD = r"\W{0,9}(?:\[[^\]\n]{1,80}\]:? ?){0,3}"
+_WHERE = r"(?:(?: in| at| on| from| while| when| during) [^:]{1,80})?"
+
+
+def _form(strength: int, pattern: str, program: str = "", *, only_system: bool = False) -> Form:
+    return Form(strength, pattern, program, only_system)
+
+
+_FORMS = (
+    # The runtimes of languages. Sources: Go's `panic`, Rust's `std::panicking`, Java's `Thread.dispatchUncaughtException`,
+    # libgfortran, Intel's `forrtl`, NVIDIA's PGFIO, libstdc++, glibc's `assert`, abseil's `CHECK`, R, Julia, MATLAB, Ruby, Perl.
+    _form(ENDS, r"(?:panic|fatal error): (?P<text>.+)", "a program in Go"),
+    _form(ENDS, r"thread '[^']{0,80}'(?: \(\d+\))? panicked at (?P<text>'.+|.+:)", "a program in Rust"),
+    _form(ENDS, r"Exception in thread \"[^\"]{1,80}\" (?P<text>.+)", "a program in Java"),
+    _form(ENDS, r"Caused by: (?P<text>.+)", "a program in Java"),
+    _form(ENDS, r"Fortran runtime error: (?P<text>.+)", "a program in Fortran"),
+    _form(ENDS, r"forrtl: (?:severe|error) \(\d+\): (?P<text>.+)", "a program in Fortran"),
+    _form(ENDS, r"PGFIO[\w/-]{0,20}?/(?P<text>.+)", "a program in Fortran"),
+    _form(ENDS, r"\s*what\(\): +(?P<text>.+)", "a program in C++"),
+    _form(ENDS, rf"(?P<program>{_NAME}): \S{{1,200}}:\d+: .{{0,300}}(?P<text>\bAssertion [`'\"].{{1,300}} failed.*)"),
+    _form(ENDS, r"(?P<text>(?:Assertion|Check) failed: .+)"),
+    _form(ENDS, r"F\S{0,8} .{0,120}?\S:\d+\] (?P<text>.+)"),
+    _form(ENDS, r"Error in (?P<place>[^:]{1,120}\)) ?: ?(?P<text>.*)", "R"),
+    _form(ENDS, r"ERROR: (?:LoadError: |InitError: ){1,4}(?P<text>.+)", "Julia"),
+    _form(ENDS, r"Error using (?P<text>.+)", "MATLAB"),
+    _form(ENDS, r"(?P<place>\S{1,200}\.rb:\d+:in .{1,80}?): (?P<text>.+)", "Ruby"),
+    _form(ERRS, r"(?P<text>\S.{1,300}) at (?P<place>\S{1,200}\.p[lm]) line \d+(?:, <\w+> line \d+)?\.", "Perl"),
+    # Libraries and programs of science.
+    _form(ENDS, r"-+> FOAM FATAL (?:IO )?ERROR ?:?(?P<text>.*)", "OpenFOAM"),
+    _form(
+        ENDS,
+        r"\[\d+\]PETSC ERROR: (?P<text>(?!-|See http|Petsc |Configure |#\d|Options |Unknown Name|\[\d)\S.*)",
+        "PETSc",
+    ),
+    _form(ERRS, r"\s*#\d{3}: \S{1,200} line \d+ in \w{1,80}\(\): (?P<text>.+)", "HDF5"),
+    _form(ENDS, r"\s*Error in routine +(?P<place>\w{1,60}) \(-?\d+\):(?P<text>)", "Quantum ESPRESSO"),
+    _form(ENDS, r"(?:Error in user input|Inconsistency in user input|File input/output error):(?P<text>)", "GROMACS"),
+    _form(ENDS, r"\W{0,40}FATAL CALLED\W{0,40}(?P<text>)$", "WRF"),
+    _form(ENDS, r"Node: '[^']{1,300}'(?P<text>)$", "TensorFlow"),
+    _form(ENDS, r"\s+\(0\) (?P<text>.+)", "TensorFlow"),
+    _form(ENDS, r"W \S{1,200}:\d+\] OP_REQUIRES failed at \S{1,100} : (?P<text>.+)", "TensorFlow"),
+    _form(ERRS, r"\[[EF]\d{0,4} [^\]]{0,80}\.(?:cpp|cc|h):\d+\] (?:\[Rank \d+\] )?(?P<text>(?!\[PG ID).+)", "PyTorch"),
+    _form(ERRS, r".{0,80}\bUCX +(?:ERROR|FATAL) +(?P<text>.+)", "UCX"),
+    # Tools.
+    _form(ENDS, r"npm (?:ERR!|error) (?P<text>(?!A complete log|code |errno |path |syscall |command |\s).+)", "npm"),
+    _form(ENDS, r"(?:docker: )?Error response from daemon: (?P<text>.+)", "the Docker service"),
+    _form(ENDS, r"fatal: \[\S{1,80}\]: \w{1,20}! => (?P<text>.+)", "Ansible"),
+    _form(ENDS, r"ERROR ~ (?P<text>.+)", "Nextflow"),
+    _form(ENDS, r"== FAILED: Installation ended unsuccessfully .{0,300}?\): (?P<text>.+)", "EasyBuild"),
+    _form(ENDS, r"g?make(?:\[\d+\])?: \*\*\* (?P<text>(?!\[).+?)\.? +Stop\.", "make"),
+    _form(ENDS, r"(?P<place>\S{1,200}:\d+): \*\*\* (?P<text>.+?)\.? +Stop\.", "make"),
+    _form(ENDS, r"(?P<program>scons|waf|bazel|b2|qmake): \*\*\* (?P<text>.+)"),
+    _form(ENDS, r"(?P<program>curl|rsync)(?:: \(\d+\)| error:) (?P<text>.+)"),
+    _form(ENDS, r"E: (?P<text>.+)", "apt"),
+    _form(ENDS, r"\S{1,80}\(\d+\):ERROR:\d+: (?P<text>.+)", "the module system"),
+    _form(ENDS, r".{0,300}?(?P<text>undefined reference to .+)", "the linker"),
+    _form(ENDS, r"\w{1,12}-\d{1,6} (?P<program>\w{1,20}): (?:ERROR|FATAL)\b(?: in command line)?:?(?P<text>.*)"),
+    _form(ENDS, rf"(?P<program>{_NAME}) (?:fatal|error) *: (?P<text>.+)"),
+    _form(
+        ENDS,
+        r"(?P<place>[^\s:]{1,300}[:(]\d+(?:[:,.]\d+){0,2}\)?) ?:? (?:fatal |internal compiler )?(?i:error)(?: \w{1,12})?: "
+        r"(?P<text>.+)",
+    ),
+    _form(ENDS, r"CMake Error(?: at (?P<place>\S{1,300}:\d+)(?: \(\w+\))?)?: ?(?P<text>.*)", "CMake"),
+    # What all kinds of programs print.
+    _form(
+        ENDS,
+        rf"(?P<program>{_NAME})(?:\[\d+\])?: (?i:(?:fatal|runtime|internal|unrecoverable) error|fatal|panic|critical)"
+        r"(?: in \S{1,80})?: ?(?P<text>.+)",
+    ),
+    _form(ERRS, rf"(?P<program>{_NAME})(?:\[\d+\])?: (?i:error)(?: \w{{1,12}})?: ?(?P<text>.+)"),
+    _form(
+        ENDS,
+        rf"{_HEAD}(?:Rank \d{{1,6}} (?:\[[^\]]{{1,80}}\] ){{0,2}}|\w{{1,12}} )?"
+        r"(?i:fatal error|fatal|panic|critical error|critical|unrecoverable error)\b"
+        rf"[^:\]\w]{{0,4}}{_WHERE}[:\]!]+-? *(?P<text>.*)",
+    ),
+    _form(
+        ERRS,
+        rf"{_HEAD}(?:ERROR|Error|error)(?: ?[\[(#]?(?!message|log|rate|code \d|messages)[\w.:-]{{1,40}}[\])]?)?{_WHERE} {{0,3}}"
+        r"[:\]!]+-? *(?P<text>.*)",
+    ),
+    _form(
+        ERRS,
+        r".{0,120}?(?:\[|\| |- |\s)(?:ERROR|FATAL|CRITICAL|SEVERE)(?:\]| {0,3}\|| {0,3}-| {0,3}:)\s*(?P<text>\S.*)",
+    ),
+    _form(ERRS, r"\w{1,40} (?:ERROR|FATAL|CRITICAL)\b:? *(?P<text>\S.*)"),
+    # The shell with the line of its script, and programs that name themselves.
+    _form(
+        ERRS,
+        r"(?P<place>(?:\S{1,200}: line \d+|(?:\S{0,200}/)?\w{0,6}sh|\S{1,200}\.\w{0,4}sh: (?:line )?\d+)): (?P<text>\S.+)",
+        only_system=True,
+    ),
+    _form(
+        ERRS,
+        rf"(?P<program>{_NAME})(?:\[\d+\])?: (?P<text>(?i:can ?not|can't|could(?: not|n't)|unable to|failed to|invalid |unknown "
+        r"|unrecogni[sz]ed |unsupported |missing |no |not ).+)",
+    ),
+    _form(ERRS, rf"(?P<program>{_NAME})(?:\[\d+\])?: (?P<text>.+)", only_system=True),
+    _form(COMPLAINS, r"\W{0,6}(?P<text>(?i:can ?not|can't|could(?: not|n't)|unable to|failed to) .+)"),
+)
+
+
+@cache
+def report_forms() -> tuple[tuple[Form, re.Pattern[str]], ...]:
+    """All forms with their compiled patterns: only a command that reads a log needs them."""
+    return tuple((form, re.compile(form.pattern)) for form in _FORMS)
+
+
+# A message that begins so is a frame around the error, or follows from it.
+FRAME = re.compile(
+    r"\W*$|in user code|Graph execution error|in `|<N/A|Traceback \(most|metadata-generation|subprocess-exited|ld returned|"
+    r"torch\.distributed\.elastic|.{0,40}returned \d+ exit status|\d+ root error\(s\) found|error stack|"
+    r"see (?:above|below|log|build|the)|(?:the )?(?:following|above|previous) (?:error|command)|.{0,200}non-?zero exit|"
+    r"(?:the )?(?:command|process|subprocess|program|script|job|task|step|rule|recipe|test|child|worker|rank|shell)s?\b.{0,300}"
+    r"(?:exited|returned|died|errored out|failed(?:$|\.| with (?:exit|error|return|status|code)))|"
+    r".{0,120}(?:exited|exit|returned|failed|ended|terminated) (?:with|due to) (?:an? )?(?:exit |return |error |unexpected )?"
+    r"(?:code|status|error|signal)|"
+    r"(?:the )?(?:build|compilation|installation|configuration|execution|tests?)\b.{0,40}"
+    r"(?:fail|abort|halt|stopp|incomplete)|"
+    r"abort|exiting|terminat|stopping|Execution halted|Try |Usage|use --help|more information|run with|note:|"
+    r"(?:errors?|failures?) (?:occurred|found|were|was)|An error (?:occurred|happened|was)|"
+    r".{0,80}see (?:the )?(?:log|above|output)",
+    re.IGNORECASE,
+)
+# A message that only announces those in the next lines; the class of the exception before it stays.
+HEADING = re.compile(r"^((?:\w+: ?)?)(?:\d+ root error\(s\) found\.?|in user code:)$")
+# A line of the error stack of MPICH; and lines between a heading and its text.
+STACK = re.compile(r"[\w()]{1,80}\(\d+\)[. ]{0,80}: ?(\S.*)")
+SKIPPED = re.compile(r"FATAL CALLED FROM|File |Program: |Source file: |For more information")

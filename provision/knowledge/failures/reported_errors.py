@@ -1,0 +1,251 @@
+"""What a program says itself about its failure, in one of the forms that many programs share.
+
+Thousands of programs print their errors as `PROGRAM: error: TEXT`, `fatal: TEXT` or `PROGRAM: cannot open FILE: No such file or
+directory`, and runtimes of languages have their own forms. Such a line is quoted if no entry of the catalogue names the failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+
+from provision.knowledge.failures.catalogue import KnownFailure
+from provision.knowledge.failures.error_texts import find_error_text, names_error_text
+from provision.knowledge.failures.lines import Line
+from provision.knowledge.failures.report_forms import ENDS, ERRS, FOLLOWS, FRAME, HEADING, SKIPPED, STACK, report_forms
+from provision.knowledge.failures.tracebacks import UNSHOWN, Traceback
+from provision.knowledge.failures.words import word_set
+
+# So many reports of each strength are kept; the text of one is in the next so many lines; so many are joined.
+MOST_KEPT, MOST_FOLLOWING, MOST_JOINED = 12, 5, 3
+# What is around the text of a message, as frames of lines.
+EDGES = " \t*|!#>-=│+%"
+# So many lines of a training after a report show that the program went on.
+WENT_ON = 3
+LONGEST = 300
+ID = "reported-error"
+# Names before a colon that are no programs.
+_NO_PROGRAM = word_set(
+    "warning Warning note Note info Info hint Hint INFO DEBUG WARNING NOTE help http https ftp file import from at in On on "
+    "Reason reason Message message Description Details Exception Error error state State status Status line Line Node Host host"
+)
+# Exceptions that say that another program or rank failed, or that the program was ended.
+_FOLLOWING = word_set(
+    "CalledProcessError SystemExit KeyboardInterrupt ChildFailedError RayTaskError ProcessRaisedException SubprocessError "
+    "HorovodInternalError ProcessExitedException RayActorError WorkerCrashedError BackendUnavailable CancelledError AbortedError"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A message in which a program says that it failed."""
+
+    number: int
+    raw: str
+    text: str
+    strength: int
+    program: str = ""
+    """The program that prints it; empty if the line does not name it."""
+    place: str = ""
+    """The place in a source or a script."""
+    of_system: bool = False
+    """Whether it contains a text of the system, such as `Permission denied`."""
+    steps: int = 0
+    """How many lines of a training were read before it."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """A report whose text continues in the next lines."""
+
+    report: Report
+    lines: list[str] = field(default_factory=list)
+    last: str = ""
+    """The last line of a stack of calls."""
+    left: int = MOST_FOLLOWING
+
+    @property
+    def wanted(self) -> int:
+        """How many more lines belong to the text: several if its first line is only a heading."""
+        return 1 if self.report.text else MOST_JOINED
+
+    def whole(self) -> Report:
+        """The report with its whole text."""
+        if self.last:
+            return replace(self.report, text=f"{self.report.text.partition(', error stack')[0]}: {self.last}")
+        return replace(self.report, text=" ".join(part for part in (self.report.text, *self.lines) if part))
+
+
+class ReportReader:
+    """Collects what programs report."""
+
+    def __init__(self) -> None:
+        self.found: list[Report] = []
+        self._open: dict[str, _Open] = {}
+        self._steps = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the next lines may be the text of a report."""
+        return bool(self._open)
+
+    def progress(self) -> None:
+        """Note a line of a training that goes on."""
+        self._steps += 1
+
+    def feed(self, line: Line) -> Report | None:
+        """Read a line that no entry of the catalogue names; returns its report, if it is one."""
+        report = read_report(line)
+        if report is None:
+            return None
+        self._begin(report, line.rank)
+        return _weaken(report)
+
+    def feed_exception(self, traceback: Traceback, rank: str) -> None:
+        """Read the exception at the end of a traceback; its text may continue."""
+        if report := read_exception(traceback):
+            self._begin(report, rank)
+
+    def _begin(self, report: Report, rank: str) -> None:
+        """Keep a report, or wait for the rest of its text."""
+        report = replace(report, steps=self._steps, text=HEADING.sub("\\1", report.text))
+        if not report.text or report.text.endswith((":", ": ")):
+            if rank in self._open:
+                self._keep(self._open[rank].report)
+            self._open[rank] = _Open(report=report)
+        else:
+            self._keep(report)
+
+    def follow(self, line: Line) -> None:
+        """Read a line as the text of the report above it, if that needs one."""
+        opened = self._open.get(line.rank)
+        if opened is None or opened.report.number == line.number:
+            return
+        text = line.text.strip(EDGES)
+        stack = STACK.match(text)
+        if stack and opened.report.text.endswith("stack:"):
+            opened.last = stack[1]  # MPICH: the function that failed first is in the last line
+            return
+        opened.left -= 1
+        if text and not stack and len(opened.lines) < MOST_JOINED and not SKIPPED.match(text):
+            opened.lines.append(text)
+        if opened.last or (opened.lines and (not text or len(opened.lines) >= opened.wanted)) or not opened.left:
+            del self._open[line.rank]
+            self._keep(opened.whole())
+
+    def forget(self, first: int) -> None:
+        """Forget the reports from this line on: a later line excuses them."""
+        self.found[:] = [report for report in self.found if report.number < first]
+
+    def close(self) -> None:
+        """Keep the reports whose text did not come."""
+        for opened in self._open.values():
+            self._keep(opened.whole())
+        self._open.clear()
+
+    def _keep(self, report: Report) -> None:
+        """Keep a report; of many with the same strength the first ones."""
+        if not report.text:
+            return
+        report = _weaken(report)
+        if sum(1 for known in self.found if known.strength == report.strength) < MOST_KEPT:
+            self.found.append(report)
+
+    def best(self, explained: Collection[int]) -> Report | None:
+        """The report that most likely names the cause, if one is good enough: the strongest, of these the first.
+
+        Those in the lines with these numbers have another explanation.
+        """
+        candidates = [
+            (report.strength - (self._steps - report.steps >= WENT_ON), -report.number, report)
+            for report in self.found
+            if report.strength >= ERRS and report.number not in explained
+        ]
+        if not candidates:
+            return None
+        strength, _, report = max(candidates, key=lambda candidate: candidate[:2])
+        return report if strength >= ERRS else None
+
+
+def read_report(line: Line) -> Report | None:
+    """The report in a line."""
+    text = line.text.rstrip()
+    for form, pattern in report_forms():
+        found = pattern.match(text)
+        if found is None:
+            continue
+        groups = found.groupdict()
+        name = groups.get("program") or form.program
+        message = groups["text"].strip(EDGES)
+        of_system = names_error_text(message)
+        if _is_no_program(name) or (form.only_system and not of_system):
+            continue
+        return Report(
+            number=line.number,
+            raw=line.raw,
+            text=message,
+            strength=form.strength,
+            program=name,
+            place=(groups.get("place") or "").strip(),
+            of_system=of_system,
+        )
+    return None
+
+
+def _weaken(report: Report) -> Report:
+    """The report, as one that follows from an error elsewhere if its text says no more."""
+    return replace(report, strength=FOLLOWS) if report.text and FRAME.match(report.text) else report
+
+
+def _is_no_program(name: str) -> bool:
+    """Whether what is before a colon is no program: another word, or the class of an exception."""
+    return name.rpartition("/")[2] in _NO_PROGRAM or name.endswith(("Error", "Exception", "Warning"))
+
+
+def read_exception(traceback: Traceback) -> Report | None:
+    """The report that an exception of Python is, if no place in the user's program explains it."""
+    if traceback.exception == UNSHOWN or not traceback.text:
+        return None
+    strength = FOLLOWS if traceback.exception in _FOLLOWING or FRAME.match(traceback.text) else ERRS
+    package = next((frame.package for frame in reversed(traceback.frames) if frame.package), None)
+    if strength == ERRS and traceback.frames:
+        strength = ENDS
+    return Report(
+        number=traceback.number,
+        raw=traceback.raw,
+        text=f"{traceback.exception}: {traceback.text}",
+        strength=strength,
+        program=package or "Python" if traceback.frames else "",
+    )
+
+
+def reported_failure(report: Report, weight: int) -> KnownFailure:
+    """What a report says, as a failure: who says it, the class of the problem, and what to look at."""
+    text = report.text if len(report.text) <= LONGEST else f"{report.text[:LONGEST]}…"
+    who = f"`{report.program}`" if report.program and " " not in report.program else report.program or "a program"
+    where = f" (`{report.place}`)" if report.place else ""
+    cause, hint = f"{who} reports an error{where}: {text}", _hint(report)
+    known = find_error_text(report.text)
+    if known:
+        meaning, path = known
+        cause, hint = f"{cause}; that means: {meaning.meaning}", meaning.hint.replace("{path}", path)
+    return KnownFailure(
+        id=ID,
+        message="",
+        match="",
+        cause=cause,
+        hint=hint,
+        source="the program that printed the line; no entry of the catalogue names it",
+        weight=weight,
+    )
+
+
+def _hint(report: Report) -> str:
+    """What to look at if the text of the error is not one of the system's."""
+    if report.place:
+        return f"look at `{report.place}`, and at the lines of the log above this one"
+    if report.program and " " not in report.program:
+        return f"look at the lines of the log above it; the manual and the issues of `{report.program}` may explain its words"
+    return (
+        "look at the lines of the log around this one; the manual of the program that printed it may explain its words"
+    )
