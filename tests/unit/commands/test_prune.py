@@ -197,8 +197,8 @@ def test_what_a_killed_run_was_writing_goes(folder: str, store: Store, capsys: C
 
 
 def log_line(env: EnvironmentId, days: float, more: str = "") -> str:
-    """A line of syslog about a load so many days ago."""
-    return f"Nov  1 10:00:00 n1 provision[7]: environment={env} time={time.time() - days * 86400:.1f}{more}\n"
+    """A line of syslog about a load so many days, and a second, ago: rounded up, the time would be one day less."""
+    return f"Nov  1 10:00:00 n1 provision[7]: environment={env} time={time.time() - days * 86400 - 1:.1f}{more}\n"
 
 
 def test_only_what_nobody_loaded_for_so_long_goes(store: Store, tmp_path: Path, capsys: Captured) -> None:
