@@ -44,7 +44,7 @@ LIBRARY = re.compile(
     # A library that was not installed, but cloned: `/home/u/keras/keras/models.py`.
     r"[/\\](keras|tensorflow|torch|numpy|pandas|jax|flax|transformers|horovod)[/\\]\1[/\\]|"
     # Bazel prints tracebacks of its own language.
-    r"\.bzl$|[/\\](?:BUILD|WORKSPACE)(?:\.bazel)?$"
+    r"^<string>$|\.bzl$|[/\\](?:BUILD|WORKSPACE)(?:\.bazel)?$"
 )
 # The name of the package in a library's path.
 PACKAGE = re.compile(

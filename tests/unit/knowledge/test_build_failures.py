@@ -168,6 +168,59 @@ INFO: From Compiling external/re2/util/stringprintf.cc:
 src/main/tools/namespace-sandbox.c:633: execvp(argv[0], argv): No such file or directory
 ERROR: /c/external/re2/BUILD:9:1: C++ compilation of rule '@re2//:re2' failed: gcc failed (remaining 34 argument(s) skipped).
 """,
+    "make-no-rule": """\
+[ 12%] Building CXX object src/CMakeFiles/flux.dir/a.cc.o
+make[2]: *** No rule to make target '/usr/lib/x86_64-linux-gnu/libpython3.8.so', needed by 'flux'.  Stop.
+make[1]: *** [CMakeFiles/Makefile2:832: src/CMakeFiles/flux.dir/all] Error 2
+""",
+    "assembler-too-old": """\
+g++ -O3 -march=znver3 -c solver.cc
+/tmp/cc1.s: Assembler messages:
+/tmp/cc1.s:123: Error: no such instruction: `vfmadd231sd %xmm0,%xmm1,%xmm2'
+make: *** [solver.o] Error 1
+""",
+    "warnings-are-errors": """\
+a.cc:12:9: error: unused variable 'n' [-Werror=unused-variable]
+cc1plus: all warnings being treated as errors
+make: *** [Makefile:7: a.o] Error 1
+""",
+    "cython-error": """\
+      Error compiling Cython file:
+      ------------------------------------------------------------
+      _mt19937.pyx:138:35: Cannot assign type 'uint64_t (*)(void *) except? -1 nogil' to 'uint64_t (*)(void *) noexcept'
+      Traceback (most recent call last):
+        File "/tmp/pip-install-1/numpy/tools/cythonize.py", line 238, in <module>
+          main()
+  ERROR: Failed building wheel for numpy
+""",
+    "c-code-for-older-python": """\
+      gcc -fPIC -I/opt/python/3.11/include/python3.11 -c fast.c -o fast.o
+      fast.c:438:62: error: invalid use of incomplete typedef 'PyFrameObject' {aka 'struct _frame'}
+      error: command '/usr/bin/gcc' failed with exit code 1
+  ERROR: Failed building wheel for fast
+""",
+    "venv-without-pip": """\
+$ python3 -m venv env
+Error: Command '['/home/u/env/bin/python3', '-Im', 'ensurepip', '--upgrade', '--default-pip']' returned non-zero exit status 1.
+""",
+    "nvcc-other-cuda": """\
+        File "/env/lib/python3.10/site-packages/torch/utils/cpp_extension.py", line 387, in _check_cuda_version
+          raise RuntimeError(CUDA_MISMATCH_MESSAGE.format(cuda_str_version, torch.version.cuda))
+      RuntimeError:
+      The detected CUDA version (12.2) mismatches the version that was used to compile
+      PyTorch (11.7). Please make sure to use the same CUDA versions.
+""",
+    "uv-archive": """\
+  × Failed to download and build `antlr4-python3-runtime==4.9.3`
+  ├─▶ Failed to install requirements from `build-system.requires`
+  ├─▶ Failed to extract archive: setuptools-80.10.1-py3-none-any.whl
+  ╰─▶ unexpected BufError
+""",
+    "certificate": """\
+ImportError: cannot bootstrap the "clingo" Python module from spec "clingo-bootstrap@spack+python" due to the following failures:
+    'github-actions' raised FetchCacheError: Multiple errors during fetching:
+        Error 1: SpackWebError: Download failed: <urlopen error [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed>
+""",
 }
 
 
