@@ -199,6 +199,29 @@ make: *** [Makefile:7: a.o] Error 1
       error: command '/usr/bin/gcc' failed with exit code 1
   ERROR: Failed building wheel for fast
 """,
+    "cmake-cuda-compiler": """\
+-- The CUDA compiler identification is unknown
+CMake Error at /usr/share/cmake/Modules/CMakeDetermineCUDACompiler.cmake:266 (message):
+  Failed to detect a default CUDA architecture.
+
+  Compiler output:
+
+-- Configuring incomplete, errors occurred!
+make: *** No targets specified and no makefile found.  Stop.
+""",
+    "compiler-missing": """\
+checking whether the C compiler works... no
+configure: error: C compiler cannot create executables
+make[3]: *** No targets specified and no makefile found.  Stop.
+make[3]: *** No rule to make target 'install'.  Stop.
+""",
+    "conda-system": """\
+Found conflicts! Looking for incompatible packages.
+UnsatisfiableError: The following specifications were found to be incompatible with your system:
+
+  - feature:/linux-64::__glibc==2.17=0
+  - tensorflow[version='>=2.7',build=cuda11*] -> __cuda
+""",
     "venv-without-pip": """\
 $ python3 -m venv env
 Error: Command '['/home/u/env/bin/python3', '-Im', 'ensurepip', '--upgrade', '--default-pip']' returned non-zero exit status 1.
