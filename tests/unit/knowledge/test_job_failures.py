@@ -100,6 +100,60 @@ Traceback (most recent call last):
     raise CalledProcessError(retcode, cmd)
 subprocess.CalledProcessError: Command 'ssh -o PasswordAuthentication=no 10.0.0.2 hostname' returned non-zero exit status 255.
 """,
+    "mpi-gpu-memory": """\
+(GTL DEBUG: 1) cuIpcOpenMemHandle: invalid argument, CUDA_ERROR_INVALID_VALUE, line no 272
+MPICH ERROR [Rank 1] [job id 32.0] [Fri Sep 23 17:26:26 2022] [n1] - Abort(475555330) (rank 1 in comm 0): Fatal error
+""",
+    "segmentation-fault": """\
+===========================================================================
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   PID 4774 RUNNING AT n1
+=   EXIT CODE: 139
+===========================================================================
+[proxy:0:1@n2] HYD_pmcd_pmip_control_cmd_cb (pm/pmiserv/pmip_cb.c:878): assert (!closed) failed
+""",
+    "mpi-daemon": """\
+--------------------------------------------------------------------------
+An PRRTE daemon has unexpectedly failed after launch and before
+communicating back to mpirun. This could be caused by a number
+of factors.
+--------------------------------------------------------------------------
+""",
+    "mpt-reports": """\
+234:MPT ERROR: Assertion failed at reg_cache.c:302: "i == num_used"
+234:MPT ERROR: Rank 234(g:234) is aborting with error code 0.
+""",
+    # Others
+    "too-many-threads": """\
+TERM_THREADLIMIT: job killed after reaching LSF thread limit.
+Exited with exit code 143.
+""",
+    "bus-error": """\
+TERM_OWNER: job killed by owner.
+Exited with signal termination: 7, and core dumped.
+""",
+    "killed": """\
+Error executing process > 'a:b (19)'
+Caused by:
+  Process `a:b (19)` terminated with an error exit status (137)
+""",
+    "pbs-node-setup": """\
+PBS Job Id: 1834202[26].fe1
+Aborted by PBS Server
+Job cannot be executed
+See Administrator for help
+Exit_status=-9
+""",
+    "dask-workers-ended": """\
+distributed.nanny - WARNING - Worker process 64242 exited with status 1
+distributed.nanny - WARNING - Restarting worker
+""",
+    "application-reports": """\
+[0]PETSC ERROR: --------------------- Error Message --------------------------------------------------
+[0]PETSC ERROR: Object is in wrong state
+[0]PETSC ERROR: Not for unassembled matrix
+application called MPI_Abort(MPI_COMM_WORLD, 73) - process 0
+""",
     # Files
     "hdf5-input-output": """\
 HDF5-DIAG: Error detected in HDF5 (1.10.2) MPI-process 0:
