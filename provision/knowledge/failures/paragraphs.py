@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from provision.knowledge.failures.lines import read_line
 
-# How the messages begin. Sources: Lmod's `LmodError`, CMake's `message(FATAL_ERROR)`.
-HEADS = ("Lmod has detected the following error:", "CMake Error at ", "CMake Error: ")
+# How the messages begin. Sources: Lmod's `LmodError`, OpenFOAM's `error`, CMake's `message(FATAL_ERROR)`.
+HEADS = ("Lmod has detected the following error:", "--> FOAM FATAL ", "CMake Error at ", "CMake Error: ")
 # An error of this tool, and of others such as uv and Git, ends with a hint.
 ERROR, HINT = "error: ", "hint: "
 # A message has at most so many lines.

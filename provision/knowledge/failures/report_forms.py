@@ -145,7 +145,8 @@ def report_forms() -> tuple[tuple[Form, re.Pattern[str]], ...]:
 
 # A message that begins so is a frame around the error, or follows from it.
 FRAME = re.compile(
-    r"\W*$|in user code|Graph execution error|in `|<N/A|Traceback \(most|metadata-generation|subprocess-exited|ld returned|"
+    r"\W*$|error message$|in user code|Graph execution error|in `|<N/A|Traceback \(most|"
+    r"metadata-generation|subprocess-exited|ld returned|"
     r"torch\.distributed\.elastic|.{0,40}returned \d+ exit status|\d+ root error\(s\) found|error stack|"
     r"see (?:above|below|log|build|the)|(?:the )?(?:following|above|previous) (?:error|command)|.{0,200}non-?zero exit|"
     r"(?:the )?(?:command|process|subprocess|program|script|job|task|step|rule|recipe|test|child|worker|rank|shell)s?\b.{0,300}"

@@ -123,6 +123,58 @@ of factors.
 234:MPT ERROR: Assertion failed at reg_cache.c:302: "i == num_used"
 234:MPT ERROR: Rank 234(g:234) is aborting with error code 0.
 """,
+    "mpi-no-srun": """\
+--------------------------------------------------------------------------
+The SLURM process starter for OpenMPI was unable to locate a
+usable "srun" command in its path. Please check your path
+and try again.
+--------------------------------------------------------------------------
+An internal error has occurred in ORTE:
+
+[[56714,0],0] FORCE-TERMINATE AT (null):1 - error plm_slurm_module.c(471)
+""",
+    "mpi-arguments": """\
+--------------------------------------------------------------------------
+The map-by directive contains an unrecognized qualifier:
+
+  Qualifier: donotlaunch
+--------------------------------------------------------------------------
+""",
+    "mpi-connection-lost": """\
+[proxy:0:0@n1] HYDU_sock_write (./utils/sock/sock.c:290): write error (Broken pipe)
+[proxy:0:0@n1] send_cmd_downstream (./pm/pmiserv/pmip_pmi_v1.c:95): error writing PMI line
+""",
+    "mpi-singletons": """\
+--> FOAM FATAL ERROR:
+bool IPstream::init(int& argc, char**& argv) : attempt to run parallel on 1 processor
+
+    From function static bool Foam::UPstream::init(int&, char**&)
+
+FOAM aborting
+
+[n1:21638] *** Process received signal ***
+[n1:21638] Signal: Aborted (6)
+""",
+    "mpi-session-folder": """\
+Fatal error in MPI_Init: Other MPI error, error stack:
+MPID_Init(176)........................: channel initialization failed
+MPIU_SHMW_Seg_create_attach_templ(635): open failed - Permission denied
+""",
+    "mpi-message-truncated": """\
+Fatal error in PMPI_Isend: Invalid rank, error stack:
+PMPI_Isend(161): MPI_Isend(buf=0x9e17d4, count=2797, MPI_INTEGER, dest=4, tag=0, MPI_COMM_WORLD, request=0x65) failed
+PMPI_Isend(103): Invalid rank has value 4 but must be nonnegative and less than 4
+""",
+    "hard-links": """\
+Traceback (most recent call last):
+  File "/env/lib/python3.9/site-packages/toil/jobStores/fileJobStore.py", line 546, in read_file
+    os.link(jobStoreFilePath, localFilePath)
+PermissionError: [Errno 1] Operation not permitted: '/scratch/files/a' -> '/scratch/tmp/a.tmp'
+""",
+    "mpi-init-failed": """\
+0.181s: flux-shell[0]: FATAL: MPI_Abort: Fatal error in MPI_Init: Invalid tag, error stack:
+flux-job: task(s) exited with exit code 1
+""",
     # Others
     "too-many-threads": """\
 TERM_THREADLIMIT: job killed after reaching LSF thread limit.
@@ -177,6 +229,14 @@ Epoch 1/2
     "a debugger": "(gdb) info signals\nSIGUSR2       Yes       Yes     Yes             User defined signal\n",
     "a list of hosts": "Using hostfile ./hosts\nAll hosts of the hostfile answer\n",
     "an import": "pyxis: importing docker image: ubuntu:22.04\npyxis: imported docker image: ubuntu:22.04\nLinux\n",
+    "a step that waits": """\
+srun: Job 94 step creation temporarily disabled, retrying (Requested nodes are busy)
+srun: Step created for StepId=94.3
+""",
+    "PMIx without its shared memory": """\
+[n1:400139] PMIX ERROR: ERROR in file ../../../src/mca/gds/ds12/gds_ds12_lock_pthread.c at line 169
+step 1 loss: 0.3
+""",
     "an account of Grid Engine": "failed       0\nexit_status  0\nru_wallclock 12.3\n",
 }
 
