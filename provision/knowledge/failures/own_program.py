@@ -21,6 +21,9 @@ MISTAKES = word_set(
 ORDINARY = word_set(
     "ValueError RuntimeError Exception FileNotFoundError NotADirectoryError IsADirectoryError EOFError FileExistsError"
 )
+# Those of TensorFlow that say that a program or its data is wrong; a summary of several is no message.
+TENSORFLOWS = word_set("InvalidArgumentError OutOfRangeError")
+SUMMARY = "root error(s) found"
 # Not errors of the program: they are in the catalogue, or a person caused them.
 OTHERS = word_set(
     "KeyboardInterrupt SystemExit MemoryError ImportError ModuleNotFoundError OSError IOError PermissionError"
@@ -49,7 +52,9 @@ SAVES = re.compile(r"^_?(?:save|serialize|export)\w*$")
 DATA_PACKAGES = word_set("pandas numpy sklearn scipy keras h5py matplotlib")
 NOT_IN_DATA = word_set("KeyError IndexError")
 # Exceptions that are almost always a mistake in a program, whoever prints them.
-CLEAR = word_set("NameError UnboundLocalError IndentationError TabError ZeroDivisionError KeyError IndexError")
+CLEAR = word_set(
+    "NameError UnboundLocalError IndentationError TabError ZeroDivisionError KeyError IndexError AssertionError TypeError"
+)
 LONGEST = 200
 
 
@@ -87,12 +92,19 @@ def program_failure(traceback: Traceback) -> KnownFailure | None:
     if last is frame:
         weight = WEIGHTS["cause" if traceback.exception in MISTAKES else "error"]
         cause = f"an error in your program: {place}: `{what}`"
-    elif traceback.exception in MISTAKES | ORDINARY and not (traceback.exception == "Exception" and traceback.module):
+    elif _refuses(traceback):
         weight = WEIGHTS["error"]
         cause = f"an error in your program: {place} calls `{last.package or 'a library'}`, which refuses what it got: `{what}`"
     else:
         return _library_failure(traceback)
     return _failure(cause, hint.replace("{place}", place), weight)
+
+
+def _refuses(traceback: Traceback) -> bool:
+    """Whether a library says with its exception that what the program gave it is wrong."""
+    if traceback.exception in TENSORFLOWS:
+        return bool(traceback.text) and SUMMARY not in traceback.text
+    return traceback.exception in MISTAKES | ORDINARY and not (traceback.exception == "Exception" and traceback.module)
 
 
 def lacks_class_of_saved_object(traceback: Traceback) -> bool:
@@ -139,7 +151,7 @@ def _saved_model_failure(traceback: Traceback) -> KnownFailure:
 def _library_failure(traceback: Traceback) -> KnownFailure | None:
     """What a library says itself, if nothing better explains it."""
     last, frame = traceback.frames[-1], traceback.own_frame
-    if traceback.exception in NO_REASON or last is frame or not traceback.text:
+    if traceback.exception in NO_REASON or last is frame or not traceback.text or SUMMARY in traceback.text:
         return None
     package = f"`{last.package}`" if last.package else "a library"
     what = _message(traceback)

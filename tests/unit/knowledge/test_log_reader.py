@@ -299,6 +299,8 @@ def test_a_fatal_line_of_tensorflow_is_a_failure() -> None:
         "Fri Sep 25 16:52:35 2020[3]<stderr>:2020-09-25 16:52:35.948682: F tensorflow/x.cc:34] the flux is inverted\n"
     )
     known = shown(line).known
+    assert known is not None and known.failure.id == "tensorflow-fatal" and known.cause.endswith("the flux is inverted")
+    known = shown("F0000 00:00:1795285483.813069    6792 x.cc:74] the flux is inverted\n").known
     assert known is not None and known.failure.id == ID
 
 

@@ -152,6 +152,23 @@ TypeError: string indices must be integers
     assert full.failure.id == "disk-full"
 
 
+def test_an_operation_of_tensorflow_that_refuses_its_input_is_an_error_of_the_program() -> None:
+    text = """\
+Traceback (most recent call last):
+  File "train.py", line 78, in <module>
+    sess.run(step)
+  File "/env/lib/python3.6/site-packages/tensorflow/python/client/session.py", line 1394, in _do_call
+    raise type(e)(node_def, op, message)
+tensorflow.python.framework.errors_impl.InvalidArgumentError: the flux is inverted
+"""
+    assert "an error in your program: `train.py`, line 78 calls `tensorflow`" in named(text).cause
+    summary = text.replace(
+        "the flux is inverted", "2 root error(s) found.\n  (0) Invalid argument: the flux is inverted"
+    )
+    found = named(summary)
+    assert found.failure.id == "tensorflow-reports" and found.cause.endswith("says: the flux is inverted")
+
+
 def test_a_value_that_is_none_gets_a_hint_of_its_own() -> None:
     text = BAR.replace("ZeroDivisionError: division by zero", "TypeError: 'NoneType' object is not subscriptable")
     assert "a value is None there" in named(text).hint
@@ -210,6 +227,16 @@ FAMILIES = {
     "ImportError: gymnasium is not installed, run `pip install gymnasium`": "package-asked-for",
     "FloatingPointError: Minimum loss scale reached (0.0001). Your loss is probably exploding.": "loss-is-nan",
     "ValueError: unsupported pickle protocol: 5": "saved-weights",
+    "ray.exceptions.RayActorError: The actor died unexpectedly before finishing this task.": "worker-process-died",
+    "2022-04-26 00:04:39,922 WARNING a.py:1 -- A worker died or was killed while executing a task": "worker-process-died",
+    "Error locating target 'src.models.Net', see chained exception above.": "configuration-refused",
+    "hydra.errors.ConfigCompositionException: You must specify 'model', e.g, m": "configuration-refused",
+    "Error executing job with overrides: []": "hydra-reports",
+    "15:59:09  Cell 0: Timeout of 2000 seconds exceeded while executing cell.": "notebook-timeout",
+    "F tensorflow/core/kernels/conv_ops.cc:659] Check failed: stream->parent()->GetConvolveAlgorithms(": "cudnn-not-initialised",
+    "2020-01-01 10:00:00.1: F external/local_xla/xla/x.cc:1] the flux is inverted": "tensorflow-fatal",
+    "AssertionError: train: No labels found in /d/labels.cache, can not start training. See": "data-ran-out",
+    "TypeError: 'float' object is not iterable": "error-in-program",
 }
 
 
@@ -224,6 +251,8 @@ DECOYS = {
     "a log-in that worked": "wandb: Currently logged in as: u\nwandb: Run data is saved locally\n",
     "a display that is there": "Using display :0\nheadless mode on\n",
     "a GPU that is fine": "CUDA error checking is on\nblock: [1,0,0], thread: [0,0,0] done\n",
+    "a script of the site": "/etc/slurm/prolog.d/gpustats.sh: line 5: /run/gpustat/0: Permission denied\nstep 1\n",
+    "a worker of a data loader": "worker 3 of 8 started\nCell 3: 12 seconds\nconfiguration: overrides none\n",
     "an option": "nltk_data is in /data/nltk_data\n--master_port MASTER_PORT\n",
 }
 
