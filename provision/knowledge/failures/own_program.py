@@ -37,7 +37,7 @@ NO_REASON = word_set(
 # The places where Keras, TensorFlow and PyTorch read saved models and weights.
 READS_SAVED = re.compile(
     r"(?:keras|tensorflow|torch|transformers|safetensors)\S*[/\\](?:\S*(?:saving|saved_model|serializ|checkpoint|hdf5|model_config|safetensors|"
-    r"pretrained|configuration_|modeling_|tokenization_)\w*[/\\.]|models?(?:_utils)?\.py$|load_context\.py$)"
+    r"pretrained|configuration_|modeling_|tokenization_)\w*[/\\.]|models?(?:_utils)?\.py$|load_context\.py$|module_v2\.py$)"
 )
 LOADS = re.compile(
     r"^_?(?:(?:legacy_)?load|restore|deserialize|revive|recreate|from_config|from_pretrained|model_from|compile_args)\w*$"
@@ -61,7 +61,7 @@ LONGEST = 200
 def program_failure(traceback: Traceback) -> KnownFailure | None:
     """What a traceback says about the user's program; None if the program need not be the cause."""
     if traceback.exception == UNSHOWN:
-        return None
+        return _cut_failure(traceback)
     while len(traceback.frames) > 1 and traceback.frames[-1].function in ("__getattr__", "raise_from"):
         traceback = replace(traceback, frames=traceback.frames[:-1])  # these only raise what happened one place above
     frame, last = traceback.own_frame, traceback.frames[-1] if traceback.frames else None
@@ -130,7 +130,9 @@ def _unpickling_failure(traceback: Traceback) -> KnownFailure:
 def _reads_saved_model(traceback: Traceback) -> bool:
     """Whether the exception comes from a library that reads a saved model; not the environment's, such as a full disk."""
     libraries = [frame for frame in traceback.frames if frame.is_library]
-    if traceback.exception in NO_REASON | OTHERS or not libraries or libraries[-1] is not traceback.frames[-1]:
+    if traceback.exception in (NO_REASON | OTHERS if traceback.text else NO_REASON):
+        return False
+    if not libraries or libraries[-1] is not traceback.frames[-1]:
         return False
     reads = [frame for frame in libraries if READS_SAVED.search(frame.file) and LOADS.match(frame.function)]
     return bool(reads) and not any(SAVES.match(frame.function) for frame in libraries)
@@ -151,7 +153,9 @@ def _saved_model_failure(traceback: Traceback) -> KnownFailure:
 def _library_failure(traceback: Traceback) -> KnownFailure | None:
     """What a library says itself, if nothing better explains it."""
     last, frame = traceback.frames[-1], traceback.own_frame
-    if traceback.exception in NO_REASON or last is frame or not traceback.text or SUMMARY in traceback.text:
+    if traceback.exception in NO_REASON or last is frame or SUMMARY in traceback.text:
+        return None
+    if not traceback.text and last.function != "<module>":
         return None
     package = f"`{last.package}`" if last.package else "a library"
     what = _message(traceback)
@@ -180,6 +184,21 @@ def _library_failure(traceback: Traceback) -> KnownFailure | None:
 def _place(frame: Frame) -> str:
     """A place in the user's program."""
     return f"`{frame.file}`, line {frame.line}" if frame.line else f"`{frame.file}`"
+
+
+def _cut_failure(traceback: Traceback) -> KnownFailure | None:
+    """Where the program was when the log ends before the message of its exception."""
+    frame, last = traceback.own_frame, traceback.frames[-1]
+    if frame is None or (last is not frame and last.function == "<module>"):
+        return None
+    calls = f", which calls `{last.package}`" if last is not frame and last.package else ""
+    return _failure(
+        f"the program failed at {_place(frame)}{calls}, but the log ends before the message of the error",
+        "look for the last line of the traceback at the end of the whole log, or in the output of another rank: it says "
+        "what is wrong",
+        WEIGHTS["consequence"],
+        name="traceback-cut",
+    )
 
 
 def _bare_failure(traceback: Traceback) -> KnownFailure | None:

@@ -31,6 +31,8 @@ IN_USER_CODE = "in user code:"
 QUOTED = re.compile(r"^> ?(?!>)")
 # PyTorch's main process repeats an exception of a worker, whose own traceback follows.
 REPEATED, ORIGINAL = "Caught ", "Original Traceback"
+# PyTorch 0.4 and older: the exception and the traceback of the worker in one line.
+OLD_WORKER = re.compile(r"^((?:[A-Za-z_]\w{0,80}\.){0,9}[A-Za-z_]\w{0,80}): Traceback \(most recent call last\):$")
 EXCEPTION = re.compile(r"^(\s*)(?:\| ?)?((?:[A-Za-z_]\w{0,80}\.){0,9}[A-Za-z_]\w{0,80})(?:: (.*)|:?\s*)$")
 # Without a traceback before it, a line counts as an exception only with a name that no other text has.
 BARE = re.compile(
@@ -59,6 +61,8 @@ IGNORED = "Exception ignored "
 UNSHOWN = "?"
 # An exception of these classes that a program handles is often of a package that it can do without.
 IMPORT_ERRORS = frozenset(("ModuleNotFoundError", "ImportError"))
+# No exception has a shorter name.
+SHORTEST = 4
 MOST_FRAMES, MOST_RANKS, MOST_KEPT, PATIENCE = 64, 64, 40, 400
 
 
@@ -149,6 +153,11 @@ class TracebackReader:
         if (chain := CHAIN.match(text)) and self.found:
             self._chains[line.rank] = (self.found[-1], chain[1] is not None)
             return True
+        if (old := OLD_WORKER.match(text)) and (opened := self._open.pop(line.rank, None)):
+            self._keep(line, opened, old[1], f"{REPEATED}{old[1]} in a worker process")
+            self._chains[line.rank] = (self.found[-1], False)
+            self._begin(line)
+            return True
         if header := HEADER.match(text):
             if text.lstrip().startswith(ORIGINAL) and self.found and self.found[-1].text.startswith(REPEATED):
                 self._chains[line.rank] = (self.found[-1], False)
@@ -192,7 +201,7 @@ class TracebackReader:
         """Keep the tracebacks whose end is missing; a notebook names the exception at their beginning."""
         for opened in self._open.values():
             if opened.frames or opened.notebook:
-                name = opened.raised or (opened.head.text.split()[0] if opened.notebook else UNSHOWN)
+                name = opened.raised or (QUOTED.sub("", opened.head.text).split()[0] if opened.notebook else UNSHOWN)
                 self._keep(opened.head, opened, name, IN_USER_CODE if opened.raised else "")
         self._open.clear()
 
@@ -254,6 +263,8 @@ def _complete(cut: Traceback, after: Traceback) -> Traceback:
 def _names_exception(name: str) -> bool:
     """Whether this can be the class of an exception: `ValueError`, `queue.Empty`, `subprocess.TimeoutExpired`."""
     last = name.rpartition(".")[2]
+    if len(name) < SHORTEST:
+        return False  # a word that was cut
     return "." in name or last[:1].isupper() or last.endswith(("error", "timeout", "Error"))
 
 
@@ -266,10 +277,10 @@ def _read_frame(text: str) -> Frame | None:
         return Frame(file=found[1], line=int(found[2]), function=found[3])
     if found := NOTEBOOK.match(text):
         if found[1]:
-            return Frame(file=found[1], line=int(found[2]), function=found[3])
+            return Frame(file=found[1], line=int(found[2]), function=found[3].partition("(")[0])
         if found[4]:
             return Frame(file=f"cell {found[4]}", line=int(found[5] or 0), function="")
-        return Frame(file=found[6], line=0, function=found[7])
+        return Frame(file=found[6], line=0, function=found[7].partition("(")[0])
     return None
 
 

@@ -237,6 +237,8 @@ FAMILIES = {
     "2020-01-01 10:00:00.1: F external/local_xla/xla/x.cc:1] the flux is inverted": "tensorflow-fatal",
     "AssertionError: train: No labels found in /d/labels.cache, can not start training. See": "data-ran-out",
     "TypeError: 'float' object is not iterable": "error-in-program",
+    "E0131 18:29:27.597301 140500936947392 a.py:97] Jackhmmer (uniref90.fasta) failed.": "search-program-failed",
+    "(trainer:404) WARNING: The gradients at all steps are invalid in this epoch.": "gradients-invalid",
 }
 
 
@@ -305,6 +307,47 @@ Traceback (most recent call last):
   File "<string>", line 3, in raise_from
 {error}
 """
+
+
+OLD_WORKER = """\
+Traceback (most recent call last):
+  File "train.py", line 47, in <module>
+    for x in loader:
+  File "/env/lib/python3.5/site-packages/torch/utils/data/dataloader.py", line 301, in _process_next_batch
+    raise batch.exc_type(batch.exc_msg)
+IndexError: Traceback (most recent call last):
+  File "/env/lib/python3.5/site-packages/torch/utils/data/dataloader.py", line 55, in _worker_loop
+    samples = collate_fn([dataset[i] for i in batch_indices])
+  File "/home/u/data.py", line 44, in __getitem__
+    return self.rows[index]
+IndexError: list index out of range
+"""
+
+
+def test_a_worker_of_an_old_pytorch_prints_its_traceback_behind_the_exception() -> None:
+    assert "an error in your program: `/home/u/data.py`, line 44: `IndexError: list index" in named(OLD_WORKER).cause
+    cut = "".join(OLD_WORKER.splitlines(keepends=True)[:-2])
+    assert "Caught IndexError in a worker process" in named(cut + "  F\n").cause
+
+
+def test_a_log_that_ends_within_a_traceback_names_the_place() -> None:
+    found = named("".join(BAR.splitlines(keepends=True)[:-1]))
+    assert found.failure.id == "traceback-cut" and "`/home/u/bin/train.py`, line 145" in found.cause
+    library = "".join(OLD_WORKER.splitlines(keepends=True)[:5])
+    assert "line 47, which calls `torch`, but the log ends" in named(library).cause
+
+
+def test_a_notebook_whose_message_is_missing_names_what_failed() -> None:
+    cut = """\
+> AttributeError                            Traceback (most recent call last)
+> ----> 1 import boxes
+>
+> /home/u/lib/python3.5/site-packages/boxes/__init__.py in <module>()
+> ----> 3 from . import lids
+"""
+    assert named(cut).cause == "`boxes` fails while it is imported: `AttributeError`"
+    loading = cut.replace("AttributeError", "OSError       ").replace("boxes/__init__", "tensorflow_hub/module_v2")
+    assert named(loading.replace("<module>()", "load(handle, tags)")).failure.id == "saved-model-unreadable"
 
 
 def test_a_quoted_traceback_is_read_and_a_dropped_file_name_is_replaced() -> None:
