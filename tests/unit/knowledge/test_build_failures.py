@@ -222,6 +222,22 @@ UnsatisfiableError: The following specifications were found to be incompatible w
   - feature:/linux-64::__glibc==2.17=0
   - tensorflow[version='>=2.7',build=cuda11*] -> __cuda
 """,
+    "library-version": """\
+Traceback (most recent call last):
+  File "train.py", line 1, in <module>
+    import sklearn
+ImportError: /lib/x86_64-linux-gnu/libgomp.so.1: version `GOMP_5.0' not found (required by /env/lib/libsolver.so)
+""",
+    "mkl-parts": """\
+Loading mkl/2018.0
+Intel MKL FATAL ERROR: Cannot load libmkl_avx512.so or libmkl_def.so.
+srun: error: n1: task 0: Exited with exit code 2
+""",
+    "openmp-twice": """\
+OMP: Error #15: Initializing libiomp5.so, but found libomp.so already initialized.
+OMP: Hint This means that multiple copies of the OpenMP runtime have been linked into the program.
+Aborted (core dumped)
+""",
     "venv-without-pip": """\
 $ python3 -m venv env
 Error: Command '['/home/u/env/bin/python3', '-Im', 'ensurepip', '--upgrade', '--default-pip']' returned non-zero exit status 1.
