@@ -133,12 +133,14 @@ def _describe(explanation: Explanation) -> list[str]:
             lines += [
                 f"  line {other.hit.number}: {other.cause} ({other.failure.id}, {other.sureness})" for other in others
             ]
-        rest = [(number, text) for number, text in explanation.lines if number != known.hit.number]
+        named = {known.hit.number, *(other.hit.number for other in others)}
+        rest = [(number, text) for number, text in explanation.lines if number not in named]
         return lines + (["other lines that look like errors:", *_numbered(rest)] if rest else [])
     if explanation.verdict == "unknown":
         first = "no known failure; lines that look like errors:" if explanation.length else "the log is empty"
         return [first, *_numbered(explanation.lines)]
-    lines = ["the log shows no failure"]
+    ended = "" if explanation.ended else ", but no end either: it may be cut, or the program may still run"
+    lines = [f"the log shows no failure{ended}"]
     for note in explanation.findings[:MOST_OTHERS]:
         lines += [
             f"  line {note.hit.number}: {note.hit.text}",
@@ -164,6 +166,7 @@ def _result(explanation: Explanation) -> dict[str, Any]:
         "line": {"number": known.hit.number, "text": known.hit.text} if known else None,
         "program": known.failure.program if known else False,
         "others": [_finding(other) for other in explanation.findings[1 if known else 0 :]],
+        "ended": explanation.ended,
         "lines": [text for _, text in explanation.lines],
     }
 

@@ -46,6 +46,8 @@ class KnownFailure:
     """Whether the cause is in the user's own program."""
     warned: bool = False
     """Whether a line that is only a warning counts as much as an error."""
+    elsewhere: bool = False
+    """Whether the error itself is another line of the log: it is named instead if a program's own words say it there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from provision.knowledge.failures.catalogue import WEIGHTS, KnownFailure
 
@@ -28,6 +28,8 @@ class Finding:
 
     failure: KnownFailure
     hit: Hit
+    quoted: bool = False
+    """Whether it consists of the words with which a program ended."""
 
     @property
     def cause(self) -> str:
@@ -58,6 +60,8 @@ class Explanation:
     is_text: bool
     length: int
     """The number of lines."""
+    ended: bool = False
+    """Whether the last lines say that something ended well."""
 
     @property
     def known(self) -> Finding | None:
@@ -68,6 +72,18 @@ class Explanation:
 def by_likelihood(found: Finding) -> tuple[int, int, int]:
     """The strongest first, of these the first in the log, and of one line that which says most about it."""
     return -found.hit.weight, found.hit.number, -found.hit.specific
+
+
+def give_way(findings: list[Finding]) -> list[Finding]:
+    """The findings, the likeliest first; one whose error is elsewhere counts less if the words of a program say that error."""
+    if any(found.quoted for found in findings):
+        findings = [_weaken(found) if found.failure.elsewhere else found for found in findings]
+    return sorted(findings, key=by_likelihood)
+
+
+def _weaken(found: Finding) -> Finding:
+    """A finding that is only what follows from an error elsewhere."""
+    return replace(found, hit=replace(found.hit, weight=min(found.hit.weight, WEIGHTS["consequence"])))
 
 
 def _insert(sentence: str, values: dict[str, str]) -> str:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from provision.knowledge.failures import health
 from provision.knowledge.failures.catalogue import WEIGHTS, Alternative, Catalogue, KnownFailure
-from provision.knowledge.failures.findings import Explanation, Finding, Hit, by_likelihood
+from provision.knowledge.failures.findings import Explanation, Finding, Hit, give_way
 from provision.knowledge.failures.likely_lines import LikelyLines
 from provision.knowledge.failures.line_parts import MOST_OF_A_LOG_LINE, read_text, split_parts
 from provision.knowledge.failures.lines import (
@@ -30,7 +30,7 @@ from provision.knowledge.failures.lines import (
 )
 from provision.knowledge.failures.own_program import lacks_class_of_saved_object, program_failure
 from provision.knowledge.failures.paragraphs import MOST_LINES, begins_paragraph, join_paragraph
-from provision.knowledge.failures.report_forms import COMPLAINS, ENDS, ERRS, FOLLOWS, FORM_WORDS
+from provision.knowledge.failures.report_forms import COMPLAINS, ENDS, ERRS, FOLLOWS, FORM_WORDS, follows
 from provision.knowledge.failures.reported_errors import ReportReader, reported_failure
 from provision.knowledge.failures.tracebacks import TracebackReader, tried_imports
 from provision.knowledge.failures.words import line_words
@@ -61,6 +61,8 @@ WENT_ON = 2
 AFTER_COMPLAINT = 5
 # After a traceback it takes more: other ranks print on for a while after one has died.
 WENT_ON_AFTER_TRACEBACK = 20
+# A sign of success in the last so many lines shows that the log is whole.
+NEAR_END = 50
 # How many characters of a line may be control characters, before it is not text.
 MOST_CONTROL = 0.05
 CONTROL_BYTES = bytes((*range(8), *range(14, 27), *range(28, 32)))
@@ -84,7 +86,7 @@ class LogReader:
         self._excuses: deque[int] = deque(maxlen=REACH)
         self._last: deque[tuple[int, str]] = deque(maxlen=most)
         self._number = 1
-        self._failed_at = self._went_on = self._complained_at = 0
+        self._failed_at = self._went_on = self._complained_at = self._success_at = 0
         self._clearly = False  # whether an error line says more than that something was not found
         self._well = self._installed = self._fatal = False
         self._dead: set[str] = set()  # the ranks that ended with a traceback and printed nothing of a training since
@@ -212,7 +214,7 @@ class LogReader:
         if severity == ERROR and not excused and health.is_fatal(text):
             self._fatal = True
         if not weights and health.shows_success(text, words):
-            self._installed = True
+            self._installed, self._success_at = True, number
             self._well = self._well or not health.shows_installation(text)
             return True
         if severity != ERROR or excused:
@@ -249,6 +251,8 @@ class LogReader:
                 weight = min(weight, WEIGHTS["symptom"])
             elif severity != ERROR and not failure.warned:
                 weight = WEIGHTS["notice"]
+            if weight == WEIGHTS["report"] and follows(match.groupdict().get("reason")):
+                weight = WEIGHTS["consequence"]
             values = {name: self._hide(value) for name, value in match.groupdict().items() if value}
             hits = self._hits.setdefault(failure.id, [])
             self._failures[failure.id] = failure
@@ -291,23 +295,20 @@ class LogReader:
         """What the log shows; `failed` if it is known that the program failed."""
         self._tracebacks.close()
         self._reports.close()
-        findings = sorted(self._findings(failed=failed), key=by_likelihood)
+        findings = give_way(list(self._findings(failed=failed)))
         causes = [found for found in findings if found.hit.weight > WEIGHTS["notice"]]
         if not failed and not self._errors and not self._tracebacks.found:
             causes = causes if any(not found.hit.status for found in causes) else []
-        went_well = not failed and self._ended_well(causes)
-        if causes and not went_well:
-            verdict = "known"
-        elif failed or (not went_well and self._shows_failure()):
-            verdict = "unknown"
-        else:
-            verdict = "healthy"
+        verdict = "healthy"
+        if failed or not self._ended_well(causes):
+            verdict = "known" if causes else "unknown" if failed or self._shows_failure() else "healthy"
         return Explanation(
             verdict=verdict,
             findings=tuple(causes if verdict == "known" else [found for found in findings if not found.hit.weight]),
             lines=self._lines(causes if verdict == "known" else []),
             is_text=self._strange <= MOST_CONTROL * self._bytes,
             length=self._number - 1,
+            ended=(self._well or self._installed) and self._success_at >= self._number - NEAR_END,
         )
 
     def _shows_failure(self) -> bool:
@@ -353,18 +354,18 @@ class LogReader:
             ):
                 causes.add(failure.cause)
                 of_program.add(found.number)
-                yield self._quote(failure, found.number, found.raw, found.exception)
+                yield self._quote(failure, found.number, found.raw, found.exception, ends=bool(found.frames))
         if failed or self._shows_failure():
             report = self._reports.best(explained | followed | of_program)
             if report:
-                yield self._quote(reported_failure(report, WEIGHTS["report"]), report.number, report.raw, report.text)
+                failure, ends = reported_failure(report, WEIGHTS["report"]), report.strength == ENDS
+                yield self._quote(failure, report.number, report.raw, report.text, ends=ends)
 
-    def _quote(self, failure: KnownFailure, number: int, raw: str, message: str) -> Finding:
+    def _quote(self, failure: KnownFailure, number: int, raw: str, message: str, *, ends: bool) -> Finding:
         """A failure that contains words of the log; no secret is quoted."""
         hit = Hit(number=number, text=self._show(raw, message), weight=failure.weight)
-        return Finding(
-            failure=replace(failure, cause=self._hide(failure.cause), hint=self._hide(failure.hint)), hit=hit
-        )
+        failure = replace(failure, cause=self._hide(failure.cause), hint=self._hide(failure.hint))
+        return Finding(failure=failure, hit=hit, quoted=ends)
 
     def _lines(self, causes: list[Finding]) -> tuple[tuple[int, str], ...]:
         """The deciding line, the end of the first traceback, and the lines that look most like errors; else the last lines."""

@@ -48,6 +48,10 @@ UNPICKLES = re.compile(
 )
 CLASS_MISSING = word_set("ModuleNotFoundError AttributeError")
 SAVES = re.compile(r"^_?(?:save|serialize|export)\w*$")
+# The folder in which pip builds a package.
+BUILT = re.compile(
+    r"pip-(?:build|install|req-build)-[^/\\]{1,40}[/\\]([\w.-]{1,80}?)(?:_[0-9a-f]{32})?[/\\](?:[\w.-]+[/\\])*[\w.-]+\.py$"
+)
 # Packages that programs give their data to, and exceptions that say that something in the data was not found.
 DATA_PACKAGES = word_set("pandas numpy sklearn scipy keras h5py matplotlib")
 NOT_IN_DATA = word_set("KeyError IndexError")
@@ -159,7 +163,14 @@ def _library_failure(traceback: Traceback) -> KnownFailure | None:
         return None
     package = f"`{last.package}`" if last.package else "a library"
     what = _message(traceback)
-    if last.function == "<module>":
+    built = BUILT.search(last.file)
+    if built:
+        cause = f"the build of `{built[1]}` stopped, and says: `{what}`"
+        hint = (
+            "install or load what the message names, then run the same command again; a version with a wheel for this Python "
+            "needs no build: `python -m pip install --only-binary :all: PACKAGE`"
+        )
+    elif last.function == "<module>":
         cause = f"{package} fails while it is imported: `{what}`"
         hint = (
             "its version does not fit Python or another package: `python -m pip check` lists conflicts; compare "

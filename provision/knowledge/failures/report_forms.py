@@ -145,10 +145,12 @@ def report_forms() -> tuple[tuple[Form, re.Pattern[str]], ...]:
 
 # A message that begins so is a frame around the error, or follows from it.
 FRAME = re.compile(
-    r"\W*$|error message$|in user code|Graph execution error|in `|<N/A|Traceback \(most|"
+    r"\W*$|(?:\w+(?:Error|Exception): ?)?"
+    r"(?:error message$|in user code|Graph execution error|in `|<N/A|Traceback \(most|"
     r"metadata-generation|subprocess-exited|ld returned|"
     r"torch\.distributed\.elastic|.{0,40}returned \d+ exit status|\d+ root error\(s\) found|error stack|"
-    r"see (?:above|below|log|build|the)|(?:the )?(?:following|above|previous) (?:error|command)|.{0,200}non-?zero exit|"
+    r"see (?:above|below|log|build|the)|"
+    r"(?:the )?(?:following|above|previous) (?:error|command)|.{0,200}non-?zero exit|"
     r"(?:the )?(?:command|process|subprocess|program|script|job|task|step|rule|recipe|test|child|worker|rank|shell)s?\b.{0,300}"
     r"(?:exited|returned|died|errored out|failed(?:$|\.| with (?:exit|error|return|status|code)))|"
     r".{0,120}(?:exited|exit|returned|failed|ended|terminated) (?:with|due to) (?:an? )?(?:exit |return |error |unexpected )?"
@@ -157,9 +159,16 @@ FRAME = re.compile(
     r"(?:fail|abort|halt|stopp|incomplete)|"
     r"abort|exiting|terminat|stopping|Execution halted|Try |Usage|use --help|more information|run with|note:|"
     r"(?:errors?|failures?) (?:occurred|found|were|was)|An error (?:occurred|happened|was)|"
-    r".{0,80}see (?:the )?(?:log|above|output)",
+    r".{0,80}see (?:the )?(?:log|above|output))",
     re.IGNORECASE,
 )
+
+
+def follows(message: str | None) -> bool:
+    """Whether a message says no more than that something failed: the error itself is elsewhere."""
+    return message is not None and FRAME.match(message) is not None
+
+
 # A message that only announces those in the next lines; the class of the exception before it stays.
 HEADING = re.compile(r"^((?:\w+: ?)?)(?:\d+ root error\(s\) found\.?|in user code:)$")
 # A line of the error stack of MPICH; and lines between a heading and its text.

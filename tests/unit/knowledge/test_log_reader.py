@@ -438,3 +438,45 @@ def test_the_state_that_a_scheduler_reports_is_read(line: str) -> None:
 def test_a_job_that_failed_for_an_unknown_reason_is_not_healthy() -> None:
     assert shown("   JobState=FAILED Reason=NonZeroExitCode\n").verdict == "unknown"
     assert shown("   JobState=COMPLETED Reason=None\nExit_status=0\n").verdict == "healthy"
+
+
+PIP = """\
+  error: subprocess-exited-with-error
+      Traceback (most recent call last):
+        File "/tmp/pip-install-x1/flurble_0a/setup.py", line 20, in <module>
+          raise RuntimeError("the flux library is too old")
+      RuntimeError: the flux library is too old
+      [end of output]
+error: metadata-generation-failed
+"""
+SPACK = """\
+==> Error: ProcessError: Command exited with status 1:
+    './configure' '--prefix=/x'
+  >> 42    flurble-conf: fatal: the flux library is too old
+See build log for details:
+"""
+ABORTED = """\
+terminate called after throwing an instance of 'std::runtime_error'
+  what():  the flux library is too old
+[n1:123] *** Process received signal ***
+[n1:123] Signal: Aborted (6)
+"""
+
+
+@pytest.mark.parametrize("text", [PIP, SPACK, ABORTED], ids=["pip", "Spack", "C++"])
+def test_the_words_of_the_program_that_failed_come_before_what_follows_from_it(text: str) -> None:
+    explanation = shown(text)
+    assert explanation.known is not None and "the flux library is too old" in explanation.known.cause
+    assert any(found.failure.elsewhere for found in explanation.findings[1:])
+
+
+def test_the_build_of_a_package_is_no_import_of_a_library() -> None:
+    known = shown(PIP).known
+    assert known is not None and known.cause.startswith("the build of `flurble_0a` stopped")
+
+
+def test_a_log_without_failure_says_whether_it_shows_an_end() -> None:
+    assert shown("Collecting a\nSuccessfully installed a-1\n").ended
+    for text in ("Collecting a\n", "Successfully installed a-1\n" + "step 1 of 9\n" * 60):
+        explanation = shown(text)
+        assert explanation.verdict == "healthy" and not explanation.ended
