@@ -87,6 +87,17 @@ NOISE = re.compile(
     r"oneDNN|\berrors? (?:found|are found)"
 )
 
+# So many lines of a training after the last error show that it went on.
+WENT_ON = 2
+# So many lines after a complaint, such as `unable to open x`, show that the program did without it.
+AFTER_COMPLAINT = 5
+# So many lines after the last error show that a service went on, if no line says that a program ended.
+AFTER_ERROR = 200
+# After a traceback it takes more: other ranks print on for a while after one has died.
+WENT_ON_AFTER_TRACEBACK = 20
+# A sign of success in the last so many lines shows that the log is whole.
+NEAR_END = 50
+
 
 def shows_success(text: str, words: frozenset[str]) -> bool:
     """Whether a line with these words says that something ended well."""

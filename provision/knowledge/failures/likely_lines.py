@@ -27,6 +27,11 @@ class LikelyLines:
     def __bool__(self) -> bool:
         return bool(self._first)
 
+    @property
+    def strongest(self) -> int:
+        """The strength of the strongest line."""
+        return max((line.strength for line in self._first.values()), default=0)
+
     def add(self, number: int, text: str, strength: int) -> None:
         """Note a line; the same text is kept once."""
         line = _Likely(number, text, strength)

@@ -55,14 +55,6 @@ ESCAPED = "\\n"
 DULL, LOOK, PROGRESS = 0, 1, 2
 # How many lines above a line such as "Ignore above …" it excuses, and how many matches of an entry are kept.
 REACH, KEPT = 4, 8
-# So many lines of a training after the last error show that it went on.
-WENT_ON = 2
-# So many lines after a complaint, such as `unable to open x`, show that the program did without it.
-AFTER_COMPLAINT = 5
-# After a traceback it takes more: other ranks print on for a while after one has died.
-WENT_ON_AFTER_TRACEBACK = 20
-# A sign of success in the last so many lines shows that the log is whole.
-NEAR_END = 50
 # How many characters of a line may be control characters, before it is not text.
 MOST_CONTROL = 0.05
 CONTROL_BYTES = bytes((*range(8), *range(14, 27), *range(28, 32)))
@@ -308,7 +300,7 @@ class LogReader:
             lines=self._lines(causes if verdict == "known" else []),
             is_text=self._strange <= MOST_CONTROL * self._bytes,
             length=self._number - 1,
-            ended=(self._well or self._installed) and self._success_at >= self._number - NEAR_END,
+            ended=(self._well or self._installed) and self._success_at >= self._number - health.NEAR_END,
         )
 
     def _shows_failure(self) -> bool:
@@ -317,8 +309,14 @@ class LogReader:
             return True
         if not self._errors:
             return bool(self._tracebacks.found)
+        if (
+            self._errors.strongest < ENDS
+            and self._number - self._failed_at > health.AFTER_ERROR
+            and not self._tracebacks.found
+        ):
+            return False
         lines_after = sum(1 for number, _ in self._last if number > self._complained_at)
-        return self._clearly or bool(self._tracebacks.found) or lines_after < AFTER_COMPLAINT
+        return self._clearly or bool(self._tracebacks.found) or lines_after < health.AFTER_COMPLAINT
 
     def _ended_well(self, causes: list[Finding]) -> bool:
         """Whether what the log shows after its last failure excuses all failures."""
@@ -328,7 +326,7 @@ class LogReader:
             return True
         if self._installed:
             return not any(BUILDING.isdisjoint(found.failure.phase) for found in causes)
-        return self._went_on >= (WENT_ON_AFTER_TRACEBACK if self._tracebacks.found else WENT_ON)
+        return self._went_on >= (health.WENT_ON_AFTER_TRACEBACK if self._tracebacks.found else health.WENT_ON)
 
     def _findings(self, *, failed: bool) -> Iterable[Finding]:
         """Every failure that the log shows, with its best line: the strongest, then the first."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from provision.knowledge.failures.catalogue import KnownFailure
 from provision.knowledge.failures.error_texts import find_error_text, names_error_text
-from provision.knowledge.failures.lines import Line
+from provision.knowledge.failures.lines import ERROR, Line, level
 from provision.knowledge.failures.report_forms import ENDS, ERRS, FOLLOWS, FRAME, HEADING, SKIPPED, STACK, report_forms
 from provision.knowledge.failures.tracebacks import UNSHOWN, Traceback
 from provision.knowledge.failures.words import word_set
@@ -120,6 +120,10 @@ class ReportReader:
         """Read a line as the text of the report above it, if that needs one."""
         opened = self._open.get(line.rank)
         if opened is None or opened.report.number == line.number:
+            return
+        if level(line.text) != ERROR:
+            del self._open[line.rank]
+            self._keep(opened.whole())
             return
         text = line.text.strip(EDGES)
         stack = STACK.match(text)

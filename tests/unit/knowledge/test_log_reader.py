@@ -480,3 +480,12 @@ def test_a_log_without_failure_says_whether_it_shows_an_end() -> None:
     for text in ("Collecting a\n", "Successfully installed a-1\n" + "step 1 of 9\n" * 60):
         explanation = shown(text)
         assert explanation.verdict == "healthy" and not explanation.ended
+
+
+def test_a_service_that_prints_on_after_an_error_has_not_failed() -> None:
+    error = "2015-07-29 23:44:28,903 - ERROR [x:NIOServerCnxn@180] - Unexpected flux:\n"
+    info = "2015-07-29 23:44:29,903 - INFO  [y:ZooKeeperServer@595] - Established session {}\n"
+    known = shown(error + info.format(0)).known
+    assert known is not None and "Established" not in known.cause
+    assert shown(error + "".join(info.format(number) for number in range(300))).verdict == "healthy"
+    assert shown("x: fatal: the flux is inverted\n" + "".join(info.format(n) for n in range(300))).verdict == "known"
