@@ -200,6 +200,20 @@ Exit_status=-9
 distributed.nanny - WARNING - Worker process 64242 exited with status 1
 distributed.nanny - WARNING - Restarting worker
 """,
+    "invalid-account": """\
+Launching builds in parallel on compute nodes ...
+06/26/25 16:16:35 EDT :: build.xml :: WARNING: job submission failed: sbatch: error: Batch job submission failed: \
+Invalid account or account/partition combination specified
+""",
+    "nccl-gpu-memory": """\
+n1:3063025:3066048 [0] misc/socket.cc:49 NCCL WARN socketProgress: Connection closed by remote peer n1-ib<51159>
+n1:3063028:3066152 [3] include/alloc.h:178 NCCL WARN Cuda failure 'out of memory'
+""",
+    "mpi-io-file-system": """\
+returned error: 1006693664
+Other I/O error , error stack:
+ADIO_RESOLVEFILETYPE(650): Specified filesystem is not available
+""",
     "application-reports": """\
 [0]PETSC ERROR: --------------------- Error Message --------------------------------------------------
 [0]PETSC ERROR: Object is in wrong state
