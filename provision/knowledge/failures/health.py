@@ -14,7 +14,8 @@ SUCCESS = re.compile(
     r"\b[Ff]inished (?:training|successfully)|\b[Cc]ompleted successfully\b(?!, but)|\b[Ss]uccessfully (?:completed|"
     r"finished|trained|saved)|"
     r"\b\d+ passed\b|\b[Ee]xit(?:ed)?(?: with)? ?(?:code|status)[:= ]+0\b|\bExit_status ?= ?0\b|"
-    r"\bState: COMPLETED\b|\bAll tests passed|^OK$|(?:[Tt]est|[Ff]inal|[Vv]al\w*) (?:accuracy|loss|acc|score)\b ?[:=]|"
+    r"\bState: COMPLETED\b|\bAll tests passed|^OK(?: \([^()]{1,80}\))?$|"
+    r"(?:[Tt]est|[Ff]inal|[Vv]al\w*) (?:accuracy|loss|acc|score)\b ?[:=]|"
     r"\bsaved (?:model |checkpoint )?to\b|^\[\+\] /|\bexited (?:normally|successfully)|\bsuccessfully\.?$|"
     r"\"status\": \"success\""
 )
@@ -101,7 +102,9 @@ NEAR_END = 50
 
 def shows_success(text: str, words: frozenset[str]) -> bool:
     """Whether a line with these words says that something ended well."""
-    return not words.isdisjoint(SUCCESS_WORDS) and SUCCESS.search(text) is not None and NEGATION.search(text) is None
+    if words.isdisjoint(SUCCESS_WORDS) and not text.startswith("OK"):
+        return False
+    return SUCCESS.search(text) is not None and NEGATION.search(text) is None
 
 
 def shows_installation(text: str) -> bool:

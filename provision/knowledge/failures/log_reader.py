@@ -165,7 +165,7 @@ class LogReader:
         for template in fresh:
             text = template.decode("utf-8", "replace")
             words = line_words(text)
-            kind = LOOK if any(form in template for form in FORMS) else DULL
+            kind = LOOK if template[:2] == b"ok" or any(form in template for form in FORMS) else DULL
             if kind == DULL and not words.isdisjoint(self._known_words):
                 kind = LOOK if words & STRUCTURE or self._catalogue.candidates(words) else DULL
             if not words.isdisjoint(health.PROGRESS_WORDS) and health.shows_progress(text):

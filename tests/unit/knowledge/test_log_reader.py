@@ -93,6 +93,7 @@ HEALTHY = {
     "Successfully installed six-1.17.0\n",
     "installed in the end": "ERROR: Failed building wheel for x\nRunning setup.py install for x\nSuccessfully installed x-1\n",
     "trained on": "ERROR: cannot open /a/b\n" + "".join(f"step {n} loss: 0.{n}\n" for n in range(5)),
+    "tests that print errors": "test_a (__main__.T) ... ERROR: simulated failure\nok\n\nOK (skipped=1, expected failures=1)\n",
     "a warning": "UserWarning: Disk quota exceeded soon\n",
     "typed": "+ echo 'No space left on device'\n",
     "Open MPI without InfiniBand": "[[13245,1],0]: A high-performance Open MPI point-to-point messaging module\n"
