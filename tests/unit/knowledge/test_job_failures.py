@@ -214,6 +214,13 @@ returned error: 1006693664
 Other I/O error , error stack:
 ADIO_RESOLVEFILETYPE(650): Specified filesystem is not available
 """,
+    "mpi-daemon-lost": """\
+ORTE does not know how to route a message to the specified daemon
+located on the indicated node:
+
+  my node:   n1
+  target node:  n2
+""",
     "application-reports": """\
 [0]PETSC ERROR: --------------------- Error Message --------------------------------------------------
 [0]PETSC ERROR: Object is in wrong state
