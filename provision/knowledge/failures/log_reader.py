@@ -352,7 +352,7 @@ class LogReader:
             ):
                 causes.add(failure.cause)
                 of_program.add(found.number)
-                yield self._quote(failure, found.number, found.raw, found.exception, ends=bool(found.frames))
+                yield self._quote(failure, found.number, found.raw, found.exception, ends=found.names_end)
         if failed or self._shows_failure():
             report = self._reports.best(explained | followed | of_program)
             if report:

@@ -104,7 +104,7 @@ _FORMS = (
         rf"(?P<program>{_NAME})(?:\[\d+\])?: (?i:(?:fatal|runtime|internal|unrecoverable) error|fatal|panic|critical)"
         r"(?: in \S{1,80})?: ?(?P<text>.+)",
     ),
-    _form(ERRS, rf"(?P<program>{_NAME})(?:\[\d+\])?: (?i:error)(?: \w{{1,12}})?: ?(?P<text>.+)"),
+    _form(ERRS, rf"(?P<program>{_NAME})(?:\[\d+\])?: (?i:error)(?: \w{{1,12}}){{0,4}}: ?(?P<text>.+)"),
     _form(
         ENDS,
         rf"{_HEAD}(?:Rank \d{{1,6}} (?:\[[^\]]{{1,80}}\] ){{0,2}}|\w{{1,12}} )?"

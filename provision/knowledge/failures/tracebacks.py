@@ -106,6 +106,11 @@ class Traceback:
     """Whether the program handled that exception, as it does when it tries another module."""
 
     @property
+    def names_end(self) -> bool:
+        """Whether it shows where the program was, and the exception that ended it."""
+        return bool(self.frames) and self.exception != UNSHOWN
+
+    @property
     def own_frame(self) -> Frame | None:
         """The last place in a program of the user."""
         return next((frame for frame in reversed(self.frames) if not frame.is_library), None)

@@ -490,3 +490,9 @@ def test_a_service_that_prints_on_after_an_error_has_not_failed() -> None:
     assert known is not None and "Established" not in known.cause
     assert shown(error + "".join(info.format(number) for number in range(300))).verdict == "healthy"
     assert shown("x: fatal: the flux is inverted\n" + "".join(info.format(n) for n in range(300))).verdict == "known"
+
+
+def test_a_traceback_without_its_end_does_not_take_the_place_of_what_the_log_says() -> None:
+    cut = "".join(f"{line}\n" for line in CALLS.splitlines()[:5])
+    known = shown(f"{PIP.splitlines()[0]}\n{cut}").known
+    assert known is not None and known.failure.id == "pip-build-failed"

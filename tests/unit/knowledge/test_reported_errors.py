@@ -40,6 +40,10 @@ REPORTS = {
         "flurble: /data/x.bin: Text file busy\n",
         "`flurble` reports an error: /data/x.bin",
     ),
+    "the loader of libraries": (
+        "ls: error while loading shared libraries: __vdso_time: invalid mode for dlopen(): Invalid argument\n",
+        "`ls` reports an error: __vdso_time",
+    ),
     "a script": ("/home/u/run.sh: line 12: /opt/x/bin/solve: Text file busy\n", "(`/home/u/run.sh: line 12`)"),
     "Go": (
         "panic: runtime error: index out of range [3]\n\ngoroutine 1 [running]:\n",
