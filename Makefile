@@ -1,6 +1,6 @@
 # make build      sets up the tool in .venv, then builds, proves and publishes an environment for this machine
 # make test       runs the linters and all tests
-# make test-fast  runs the tests that need no real build and no cluster (under a minute)
+# make test-fast  runs the tests that need no real build and no cluster (three minutes on two cores)
 # make fuzz       tries many more hostile inputs than make test-fast, and new ones at each run (minutes; FUZZ=100: an hour)
 # make torture    kills builds of a small stack at every step and moment, and prints a table (many minutes; FAULTS=500: more)
 # make bench      measures what the tool costs, as ratios within one run
