@@ -34,8 +34,8 @@ class KnownFailure:
     id: str
     message: str
     """What a log with this failure contains, word by word."""
-    match: str
-    """A regular expression for one line. Its named groups may stand in `cause` and `hint` as `{name}`."""
+    match: tuple[str, ...]
+    """Regular expressions for one line, any of them. Their named groups may stand in `cause` and `hint` as `{name}`."""
     cause: str
     hint: str
     source: str
@@ -52,7 +52,7 @@ class KnownFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alternative:
-    """One alternative of a failure's pattern, with the words that each line contains that it matches."""
+    """One of a failure's patterns, with the words that each line contains that it matches."""
 
     failure: KnownFailure
     pattern: str
@@ -107,20 +107,21 @@ class Catalogue:
 
 
 def read_alternatives(failure: KnownFailure) -> tuple[Alternative, ...]:
-    """The alternatives of a failure's pattern.
+    """The alternatives of a failure's patterns.
 
     Raises:
         ValueError: an alternative has no whole word, so that its lines cannot be found quickly.
     """
-    pattern = failure.match.removeprefix("(?i)")
     found = []
-    for text in split_alternatives(pattern):
-        words = sure_words(text)
-        if not words:
-            raise ValueError(f"`{text}` in the pattern of `{failure.id}` has no whole word")
-        found.append(
-            Alternative(failure=failure, pattern=from_word(text), words=words, ignore_case=pattern != failure.match)
-        )
+    for pattern in failure.match:
+        plain = pattern.removeprefix("(?i)")
+        for text in split_alternatives(plain):
+            words = sure_words(text)
+            if not words:
+                raise ValueError(f"`{text}` in the patterns of `{failure.id}` has no whole word")
+            found.append(
+                Alternative(failure=failure, pattern=from_word(text), words=words, ignore_case=plain != pattern)
+            )
     return tuple(found)
 
 
@@ -148,4 +149,5 @@ def _parse(entry: dict[str, Any]) -> KnownFailure:
     weight, phase, caught = entry.get("weight", "cause"), entry.get("phase", ["run"]), entry.get("caught", ["explain"])
     if weight not in WEIGHTS or not set(phase) <= set(PHASES) or not set(caught) <= set(CAUGHT):
         raise ValueError(f"`{entry['id']}`: weight {weight}, phase {phase}, caught {caught}")
-    return KnownFailure(**{**entry, "weight": WEIGHTS[weight], "phase": tuple(phase), "caught": tuple(caught)})
+    lists = {"match": tuple(entry["match"]), "phase": tuple(phase), "caught": tuple(caught)}
+    return KnownFailure(**{**entry, **lists, "weight": WEIGHTS[weight]})

@@ -251,7 +251,7 @@ def _failure(
     return KnownFailure(
         id=name,
         message="",
-        match="",
+        match=(),
         cause=cause,
         hint=hint,
         source="the traceback in the log",

@@ -236,7 +236,7 @@ def reported_failure(report: Report, weight: int) -> KnownFailure:
     return KnownFailure(
         id=ID,
         message="",
-        match="",
+        match=(),
         cause=cause,
         hint=hint,
         source="the program that printed the line; no entry of the catalogue names it",
