@@ -83,7 +83,9 @@ def program_failure(traceback: Traceback) -> KnownFailure | None:
         return _library_failure(traceback)  # the program only imports a library, which fails itself
     where = "look at {place}, or at the values that reach it"
     hint = f"{where}; the environment is not the cause"
-    if "NoneType" in traceback.text:
+    if traceback.exception == "SyntaxError":
+        hint = "look at {place}; if nothing is wrong there, it is written for another version of Python: `python --version`"
+    elif "NoneType" in traceback.text:
         hint = (
             f"{where}; a value is None there: a file that was not found or read, a search without a result, "
             "a function without `return`"

@@ -258,8 +258,34 @@ srun: Step created for StepId=94.3
 [n1:400139] PMIX ERROR: ERROR in file ../../../src/mca/gds/ds12/gds_ds12_lock_pthread.c at line 169
 step 1 loss: 0.3
 """,
+    "a limit that was reached once": """\
+1000+0 records in
+1000+0 records out
+slurmstepd: error: Exceeded step memory limit at some point.
+""",
+    "Lightning on a CPU": "GPU available: False, used: False\nEpoch 3: 100%\n`Trainer.fit` stopped: `max_epochs=4` reached.\n",
+    "a warning of CMake": """\
+CMake Deprecation Warning at CMakeLists.txt:1 (cmake_minimum_required):
+  Compatibility with CMake < 3.10 will be removed from a future version of CMake.
+
+  Update the VERSION argument <min> value or use a ...<max> suffix to tell
+  CMake that the project does not need compatibility with older versions.
+[100%] Built target tool
+""",
+    "ranks in a container": """\
+[0e3c9f1d2a44:31] Read -1, expected 65536, errno = 1
+[0e3c9f1d2a44:30] Read -1, expected 65536, errno = 1
+Epoch 1/2
+ 100/100 [==============================] - 5s - loss: 0.3
+""",
     "an account of Grid Engine": "failed       0\nexit_status  0\nru_wallclock 12.3\n",
 }
+
+
+def test_ssh_that_reaches_no_host_comes_before_the_daemon_that_did_not_start() -> None:
+    text = "ssh: connect to host n2 port 22: Connection refused\n\nORTE was unable to reliably start one or more daemons.\n"
+    known = shown(text).known
+    assert known is not None and known.cause == "ssh does not reach `n2`: Connection refused"
 
 
 @pytest.mark.parametrize("name", FAILED)

@@ -358,3 +358,16 @@ def test_a_quoted_traceback_is_read_and_a_dropped_file_name_is_replaced() -> Non
 def test_a_folder_without_git_is_not_why_a_program_failed() -> None:
     git = "fatal: not a git repository (or any of the parent directories): .git\n"
     assert "division by zero" in named(git + BAR).cause
+
+
+def test_a_file_that_python_cannot_read_may_be_for_another_python() -> None:
+    text = 'Traceback (most recent call last):\n  File "train.py", line 2, in <module>\n    import shapes\n'
+    text += (
+        "  File \"/home/u/shapes.py\", line 8\n    print(f'{x} m')\n                 ^\nSyntaxError: invalid syntax\n"
+    )
+    known = named(text)
+    assert "`/home/u/shapes.py`, line 8" in known.cause
+    assert (
+        "another version of Python: `python --version`" in known.hint
+        and "the environment is not the cause" not in known.hint
+    )
