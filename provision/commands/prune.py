@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--unused-for",
         type=whole,
         metavar="DAYS",
-        help="with --usage: only environments that nobody loaded for so long",
+        help="with --usage: only environments that no user loaded for so long",
     )
     parser.add_argument(
         "--usage",

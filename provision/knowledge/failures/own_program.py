@@ -55,7 +55,7 @@ BUILT = re.compile(
 # Packages that programs give their data to, and exceptions that say that something in the data was not found.
 DATA_PACKAGES = word_set("pandas numpy sklearn scipy keras h5py matplotlib")
 NOT_IN_DATA = word_set("KeyError IndexError")
-# Exceptions that are almost always a mistake in a program, whoever prints them.
+# Exceptions that are almost always a mistake in a program, no matter which program prints them.
 CLEAR = word_set(
     "NameError UnboundLocalError IndentationError TabError ZeroDivisionError KeyError IndexError AssertionError TypeError"
 )

@@ -1,4 +1,4 @@
-"""What users are told about Horovod's open servers: MPI only, no Gloo, no horovodrun, with the numbers of the advisories."""
+"""What users read about Horovod's open servers: MPI only, no Gloo, no horovodrun, with the numbers of the advisories."""
 
 from __future__ import annotations
 

@@ -207,7 +207,7 @@ def test_only_what_nobody_loaded_for_so_long_goes(store: Store, tmp_path: Path, 
     log, rules = tmp_path / "loads.log", ("--keep", "0", "--unused-for", "90", "--usage", str(tmp_path / "loads.log"))
     log.write_text("module=gcc/12 time=1\n" + log_line(OLD, 200) + log_line(OLD, 80) + "environment=x time=1\n")
     going, _, result = pruned(capsys, *rules)
-    assert going == ["2222222222"], "the log knows 200 days, and nobody loaded it in them"
+    assert going == ["2222222222"], "the log knows 200 days, and no user loaded it in them"
     why = {one["environment"].rpartition("-")[2]: one["why"] for one in result["environments"]}
     assert why["0000000000"] == "known to be not loaded for 80 days only"
     assert why["2222222222"] == "unfinished, 100 days old, not loaded for 200 days"

@@ -287,7 +287,7 @@ config.status: creating config.h
 """,
     "apt in an image": """\
 debconf: delaying package configuration, since apt-utils is not installed
-W: Download is performed unsandboxed as root as file '/root/x.deb' couldn't be accessed by user '_apt'.
+W: Download is performed unsandboxed as root as file '/home/ada/x.deb' couldn't be accessed by user '_apt'.
 invoke-rc.d: could not determine current runlevel
 Setting up libssl3 (3.0.11-1) ...
 """,
