@@ -1,0 +1,114 @@
+"""What a log shows: the failures, the likeliest first, or that it ended well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from provision.knowledge.failures import health
+from provision.knowledge.failures.catalogue import WEIGHTS, KnownFailure
+from provision.knowledge.failures.evidence import Evidence
+from provision.knowledge.failures.findings import Explanation, Finding, Hit, give_way
+from provision.knowledge.failures.own_program import lacks_class_of_saved_object, program_failure
+from provision.knowledge.failures.report_forms import ENDS
+from provision.knowledge.failures.reported_errors import reported_failure
+from provision.knowledge.failures.tracebacks import tried_imports
+
+# A failure of these phases can be followed by an installation that works.
+BUILDING = frozenset(("plan", "fetch", "build", "import"))
+
+
+def conclude(evidence: Evidence, *, failed: bool, is_text: bool) -> Explanation:
+    """What a log shows that was read to its end; `failed` if it is known that the program failed."""
+    findings = give_way(list(_findings(evidence, failed=failed)))
+    causes = [found for found in findings if found.hit.weight > WEIGHTS["notice"]]
+    if not failed and not evidence.errors and not evidence.tracebacks.found:
+        causes = causes if any(not found.hit.status for found in causes) else []
+    verdict = "healthy"
+    if failed or not _ended_well(evidence, causes):
+        verdict = "known" if causes else "unknown" if failed or _shows_failure(evidence) else "healthy"
+    return Explanation(
+        verdict=verdict,
+        findings=tuple(causes if verdict == "known" else [found for found in findings if not found.hit.weight]),
+        lines=_lines(evidence, causes if verdict == "known" else []),
+        is_text=is_text,
+        length=evidence.lines,
+        ended=(evidence.well or evidence.installed) and evidence.success_at >= evidence.lines + 1 - health.NEAR_END,
+    )
+
+
+def _shows_failure(evidence: Evidence) -> bool:
+    """Whether the log shows a failure that no entry of the catalogue names."""
+    if evidence.fatal:
+        return True
+    if not evidence.errors:
+        return bool(evidence.tracebacks.found)
+    if (
+        evidence.errors.strongest < ENDS
+        and evidence.lines + 1 - evidence.failed_at > health.AFTER_ERROR
+        and not evidence.tracebacks.found
+    ):
+        return False
+    lines_after = sum(1 for number, _ in evidence.last if number > evidence.complained_at)
+    return evidence.clearly or bool(evidence.tracebacks.found) or lines_after < health.AFTER_COMPLAINT
+
+
+def _ended_well(evidence: Evidence, causes: list[Finding]) -> bool:
+    """Whether what the log shows after its last failure excuses all failures."""
+    if evidence.fatal or evidence.dead - {""}:
+        return False
+    if evidence.well:
+        return True
+    if evidence.installed:
+        return not any(BUILDING.isdisjoint(found.failure.phase) for found in causes)
+    return evidence.went_on >= (health.WENT_ON_AFTER_TRACEBACK if evidence.tracebacks.found else health.WENT_ON)
+
+
+def _findings(evidence: Evidence, *, failed: bool) -> Iterable[Finding]:
+    """Every failure that the log shows, with its best line: the strongest, then the first."""
+    explained = set()
+    followed = {found.after.number for found in evidence.tracebacks.found if found.after}
+    # A saved object needs a module that the package never had, or has no more: it is not the module that is missing.
+    unpickled = {found.number for found in evidence.tracebacks.found if lacks_class_of_saved_object(found)}
+    tried = unpickled | tried_imports(evidence.tracebacks.found)
+    for name, hits in evidence.hits.items():
+        if hits:
+            hits = [replace(hit, weight=hit.weight - 1) if hit.number in tried else hit for hit in hits]
+            best = min(hits, key=lambda hit: (-hit.weight, hit.number))
+            explained |= {hit.number for hit in hits if hit.weight >= WEIGHTS["symptom"]}
+            yield Finding(failure=evidence.failures[name], hit=best)
+    causes, of_program = set(), set()
+    for found in evidence.tracebacks.found:
+        if found.number in followed and not found.after:
+            continue
+        if (
+            (found.number not in explained or found.number in unpickled)
+            and (failure := program_failure(found))
+            and failure.cause not in causes
+        ):
+            causes.add(failure.cause)
+            of_program.add(found.number)
+            yield _quote(evidence, failure, found.number, found.raw, found.exception, ends=found.names_end)
+    if failed or _shows_failure(evidence):
+        report = evidence.reports.best(explained | followed | of_program)
+        if report:
+            failure, ends = reported_failure(report, WEIGHTS["report"]), report.strength == ENDS
+            yield _quote(evidence, failure, report.number, report.raw, report.text, ends=ends)
+
+
+def _quote(evidence: Evidence, failure: KnownFailure, number: int, raw: str, message: str, *, ends: bool) -> Finding:
+    """A failure that contains words of the log; no secret is quoted."""
+    hit = Hit(number=number, text=evidence.show(raw, message), weight=failure.weight)
+    failure = replace(failure, cause=evidence.hide(failure.cause), hint=evidence.hide(failure.hint))
+    return Finding(failure=failure, hit=hit, quoted=ends)
+
+
+def _lines(evidence: Evidence, causes: list[Finding]) -> tuple[tuple[int, str], ...]:
+    """The deciding line, the end of the first traceback, and the lines that look most like errors; else the last lines."""
+    shown = {found.hit.number: found.hit.text for found in causes[:1]}
+    for found in evidence.tracebacks.found[:1]:
+        shown.setdefault(found.number, evidence.show(found.raw))
+    texts = set(shown.values())
+    shown |= {number: text for number, text in evidence.errors.choose(evidence.most) if text not in texts}
+    lines = list(shown.items())[: evidence.most]
+    return tuple(lines or [(number, evidence.show(text)) for number, text in evidence.last])
