@@ -75,6 +75,8 @@ def program_failure(traceback: Traceback) -> KnownFailure | None:
         return _unpickling_failure(traceback)
     if _reads_saved_model(traceback):
         return _saved_model_failure(traceback)
+    if traceback.exception == "SyntaxError" and last.is_library and not last.file.startswith("<"):
+        return _other_python_failure(last, traceback)
     if traceback.exception in OTHERS:
         return _library_failure(traceback)
     if frame is None:
@@ -192,6 +194,22 @@ def _library_failure(traceback: Traceback) -> KnownFailure | None:
             "with the one the program was written for"
         )
     return _failure(cause, hint, WEIGHTS["report"], name="library-stopped", phase=("build", "import", "run"))
+
+
+def _other_python_failure(place: Frame, traceback: Traceback) -> KnownFailure:
+    """A package whose source the Python that runs does not understand."""
+    built = BUILT.search(place.file)
+    name = built[1] if built else place.package
+    package = f"`{name}`" if name else "a package"
+    return _failure(
+        f"{package} is written for another version of Python than the one that runs it: {_place(place)}: "
+        f"`{_message(traceback)}`",
+        "compare `python --version` with the versions that the package supports (its page on the index); use a newer Python, "
+        "or an older release of the package; under Python 2.7 `python -m pip install 'pip<21' 'setuptools<45'` comes first",
+        WEIGHTS["error"],
+        name="package-of-other-python",
+        phase=("build", "import"),
+    )
 
 
 def _place(frame: Frame) -> str:

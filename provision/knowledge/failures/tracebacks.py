@@ -41,7 +41,7 @@ BARE = re.compile(
 )
 LIBRARY = re.compile(
     r"\.p(?:yx|xi|xd)$|__autograph_generated_file|(?:site|dist)-packages[/\\]|[/\\]lib(?:64|32)?[/\\]python\d|(?:[Pp]ython[\d.]*|conda\d?|envs[/\\][^/\\]{1,60})[/\\][Ll]ib[/\\][\w/\\]+\.py$|<frozen|<__array_function__|<decorator-gen|"
-    r"pip-(?:build-env|install|req-build|standalone)|[/\\]spack[/\\]lib[/\\]|^/usr/(?:local/)?s?bin/|[/\\]bin[/\\](?![\w.-]*\.py$)[\w.-]+$|<attrs|"
+    r"pip-(?:build|build-env|install|req-build|standalone)-|[/\\]spack[/\\]lib[/\\]|^/usr/(?:local/)?s?bin/|[/\\]bin[/\\](?![\w.-]*\.py$)[\w.-]+$|<attrs|"
     r"^(?:tensorflow|keras|horovod|numpy|torch)[/\\](?:python|src|core|common)[/\\]|[/\\](?:tensorflow|keras)[/\\](?:python|src)[/\\]|bazel-out|"
     # A library that was not installed, but cloned: `/home/u/keras/keras/models.py`.
     r"[/\\](keras|tensorflow|torch|numpy|pandas|jax|flax|transformers|horovod)[/\\]\1[/\\]|"

@@ -209,7 +209,7 @@ CMake Error at /usr/share/cmake/Modules/CMakeDetermineCUDACompiler.cmake:266 (me
 -- Configuring incomplete, errors occurred!
 make: *** No targets specified and no makefile found.  Stop.
 """,
-    "compiler-missing": """\
+    "no-compiler": """\
 checking whether the C compiler works... no
 configure: error: C compiler cannot create executables
 make[3]: *** No targets specified and no makefile found.  Stop.
@@ -259,6 +259,96 @@ Error: Command '['/home/u/env/bin/python3', '-Im', 'ensurepip', '--upgrade', '--
 ImportError: cannot bootstrap the "clingo" Python module from spec "clingo-bootstrap@spack+python" due to the following failures:
     'github-actions' raised FetchCacheError: Multiple errors during fetching:
         Error 1: SpackWebError: Download failed: <urlopen error [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed>
+""",
+}
+
+
+FAILED |= {
+    "compiler-missing": """\
+make[1]: Entering directory '/src/flux'
+make[1]: g++: Command not found
+make[1]: *** [Makefile:12: flux.o] Error 127
+""",
+    "bazel-rules": """\
+bazel build //flux:solver
+
+ERROR: /home/ada/projects/flux/so
+urce/flux/BUILD:73:1: in cc_library rule //flux:solver: non-test target '//flux:solver' depends on testonly target \
+'//flux:tests' and doesn't have testonly attribute set.
+ERROR: Analysis of target '//flux:solver' failed; build aborted.
+""",
+    "bazel-checksum": """\
+WARNING: Download from https://mirror/flux-3.zip failed: class UnrecoverableHttpException GET returned 404 Not Found
+ERROR: An error occurred during the fetch of repository 'org_flux':
+   Traceback (most recent call last):
+        File "/root/.cache/bazel/external/flux/third_party/repo.bzl", line 52, column 33, in _impl
+                ctx.download_and_extract(
+Error in download_and_extract: java.io.IOException: Error downloading [https://mirror/flux-3.zip] to /root/flux-3.zip: \
+Checksum was 89e0ef but wanted e0b1c0
+""",
+    "bazel-download": """\
+ERROR: /home/ada/flux/BUILD:3:1: no such package '@iron//': https://github.com/x/iron.git: cannot open git-upload-pack \
+and referenced by '//flux:bower'.
+ERROR: Loading failed; build aborted.
+""",
+    "conda-channel-priority": """\
+LibMambaUnsatisfiableError: Encountered problems while solving:
+  - package zlib-1.2.12-h8cc25b3_2 is excluded by strict repo priority
+  - package zstd-1.5.2-h19a0ad4_0 is excluded by strict repo priority
+""",
+    "conda-answer": """\
+Collecting package metadata (current_repodata.json): failed
+CondaHTTPError: HTTP 403 FORBIDDEN for url <https://repo.anaconda.com/pkgs/main/linux-64/repodata.json>
+Elapsed: 00:00.091228
+""",
+    "container-user-namespaces": """\
+$ singularity run tool.sif
+Singularity: action-suid (U=0,P=896)> Could not virtualize file system namespace: Operation not permitted
+ERROR  : Could not virtualize file system namespace: Operation not permitted
+ABORT  : Retval = 255
+""",
+    "container-fakeroot-glibc": """\
+INFO:    Running post scriptlet
+/.singularity.d/libs/faked: /lib64/libc.so.6: version `GLIBC_2.33' not found (required by /.singularity.d/libs/faked)
+fakeroot: error while starting the `faked' daemon.
+FATAL:   While performing build: while running engine: exit status 1
+""",
+    "module-command-missing": """\
+couldn't read file "/apps/Modules/5.0.1/libexec/modulecmd.tcl": no such file or directory
+couldn't read file "/apps/Modules/5.0.1/libexec/modulecmd.tcl": no such file or directory
+[n1:37763] OPAL ERROR: Unreachable in file pmix3x_client.c at line 111
+The application appears to have been direct launched using "srun",
+but OMPI was not built with SLURM's PMI support and therefore cannot execute.
+""",
+    "package-of-other-python": """\
+Collecting pip
+    Complete output from command python setup.py egg_info:
+    Traceback (most recent call last):
+      File "<string>", line 1, in <module>
+      File "/tmp/pip-build-eEfG84/pip/setup.py", line 7
+        def read(rel_path: str) -> str:
+                         ^
+    SyntaxError: invalid syntax
+    ----------------------------------------
+Command "python setup.py egg_info" failed with error code 1 in /tmp/pip-build-eEfG84/pip/
+""",
+    "nvcc-host-compiler": """\
+/usr/local/cuda/bin/../include/host_config.h:82:2: error: #error -- unsupported
+GNU version! gcc 4.5 and up are not supported!
+Traceback (most recent call last):
+  File "setup.py", line 175, in <module>
+    setup(**setup_args)
+""",
+    "link-library-missing": """\
+gcc -o flux flux.o -lhdf5
+/usr/bin/ld: cannot find -lhdf5
+collect2: error: ld returned 1 exit status
+make: *** [Makefile:7: flux] Error 1
+""",
+    "system-repository-key": """\
+W: GPG error: https://repo.example.org/ubuntu InRelease: The following signatures couldn't be verified because the public \
+key is not available: NO_PUBKEY A4B469963BF863CC
+E: The repository 'https://repo.example.org/ubuntu InRelease' is not signed.
 """,
 }
 
