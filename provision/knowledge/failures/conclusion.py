@@ -22,6 +22,7 @@ def conclude(evidence: Evidence, *, failed: bool, is_text: bool) -> Explanation:
     """What a log shows that was read to its end; `failed` if it is known that the program failed."""
     findings = give_way(list(_findings(evidence, failed=failed)))
     causes = [found for found in findings if found.hit.weight > WEIGHTS["notice"]]
+    causes[:1] = map(evidence.words.quote, causes[:1])
     if not failed and not evidence.errors and not evidence.tracebacks.found:
         causes = causes if any(not found.hit.status for found in causes) else []
     verdict = "healthy"

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from provision.knowledge.failures.catalogue import KnownFailure
 from provision.knowledge.failures.findings import Hit
+from provision.knowledge.failures.last_words import LastWords
 from provision.knowledge.failures.likely_lines import LikelyLines
 from provision.knowledge.failures.reported_errors import ReportReader
 from provision.knowledge.failures.tracebacks import TracebackReader
@@ -28,6 +29,7 @@ class Evidence:
         self.failures: dict[str, KnownFailure] = {}
         self.errors = LikelyLines(most)
         self.last: deque[tuple[int, str]] = deque(maxlen=most)
+        self.words = LastWords(hide)
         self.lines = 0
         """The number of lines that were read."""
         self.failed_at = self.went_on = self.complained_at = self.success_at = 0
@@ -41,6 +43,7 @@ class Evidence:
         """Keep a line that shows a failure; of many, the first and the strongest."""
         hits = self.hits.setdefault(failure.id, [])
         self.failures[failure.id] = failure
+        self.words.note(failure, hit.number)
         if len(hits) < KEPT or hit.weight > min(known.weight for known in hits):
             hits.append(hit)
 

@@ -112,6 +112,7 @@ class LogReader:
                     position += more
                 if not self._look(numbers[index], text, shown=read_text(lines[index])):
                     self._tire(template)
+                self._evidence.words.read(numbers[index], self._evidence.last, lines, index)
                 position = self._finish_message(position, numbers, lines)
             elif self._evidence.tracebacks.is_open or self._evidence.reports.is_open:
                 position = self._finish_message(index, numbers, lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from provision.knowledge.failures.findings import Explanation
-from provision.knowledge.failures.log_reader import explain
+from provision.knowledge.failures.log_reader import LogReader, explain
 from provision.machine.tables import known_failures
 
 
@@ -227,6 +227,59 @@ located on the indicated node:
 [0]PETSC ERROR: Not for unassembled matrix
 application called MPI_Abort(MPI_COMM_WORLD, 73) - process 0
 """,
+    "mpi-component-unusable": """\
+No components were able to be opened in the pml framework.
+
+  Host:      n557
+  Framework: pml
+--------------------------------------------------------------------------
+[n557:17243] PML ucx cannot be selected
+""",
+    "ofi-run": """\
+mtl_ofi.h:101: Error returned from fi_cq_readerr: Resource temporarily unavailable(-11).
+*** The Open MPI OFI MTL is aborting the MPI job (via exit(3)).
+--------------------------------------------------------------------------
+mpirun noticed that process rank 0 with PID 77 on node n1 exited on signal 6 (Aborted).
+""",
+    "mpi-only-rank": """\
+Fatal error in MPI_Send: Invalid rank, error stack:
+MPI_Send(174): MPI_Send(buf=0x7ffe, count=6, MPI_CHAR, dest=1, tag=9, MPI_COMM_WORLD) failed
+MPI_Send(100): Invalid rank has value 1 but must be nonnegative and less than 1
+""",
+    "srun-pmix-library": """\
+srun: error: spank: x11.so: Plugin file not found
+srun: error: (null) [0] /mpi_pmix.c:133 [init] mpi/pmix: ERROR: pmi/pmix: can not load PMIx library
+srun: error: Couldn't load specified plugin name for mpi/pmix: Plugin init() callback failed
+srun: error: cannot create mpi context for mpi/pmix
+srun: error: invalid MPI type 'pmix', --mpi=list for acceptable types
+""",
+    "module-command-missing": """\
+couldn't read file "/opt/Modules/5.0.1/libexec/modulecmd.tcl": no such file or directory
+[n93:37763] OPAL ERROR: Unreachable in file pmix3x_client.c at line 111
+The application appears to have been direct launched using "srun",
+but OMPI was not built with SLURM's PMI support and therefore cannot
+""",
+    # NCCL, ssh and Java
+    "nccl-connect-retries": "".join(
+        f"n1:7:9 [0] NCCL INFO socketPollConnect: connect returned No route to host, retrying ({n}/34) after {n}00 msec\n"
+        for n in range(1, 35)
+    ),
+    "ssh-host-key": """\
+@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @
+Offending key in /home/u/.ssh/known_hosts:27
+Host key verification failed.
+--------------------------------------------------------------------------
+ORTE was unable to reliably start one or more daemons.
+""",
+    "ssh-login": """\
+u@n2: Permission denied (publickey,password).
+--------------------------------------------------------------------------
+ORTE was unable to reliably start one or more daemons.
+""",
+    "java-memory-limit": """\
+Error occurred during initialization of VM
+Could not reserve enough space for 16777216KB object heap
+""",
     # Files
     "hdf5-input-output": """\
 HDF5-DIAG: Error detected in HDF5 (1.10.2) MPI-process 0:
@@ -257,6 +310,11 @@ srun: Step created for StepId=94.3
     "PMIx without its shared memory": """\
 [n1:400139] PMIX ERROR: ERROR in file ../../../src/mca/gds/ds12/gds_ds12_lock_pthread.c at line 169
 step 1 loss: 0.3
+""",
+    "a rank that starts later": """\
+n1:7:9 [0] NCCL INFO socketPollConnect: connect returned Connection refused, retrying (1/34) after sleep for 100 msec
+n1:7:9 [0] NCCL INFO socketPollConnect: connect returned Connection refused, retrying (2/34) after sleep for 200 msec
+n1:7:9 [0] NCCL INFO Connected all rings
 """,
     "a limit that was reached once": """\
 1000+0 records in
@@ -297,3 +355,35 @@ def test_a_failed_job_is_explained(name: str) -> None:
 @pytest.mark.parametrize("name", HEALTHY)
 def test_a_healthy_job_is_not_accused(name: str) -> None:
     assert shown(HEALTHY[name]).verdict == "healthy"
+
+
+BORDER = "-" * 74
+ABORT = f"{BORDER}\nMPI_ABORT was invoked on rank 0 in communicator MPI_COMM_WORLD\nwith errorcode 1.\n{BORDER}\n"
+NOTICE = (
+    f"{BORDER}\n[[2,1],0]: A high-performance module\nwas unable to find any relevant network interfaces:\n{BORDER}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("above", "quoted"),
+    [
+        (f"{NOTICE}unprocessed word: input\nsolver quitting\n", "`unprocessed word: input`, `solver quitting`"),
+        (f"the mesh has no cells\n{NOTICE}", "`the mesh has no cells`"),
+    ],
+)
+def test_the_last_words_of_a_program_that_ends_its_ranks_are_quoted(above: str, quoted: str) -> None:
+    known = shown(above + ABORT).known
+    assert known is not None and known.failure.id == "mpi-aborted"
+    assert known.cause.endswith(f"; the last lines before that: {quoted}")
+
+
+def test_the_lines_of_a_training_are_no_last_words() -> None:
+    known = shown(f"step 1 loss: 0.3\nstep 2 loss: 0.2\n{ABORT}").known
+    assert known is not None and "last lines" not in known.cause
+
+
+def test_no_secret_is_among_the_last_words() -> None:
+    reader = LogReader(known_failures(), hide=lambda text: text.replace("geheim", "***"))
+    reader.feed(f"the token geheim has no rights\n{ABORT}".encode())
+    known = reader.conclude().known
+    assert known is not None and "`the token *** has no rights`" in known.cause
