@@ -7,11 +7,14 @@ from collections.abc import Iterable
 from provision.knowledge.failures.lines import read_line
 
 # How the messages begin. Sources: Lmod's `LmodError`, OpenFOAM's `error`, CMake's `message(FATAL_ERROR)`.
-HEADS = ("Lmod has detected the following error:", "--> FOAM FATAL ", "CMake Error at ", "CMake Error: ")
+CMAKE = "CMake Error at "
+HEADS = ("Lmod has detected the following error:", "--> FOAM FATAL ", CMAKE, "CMake Error: ")
 # An error of this tool, and of others such as uv and Git, ends with a hint.
 ERROR, HINT = "error: ", "hint: "
 # A message has at most so many lines.
 MOST_LINES = 24
+# So many empty lines may stand below the first one.
+MOST_EMPTY = 2
 
 
 def begins_paragraph(raw: str) -> bool:
@@ -22,19 +25,24 @@ def begins_paragraph(raw: str) -> bool:
 def join_paragraph(raw: str, following: Iterable[str]) -> tuple[str, int]:
     """A message in one line, and how many of the following lines it took: those of its rank before the next empty one.
 
-    An error is taken with its hint, or alone.
+    An error is taken with its hint, or alone; the text of one of CMake may stand below empty lines, as in a mail.
     """
-    head, parts = read_line(0, raw), [raw]
+    head, parts, empty = read_line(0, raw), [raw], 0
     if head.text.lstrip().startswith(ERROR):
         return _join_error(raw, head.rank, following)
     for more in following:
         line = read_line(0, more)
         text = line.text.strip()
+        if not text and len(parts) == 1 and empty < MOST_EMPTY and head.text.lstrip().startswith(CMAKE):
+            empty += 1
+            continue
+        if empty and len(parts) == 1 and not line.text.startswith(" "):
+            return raw, 0
         ends = not text or text.startswith(("-- ", "---", *HEADS))
         if ends or line.rank != head.rank or len(parts) > MOST_LINES:
             break
         parts.append(text)
-    return " ".join(parts), len(parts) - 1
+    return (" ".join(parts), len(parts) - 1 + empty) if len(parts) > 1 else (raw, 0)
 
 
 def _join_error(raw: str, rank: str, following: Iterable[str]) -> tuple[str, int]:

@@ -339,6 +339,33 @@ Traceback (most recent call last):
   File "setup.py", line 175, in <module>
     setup(**setup_args)
 """,
+    "command-not-found": """\
+==> Staging archive: /home/u/spack/cache/gmp/gmp-6.1.2.tar.bz2
+tar (child): lbzip2: Cannot exec: No such file or directory
+tar (child): Error is not recoverable: exiting now
+/usr/bin/tar: Child returned status 2
+/usr/bin/tar: Error is not recoverable: exiting now
+==> Error: ProcessError: Command exited with status 2:
+""",
+    "cmake-error": """\
+ CMake Error at cmake/runtime.cmake:33 (MESSAGE):
+
+  Could not retrieve location of the run-time libraries from 'gcc -lgfortran'
+
+Call Stack (most recent call first):
+
+  CMakeLists.txt:167 (GET_LIBRARIES)
+
+-- Configuring incomplete, errors occurred!
+""",
+    "git-without-repository": """\
++ git archive HEAD
++ tar -x -C /tmp/build-temp-7/rootfs/usr/src
+fatal: not a git repository (or any of the parent directories): .git
+tar: This does not look like a tar archive
+tar: Exiting with failure status due to previous errors
+FATAL:   While performing build: failed to run %setup script: exit status 2
+""",
     "link-library-missing": """\
 gcc -o flux flux.o -lhdf5
 /usr/bin/ld: cannot find -lhdf5
