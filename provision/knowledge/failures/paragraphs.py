@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 from provision.knowledge.failures.lines import read_line
 
-# How the messages begin. Sources: Lmod's `LmodError`, OpenFOAM's `error`, CMake's `message(FATAL_ERROR)`.
+# How the messages begin. Sources: Lmod's `LmodError`, OpenFOAM's `error`, CMake's `message(FATAL_ERROR)`, Gradle's
+# `BuildExceptionReporter`.
 CMAKE = "CMake Error at "
-HEADS = ("Lmod has detected the following error:", "--> FOAM FATAL ", CMAKE, "CMake Error: ")
+HEADS = ("Lmod has detected the following error:", "--> FOAM FATAL ", CMAKE, "CMake Error: ", "* What went wrong:")
 # An error of this tool, and of others such as uv and Git, ends with a hint.
 ERROR, HINT = "error: ", "hint: "
 # A message has at most so many lines.

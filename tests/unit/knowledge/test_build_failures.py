@@ -366,6 +366,59 @@ tar: This does not look like a tar archive
 tar: Exiting with failure status due to previous errors
 FATAL:   While performing build: failed to run %setup script: exit status 2
 """,
+    "compiler-variable-empty": """\
+/bin/bash: I/usr/share/R/include: No such file or directory
+make: [utils.o] Error 127 (ignored)
+-o flux.so utils.o -L/usr/lib/R/lib -lR
+/bin/bash: line 2: -o: command not found
+make: *** [flux.so] Error 127
+ERROR: compilation failed for package 'flux'
+""",
+    "make-command-syntax": """\
+sh: -c: line 2: syntax error near unexpected token `('
+sh: -c: line 2: `    echo g++ -shared -o flux.so flux.o Hello (from .Rprofile) -lR'
+make: *** [flux.so] Error 1
+ERROR: compilation failed for package 'flux'
+""",
+    "configure-file-missing": """\
+checking Open Portable Access Layer version...
+/stage/spack-src/configure: line 8932: ./VERSION: No such file or directory
+==> Error: ProcessError: Command exited with status 1:
+""",
+    "java-download": """\
+FAILURE: Build failed with an exception.
+
+* What went wrong:
+Could not resolve all dependencies for configuration ':compile'.
+> Could not resolve log4j:log4j:1.2.17.
+   > Could not GET 'http://repo1.maven.org/maven2/log4j/log4j/1.2.17/log4j-1.2.17.pom'.
+      > Connection timed out
+""",
+    "gradle-reports": """\
+FAILURE: Build failed with an exception.
+
+* What went wrong:
+Execution failed for task ':compileJava'.
+> invalid source release: 21
+
+* Try:
+> Run with --stacktrace option to get the stack trace.
+""",
+    "compiler-too-old": """\
+  File "/env/lib/python3.9/site-packages/torch/utils/cpp_extension.py", line 499, in build_extensions
+    _check_cuda_version(compiler_name, compiler_version)
+RuntimeError: The current installed version of g++ (4.8.5) is less than the minimum required version by CUDA 11.7 (6.0.0).
+""",
+    "conda-download-damaged": """\
+SafetyError: The package for rgi located at /home/u/.conda/pkgs/rgi-6.0.2-pyha8f3691_0
+appears to be corrupted. The path 'site-packages/app/card.json'
+has an incorrect size.
+""",
+    "container-unpack": """\
+INFO:    Starting build...
+FATAL:   Unable to pull docker://r/x: packer failed to pack: While unpacking tmpfs: unpack: error extracting layer: link \
+/scratch/sbuild-9/fs/a /scratch/sbuild-9/fs/b: operation not permitted
+""",
     "link-library-missing": """\
 gcc -o flux flux.o -lhdf5
 /usr/bin/ld: cannot find -lhdf5
