@@ -9,7 +9,7 @@ from provision.knowledge.failures import health
 from provision.knowledge.failures.catalogue import WEIGHTS, KnownFailure
 from provision.knowledge.failures.evidence import Evidence
 from provision.knowledge.failures.findings import Explanation, Finding, Hit, give_way
-from provision.knowledge.failures.own_program import lacks_class_of_saved_object, program_failure
+from provision.knowledge.failures.own_program import cannot_unpickle, program_failure, with_place
 from provision.knowledge.failures.report_forms import ENDS
 from provision.knowledge.failures.reported_errors import reported_failure
 from provision.knowledge.failures.tracebacks import tried_imports
@@ -70,14 +70,16 @@ def _findings(evidence: Evidence, *, failed: bool) -> Iterable[Finding]:
     explained = set()
     followed = {found.after.number for found in evidence.tracebacks.found if found.after}
     # A saved object needs a module that the package never had, or has no more: it is not the module that is missing.
-    unpickled = {found.number for found in evidence.tracebacks.found if lacks_class_of_saved_object(found)}
+    unpickled = {found.number for found in evidence.tracebacks.found if cannot_unpickle(found)}
     tried = unpickled | tried_imports(evidence.tracebacks.found)
+    places = {found.number: found for found in evidence.tracebacks.found}
     for name, hits in evidence.hits.items():
         if hits:
             hits = [replace(hit, weight=hit.weight - 1) if hit.number in tried else hit for hit in hits]
             best = min(hits, key=lambda hit: (-hit.weight, hit.number))
             explained |= {hit.number for hit in hits if hit.weight >= WEIGHTS["symptom"]}
-            yield Finding(failure=evidence.failures[name], hit=best)
+            entry = with_place(evidence.failures[name], places.get(best.number))
+            yield Finding(failure=replace(entry, cause=evidence.hide(entry.cause)), hit=best)
     causes, of_program = set(), set()
     for found in evidence.tracebacks.found:
         if found.number in followed and not found.after:

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 from provision.knowledge.failures.catalogue import WEIGHTS, KnownFailure
+from provision.knowledge.failures.python_syntax import interpreter, is_for_older, needs_newer
 from provision.knowledge.failures.tracebacks import UNSHOWN, Frame, Traceback
 from provision.knowledge.failures.words import word_set
 
@@ -42,10 +43,11 @@ READS_SAVED = re.compile(
 LOADS = re.compile(
     r"^_?(?:(?:legacy_)?load|restore|deserialize|revive|recreate|from_config|from_pretrained|model_from|compile_args)\w*$"
 )
-# Where pickled objects are read, and the exceptions that say that the class of an object is not there.
+# Where pickled objects are read, how a program reads them, and the exceptions that say that the class of an object is not there.
 UNPICKLES = re.compile(
     r"(?:torch[/\\]serialization|(?:^|[/\\])_?(?:pickle|compat_pickle|dill|cloudpickle|numpy_pickle|joblib|unpickler)\w*)\.py$"
 )
+LOADS_PICKLE = re.compile(r"[pP]ickle\.loads?\(|\bpkl\.load\(|_pickle_load\(|\bjoblib\.load\(")
 CLASS_MISSING = word_set("ModuleNotFoundError AttributeError")
 SAVES = re.compile(r"^_?(?:save|serialize|export)\w*$")
 # The folder in which pip builds a package.
@@ -59,6 +61,8 @@ NOT_IN_DATA = word_set("KeyError IndexError")
 CLEAR = word_set(
     "NameError UnboundLocalError IndentationError TabError ZeroDivisionError KeyError IndexError AssertionError TypeError"
 )
+# Packages that pass on the exception of a worker.
+CARRIERS = word_set("multiprocessing concurrent six joblib threading billiard queue")
 LONGEST = 200
 
 
@@ -71,14 +75,14 @@ def program_failure(traceback: Traceback) -> KnownFailure | None:
     frame, last = traceback.own_frame, traceback.frames[-1] if traceback.frames else None
     if last is None:
         return None if traceback.exception in OTHERS else _bare_failure(traceback)
-    if lacks_class_of_saved_object(traceback):
+    if cannot_unpickle(traceback):
         return _unpickling_failure(traceback)
     if _reads_saved_model(traceback):
         return _saved_model_failure(traceback)
-    if traceback.exception == "SyntaxError" and last.is_library and not last.file.startswith("<"):
-        return _other_python_failure(last, traceback)
     if traceback.exception in OTHERS:
         return _library_failure(traceback)
+    if traceback.exception == "SyntaxError" and (found := _syntax_failure(traceback)):
+        return found
     if frame is None:
         return _data_failure(traceback) or _library_failure(traceback)
     if last is not frame and last.function == "<module>":
@@ -98,14 +102,60 @@ def program_failure(traceback: Traceback) -> KnownFailure | None:
     what = _message(traceback)
     place = _place(frame)
     if last is frame:
-        weight = WEIGHTS["cause" if traceback.exception in MISTAKES else "error"]
+        unclear = traceback.exception not in MISTAKES or traceback.text == "invalid syntax"
+        weight = WEIGHTS["error" if unclear else "cause"]
         cause = f"an error in your program: {place}: `{what}`"
+    elif traceback.exception == "StopIteration":
+        weight = WEIGHTS["error"]
+        cause = f"an error in your program or its data: the generator that {place} reads gives no data, or no more"
+        hint = "look at the paths and patterns from which {place} gets its data; a generator for Keras is a loop without end"
+    elif last.package in CARRIERS and traceback.exception in MISTAKES:
+        weight = WEIGHTS["error"]
+        cause = f"an error in your program, in a worker process or thread that {place} waits for: `{what}`"
+        hint = "run it with no workers to see the place in the program: `workers=0`, `num_workers=0`"
     elif _refuses(traceback):
         weight = WEIGHTS["error"]
         cause = f"an error in your program: {place} calls `{last.package or 'a library'}`, which refuses what it got: `{what}`"
     else:
         return _library_failure(traceback)
     return _failure(cause, hint.replace("{place}", place), weight)
+
+
+def _syntax_failure(traceback: Traceback) -> KnownFailure | None:
+    """A file that is written for another version of Python than the one that runs; None if it may be a mistake."""
+    last = traceback.frames[-1]
+    runs = interpreter(frame.file for frame in traceback.frames)
+    newer = needs_newer(traceback.code, traceback.text, runs)
+    older = None if newer else is_for_older(traceback.code, traceback.text, runs)
+    if last.file.startswith("<") or (not newer and not older and not last.is_library):
+        return None
+    built = BUILT.search(last.file)
+    package = built[1] if built else last.package
+    since = "3" if newer == (3, 0) else ".".join(map(str, newer)) if newer else ""
+    is_for = f"Python {since} or newer" if since else older or "another version of Python"
+    reads = f"Python {runs[0]}.{runs[1]}" if runs else "an older one" if newer else "another one"
+    cause = f"{_place(last)} is written for {is_for}, and {reads} reads it: `{_message(traceback)}`"
+    if package:
+        hint = (
+            f"compare `python --version` with the versions that `{package}` supports (its page on the index); use "
+            + ("a newer Python, or an older" if newer else "another Python, or another")
+            + " release of the package; under Python 2.7 `python -m pip install 'pip<21' 'setuptools<45'` comes first"
+        )
+    elif newer:
+        hint = "run it with a newer Python (`module avail python`; `python --version` shows the one that runs)"
+    else:
+        hint = (
+            "run it with the Python that it was written for, or convert it: Python 3.12 and older have `2to3 -w FILE`"
+        )
+    weight = WEIGHTS["cause" if runs and (newer or older) else "error"]
+    name = "package-of-other-python" if package else "other-python"
+    return _failure(cause, hint, weight, name=name, phase=("build", "import", "run"))
+
+
+def with_place(failure: KnownFailure, traceback: Traceback | None) -> KnownFailure:
+    """An entry of the catalogue about the user's program, with the place that the traceback of its line shows."""
+    frame = traceback.own_frame if traceback and failure.program else None
+    return replace(failure, cause=f"{failure.cause} (at {_place(frame)})") if frame else failure
 
 
 def _refuses(traceback: Traceback) -> bool:
@@ -115,16 +165,25 @@ def _refuses(traceback: Traceback) -> bool:
     return traceback.exception in MISTAKES | ORDINARY and not (traceback.exception == "Exception" and traceback.module)
 
 
-def lacks_class_of_saved_object(traceback: Traceback) -> bool:
-    """Whether a file with pickled objects needs a module or class that is not there."""
-    if traceback.exception not in CLASS_MISSING or not traceback.frames:
+def cannot_unpickle(traceback: Traceback) -> bool:
+    """Whether a file with pickled objects needs a module or class that is not there, or was written by Python 2."""
+    if not traceback.frames:
         return False
+    if traceback.exception == "UnicodeDecodeError":
+        return LOADS_PICKLE.search(traceback.code) is not None
     last = traceback.frames[-1]
-    return last.is_library and UNPICKLES.search(last.file) is not None
+    return traceback.exception in CLASS_MISSING and last.is_library and UNPICKLES.search(last.file) is not None
 
 
 def _unpickling_failure(traceback: Traceback) -> KnownFailure:
-    """A pickled object whose class is not there."""
+    """A pickled object whose class is not there, or of Python 2."""
+    if traceback.exception == "UnicodeDecodeError":
+        return _failure(
+            f"a file with saved Python objects was written by Python 2: `{_message(traceback)}`",
+            "read it with `encoding='latin1'`: `pickle.load(f,encoding='latin1')`, `torch.load(f,encoding='latin1')`",
+            WEIGHTS["error"],
+            name="saved-by-another-version",
+        )
     return _failure(
         "a file with saved Python objects was written by another program or another version of a package: it needs a "
         f"module or class that is not here: `{_message(traceback)}`",
@@ -194,22 +253,6 @@ def _library_failure(traceback: Traceback) -> KnownFailure | None:
             "with the one the program was written for"
         )
     return _failure(cause, hint, WEIGHTS["report"], name="library-stopped", phase=("build", "import", "run"))
-
-
-def _other_python_failure(place: Frame, traceback: Traceback) -> KnownFailure:
-    """A package whose source the Python that runs does not understand."""
-    built = BUILT.search(place.file)
-    name = built[1] if built else place.package
-    package = f"`{name}`" if name else "a package"
-    return _failure(
-        f"{package} is written for another version of Python than the one that runs it: {_place(place)}: "
-        f"`{_message(traceback)}`",
-        "compare `python --version` with the versions that the package supports (its page on the index); use a newer Python, "
-        "or an older release of the package; under Python 2.7 `python -m pip install 'pip<21' 'setuptools<45'` comes first",
-        WEIGHTS["error"],
-        name="package-of-other-python",
-        phase=("build", "import"),
-    )
 
 
 def _place(frame: Frame) -> str:

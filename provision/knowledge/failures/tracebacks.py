@@ -40,7 +40,7 @@ BARE = re.compile(
     r"(?: \(see above for traceback\))?: (\S.*)$"
 )
 LIBRARY = re.compile(
-    r"\.p(?:yx|xi|xd)$|__autograph_generated_file|(?:site|dist)-packages[/\\]|[/\\]lib(?:64|32)?[/\\]python\d|(?:[Pp]ython[\d.]*|conda\d?|envs[/\\][^/\\]{1,60})[/\\][Ll]ib[/\\][\w/\\]+\.py$|<frozen|<__array_function__|<decorator-gen|"
+    r"\.p(?:yx|xi|xd)$|__autograph_generated_file|(?:site|dist)-packages[/\\]|[/\\]lib(?:64|32)?[/\\]python\d|(?:[Pp]ython[\d.]*|conda\d?|envs[/\\][^/\\]{1,60})[/\\][Ll]ib[/\\][\w/\\]+\.py$|<frozen|<pip-|<__array_function__|<decorator-gen|"
     r"pip-(?:build|build-env|install|req-build|standalone)-|[/\\]spack[/\\]lib[/\\]|^/usr/(?:local/)?s?bin/|[/\\]bin[/\\](?![\w.-]*\.py$)[\w.-]+$|<attrs|"
     r"^(?:tensorflow|keras|horovod|numpy|torch)[/\\](?:python|src|core|common)[/\\]|[/\\](?:tensorflow|keras)[/\\](?:python|src)[/\\]|bazel-out|"
     # A library that was not installed, but cloned: `/home/u/keras/keras/models.py`.
@@ -100,6 +100,8 @@ class Traceback:
     """The module of the class; empty for Python's own exceptions."""
     text: str
     frames: tuple[Frame, ...]
+    code: str = ""
+    """The line of the program that stands below the last place."""
     after: Traceback | None = None
     """The exception that this one followed from."""
     handled: bool = False
@@ -133,6 +135,7 @@ class _Open:
     """The beginning of a file's name that Rich broke over two lines."""
     raised: str = ""
     """The exception of a function that TensorFlow compiled, whose places and message follow."""
+    code: str = ""
 
 
 class TracebackReader:
@@ -185,7 +188,7 @@ class TracebackReader:
                     indent=max(0, len(text) - len(text.lstrip()) - 2),
                 )
             if opened:
-                opened.strange = 0
+                opened.strange, opened.code = 0, ""
                 opened.frames.append(frame)
                 if len(opened.frames) > MOST_FRAMES:
                     del opened.frames[1]
@@ -221,6 +224,7 @@ class TracebackReader:
             self._open.pop(line.rank, None)
             return self._keep(line, opened, found[2], found[3] or "")
         if not text.strip() or text[:1] in " \t" or opened.notebook:
+            opened.code = opened.code or text.strip()
             opened.strange += opened.notebook
             if opened.strange > PATIENCE:
                 self._open.pop(line.rank, None)
@@ -245,6 +249,7 @@ class TracebackReader:
                 module=name.rpartition(".")[0],
                 text=text.strip(),
                 frames=tuple(opened.frames),
+                code=opened.code,
                 after=after,
                 handled=handled,
             )

@@ -11,7 +11,7 @@ from provision.machine.tables import known_failures
 
 IN_BACKTICKS = re.compile(r"`([^`]+)`")
 # Hints that are lines of a program, not commands.
-PYTHON = ("tf.", "import ")
+PYTHON = ("tf.", "import ", "from __future__ ")
 
 
 def hinted() -> list[tuple[str, str]]:

@@ -365,7 +365,7 @@ def test_code_that_tensorflow_generated_is_not_the_users_file() -> None:
 def test_an_old_tensorflow_calls_a_failed_operation_a_warning() -> None:
     line = "W tensorflow/core/framework/op_kernel.cc:975] Invalid argument: Received a label value of 255 which is "
     known = shown(f"{line}outside the valid range of [0, 10).\n").known
-    assert known is not None and known.failure.id == "shapes-incompatible"
+    assert known is not None and known.failure.id == "index-out-of-range"
     line = "W tensorflow/core/framework/op_kernel.cc:1830] Out of range: End of sequence\n"
     assert shown(line).verdict == "healthy"
 

@@ -197,13 +197,12 @@ FAMILIES = {
     "RuntimeError: The size of tensor a (3) must match the size of tensor b (4)": "shapes-incompatible",
     "RuntimeError: Given groups=1, weight of size [64, 3, 7, 7]": "shapes-incompatible",
     "RuntimeError: stack expects each tensor to be equal size, but got [3] at entry 0": "shapes-incompatible",
-    "IndexError: Target 10 is out of bounds.": "shapes-incompatible",
+    "IndexError: Target 10 is out of bounds.": "index-out-of-range",
     "TypeError: add got incompatible shapes for broadcasting: (3,), (4,).": "shapes-incompatible",
     "RuntimeError: Trying to backward through the graph a second time": "no-gradients",
     "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn": "no-gradients",
     "RuntimeError: \"addmm_impl_cpu_\" not implemented for 'Half'": "dtype-mismatch",
     "RuntimeError: Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False.": "gpu-not-seen",
-    "_pickle.UnpicklingError: Weights only load failed. This file can still be loaded": "saved-weights",
     "jaxlib is version 0.4.7, but this version of jax requires version >= 0.4.14.": "jax-versions",
     "AttributeError: 'NoneType' object has no attribute 'shape'": "image-not-read",
     "  (1) INTERNAL: the flux is inverted": "tensorflow-reports",
@@ -226,7 +225,6 @@ FAMILIES = {
     "KeyError: 'MASTER_ADDR'": "torch-distributed-not-started",
     "ImportError: gymnasium is not installed, run `pip install gymnasium`": "package-asked-for",
     "FloatingPointError: Minimum loss scale reached (0.0001). Your loss is probably exploding.": "loss-is-nan",
-    "ValueError: unsupported pickle protocol: 5": "saved-weights",
     "ray.exceptions.RayActorError: The actor died unexpectedly before finishing this task.": "worker-process-died",
     "2022-04-26 00:04:39,922 WARNING a.py:1 -- A worker died or was killed while executing a task": "worker-process-died",
     "Error locating target 'src.models.Net', see chained exception above.": "configuration-refused",
@@ -360,14 +358,69 @@ def test_a_folder_without_git_is_not_why_a_program_failed() -> None:
     assert "division by zero" in named(git + BAR).cause
 
 
-def test_a_file_that_python_cannot_read_may_be_for_another_python() -> None:
-    text = 'Traceback (most recent call last):\n  File "train.py", line 2, in <module>\n    import shapes\n'
-    text += (
-        "  File \"/home/u/shapes.py\", line 8\n    print(f'{x} m')\n                 ^\nSyntaxError: invalid syntax\n"
+def unreadable(code: str, says: str = "invalid syntax", file: str = "/home/u/shapes.py", runs: str = "") -> Finding:
+    """What a log shows in which Python cannot read a file."""
+    starts = f'  File "/env/lib/{runs}/importlib/__init__.py", line 9, in f\n    import shapes\n' if runs else ""
+    text = (
+        f'Traceback (most recent call last):\n{starts}  File "{file}", line 8\n    {code}\n    ^\nSyntaxError: {says}\n'
     )
-    known = named(text)
-    assert "`/home/u/shapes.py`, line 8" in known.cause
-    assert (
-        "another version of Python: `python --version`" in known.hint
-        and "the environment is not the cause" not in known.hint
+    return named(text)
+
+
+OTHER_PYTHON = {
+    "print(f'{x} m')": "Python 3.6 or newer",
+    "while (n := read()):": "Python 3.8 or newer",
+    "match shape:": "Python 3.10 or newer",
+    "size: int = 3": "Python 3.6 or newer",
+    "async def f():": "Python 3.5 or newer",
+    "def f(path: str) -> str:": "Python 3 or newer",
+    "print('x', file=sys.stderr)": "Python 3 or newer",
+    "a = f'{d['k']} m'": "Python 3.12 or newer",
+    "except ValueError, e:": "Python 2",
+    "raise ValueError, 'x'": "Python 2",
+    "print 'x'": "Python 2",
+    "if a <> b:": "Python 2",
+    "pool.run(async=True)": "Python 3.6 or older",
+}
+
+
+@pytest.mark.parametrize("code", OTHER_PYTHON)
+def test_a_line_that_another_python_understands_is_no_mistake(code: str) -> None:
+    known = unreadable(code)
+    assert (known.failure.id, known.sureness) == ("other-python", "likely")
+    assert f"`/home/u/shapes.py`, line 8 is written for {OTHER_PYTHON[code]}, and" in known.cause
+
+
+def test_the_python_that_runs_makes_it_sure() -> None:
+    old = unreadable("print(f'{x} m')", runs="python3.5")
+    assert old.sureness == "sure" and "Python 3.6 or newer, and Python 3.5 reads it" in old.cause
+    new = unreadable("print(f'{x} m' y)", runs="python3.9")
+    assert new.failure.id == "error-in-program" and "another version of Python: `python --version`" in new.hint
+    assert unreadable("print 'x'", runs="python2.7").failure.id == "error-in-program"
+
+
+@pytest.mark.parametrize("code", ["else: stop", "x = d['a': 3", "a = b ? c : d", "match = find(a)", "f(a b)"])
+def test_a_line_that_no_python_understands_is_an_error_of_the_program(code: str) -> None:
+    assert unreadable(code).failure.id == "error-in-program"
+
+
+def test_a_package_that_python_cannot_read_is_no_error_of_the_program() -> None:
+    known = unreadable("x = a b", file="/env/lib/python3.9/site-packages/boxes/core.py")
+    assert not known.failure.program and "versions that `boxes` supports" in known.hint
+    built = unreadable("def f(a: str):", file="/tmp/pip-build-eEf/boxes/setup.py")
+    assert built.failure.id == "package-of-other-python" and "an older release of the package" in built.hint
+
+
+def test_a_file_that_python_2_pickled_is_no_question_of_the_locale() -> None:
+    text = BAR.replace(
+        "ZeroDivisionError: division by zero", "UnicodeDecodeError: 'ascii' codec can't decode byte 0x8b"
     )
+    assert named(text).failure.id == "unicode-locale"
+    lines = text.splitlines()
+    pickled = "\n".join([*lines[:-2], "    data = pickle.load(f)", lines[-1]])
+    assert named(pickled).failure.id == "saved-by-another-version"
+
+
+def test_an_entry_about_the_program_names_the_place() -> None:
+    text = BAR.replace("ZeroDivisionError: division by zero", "IndexError: Target 10 is out of bounds.")
+    assert named(text).cause.endswith("(at `/home/u/bin/train.py`, line 145)")

@@ -1,0 +1,117 @@
+"""Failures of programs that people train with: versions of Python, indices, saved models, in the words of their libraries."""
+
+from __future__ import annotations
+
+import pytest
+
+from provision.knowledge.failures.log_reader import explain
+from provision.machine.tables import known_failures
+
+FAMILIES = {
+    # Python
+    "ImportError: cannot import name 'Literal' from 'typing' (/usr/lib64/python3.6/typing.py)": "python-too-old",
+    "ImportError: cannot import name 'cached_property' from 'functools' (/usr/lib/python3.7/functools.py)": "python-too-old",
+    "ModuleNotFoundError: No module named 'dataclasses'": "python-too-old",
+    "AttributeError: 'str' object has no attribute 'removeprefix'": "python-too-old",
+    "TypeError: __init__() got an unexpected keyword argument 'capture_output'": "python-too-old",
+    "TypeError: unsupported operand type(s) for |: 'type' and 'NoneType'": "python-too-old",
+    "NameError: name 'FileNotFoundError' is not defined": "python-too-old",
+    "TypeError: super() takes at least 1 argument (0 given)": "python-too-old",
+    "TypeError: 'type' object is not subscriptable": "type-not-subscriptable",
+    "ImportError: cannot import name 'Mapping' from 'collections' (/lib/python3.10/collections/__init__.py)": "python-too-new",
+    "AttributeError: module 'collections' has no attribute 'Iterable'": "python-too-new",
+    "AttributeError: module 'time' has no attribute 'clock'": "python-too-new",
+    "ModuleNotFoundError: No module named 'imghdr'": "python-too-new",
+    "AttributeError: 'Thread' object has no attribute 'isAlive'": "python-too-new",
+    "TypeError: a bytes-like object is required, not 'str'": "python-2-code",
+    "AttributeError: 'generator' object has no attribute 'next'": "python-2-code",
+    "TypeError: object of type 'map' has no len()": "python-2-code",
+    "NameError: name 'long' is not defined": "python-2-code",
+    "TypeError: 'float' object cannot be interpreted as an integer": "number-not-whole",
+    "IndexError: only integers, slices (`:`), ellipsis (`...`) are valid indices": "number-not-whole",
+    "UnicodeError: Unpickling a python object failed: UnicodeDecodeError('ascii', b'', 1, 2, 'x')": "python-2-pickle",
+    # Indices and shapes
+    "InvalidArgumentError: indices[23,617] = -26 is not in [0, 61196)": "index-out-of-range",
+    "  (0) Invalid argument: indices[0] = 42 is not in [0, 42)": "index-out-of-range",
+    "IndexError: index out of range in self": "index-out-of-range",
+    "RuntimeError: index 512 is out of bounds for dimension 1 with size 512": "index-out-of-range",
+    # Saved models
+    "ValueError: Unsuccessful TensorSliceReader constructor: Failed to find any matching files for m.ckpt": "saved-file-missing",
+    "OSError: SavedModel file does not exist at: m/{saved_model.pbtxt|saved_model.pb}": "saved-file-missing",
+    "NotFoundError: Restoring from checkpoint failed. This is most likely due to a Variable": "checkpoint-not-restored",
+    "OSError: Unable to open file (file signature not found)": "saved-file-damaged",
+    "OSError: Unable to synchronously open file (truncated file: eof = 96, sblock->base_addr = 0)": "saved-file-damaged",
+    "safetensors_rust.SafetensorError: Error while deserializing header: HeaderTooLarge": "saved-file-damaged",
+    "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory": "saved-file-damaged",
+    "_pickle.UnpicklingError: Weights only load failed. This file can still be loaded": "saved-file-with-code",
+    "ValueError: Object arrays cannot be loaded when allow_pickle=False": "saved-file-with-code",
+    "ValueError: unsupported pickle protocol: 5": "saved-by-newer-version",
+    "KeyError: \"Unable to open object (object 'conv1' doesn't exist)\"": "hdf5-object-missing",
+    "ValueError: No model config found in the file at <tensorflow.python.platform.gfile.GFile>": "weights-without-model",
+    "RuntimeError: Error(s) in loading state_dict for Net:": "saved-weights",
+    "ValueError: File format not supported: filepath=m. Keras 3 only supports V3 `.keras` files": "keras-saving",
+}
+
+
+@pytest.mark.parametrize("line", FAMILIES)
+def test_the_family_of_a_message_is_known(line: str) -> None:
+    known = explain([f"{line}\n".encode()], known_failures()).known
+    assert known is not None and known.failure.id == FAMILIES[line]
+
+
+def named(text: str) -> str:
+    """The cause that a log shows."""
+    known = explain([text.encode()], known_failures()).known
+    assert known is not None
+    return known.cause
+
+
+RESTORE = """\
+NotFoundError: Restoring from checkpoint failed. This is most likely due to a Variable name. Original error:
+
+{error}
+"""
+
+
+def test_the_original_error_says_why_a_checkpoint_was_not_restored() -> None:
+    missing = named(RESTORE.replace("{error}", "./m/model.ckpt.data-00000-of-00001; No such file or directory"))
+    assert missing.startswith("a file of a checkpoint is not there: `./m/model.ckpt.data-00000-of-00001`")
+    assert "do not fit the model" in named(RESTORE.replace("{error}", "Key a/b not found in checkpoint"))
+
+
+WORKERS = """\
+Traceback (most recent call last):
+  File "train.py", line 11, in <module>
+    model.fit_generator(batches)
+  File "/usr/lib/python3.5/site-packages/keras/utils/data_utils.py", line 702, in get
+    inputs = future.get(timeout=30)
+  File "/usr/lib/python3.5/multiprocessing/pool.py", line 608, in get
+    raise self._value
+{error}
+"""
+
+
+def test_an_exception_that_a_pool_passes_on_is_not_the_pools() -> None:
+    known = named(WORKERS.replace("{error}", "UnboundLocalError: local variable 'img' referenced before assignment"))
+    assert known.startswith(
+        "an error in your program, in a worker process or thread that `train.py`, line 11 waits for"
+    )
+    empty = WORKERS.replace("multiprocessing/pool", "site-packages/keras/utils").replace("{error}", "StopIteration")
+    assert "the generator that `train.py`, line 11 reads gives no data" in named(empty)
+    local = WORKERS.replace("{error}", "AttributeError: Can't pickle local object 'f.<locals>.g'")
+    assert "cannot be pickled" in named(local)
+
+
+DECOYS = {
+    "the types of a program": "mode: typing\ntypes: 3\nfrom collections import Mapping is deprecated since Python 3.3\n",
+    "a module of the standard library": "loading cgi\npipes: 4\n",
+    "numbers": "index 512 of 1024 done, labels [0, 10)\nindices[3] = 4\n",
+    "a checkpoint": "Restoring parameters from a/m.ckpt-3\ncheckpoint a/m.ckpt-3 found\nIndices of labels: 3\n",
+    "a warning": "DeprecationWarning: `np.load` with allow_pickle needs care\nloaded with weights_only=False\n",
+}
+
+
+@pytest.mark.parametrize("name", DECOYS)
+def test_words_of_these_entries_accuse_no_healthy_log(name: str) -> None:
+    found = explain([DECOYS[name].encode()], known_failures())
+    assert found.verdict == "healthy", found.findings
