@@ -88,6 +88,12 @@ _FORMS = (
     _form(ENDS, r"(?P<program>scons|waf|bazel|b2|qmake): \*\*\* (?P<text>.+)"),
     _form(ENDS, r"(?P<program>curl|rsync)(?:: \(\d+\)| error:) (?P<text>.+)"),
     _form(ENDS, r"E: (?P<text>.+)", "apt"),
+    _form(
+        ENDS,
+        r"\s*(?:UNABLE to (?:CONFIGURE with GIVEN OPTIONS|EXECUTE BINARIES|FIND MODULE)|ERROR in COMMAND LINE ARGUMENT|"
+        r"CONFIGURATION CRASH)\b[^:]{0,100}:?(?P<text>)$",
+        "the configure of PETSc",
+    ),
     _form(ENDS, r"\S{1,80}\(\d+\):ERROR:\d+: (?P<text>.+)", "the module system"),
     _form(ENDS, r".{0,300}?(?P<text>undefined reference to .+)", "the linker"),
     _form(ENDS, r"\w{1,12}-\d{1,6} (?P<program>\w{1,20}): (?:ERROR|FATAL)\b(?: in command line)?:?(?P<text>.*)"),

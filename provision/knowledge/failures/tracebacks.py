@@ -43,6 +43,8 @@ LIBRARY = re.compile(
     r"\.p(?:yx|xi|xd)$|__autograph_generated_file|(?:site|dist)-packages[/\\]|[/\\]lib(?:64|32)?[/\\]python\d|(?:[Pp]ython[\d.]*|conda\d?|envs[/\\][^/\\]{1,60})[/\\][Ll]ib[/\\][\w/\\]+\.py$|<frozen|<pip-|<__array_function__|<decorator-gen|"
     r"pip-(?:build|build-env|install|req-build|standalone)-|[/\\]spack[/\\]lib[/\\]|^/usr/(?:local/)?s?bin/|[/\\]bin[/\\](?![\w.-]*\.py$)[\w.-]+$|<attrs|"
     r"^(?:tensorflow|keras|horovod|numpy|torch)[/\\](?:python|src|core|common)[/\\]|[/\\](?:tensorflow|keras)[/\\](?:python|src)[/\\]|bazel-out|"
+    # The scripts with which the unpacked release of a package is built: `/tmp/scipy-1.13.0/tools/generate_f2pymod.py`.
+    r"[/\\][A-Za-z]\w*-\d+(?:\.\d+){1,3}[/\\](?:tools|_?build\w*|config|cmake)[/\\]|"
     # A library that was not installed, but cloned: `/home/u/keras/keras/models.py`.
     r"[/\\](keras|tensorflow|torch|numpy|pandas|jax|flax|transformers|horovod)[/\\]\1[/\\]|"
     # Bazel prints tracebacks of its own language.

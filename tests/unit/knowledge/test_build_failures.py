@@ -419,6 +419,63 @@ INFO:    Starting build...
 FATAL:   Unable to pull docker://r/x: packer failed to pack: While unpacking tmpfs: unpack: error extracting layer: link \
 /scratch/sbuild-9/fs/a /scratch/sbuild-9/fs/b: operation not permitted
 """,
+    "gcc-14": """\
+flux.c:80:5: error: implicit declaration of function 'strcpy' [-Wimplicit-function-declaration]
+   80 |     strcpy(size,argv[1]);
+      |     ^~~~~~
+make: *** [Makefile:7: flux.o] Error 1
+""",
+    "pytorch-extension-old": """\
+[1/2] nvcc -c roi.cu -o roi.o
+ fatal error: THC/THC.h: No such file or directory
+    7 | #include <THC/THC.h>
+      |          ^~~~~~~~~~~
+compilation terminated.
+error: command '/usr/local/cuda/bin/nvcc' failed with exit code 1
+""",
+    "container-subuid": """\
+Error: creating build container: writing blob: adding layer with blob "sha256:560c": processing tar file(potentially \
+insufficient UIDs or GIDs available in user namespace (requested 0:42 for /etc/gshadow): Check /etc/subuid
+""",
+    "index-answer": """\
+error: Failed to fetch: `https://mirror/packages/flux-1.0-py3-none-any.whl`
+  Caused by: HTTP status client error (404 Not Found) for url (https://mirror/packages/flux-1.0-py3-none-any.whl)
+""",
+    "library-tool-missing": """\
+   Compiling openssl-sys v0.9.7
+error: failed to run custom build command for `openssl-sys v0.9.7`
+process didn't exit successfully: `/flux/target/release/build/openssl-sys/build-script-build` (exit code: 101)
+--- stderr
+thread 'main' panicked at 'called `Result::unwrap()` on an `Err` value: "Failed to run `\\"pkg-config\\" \\"--libs\\"`: \
+No such file or directory (os error 2)"', result.rs:906:4
+""",
+    "system-repository": """\
+Loaded plugins: fastestmirror
+
+ One of the configured repositories failed (Unknown),
+ and yum doesn't have enough cached data to continue. At this point the only
+ safe thing yum can do is fail. There are a few ways to work "fix" this:
+""",
+    "reported-error": """\
+         UNABLE to CONFIGURE with GIVEN OPTIONS    (see configure.log for details):
+-------------------------------------------------------------------------------
+Error running make on  STRUMPACK
+*******************************************************************************
+  File "/home/u/petsc/config/configure.py", line 467, in petsc_configure
+    framework.configure(out = sys.stdout)
+  File "/home/u/petsc/config/BuildSystem/config/framework.py", line 1389, in configure
+    self.processChildren()
+""",
+    "library-stopped": """\
+[162/1475] Generating scipy/linalg/fblas_module with a custom command
+  FAILED: scipy/linalg/_fblasmodule.c
+  Traceback (most recent call last):
+    File "/scipy-1.13.0/tools/generate_f2pymod.py", line 299, in <module>
+      main()
+    File "/scipy-1.13.0/tools/generate_f2pymod.py", line 293, in main
+      raise RuntimeError(f"Processing {fname_pyf} with f2py failed!\\n"
+  RuntimeError: Processing scipy/linalg/fblas.pyf with f2py failed!
+""",
     "link-library-missing": """\
 gcc -o flux flux.o -lhdf5
 /usr/bin/ld: cannot find -lhdf5
