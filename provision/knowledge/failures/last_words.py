@@ -11,7 +11,7 @@ from provision.knowledge.failures.catalogue import WEIGHTS, KnownFailure
 from provision.knowledge.failures.findings import Finding
 from provision.knowledge.failures.health import shows_progress
 from provision.knowledge.failures.line_parts import read_text
-from provision.knowledge.failures.lines import ERROR, level, read_line
+from provision.knowledge.failures.lines import INFO, Line, level, read_line
 
 # So many lines of the program are shown, each up to this length; they are looked for in so many lines.
 MOST_LINES, LONGEST, REACH = 3, 160, 40
@@ -20,8 +20,11 @@ BORDER = re.compile(r"\W{0,9}[-=*]{20,}\W{0,9}$")
 # Lines of a stack of calls, of launchers and schedulers, and what was typed: not the program's own words.
 FOREIGN = re.compile(
     r"\W{0,4}\[\S{1,80}:\d+\] (?:\[ ?\d+\]|\*\*\*)|#\d+ |\s*\[bt\]|\[(?:mpiexec|proxy)[@:]|(?:srun|slurmstepd\S*|mpirun|sbatch):|"
-    r"[$%>#+] ?\S|\w+@\S{1,80}[:$#]|\[\w+@[^\]]{1,80}\]|cat: |\W*$"
+    r"\S{1,80} +[0-9A-Fa-f]{16} |[$%>#+] ?\S|\w+@\S{1,80}[:$#]|\[\w+@[^\]]{1,80}\]|cat: |\W*$"
 )
+
+# What `srun` prints of the ranks that Slurm ended after the first one had ended.
+ENDED = re.compile(r"srun: error: \S{1,200} tasks? [\d,-]+: (?:Killed|Terminated)\b")
 
 
 def last_words(above: Iterable[str]) -> tuple[str, ...]:
@@ -36,7 +39,7 @@ def last_words(above: Iterable[str]) -> tuple[str, ...]:
             borders += 1
         elif borders > 1 and borders % 2 == 0:
             continue  # within another message of the launcher
-        elif text and not FOREIGN.match(text) and level(text) == ERROR and not shows_progress(text):
+        elif text and not FOREIGN.match(text) and level(text) != INFO and not shows_progress(text):
             words.append(text[:LONGEST])
             if len(words) == MOST_LINES:
                 break
@@ -57,6 +60,10 @@ class LastWords:
         """Note that this line shows a failure of the catalogue."""
         if not self._ended_at and failure.elsewhere and failure.weight == WEIGHTS["consequence"]:
             self._ended_at = number
+
+    def ended(self, line: Line) -> bool:
+        """Whether a line says that a rank was ended because the launcher ends all of them, as a line above it says."""
+        return 0 < self._ended_at < line.number and ENDED.match(line.text) is not None
 
     def read(self, number: int, before: Iterable[tuple[int, str]], lines: Sequence[bytes], index: int) -> None:
         """Keep the lines above this one if it says that the ranks were ended: of its block, and the last ones before that."""

@@ -224,7 +224,9 @@ class LogReader:
                 weight = min(weight, WEIGHTS["symptom"])
             elif severity != ERROR and not failure.warned:
                 weight = WEIGHTS["notice"]
-            if weight == WEIGHTS["report"] and follows(match.groupdict().get("reason")):
+            if self._evidence.words.ended(line) or (
+                weight == WEIGHTS["report"] and follows(match.groupdict().get("reason"))
+            ):
                 weight = WEIGHTS["consequence"]
             values = {name: self._evidence.hide(value) for name, value in match.groupdict().items() if value}
             hit = Hit(

@@ -112,7 +112,7 @@ MPICH ERROR [Rank 1] [job id 32.0] [Fri Sep 23 17:26:26 2022] [n1] - Abort(47555
 ===========================================================================
 [proxy:0:1@n2] HYD_pmcd_pmip_control_cmd_cb (pm/pmiserv/pmip_cb.c:878): assert (!closed) failed
 """,
-    "mpi-daemon": """\
+    "mpi-daemon-ended": """\
 --------------------------------------------------------------------------
 An PRRTE daemon has unexpectedly failed after launch and before
 communicating back to mpirun. This could be caused by a number
@@ -258,6 +258,44 @@ couldn't read file "/opt/Modules/5.0.1/libexec/modulecmd.tcl": no such file or d
 [n93:37763] OPAL ERROR: Unreachable in file pmix3x_client.c at line 111
 The application appears to have been direct launched using "srun",
 but OMPI was not built with SLURM's PMI support and therefore cannot
+""",
+    "ucx-no-answer": """\
+[n4:13210:0:13210]    ud_iface.c:732  UCX Fatal: transport error: Endpoint timeout
+==== backtrace ====
+    0  /usr/lib64/libucs.so.0(ucs_fatal_error+0xf7) [0x2b6916329d87]
+""",
+    "allocation-failed": """\
+ERROR on proc 61: Failed to reallocate 1650272 bytes for array comm:buf_send (src/memory.cpp:105)
+srun: Job step aborted: Waiting up to 32 seconds for job step to finish.
+slurmstepd: error: *** STEP 24.1 ON n53 CANCELLED AT 2022-11-15T09:38:39 ***
+srun: error: n53: tasks 0-35: Killed
+""",
+    "aborted": """\
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   RANK 0 PID 64212 RUNNING AT n1
+=   KILLED BY SIGNAL: 9 (Killed)
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   RANK 1 PID 64213 RUNNING AT n1
+=   KILLED BY SIGNAL: 6 (Aborted)
+""",
+    "rank-killed": """\
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   RANK 7 PID 3703 RUNNING AT n1
+=   KILLED BY SIGNAL: 9 (Killed)
+""",
+    "task-failed": """\
+Abort(1) on node 29 (rank 29 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 1) - process 29
+slurmstepd: error: *** STEP 42.0 ON h36 CANCELLED AT 2023-03-13T21:37:06 ***
+srun: error: h36: tasks 0-1,3-11: Killed
+""",
+    "sge-limit": """\
+jobnumber    2821379
+failed       100 : assumedly after job
+exit_status  137
+""",
+    "mpi-tag": """\
+Abort(469989892) on node 144 (rank 144 in comm 0): Fatal error in PMPI_Ibsend: Invalid tag, error stack:
+PMPI_Ibsend(207): Invalid tag, value is 1320144
 """,
     # NCCL, ssh and Java
     "nccl-connect-retries": "".join(
