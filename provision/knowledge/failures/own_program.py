@@ -63,6 +63,16 @@ CLEAR = word_set(
 )
 # Packages that pass on the exception of a worker.
 CARRIERS = word_set("multiprocessing concurrent six joblib threading billiard queue")
+# What Python says when a program and a package do not fit each other, or the program has a mistake: the caller and the called one
+# differ; the attribute of an object, unless the object is of a type of Python's own or the program's own `self`.
+SIGNATURE = re.compile(
+    r"\w+\(\) (?:takes (?:exactly |at least |at most |from |no )?[\w ]{1,40}arguments?\b|missing \d+ required)|"
+    r"Can't instantiate abstract class"
+)
+ATTRIBUTE = re.compile(
+    r"'(?!(?:NoneType|str|bytes|int|float|bool|complex|list|dict|tuple|set|frozenset|range|function|method|generator|"
+    r"builtin_function_or_method|type|module|property|slice)')(?P<type>[\w.]{1,80})' object has no attribute '(?P<name>\w{1,80})"
+)
 LONGEST = 200
 
 
@@ -101,7 +111,14 @@ def program_failure(traceback: Traceback) -> KnownFailure | None:
         hint = f"{where}; if they are right, compare the version of {package} with the one the program was written for"
     what = _message(traceback)
     place = _place(frame)
-    if last is frame:
+    if (misfit := _misfit(traceback)) and (last is frame or traceback.exception == "TypeError"):
+        weight = WEIGHTS["error"]
+        cause = f"an error in your program, or a package of another version than it was written for: {place}: `{what}`"
+        hint = (
+            f"compare the installed version of the package that {misfit} (`python -m pip list`) with the one that the program "
+            "asks for (requirements.txt, README, its date); if they are the same, look at {place}"
+        )
+    elif last is frame:
         unclear = traceback.exception not in MISTAKES or traceback.text == "invalid syntax"
         weight = WEIGHTS["error" if unclear else "cause"]
         cause = f"an error in your program: {place}: `{what}`"
@@ -150,6 +167,18 @@ def _syntax_failure(traceback: Traceback) -> KnownFailure | None:
     weight = WEIGHTS["cause" if runs and (newer or older) else "error"]
     name = "package-of-other-python" if package else "other-python"
     return _failure(cause, hint, weight, name=name, phase=("build", "import", "run"))
+
+
+def _misfit(traceback: Traceback) -> str | None:
+    """What the package does whose version may not fit the program; None if the message says nothing of the kind."""
+    if traceback.exception == "TypeError" and SIGNATURE.match(traceback.text):
+        return "has the called function, or calls it"
+    found = (
+        ATTRIBUTE.match(traceback.text) if traceback.exception in ("AttributeError", "ModuleAttributeError") else None
+    )
+    if found is None or f"self.{found['name']}" in traceback.code:
+        return None
+    return f"has the class `{found['type']}`"
 
 
 def with_place(failure: KnownFailure, traceback: Traceback | None) -> KnownFailure:

@@ -45,6 +45,7 @@ LIBRARY = re.compile(
     r"^(?:tensorflow|keras|horovod|numpy|torch)[/\\](?:python|src|core|common)[/\\]|[/\\](?:tensorflow|keras)[/\\](?:python|src)[/\\]|bazel-out|"
     # The scripts with which the unpacked release of a package is built: `/tmp/scipy-1.13.0/tools/generate_f2pymod.py`.
     r"[/\\][A-Za-z]\w*-\d+(?:\.\d+){1,3}[/\\](?:tools|_?build\w*|config|cmake)[/\\]|"
+    r"^(?:torch[/\\](?:nn|utils|optim|autograd|distributed|_\w{1,40})|transformers[/\\](?:models|utils|trainer|modeling|tokeniz)\w*)[/\\.]|"
     # A library that was not installed, but cloned: `/home/u/keras/keras/models.py`.
     r"[/\\](keras|tensorflow|torch|numpy|pandas|jax|flax|transformers|horovod)[/\\]\1[/\\]|"
     # Bazel prints tracebacks of its own language.

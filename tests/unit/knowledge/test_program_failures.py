@@ -102,6 +102,35 @@ def test_an_exception_that_a_pool_passes_on_is_not_the_pools() -> None:
     assert "cannot be pickled" in named(local)
 
 
+USES = """\
+Traceback (most recent call last):
+  File "/home/u/model.py", line 167, in on_epoch
+    {code}
+{error}
+"""
+
+
+def test_an_attribute_or_a_signature_may_be_of_another_version() -> None:
+    trainer = "AttributeError: 'Trainer' object has no attribute 'accelerator_backend'"
+    either = "an error in your program, or a package of another version than it was written for: `/home/u/model.py`, line 167"
+    assert named(USES.format(code="self.trainer.accelerator_backend.setup()", error=trainer)).startswith(either)
+    call = "TypeError: get_updates() takes exactly 3 arguments (4 given)"
+    assert named(USES.format(code="optimizer.get_updates(a, b, c)", error=call)).startswith(either)
+    own = "AttributeError: 'Separation' object has no attribute 'use_amp'"
+    assert named(USES.format(code="if self.use_amp:", error=own)).startswith(
+        "an error in your program: `/home/u/model.py`"
+    )
+    builtin = "AttributeError: 'list' object has no attribute 'keys'"
+    assert named(USES.format(code="a.keys()", error=builtin)).startswith("an error in your program: `/home/u/model.py`")
+
+
+def test_a_library_is_known_by_a_path_that_begins_with_it() -> None:
+    text = USES.format(code="a + b", error="TypeError: the flux is inverted").replace(
+        "/home/u/model.py", "transformers/models/wav/modeling_wav.py"
+    )
+    assert not named(text).startswith("an error in your program")
+
+
 DECOYS = {
     "the types of a program": "mode: typing\ntypes: 3\nfrom collections import Mapping is deprecated since Python 3.3\n",
     "a module of the standard library": "loading cgi\npipes: 4\n",

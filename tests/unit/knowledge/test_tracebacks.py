@@ -291,7 +291,7 @@ def test_a_saved_object_whose_class_is_not_there_is_no_missing_package(raised: s
 def test_the_place_that_asked_for_an_attribute_is_named_not_the_one_that_refused() -> None:
     text = unpickling("AttributeError: 'GCNConv' object has no attribute 'weight'")
     text = text.replace("torch/serialization.py", "torch/nn/modules/module.py").replace("in _load", "in __getattr__")
-    assert "an error in your program: `predict.py`, line 3: `AttributeError" in named(text).cause
+    assert "than it was written for: `predict.py`, line 3: `AttributeError" in named(text).cause
     reraised = CALLED_BY_SIX.replace("{error}", "ValueError: the flux is inverted")
     assert "`train.py`, line 4 calls `boxes`" in named(reraised).cause
 
