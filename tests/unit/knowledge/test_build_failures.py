@@ -476,6 +476,30 @@ Error running make on  STRUMPACK
       raise RuntimeError(f"Processing {fname_pyf} with f2py failed!\\n"
   RuntimeError: Processing scipy/linalg/fblas.pyf with f2py failed!
 """,
+    "container-host-libraries": """\
+$ apptainer exec --nv image.sif glxgears
+glxgears: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.34' not found (required by /.singularity.d/libs/libGLX.so.0)
+""",
+    "missing-library": """\
+pw.x: error while loading shared libraries: libgfortran.so.5: cannot open shared object file: No such file or directory
+FATAL:   container creation failed: mount /proc/self/fd/3->/session/rootfs error: while mounting image /proc/self/fd/3: \
+failed to find loop device: unexpected EOF
+""",
+    "glibc-mixed": """\
+$ apptainer exec -B /lib64 image.sif ls
+ls: error while loading shared libraries: ls: cannot open shared object file
+""",
+    "compile-error": """\
+nvcc -o miner -arch sm_35 miner.cu -lssl
+miner.cu(136): error: identifier "HALFSIZE" is undefined
+miner.cu(215): error: too few arguments in function call
+15 errors detected in the compilation of "/tmp/tmpxft_9.cpp1.ii".
+make: *** [miner] Error 2
+""",
+    "bazel-platform": """\
+ERROR: /src/alts/BUILD:128:17: While resolving toolchains for target //source:grpc_pb: No matching toolchains found for types \
+@com_github_rules_proto_grpc//protobuf:toolchain_type.
+""",
     "link-library-missing": """\
 gcc -o flux flux.o -lhdf5
 /usr/bin/ld: cannot find -lhdf5
