@@ -136,10 +136,11 @@ Call Stack (most recent call first):
   CMakeLists.txt:126 (find_package)
 """,
     "cmake-too-old": """\
-#11 369.3       raise Exception(error_msg);
-#11 369.3   Exception: Please install CMake first
-#11 369.3   ERROR: Failed building wheel for xlearn
-#11 369.3 ERROR: schema 0.7.1 has requirement contextlib2==0.5.5, but you'll have contextlib2 0.6.0 which is incompatible.
+CMake Error at CMakeLists.txt:11 (cmake_policy):
+  Policy "CMP0144" is not known to this version of CMake.
+
+-- The C compiler identification is GNU 4.8.5
+-- Configuring incomplete, errors occurred!
 """,
     "undefined-reference": """\
 ld.lld: error: undefined hidden symbol: __hip_gpubin_handle_1
@@ -499,6 +500,27 @@ make: *** [miner] Error 2
     "bazel-platform": """\
 ERROR: /src/alts/BUILD:128:17: While resolving toolchains for target //source:grpc_pb: No matching toolchains found for types \
 @com_github_rules_proto_grpc//protobuf:toolchain_type.
+""",
+    "cmake-missing": """\
+#11 369.3       raise Exception(error_msg);
+#11 369.3   Exception: Please install CMake first
+#11 369.3   ERROR: Failed building wheel for xlearn
+#11 369.3 ERROR: schema 0.7.1 has requirement contextlib2==0.5.5, but you'll have contextlib2 0.6.0 which is incompatible.
+""",
+    "python-without-part": """\
+  File "/opt/python/lib/python3.9/ctypes/__init__.py", line 8, in <module>
+    from _ctypes import Union, Structure, Array
+ModuleNotFoundError: No module named '_ctypes'
+""",
+    "easybuild-checksum": """\
+== fetching files...
+ERROR: Build of /eb/n/nvptx.eb failed (err: "Checksum verification for /eb/sources/n/nvptx-tools.tar.gz using \
+b3a24de9 failed")
+""",
+    "spack-no-checksum": """\
+==> Fetching from file:///home/u/spack/var/spack/cache/flux/flux-.1.tar.gz failed.
+==> Error: Attempt to check URLFetchStrategy with no digest.
+==> Error: Installation process had nonzero exit code : 256
 """,
     "link-library-missing": """\
 gcc -o flux flux.o -lhdf5
