@@ -137,8 +137,7 @@ def _describe(explanation: Explanation) -> list[str]:
         rest = [(number, text) for number, text in explanation.lines if number not in named]
         return lines + (["other lines that look like errors:", *_numbered(rest)] if rest else [])
     if explanation.verdict == "unknown":
-        first = "no known failure; lines that look like errors:" if explanation.length else "the log is empty"
-        return [first, *_numbered(explanation.lines)]
+        return _describe_unknown(explanation)
     ended = "" if explanation.ended else ", but no end either: it may be cut, or the program may still run"
     lines = [f"the log shows no failure{ended}"]
     for note in explanation.findings[:MOST_OTHERS]:
@@ -147,6 +146,22 @@ def _describe(explanation: Explanation) -> list[str]:
             f"    harmless, unless you expect otherwise: {note.cause}; {note.hint}",
         ]
     return lines
+
+
+def _describe_unknown(explanation: Explanation) -> list[str]:
+    """An explanation without a cause: what followed from it, and the lines that look like errors."""
+    if not explanation.length:
+        return ["the log is empty"]
+    if not explanation.findings:
+        return ["no known failure; lines that look like errors:", *_numbered(explanation.lines)]
+    followed = explanation.findings[0]
+    return [
+        f"no known failure; the log shows what followed from it: {followed.cause} ({followed.failure.id})",
+        f"  line {followed.hit.number}: {followed.hit.text}",
+        f"hint: {followed.hint}",
+        "lines that look like errors:",
+        *_numbered([(number, text) for number, text in explanation.lines if number != followed.hit.number]),
+    ]
 
 
 def _numbered(lines: tuple[tuple[int, str], ...] | list[tuple[int, str]]) -> list[str]:

@@ -60,8 +60,9 @@ def test_a_real_failure_is_explained(row: dict[str, str], tmp_path: Path) -> Non
         timeout=60,
         check=False,
     )
-    known = explain([done.stdout], known_failures()).known
-    assert known is not None and known.failure.id == row["id"], (known and known.failure.id, done.stdout.decode())
+    found = explain([done.stdout], known_failures())
+    assert found.verdict != "healthy" and found.findings, done.stdout.decode()
+    assert found.findings[0].failure.id == row["id"], (found.findings[0].failure.id, done.stdout.decode())
 
 
 def test_at_least_25_entries_of_the_catalogue_are_reproduced() -> None:

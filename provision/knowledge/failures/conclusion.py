@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from provision.knowledge.failures import health
 from provision.knowledge.failures.catalogue import WEIGHTS, KnownFailure
-from provision.knowledge.failures.evidence import Evidence
+from provision.knowledge.failures.evidence import SHOWN, Evidence
 from provision.knowledge.failures.findings import Explanation, Finding, Hit, give_way
+from provision.knowledge.failures.last_words import last_words_failure
 from provision.knowledge.failures.own_program import cannot_unpickle, program_failure, with_place
 from provision.knowledge.failures.report_forms import ENDS
 from provision.knowledge.failures.reported_errors import reported_failure
@@ -22,20 +23,32 @@ def conclude(evidence: Evidence, *, failed: bool, is_text: bool) -> Explanation:
     """What a log shows that was read to its end; `failed` if it is known that the program failed."""
     findings = give_way(list(_findings(evidence, failed=failed)))
     causes = [found for found in findings if found.hit.weight > WEIGHTS["notice"]]
-    causes[:1] = map(evidence.words.quote, causes[:1])
     if not failed and not evidence.errors and not evidence.tracebacks.found:
         causes = causes if any(not found.hit.status for found in causes) else []
     verdict = "healthy"
     if failed or not _ended_well(evidence, causes):
-        verdict = "known" if causes else "unknown" if failed or _shows_failure(evidence) else "healthy"
+        causes = [*_last_words(evidence, causes), *causes]
+        named = causes and causes[0].hit.weight > WEIGHTS["consequence"]
+        verdict = "known" if named else "unknown" if causes or failed or _shows_failure(evidence) else "healthy"
     return Explanation(
         verdict=verdict,
-        findings=tuple(causes if verdict == "known" else [found for found in findings if not found.hit.weight]),
+        findings=tuple([found for found in findings if not found.hit.weight] if verdict == "healthy" else causes),
         lines=_lines(evidence, causes if verdict == "known" else []),
         is_text=is_text,
         length=evidence.lines,
         ended=(evidence.well or evidence.installed) and evidence.success_at >= evidence.lines + 1 - health.NEAR_END,
     )
+
+
+def _last_words(evidence: Evidence, causes: list[Finding]) -> list[Finding]:
+    """The last words of a program, if the log shows otherwise only what followed from its failure."""
+    if not causes or not causes[0].follows:
+        return []
+    words = min((found for found in causes if found.follows), key=lambda found: found.hit.number).hit.above
+    if not words:
+        return []
+    number, raw = words[-1]
+    return [_quote(evidence, last_words_failure(words), number, raw, raw, ends=True)]
 
 
 def _shows_failure(evidence: Evidence) -> bool:
@@ -78,8 +91,9 @@ def _findings(evidence: Evidence, *, failed: bool) -> Iterable[Finding]:
             hits = [replace(hit, weight=hit.weight - 1) if hit.number in tried else hit for hit in hits]
             best = min(hits, key=lambda hit: (-hit.weight, hit.number))
             explained |= {hit.number for hit in hits if hit.weight >= WEIGHTS["symptom"]}
+            says = evidence.hide(evidence.reports.announced.get(best.number, ""))
             entry = with_place(evidence.failures[name], places.get(best.number))
-            yield Finding(failure=replace(entry, cause=evidence.hide(entry.cause)), hit=best)
+            yield Finding(failure=replace(entry, cause=evidence.hide(entry.cause)), hit=best, says=says[:SHOWN])
     causes, of_program = set(), set()
     for found in evidence.tracebacks.found:
         if found.number in followed and not found.after:

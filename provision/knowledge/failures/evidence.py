@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
-from provision.knowledge.failures.catalogue import KnownFailure
+from provision.knowledge.failures.catalogue import WEIGHTS, KnownFailure
 from provision.knowledge.failures.findings import Hit
-from provision.knowledge.failures.last_words import LastWords
+from provision.knowledge.failures.last_words import ENDED, last_words
 from provision.knowledge.failures.likely_lines import LikelyLines
+from provision.knowledge.failures.lines import Line
 from provision.knowledge.failures.reported_errors import ReportReader
 from provision.knowledge.failures.tracebacks import TracebackReader
 
@@ -29,9 +31,10 @@ class Evidence:
         self.failures: dict[str, KnownFailure] = {}
         self.errors = LikelyLines(most)
         self.last: deque[tuple[int, str]] = deque(maxlen=most)
-        self.words = LastWords(hide)
         self.lines = 0
         """The number of lines that were read."""
+        self.ended_at = 0
+        """The first line that says only that a launcher ended the ranks."""
         self.failed_at = self.went_on = self.complained_at = self.success_at = 0
         self.clearly = False
         """Whether an error line says more than that something was not found."""
@@ -39,13 +42,23 @@ class Evidence:
         self.dead: set[str] = set()
         """The ranks that ended with a traceback and printed nothing of a training since."""
 
-    def add_hit(self, failure: KnownFailure, hit: Hit) -> None:
-        """Keep a line that shows a failure; of many, the first and the strongest."""
+    def add_hit(self, failure: KnownFailure, hit: Hit, above: Callable[[], Iterable[tuple[int, str]]]) -> None:
+        """Keep a line that shows a failure; of many, the first and the strongest.
+
+        `above` are the lines above it, the nearest first.
+        """
         hits = self.hits.setdefault(failure.id, [])
+        if not hits and (failure.elsewhere or hit.weight == WEIGHTS["consequence"]):
+            hit = replace(hit, above=last_words(above()))
         self.failures[failure.id] = failure
-        self.words.note(failure, hit.number)
+        if not self.ended_at and failure.elsewhere and failure.weight == WEIGHTS["consequence"]:
+            self.ended_at = hit.number
         if len(hits) < KEPT or hit.weight > min(known.weight for known in hits):
             hits.append(hit)
+
+    def was_ended(self, line: Line) -> bool:
+        """Whether a line says that a rank was ended because the launcher ends all of them, as a line above it says."""
+        return 0 < self.ended_at < line.number and ENDED.match(line.text) is not None
 
     def fail(self, number: int) -> None:
         """Note that something failed at this line."""

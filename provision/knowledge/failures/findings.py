@@ -20,6 +20,8 @@ class Hit:
     """How much of the line the pattern required."""
     status: bool = False
     """Whether a program only reports what it did not find: this counts only if the log shows a failure as well."""
+    above: tuple[tuple[int, str], ...] = ()
+    """The last words of the program before the line, if the line shows only what followed from a failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +32,19 @@ class Finding:
     hit: Hit
     quoted: bool = False
     """Whether it consists of the words with which a program ended."""
+    says: str = ""
+    """The lines that the deciding line announces, such as the end of MPICH's error stack."""
 
     @property
     def cause(self) -> str:
         """The cause, with the names that the deciding line contains."""
-        return _insert(self.failure.cause, self.hit.values)
+        cause = _insert(self.failure.cause, self.hit.values)
+        return f"{cause}; it says: `{self.says}`" if self.says and not self.failure.elsewhere else cause
+
+    @property
+    def follows(self) -> bool:
+        """Whether it shows only what followed from the failure."""
+        return self.failure.elsewhere or self.hit.weight == WEIGHTS["consequence"]
 
     @property
     def hint(self) -> str:
@@ -54,7 +64,8 @@ class Explanation:
     verdict: str
     """`known`, `unknown` (it failed, and no entry of the catalogue says why) or `healthy`."""
     findings: tuple[Finding, ...]
-    """The causes, the likeliest first; of a healthy log, the lines that look worse than they are."""
+    """The causes, the likeliest first; of an unknown failure, what followed from it; of a healthy log, the lines that look
+    worse than they are."""
     lines: tuple[tuple[int, str], ...]
     """The number and text of lines that look like errors, or of the last lines if none does."""
     is_text: bool

@@ -1,80 +1,93 @@
-"""What a program printed last before a launcher or a scheduler says that it ended."""
+"""What a program printed directly before a launcher, a scheduler or a build tool noticed that it had failed."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from itertools import islice
+from collections.abc import Iterable
 
 from provision.knowledge.failures.catalogue import WEIGHTS, KnownFailure
-from provision.knowledge.failures.findings import Finding
+from provision.knowledge.failures.error_texts import find_error_text
 from provision.knowledge.failures.health import shows_progress
-from provision.knowledge.failures.line_parts import read_text
-from provision.knowledge.failures.lines import INFO, Line, level, read_line
+from provision.knowledge.failures.lines import ERROR, is_code, is_excused, level, read_line
+from provision.knowledge.failures.report_forms import follows
+from provision.knowledge.failures.words import line_words
 
-# So many lines of the program are shown, each up to this length; they are looked for in so many lines.
-MOST_LINES, LONGEST, REACH = 3, 160, 40
-# The border of a message of Open MPI or Hydra.
+# So many lines above the notice are looked at, and so many of the nearest paragraph are its last words.
+MOST_ABOVE, MOST_LINES = 40, 3
+# A sentence has so many words.
+FEWEST_WORDS = 3
+LONGEST = 300
+ID = "last-words"
+# The border of a message of Open MPI or Hydra, and the frame of any message.
 BORDER = re.compile(r"\W{0,9}[-=*]{20,}\W{0,9}$")
-# Lines of a stack of calls, of launchers and schedulers, and what was typed: not the program's own words.
+FRAME = re.compile(r"[\s>|*=#~_+-]*$")
+# What is not said by the program: stacks of calls, launchers and schedulers, what was typed, and the steps of an installation.
 FOREIGN = re.compile(
-    r"\W{0,4}\[\S{1,80}:\d+\] (?:\[ ?\d+\]|\*\*\*)|#\d+ |\s*\[bt\]|\[(?:mpiexec|proxy)[@:]|(?:srun|slurmstepd\S*|mpirun|sbatch):|"
-    r"\S{1,80} +[0-9A-Fa-f]{16} |[$%>#+] ?\S|\w+@\S{1,80}[:$#]|\[\w+@[^\]]{1,80}\]|cat: |\W*$"
+    r"\W{0,4}\[\S{1,80}:\d+\] (?:\[ ?\d+\]|\*\*\*)|#\d+ |\s*\[bt\]|\[(?:mpiexec|proxy)[@:]|"
+    r"(?:srun|slurmstepd\S*|mpirun|sbatch):|\S{1,80} +[0-9A-Fa-f]{16} |[$%#+] ?\S|\w+@\S{1,80}[:$#]|\[\w+@[^\]]{1,80}\]|cat: |"
+    r"\s*(?:File \"|at 0x|return |raise |Collecting |Requirement already|Using cached|Downloading |Building wheel|"
+    r"Preparing metadata|Installing |Getting requirements|Running )|"
+    r".*(?:did NOT complete|End of error message|\*\*\* \[|\.\.\. (?:done|ok|yes|no)$|\bterminated$|\berrors?[:.]?$)"
+)
+# What Slurm prints of the step and the ranks that it ends after the first one has ended.
+ENDED = re.compile(
+    r"srun: error: \S{1,200} tasks? [\d,-]+: (?:Killed|Terminated)\b|"
+    r"slurmstepd\S{0,80}: (?:error: )?\*\*\* .{1,200} CANCELLED AT \S+ \*\*\*"
+)
+# A sentence that says that something is wrong has one of these words.
+COMPLAINT = re.compile(
+    r"\b(?:not|no|cannot|can't|couldn't|won't|unable|invalid|unknown|unrecogni[sz]ed|unexpected|illegal|missing|wrong|bad|incorrect|"
+    r"mismatch\w*|refused?|denied|exceed\w*|too (?:many|large|small|few|long|big|old|new)|must|should|quit\w*|abort\w*|"
+    r"stopp\w+|terminat\w+|killed|errors?|fail\w*|fatal|expected|required?|overflow|nan|negative|singular|diverge\w*|corrupt\w*|"
+    r"unsupported|lost|dead|died|crash\w*|exception|already|inconsistent|outside|beyond|insufficient|undefined|"
+    r"unavailable|inaccessible|unprocessed|unhandled|uncaught|giv(?:es?|ing) up|violat\w*|conflict\w*|problems?)\b",
+    re.IGNORECASE,
 )
 
-# What `srun` prints of the ranks that Slurm ended after the first one had ended.
-ENDED = re.compile(r"srun: error: \S{1,200} tasks? [\d,-]+: (?:Killed|Terminated)\b")
 
-
-def last_words(above: Iterable[str]) -> tuple[str, ...]:
-    """The last lines of a program, in their order, from the lines above the one that says that it ended: the nearest first."""
-    words: list[str] = []
+def last_words(above: Iterable[tuple[int, str]]) -> tuple[tuple[int, str], ...]:
+    """The paragraph nearest to a notice, of the lines above it, the nearest first; empty if it complains of nothing."""
+    found: list[tuple[int, str]] = []
     borders = 0  # of the message that says that the program ended, and of others above it
-    for raw in islice(above, REACH):
-        text = read_line(0, raw).text.strip()
-        if BORDER.match(text):
-            if words:
+    for number, raw in above:
+        text = read_line(number, raw).text.strip()
+        if FRAME.match(text):
+            if found:
                 break
-            borders += 1
+            borders += BORDER.match(text) is not None
         elif borders > 1 and borders % 2 == 0:
             continue  # within another message of the launcher
-        elif text and not FOREIGN.match(text) and level(text) != INFO and not shows_progress(text):
-            words.append(text[:LONGEST])
-            if len(words) == MOST_LINES:
-                break
-        elif words and text:
+        elif is_code(raw) or level(text) != ERROR or is_excused(text, line_words(text)) or shows_progress(text):
             break
-    return tuple(reversed(words))
+        else:
+            found.append((number, raw.strip()))
+            if len(found) == MOST_LINES:
+                break
+    return tuple((number, raw) for number, raw in reversed(found) if _tells(read_line(0, raw).text))
 
 
-class LastWords:
-    """Keeps the last lines of the program before the first line which says only that a launcher ended the ranks."""
+def _tells(text: str) -> bool:
+    """Whether a line says that something is wrong, and what."""
+    if len(text.split()) < FEWEST_WORDS or not COMPLAINT.search(text):
+        return False
+    return not FOREIGN.match(text) and not follows(text)
 
-    def __init__(self, hide: Callable[[str], str]) -> None:
-        self._hide = hide
-        self._ended_at = 0
-        self._words: tuple[str, ...] = ()
 
-    def note(self, failure: KnownFailure, number: int) -> None:
-        """Note that this line shows a failure of the catalogue."""
-        if not self._ended_at and failure.elsewhere and failure.weight == WEIGHTS["consequence"]:
-            self._ended_at = number
-
-    def ended(self, line: Line) -> bool:
-        """Whether a line says that a rank was ended because the launcher ends all of them, as a line above it says."""
-        return 0 < self._ended_at < line.number and ENDED.match(line.text) is not None
-
-    def read(self, number: int, before: Iterable[tuple[int, str]], lines: Sequence[bytes], index: int) -> None:
-        """Keep the lines above this one if it says that the ranks were ended: of its block, and the last ones before that."""
-        if number == self._ended_at:
-            above = map(read_text, lines[max(0, index - REACH) : index])
-            self._words = last_words(reversed([*(text for _, text in before), *above]))
-
-    def quote(self, found: Finding) -> Finding:
-        """A finding, with the last lines of the program if it says only that the ranks were ended; no secret is quoted."""
-        if not self._words or found.hit.number != self._ended_at or found.hit.weight != WEIGHTS["consequence"]:
-            return found
-        quoted = self._hide(", ".join(f"`{word}`" for word in self._words))
-        cause = f"{found.failure.cause}; the last lines before that: {quoted}"
-        return replace(found, failure=replace(found.failure, cause=cause))
+def last_words_failure(words: tuple[tuple[int, str], ...]) -> KnownFailure:
+    """What the last words of a program say, as a failure."""
+    text = "; ".join(raw.strip("> \t*|!#") for _, raw in words)
+    text = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+    cause, hint = f"a program ended with these last words: `{text}`", "the manual of the program may explain its words"
+    known = find_error_text(text)
+    if known:
+        meaning, path = known
+        cause, hint = f"{cause}; that means: {meaning.meaning}", meaning.hint.replace("{path}", path)
+    return KnownFailure(
+        id=ID,
+        message="",
+        match=(),
+        cause=cause,
+        hint=hint,
+        source="the program that printed the lines; no entry of the catalogue names them",
+        weight=WEIGHTS["report"],
+    )

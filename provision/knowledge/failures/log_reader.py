@@ -7,6 +7,7 @@ words of its text decide whether any pattern can match. Only such lines are deco
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ from provision.knowledge.failures.catalogue import WEIGHTS, Alternative, Catalog
 from provision.knowledge.failures.conclusion import conclude
 from provision.knowledge.failures.evidence import Evidence
 from provision.knowledge.failures.findings import Explanation, Hit
+from provision.knowledge.failures.last_words import MOST_ABOVE
 from provision.knowledge.failures.line_parts import MOST_OF_A_LOG_LINE, read_text, split_parts
 from provision.knowledge.failures.lines import (
     ANSI,
@@ -63,6 +65,7 @@ class LogReader:
         self._held = 0
         self._looks: dict[bytes, int] = {}
         self._number = 1
+        self._block: tuple[list[int], list[bytes]] = [], []
         self._bytes = self._strange = 0
 
     def feed(self, block: bytes) -> None:
@@ -87,6 +90,7 @@ class LogReader:
             templates = [line.lower().translate(DIGITS) for line in lines]
         else:
             templates = block.lower().translate(DIGITS).split(b"\n")[: len(lines)]
+        self._block = list(numbers), lines
         self._read(list(numbers), lines, templates)
         self._evidence.last.extend(
             (number, read_text(line))
@@ -112,10 +116,17 @@ class LogReader:
                     position += more
                 if not self._look(numbers[index], text, shown=read_text(lines[index])):
                     self._tire(template)
-                self._evidence.words.read(numbers[index], self._evidence.last, lines, index)
                 position = self._finish_message(position, numbers, lines)
             elif self._evidence.tracebacks.is_open or self._evidence.reports.is_open:
                 position = self._finish_message(index, numbers, lines)
+
+    def _above(self, number: int) -> Iterable[tuple[int, str]]:
+        """The nearest lines above the one with this number, the nearest first."""
+        numbers, lines = self._block
+        index = bisect_left(numbers, number)
+        nearest = slice(max(0, index - MOST_ABOVE), index)
+        yield from zip(reversed(numbers[nearest]), map(read_text, reversed(lines[nearest])), strict=True)
+        yield from reversed(self._evidence.last)
 
     def _progress(self, line: bytes) -> None:
         """Note a line of a training that goes on, and that its rank is not dead."""
@@ -183,6 +194,8 @@ class LogReader:
             return True
         severity, excused = level(text), is_excused(text, words)
         weights = self._match(line, words, severity, excused)
+        if any(weights) and severity == ERROR:
+            self._evidence.reports.read_on(line)
         if weights and not any(weights):
             return True
         if severity == ERROR and not excused and health.is_fatal(text):
@@ -224,7 +237,7 @@ class LogReader:
                 weight = min(weight, WEIGHTS["symptom"])
             elif severity != ERROR and not failure.warned:
                 weight = WEIGHTS["notice"]
-            if self._evidence.words.ended(line) or (
+            if self._evidence.was_ended(line) or (
                 weight == WEIGHTS["report"] and follows(match.groupdict().get("reason"))
             ):
                 weight = WEIGHTS["consequence"]
@@ -237,7 +250,7 @@ class LogReader:
                 specific=alternative.specific,
                 status=severity == STATUS,
             )
-            self._evidence.add_hit(failure, hit)
+            self._evidence.add_hit(failure, hit, lambda: self._above(line.number))
             if weight and severity != STATUS:
                 self._evidence.fail(line.number)
             weights.append(weight)

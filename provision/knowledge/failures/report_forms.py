@@ -165,7 +165,7 @@ FRAME = re.compile(
     r"(?:fail|abort|halt|stopp|incomplete)|"
     r"abort|exiting|terminat|stopping|Execution halted|Try |Usage|use --help|more information|run with|note:|"
     r"(?:errors?|failures?) (?:occurred|found|were|was)|An error (?:occurred|happened|was)|"
-    r".{0,80}see (?:the )?(?:log|above|output))",
+    r".{0,30}see (?:the )?(?:log|above|output))",
     re.IGNORECASE,
 )
 
@@ -178,5 +178,8 @@ def follows(message: str | None) -> bool:
 # A message that only announces those in the next lines; the class of the exception before it stays.
 HEADING = re.compile(r"^((?:\w+: ?)?)(?:\d+ root error\(s\) found\.?|in user code:)$")
 # A line of the error stack of MPICH; and lines between a heading and its text.
-STACK = re.compile(r"[\w()]{1,80}\(\d+\)[. ]{0,80}: ?(\S.*)")
-SKIPPED = re.compile(r"FATAL CALLED FROM|File |Program: |Source file: |For more information")
+STACK = re.compile(r"[\w()]{1,80}\(\d+\)[. ]{0,80}: ?(\S.*)?")
+SKIPPED = re.compile(
+    r"FATAL CALLED FROM|File |Program: |Source file: |For more information|Output in format|"
+    r"command: |input: |[0-9a-f ]{16,}$|'[^']+' '"
+)

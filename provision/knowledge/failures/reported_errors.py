@@ -65,6 +65,11 @@ class _Open:
     left: int = MOST_FOLLOWING
 
     @property
+    def more(self) -> str:
+        """What the next lines said."""
+        return self.last or " ".join(self.lines)
+
+    @property
     def wanted(self) -> int:
         """How many more lines belong to the text: several if its first line is only a heading."""
         return 1 if self.report.text else MOST_JOINED
@@ -81,6 +86,8 @@ class ReportReader:
 
     def __init__(self) -> None:
         self.found: list[Report] = []
+        self.announced: dict[int, str] = {}
+        """What the lines with these numbers announce, in the lines after them."""
         self._open: dict[str, _Open] = {}
         self._steps = 0
 
@@ -101,6 +108,13 @@ class ReportReader:
         self._begin(report, line.rank)
         return _weaken(report)
 
+    def read_on(self, line: Line) -> None:
+        """Read what a line announces that an entry of the catalogue names already."""
+        text = line.text.rstrip()
+        if text.endswith(":") and len(self.announced) < MOST_KEPT and line.rank not in self._open:
+            self.announced[line.number] = ""
+            self._begin(Report(number=line.number, raw=line.raw, text=text, strength=FOLLOWS), line.rank)
+
     def feed_exception(self, traceback: Traceback, rank: str) -> None:
         """Read the exception at the end of a traceback; its text may continue."""
         if report := read_exception(traceback):
@@ -111,10 +125,10 @@ class ReportReader:
         report = replace(report, steps=self._steps, text=HEADING.sub("\\1", report.text))
         if not report.text or report.text.endswith((":", ": ")):
             if rank in self._open:
-                self._keep(self._open[rank].report)
+                self._keep(self._open[rank])
             self._open[rank] = _Open(report=report)
         else:
-            self._keep(report)
+            self._keep(_Open(report=report))
 
     def follow(self, line: Line) -> None:
         """Read a line as the text of the report above it, if that needs one."""
@@ -123,19 +137,19 @@ class ReportReader:
             return
         if level(line.text) != ERROR:
             del self._open[line.rank]
-            self._keep(opened.whole())
+            self._keep(opened)
             return
         text = line.text.strip(EDGES)
         stack = STACK.match(text)
         if stack and opened.report.text.endswith("stack:"):
-            opened.last = stack[1]  # MPICH: the function that failed first is in the last line
+            opened.last = stack[1] or opened.last  # MPICH: the function that failed first is in the last line
             return
         opened.left -= 1
         if text and not stack and len(opened.lines) < MOST_JOINED and not SKIPPED.match(text):
             opened.lines.append(text)
         if opened.last or (opened.lines and (not text or len(opened.lines) >= opened.wanted)) or not opened.left:
             del self._open[line.rank]
-            self._keep(opened.whole())
+            self._keep(opened)
 
     def forget(self, first: int) -> None:
         """Forget the reports from this line on: a later line excuses them."""
@@ -144,12 +158,15 @@ class ReportReader:
     def close(self) -> None:
         """Keep the reports whose text did not come."""
         for opened in self._open.values():
-            self._keep(opened.whole())
+            self._keep(opened)
         self._open.clear()
 
-    def _keep(self, report: Report) -> None:
+    def _keep(self, opened: _Open) -> None:
         """Keep a report; of many with the same strength the first ones."""
-        if not report.text:
+        report = opened.whole()
+        if report.number in self.announced:
+            self.announced[report.number] = opened.more
+        if report.number in self.announced or not report.text:
             return
         report = _weaken(report)
         if sum(1 for known in self.found if known.strength == report.strength) < MOST_KEPT:

@@ -390,8 +390,8 @@ def test_words_of_new_entries_accuse_no_healthy_log(name: str) -> None:
 
 def test_an_error_of_pip_with_an_empty_hint_is_not_taken_for_its_cause() -> None:
     text = "error: metadata-generation-failed\n\n╰─> See above for output.\n\nhint: See above for details.\n"
-    known = shown(text).known
-    assert known is not None and known.failure.id == "pip-build-failed"
+    found = shown(text)
+    assert found.known is None and found.findings[0].failure.id == "pip-build-failed"
 
 
 def test_an_excerpt_of_a_traceback_may_begin_anywhere() -> None:
@@ -433,8 +433,7 @@ STATES = {
 
 @pytest.mark.parametrize("line", STATES)
 def test_the_state_that_a_scheduler_reports_is_read(line: str) -> None:
-    known = shown(line).known
-    assert known is not None and known.failure.id == STATES[line]
+    assert shown(line).findings[0].failure.id == STATES[line]
 
 
 def test_a_job_that_failed_for_an_unknown_reason_is_not_healthy() -> None:
@@ -495,5 +494,5 @@ def test_a_service_that_prints_on_after_an_error_has_not_failed() -> None:
 
 def test_a_traceback_without_its_end_does_not_take_the_place_of_what_the_log_says() -> None:
     cut = "".join(f"{line}\n" for line in CALLS.splitlines()[:5])
-    known = shown(f"{PIP.splitlines()[0]}\n{cut}").known
-    assert known is not None and known.failure.id == "pip-build-failed"
+    found = shown(f"{PIP.splitlines()[0]}\n{cut}")
+    assert found.known is None and found.findings[0].failure.id == "pip-build-failed"
