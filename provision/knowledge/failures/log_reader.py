@@ -42,7 +42,18 @@ STRUCTURE = (
     frozenset(("cell", "ipython", "traceback", "ignored")) | health.FAILED_WORDS | health.SUCCESS_WORDS | FORM_WORDS
 )
 # Parts of lines that are looked at for their form: exceptions, the places of tracebacks, fatal lines of TensorFlow.
-FORMS = (b"error", b"exception", b'file "', b"file ~", b"file /", b"input in ", b".py in ", b": f ", b"f0000 00:")
+FORMS = (
+    b"error",
+    b"exception",
+    b'file "',
+    b"file ~",
+    b"file /",
+    b"input in ",
+    b"call stack:",
+    b".py in ",
+    b": f ",
+    b"f0000 00:",
+)
 # The name of the stream in what Open MPI puts before the lines of a rank.
 STREAM = re.compile(r"<std\w+>:?|:$")
 # How a line break is written in the `repr` of a text.

@@ -61,6 +61,8 @@ NOT_IN_DATA = word_set("KeyError IndexError")
 CLEAR = word_set(
     "NameError UnboundLocalError IndentationError TabError ZeroDivisionError KeyError IndexError AssertionError TypeError"
 )
+# Names that are missing: a mistake of who wrote the last place, not of who called it.
+NAMES = word_set("NameError UnboundLocalError")
 # Packages that pass on the exception of a worker.
 CARRIERS = word_set("multiprocessing concurrent six joblib threading billiard queue")
 # What Python says when a program and a package do not fit each other, or the program has a mistake: the caller and the called one
@@ -95,8 +97,10 @@ def program_failure(traceback: Traceback) -> KnownFailure | None:
         return found
     if frame is None:
         return _data_failure(traceback) or _library_failure(traceback)
-    if last is not frame and last.function == "<module>":
-        return _library_failure(traceback)  # the program only imports a library, which fails itself
+    if last is not frame and (
+        _imports_library(traceback) or (traceback.exception in NAMES and last.package not in CARRIERS)
+    ):
+        return _library_failure(traceback)  # the program only imports a library, which fails itself, or has a mistake
     where = "look at {place}, or at the values that reach it"
     hint = f"{where}; the environment is not the cause"
     if traceback.exception == "SyntaxError":
@@ -187,6 +191,13 @@ def with_place(failure: KnownFailure, traceback: Traceback | None) -> KnownFailu
     return replace(failure, cause=f"{failure.cause} (at {_place(frame)})") if frame else failure
 
 
+def _imports_library(traceback: Traceback) -> bool:
+    """Whether a library was still being imported by the program, or by nobody that is shown."""
+    own = max((place for place, frame in enumerate(traceback.frames) if not frame.is_library), default=-1)
+    after = traceback.frames[own + 1 :] if own >= 0 else traceback.frames[-1:]
+    return any(frame.function == "<module>" for frame in after)
+
+
 def _refuses(traceback: Traceback) -> bool:
     """Whether a library says with its exception that what the program gave it is wrong."""
     if traceback.exception in TENSORFLOWS:
@@ -262,7 +273,7 @@ def _library_failure(traceback: Traceback) -> KnownFailure | None:
             "install or load what the message names, then run the same command again; a version with a wheel for this Python "
             "needs no build: `python -m pip install --only-binary :all: PACKAGE`"
         )
-    elif last.function == "<module>":
+    elif _imports_library(traceback):
         cause = f"{package} fails while it is imported: `{what}`"
         hint = (
             "its version does not fit Python or another package: `python -m pip check` lists conflicts; compare "
@@ -329,6 +340,8 @@ def _data_failure(traceback: Traceback) -> KnownFailure | None:
 
 def _message(traceback: Traceback) -> str:
     """The exception with its text, shortened; with its module if its class says nothing: `cv2.error`."""
+    if not traceback.text and traceback.after and traceback.after.text:
+        traceback = traceback.after
     name = traceback.exception
     if name == "error" and traceback.module:
         name = f"{traceback.module}.{name}"

@@ -58,8 +58,10 @@ PACKAGE = re.compile(
 )
 # What Python prints between the traceback of an exception and that of another one, which followed from it.
 CHAIN = re.compile(r"^\W{0,9}(?:(During handling of) the above exception|The above exception was the direct cause)")
-# What Python prints before the traceback of a destructor, which ends no program.
-IGNORED = "Exception ignored "
+# What Python prints before the traceback of a destructor or of a call of `logging`, which end no program; and before the places
+# of the latter's caller.
+IGNORED = ("Exception ignored ", "--- Logging error ---")
+CALL_STACK = "Call stack:"
 # The class of an exception that the log does not show, because it ends before.
 UNSHOWN = "?"
 # An exception of these classes that a program handles is often of a package that it can do without.
@@ -136,6 +138,8 @@ class _Open:
     """Whether Rich drew a frame around it."""
     begun: str = ""
     """The beginning of a file's name that Rich broke over two lines."""
+    harmless: bool = False
+    """Whether it is no traceback, but the places that called `logging`."""
     raised: str = ""
     """The exception of a function that TensorFlow compiled, whose places and message follow."""
     code: str = ""
@@ -177,6 +181,9 @@ class TracebackReader:
         if BOX.match(text):
             self._begin(line, box=True)
             return True
+        if text.strip() == CALL_STACK and len(self._open) < MOST_RANKS:
+            self._open[line.rank] = _Open(start=line.number, head=line, harmless=True)
+            return True
         opened = self._open.get(line.rank)
         if opened and opened.box and BOX_SIDES.match(text):
             _read_box(opened, text)
@@ -191,6 +198,8 @@ class TracebackReader:
                     indent=max(0, len(text) - len(text.lstrip()) - 2),
                 )
             if opened:
+                if not opened.frames and not opened.notebook and not opened.indent:
+                    opened.indent = max(0, len(text) - len(text.lstrip()) - 2)  # more than the line before it
                 opened.strange, opened.code = 0, ""
                 opened.frames.append(frame)
                 if len(opened.frames) > MOST_FRAMES:
@@ -211,7 +220,7 @@ class TracebackReader:
     def close(self) -> None:
         """Keep the tracebacks whose end is missing; a notebook names the exception at their beginning."""
         for opened in self._open.values():
-            if opened.frames or opened.notebook:
+            if (opened.frames or opened.notebook) and not opened.harmless:
                 name = opened.raised or (QUOTED.sub("", opened.head.text).split()[0] if opened.notebook else UNSHOWN)
                 self._keep(opened.head, opened, name, IN_USER_CODE if opened.raised else "")
         self._open.clear()
@@ -225,7 +234,7 @@ class TracebackReader:
                 opened.indent, opened.strange, opened.raised = opened.indent + 4, 0, found[2]
                 return True  # its places and its message follow, further in
             self._open.pop(line.rank, None)
-            return self._keep(line, opened, found[2], found[3] or "")
+            return opened.harmless or self._keep(line, opened, found[2], found[3] or "")
         if not text.strip() or text[:1] in " \t" or opened.notebook:
             opened.code = opened.code or text.strip()
             opened.strange += opened.notebook

@@ -30,6 +30,20 @@ FAMILIES = {
     "TypeError: 'float' object cannot be interpreted as an integer": "number-not-whole",
     "IndexError: only integers, slices (`:`), ellipsis (`...`) are valid indices": "number-not-whole",
     "UnicodeError: Unpickling a python object failed: UnicodeDecodeError('ascii', b'', 1, 2, 'x')": "python-2-pickle",
+    # Packages that do not fit the program
+    "KeyError: 'MinkDetector is not in the models registry'": "name-not-registered",
+    "gym.error.NameNotFound: Environment `Pong` doesn't exist.": "name-not-registered",
+    "ModuleNotFoundError: No module named 'torchvision.models.utils'": "submodule-missing",
+    "ModuleNotFoundError: No module named 'torchvision'": "module-not-installed",
+    "ModuleNotFoundError: No module named 'google.cloud'": "module-not-installed",
+    "ImportError: cannot import name 'iou3d_nms' from 'pcdet.ops' (unknown location)": "extension-not-built",
+    "ModuleNotFoundError: No module named 'pointops_cuda'": "extension-not-built",
+    "RuntimeError: module compiled against API version 0xa but this version of numpy is 0x9": "numpy-too-old",
+    "OSError: Can't load tokenizer for 'positive'. Make sure that:": "model-not-found",
+    "UserWarning: RTX 3090 with CUDA capability sm_86 is not compatible with the current PyTorch installation.": (
+        "gpu-not-supported-warning"
+    ),
+    "ValueError: GpuDnnConv images and kernel must have the same stack size": "shapes-incompatible",
     # Indices and shapes
     "InvalidArgumentError: indices[23,617] = -26 is not in [0, 61196)": "index-out-of-range",
     "  (0) Invalid argument: indices[0] = 42 is not in [0, 42)": "index-out-of-range",
@@ -144,3 +158,48 @@ DECOYS = {
 def test_words_of_these_entries_accuse_no_healthy_log(name: str) -> None:
     found = explain([DECOYS[name].encode()], known_failures())
     assert found.verdict == "healthy", found.findings
+
+
+LOGGING = """\
+--- Logging error ---
+Traceback (most recent call last):
+  File "/env/lib/python3.8/logging/__init__.py", line 373, in getMessage
+    msg = msg % self.args
+TypeError: not all arguments converted during string formatting
+Call stack:
+  File "train.py", line 392, in main
+    log.info("loaded", name)
+Message: 'loaded'
+Arguments: ('m',)
+"""
+
+
+def test_an_error_in_a_call_of_logging_ends_no_program() -> None:
+    assert explain([LOGGING.encode()], known_failures()).verdict == "healthy"
+    assert "division" in named(LOGGING + USES.format(code="a / b", error="ZeroDivisionError: division by zero"))
+
+
+IMPORTS = """\
+Traceback (most recent call last):
+  File "run.py", line 14, in <module>
+    import theano
+  File "/env/lib/python3.6/site-packages/theano/__init__.py", line 88, in <module>
+    from theano.configdefaults import config
+  File "/env/lib/python3.6/site-packages/theano/configparser.py", line 346, in __set__
+    self.val = self.filter(val)
+{error}
+"""
+
+
+def test_a_library_that_fails_while_it_is_imported_got_nothing_from_the_program() -> None:
+    assert named(IMPORTS.format(error="ValueError: the old GPU back-end")).startswith("`theano` fails while it is imp")
+    called = IMPORTS.replace("__init__.py", "core.py").replace("line 88, in <module>", "line 88, in set")
+    assert "`run.py`, line 14 calls `theano`, which refuses" in named(called.format(error="ValueError: 3"))
+    unbound = called.format(error="UnboundLocalError: local variable 'a' referenced before assignment")
+    assert named(unbound).startswith("your program calls `theano` at `run.py`, line 14, which stopped it")
+
+
+def test_a_traceback_that_was_pasted_further_in_keeps_its_end() -> None:
+    lines = USES.format(code="a / b", error="ZeroDivisionError: division by zero").splitlines()
+    moved = "\n".join([lines[0], *(f"    {line}" for line in lines[1:])])
+    assert "division by zero" in named(moved + "\n")
