@@ -163,6 +163,7 @@ FRAME = re.compile(
     r"(?:code|status|error|signal)|"
     r"(?:the )?(?:build|compilation|installation|configuration|execution|tests?)\b.{0,40}"
     r"(?:fail|abort|halt|stopp|incomplete)|"
+    r"Error (?:building|compiling|installing|running|executing) \S+(?: \([^)]{1,40}\))?\W*$|"
     r"abort|exiting|terminat|stopping|Execution halted|Try |Usage|use --help|more information|run with|note:|"
     r"(?:errors?|failures?) (?:occurred|found|were|was)|An error (?:occurred|happened|was)|"
     r".{0,30}see (?:the )?(?:log|above|output))",

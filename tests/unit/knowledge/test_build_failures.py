@@ -533,6 +533,12 @@ W: GPG error: https://repo.example.org/ubuntu InRelease: The following signature
 key is not available: NO_PUBKEY A4B469963BF863CC
 E: The repository 'https://repo.example.org/ubuntu InRelease' is not signed.
 """,
+    "fortran-module-compiler": """\
+[  1%] Building Fortran object src/CMakeFiles/halo.dir/halo.F90.o
+f951: Fatal Error: Reading module 'mpi' at line 6 column 3: Expected right parenthesis
+compilation terminated.
+make[2]: *** [src/CMakeFiles/halo.dir/halo.F90.o] Error 1
+""",
 }
 
 
