@@ -297,6 +297,34 @@ exit_status  137
 Abort(469989892) on node 144 (rank 144 in comm 0): Fatal error in PMPI_Ibsend: Invalid tag, error stack:
 PMPI_Ibsend(207): Invalid tag, value is 1320144
 """,
+    "mpi-daemon-missing": """\
+bash: orted: command not found
+--------------------------------------------------------------------------
+ORTE was unable to reliably start one or more daemons.
+This usually is caused by:
+""",
+    "container-bind-destination": """\
+WARNING: By using --writable, Apptainer can't create /data destination automatically without overlay or underlay
+FATAL:   container creation failed: mount hook function failure: mount /d->/data error: while mounting /d: destination \
+/data doesn't exist in container
+""",
+    "torch-rendezvous": """\
+[E socket.cpp:860] [c10d] The client socket has timed out after 60s while trying to connect to 10.0.0.1:1234
+torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to the C10d store has failed. \
+See inner exception for details.
+""",
+    "job-script-form": """\
+sbatch: error: This does not look like a batch script.  The first
+sbatch: error: line must start with #! followed by the path to an interpreter.
+sbatch: error: For instance: #!/bin/sh
+""",
+    "file-locked": """\
+Traceback (most recent call last):
+  File "train.py", line 3, in <module>
+    f = h5py.File("a.h5", "a")
+  File "/x/site-packages/h5py/_hl/files.py", line 567, in __init__
+OSError: Unable to open file (unable to lock file, errno = 11, error message = 'Resource temporarily unavailable')
+""",
     # NCCL, ssh and Java
     "nccl-connect-retries": "".join(
         f"n1:7:9 [0] NCCL INFO socketPollConnect: connect returned No route to host, retrying ({n}/34) after {n}00 msec\n"
