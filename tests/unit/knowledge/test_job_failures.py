@@ -325,6 +325,20 @@ Traceback (most recent call last):
   File "/x/site-packages/h5py/_hl/files.py", line 567, in __init__
 OSError: Unable to open file (unable to lock file, errno = 11, error message = 'Resource temporarily unavailable')
 """,
+    "enroot-registry": """\
+slurmstepd: error: pyxis: child 10222 failed with error code: 1
+slurmstepd: error: pyxis: failed to import docker image
+slurmstepd: error: pyxis: printing enroot log file:
+slurmstepd: error: pyxis:     [INFO] Querying registry for permission grant
+slurmstepd: error: pyxis:     [ERROR] URL https://registry-1.docker.io/v2/nvcr.io/nvidia/pytorch/manifests/24.01 returned \
+error code: 401 Unauthorized
+slurmstepd: error: pyxis: couldn't start container
+""",
+    "job-cancelled": """\
+slurmstepd: error: *** JOB 4711 ON n81 CANCELLED AT 2023-05-04T10:15:02 ***
+distributed.nanny - WARNING - Worker process 70386 was killed by unknown signal
+distributed.dask_worker - INFO - Exiting on signal 15
+""",
     # NCCL, ssh and Java
     "nccl-connect-retries": "".join(
         f"n1:7:9 [0] NCCL INFO socketPollConnect: connect returned No route to host, retrying ({n}/34) after {n}00 msec\n"
