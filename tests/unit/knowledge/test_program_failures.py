@@ -44,6 +44,17 @@ FAMILIES = {
         "gpu-not-supported-warning"
     ),
     "ValueError: GpuDnnConv images and kernel must have the same stack size": "shapes-incompatible",
+    "RuntimeError: No such operator video_reader::probe_video_from_memory": "torch-parts-differ",
+    # Data
+    "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)": "json-not-read",
+    "decord._ffi.base.DECORDError: [17:31:57] /io/x.cc:90: Check failed: st_nb >= 0 (-1 vs. 0) ERROR": "data-file-damaged",
+    "ValueError: Cannot load file containing pickled data when allow_pickle=False": "data-file-damaged",
+    # Numbers of CUDA's errors
+    "F tensorflow/core/x/gpu_device.cc:143] Check failed: err == cudaSuccess (77 vs. 0)": "cuda-illegal-access",
+    "Check failed: error == cudaSuccess (30 vs. 0)  unknown error": "cuda-cannot-start",
+    "Check failed: error == cudaSuccess (2 vs. 0)  out of memory": "gpu-out-of-memory",
+    "Check failed: error == cudaSuccess (35 vs. 0)": "driver-too-old",
+    "Check failed: error == cudaSuccess (48 vs. 0)": "no-kernel-image",
     # Indices and shapes
     "InvalidArgumentError: indices[23,617] = -26 is not in [0, 61196)": "index-out-of-range",
     "  (0) Invalid argument: indices[0] = 42 is not in [0, 42)": "index-out-of-range",
