@@ -61,6 +61,10 @@ NOT_IN_DATA = word_set("KeyError IndexError")
 CLEAR = word_set(
     "NameError UnboundLocalError IndentationError TabError ZeroDivisionError KeyError IndexError AssertionError TypeError"
 )
+# Of these alone it is said that the environment is not the cause.
+NEVER_OF_THE_ENVIRONMENT = word_set(
+    "NameError UnboundLocalError ZeroDivisionError IndentationError TabError RecursionError"
+)
 # Names that are missing: a mistake of who wrote the last place, not of who called it.
 NAMES = word_set("NameError UnboundLocalError")
 # Packages that pass on the exception of a worker.
@@ -102,7 +106,7 @@ def program_failure(traceback: Traceback) -> KnownFailure | None:
     ):
         return _library_failure(traceback)  # the program only imports a library, which fails itself, or has a mistake
     where = "look at {place}, or at the values that reach it"
-    hint = f"{where}; the environment is not the cause"
+    hint = f"{where}; the environment is not the cause" if traceback.exception in NEVER_OF_THE_ENVIRONMENT else where
     if traceback.exception == "SyntaxError":
         hint = "look at {place}; if nothing is wrong there, it is written for another version of Python: `python --version`"
     elif "NoneType" in traceback.text:
@@ -122,6 +126,10 @@ def program_failure(traceback: Traceback) -> KnownFailure | None:
             f"compare the installed version of the package that {misfit} (`python -m pip list`) with the one that the program "
             "asks for (requirements.txt, README, its date); if they are the same, look at {place}"
         )
+    elif last is frame and traceback.exception == "AssertionError" and traceback.text:
+        weight = WEIGHTS["error"]
+        cause = f"an error in your program or in its call: a check of the program at {place} fails: `{what}`"
+        hint = "the message says what the program needs: change its call, its data or what the job requests, or look at {place}"
     elif last is frame:
         unclear = traceback.exception not in MISTAKES or traceback.text == "invalid syntax"
         weight = WEIGHTS["error" if unclear else "cause"]
@@ -343,6 +351,8 @@ def _message(traceback: Traceback) -> str:
     if not traceback.text and traceback.after and traceback.after.text:
         traceback = traceback.after
     name = traceback.exception
+    if name == "AssertionError" and not traceback.text and traceback.code.startswith("assert "):
+        return f"{name}: {traceback.code}"
     if name == "error" and traceback.module:
         name = f"{traceback.module}.{name}"
     what = f"{name}: {traceback.text}" if traceback.text else name

@@ -24,6 +24,8 @@ NOTEBOOK = re.compile(
     r"^\[?(?:File (\S{1,400}?):(\d+),? in (.{0,200})|(?:Input In|Cell In) ?\[(\d+)\],? (?:line (\d+)|in ).*|"
     r"(<ipython-input-[\w-]{1,80}>|(?:[A-Za-z]:\\|[~/.])[^\s:\]]{1,400}\.py[cx]?)(?:\]\(https?://[^\s)]{1,200}\))? in (.{1,200}))"
 )
+# The line of a place, as IPython marks it in the code below.
+ARROW = re.compile(r"^\s{0,4}-{1,6}> ?(\d{1,6})\b")
 # TensorFlow 2.0 to 2.3 names the places of a function that it compiled like this: `train.py:12 train_step  *`.
 COMPILED = re.compile(r"^\s{4,12}((?:[~/.<]|[A-Za-z]:\\)?[^\s:]{1,400}):(\d{1,6}) (\S{1,200})\s{1,4}\*{1,2}$")
 IN_USER_CODE = "in user code:"
@@ -236,6 +238,8 @@ class TracebackReader:
             self._open.pop(line.rank, None)
             return opened.harmless or self._keep(line, opened, found[2], found[3] or "")
         if not text.strip() or text[:1] in " \t" or opened.notebook:
+            if opened.frames and not opened.frames[-1].line and (arrow := ARROW.match(text)):
+                opened.frames[-1] = replace(opened.frames[-1], line=int(arrow[1]))
             opened.code = opened.code or text.strip()
             opened.strange += opened.notebook
             if opened.strange > PATIENCE:

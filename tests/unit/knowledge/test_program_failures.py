@@ -45,7 +45,19 @@ FAMILIES = {
     ),
     "ValueError: GpuDnnConv images and kernel must have the same stack size": "shapes-incompatible",
     "RuntimeError: No such operator video_reader::probe_video_from_memory": "torch-parts-differ",
+    "ModuleNotFoundError: No module named 'models'": "own-folder-not-found",
+    "ModuleNotFoundError: No module named 'utils.general'": "own-folder-not-found",
+    "TypeError: load() missing 1 required positional argument: 'Loader'": "pyyaml-loader",
+    "KeyError: tensor(3)": "older-torch-code",
+    "ValueError: Input 0 of layer dense is incompatible with the layer: its rank is undefined, but the layer requires a "
+    "defined rank.": "rank-unknown",
+    "TypeError: <tf.Tensor 'x:0'> is out of scope and cannot be used here. Use return values": "tensor-of-another-graph",
+    # Memory
+    "torch.OutOfMemoryError: Caught OutOfMemoryError in replica 0 on device 0.": "gpu-out-of-memory",
+    'Exception in thread "main" java.lang.OutOfMemoryError: Java heap space': "java-heap",
+    'SafetensorError: Error while serializing: IoError(Os { code: 122, message: "Disk quota exceeded" })': "quota",
     # Data
+    "`Trainer.fit` stopped: No training batches.": "data-ran-out",
     "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)": "json-not-read",
     "decord._ffi.base.DECORDError: [17:31:57] /io/x.cc:90: Check failed: st_nb >= 0 (-1 vs. 0) ERROR": "data-file-damaged",
     "ValueError: Cannot load file containing pickled data when allow_pickle=False": "data-file-damaged",
@@ -154,6 +166,28 @@ def test_a_library_is_known_by_a_path_that_begins_with_it() -> None:
         "/home/u/model.py", "transformers/models/wav/modeling_wav.py"
     )
     assert not named(text).startswith("an error in your program")
+
+
+def test_a_check_of_the_program_is_quoted_with_what_it_needs() -> None:
+    gpus = named(USES.format(code="assert n >= 2, text", error="AssertionError: require 2 GPUs, but only 1"))
+    assert gpus.startswith("an error in your program or in its call: a check of the program at `/home/u/model.py`")
+    bare = named(USES.format(code="assert size == dim", error="AssertionError"))
+    assert bare.endswith("`AssertionError: assert size == dim`")
+
+
+ARROWS = """\
+---------------------------------------------------------------------------
+KeyError                                  Traceback (most recent call last)
+<ipython-input-3-1b2c> in <module>()
+      4 a = {}
+----> 5 print(a['x'])
+
+KeyError: 'x'
+"""
+
+
+def test_the_arrow_of_a_notebook_gives_the_line() -> None:
+    assert "`<ipython-input-3-1b2c>`, line 5" in named(ARROWS)
 
 
 DECOYS = {

@@ -81,7 +81,10 @@ FORMS = {
         RICH,
         "your program calls `rich_text` at `/home/u/train.py`, line 53, which stopped it, and says: `PanelError: the",
     ),
-    "Colab": (COLAB, "`<ipython-input-11-06e85c7e5c31>` calls `boxes`, which refuses what it got: `KeyError: 'x'`"),
+    "Colab": (
+        COLAB,
+        "`<ipython-input-11-06e85c7e5c31>`, line 10 calls `boxes`, which refuses what it got: `KeyError: 'x'`",
+    ),
     "a worker": (WORKER, "an error in your program: `/home/u/lib/core/data.py`, line 44: `KeyError: 'label'`"),
     "a compiled function": (
         COMPILED,
