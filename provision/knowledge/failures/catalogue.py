@@ -48,6 +48,8 @@ class KnownFailure:
     """Whether a line that is only a warning counts as much as an error."""
     elsewhere: bool = False
     """Whether the error itself is another line of the log: it is named instead if a program's own words say it there."""
+    goes_on: bool = False
+    """Whether programs often do without it: it counts only if the log shows another failure, or ends soon after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,8 @@ def conclude(evidence: Evidence, *, failed: bool, is_text: bool) -> Explanation:
     causes = [found for found in findings if found.hit.weight > WEIGHTS["notice"]]
     if not failed and not evidence.errors and not evidence.tracebacks.found:
         causes = causes if any(not found.hit.status for found in causes) else []
+    if not failed and _did_without(evidence, causes):
+        causes = []
     verdict = "healthy"
     if failed or not _ended_well(evidence, causes):
         causes = [*_last_words(evidence, causes), *causes]
@@ -32,7 +34,11 @@ def conclude(evidence: Evidence, *, failed: bool, is_text: bool) -> Explanation:
         verdict = "known" if named else "unknown" if causes or failed or _shows_failure(evidence) else "healthy"
     return Explanation(
         verdict=verdict,
-        findings=tuple([found for found in findings if not found.hit.weight] if verdict == "healthy" else causes),
+        findings=tuple(
+            [found for found in findings if not found.hit.weight or found.failure.goes_on]
+            if verdict == "healthy"
+            else causes
+        ),
         lines=_lines(evidence, causes if verdict == "known" else []),
         is_text=is_text,
         length=evidence.lines,
@@ -49,6 +55,23 @@ def _last_words(evidence: Evidence, causes: list[Finding]) -> list[Finding]:
         return []
     number, raw = words[-1]
     return [_quote(evidence, last_words_failure(words), number, raw, raw, ends=True)]
+
+
+def _did_without(evidence: Evidence, causes: list[Finding]) -> bool:
+    """Whether all that the log shows are errors of programs that went on for many lines after them."""
+    if evidence.fatal or evidence.tracebacks.found or evidence.errors.strongest >= ENDS:
+        return False
+    after = evidence.lines - evidence.failed_at
+    if after > health.AFTER_ERROR and all(_may_go_on(found) for found in causes):
+        return True
+    return (
+        after > health.AFTER_KNOWN_COMPLAINT and not evidence.clearly and all(found.failure.goes_on for found in causes)
+    )
+
+
+def _may_go_on(found: Finding) -> bool:
+    """Whether a program may go on after a failure: it says neither how the program ended nor for sure why."""
+    return found.failure.goes_on or found.hit.weight in (WEIGHTS["error"], WEIGHTS["report"])
 
 
 def _shows_failure(evidence: Evidence) -> bool:

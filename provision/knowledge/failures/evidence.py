@@ -16,8 +16,8 @@ from provision.knowledge.failures.tracebacks import TracebackReader
 
 # A line is shown up to this length.
 SHOWN = 300
-# How many lines above a line such as "Ignore above …" it excuses, and how many matches of an entry are kept.
-REACH, KEPT = 4, 8
+# How many matches of an entry are kept.
+KEPT = 8
 
 
 class Evidence:
@@ -74,9 +74,8 @@ class Evidence:
         self.installed, self.success_at = True, number
         self.well = self.well or not installation
 
-    def excuse(self, number: int) -> None:
-        """Forget what the lines above this one showed."""
-        first = number - REACH
+    def excuse(self, first: int) -> None:
+        """Forget what the lines from this one on showed."""
         for hits in self.hits.values():
             hits[:] = [hit for hit in hits if hit.number < first]
         self.errors.forget(first)

@@ -17,14 +17,23 @@ SUCCESS = re.compile(
     r"\bState: COMPLETED\b|\bAll tests passed|^OK(?: \([^()]{1,80}\))?$|"
     r"(?:[Tt]est|[Ff]inal|[Vv]al\w*) (?:accuracy|loss|acc|score)\b ?[:=]|"
     r"\bsaved (?:model |checkpoint )?to\b|^\[\+\] /|\bexited (?:normally|successfully)|\bsuccessfully\.?$|"
-    r"\"status\": \"success\""
+    r"\"status\": \"success\"|"
+    # Test suites: CTest, prove. Workflows: Snakemake, Airflow, Luigi, Cromwell. YOLO.
+    r"\b100% tests passed|^Result: PASS$|\bsteps \(100%\) done|\bMarking task as SUCCESS|\bprogress looks :\)|"
+    r"\bstatus '(?:Succeeded|Done)'|\bepochs completed in\b|"
+    # Installers: conda, yum, apt, R, Cargo, BuildKit, Ninja; configure and CMake when they are done.
+    r"\bExecuting transaction: .{0,20}\bdone$|^# To activate this environment, use|^Complete!$|^Processing triggers for |"
+    r"^\* DONE \(|^\s*Finished .{1,60} target\(s\) in|\bnaming to \S+ (?:[\d.]+s )?done|^\[(\d+)/\1\] |"
+    r"\bBuild files have been written to\b|^configure: exit 0$"
 )
 # `Build did NOT complete successfully` is no success.
 NEGATION = re.compile(r"\b(?:not|NOT|never|cannot|unable)\b|n't\b")
 # Only an installation or a build ended well: that says nothing about a program which failed before.
 INSTALLED = re.compile(
     r"\bSuccessfully (?:installed|built|tagged|uninstalled)\b|\[100%\] Built target\b|\bBUILD SUCCESS|^\[\+\] /|"
-    r"\b(?:[Bb]uild|[Ii]nstall(?:ation)?) (?:is |was |has |run )?(?:been )?(?:complete|finished|done|succe)"
+    r"\b(?:[Bb]uild|[Ii]nstall(?:ation)?) (?:is |was |has |run )?(?:been )?(?:complete|finished|done|succe)|"
+    r"\bExecuting transaction: |^# To activate this environment|^Complete!|^Processing triggers|^\* DONE \(|"
+    r"^\s*Finished .{1,60} target\(s\) in|\bnaming to |^\[(\d+)/\1\] |\bBuild files have been|^configure: exit 0"
 )
 # Launchers, schedulers and pip print these when something is over: nothing that other ranks or commands print later excuses it.
 FATAL = re.compile(
@@ -33,20 +42,22 @@ FATAL = re.compile(
     r"Segmentation|Aborted|Bus error|Illegal|Floating)|"
     r"\bCANCELLED AT (?!.{0,60}(?:PREEMPT|REQUEUE))|\boom[-_]kill event|\bOOM Killed\b|"
     r"\bNo matching distribution found|DO NOT MATCH THE HASHES|\bCould not install packages due|"
-    r"\bCould not build wheels for|\bFailed to build installable"
+    r"\bCould not build wheels for|\bFailed to build installable|\bEncountered problems while solving\b"
 )
 SUCCESS_WORDS = word_set(
     "successfully built success complete completed finished done successful succeeded passed exit exited "
     "status accuracy score saved "
-    "normally"
+    "normally tests result pass steps marking looks epochs executing activate triggers target naming built written "
+    "building linking "
 )
 # A training that goes on.
 PROGRESS = re.compile(
-    r"\bloss[:= ]+-?\d|\baccuracy[:= ]+\d|\b\d+/\d+ \[=+[>.=]*\]|\b\d+/\d+ [━ ]+ |\bimages?/sec\b.{0,40}\d|"
-    r"\bstep[:= ]+\d+.{0,80}\bloss\b|"
-    r"\bImg/sec per\b|\bglobal_step/sec\b|\bIter #\d+|\bEpoch:? \[?\d+(?:/\d+)?\]?"
+    r"(?:\b|_)loss['\"]?(?: \([a-z]+\))? ?[:=> ]+-?\d|\baccuracy[:= ]+\d|\b\d+/\d+ \[=+[>.=]*\]|\b\d+/\d+ [━ ]+ |"
+    r"\bimages?/sec\b.{0,40}\d|\bstep[:= ]+\d+.{0,80}\bloss\b|"
+    r"\bImg/sec per\b|\bglobal_step/sec\b|\bIter #\d+|\bEpoch ?:? ?\[? ?\d+(?:/\d+)?\]?|\b(?:Train|Test|Val\w*):? ?\[ ?\d+/\d+\]",
+    re.IGNORECASE,
 )
-PROGRESS_WORDS = word_set("loss accuracy images img step epoch iter sec")
+PROGRESS_WORDS = word_set("loss accuracy images img step epoch iter sec train test val valid validation")
 # A line that says that something failed. A log with such a line, and no known failure, is an unknown failure.
 FAILED = re.compile(
     r"^\W{0,4}(?:\S{1,99}: )?(?:fatal |internal |runtime )?(?:error|ERROR|Error|FATAL|Fatal)\b(?: \d+)?(?: "
@@ -68,7 +79,8 @@ FAILED = re.compile(
     r"\bfailed: |\bfailed for some reason\b|\b[Ee]rror (?:in|executing) (?:rule|process|routine)\b|^\w{3,60}NotFound:|"
     r"\b[Aa]n error (?:has )?occurred\b|\bunhandled \w+ error\b|\[E\d{3,4} |: not found$|\bversion `?\w+_[\d.]+'? not found|"
     r"\b[Dd]isk quota exceeded\b|\bexceeded (?:\w+ ){0,3}(?:limit|quota)\b|\bcaught collective operation timeout|"
-    r"\b[Nn]ot enough (?:slots|memory|space|resources)\b|\bare unable to\b|\blost (?:communication|connection) with\b"
+    r"\b[Nn]ot enough (?:slots|memory|space|resources)\b|\bare unable to\b|\blost (?:communication|connection) with\b|"
+    r"\b[Pp]roblems? (?:building|compiling|installing|running|while|with the)\b"
 )
 # A program that only says this usually goes on without what it did not get: it counts at the end of a log.
 COMPLAINS = re.compile(
@@ -78,7 +90,7 @@ FAILED_WORDS = word_set(
     "error errors fatal critical traceback segmentation core aborted killed terminated terminate command exit "
     "exited exiting failed undefined permission "
     "such cannot cancelled due signal check assertion assert from expected got unable could "
-    "state reason rule process routine occurred unhandled found quota exceeded caught enough lost"
+    "state reason rule process routine occurred unhandled found quota exceeded caught enough lost problem problems"
 )
 NOISE = re.compile(
     r"subprocess-exited-with-error|This error originates from|Failed building wheel|Failed to build|\bnote:|-Werror|"
@@ -92,6 +104,8 @@ NOISE = re.compile(
 WENT_ON = 2
 # So many lines after a complaint, such as `unable to open x`, show that the program did without it.
 AFTER_COMPLAINT = 5
+# So many lines after a complaint that the catalogue knows: the reports of schedulers at the end of a job are shorter.
+AFTER_KNOWN_COMPLAINT = 40
 # So many lines after the last error show that a service went on, if no line says that a program ended.
 AFTER_ERROR = 200
 # After a traceback it takes more: other ranks print on for a while after one has died.

@@ -54,8 +54,11 @@ EXCUSED = re.compile(
     r"\b[Cc]ontinuing (?:without|anyway|with)|"
     r"(?<!argument\(s\) )\bskipp(?:ed|ing)\b|\bPerforming Test\b|\bLooking for\b|\bchecking (?:for|whether|if)\b|\b(?:0|no) "
     r"(?:errors?|failures?)\b|"
-    r"\berrors?[:=] ?0\b|\bnot (?:an )?required\b|\bexpected failure|\bXFAIL|\bxfailed\b|\brecovered\b|\bdeprecat|"
-    r"\btolerat|2> ?/dev/null|\bError [1-9]\d* \(ignored\)",
+    r"\b(?i:errors?|failures?|failed|fail|fatal|unexpected) ?[:=] {0,9}0\b(?![.\d])|"
+    r"\bnot (?:an )?required\b|\bexpected failure|\bXFAIL|\bxfailed\b|\brecovered\b|\bdeprecat|"
+    r"\btolerat|2> ?/dev/null|\bError [1-9]\d* \(ignored\)|"
+    r"\b(?:[Uu]sing|[Rr]un(?:ning)? on|[Tt]rain(?:ing)? on|[Dd]efaulting to|[Ss]witching to|"
+    r"[Pp]roceeding (?:on|with)) (?:the )?CPU\b",
 )
 # A line without one of these words has no excuse, and is not searched for one.
 EXCUSE_WORDS = word_set(
@@ -63,17 +66,23 @@ EXCUSE_WORDS = word_set(
     "safely disregarded optional "
     "continuing skipped skipping performing looking checking errors failures failure required expected xfail "
     "xfailed recovered "
-    "deprecated deprecation deprecate tolerate tolerated null"
+    "deprecated deprecation deprecate tolerate tolerated null error failed fail unexpected cpu"
 )
 EXCUSES_ABOVE = re.compile(
     r"\b[Ii]gnore (?:the )?(?:above|previous)|\bthe (?:above|previous) (?:error|warning|message)s? (?:can|is|"
     r"are|may|should)\b[^.]{0,60}(?:ignored|harmless|normal|expected)|"
     # Horovod's CMake tries to import each framework; it can do without these.
     r"^\s{0,9}-- Could NOT find (?:Mxnet|Pytorch)\b|"
-    r"\b(?:this|these) (?:error|warning|message)s? (?:is|are|can be)\b[^.]{0,40}(?:harmless|ignored|expected|normal)"
+    r"\b(?:this|these) (?:error|warning|message)s? (?:is|are|can be)\b[^.]{0,40}(?:harmless|ignored|expected|normal)|"
+    # Shells that cannot read the function `module` of another shell.
+    r"\berror importing function definition for\b"
 )
-
-ABOVE_WORDS = word_set("above previous harmless ignored expected normal mxnet pytorch")
+ABOVE_WORDS = word_set("above previous harmless ignored expected normal mxnet pytorch importing warning")
+# How many lines above it such a line excuses.
+REACH = 4
+# Autoconf's `config.log`: what a probe prints counts only if `configure` stopped there; it prints `checking` and goes on.
+PROBE = re.compile(r"configure:\d+: (checking |error: )")
+CHECKS, STOPS = "checking ", "error: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +142,12 @@ def is_excused(text: str, words: frozenset[str]) -> bool:
 def excuses_above(text: str, words: frozenset[str]) -> bool:
     """Whether a line with these words says that the lines above it do not matter."""
     return not words.isdisjoint(ABOVE_WORDS) and EXCUSES_ABOVE.search(text) is not None
+
+
+def probes(text: str) -> str:
+    """`CHECKS` if `configure` begins a probe, `STOPS` if it stops with an error, else nothing."""
+    found = PROBE.match(text)
+    return found[1] if found else ""
 
 
 def is_code(text: str) -> bool:

@@ -20,14 +20,17 @@ from provision.knowledge.failures.last_words import MOST_ABOVE
 from provision.knowledge.failures.line_parts import MOST_OF_A_LOG_LINE, read_text, split_parts
 from provision.knowledge.failures.lines import (
     ANSI,
+    CHECKS,
     ERROR,
     INFO,
+    REACH,
     STATUS,
     Line,
     excuses_above,
     is_code,
     is_excused,
     level,
+    probes,
     read_line,
 )
 from provision.knowledge.failures.paragraphs import MOST_LINES, begins_paragraph, join_paragraph
@@ -39,7 +42,10 @@ MOST_HELD, MOST_LOOKS = 4_000_000, 64
 DIGITS = bytes.maketrans(b"123456789", b"000000000")
 # Lines with these words are looked at even if no entry of the catalogue has them.
 STRUCTURE = (
-    frozenset(("cell", "ipython", "traceback", "ignored")) | health.FAILED_WORDS | health.SUCCESS_WORDS | FORM_WORDS
+    frozenset(("cell", "ipython", "traceback", "ignored", "checking", "importing"))
+    | health.FAILED_WORDS
+    | health.SUCCESS_WORDS
+    | FORM_WORDS
 )
 # Parts of lines that are looked at for their form: exceptions, the places of tracebacks, fatal lines of TensorFlow.
 FORMS = (
@@ -77,6 +83,7 @@ class LogReader:
         self._looks: dict[bytes, int] = {}
         self._number = 1
         self._block: tuple[list[int], list[bytes]] = [], []
+        self._probe_at = 0  # the line of a `config.log` at which the last probe began
         self._bytes = self._strange = 0
 
     def feed(self, block: bytes) -> None:
@@ -201,10 +208,15 @@ class LogReader:
             return False
         words = line_words(text)
         if excuses_above(text, words):
-            self._evidence.excuse(number)
+            self._evidence.excuse(number - REACH)
             return True
+        if probe := probes(text):
+            if probe == CHECKS and self._probe_at:
+                self._evidence.excuse(self._probe_at)
+            self._probe_at = number if probe == CHECKS else 0
         severity, excused = level(text), is_excused(text, words)
-        weights = self._match(line, words, severity, excused)
+        matched = self._match(line, words, severity, excused)
+        weights = [weight for weight, _ in matched]
         if any(weights) and severity == ERROR:
             self._evidence.reports.read_on(line)
         if weights and not any(weights):
@@ -219,7 +231,8 @@ class LogReader:
         report = None if weights else self._evidence.reports.feed(line)
         strength = report.strength if report else FOLLOWS
         if strength == ENDS or (report and report.of_system) or health.shows_failure(text, words):
-            complains = strength < ENDS and health.only_complains(text)
+            known = bool(matched) and all(goes_on for _, goes_on in matched)
+            complains = strength < ENDS and (known or health.only_complains(text))
             strength = max(strength, FOLLOWS if report else COMPLAINS if complains else ERRS)
             self._evidence.errors.add(number, self._evidence.show(line.raw), strength)
             if complains:
@@ -230,18 +243,22 @@ class LogReader:
             return True
         return report is not None or bool(weights)
 
-    def _match(self, line: Line, words: frozenset[str], severity: str, excused: bool) -> list[int]:
-        """Note the failures of the catalogue that a line shows; returns their weights."""
+    def _match(self, line: Line, words: frozenset[str], severity: str, excused: bool) -> list[tuple[int, bool]]:
+        """Note the failures of the catalogue that a line shows; returns their weights, and whether programs go on after them."""
         weights = []
         matches = [
             (alternative, match)
             for alternative in self._catalogue.candidates(words)
             if (match := self._matches(alternative, line, severity, excused))
         ]
-        known = any(alternative.failure.weight == WEIGHTS["notice"] for alternative, _ in matches)
+        notices = [found.specific for found, _ in matches if found.failure.weight == WEIGHTS["notice"]]
         for alternative, match in matches:
             failure = alternative.failure
-            if known and failure.weight == WEIGHTS["report"]:
+            if (
+                failure.weight
+                and notices
+                and (failure.weight == WEIGHTS["report"] or alternative.specific < max(notices))
+            ):
                 continue  # a line that is known to be harmless is not taken for the words of a program that failed
             weight = failure.weight
             if severity == STATUS:
@@ -264,7 +281,7 @@ class LogReader:
             self._evidence.add_hit(failure, hit, lambda: self._above(line.number))
             if weight and severity != STATUS:
                 self._evidence.fail(line.number)
-            weights.append(weight)
+            weights.append((weight, failure.goes_on))
         return weights
 
     def _matches(self, alternative: Alternative, line: Line, severity: str, excused: bool) -> re.Match[str] | None:

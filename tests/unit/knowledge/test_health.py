@@ -1,0 +1,148 @@
+"""Logs of runs that work although lines of them look bad, and logs that failed although their end does not look like it."""
+
+from __future__ import annotations
+
+import pytest
+
+from provision.knowledge.failures import health
+from provision.knowledge.failures.findings import Explanation
+from provision.knowledge.failures.log_reader import explain
+from provision.machine.tables import known_failures
+
+
+def shown(text: str) -> Explanation:
+    """What a log shows."""
+    return explain([text.encode()], known_failures())
+
+
+# Lines that programs print although nothing is wrong: a word of a known failure, but not what it says.
+NOTICES = {
+    "a counter of kills": "low 0\nhigh 0\nmax 12\noom 0\noom_kill 0\n",
+    "what a job may use": "h_vmem limit: 8G\nmaximum wallclock time: 12:00:00\n",
+    "the environment of Intel MPI": "I_MPI_PMI_LIBRARY=/opt/slurm/lib64/libpmi2.so\nI_MPI_DEBUG=5\n",
+    "Intel MPI without a tuning file": '[0] MPI startup(): File "/opt/impi/2021.9/etc/tuning_x.dat" not found\n'
+    "[0] MPI startup(): Rank    Pid      Node name  Pin cpu\n",
+    "one process of Open MPI 5": "to launch application, 1 singletons will be started.\n",
+    "CUDA IPC that Open MPI does without": "The call to cuIpcOpenMemHandle failed. This is a warning and the program\n"
+    "will continue to run.\n  cuIpcOpenMemHandle return value:   205\n",
+    "Ray without handlers": "SIGTERM handler is not set because current thread is not the main thread.\n",
+    "a callback of Keras": "callbacks: [EarlyStopping, TerminateOnNaN]\n",
+    "files of a saved model": "adding: saved_model/keras_metadata.pb (deflated 88%)\n",
+    "a description of images": "Image size: 64\nNumber of channels: 3\n",
+    "weights that fit": "loading state_dict for generator\nhash check OK\n",
+    "no old checkpoint": "checkpoint runs/a/last.pt not found, starting from scratch\n",
+    "a strategy": "using CollectiveAllReduceStrategy on 4 workers, check_health interval 30 s\n",
+    "a package without headers": "warning: no files found matching '*.h' under directory 'src'\n",
+    "the metadata of a package": "Requires-Python: >=3.8\nRequires-Dist: numpy\n",
+    "a kernel with user namespaces": "user namespaces are enabled\n",
+    "a server with its own certificate": "Generating a self-signed certificate for localhost\n",
+    "Qt in a job": "QStandardPaths: XDG_RUNTIME_DIR not set, defaulting to '/tmp/runtime-u'\n",
+    "SDL in a job": "error: XDG_RUNTIME_DIR not set in the environment.\n" + "frame 1 drawn\n" * 9,
+    "a backend for a node without a screen": "headless node, using the backend agg\n",
+    "a folder that exists": "mkdir: cannot create directory 'out': File exists\n" + "cell 1 done\n" * 9,
+    "a program on the CPU": "CUDA is not available, using CPU\nNo GPU found, running on the CPU\n",
+    "a shell without the function of another": "sh: module: line 1: syntax error: unexpected end of file\n"
+    "sh: error importing function definition for `BASH_FUNC_module'\n",
+    "no folder for temporary files": "slurmstepd: error: Unable to create TMPDIR [/scratch/u]: Permission denied\n"
+    "slurmstepd: error: Setting TMPDIR to /tmp\n",
+    "the sum of a test suite": "# TOTAL: 3\n# PASS:  3\n# FAIL:  0\n# ERROR: 0\nPLAY RECAP  ok=3  failed=0\nFATAL: 0\n",
+}
+
+
+@pytest.mark.parametrize("name", NOTICES)
+def test_a_line_that_runs_that_work_print_too_accuses_no_one(name: str) -> None:
+    explanation = shown(NOTICES[name])
+    assert explanation.verdict == "healthy", explanation.findings
+
+
+# How a log ends that shows an error before, and then that it was overcome.
+ENDS = {
+    "Snakemake retried": "Error in rule align:\n    jobid: 3\nTrying to restart job 3.\n12 of 12 steps (100%) done\n",
+    "Airflow retried": "ERROR - Task failed with exception\n[x] {taskinstance.py:1400} INFO - Marking task as SUCCESS.\n",
+    "conda's check of sizes": "SafetyError: The package for flurble located at /env/pkgs/flurble-1\nappears to be corrupted.\n"
+    "Executing transaction: ...working... done\n",
+    "an error in a source that Ninja compiles again": "a.cc:3:1: error: x was not declared\n[8/8] Linking CXX executable a\n",
+    "yum": "No match for argument: flurble\nComplete!\n",
+    "a package of R": "ERROR: lazy loading failed for package 'flurble'\n* DONE (flurble)\n",
+    "CTest": "error: simulated\n100% tests passed, 0 tests failed out of 7\n",
+    "a call with a wrong option, and the next one": "train.py: error: unrecognized arguments: --flux\n"
+    "300 epochs completed in 2.995 hours.\n",
+    "losses of a GAN": "ERROR: cannot open /a/b\n"
+    + "".join(f"Epoch: [ 1/25] [ {n}/99] d_loss: 2.4, g_loss: 0.{n}\n" for n in range(3)),
+    "batches that are counted": "ERROR: cannot open /a/b\n"
+    + "".join(f"Test: [{n}0/124] Batch 76.3\n" for n in range(1, 4)),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_an_error_that_was_overcome_accuses_no_one(name: str) -> None:
+    assert shown(ENDS[name]).verdict == "healthy"
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_the_same_error_at_the_end_is_a_failure(name: str) -> None:
+    first, _, _ = ENDS[name].partition("\n")
+    assert shown(f"{first}\n").verdict != "healthy"
+
+
+CONFIG_LOG = """\
+configure:2866: checking for C compiler version
+configure:2875: icc -V >&5
+icc: error: unrecognized command line option '-V'
+configure:2886: $? = 1
+configure:3065: checking whether the C compiler works
+configure:3087: icc conftest.c -lflurble >&5
+ld: cannot find -lflurble
+configure:3091: $? = 1
+"""
+
+
+def test_a_probe_of_configure_that_failed_counts_only_if_configure_stopped_there() -> None:
+    went_on = (
+        "configure:3139: result: no\nconfigure:3142: checking for suffix of executables\nconfigure:3150: result: \n"
+    )
+    assert shown(f"{CONFIG_LOG}{went_on}configure: exit 0\n").verdict == "healthy"
+    assert shown(CONFIG_LOG + went_on).verdict == "healthy"
+    stopped = "configure:3071: error: C compiler cannot create executables\nconfigure: exit 77\n"
+    named = {found.failure.id for found in shown(CONFIG_LOG + stopped).findings}
+    assert "compiler-flag-unknown" not in named and named & {"link-library-missing", "no-compiler"}
+
+
+def test_a_build_script_that_reports_problems_after_it_is_completed_has_failed() -> None:
+    link = "a.o: undefined reference to `nf_open_'\nmake[1]: [Makefile:17: em] Error 1 (ignored)\n"
+    done = "build completed: Mon Aug 31 22:38:26 UTC 2020\n"
+    assert shown(f"{link}{done}\n---> Problems building executables, look for errors in the build log  <---\n").known
+
+
+def test_a_solver_that_gave_up_has_failed_whatever_the_installer_says() -> None:
+    text = "Encountered problems while solving.\nProblem: nothing provides flux needed by flurble-1\n"
+    assert shown(f"{text}\nExecuting transaction: ...working... done\n").known
+
+
+WITHOUT = {
+    "a module": 'Lmod has detected the following error:  The following module(s) are unknown: "flurble/1.0"\n',
+    "a program": "slurm_script: line 22: flurble: command not found\n",
+    "nvidia-smi": "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n",
+    "a component of Open MPI": "A requested component was not found, or was unable to be opened.  This\n",
+    "a repository": "fatal: not a git repository (or any of the parent directories): .git\n",
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT)
+def test_what_a_program_did_without_counts_only_near_the_end_or_with_another_failure(name: str) -> None:
+    lines = "".join(f"cell {n} of the grid is computed\n" for n in range(health.AFTER_KNOWN_COMPLAINT + 1))
+    failure = shown(WITHOUT[name]).known
+    assert failure is not None and failure.failure.goes_on
+    healthy = shown(WITHOUT[name] + lines)
+    assert healthy.verdict == "healthy"
+    assert failure.failure.id in {note.failure.id for note in healthy.findings}, "it is shown as what may be harmless"
+    assert shown(f"{WITHOUT[name]}{lines}flurble: fatal: the flux is inverted\n").verdict == "known"
+    assert shown(lines + WITHOUT[name]).verdict == "known"
+
+
+def test_a_program_that_prints_hundreds_of_lines_after_an_error_went_on() -> None:
+    error = "d01 NetCDF error: NetCDF: Attribute not found\n"
+    lines = "".join(f"d01 step {n} of the forecast is written\n" for n in range(health.AFTER_ERROR + 1))
+    assert shown(error + lines[: len(lines) // 2]).verdict == "known"
+    assert shown(error + lines).verdict == "healthy"
+    assert shown(f"ld: cannot find -lflurble\n{lines}make: *** [Makefile:3: all] Error 1\n").verdict == "known"
