@@ -50,6 +50,8 @@ class KnownFailure:
     """Whether the error itself is another line of the log: it is named instead if a program's own words say it there."""
     goes_on: bool = False
     """Whether programs often do without it: it counts only if the log shows another failure, or ends soon after it."""
+    waits: bool = False
+    """Whether a program waits, or tries again: it counts only if the log ends with this line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

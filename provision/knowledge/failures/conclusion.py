@@ -22,20 +22,24 @@ BUILDING = frozenset(("plan", "fetch", "build", "import"))
 def conclude(evidence: Evidence, *, failed: bool, is_text: bool) -> Explanation:
     """What a log shows that was read to its end; `failed` if it is known that the program failed."""
     findings = give_way(list(_findings(evidence, failed=failed)))
-    causes = [found for found in findings if found.hit.weight > WEIGHTS["notice"]]
+    findings = _put_preamble_last(findings)
+    waits = bool(evidence.last) and evidence.waits_at == evidence.last[-1][0]
+    causes = [
+        found for found in findings if found.hit.weight > WEIGHTS["notice"] and (waits or not found.failure.waits)
+    ]
     if not failed and not evidence.errors and not evidence.tracebacks.found:
         causes = causes if any(not found.hit.status for found in causes) else []
-    if not failed and _did_without(evidence, causes):
+    if not failed and not waits and _did_without(evidence, causes):
         causes = []
     verdict = "healthy"
-    if failed or not _ended_well(evidence, causes):
+    if failed or waits or not _ended_well(evidence, causes):
         causes = [*_last_words(evidence, causes), *causes]
         named = causes and causes[0].hit.weight > WEIGHTS["consequence"]
         verdict = "known" if named else "unknown" if causes or failed or _shows_failure(evidence) else "healthy"
     return Explanation(
         verdict=verdict,
         findings=tuple(
-            [found for found in findings if not found.hit.weight or found.failure.goes_on]
+            [found for found in findings if not found.hit.weight or found.failure.goes_on or found.failure.waits]
             if verdict == "healthy"
             else causes
         ),
@@ -55,6 +59,24 @@ def _last_words(evidence: Evidence, causes: list[Finding]) -> list[Finding]:
         return []
     number, raw = words[-1]
     return [_quote(evidence, last_words_failure(words), number, raw, raw, ends=True)]
+
+
+def _put_preamble_last(findings: list[Finding]) -> list[Finding]:
+    """The findings, the likeliest first: what a job did without for many lines did not end it, if something else did."""
+    ends = [
+        found.hit.number for found in findings if found.hit.weight > WEIGHTS["report"] and not found.failure.goes_on
+    ]
+    last = max(ends, default=0)
+    early = [
+        found
+        for found in findings
+        if found.failure.goes_on
+        and found.hit.weight > WEIGHTS["consequence"]
+        and last - found.hit.number > health.AFTER_KNOWN_COMPLAINT
+    ]
+    return [found for found in findings if found not in early] + [
+        replace(found, hit=replace(found.hit, weight=WEIGHTS["consequence"])) for found in early
+    ]
 
 
 def _did_without(evidence: Evidence, causes: list[Finding]) -> bool:
@@ -97,7 +119,7 @@ def _ended_well(evidence: Evidence, causes: list[Finding]) -> bool:
     if evidence.well:
         return True
     if evidence.installed:
-        return not any(BUILDING.isdisjoint(found.failure.phase) for found in causes)
+        return not any(BUILDING.isdisjoint(found.failure.phase) and not found.failure.goes_on for found in causes)
     return evidence.went_on >= (health.WENT_ON_AFTER_TRACEBACK if evidence.tracebacks.found else health.WENT_ON)
 
 

@@ -36,6 +36,8 @@ class Evidence:
         self.ended_at = 0
         """The first line that says only that a launcher ended the ranks."""
         self.failed_at = self.went_on = self.complained_at = self.success_at = 0
+        self.waits_at = 0
+        """The last line with which a program waits or tries again."""
         self.clearly = False
         """Whether an error line says more than that something was not found."""
         self.well = self.installed = self.fatal = False

@@ -20,14 +20,15 @@ SUCCESS = re.compile(
     r"\"status\": \"success\"|"
     # Test suites: CTest, prove. Workflows: Snakemake, Airflow, Luigi, Cromwell. YOLO.
     r"\b100% tests passed|^Result: PASS$|\bsteps \(100%\) done|\bMarking task as SUCCESS|\bprogress looks :\)|"
-    r"\bstatus '(?:Succeeded|Done)'|\bepochs completed in\b|"
+    r"\bstatus '(?:Succeeded|Done)'|\bERROR count: 0\b|\bLoss for final step: |\bEpoch \d+: early stopping|"
+    r"\bepochs completed in\b|"
     # Installers: conda, yum, apt, R, Cargo, BuildKit, Ninja; configure and CMake when they are done.
     r"\bExecuting transaction: .{0,20}\bdone$|^# To activate this environment, use|^Complete!$|^Processing triggers for |"
-    r"^\* DONE \(|^\s*Finished .{1,60} target\(s\) in|\bnaming to \S+ (?:[\d.]+s )?done|^\[(\d+)/\1\] |"
+    r"^\* DONE \(|^\s*Finished .{1,60} target\(s\) in|\bnaming to \S+ (?:[\d.]+s )?done|=> => naming to |^\[(\d+)/\1\] |"
     r"\bBuild files have been written to\b|^configure: exit 0$"
 )
 # `Build did NOT complete successfully` is no success.
-NEGATION = re.compile(r"\b(?:not|NOT|never|cannot|unable)\b|n't\b")
+NEGATION = re.compile(r"\b(?:not|NOT|never|cannot|unable)\b|n't\b|\b[1-9]\d* (?:failed|failures?|errors?)\b|\bFAILED\b")
 # Only an installation or a build ended well: that says nothing about a program which failed before.
 INSTALLED = re.compile(
     r"\bSuccessfully (?:installed|built|tagged|uninstalled)\b|\[100%\] Built target\b|\bBUILD SUCCESS|^\[\+\] /|"
@@ -80,17 +81,27 @@ FAILED = re.compile(
     r"\b[Aa]n error (?:has )?occurred\b|\bunhandled \w+ error\b|\[E\d{3,4} |: not found$|\bversion `?\w+_[\d.]+'? not found|"
     r"\b[Dd]isk quota exceeded\b|\bexceeded (?:\w+ ){0,3}(?:limit|quota)\b|\bcaught collective operation timeout|"
     r"\b[Nn]ot enough (?:slots|memory|space|resources)\b|\bare unable to\b|\blost (?:communication|connection) with\b|"
-    r"\b[Pp]roblems? (?:building|compiling|installing|running|while|with the)\b"
+    r"\b[Pp]roblems? (?:building|compiling|installing|running|while|with the)\b|\btimed out\b|"
+    r"\b[Tt]imeout (?:was )?(?:reached|expired|exceeded|waiting|after|while)\b|\bnot defined\b|\bcannot be determined\b|"
+    r"\bRunning setup\.py \w+ for .{1,100}\.\.\. error$|\bexceeds (?:the )?(?:number|maximum|limit|size|allowed)\b|"
+    # Test suites: pytest, unittest, Automake, TAP, prove, Ansible's recap. Workflows: Cromwell, Snakemake. Solvers.
+    r"\b[1-9]\d* (?:tests? )?failed\b|\b[1-9]\d* errors? in \d|^FAIL: |^not ok \d|^Result: FAIL|\b(?:failed|unreachable)=[1-9]|"
+    r"\b[Ss]tatus\W{1,4}[Ff]ailed\b|"
+    r"\bjob execution failed\b|\bhas been cancell?ed\b|\bconvergence NOT achieved|"
+    r"\b(?:ended|finished|terminated) with (?:exit )?(?:code|status) [1-9]"
 )
 # A program that only says this usually goes on without what it did not get: it counts at the end of a log.
 COMPLAINS = re.compile(
-    r"\b[Uu]nable to\b|\b[Cc]annot \w+|\b[Cc]ould not \w+|\b[Pp]ermission denied\b|\bNo such file or directory\b"
+    r"\b[Uu]nable to\b|\b[Cc]annot \w+|\b[Cc]ould not \w+|\b[Pp]ermission denied\b|\bNo such file or directory\b|\btimed out\b|"
+    r"\b[Tt]imeout \w+|\bnot defined\b|\bexceeds (?:the )?\w+"
 )
 FAILED_WORDS = word_set(
     "error errors fatal critical traceback segmentation core aborted killed terminated terminate command exit "
     "exited exiting failed undefined permission "
     "such cannot cancelled due signal check assertion assert from expected got unable could "
-    "state reason rule process routine occurred unhandled found quota exceeded caught enough lost problem problems"
+    "state reason rule process routine occurred unhandled found quota exceeded caught enough lost problem problems "
+    "timed timeout defined determined exceeds fail ok result unreachable status cancelled canceled convergence "
+    "ended finished terminated execution"
 )
 NOISE = re.compile(
     r"subprocess-exited-with-error|This error originates from|Failed building wheel|Failed to build|\bnote:|-Werror|"
@@ -138,7 +149,7 @@ def shows_progress(text: str) -> bool:
 
 def shows_failure(text: str, words: frozenset[str]) -> bool:
     """Whether a line with these words says that something failed."""
-    if words.isdisjoint(FAILED_WORDS) and "rror" not in text and "xception" not in text and text[:1] != "F":
+    if words.isdisjoint(FAILED_WORDS) and "rror" not in text and "xception" not in text and text[:1] not in ("F", "n"):
         return False
     return FAILED.search(text) is not None and NOISE.search(text) is None
 

@@ -47,16 +47,16 @@ FAILED_OPERATION = re.compile(r"W \S{1,200}/op_kernel\.cc:\d+\] (?:Invalid argum
 JUPYTER = re.compile(r"\[([DIWEC]) (?:\d{4}-|\d\d:)")
 # The line says itself that it does not matter.
 EXCUSED = re.compile(
-    r"\(ignored\)|\bignor(?:e|ed|ing)\b|\b[Ii]gnoring\b|\bwill retry\b|\b[Rr]etrying(?: (?:in|after|with|\d|\()|\s*$)|"
+    r"\(ignored\)|(?<!\d )\bignor(?:e|ed|ing)\b|\b[Ii]gnoring\b|\bwill retry\b|\b[Rr]etrying(?: (?:in|after|with|\d|\()|\s*$)|"
     r"\battempt \d+ (?:of|/) ?\d+|"
     r"\b(?:[Ff]alling|[Ff]all|[Ff]alls) ?-?back\b|\bfallback\b|\bnon-?fatal\b|\bharmless\b|\bsafely\b|"
     r"\bcan be (?:safely )?(?:ignored|disregarded)|\(optional\)|\boptional (?:package|module|dependency)|"
     r"\b[Cc]ontinuing (?:without|anyway|with)|"
     r"(?<!argument\(s\) )\bskipp(?:ed|ing)\b|\bPerforming Test\b|\bLooking for\b|\bchecking (?:for|whether|if)\b|\b(?:0|no) "
     r"(?:errors?|failures?)\b|"
-    r"\b(?i:errors?|failures?|failed|fail|fatal|unexpected) ?[:=] {0,9}0\b(?![.\d])|"
+    r"\b(?i:errors?|failures?|failed|fail|fatal|unexpected)(?i: count| found| total)? ?[:=] {0,9}0\b(?![.\d])|"
     r"\bnot (?:an )?required\b|\bexpected failure|\bXFAIL|\bxfailed\b|\brecovered\b|\bdeprecat|"
-    r"\btolerat|2> ?/dev/null|\bError [1-9]\d* \(ignored\)|"
+    r"\bfailed: \d+, retr|\btolerat|2> ?/dev/null|\bError [1-9]\d* \(ignored\)|"
     r"\b(?:[Uu]sing|[Rr]un(?:ning)? on|[Tt]rain(?:ing)? on|[Dd]efaulting to|[Ss]witching to|"
     r"[Pp]roceeding (?:on|with)) (?:the )?CPU\b",
 )
@@ -66,7 +66,7 @@ EXCUSE_WORDS = word_set(
     "safely disregarded optional "
     "continuing skipped skipping performing looking checking errors failures failure required expected xfail "
     "xfailed recovered "
-    "deprecated deprecation deprecate tolerate tolerated null error failed fail unexpected cpu"
+    "deprecated deprecation deprecate tolerate tolerated null error failed fail unexpected cpu retries"
 )
 EXCUSES_ABOVE = re.compile(
     r"\b[Ii]gnore (?:the )?(?:above|previous)|\bthe (?:above|previous) (?:error|warning|message)s? (?:can|is|"

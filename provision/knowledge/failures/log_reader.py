@@ -35,6 +35,7 @@ from provision.knowledge.failures.lines import (
 )
 from provision.knowledge.failures.paragraphs import MOST_LINES, begins_paragraph, join_paragraph
 from provision.knowledge.failures.report_forms import COMPLAINS, ENDS, ERRS, FOLLOWS, FORM_WORDS, follows
+from provision.knowledge.failures.singletons import LoneRanks, may_be_lone
 from provision.knowledge.failures.words import line_words
 
 # What is remembered of lines that were looked at: bytes, and looks after which a line without effect is not looked at again.
@@ -59,12 +60,15 @@ FORMS = (
     b".py in ",
     b": f ",
     b"f0000 00:",
+    b"not ok ",
 )
 # The name of the stream in what Open MPI puts before the lines of a rank.
 STREAM = re.compile(r"<std\w+>:?|:$")
 # How a line break is written in the `repr` of a text.
 ESCAPED = "\\n"
 DULL, LOOK, PROGRESS = 0, 1, 2
+# The entry for ranks that do not know each other.
+ALONE = "mpi-singletons"
 # How many characters of a line may be control characters, before it is not text.
 MOST_CONTROL = 0.05
 CONTROL_BYTES = bytes((*range(8), *range(14, 27), *range(28, 32)))
@@ -83,6 +87,8 @@ class LogReader:
         self._looks: dict[bytes, int] = {}
         self._number = 1
         self._block: tuple[list[int], list[bytes]] = [], []
+        self._lone_ranks = LoneRanks()
+        self._alone = next((failure for failure in catalogue.failures if failure.id == ALONE), None)
         self._probe_at = 0  # the line of a `config.log` at which the last probe began
         self._bytes = self._strange = 0
 
@@ -179,6 +185,8 @@ class LogReader:
             kind = LOOK if template[:2] == b"ok" or any(form in template for form in FORMS) else DULL
             if kind == DULL and not words.isdisjoint(self._known_words):
                 kind = LOOK if words & STRUCTURE or self._catalogue.candidates(words) else DULL
+            if kind == DULL and may_be_lone(text, words):
+                kind = LOOK
             if not words.isdisjoint(health.PROGRESS_WORDS) and health.shows_progress(text):
                 kind |= PROGRESS
             self._kinds[template] = kind
@@ -200,6 +208,11 @@ class LogReader:
         if self._evidence.tracebacks.feed(line):
             return True
         text = line.text
+        if self._alone and self._lone_ranks.feed(number, text):
+            hit = Hit(number=number, text=self._evidence.show(line.raw), weight=WEIGHTS["error"])
+            self._evidence.add_hit(self._alone, hit, tuple)
+            self._evidence.fail(number)
+            return True
         if len(self._evidence.tracebacks.found) > tracebacks:
             self._evidence.fail(number)
             self._evidence.dead.add(_rank(line))
@@ -219,7 +232,7 @@ class LogReader:
         weights = [weight for weight, _ in matched]
         if any(weights) and severity == ERROR:
             self._evidence.reports.read_on(line)
-        if weights and not any(weights):
+        if (weights and not any(weights)) or self._evidence.waits_at == number:
             return True
         if severity == ERROR and not excused and health.is_fatal(text):
             self._evidence.fatal = True
@@ -279,7 +292,9 @@ class LogReader:
                 status=severity == STATUS,
             )
             self._evidence.add_hit(failure, hit, lambda: self._above(line.number))
-            if weight and severity != STATUS:
+            if failure.waits:
+                self._evidence.waits_at = line.number
+            elif weight and severity != STATUS:
                 self._evidence.fail(line.number)
             weights.append((weight, failure.goes_on))
         return weights

@@ -45,6 +45,11 @@ NOTICES = {
     "sh: error importing function definition for `BASH_FUNC_module'\n",
     "no folder for temporary files": "slurmstepd: error: Unable to create TMPDIR [/scratch/u]: Permission denied\n"
     "slurmstepd: error: Setting TMPDIR to /tmp\n",
+    "a count of nought": "Summary: 12 files, WARNING count: 3, ERROR count: 0\n",
+    "Weights & Biases in trouble": "wandb: ERROR Error while calling W&B API: context deadline exceeded (<Response [500]>)\n"
+    "wandb: Network error (ConnectTimeout), entering retry loop.\n" + "part 3 of 9\n" * 2,
+    "a repository of another user": "fatal: detected dubious ownership in repository at '/work/flurble'\n"
+    "[3/3] Linking C program a\n",
     "the sum of a test suite": "# TOTAL: 3\n# PASS:  3\n# FAIL:  0\n# ERROR: 0\nPLAY RECAP  ok=3  failed=0\nFATAL: 0\n",
 }
 
@@ -131,13 +136,16 @@ WITHOUT = {
 @pytest.mark.parametrize("name", WITHOUT)
 def test_what_a_program_did_without_counts_only_near_the_end_or_with_another_failure(name: str) -> None:
     lines = "".join(f"cell {n} of the grid is computed\n" for n in range(health.AFTER_KNOWN_COMPLAINT + 1))
-    failure = shown(WITHOUT[name]).known
-    assert failure is not None and failure.failure.goes_on
+    failure = shown(WITHOUT[name]).findings[0].failure
+    assert failure.goes_on
     healthy = shown(WITHOUT[name] + lines)
     assert healthy.verdict == "healthy"
-    assert failure.failure.id in {note.failure.id for note in healthy.findings}, "it is shown as what may be harmless"
+    assert failure.id in {note.failure.id for note in healthy.findings}, "it is shown as what may be harmless"
     assert shown(f"{WITHOUT[name]}{lines}flurble: fatal: the flux is inverted\n").verdict == "known"
-    assert shown(lines + WITHOUT[name]).verdict == "known"
+    assert shown(lines + WITHOUT[name]).verdict != "healthy"
+    limit = "slurmstepd: error: *** JOB 867 ON n1 CANCELLED AT 2021-05-11T12:06:17 DUE TO TIME LIMIT ***\n"
+    known = shown(WITHOUT[name] + lines + limit).known
+    assert known is not None and known.failure.id == "time-limit"
 
 
 def test_a_program_that_prints_hundreds_of_lines_after_an_error_went_on() -> None:
@@ -146,3 +154,81 @@ def test_a_program_that_prints_hundreds_of_lines_after_an_error_went_on() -> Non
     assert shown(error + lines[: len(lines) // 2]).verdict == "known"
     assert shown(error + lines).verdict == "healthy"
     assert shown(f"ld: cannot find -lflurble\n{lines}make: *** [Makefile:3: all] Error 1\n").verdict == "known"
+
+
+# Logs that failed, though their last lines do not look like an error.
+QUIET = {
+    "pytest": "FAILED tests/test_flux.py::test_a - assert 1 == 2\n==== 1 failed, 3 passed in 0.12s ====\n",
+    "pytest with errors": "==== 3 passed, 1 error in 0.12s ====\n",
+    "Cargo's tests": "test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured\n",
+    "Automake's tests": "PASS: a\nFAIL: b\n# TOTAL: 2\n# PASS:  1\n# FAIL:  1\n# ERROR: 0\n",
+    "a test in TAP": "ok 1 - a\nnot ok 2 - b\n1..2\n",
+    "prove": "Files=1, Tests=3\nResult: FAIL\n",
+    "Ansible": "PLAY RECAP\nn001 : ok=3 changed=0 unreachable=0 failed=1\n",
+    "Cromwell": "workflow finished with status 'Failed'.\n",
+    "Snakemake": "13 of 15 steps (87%) done\nExiting because a job execution failed. Look above for the message\n",
+    "a solver": "     convergence NOT achieved after 100 iterations: stopping\n",
+    "a status": "launcher: program ended with status 137\n",
+    "a cancelled job": "Job 867 has been cancelled\n",
+    "a time limit of a program": "n001: barrier of 12 ranks timed out\n",
+    "a model that refuses": " decomp(): Number of processes exceeds number of cells   256   253\n",
+    "the variable of a job": "FLUX_JOB_ID not defined.  You are likely not on a compute node.\n",
+    "a build of pip": "FileNotFoundError: [Errno 2] No such file or directory: 'flurblecc'\nSuccessfully built a b\n"
+    "  Running setup.py install for flurble ... error\n",
+    "make was interrupted": "make: *** [Makefile:103: all] Interrupt\n",
+}
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_a_log_whose_end_says_quietly_that_it_failed_is_not_healthy(name: str) -> None:
+    assert shown(QUIET[name]).verdict != "healthy"
+
+
+WAITS = {
+    "step-waits": "srun: Job 867 step creation temporarily disabled, retrying (Requested nodes are busy)\n",
+    "process-never-came": "2020-01-01 10:00:00: I tensorflow/core/distributed_runtime/master.cc:221] CreateSession still waiting "
+    "for response from worker: /job:worker/replica:0/task:3\n",
+    "last-retry": "INFO:flurble:no answer from n001:9000, retrying (5/5)\n",
+}
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_a_log_that_ends_with_a_program_that_waits_is_not_healthy(name: str) -> None:
+    line, step = WAITS[name], "step 3 of the grid\n"
+    for text in (line, step * 9 + line * 9, f"{line}\n"):
+        known = shown(text).known
+        assert known is not None and known.failure.id == name
+    healthy = shown(line + step)
+    assert healthy.verdict == "healthy" and name in {note.failure.id for note in healthy.findings}
+    assert shown(line.replace("5/5", "4/5") if name == "last-retry" else step).verdict == "healthy"
+
+
+ALONE = {
+    "with the command": "mpirun -np 2 ./flurble\nHello from n001, process 0 of 1\nHello from n001, process 0 of 1\n",
+    "typed": "$ srun -N 2 -n 4 python a.py\nworld size: 1\nworld size: 1\nworld size: 1\nworld size: 1\n",
+    "without the command": "I am rank 0 out of 1 processors\n" * 3,
+    "without the number of ranks": "mpiexec -n 4 ./flurble\n" + " greetings from rank           0\n" * 4,
+}
+TOGETHER = {
+    "one rank": "mpirun -np 1 ./flurble\nprocess 0 of 1\nprocess 0 of 1\nprocess 0 of 1\n",
+    "two tests": "process 0 of 1\nprocess 0 of 1\n",
+    "many ranks": "mpirun -np 4 ./flurble\n" + "".join(f"process {n} of 4\n" for n in range(4)),
+    "the first rank of many": "mpirun -np 4 ./flurble\n" + "".join(f"rank 0: part {n} of 12\n" for n in range(12)),
+    "one rank of twelve": "rank 0 of 12\n" * 9,
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_ranks_that_each_run_alone_are_named(name: str) -> None:
+    known = shown(ALONE[name]).known
+    assert known is not None and known.failure.id == "mpi-singletons"
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_ranks_that_run_together_or_one_that_should_be_alone_accuse_no_one(name: str) -> None:
+    assert shown(TOGETHER[name]).verdict == "healthy"
+
+
+def test_a_retry_that_a_workflow_counts_in_its_progress_is_not_a_failure() -> None:
+    text = "[19/3bb0ed] process > align (436) [100%] 519 of 519, failed: 1, retries: 1\nSucceeded   : 518\n"
+    assert shown(text).verdict == "healthy"

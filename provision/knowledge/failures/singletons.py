@@ -1,0 +1,63 @@
+"""Ranks that each run alone: the launcher started several processes, and each of them prints that it is rank 0 of 1."""
+
+from __future__ import annotations
+
+import re
+
+from provision.knowledge.failures.words import word_set
+
+# What a launcher was told, wherever the log shows its command; `-n 1` in a list of runs is no start of several.
+COMMAND = re.compile(
+    r"(?:^|[\s/;$>])(?:mpirun|mpiexec(?:\.\w{1,20})?|orterun|prterun|srun|aprun|jsrun)\s(?:.{0,300}?\s)??"
+    r"(?:-np|-n|--ntasks|--np)[ =]?(?P<processes>\d{1,6})\b"
+)
+# How a rank says that it is alone, and how it says that it is not.
+ALONE = re.compile(
+    r"\b(?:rank|process|processor|task|image|hello|PE)\b.{0,80}?\b0 ?(?:of|out of|/) ?1\b(?![./]?\d)|"
+    r"\b(?:world|communicator|comm)[ _]size(?: is)? ?[:=]? ?1\b(?![./]?\d)|"
+    r"\b(?:number of|total|num) (?:MPI )?(?:processes|ranks|tasks)(?: is)? ?[:=]? ?1\b(?![./]?\d)",
+    re.IGNORECASE,
+)
+# How a rank names itself when it does not say how many there are.
+FIRST = re.compile(r"\b(?:rank|process|processor|task)\b\W{0,20}0\b(?![.\d])", re.IGNORECASE)
+LONE_WORDS = word_set(
+    "rank process processor task image hello size processes ranks tasks mpirun mpiexec srun orterun aprun jsrun"
+)
+# A line whose digits are all written `0`, which may be one of the above.
+MAYBE = re.compile(
+    r"\b0 ?(?:of|out of|/) ?0\b|\bsize(?: is)? ?[:=]? ?0\b|\b(?:processes|ranks|tasks)(?: is)? ?[:=]? ?0\b|"
+    r"\b(?:rank|process|processor|task)\b\W{0,20}0\b|\b(?:mpirun|mpiexec|orterun|prterun|srun|aprun|jsrun)\b"
+)
+# Without the command it takes so many ranks that say so, each at most so many lines after the one before.
+WITHOUT_COMMAND, NEAR = 3, 8
+
+
+def may_be_lone(template: str, words: frozenset[str]) -> bool:
+    """Whether a line without its digits may say that a rank is alone, or start ranks."""
+    return not words.isdisjoint(LONE_WORDS) and MAYBE.search(template) is not None
+
+
+class LoneRanks:
+    """Counts the ranks that say that they are alone."""
+
+    def __init__(self) -> None:
+        self._wanted = 0  # how many ranks the last command starts
+        self._count = self._last = 0
+        self._same, self._text = 0, ""
+
+    def feed(self, number: int, text: str) -> bool:
+        """Take a line; returns whether it shows that several ranks run alone."""
+        if command := COMMAND.search(text):
+            self._wanted, self._count, self._same = int(command["processes"]), 0, 0
+            return False
+        if self._wanted > 1 and FIRST.search(text):
+            self._same = self._same + 1 if text == self._text else 1
+            self._text = text
+            if self._same >= self._wanted:
+                return True
+        if not ALONE.search(text):
+            return False
+        self._count = self._count + 1 if number - self._last <= NEAR else 1
+        self._last = number
+        enough = min(self._wanted, WITHOUT_COMMAND) if self._wanted else WITHOUT_COMMAND
+        return self._wanted != 1 and self._count >= enough
