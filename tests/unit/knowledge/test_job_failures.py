@@ -339,6 +339,22 @@ slurmstepd: error: *** JOB 4711 ON n81 CANCELLED AT 2023-05-04T10:15:02 ***
 distributed.nanny - WARNING - Worker process 70386 was killed by unknown signal
 distributed.dask_worker - INFO - Exiting on signal 15
 """,
+    "hydra-connect": """\
+[proxy:0:1@n168] HYDU_sock_connect (utils/sock/sock.c:145): unable to connect from "n168" to "n100" (Connection refused)
+[proxy:0:1@n168] main (pm/pmiserv/pmip.c:183): unable to connect to server n100 at port 54762 (check for firewalls!)
+srun: error: n168: task 1: Exited with exit code 5
+""",
+    "hydra-host": """\
+HYDU_sock_connect (utils/sock/sock.c:145): unable to get host address for Master (4)
+[proxy:0:0@n1] main (pm/pmiserv/pmip.c:183): unable to connect to server Master at port 40677 (check for firewalls!)
+""",
+    "psm2": """\
+MPICH ERROR [Rank 0] [job id 37.93] [n32] - Abort(1616271) (rank 0 in comm 0): Fatal error in PMPI_Init_thread: \
+Other MPI error, error stack:
+MPIR_Init_thread(171).......:
+MPIDI_OFI_mpi_init_hook(816):
+create_endpoint(1353).......: OFI EP enable failed (ofi_init.c:1353:create_endpoint:Address already in use)
+""",
     # NCCL, ssh and Java
     "nccl-connect-retries": "".join(
         f"n1:7:9 [0] NCCL INFO socketPollConnect: connect returned No route to host, retrying ({n}/34) after {n}00 msec\n"
