@@ -539,6 +539,42 @@ f951: Fatal Error: Reading module 'mpi' at line 6 column 3: Expected right paren
 compilation terminated.
 make[2]: *** [src/CMakeFiles/halo.dir/halo.F90.o] Error 1
 """,
+    "sanitizer-report": """\
+./mkgrammar grammar.in > grammar.h
+==12345==ERROR: LeakSanitizer: detected memory leaks
+Direct leak of 4096 byte(s) in 1 object(s) allocated from:
+SUMMARY: AddressSanitizer: 4096 byte(s) leaked in 1 allocation(s).
+make[2]: *** [Makefile:310: grammar.h] Error 1
+""",
+    "compiler-before-cxx11": """\
+src/grid.cpp:20:3: error: 'nullptr' was not declared in this scope
+make: *** [src/grid.o] Error 1
+""",
+    "macro-unknown": """\
+src/xml.c:20:3: error: 'LIBXML_TEST_VERSION' undeclared (first use in this function)
+make: *** [src/xml.o] Error 1
+""",
+    "mpi-without-fortran": """\
+checking for mpif.h... no
+configure: error: could not find MPI header files for Fortran
+""",
+    "symbol-named-below": """\
+Error in dyn.load(file, DLLpath = DLLpath, ...) :
+
+unable to load shared object '/home/u/R/haloR/libs/haloR.so':
+/home/u/R/haloR/libs/haloR.so: undefined symbol:
+gsl_sf_lngamma
+""",
+    "java-does-not-start": """\
+configure: error: Java interpreter '/usr/lib/jvm/default-java/bin/java'
+does not work
+ERROR: configuration failed for package 'rJava'
+""",
+    "locale-missing": """\
+Failed to construct locale with name:en_US.UTF-8
+The error message was:locale::facet::_S_create_c_locale name not valid
+make: *** [docs] Error 1
+""",
 }
 
 
@@ -589,6 +625,17 @@ warning: `tokenizers` (lib) generated 1 warning
     Finished release [optimized] target(s) in 58.21s
 """,
 }
+
+
+def test_a_relocation_against_an_undefined_symbol_follows_from_the_symbol() -> None:
+    text = b"""\
+main.o:main.c:(.text+0x20): undefined reference to `gsl_rng_alloc'
+main.o:main.c:(.text+0x20): relocation truncated to fit: R_X86_64_PC32 against undefined symbol `gsl_rng_alloc'
+collect2: error: ld returned 1 exit status
+"""
+    known = explain([text], known_failures()).known
+    assert known is not None
+    assert known.failure.id == "undefined-reference"
 
 
 @pytest.mark.parametrize("name", HEALTHY)
