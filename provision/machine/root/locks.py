@@ -125,13 +125,13 @@ class Lock:
                 return
 
     def release(self) -> None:
-        """Remove the claim, unless another process has taken the lock."""
+        """Remove the claim, unless another process has taken the lock. It can be called again if a signal interrupted it."""
         self.stop.set()
-        mine = same_file(self.path, self.descriptor) and not is_there(successor_of(self.path, str(self.says["token"])))
         with contextlib.suppress(OSError):
-            if mine:
+            if same_file(self.path, self.descriptor) and not is_there(successor_of(self.path, str(self.says["token"]))):
                 self.path.unlink()
-        os.close(self.descriptor)
+        with contextlib.suppress(OSError):
+            os.close(self.descriptor)
 
 
 def holder(shared: SharedRoot, path: Path) -> JSON | None:
@@ -175,13 +175,22 @@ def held(
             lock.refuse_lost()
         raise
     finally:
-        if lock is None:
-            withdraw(shared, path, says)
-        else:
-            lock.stop.set()
-            if beating is not None and beating.is_alive():
-                beating.join()
-            lock.release()
+        try:
+            _end(shared, path, says, lock, beating)
+        except BaseException:  # a signal that came while the lock was released; a second one is ignored
+            _end(shared, path, says, lock, beating)
+            raise
+
+
+def _end(shared: SharedRoot, path: Path, says: JSON, lock: Lock | None, beating: threading.Thread | None) -> None:
+    """Release the lock, or withdraw its claim if it was not taken."""
+    if lock is None:
+        withdraw(shared, path, says)
+        return
+    lock.stop.set()
+    if beating is not None and beating.is_alive():
+        beating.join()
+    lock.release()
 
 
 def withdraw(shared: SharedRoot, path: Path, says: JSON) -> None:

@@ -216,7 +216,7 @@ def test_a_holder_that_was_stopped_for_long_ends_when_it_runs_again(
         assert content["does"] == "took it"
 
 
-# A process that ends itself while it writes its claim.
+# A process that ends itself once, while it writes or removes its claim.
 DISTURBED = """
 import os, signal, sys
 from pathlib import Path, PurePosixPath
@@ -224,8 +224,10 @@ from provision.machine.root.store import Store
 from provision.model.layout import Layout
 event, root, path = sys.argv[1:]
 signal.signal(signal.SIGTERM, signal.default_int_handler)
+sent = []
 def die(name, arguments):
-    if name == event and (name != "open" or str(arguments[0]) == path):
+    if name == event and (name != "open" or str(arguments[0]) == path) and not sent:
+        sent.append(name)
         os.kill(os.getpid(), signal.SIGTERM)
 Path(path).parent.mkdir(parents=True)
 sys.addaudithook(die)
@@ -241,6 +243,14 @@ def test_a_signal_while_the_claim_is_written_leaves_none(store: Store, path: Pat
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.stderr.splitlines()[-1] == "KeyboardInterrupt", done.stderr
     assert done.stdout == ""
+    assert not list(path.parent.iterdir())
+
+
+def test_a_signal_while_the_lock_is_released_leaves_none(store: Store, path: Path) -> None:
+    argv = (sys.executable, "-c", DISTURBED, "os.remove", str(store.root), str(path))
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1] == "KeyboardInterrupt", done.stderr
+    assert done.stdout == "inside\n"
     assert not list(path.parent.iterdir())
 
 
