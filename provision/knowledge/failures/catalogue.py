@@ -52,6 +52,8 @@ class KnownFailure:
     """Whether programs often do without it: it counts only if the log shows another failure, or ends soon after it."""
     waits: bool = False
     """Whether a program waits, or tries again: it counts only if the log ends with this line."""
+    ends: bool = False
+    """Whether it is the end of a job by its scheduler: what programs print behind that line follows from it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,10 +86,17 @@ def by_likelihood(found: Finding) -> tuple[int, int, int]:
 
 
 def give_way(findings: list[Finding]) -> list[Finding]:
-    """The findings, the likeliest first; one whose error is elsewhere counts less if the words of a program say that error."""
-    if any(found.quoted for found in findings):
-        findings = [_weaken(found) if found.failure.elsewhere else found for found in findings]
-    return sorted(findings, key=by_likelihood)
+    """The findings, the likeliest first; one that another finding explains, or shows to be harmless, counts less."""
+    quoted = any(found.quoted for found in findings)
+    ends = min((found.hit.number for found in findings if found.failure.ends), default=0)
+
+    def gives_way(found: Finding) -> bool:
+        behind_end = 0 < ends < found.hit.number and not found.failure.ends
+        return (found.failure.elsewhere and quoted) or (
+            behind_end and not found.quoted and found.hit.weight < WEIGHTS["cause"]
+        )
+
+    return sorted([_weaken(found) if gives_way(found) else found for found in findings], key=by_likelihood)
 
 
 def _weaken(found: Finding) -> Finding:

@@ -61,7 +61,11 @@ FORMS = (
     b": f ",
     b"f0000 00:",
     b"not ok ",
+    b"[ run      ]",
+    b"[       ok ]",
 )
+# How GoogleTest announces a test, and says that it has passed.
+TEST_BEGINS, TEST_PASSED = "[ RUN      ]", "[       OK ]"
 # The name of the stream in what Open MPI puts before the lines of a rank.
 STREAM = re.compile(r"<std\w+>:?|:$")
 # How a line break is written in the `repr` of a text.
@@ -86,6 +90,7 @@ class LogReader:
         self._held = 0
         self._looks: dict[bytes, int] = {}
         self._number = 1
+        self._test = 0  # the line with which the last test began
         self._block: tuple[list[int], list[bytes]] = [], []
         self._lone_ranks = LoneRanks()
         self._alone = next((failure for failure in catalogue.failures if failure.id == ALONE), None)
@@ -222,6 +227,11 @@ class LogReader:
         words = line_words(text)
         if excuses_above(text, words):
             self._evidence.excuse(number - REACH)
+            return True
+        if text.startswith(TEST_BEGINS):
+            self._test = number
+        elif text.startswith(TEST_PASSED) and self._test:
+            self._evidence.excuse(self._test)  # what a test prints that has passed is no failure
             return True
         if probe := probes(text):
             if probe == CHECKS and self._probe_at:

@@ -8,9 +8,9 @@ from functools import cache
 
 from provision.knowledge.failures.words import word_set
 
-# How sure a report is the error that ended a program: it says so; it calls itself an error; it only complains; it follows
-# from an error elsewhere.
-ENDS, ERRS, COMPLAINS, FOLLOWS = 3, 2, 1, 0
+# How sure a report is the error that ended a program: it says so; it calls itself an error; it only complains, with or without
+# its name; it follows from an error elsewhere.
+ENDS, ERRS, NAMED, COMPLAINS, FOLLOWS = 4, 3, 2, 1, 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +134,11 @@ _FORMS = (
         only_system=True,
     ),
     _form(
-        ERRS,
+        NAMED,
         rf"(?P<program>{_NAME})(?:\[\d+\])?: (?P<text>(?i:can ?not|can't|could(?: not|n't)|unable to|failed to|invalid |unknown "
         r"|unrecogni[sz]ed |unsupported |missing |no |not ).+)",
     ),
-    _form(ERRS, rf"(?P<program>{_NAME})(?:\[\d+\])?: (?P<text>.+)", only_system=True),
+    _form(NAMED, rf"(?P<program>{_NAME})(?:\[\d+\])?: (?P<text>.+)", only_system=True),
     _form(COMPLAINS, r"\W{0,6}(?P<text>(?i:can ?not|can't|could(?: not|n't)|unable to|failed to) .+)"),
 )
 

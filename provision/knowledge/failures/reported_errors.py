@@ -12,7 +12,17 @@ from dataclasses import dataclass, field, replace
 from provision.knowledge.failures.catalogue import KnownFailure
 from provision.knowledge.failures.error_texts import find_error_text, names_error_text
 from provision.knowledge.failures.lines import ERROR, Line, level
-from provision.knowledge.failures.report_forms import ENDS, ERRS, FOLLOWS, FRAME, HEADING, SKIPPED, STACK, report_forms
+from provision.knowledge.failures.report_forms import (
+    ENDS,
+    ERRS,
+    FOLLOWS,
+    FRAME,
+    HEADING,
+    NAMED,
+    SKIPPED,
+    STACK,
+    report_forms,
+)
 from provision.knowledge.failures.tracebacks import UNSHOWN, Traceback
 from provision.knowledge.failures.words import word_set
 
@@ -29,6 +39,8 @@ _NO_PROGRAM = word_set(
     "warning Warning note Note info Info hint Hint INFO DEBUG WARNING NOTE help http https ftp file import from at in On on "
     "Reason reason Message message Description Details Exception Error error state State status Status line Line Node Host host"
 )
+# Words of prose before a colon: what is behind it is an error of a program that the line does not name.
+_PROSE = word_set("because Because cause Cause caused")
 # Exceptions that say that another program or rank failed, or that the program was ended.
 _FOLLOWING = word_set(
     "CalledProcessError SystemExit KeyboardInterrupt ChildFailedError RayTaskError ProcessRaisedException SubprocessError "
@@ -73,6 +85,12 @@ class _Open:
     def wanted(self) -> int:
         """How many more lines belong to the text: several if its first line is only a heading."""
         return 1 if self.report.text else MOST_JOINED
+
+    def is_whole(self, text: str) -> bool:
+        """Whether the text ends with this line, which is empty if it only separates; a line with a colon at its end does not."""
+        if not self.lines or self.lines[-1].endswith(":"):
+            return False
+        return not text or len(self.lines) >= self.wanted
 
     def whole(self) -> Report:
         """The report with its whole text."""
@@ -147,7 +165,7 @@ class ReportReader:
         opened.left -= 1
         if text and not stack and len(opened.lines) < MOST_JOINED and not SKIPPED.match(text):
             opened.lines.append(text)
-        if opened.last or (opened.lines and (not text or len(opened.lines) >= opened.wanted)) or not opened.left:
+        if opened.last or opened.is_whole(text) or not opened.left:
             del self._open[line.rank]
             self._keep(opened)
 
@@ -178,14 +196,17 @@ class ReportReader:
         Those in the lines with these numbers have another explanation.
         """
         candidates = [
-            (report.strength - (self._steps - report.steps >= WENT_ON), -report.number, report)
+            (strength, -report.number, report)
             for report in self.found
-            if report.strength >= ERRS and report.number not in explained
+            if (strength := self._strength(report)) >= NAMED and report.number not in explained
         ]
-        if not candidates:
-            return None
-        strength, _, report = max(candidates, key=lambda candidate: candidate[:2])
-        return report if strength >= ERRS else None
+        return max(candidates, key=lambda candidate: candidate[:2])[2] if candidates else None
+
+    def _strength(self, report: Report) -> int:
+        """How sure a report is the error that ended the program, now that more lines were read."""
+        if self._steps - report.steps < WENT_ON:
+            return report.strength
+        return ERRS if report.strength == ENDS else FOLLOWS
 
 
 def read_report(line: Line) -> Report | None:
@@ -197,6 +218,7 @@ def read_report(line: Line) -> Report | None:
             continue
         groups = found.groupdict()
         name = groups.get("program") or form.program
+        name = "" if name in _PROSE else name
         message = groups["text"].strip(EDGES)
         of_system = names_error_text(message)
         if _is_no_program(name) or (form.only_system and not of_system):
