@@ -64,7 +64,9 @@ def _last_words(evidence: Evidence, causes: list[Finding]) -> list[Finding]:
 def _put_preamble_last(findings: list[Finding]) -> list[Finding]:
     """The findings, the likeliest first: what a job did without for many lines did not end it, if something else did."""
     ends = [
-        found.hit.number for found in findings if found.hit.weight > WEIGHTS["report"] and not found.failure.goes_on
+        found.hit.number
+        for found in findings
+        if (found.quoted or found.hit.weight > WEIGHTS["report"]) and not found.failure.goes_on
     ]
     last = max(ends, default=0)
     early = [
@@ -72,7 +74,7 @@ def _put_preamble_last(findings: list[Finding]) -> list[Finding]:
         for found in findings
         if found.failure.goes_on
         and found.hit.weight > WEIGHTS["consequence"]
-        and last - found.hit.number > health.AFTER_KNOWN_COMPLAINT
+        and last - found.hit.number > health.AFTER_PREAMBLE
     ]
     return [found for found in findings if found not in early] + [
         replace(found, hit=replace(found.hit, weight=WEIGHTS["consequence"])) for found in early

@@ -117,6 +117,8 @@ WENT_ON = 2
 AFTER_COMPLAINT = 5
 # So many lines after a complaint that the catalogue knows: the reports of schedulers at the end of a job are shorter.
 AFTER_KNOWN_COMPLAINT = 40
+# So many lines between what a job did without and another failure show that it ended nothing.
+AFTER_PREAMBLE = 15
 # So many lines after the last error show that a service went on, if no line says that a program ended.
 AFTER_ERROR = 200
 # After a traceback it takes more: other ranks print on for a while after one has died.

@@ -30,6 +30,10 @@ FIRST = {
         CONDA + PAGES + BROKEN_OFF,
         "download-broken",
     ),
+    "a module that is missing ended nothing": (
+        'Lmod has detected the following error: The following module(s) are unknown: "python"\n\n' + PAGES + BROKEN_OFF,
+        "download-broken",
+    ),
     "so does the end of the job": (CONDA + PAGES + LIMIT, "time-limit"),
     "a package that is missing may be missing because of the preamble": (
         CONDA + "Traceback (most recent call last):\nModuleNotFoundError: No module named 'flurble'\n",
