@@ -365,6 +365,11 @@ def test_every_known_failure_is_found_in_logs_around_its_message(failure: KnownF
         assert "…" not in found.cause.replace("=…", ""), "each name of the cause is in the message"
 
 
+def test_no_pattern_is_in_two_entries() -> None:
+    patterns = [pattern for failure in known_failures().failures for pattern in failure.match]
+    assert len(patterns) == len(set(patterns)), [pattern for pattern in patterns if patterns.count(pattern) > 1]
+
+
 @pytest.mark.parametrize("failure", known_failures().failures, ids=lambda failure: failure.id)
 def test_every_known_failure_has_a_pattern_a_cause_and_a_hint(failure: KnownFailure) -> None:
     assert failure.cause.split()[0] not in ("The", "A", "An", "It", "You", "There")
