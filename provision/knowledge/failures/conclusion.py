@@ -10,7 +10,7 @@ from provision.knowledge.failures.catalogue import WEIGHTS, KnownFailure
 from provision.knowledge.failures.evidence import SHOWN, Evidence
 from provision.knowledge.failures.findings import Explanation, Finding, Hit, give_way
 from provision.knowledge.failures.last_words import last_words_failure
-from provision.knowledge.failures.own_program import cannot_unpickle, program_failure, with_place
+from provision.knowledge.failures.own_program import cannot_unpickle, missing_for_build, program_failure, with_place
 from provision.knowledge.failures.report_forms import ENDS
 from provision.knowledge.failures.reported_errors import reported_failure
 from provision.knowledge.failures.tracebacks import tried_imports
@@ -139,7 +139,8 @@ def _findings(evidence: Evidence, *, failed: bool) -> Iterable[Finding]:
             best = min(hits, key=lambda hit: (-hit.weight, hit.number))
             explained |= {hit.number for hit in hits if hit.weight >= WEIGHTS["symptom"]}
             says = evidence.hide(evidence.reports.announced.get(best.number, ""))
-            entry = with_place(evidence.failures[name], places.get(best.number))
+            place = places.get(best.number)
+            entry = missing_for_build(with_place(evidence.failures[name], place), place)
             yield Finding(failure=replace(entry, cause=evidence.hide(entry.cause)), hit=best, says=says[:SHOWN])
     causes, of_program = set(), set()
     for found in evidence.tracebacks.found:

@@ -7,6 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from provision.knowledge.failures.catalogue import WEIGHTS, KnownFailure
 
+# So many lines at most are between the end of a program and what its scheduler says at once.
+NEAR = 2
+EXCEPTION = re.compile(r"(?:[A-Za-z_]\w{0,80}\.){0,9}[A-Z]\w{0,80}(?:Error|Exception)\b")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
@@ -80,23 +84,36 @@ class Explanation:
         return self.findings[0] if self.verdict == "known" else None
 
 
-def by_likelihood(found: Finding) -> tuple[int, int, int]:
-    """The strongest first, of these the first in the log, and of one line that which says most about it."""
-    return -found.hit.weight, found.hit.number, -found.hit.specific
+def by_likelihood(found: Finding) -> tuple[int, bool, int, int]:
+    """The strongest first, of these the first in the log, and of one line that which says most about it.
+
+    A program's words come before those of one without which its script often goes on.
+    """
+    did_without = found.failure.goes_on and found.hit.weight == WEIGHTS["report"]
+    return -found.hit.weight, did_without, found.hit.number, -found.hit.specific
 
 
 def give_way(findings: list[Finding]) -> list[Finding]:
     """The findings, the likeliest first; one that another finding explains, or shows to be harmless, counts less."""
     quoted = any(found.quoted for found in findings)
     ends = min((found.hit.number for found in findings if found.failure.ends), default=0)
+    # A program that ended with its words directly before its job did had ended before.
+    had_ended = any(_says_an_end(found) and 0 < ends - found.hit.number <= NEAR for found in findings)
 
     def gives_way(found: Finding) -> bool:
         behind_end = 0 < ends < found.hit.number and not found.failure.ends
-        return (found.failure.elsewhere and quoted) or (
-            behind_end and not found.quoted and found.hit.weight < WEIGHTS["cause"]
+        return (
+            (found.failure.elsewhere and quoted)
+            or (found.failure.ends and had_ended)
+            or (behind_end and not found.quoted and found.hit.weight < WEIGHTS["cause"])
         )
 
     return sorted([_weaken(found) if gives_way(found) else found for found in findings], key=by_likelihood)
+
+
+def _says_an_end(found: Finding) -> bool:
+    """Whether a finding is why a program ended: its last words, or an exception that nothing caught."""
+    return found.quoted or (found.hit.weight >= WEIGHTS["error"] and EXCEPTION.match(found.hit.text) is not None)
 
 
 def _weaken(found: Finding) -> Finding:

@@ -80,6 +80,8 @@ ATTRIBUTE = re.compile(
     r"builtin_function_or_method|type|module|property|slice)')(?P<type>[\w.]{1,80})' object has no attribute '(?P<name>\w{1,80})"
 )
 LONGEST = 200
+# Part of the path of the environments in which pip builds packages.
+BUILD_ENVIRONMENT = "/pip-build-env-"
 
 
 def program_failure(traceback: Traceback) -> KnownFailure | None:
@@ -197,6 +199,19 @@ def with_place(failure: KnownFailure, traceback: Traceback | None) -> KnownFailu
     """An entry of the catalogue about the user's program, with the place that the traceback of its line shows."""
     frame = traceback.own_frame if traceback and failure.program else None
     return replace(failure, cause=f"{failure.cause} (at {_place(frame)})") if frame else failure
+
+
+def missing_for_build(failure: KnownFailure, traceback: Traceback | None) -> KnownFailure:
+    """An entry about a package that is missing, as pip's environments for builds lack it: that of the user may have it."""
+    if failure.id != "module-not-installed" or not traceback:
+        return failure
+    if not any(BUILD_ENVIRONMENT in frame.file for frame in traceback.frames):
+        return failure
+    return replace(
+        failure,
+        cause="a package needs `{module}` while pip builds it, in an environment that pip made for the build and that lacks it",
+        hint="run `python -m pip install {module}`, then `python -m pip install --no-build-isolation PACKAGE`",
+    )
 
 
 def _imports_library(traceback: Traceback) -> bool:

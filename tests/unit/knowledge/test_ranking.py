@@ -40,9 +40,18 @@ FIRST = {
         "conda-not-initialised",
     ),
     "what breaks behind the end of a job follows from it": (
-        LIMIT + "distributed.nanny - WARNING - Worker process 135 was killed by unknown signal\n",
-        "time-limit",
+        LIMIT.replace(" DUE TO TIME LIMIT", "") + "Could not connect to the other rank: Connection timed out\n",
+        "job-cancelled",
     ),
+    "a program that ended had ended before its job": (
+        "FileNotFoundError: [Errno 2] No such file or directory: 'a.csv'\n" + LIMIT,
+        "file-not-found",
+    ),
+    "what tidies up did not end the program": (
+        "rm: cannot remove 'a.txt': No such file or directory\nflurble: error: the flux is inverted\n",
+        "reported-error",
+    ),
+    "if nothing else failed, it did": ("rm: cannot remove 'a.txt': No such file or directory\n", "tidying-failed"),
 }
 
 

@@ -429,3 +429,17 @@ def test_a_file_that_python_2_pickled_is_no_question_of_the_locale() -> None:
 def test_an_entry_about_the_program_names_the_place() -> None:
     text = BAR.replace("ZeroDivisionError: division by zero", "IndexError: Target 10 is out of bounds.")
     assert named(text).cause.endswith("(at `/home/u/bin/train.py`, line 145)")
+
+
+FOR_BUILD = """\
+    File "/tmp/pip-build-env-x1/overlay/lib/python3.12/site-packages/setuptools/build_meta.py", line 313, in run_setup
+      exec(code, locals())
+    File "<string>", line 23, in <module>
+  ModuleNotFoundError: No module named 'torch'
+"""
+
+
+def test_a_package_that_a_build_lacks_may_be_installed() -> None:
+    found = named(FOR_BUILD)
+    assert found.cause.startswith("a package needs `torch` while pip builds it")
+    assert "--no-build-isolation" in found.hint
