@@ -40,7 +40,8 @@ FIRST = {
         "conda-not-initialised",
     ),
     "what breaks behind the end of a job follows from it": (
-        LIMIT.replace(" DUE TO TIME LIMIT", "") + "Could not connect to the other rank: Connection timed out\n",
+        LIMIT.replace(" DUE TO TIME LIMIT", "")
+        + "n1:7:9 [0] NCCL WARN socketProgress: Connection closed by remote peer n2<40318>\n",
         "job-cancelled",
     ),
     "a program that ended had ended before its job": (
