@@ -6,7 +6,7 @@ import re
 
 from provision.knowledge.failures.words import word_set
 
-# What a launcher was told, wherever the log shows its command; `-n 1` in a list of runs is no start of several.
+# The options of a launcher, if the log shows its command; `-n 1` in a list of runs is no start of several.
 COMMAND = re.compile(
     r"(?:^|[\s/;$>])(?:mpirun|mpiexec(?:\.\w{1,20})?|orterun|prterun|srun|aprun|jsrun)\s(?:.{0,300}?\s)??"
     r"(?:-np|-n|--ntasks|--np)[ =]?(?P<processes>\d{1,6})\b"
