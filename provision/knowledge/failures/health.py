@@ -63,6 +63,8 @@ PROGRESS_WORDS = word_set("loss accuracy images img step epoch iter sec train te
 FAILED = re.compile(
     r"^\W{0,4}(?:\S{1,99}: )?(?:fatal |internal |runtime )?(?:error|ERROR|Error|FATAL|Fatal)\b(?: \d+)?(?: "
     r"\w+)?\s?[:!\]]|: (?:fatal )?error(?: \w+)?:|: fatal: |"
+    r"\bsymbol lookup error\b|: error #\d+:|\bline \d+: +\d+ (?:Killed|Aborted|Bus error|Illegal instruction)|"
+    r"\bwas unable to find\b|\bis not compatible with the current\b|\bnot found \(required by |^\w{3,60}NotFound:|"
     r"\b(?:ERROR|FATAL|CRITICAL)\b|^\s{0,8}(?:[A-Za-z_]\w{0,80}\.){0,9}[A-Z]\w{0,80}(?:Error|Exception|"
     r"Interrupt)(?: \(see above for traceback\))?: ?|\bTraceback \(most recent|"
     r"\bSegmentation fault\b|\bcore dumped\b|^\s*(?:Aborted(?=\s*$| \(| by PBS)|Killed\b|Terminated\b)|"
@@ -101,7 +103,7 @@ FAILED_WORDS = word_set(
     "such cannot cancelled due signal check assertion assert from expected got unable could "
     "state reason rule process routine occurred unhandled found quota exceeded caught enough lost problem problems "
     "timed timeout defined determined exceeds fail ok result unreachable status cancelled canceled convergence "
-    "ended finished terminated execution"
+    "ended finished terminated execution compatible lookup resolvepackagenotfound"
 )
 NOISE = re.compile(
     r"subprocess-exited-with-error|This error originates from|Failed building wheel|Failed to build|\bnote:|-Werror|"

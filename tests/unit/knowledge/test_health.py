@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from provision.knowledge.failures import health
+from provision.knowledge.failures.catalogue import Catalogue
 from provision.knowledge.failures.findings import Explanation
 from provision.knowledge.failures.log_reader import explain
 from provision.machine.tables import known_failures
@@ -182,6 +183,19 @@ QUIET = {
 @pytest.mark.parametrize("name", QUIET)
 def test_a_log_whose_end_says_quietly_that_it_failed_is_not_healthy(name: str) -> None:
     assert shown(QUIET[name]).verdict != "healthy"
+
+
+NAMELESS = {
+    "a library of another version": "flurble: symbol lookup error: /opt/x/libflux.so: undefined symbol: flux_now\n",
+    "an error with a number": "flux.F90(108): error #6404: This name does not have a type\n",
+    "what bash says of a killed program": "job.sh: line 15: 60721 Killed                  flurble --all\n",
+    "a package that is not there": "ResolvePackageNotFound:\n  - flurble=1.2\n",
+}
+
+
+@pytest.mark.parametrize("name", NAMELESS)
+def test_a_failure_that_no_entry_names_is_one(name: str) -> None:
+    assert explain([NAMELESS[name].encode()], Catalogue(())).verdict == "unknown"
 
 
 WAITS = {
