@@ -97,7 +97,7 @@ def give_way(findings: list[Finding]) -> list[Finding]:
     """The findings, the likeliest first; one that another finding explains, or shows to be harmless, counts less."""
     quoted = any(found.quoted for found in findings)
     ends = min((found.hit.number for found in findings if found.failure.ends), default=0)
-    # A program that ended with its words directly before its job did had ended before.
+    # If the last words of a program are directly before the end of its job, the program had ended before it.
     had_ended = any(_says_an_end(found) and 0 < ends - found.hit.number <= NEAR for found in findings)
 
     def gives_way(found: Finding) -> bool:
