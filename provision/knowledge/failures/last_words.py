@@ -6,17 +6,16 @@ import re
 from collections.abc import Iterable
 
 from provision.knowledge.failures.catalogue import WEIGHTS, KnownFailure
-from provision.knowledge.failures.error_texts import find_error_text
 from provision.knowledge.failures.health import shows_progress
 from provision.knowledge.failures.lines import ERROR, is_code, is_excused, level, read_line
 from provision.knowledge.failures.report_forms import follows
+from provision.knowledge.failures.reported_errors import LONGEST, failure_in_words
 from provision.knowledge.failures.words import line_words
 
 # So many lines above the notice are looked at, and so many of the nearest paragraph are its last words.
 MOST_ABOVE, MOST_LINES = 40, 3
 # A sentence has so many words.
 FEWEST_WORDS = 3
-LONGEST = 300
 ID = "last-words"
 # The border of a message of Open MPI or Hydra, and the frame of any message.
 BORDER = re.compile(r"\W{0,9}[-=*]{20,}\W{0,9}$")
@@ -77,17 +76,10 @@ def last_words_failure(words: tuple[tuple[int, str], ...]) -> KnownFailure:
     """What the last words of a program say, as a failure."""
     text = "; ".join(raw.strip("> \t*|!#") for _, raw in words)
     text = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
-    cause, hint = f"a program ended with these last words: `{text}`", "the manual of the program may explain its words"
-    known = find_error_text(text)
-    if known:
-        meaning, path = known
-        cause, hint = f"{cause}; that means: {meaning.meaning}", meaning.hint.replace("{path}", path)
-    return KnownFailure(
-        id=ID,
-        message="",
-        match=(),
-        cause=cause,
-        hint=hint,
-        source="the program that printed the lines; no entry of the catalogue names them",
+    return failure_in_words(
+        f"a program ended with these last words: `{text}`",
+        text,
+        hint="the manual of the program may explain its words",
+        name=ID,
         weight=WEIGHTS["report"],
     )

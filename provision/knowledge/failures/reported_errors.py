@@ -267,18 +267,24 @@ def reported_failure(report: Report, weight: int) -> KnownFailure:
     text = report.text if len(report.text) <= LONGEST else f"{report.text[:LONGEST]}…"
     who = f"`{report.program}`" if report.program and " " not in report.program else report.program or "a program"
     where = f" (`{report.place}`)" if report.place else ""
-    cause, hint = f"{who} reports an error{where}: {text}", _hint(report)
-    known = find_error_text(report.text)
+    return failure_in_words(
+        f"{who} reports an error{where}: {text}", report.text, hint=_hint(report), name=ID, weight=weight
+    )
+
+
+def failure_in_words(cause: str, text: str, *, hint: str, name: str, weight: int) -> KnownFailure:
+    """A failure in the words of a program: what a text of the system among them means comes with its own hint."""
+    known = find_error_text(text)
     if known:
         meaning, path = known
         cause, hint = f"{cause}; that means: {meaning.meaning}", meaning.hint.replace("{path}", path)
     return KnownFailure(
-        id=ID,
+        id=name,
         message="",
         match=(),
         cause=cause,
         hint=hint,
-        source="the program that printed the line; no entry of the catalogue names it",
+        source="the program that printed it; no entry of the catalogue names it",
         weight=weight,
     )
 
