@@ -282,9 +282,9 @@ ERROR: Analysis of target '//flux:solver' failed; build aborted.
 WARNING: Download from https://mirror/flux-3.zip failed: class UnrecoverableHttpException GET returned 404 Not Found
 ERROR: An error occurred during the fetch of repository 'org_flux':
    Traceback (most recent call last):
-        File "/root/.cache/bazel/external/flux/third_party/repo.bzl", line 52, column 33, in _impl
+        File "/home/ada/.cache/bazel/external/flux/third_party/repo.bzl", line 52, column 33, in _impl
                 ctx.download_and_extract(
-Error in download_and_extract: java.io.IOException: Error downloading [https://mirror/flux-3.zip] to /root/flux-3.zip: \
+Error in download_and_extract: java.io.IOException: Error downloading [https://mirror/flux-3.zip] to /home/ada/flux-3.zip: \
 Checksum was 89e0ef but wanted e0b1c0
 """,
     "bazel-download": """\

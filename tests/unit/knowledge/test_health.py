@@ -49,7 +49,7 @@ NOTICES = {
     "a count of nought": "Summary: 12 files, WARNING count: 3, ERROR count: 0\n",
     "Weights & Biases in trouble": "wandb: ERROR Error while calling W&B API: context deadline exceeded (<Response [500]>)\n"
     "wandb: Network error (ConnectTimeout), entering retry loop.\n" + "part 3 of 9\n" * 2,
-    "a repository of another user": "fatal: detected dubious ownership in repository at '/work/flurble'\n"
+    "a repository of another user": "fatal: detected dubious ownership in repository at '/scratch/flurble'\n"
     "[3/3] Linking C program a\n",
     "the sum of a test suite": "# TOTAL: 3\n# PASS:  3\n# FAIL:  0\n# ERROR: 0\nPLAY RECAP  ok=3  failed=0\nFATAL: 0\n",
 }
