@@ -155,12 +155,12 @@ def _describe_unknown(explanation: Explanation) -> list[str]:
     if not explanation.findings:
         return ["no known failure; lines that look like errors:", *_numbered(explanation.lines)]
     followed = explanation.findings[0]
+    rest = [(number, text) for number, text in explanation.lines if number != followed.hit.number]
     return [
         f"no known failure; the log shows what followed from it: {followed.cause} ({followed.failure.id})",
         f"  line {followed.hit.number}: {followed.hit.text}",
         f"hint: {followed.hint}",
-        "lines that look like errors:",
-        *_numbered([(number, text) for number, text in explanation.lines if number != followed.hit.number]),
+        *(["lines that look like errors:", *_numbered(rest)] if rest else []),
     ]
 
 

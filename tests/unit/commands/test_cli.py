@@ -221,6 +221,19 @@ def test_an_unknown_failure_shows_its_lines_and_has_an_exit_code_of_its_own(tmp_
     ]
 
 
+def test_what_followed_from_an_unknown_failure_is_shown_as_that(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "log").write_text("make: *** [all] Error 2\n")
+    assert call("explain", str(tmp_path / "log")) == 3
+    first, second, *rest = capsys.readouterr().out.splitlines()
+    assert first.startswith("no known failure; the log shows what followed from it: a build stopped")
+    assert second == "  line 1: make: *** [all] Error 2"
+    assert [line.split(":")[0] for line in rest] == ["hint"], "no heading without lines"
+    assert call("explain", str(tmp_path / "log"), "--json") == 3
+    result = envelope(capsys)["result"]
+    assert (result["verdict"], result["failure"]) == ("unknown", None)
+    assert [other["failure"] for other in result["others"]] == ["make-failed"]
+
+
 def test_a_log_on_stdin_is_explained(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"all is well\n")))
     assert call("explain", "-", "--json") == 0
