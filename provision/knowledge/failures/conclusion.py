@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from provision.knowledge.failures import health
+from provision.knowledge.failures.at_place import at_place
 from provision.knowledge.failures.catalogue import WEIGHTS, KnownFailure
 from provision.knowledge.failures.evidence import SHOWN, Evidence
 from provision.knowledge.failures.findings import Explanation, Finding, Hit, give_way
 from provision.knowledge.failures.last_words import last_words_failure
-from provision.knowledge.failures.own_program import cannot_unpickle, missing_for_build, program_failure, with_place
+from provision.knowledge.failures.own_program import cannot_unpickle, program_failure
 from provision.knowledge.failures.report_forms import ENDS
 from provision.knowledge.failures.reported_errors import reported_failure
 from provision.knowledge.failures.tracebacks import tried_imports
@@ -140,7 +141,7 @@ def _findings(evidence: Evidence, *, failed: bool) -> Iterable[Finding]:
             explained |= {hit.number for hit in hits if hit.weight >= WEIGHTS["symptom"]}
             says = evidence.hide(evidence.reports.announced.get(best.number, ""))
             place = places.get(best.number)
-            entry = missing_for_build(with_place(evidence.failures[name], place), place)
+            entry = at_place(evidence.failures[name], place)
             yield Finding(failure=replace(entry, cause=evidence.hide(entry.cause)), hit=best, says=says[:SHOWN])
     causes, of_program = set(), set()
     for found in evidence.tracebacks.found:

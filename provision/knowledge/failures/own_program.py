@@ -80,8 +80,6 @@ ATTRIBUTE = re.compile(
     r"builtin_function_or_method|type|module|property|slice)')(?P<type>[\w.]{1,80})' object has no attribute '(?P<name>\w{1,80})"
 )
 LONGEST = 200
-# Part of the path of the environments in which pip builds packages.
-BUILD_ENVIRONMENT = "/pip-build-env-"
 
 
 def program_failure(traceback: Traceback) -> KnownFailure | None:
@@ -120,7 +118,7 @@ def program_failure(traceback: Traceback) -> KnownFailure | None:
         package = f"`{last.package}`" if last.package else "the packages"
         hint = f"{where}; if they are right, compare the version of {package} with the one the program was written for"
     what = _message(traceback)
-    place = _place(frame)
+    place = place_of(frame)
     if (misfit := _misfit(traceback)) and (last is frame or traceback.exception == "TypeError"):
         weight = WEIGHTS["error"]
         cause = f"an error in your program, or a package of another version than it was written for: {place}: `{what}`"
@@ -165,7 +163,7 @@ def _syntax_failure(traceback: Traceback) -> KnownFailure | None:
     since = "3" if newer == (3, 0) else ".".join(map(str, newer)) if newer else ""
     is_for = f"Python {since} or newer" if since else older or "another version of Python"
     reads = f"Python {runs[0]}.{runs[1]}" if runs else "an older one" if newer else "another one"
-    cause = f"{_place(last)} is written for {is_for}, and {reads} reads it: `{_message(traceback)}`"
+    cause = f"{place_of(last)} is written for {is_for}, and {reads} reads it: `{_message(traceback)}`"
     if package:
         hint = (
             f"compare `python --version` with the versions that `{package}` supports (its page on the index); use "
@@ -193,25 +191,6 @@ def _misfit(traceback: Traceback) -> str | None:
     if found is None or f"self.{found['name']}" in traceback.code:
         return None
     return f"has the class `{found['type']}`"
-
-
-def with_place(failure: KnownFailure, traceback: Traceback | None) -> KnownFailure:
-    """An entry of the catalogue about the user's program, with the place that the traceback of its line shows."""
-    frame = traceback.own_frame if traceback and failure.program else None
-    return replace(failure, cause=f"{failure.cause} (at {_place(frame)})") if frame else failure
-
-
-def missing_for_build(failure: KnownFailure, traceback: Traceback | None) -> KnownFailure:
-    """An entry about a package that is missing, as pip's environments for builds lack it: that of the user may have it."""
-    if failure.id != "module-not-installed" or not traceback:
-        return failure
-    if not any(BUILD_ENVIRONMENT in frame.file for frame in traceback.frames):
-        return failure
-    return replace(
-        failure,
-        cause="a package needs `{module}` while pip builds it, in an environment that pip made for the build and that lacks it",
-        hint="run `python -m pip install {module}`, then `python -m pip install --no-build-isolation PACKAGE`",
-    )
 
 
 def _imports_library(traceback: Traceback) -> bool:
@@ -309,7 +288,7 @@ def _library_failure(traceback: Traceback) -> KnownFailure | None:
             "(`python -m pip list`) with the one the program was written for"
         )
     else:
-        place = _place(frame)
+        place = place_of(frame)
         cause = f"your program calls {package} at {place}, which stopped it, and says: `{what}`"
         hint = (
             f"look at {place} and at the values there; if they are right, compare the installed version of {package} "
@@ -318,7 +297,7 @@ def _library_failure(traceback: Traceback) -> KnownFailure | None:
     return _failure(cause, hint, WEIGHTS["report"], name="library-stopped", phase=("build", "import", "run"))
 
 
-def _place(frame: Frame) -> str:
+def place_of(frame: Frame) -> str:
     """A place in the user's program."""
     return f"`{frame.file}`, line {frame.line}" if frame.line else f"`{frame.file}`"
 
@@ -330,7 +309,7 @@ def _cut_failure(traceback: Traceback) -> KnownFailure | None:
         return None
     calls = f", which calls `{last.package}`" if last is not frame and last.package else ""
     return _failure(
-        f"the program failed at {_place(frame)}{calls}, but the log ends before the message of the error",
+        f"the program failed at {place_of(frame)}{calls}, but the log ends before the message of the error",
         "look for the last line of the traceback at the end of the whole log, or in the output of another rank: it says "
         "what is wrong",
         WEIGHTS["consequence"],

@@ -16,6 +16,20 @@ configure.ac:21: error: possibly undefined macro: PKG_CHECK_MODULES
       If this token and others are legitimate, please use m4_pattern_allow.
 autoreconf: /usr/bin/autoconf failed with exit status: 1
 """,
+    "library-not-named": """\
+mkdir -p build
+g++ -O3 -c main.cpp -o build/main.o
+g++ -o prog build/main.o -lfoo
+/usr/bin/ld: build/main.o: undefined reference to symbol 'pthread_create@@GLIBC_2.2.5'
+//lib/x86_64-linux-gnu/libpthread.so.0: error adding symbols: DSO missing from command line
+collect2: error: ld returned 1 exit status
+make: *** [Makefile:12: prog] Error 1
+""",
+    "too-many-threads": """\
+INFO:    Starting build...
+INFO:    Creating SIF file...
+FATAL:   While performing build: while creating squashfs: create command failed: exit status 1: FATAL ERROR: Failed to create thread
+""",
     "autotools-missing": """\
 cd . && /bin/bash ./missing --run aclocal-1.15 -I m4
 ./missing: line 81: aclocal-1.15: command not found

@@ -21,6 +21,42 @@ srun: error: Task launch for 81.0 failed on node n12: Job credential expired
 srun: error: Application launch failed: Job credential expired
 srun: Job step aborted: Waiting up to 32 seconds for job step to finish.
 """,
+    "mpi-pml-differs": """\
+[node2:03313] [[7321,1],1] selected pml ob1, but peer [[7321,1],0] on node1 selected pml ucx
+--------------------------------------------------------------------------
+MPI_INIT has failed because at least one MPI process is unreachable
+from another.  This *usually* means that an underlying communication
+plugin -- such as a BTL or an MTL -- has either not loaded or not
+allowed itself to be used.  Your MPI job will now abort.
+--------------------------------------------------------------------------
+*** An error occurred in MPI_Init
+*** on a NULL communicator
+*** MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort,
+***    and potentially your MPI job)
+""",
+    "local-disk-limit": """\
+Starting data preparation
+======================================================================================
+                  Resource Usage on 2024-03-02 11:20:31:
+   Job Id:             108342311.gadi-pbs
+   Project:            ab12
+   Exit Status:        271 (Linux Signal 15 SIGTERM Termination)
+   Service Units:      10.21
+   NCPUs Requested:    4                      NCPUs Used: 4
+   Memory Requested:   16.0GB                Memory Used: 3.2GB
+   Walltime requested: 04:00:00            Walltime Used: 00:20:11
+   JobFS requested:    100.0MB                JobFS used: 712.1MB
+======================================================================================
+=>> PBS: job killed: jobfs usage exceeded: requested 104857600 bytes, used 746690000 bytes
+""",
+    "cuda-library-not-loaded": """\
+I tensorflow/stream_executor/dso_loader.cc:116] Couldn't open CUDA library libcudnn.so.5. LD_LIBRARY_PATH: /usr/local/cuda/lib64
+I tensorflow/stream_executor/cuda/cuda_dnn.cc:3448] Unable to load cuDNN DSO
+I tensorflow/core/common_runtime/gpu/gpu_init.cc:102] Found device 0 with properties:
+name: Tesla K40m
+F tensorflow/stream_executor/cuda/cuda_dnn.cc:221] Check failed: s.ok() could not find cudnnCreate in cudnn DSO; dlerror: /usr/lib/python2.7/site-packages/tensorflow/python/_pywrap_tensorflow.so: undefined symbol: cudnnCreate
+Aborted (core dumped)
+""",
     "slurm-node-setup": """\
 srun: job 12 queued and waiting for resources
 srun: job 12 has been allocated resources

@@ -1,0 +1,47 @@
+"""What an entry of the catalogue means at the place at which its exception was raised."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from provision.knowledge.failures.catalogue import KnownFailure
+from provision.knowledge.failures.own_program import place_of
+from provision.knowledge.failures.tracebacks import Traceback
+
+# Part of the path of the environments in which pip builds packages.
+BUILD_ENVIRONMENT = "/pip-build-env-"
+# Code that writes to the terminal or the log.
+PRINTS = re.compile(
+    r"^print\s*\(|\bsys\.(?:stdout|stderr)\.|\b(?:self\.)?(?:fp|stream|file|_stream)\.(?:write|flush)\("
+)
+
+
+def at_place(failure: KnownFailure, traceback: Traceback | None) -> KnownFailure:
+    """An entry whose line ends a traceback, with what the traceback adds: the place in the user's program, or another cause."""
+    if traceback is None:
+        return failure
+    if failure.id == "module-not-installed" and any(BUILD_ENVIRONMENT in frame.file for frame in traceback.frames):
+        return _missing_for_build(failure)
+    if failure.id == "io-error" and PRINTS.search(traceback.code):
+        return _terminal_gone(failure)
+    frame = traceback.own_frame if failure.program else None
+    return replace(failure, cause=f"{failure.cause} (at {place_of(frame)})") if frame else failure
+
+
+def _missing_for_build(failure: KnownFailure) -> KnownFailure:
+    """A package is missing in the environment that pip makes for a build: that of the user may have it."""
+    return replace(
+        failure,
+        cause="a package needs `{module}` while pip builds it, in an environment that pip made for the build and that lacks it",
+        hint="run `python -m pip install {module}`, then `python -m pip install --no-build-isolation PACKAGE`",
+    )
+
+
+def _terminal_gone(failure: KnownFailure) -> KnownFailure:
+    """A program printed to a terminal that was closed: no disk is involved."""
+    return replace(
+        failure,
+        cause="the program printed to a terminal that does not exist any more, because the connection to the node ended",
+        hint="start it in a job (`sbatch`), in `tmux`, or with `nohup PROGRAM > run.log 2>&1 &`",
+    )

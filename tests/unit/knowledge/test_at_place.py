@@ -1,0 +1,30 @@
+"""Entries whose meaning depends on the place at which the exception was raised."""
+
+from __future__ import annotations
+
+import pytest
+
+from provision.knowledge.failures.log_reader import explain
+from provision.machine.tables import known_failures
+
+TERMINAL = """\
+Epoch 3/10 loss 0.22
+Traceback (most recent call last):
+  File "train.py", line 120, in <module>
+    {code}
+OSError: [Errno 5] Input/output error
+"""
+
+
+@pytest.mark.parametrize("code", ["print('step', step)", "sys.stdout.flush()", "self.fp.write(text)"])
+def test_an_output_that_cannot_be_written_is_a_terminal_that_is_gone(code: str) -> None:
+    known = explain([TERMINAL.format(code=code).encode()], known_failures()).known
+    assert known is not None
+    assert "terminal" in known.cause
+
+
+@pytest.mark.parametrize("code", ["data = archive.read(size)", "blueprint(model)", "np.save('weights.npy', weights)"])
+def test_a_file_that_cannot_be_read_or_written_is_the_disk(code: str) -> None:
+    known = explain([TERMINAL.format(code=code).encode()], known_failures()).known
+    assert known is not None
+    assert "disk" in known.cause
