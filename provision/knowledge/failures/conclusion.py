@@ -10,7 +10,7 @@ from provision.knowledge.failures.at_place import at_place
 from provision.knowledge.failures.catalogue import WEIGHTS, KnownFailure
 from provision.knowledge.failures.evidence import SHOWN, Evidence
 from provision.knowledge.failures.findings import Explanation, Finding, Hit, give_way
-from provision.knowledge.failures.last_words import last_words_failure
+from provision.knowledge.failures.last_words import REFUSES, last_words, last_words_failure
 from provision.knowledge.failures.own_program import cannot_unpickle, program_failure
 from provision.knowledge.failures.report_forms import ENDS
 from provision.knowledge.failures.reported_errors import reported_failure
@@ -37,6 +37,8 @@ def conclude(evidence: Evidence, *, failed: bool, is_text: bool) -> Explanation:
         causes = [*_last_words(evidence, causes), *causes]
         named = causes and causes[0].hit.weight > WEIGHTS["consequence"]
         verdict = "known" if named else "unknown" if causes or failed or _shows_failure(evidence) else "healthy"
+        if verdict == "healthy" and (causes := _complaint_at_end(evidence)):
+            verdict = "known"
     return Explanation(
         verdict=verdict,
         findings=tuple(
@@ -57,6 +59,15 @@ def _last_words(evidence: Evidence, causes: list[Finding]) -> list[Finding]:
         return []
     words = min((found for found in causes if found.follows), key=lambda found: found.hit.number).hit.above
     if not words:
+        return []
+    number, raw = words[-1]
+    return [_quote(evidence, last_words_failure(words), number, raw, raw, ends=True)]
+
+
+def _complaint_at_end(evidence: Evidence) -> list[Finding]:
+    """The last words of a log that ends with a complaint, and shows neither a failure nor that anything ended well."""
+    words = () if evidence.success_at or evidence.steps else last_words(reversed(evidence.last))
+    if not words or not REFUSES.search(words[-1][1]):
         return []
     number, raw = words[-1]
     return [_quote(evidence, last_words_failure(words), number, raw, raw, ends=True)]

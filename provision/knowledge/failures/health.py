@@ -55,10 +55,11 @@ SUCCESS_WORDS = word_set(
 PROGRESS = re.compile(
     r"(?:\b|_)loss['\"]?(?: \([a-z]+\))? ?[:=> ]+-?\d|\baccuracy[:= ]+\d|\b\d+/\d+ \[=+[>.=]*\]|\b\d+/\d+ [━ ]+ |"
     r"\bimages?/sec\b.{0,40}\d|\bstep[:= ]+\d+.{0,80}\bloss\b|"
+    r"^# (?:OSU (?:MPI|NCCL)|Size {2,})|"
     r"\bImg/sec per\b|\bglobal_step/sec\b|\bIter #\d+|\bEpoch ?:? ?\[? ?\d+(?:/\d+)?\]?|\b(?:Train|Test|Val\w*):? ?\[ ?\d+/\d+\]",
     re.IGNORECASE,
 )
-PROGRESS_WORDS = word_set("loss accuracy images img step epoch iter sec train test val valid validation")
+PROGRESS_WORDS = word_set("osu size loss accuracy images img step epoch iter sec train test val valid validation")
 # A line that says that something failed. A log with such a line, and no known failure, is an unknown failure.
 FAILED = re.compile(
     r"^\W{0,4}(?:\S{1,99}: )?(?:fatal |internal |runtime )?(?:error|ERROR|Error|FATAL|Fatal)\b(?: \d+)?(?: "
@@ -90,7 +91,7 @@ FAILED = re.compile(
     r"\b[1-9]\d* (?:tests? )?failed\b|\b[1-9]\d* errors? in \d|^FAIL: |^not ok \d|^Result: FAIL|\b(?:failed|unreachable)=[1-9]|"
     r"\b[Ss]tatus\W{1,4}[Ff]ailed\b|"
     r"\bjob execution failed\b|\bhas been cancell?ed\b|\bconvergence NOT achieved|"
-    r"\b(?:ended|finished|terminated) with (?:exit )?(?:code|status) [1-9]"
+    r"\b(?:ended|finished|terminated) with (?:exit )?(?:code|status) [1-9]|\bwill now abort\b"
 )
 # A program that only says this usually goes on without what it did not get: it counts at the end of a log.
 COMPLAINS = re.compile(
@@ -102,7 +103,7 @@ FAILED_WORDS = word_set(
     "exited exiting failed undefined permission "
     "such cannot cancelled due signal check assertion assert from expected got unable could "
     "state reason rule process routine occurred unhandled found quota exceeded caught enough lost problem problems "
-    "timed timeout defined determined exceeds fail ok result unreachable status cancelled canceled convergence "
+    "abort timed timeout defined determined exceeds fail ok result unreachable status cancelled canceled convergence "
     "ended finished terminated execution compatible lookup resolvepackagenotfound"
 )
 NOISE = re.compile(

@@ -26,7 +26,8 @@ FOREIGN = re.compile(
     r"(?:srun|slurmstepd\S*|mpirun|sbatch):|\S{1,80} +[0-9A-Fa-f]{16} |[$%#+] ?\S|\w+@\S{1,80}[:$#]|\[\w+@[^\]]{1,80}\]|cat: |"
     r"\s*(?:File \"|at 0x|return |raise |Collecting |Requirement already|Using cached|Downloading |Building wheel|"
     r"Preparing metadata|Installing |Getting requirements|Running )|"
-    r".*(?:did NOT complete|End of error message|\*\*\* \[|\.\.\. (?:done|ok|yes|no)$|\bterminated$|\berrors?[:.]?$)"
+    r".*(?:did NOT complete|End of error message|\*\*\* \[|\.\.\. (?:done|ok|yes|no)$|\bterminated$|\berrors?[:.]?$|"
+    r"more process(?:es)? ha(?:s|ve) sent help message)"
 )
 # What Slurm prints of the step and the ranks that it ends after the first one has ended.
 ENDED = re.compile(
@@ -40,6 +41,13 @@ COMPLAINT = re.compile(
     r"stopp\w+|terminat\w+|killed|errors?|fail\w*|fatal|expected|required?|overflow|nan|negative|singular|diverge\w*|corrupt\w*|"
     r"unsupported|lost|dead|died|crash\w*|exception|already|inconsistent|outside|beyond|insufficient|undefined|"
     r"unavailable|inaccessible|unprocessed|unhandled|uncaught|giv(?:es?|ing) up|violat\w*|conflict\w*|problems?)\b",
+    re.IGNORECASE,
+)
+# A line with one of these words at the end of a log is more than a remark.
+REFUSES = re.compile(
+    r"\b(?:unknown|unrecogni[sz]ed|invalid|illegal|unsupported) (?:\w+ )?"
+    r"(?:options?|keys?|keywords?|arguments?|parameters?|commands?|variables?|values?|inputs?|flags?|types?|names?|fields?)\b|"
+    r"\b(?:aborting|exiting|quitting|stopping|terminating|giving up)\b",
     re.IGNORECASE,
 )
 

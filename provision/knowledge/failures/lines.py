@@ -42,7 +42,10 @@ WARNS = re.compile(
     r"(?:Deprecation )?Warning"
 )
 TENSORFLOW = re.compile(r"([IWEF])(?:\d{4} \d| \S{1,200}:\d)")
-FAILED_OPERATION = re.compile(r"W \S{1,200}/op_kernel\.cc:\d+\] (?:Invalid argument|Not found|Data loss|Failed prec)")
+FAILED_OPERATION = re.compile(
+    r"W \S{1,200}/op_kernel\.cc:\d+\] "
+    r"(?:Invalid argument|Not found|Data loss|Failed prec|Resource exhausted|Internal|Unimplemented)"
+)
 # Jupyter and its spawners: `[I 2019-09-20 11:16:19.265 SingleUserNotebookApp extension:155] …`.
 JUPYTER = re.compile(r"\[([DIWEC]) (?:\d{4}-|\d\d:)")
 # The line says itself that it does not matter.

@@ -34,7 +34,15 @@ from provision.knowledge.failures.lines import (
     read_line,
 )
 from provision.knowledge.failures.paragraphs import MOST_LINES, begins_paragraph, join_paragraph
-from provision.knowledge.failures.report_forms import COMPLAINS, ENDS, ERRS, FOLLOWS, FORM_WORDS, follows
+from provision.knowledge.failures.report_forms import (
+    COMPLAINS,
+    ENDS,
+    ERROR_ELSEWHERE,
+    ERRS,
+    FOLLOWS,
+    FORM_WORDS,
+    follows,
+)
 from provision.knowledge.failures.singletons import LoneRanks, may_be_lone
 from provision.knowledge.failures.words import line_words
 
@@ -63,6 +71,7 @@ FORMS = (
     b"not ok ",
     b"[ run      ]",
     b"[       ok ]",
+    *(f": {word}".lower().encode() for word in ERROR_ELSEWHERE),
 )
 # How GoogleTest announces a test, and says that it has passed.
 TEST_BEGINS, TEST_PASSED = "[ RUN      ]", "[       OK ]"
@@ -219,9 +228,13 @@ class LogReader:
             self._evidence.fail(number)
             return True
         if len(self._evidence.tracebacks.found) > tracebacks:
-            self._evidence.fail(number)
-            self._evidence.dead.add(_rank(line))
-            self._evidence.reports.feed_exception(self._evidence.tracebacks.found[-1], line.rank)
+            found = self._evidence.tracebacks.found[-1]
+            if not found.frames and self._is_notice(text):
+                self._evidence.tracebacks.found.pop()
+            else:
+                self._evidence.fail(number)
+                self._evidence.dead.add(_rank(line))
+                self._evidence.reports.feed_exception(found, line.rank)
         elif not text.strip() or is_code(text):
             return False
         words = line_words(text)
@@ -265,6 +278,11 @@ class LogReader:
             self._evidence.fail(number)
             return True
         return report is not None or bool(weights)
+
+    def _is_notice(self, text: str) -> bool:
+        """Whether a line is known to look worse than it is."""
+        candidates = self._catalogue.candidates(line_words(text))
+        return any(found.failure.weight == WEIGHTS["notice"] and found.search(text) for found in candidates)
 
     def _match(self, line: Line, words: frozenset[str], severity: str, excused: bool) -> list[tuple[int, bool]]:
         """Note the failures of the catalogue that a line shows; returns their weights, and whether programs go on after them."""

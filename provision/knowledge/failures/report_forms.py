@@ -32,6 +32,21 @@ FORM_WORDS = word_set(
     "panic panicked severe caused halted stop busy refused denied implemented stale ioctl permitted temporarily unreachable "
     "timed broken reset invalid unrecognized unsupported missing petsc"
 )
+# The word `error` of GCC in other languages. Source: gcc/po, "error: " and "fatal error: ".
+ERROR_ELSEWHERE = (
+    "错误",
+    "致命错误",
+    "錯誤",
+    "エラー",
+    "致命的エラー",
+    "오류",
+    "erreur",
+    "erreur fatale",
+    "Fehler",
+    "schwerwiegender Fehler",
+    "ошибка",
+    "erro",
+)
 # What names a program, and what else stands before the word `error`.
 _NAME = r"[A-Za-z][\w.+/-]{0,80}"
 _HEAD = r"\W{0,9}(?:\[[^\]\n]{1,80}\]:? ?){0,3}"
@@ -102,6 +117,12 @@ _FORMS = (
         ENDS,
         r"(?P<place>[^\s:]{1,300}[:(]\d+(?:[:,.]\d+){0,2}\)?) ?:? (?:fatal |internal compiler )?(?i:error)(?: \w{1,12})?: "
         r"(?P<text>.+)",
+    ),
+    # GCC in other languages: Chinese, Japanese, Korean, French, German, Russian, Portuguese.
+    _form(
+        ENDS,
+        rf"(?P<place>[^\s:]{{1,300}}:\d+(?::\d+)?) ?: (?:{'|'.join(ERROR_ELSEWHERE)}) ?[:：] ?(?P<text>.+)",
+        "the compiler",
     ),
     _form(ENDS, r"CMake Error(?: at (?P<place>\S{1,300}:\d+)(?: \(\w+\))?)?: ?(?P<text>.*)", "CMake"),
     # What all kinds of programs print.

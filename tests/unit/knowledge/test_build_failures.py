@@ -28,7 +28,29 @@ make: *** [Makefile:12: prog] Error 1
     "too-many-threads": """\
 INFO:    Starting build...
 INFO:    Creating SIF file...
-FATAL:   While performing build: while creating squashfs: create command failed: exit status 1: FATAL ERROR: Failed to create thread
+FATAL:   While performing build: while creating squashfs: create command failed: \
+exit status 1: FATAL ERROR: Failed to create thread
+""",
+    "reported-error": """\
+mpicxx -c node.cpp
+node.cpp: 在函数‘void start()’中:
+node.cpp:16:4: 错误：‘MPI’未声明
+    MPI::Init();
+    ^
+""",
+    "nvcc-architecture-empty": """\
+CMake Error at /usr/share/cmake-3.22/Modules/CMakeDetermineCompilerId.cmake:726 (message):
+  Compiling the CUDA compiler identification source file
+  "CMakeCUDACompilerId.cu" failed.
+
+  Compiler: /usr/local/cuda/bin/nvcc
+
+  Build flags: -arch=compute_
+
+  nvcc fatal   : Unsupported gpu architecture 'compute_'
+
+Call Stack (most recent call first):
+  CMakeLists.txt:4 (project)
 """,
     "autotools-missing": """\
 cd . && /bin/bash ./missing --run aclocal-1.15 -I m4

@@ -21,6 +21,9 @@ NOTICES = {
     "a counter of kills": "low 0\nhigh 0\nmax 12\noom 0\noom_kill 0\n",
     "what a job may use": "h_vmem limit: 8G\nmaximum wallclock time: 12:00:00\n",
     "the environment of Intel MPI": "I_MPI_PMI_LIBRARY=/opt/slurm/lib64/libpmi2.so\nI_MPI_DEBUG=5\n",
+    "UCX without a device that a benchmark does not need": "[1668.47] [n1:11:0] ib_log.c:246 UCX  ERROR mlx5_0: ibv_create_cq() "
+    "failed: Cannot allocate memory\n\n# OSU MPI Broadcast Latency Test v5.8\n# Size       Avg Latency(us)\n1        0.23\n",
+    "packages of conda with one file": "ClobberError: The package 'flurble' cannot be installed due to a path collision\n",
     "Intel MPI without a tuning file": '[0] MPI startup(): File "/opt/impi/2021.9/etc/tuning_x.dat" not found\n'
     "[0] MPI startup(): Rank    Pid      Node name  Pin cpu\n",
     "one process of Open MPI 5": "to launch application, 1 singletons will be started.\n",
@@ -176,6 +179,7 @@ QUIET = {
     "the variable of a job": "FLUX_JOB_ID not defined.  You are likely not on a compute node.\n",
     "a build of pip": "FileNotFoundError: [Errno 2] No such file or directory: 'flurblecc'\nSuccessfully built a b\n"
     "  Running setup.py install for flurble ... error\n",
+    "a library that ends the job": "A process called fork().\n\nYour job will now abort.\n",
     "make was interrupted": "make: *** [Makefile:103: all] Interrupt\n",
 }
 

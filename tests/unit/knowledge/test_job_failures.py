@@ -22,7 +22,7 @@ srun: error: Application launch failed: Job credential expired
 srun: Job step aborted: Waiting up to 32 seconds for job step to finish.
 """,
     "mpi-pml-differs": """\
-[node2:03313] [[7321,1],1] selected pml ob1, but peer [[7321,1],0] on node1 selected pml ucx
+[n2:42] [[7,1],1] selected pml ob1, but peer [[7,1],0] on node1 selected pml ucx
 --------------------------------------------------------------------------
 MPI_INIT has failed because at least one MPI process is unreachable
 from another.  This *usually* means that an underlying communication
@@ -54,7 +54,8 @@ I tensorflow/stream_executor/dso_loader.cc:116] Couldn't open CUDA library libcu
 I tensorflow/stream_executor/cuda/cuda_dnn.cc:3448] Unable to load cuDNN DSO
 I tensorflow/core/common_runtime/gpu/gpu_init.cc:102] Found device 0 with properties:
 name: Tesla K40m
-F tensorflow/stream_executor/cuda/cuda_dnn.cc:221] Check failed: s.ok() could not find cudnnCreate in cudnn DSO; dlerror: /usr/lib/python2.7/site-packages/tensorflow/python/_pywrap_tensorflow.so: undefined symbol: cudnnCreate
+F tensorflow/stream_executor/cuda/cuda_dnn.cc:221] Check failed: s.ok() could not find cudnnCreate in cudnn DSO; \
+dlerror: /env/_pywrap_tensorflow.so: undefined symbol: cudnnCreate
 Aborted (core dumped)
 """,
     "slurm-node-setup": """\

@@ -127,3 +127,31 @@ def test_what_an_error_announces_is_part_of_the_cause(name: str) -> None:
     text, words = ANNOUNCED[name]
     known = shown(text).known
     assert known is not None and words in known.cause, known
+
+
+REFUSED = {
+    "an unknown key": "flurble 3.2\nreading flurble.in\nread_line: unknown key sparse_flux\n",
+    "a program that stops": "flurble 3.2\nthe mesh has no cells, stopping\n",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_log_that_ends_with_a_refusal_is_not_healthy(name: str) -> None:
+    known = shown(REFUSED[name]).known
+    assert known is not None and known.failure.id == ID and known.sureness == "guess"
+
+
+def test_a_refusal_before_the_end_of_a_training_is_none() -> None:
+    text = "read_line: unknown key sparse_flux, using 3\n" + "step: 1, loss: 0.5\n" * 4
+    assert shown(text).verdict == "healthy"
+
+
+REMARKS = {
+    "of Open MPI": "[n1:7] 11 more processes have sent help message help-mpi-btl-openib.txt / unknown type of port\n",
+    "of a transport": "[n1:24985] Read -1, expected 122880, errno = 1\n",
+}
+
+
+@pytest.mark.parametrize("name", REMARKS)
+def test_a_remark_at_the_end_is_no_refusal(name: str) -> None:
+    assert shown(REMARKS[name]).verdict == "healthy"
