@@ -140,7 +140,8 @@ def _ended_well(evidence: Evidence, causes: list[Finding]) -> bool:
 def _findings(evidence: Evidence, *, failed: bool) -> Iterable[Finding]:
     """Every failure that the log shows, with its best line: the strongest, then the first."""
     explained = set()
-    followed = {found.after.number for found in evidence.tracebacks.found if found.after}
+    # If the log ends before the message of the last exception, the one that it followed from says most.
+    followed = {found.after.number for found in evidence.tracebacks.found if found.after and not found.is_cut}
     # A saved object needs a module that the package never had, or has no more: it is not the module that is missing.
     unpickled = {found.number for found in evidence.tracebacks.found if cannot_unpickle(found)}
     tried = unpickled | tried_imports(evidence.tracebacks.found)

@@ -120,6 +120,11 @@ class Traceback:
         return bool(self.frames) and self.exception != UNSHOWN
 
     @property
+    def is_cut(self) -> bool:
+        """Whether the log ends before its message; IPython names the class of the exception above the places."""
+        return self.exception == UNSHOWN or (not self.text and self.number == self.start)
+
+    @property
     def own_frame(self) -> Frame | None:
         """The last place in a program of the user."""
         return next((frame for frame in reversed(self.frames) if not frame.is_library), None)

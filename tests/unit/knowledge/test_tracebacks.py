@@ -443,3 +443,25 @@ def test_a_package_that_a_build_lacks_may_be_installed() -> None:
     found = named(FOR_BUILD)
     assert found.cause.startswith("a package needs `torch` while pip builds it")
     assert "--no-build-isolation" in found.hint
+
+
+CUT_CHAIN = """\
+FluxError                                 Traceback (most recent call last)
+File /env/lib/python3.10/site-packages/flurble/retry.py:592, in increment(pool)
+    591 if not pool:
+--> 592     raise FluxError(pool)
+
+FluxError: the flux of 3 pools is not there
+
+During handling of the above exception, another exception occurred:
+
+ConnectionError                           Traceback (most recent call last)
+File /env/lib/python3.10/site-packages/flurble/hub.py:12, in get(url)
+     11 try:
+---> 12     metadata = ask(url)
+"""
+
+
+def test_if_the_last_exception_is_cut_the_one_before_it_is_named() -> None:
+    known = explain([CUT_CHAIN.encode()], known_failures()).known
+    assert known is not None and "the flux of 3 pools is not there" in known.cause
