@@ -96,6 +96,7 @@ def by_likelihood(found: Finding) -> tuple[int, bool, int, int]:
 def give_way(findings: list[Finding]) -> list[Finding]:
     """The findings, the likeliest first; one that another finding explains, or shows to be harmless, counts less."""
     quoted = any(found.quoted for found in findings)
+    said = min((found.hit.number for found in findings if _says_why(found)), default=0)
     ends = min((found.hit.number for found in findings if found.failure.ends), default=0)
     # If the last words of a program are directly before the end of its job, the program had ended before it.
     had_ended = any(_says_an_end(found) and 0 < ends - found.hit.number <= NEAR for found in findings)
@@ -103,7 +104,7 @@ def give_way(findings: list[Finding]) -> list[Finding]:
     def gives_way(found: Finding) -> bool:
         behind_end = 0 < ends < found.hit.number and not found.failure.ends
         return (
-            (found.failure.elsewhere and quoted)
+            (found.failure.elsewhere and (quoted or 0 < said < found.hit.number))
             or (found.failure.ends and had_ended)
             or (behind_end and not found.quoted and found.hit.weight < WEIGHTS["cause"])
         )
@@ -114,6 +115,11 @@ def give_way(findings: list[Finding]) -> list[Finding]:
 def _says_an_end(found: Finding) -> bool:
     """Whether a finding is why a program ended: its last words, or an exception that nothing caught."""
     return found.quoted or (found.hit.weight >= WEIGHTS["error"] and EXCEPTION.match(found.hit.text) is not None)
+
+
+def _says_why(found: Finding) -> bool:
+    """Whether a finding is an error of its own that a program reports before it ends itself."""
+    return found.failure.program and found.hit.weight == WEIGHTS["report"]
 
 
 def _weaken(found: Finding) -> Finding:

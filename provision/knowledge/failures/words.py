@@ -9,6 +9,8 @@ from collections.abc import Iterator
 TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{\d*,?\d*\}|[^\\]")
 # A word of a line. Digits and `_` are not part of it, so that `GLIBC_2.29` and `GLIBC_2.34` have the same word.
 WORD = re.compile(r"[a-z]{3,}")
+# The beginning of a pattern that begins with a letter, in one case or in both, as `[Uu]nable`.
+CASED = re.compile(r"[^\W_]|\[([A-Za-z])(?!\1)(?i:\1)\]")
 # In the skeleton of a pattern: any text, perhaps letters; and a place where no letter can be.
 ANY, BORDER = "\0", "\1"
 REPEATED = ("*", "+", "?")
@@ -57,7 +59,7 @@ def sure_words(alternative: str) -> frozenset[str]:
 
 def from_word(alternative: str) -> str:
     """The pattern of an alternative: one that begins with a letter begins at the beginning of a word."""
-    return rf"\b{alternative}" if alternative[:1].isalnum() else alternative
+    return rf"\b{alternative}" if CASED.match(alternative) else alternative
 
 
 def _skeleton(alternative: str) -> str:

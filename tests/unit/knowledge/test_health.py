@@ -23,6 +23,7 @@ NOTICES = {
     "the environment of Intel MPI": "I_MPI_PMI_LIBRARY=/opt/slurm/lib64/libpmi2.so\nI_MPI_DEBUG=5\n",
     "UCX without a device that a benchmark does not need": "[1668.47] [n1:11:0] ib_log.c:246 UCX  ERROR mlx5_0: ibv_create_cq() "
     "failed: Cannot allocate memory\n\n# OSU MPI Broadcast Latency Test v5.8\n# Size       Avg Latency(us)\n1        0.23\n",
+    "a package that is replaced": "      Successfully uninstalled tensorboard-1.14.0\n  Attempting uninstall: flurble\n",
     "packages of conda with one file": "ClobberError: The package 'flurble' cannot be installed due to a path collision\n",
     "Intel MPI without a tuning file": '[0] MPI startup(): File "/opt/impi/2021.9/etc/tuning_x.dat" not found\n'
     "[0] MPI startup(): Rank    Pid      Node name  Pin cpu\n",

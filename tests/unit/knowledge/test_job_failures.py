@@ -181,7 +181,7 @@ The map-by directive contains an unrecognized qualifier:
 [proxy:0:0@n1] HYDU_sock_write (./utils/sock/sock.c:290): write error (Broken pipe)
 [proxy:0:0@n1] send_cmd_downstream (./pm/pmiserv/pmip_pmi_v1.c:95): error writing PMI line
 """,
-    "mpi-singletons": """\
+    "openfoam-not-parallel": """\
 --> FOAM FATAL ERROR:
 bool IPstream::init(int& argc, char**& argv) : attempt to run parallel on 1 processor
 

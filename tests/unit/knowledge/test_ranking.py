@@ -83,3 +83,23 @@ def test_a_program_that_calls_its_line_an_error_comes_before_one_that_complains(
 def test_a_word_of_prose_is_no_program() -> None:
     known = shown("The file 'a.mat' could not be opened\nbecause: No such file or directory\n").known
     assert known is not None and "`because`" not in known.cause
+
+
+ABORTS = """\
+--> FOAM FATAL ERROR:
+the flux of cell 12 is negative
+
+    From function void Foam::flux(int)
+    in file flux.C at line 79.
+
+FOAM aborting
+
+[n1:42] *** Process received signal ***
+[n1:42] Signal: Aborted (6)
+[n1:42] Signal code:  (-6)
+"""
+
+
+def test_why_a_program_ended_itself_comes_before_its_end() -> None:
+    known = shown(ABORTS).known
+    assert known is not None and "the flux of cell 12 is negative" in known.cause
