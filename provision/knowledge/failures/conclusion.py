@@ -12,7 +12,7 @@ from provision.knowledge.failures.evidence import SHOWN, Evidence
 from provision.knowledge.failures.findings import Explanation, Finding, Hit, give_way
 from provision.knowledge.failures.last_words import REFUSES, last_words, last_words_failure
 from provision.knowledge.failures.own_program import cannot_unpickle, program_failure
-from provision.knowledge.failures.report_forms import ENDS
+from provision.knowledge.failures.report_forms import ENDS, NAMED
 from provision.knowledge.failures.reported_errors import reported_failure
 from provision.knowledge.failures.tracebacks import tried_imports
 
@@ -115,7 +115,7 @@ def _shows_failure(evidence: Evidence) -> bool:
     if evidence.fatal:
         return True
     if not evidence.errors:
-        return bool(evidence.tracebacks.found)
+        return bool(evidence.tracebacks.found) or _reports_at_end(evidence)
     if (
         evidence.errors.strongest < ENDS
         and evidence.lines + 1 - evidence.failed_at > health.AFTER_ERROR
@@ -124,6 +124,12 @@ def _shows_failure(evidence: Evidence) -> bool:
         return False
     lines_after = sum(1 for number, _ in evidence.last if number > evidence.complained_at)
     return evidence.clearly or bool(evidence.tracebacks.found) or lines_after < health.AFTER_COMPLAINT
+
+
+def _reports_at_end(evidence: Evidence) -> bool:
+    """Whether a program complains with its name in the last line, and nothing shows that anything ended well."""
+    last = evidence.last[-1][0] if evidence.last and not evidence.success_at and not evidence.steps else 0
+    return any(report.number == last and report.strength >= NAMED for report in evidence.reports.found)
 
 
 def _ended_well(evidence: Evidence, causes: list[Finding]) -> bool:
@@ -150,7 +156,8 @@ def _findings(evidence: Evidence, *, failed: bool) -> Iterable[Finding]:
         if hits:
             hits = [replace(hit, weight=hit.weight - 1) if hit.number in tried else hit for hit in hits]
             best = min(hits, key=lambda hit: (-hit.weight, hit.number))
-            explained |= {hit.number for hit in hits if hit.weight >= WEIGHTS["symptom"]}
+            elsewhere = evidence.failures[name].elsewhere
+            explained |= {hit.number for hit in hits if elsewhere or hit.weight >= WEIGHTS["symptom"]}
             says = evidence.hide(evidence.reports.announced.get(best.number, ""))
             place = places.get(best.number)
             entry = at_place(evidence.failures[name], place)

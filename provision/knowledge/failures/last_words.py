@@ -38,7 +38,7 @@ ENDED = re.compile(
 COMPLAINT = re.compile(
     r"\b(?:not|no|cannot|can't|couldn't|won't|unable|invalid|unknown|unrecogni[sz]ed|unexpected|illegal|missing|wrong|bad|incorrect|"
     r"mismatch\w*|refused?|denied|exceed\w*|too (?:many|large|small|few|long|big|old|new)|must|should|quit\w*|abort\w*|"
-    r"stopp\w+|terminat\w+|killed|errors?|fail\w*|fatal|expected|required?|overflow|nan|negative|singular|diverge\w*|corrupt\w*|"
+    r"stopp\w+|terminat\w+|killed|errors?|fail\w*|fatal|expected|requires?|required|overflow|nan|negative|singular|diverge\w*|corrupt\w*|"
     r"unsupported|lost|dead|died|crash\w*|exception|already|inconsistent|outside|beyond|insufficient|undefined|"
     r"unavailable|inaccessible|unprocessed|unhandled|uncaught|giv(?:es?|ing) up|violat\w*|conflict\w*|problems?)\b",
     re.IGNORECASE,
@@ -71,6 +71,20 @@ def last_words(above: Iterable[tuple[int, str]]) -> tuple[tuple[int, str], ...]:
             if len(found) == MOST_LINES:
                 break
     return tuple((number, raw) for number, raw in reversed(found) if _tells(read_line(0, raw).text))
+
+
+def is_in_warning(above: Iterable[str]) -> bool:
+    """Whether a line is part of a message with a border that begins with `WARNING`, as Open MPI and Slurm print them.
+
+    `above` are the lines above it, the nearest first.
+    """
+    nearest = ""
+    for raw in above:
+        text = read_line(0, raw).text.strip()
+        if BORDER.match(text):
+            return nearest.startswith("WARNING")
+        nearest = text or nearest
+    return False
 
 
 def _tells(text: str) -> bool:

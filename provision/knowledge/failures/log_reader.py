@@ -16,7 +16,7 @@ from provision.knowledge.failures.catalogue import WEIGHTS, Alternative, Catalog
 from provision.knowledge.failures.conclusion import conclude
 from provision.knowledge.failures.evidence import Evidence
 from provision.knowledge.failures.findings import Explanation, Hit
-from provision.knowledge.failures.last_words import MOST_ABOVE
+from provision.knowledge.failures.last_words import MOST_ABOVE, is_in_warning
 from provision.knowledge.failures.line_parts import MOST_OF_A_LOG_LINE, read_text, split_parts
 from provision.knowledge.failures.lines import (
     ANSI,
@@ -25,6 +25,7 @@ from provision.knowledge.failures.lines import (
     INFO,
     REACH,
     STATUS,
+    WARNING,
     Line,
     excuses_above,
     is_code,
@@ -77,6 +78,9 @@ FORMS = (
 TEST_BEGINS, TEST_PASSED = "[ RUN      ]", "[       OK ]"
 # The name of the stream in what Open MPI puts before the lines of a rank.
 STREAM = re.compile(r"<std\w+>:?|:$")
+# What a logger prints in the record of an error, below which a traceback may be; and so many lines below it, or below the end of
+# its traceback, one begins that belongs to it.
+RECORD, DETAILS = " ERROR ", 4
 # How a line break is written in the `repr` of a text.
 ESCAPED = "\\n"
 DULL, LOOK, PROGRESS = 0, 1, 2
@@ -103,6 +107,9 @@ class LogReader:
         self._block: tuple[list[int], list[bytes]] = [], []
         self._lone_ranks = LoneRanks()
         self._alone = next((failure for failure in catalogue.failures if failure.id == ALONE), None)
+        self._harmless_at = (
+            -MOST_LINES
+        )  # the last line that is known to look worse than it is, or the end of its traceback
         self._probe_at = 0  # the line of a `config.log` at which the last probe began
         self._bytes = self._strange = 0
 
@@ -229,6 +236,10 @@ class LogReader:
             return True
         if len(self._evidence.tracebacks.found) > tracebacks:
             found = self._evidence.tracebacks.found[-1]
+            if 0 < found.start - self._harmless_at <= DETAILS:
+                self._evidence.tracebacks.found.pop()
+                self._harmless_at = number
+                return True
             if not found.frames and self._is_notice(text):
                 self._evidence.tracebacks.found.pop()
             else:
@@ -251,11 +262,15 @@ class LogReader:
                 self._evidence.excuse(self._probe_at)
             self._probe_at = number if probe == CHECKS else 0
         severity, excused = level(text), is_excused(text, words)
+        if severity == ERROR and is_in_warning(text for _, text in self._above(number)):
+            severity = WARNING
         matched = self._match(line, words, severity, excused)
         weights = [weight for weight, _ in matched]
         if any(weights) and severity == ERROR:
             self._evidence.reports.read_on(line)
         if (weights and not any(weights)) or self._evidence.waits_at == number:
+            if RECORD in text:
+                self._harmless_at = number
             return True
         if severity == ERROR and not excused and health.is_fatal(text):
             self._evidence.fatal = True
@@ -337,6 +352,11 @@ class LogReader:
         """What the log shows; `failed` if it is known that the program failed."""
         evidence = self._evidence
         evidence.tracebacks.close()
+        evidence.tracebacks.found[:] = [
+            found
+            for found in evidence.tracebacks.found
+            if not (found.is_cut and 0 < found.start - self._harmless_at <= DETAILS)
+        ]
         evidence.reports.close()
         return conclude(evidence, failed=failed, is_text=self._strange <= MOST_CONTROL * self._bytes)
 

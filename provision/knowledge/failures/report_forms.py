@@ -202,6 +202,6 @@ HEADING = re.compile(r"^((?:\w+: ?)?)(?:\d+ root error\(s\) found\.?|in user cod
 # A line of the error stack of MPICH; and lines between a heading and its text.
 STACK = re.compile(r"[\w()]{1,80}\(\d+\)[. ]{0,80}: ?(\S.*)?")
 SKIPPED = re.compile(
-    r"FATAL CALLED FROM|File |Program: |Source file: |For more information|Output in format|"
+    r"['\"]$|FATAL CALLED FROM|File |Program: |Source file: |For more information|Output in format|"
     r"command: |input: |[0-9a-f ]{16,}$|'[^']+' '"
 )

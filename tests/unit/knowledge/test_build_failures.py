@@ -52,6 +52,18 @@ CMake Error at /usr/share/cmake-3.22/Modules/CMakeDetermineCompilerId.cmake:726 
 Call Stack (most recent call first):
   CMakeLists.txt:4 (project)
 """,
+    "compiler-part-missing": """\
+building 'flurble' extension
+gcc -c flurble.cpp -o build/flurble.o
+gcc: error trying to exec 'cc1plus': execvp: No such file or directory
+error: command 'gcc' failed with exit status 1
+""",
+    "r-library-not-writable": """\
+Warning in install.packages("flurble_2.3.tar.gz",  :
+  'lib = "/usr/lib/R/library"' is not writable
+Error in install.packages("flurble_2.3.tar.gz",  :
+  unable to install packages
+""",
     "autotools-missing": """\
 cd . && /bin/bash ./missing --run aclocal-1.15 -I m4
 ./missing: line 81: aclocal-1.15: command not found

@@ -17,6 +17,21 @@ def shown(text: str) -> Explanation:
 
 
 # Lines that programs print although nothing is wrong: a word of a known failure, but not what it says.
+# The record of a logger, with the traceback that belongs to it.
+DASK = """\
+wrote 3 partitions
+2026-01-02 10:31:01,593 - distributed.worker - ERROR - Failed to communicate with scheduler during heartbeat.
+Traceback (most recent call last):
+  File "/env/lib/python3.10/site-packages/distributed/comm/tcp.py", line 224, in read
+    frames_nbytes = await stream.read_bytes(fmt_size)
+tornado.iostream.StreamClosedError: Stream is closed
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "/env/lib/python3.10/site-packages/distributed/worker.py", line 1253, in heartbeat
+    response = await retry_operation(
+"""
 NOTICES = {
     "a counter of kills": "low 0\nhigh 0\nmax 12\noom 0\noom_kill 0\n",
     "what a job may use": "h_vmem limit: 8G\nmaximum wallclock time: 12:00:00\n",
@@ -24,6 +39,11 @@ NOTICES = {
     "UCX without a device that a benchmark does not need": "[1668.47] [n1:11:0] ib_log.c:246 UCX  ERROR mlx5_0: ibv_create_cq() "
     "failed: Cannot allocate memory\n\n# OSU MPI Broadcast Latency Test v5.8\n# Size       Avg Latency(us)\n1        0.23\n",
     "a package that is replaced": "      Successfully uninstalled tensorboard-1.14.0\n  Attempting uninstall: flurble\n",
+    "a warning with a border": "-" * 74 + "\nWARNING: Open MPI tried to bind a process but failed.  This is a\n"
+    "warning only; your job will continue.\n\n  Local host:        n1\n  Error message:     failed to bind memory\n"
+    + "-" * 74
+    + "\n",
+    "workers of Dask whose scheduler has ended": DASK,
     "packages of conda with one file": "ClobberError: The package 'flurble' cannot be installed due to a path collision\n",
     "Intel MPI without a tuning file": '[0] MPI startup(): File "/opt/impi/2021.9/etc/tuning_x.dat" not found\n'
     "[0] MPI startup(): Rank    Pid      Node name  Pin cpu\n",
@@ -181,6 +201,7 @@ QUIET = {
     "a build of pip": "FileNotFoundError: [Errno 2] No such file or directory: 'flurblecc'\nSuccessfully built a b\n"
     "  Running setup.py install for flurble ... error\n",
     "a library that ends the job": "A process called fork().\n\nYour job will now abort.\n",
+    "a configure of its own": " checking: host Go compiler... not found!\nmconfig: could not complete configuration\n",
     "make was interrupted": "make: *** [Makefile:103: all] Interrupt\n",
 }
 

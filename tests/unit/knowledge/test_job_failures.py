@@ -58,6 +58,21 @@ F tensorflow/stream_executor/cuda/cuda_dnn.cc:221] Check failed: s.ok() could no
 dlerror: /env/_pywrap_tensorflow.so: undefined symbol: cudnnCreate
 Aborted (core dumped)
 """,
+    "option-without-value": """\
+submitting the job script
+ERROR: Command: 'sbatch   case.run ' failed with error 'sbatch: option requires an argument -- 'A'
+sbatch: error: Batch job submission failed: Invalid user id'
+""",
+    "pmi-ranks-of-node": """\
+4: [PE_4]:_pmi_mmap_tmp: Warning bootstrap barrier failed: num_syncd=2, pes_this_node=4, timeout=180 secs
+4: [PE_4]:_pmi_mmap_init:Failed to setup PMI mmap.
+4: MPIR_pmi_init(110)...: PMI_Init returned 1
+""",
+    "cxi-match-entries": """\
+ 7: libfabric:42:1700000000:cxi:core:cxip_ux_onload_cb():2444<warn> RXC (0xe910:7:0): Flow control triggered due to failure \
+to append LE. Software endpoint mode required.
+ 7: Program received signal SIGABRT: Process abort signal.
+""",
     "slurm-node-setup": """\
 srun: job 12 queued and waiting for resources
 srun: job 12 has been allocated resources

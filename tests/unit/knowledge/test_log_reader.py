@@ -400,8 +400,8 @@ def test_an_excerpt_of_a_traceback_may_begin_anywhere() -> None:
         raise CompileError(msg)
     distutils.errors.CompileError: command 'gcc' failed with exit status 1
 """
-    known = shown(text).known
-    assert known is not None and known.failure.id == "compile-error"
+    found = shown(text)
+    assert found.verdict == "unknown" and found.findings[0].failure.id == "compile-command-failed"
 
 
 def test_a_clear_mistake_without_its_traceback_is_an_error_of_a_program() -> None:

@@ -95,3 +95,15 @@ def test_what_spack_prints_is_translated(log: str, failure: str) -> None:
     known = explain([log.encode()], known_failures()).known
     assert known is not None
     assert known.failure.id == failure
+
+
+EXCERPT = """\
+  >> 957    make[3]: *** [flurble.o] Error 2
+     956    NVC++-S-0000-Internal compiler error. BAD sptr in var_refsym       0  (flurble.cpp)
+  >> 958    make: *** [all] Error 2
+"""
+
+
+def test_the_lines_around_an_error_that_spack_numbers_are_read() -> None:
+    known = explain([EXCERPT.encode()], known_failures()).known
+    assert known is not None and known.failure.id == "internal-compiler-error"
