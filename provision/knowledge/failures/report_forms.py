@@ -176,7 +176,7 @@ FRAME = re.compile(
     r"(?:error message$|in user code|Graph execution error|in `|<N/A|Traceback \(most|"
     r"metadata-generation|subprocess-exited|ld returned|"
     r"torch\.distributed\.elastic|.{0,40}returned \d+ exit status|\d+ root error\(s\) found|error stack|"
-    r"see (?:above|below|log|build|the)|"
+    r"see (?:above|below|log|build|the)|Exception in callback|Exception:(?: Traceback.*)?$|"
     r"(?:the )?(?:following|above|previous) (?:error|command)|.{0,200}non-?zero exit|"
     r"(?:the )?(?:command|process|subprocess|program|script|job|task|step|rule|recipe|test|child|worker|rank|shell)s?\b.{0,300}"
     r"(?:exited|returned|died|errored out|failed(?:$|\.| with (?:exit|error|return|status|code)))|"

@@ -69,7 +69,7 @@ sbatch: error: Batch job submission failed: Invalid user id'
 4: MPIR_pmi_init(110)...: PMI_Init returned 1
 """,
     "cxi-match-entries": """\
- 7: libfabric:42:1700000000:cxi:core:cxip_ux_onload_cb():2444<warn> RXC (0xe910:7:0): Flow control triggered due to failure \
+ 7: libfabric:42:1700000000:cxi:core:cxip_ux_onload_cb():2444<warn> RXC (0x1:2:0): Flow control triggered due to failure \
 to append LE. Software endpoint mode required.
  7: Program received signal SIGABRT: Process abort signal.
 """,

@@ -222,7 +222,7 @@ FAMILIES = {
     "OOM when allocating tensor with shape[6] on /job:localhost/device:GPU:0 by allocator": "gpu-out-of-memory",
     "RuntimeError: operator torchvision::nms does not exist": "torch-parts-differ",
     "TypeError: Unable to convert function return value to a Python type! The signature was": "numpy-abi",
-    "RuntimeError: received 0 items of ancdata": "dataloader-worker",
+    "RuntimeError: received 0 items of ancdata": "too-many-open-files",
     "audioread.exceptions.NoBackendError": "helper-program-missing",
     "cv2.error: OpenCV(4.5.1) The function is not implemented. Rebuild the library with Windows, GTK+ 2.x": "no-display",
     "KeyError: 'MASTER_ADDR'": "torch-distributed-not-started",
