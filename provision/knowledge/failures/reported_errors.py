@@ -84,7 +84,7 @@ class _Open:
     @property
     def wanted(self) -> int:
         """How many more lines belong to the text: several if its first line is only a heading."""
-        return 1 if self.report.text else MOST_JOINED
+        return 1 if " " in self.report.text else MOST_JOINED
 
     def is_whole(self, text: str) -> bool:
         """Whether the text ends with this line, which is empty if it only separates; a line with a colon at its end does not."""
@@ -247,16 +247,17 @@ def _is_no_program(name: str) -> bool:
 
 def read_exception(traceback: Traceback) -> Report | None:
     """The report that an exception of Python is, if no place in the user's program explains it."""
-    if traceback.exception == UNSHOWN or not traceback.text:
+    if traceback.exception == UNSHOWN or not (traceback.text or traceback.raw.rstrip().endswith(":")):
         return None
-    strength = FOLLOWS if traceback.exception in _FOLLOWING or FRAME.match(traceback.text) else ERRS
+    follows = traceback.exception in _FOLLOWING or (traceback.text and FRAME.match(traceback.text))
+    strength = FOLLOWS if follows else ERRS
     package = next((frame.package for frame in reversed(traceback.frames) if frame.package), None)
     if strength == ERRS and traceback.frames:
         strength = ENDS
     return Report(
         number=traceback.number,
         raw=traceback.raw,
-        text=f"{traceback.exception}: {traceback.text}",
+        text=f"{traceback.exception}: {traceback.text}".rstrip(),
         strength=strength,
         program=package or "Python" if traceback.frames else "",
     )

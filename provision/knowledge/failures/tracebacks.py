@@ -39,7 +39,7 @@ EXCEPTION = re.compile(r"^(\s*)(?:\| ?)?((?:[A-Za-z_]\w{0,80}\.){0,9}[A-Za-z_]\w
 # Without a traceback before it, a line counts as an exception only with a name that no other text has.
 BARE = re.compile(
     r"^\s{0,8}((?:[A-Za-z_]\w{0,80}\.){0,9}[A-Z]\w{0,80}(?:Error|Exception|Interrupt|Exit|Timeout|NotFound))"
-    r"(?: \(see above for traceback\))?: (\S.*)$"
+    r"(?: \(see above for traceback\))?:(?: (\S.*)|\s*)$"
 )
 LIBRARY = re.compile(
     r"\.p(?:yx|xi|xd)$|__autograph_generated_file|(?:site|dist)-packages[/\\]|[/\\]lib(?:64|32)?[/\\]python\d|(?:[Pp]ython[\d.]*|conda\d?|envs[/\\][^/\\]{1,60})[/\\][Ll]ib[/\\][\w/\\]+\.py$|<frozen|<pip-|<__array_function__|<decorator-gen|"
@@ -214,8 +214,8 @@ class TracebackReader:
             return True
         if opened is None:
             bare = BARE.match(text)
-            if bare:
-                self._keep(line, _Open(start=line.number, head=line), bare[1], bare[2])
+            if bare and (bare[2] or "." in bare[1]):
+                self._keep(line, _Open(start=line.number, head=line), bare[1], bare[2] or "")
             return False
         return self._continue(line, text, opened)
 

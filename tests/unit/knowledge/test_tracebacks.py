@@ -465,3 +465,9 @@ File /env/lib/python3.10/site-packages/flurble/hub.py:12, in get(url)
 def test_if_the_last_exception_is_cut_the_one_before_it_is_named() -> None:
     known = explain([CUT_CHAIN.encode()], known_failures()).known
     assert known is not None and "the flux of 3 pools is not there" in known.cause
+
+
+def test_the_message_of_an_exception_may_be_in_the_lines_below() -> None:
+    text = "flurble.errors.FluxException:\n        You asked for devices: [0, 1]\n        But the node has: [0]\n\n"
+    known = explain([text.encode()], known_failures()).known
+    assert known is not None and "You asked for devices: [0, 1] But the node has: [0]" in known.cause
