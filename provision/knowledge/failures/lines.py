@@ -125,8 +125,9 @@ def level(text: str) -> str:
         return {"D": INFO, "I": INFO, "W": WARNING}.get(form[1], ERROR)
     if text.startswith(("-- ", "CUDA_TOOLKIT_ROOT_DIR not")) and "Configuring incomplete" not in text:
         return STATUS  # CMake reports what it found and what not, whether it needs it or not
-    if text.startswith("/etc/"):
-        return WARNING  # a script of the site, such as a prolog or /etc/profile.d, complains and goes on
+    if text.startswith(("/etc/", "debconf: ")):
+        # A script of the site, such as a prolog or /etc/profile.d, complains and goes on; a package of Debian asks no questions.
+        return WARNING
     start = text[:160]
     lowered = start.lower()
     if "warn" in lowered and WARNS.search(start):

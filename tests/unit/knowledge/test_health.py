@@ -44,6 +44,8 @@ NOTICES = {
     + "-" * 74
     + "\n",
     "workers of Dask whose scheduler has ended": DASK,
+    "a package of Debian without a terminal": "debconf: unable to initialize frontend: Readline\n"
+    "debconf: (Can't locate Term/ReadLine.pm in @INC (you may need to install the Term::ReadLine module))\n",
     "packages of conda with one file": "ClobberError: The package 'flurble' cannot be installed due to a path collision\n",
     "Intel MPI without a tuning file": '[0] MPI startup(): File "/opt/impi/2021.9/etc/tuning_x.dat" not found\n'
     "[0] MPI startup(): Rank    Pid      Node name  Pin cpu\n",

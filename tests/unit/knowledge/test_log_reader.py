@@ -269,7 +269,7 @@ def test_of_two_failures_in_one_line_the_one_that_says_more_is_named() -> None:
 
 
 def test_a_program_that_went_on_without_what_it_did_not_find_has_not_failed() -> None:
-    complaint = "debconf: unable to initialize frontend: Dialog\n"
+    complaint = "flurble: unable to initialize frontend: Dialog\n"
     assert shown(f"{complaint}Setting up a\n").verdict == "known"
     assert shown(complaint + "Setting up a\n" * 5).verdict == "healthy"
     assert shown("Error: unable to start\n" + "Setting up a\n" * 5).verdict == "known"
