@@ -60,7 +60,7 @@ EXCUSED = re.compile(
     r"(?:errors?|failures?)\b|"
     r"\b(?i:errors?|failures?|failed|fail|fatal|unexpected)(?i: count| found| total)? ?[:=] {0,9}0\b(?![.\d])|"
     r"\bnot (?:an )?required\b|\bexpected failure|\bXFAIL|\bxfailed\b|\brecovered\b|\bdeprecat|"
-    r"\bfailed: \d+, retr|\btolerat|2> ?/dev/null|\bError [1-9]\d* \(ignored\)|"
+    r"\bfailed: \d+, retr|\btolerat|2> ?/dev/null|\btype: \S+: not found|\bError [1-9]\d* \(ignored\)|"
     r"\b(?:[Uu]sing|[Rr]un(?:ning)? on|[Tt]rain(?:ing)? on|[Dd]efaulting to|[Ss]witching to|"
     r"[Pp]roceeding (?:on|with)) (?:the )?CPU\b",
 )
@@ -70,7 +70,7 @@ EXCUSE_WORDS = word_set(
     "safely disregarded optional "
     "continuing skipped skipping performing looking checking errors failures failure required expected xfail "
     "xfailed recovered "
-    "deprecated deprecation deprecate tolerate tolerated null error failed fail unexpected cpu retries"
+    "deprecated deprecation deprecate tolerate tolerated null type error failed fail unexpected cpu retries"
 )
 EXCUSES_ABOVE = re.compile(
     r"\b[Ii]gnore (?:the )?(?:above|previous)|\bthe (?:above|previous) (?:error|warning|message)s? (?:can|is|"

@@ -64,6 +64,23 @@ Warning in install.packages("flurble_2.3.tar.gz",  :
 Error in install.packages("flurble_2.3.tar.gz",  :
   unable to install packages
 """,
+    "source-file-missing": """\
+building 'flurble' extension
+gcc -c src/flux_fast.c -o build/flux_fast.o
+gcc: error: src/flux_fast.c: No such file or directory
+gcc: fatal error: no input files
+compilation terminated.
+error: command 'gcc' failed with exit status 4
+""",
+    "fortran-not-preprocessed": """\
+gfortran -c flux.f90
+Warning: flux.f90:12: Illegal preprocessor directive
+flux.f90:14:2:
+
+   14 |  use_flux
+      |  1
+Error: Unclassifiable statement at (1)
+""",
     "autotools-missing": """\
 cd . && /bin/bash ./missing --run aclocal-1.15 -I m4
 ./missing: line 81: aclocal-1.15: command not found

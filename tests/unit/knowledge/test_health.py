@@ -46,6 +46,9 @@ NOTICES = {
     "workers of Dask whose scheduler has ended": DASK,
     "a package of Debian without a terminal": "debconf: unable to initialize frontend: Readline\n"
     "debconf: (Can't locate Term/ReadLine.pm in @INC (you may need to install the Term::ReadLine module))\n",
+    "MPI on a node without InfiniBand": "libibverbs: Fatal: couldn't read uverbs ABI version.\n"
+    "[0,1,0]: OpenIB on host n1 was unable to find any HCAs.\nAnother transport will be used instead, although this may\n",
+    "programs that a report looks for": "/bin/sh: line 1: type: llvm-config-9: not found\n" + "op built .. [NO]\n" * 3,
     "packages of conda with one file": "ClobberError: The package 'flurble' cannot be installed due to a path collision\n",
     "Intel MPI without a tuning file": '[0] MPI startup(): File "/opt/impi/2021.9/etc/tuning_x.dat" not found\n'
     "[0] MPI startup(): Rank    Pid      Node name  Pin cpu\n",

@@ -73,6 +73,25 @@ sbatch: error: Batch job submission failed: Invalid user id'
 to append LE. Software endpoint mode required.
  7: Program received signal SIGABRT: Process abort signal.
 """,
+    "shared-memory-full": """\
+n1:42:71 [0] misc/shmutils.cc:88 NCCL WARN Error: failed to extend /dev/shm/nccl-aBcDeF to 4096 bytes, \
+error: No space left on device (28)
+""",
+    "node-out-of-service": """\
+NodeName=n1 CoresPerSocket=4
+   State=IDLE+DRAIN ThreadsPerCore=1
+   Reason=gres/gpu count reported lower than configured (0 < 1) [slurm@2026-01-02T03:04:05]
+""",
+    "nccl-ib-protection": """\
+n1:42:71 [1] transport/net_ib.cc:1295 NCCL WARN NET/IB : Got completion from peer 10.0.0.2<4000> with error 4, opcode 1, len 1
+n1:42:71 [1] NCCL INFO transport/net.cc:890 -> 6
+""",
+    "connection-refused": """\
+Traceback (most recent call last):
+  File "/env/lib/python3.9/site-packages/flurble/net.py", line 12, in join
+    sock.connect(address)
+ConnectionRefusedError: [Errno 111] Connection refused
+""",
     "slurm-node-setup": """\
 srun: job 12 queued and waiting for resources
 srun: job 12 has been allocated resources
