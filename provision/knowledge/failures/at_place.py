@@ -11,10 +11,9 @@ from provision.knowledge.failures.tracebacks import Traceback
 
 # Part of the path of the environments in which pip builds packages.
 BUILD_ENVIRONMENT = "/pip-build-env-"
-# Code that writes to the terminal or the log.
-PRINTS = re.compile(
-    r"^print\s*\(|\bsys\.(?:stdout|stderr)\.|\b(?:self\.)?(?:fp|stream|file|_stream)\.(?:write|flush)\("
-)
+# Code that writes to the terminal or the log, and packages in which what they write to is one of these.
+PRINTS = re.compile(r"^print\s*\((?!.*\bfile\s*=)|\bsys\.(?:stdout|stderr)\.")
+PRINTERS = frozenset(("tqdm", "logging"))
 
 
 def at_place(failure: KnownFailure, traceback: Traceback | None) -> KnownFailure:
@@ -23,7 +22,8 @@ def at_place(failure: KnownFailure, traceback: Traceback | None) -> KnownFailure
         return failure
     if failure.id == "module-not-installed" and any(BUILD_ENVIRONMENT in frame.file for frame in traceback.frames):
         return _missing_for_build(failure)
-    if failure.id == "io-error" and PRINTS.search(traceback.code):
+    last = traceback.frames[-1].package if traceback.frames else None
+    if failure.id == "io-error" and (PRINTS.search(traceback.code) or last in PRINTERS):
         return _terminal_gone(failure)
     frame = traceback.own_frame if failure.program else None
     return replace(failure, cause=f"{failure.cause} (at {place_of(frame)})") if frame else failure

@@ -52,6 +52,8 @@ class KnownFailure:
     """Whether programs often do without it: it counts only if the log shows another failure, or ends soon after it."""
     waits: bool = False
     """Whether a program waits, or tries again: it counts only if the log ends with this line."""
+    traceback: bool = False
+    """Whether a logger prints a traceback below it, which is as harmless as the record itself."""
     ends: bool = False
     """Whether it is the end of a job by its scheduler: what programs print behind that line follows from it."""
 

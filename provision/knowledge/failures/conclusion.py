@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -16,6 +17,8 @@ from provision.knowledge.failures.report_forms import ENDS, NAMED
 from provision.knowledge.failures.reported_errors import reported_failure
 from provision.knowledge.failures.tracebacks import tried_imports
 
+# `NAME: no …` at the end of a log is often good news.
+NOTHING = re.compile(r"(?:no|not)\b", re.IGNORECASE)
 # A failure of these phases can be followed by an installation that works.
 BUILDING = frozenset(("plan", "fetch", "build", "import"))
 
@@ -129,7 +132,10 @@ def _shows_failure(evidence: Evidence) -> bool:
 def _reports_at_end(evidence: Evidence) -> bool:
     """Whether a program complains with its name in the last line, and nothing shows that anything ended well."""
     last = evidence.last[-1][0] if evidence.last and not evidence.success_at and not evidence.steps else 0
-    return any(report.number == last and report.strength >= NAMED for report in evidence.reports.found)
+    return any(
+        report.number == last and report.strength >= NAMED and not NOTHING.match(report.text)
+        for report in evidence.reports.found
+    )
 
 
 def _ended_well(evidence: Evidence, causes: list[Finding]) -> bool:

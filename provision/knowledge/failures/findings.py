@@ -96,7 +96,7 @@ def by_likelihood(found: Finding) -> tuple[int, bool, int, int]:
 def give_way(findings: list[Finding]) -> list[Finding]:
     """The findings, the likeliest first; one that another finding explains, or shows to be harmless, counts less."""
     quoted = any(found.quoted for found in findings)
-    said = min((found.hit.number for found in findings if _says_why(found)), default=0)
+    first_reason = min((found.hit.number for found in findings if _says_why(found)), default=0)
     ends = min((found.hit.number for found in findings if found.failure.ends), default=0)
     # If the last words of a program are directly before the end of its job, the program had ended before it.
     had_ended = any(_says_an_end(found) and 0 < ends - found.hit.number <= NEAR for found in findings)
@@ -104,7 +104,7 @@ def give_way(findings: list[Finding]) -> list[Finding]:
     def gives_way(found: Finding) -> bool:
         behind_end = 0 < ends < found.hit.number and not found.failure.ends
         return (
-            (found.failure.elsewhere and (quoted or 0 < said < found.hit.number))
+            (found.failure.elsewhere and (quoted or 0 < first_reason < found.hit.number))
             or (found.failure.ends and had_ended)
             or (behind_end and not found.quoted and found.hit.weight < WEIGHTS["cause"])
         )

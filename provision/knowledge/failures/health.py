@@ -55,11 +55,10 @@ SUCCESS_WORDS = word_set(
 PROGRESS = re.compile(
     r"(?:\b|_)loss['\"]?(?: \([a-z]+\))? ?[:=> ]+-?\d|\baccuracy[:= ]+\d|\b\d+/\d+ \[=+[>.=]*\]|\b\d+/\d+ [━ ]+ |"
     r"\bimages?/sec\b.{0,40}\d|\bstep[:= ]+\d+.{0,80}\bloss\b|"
-    r"^# (?:OSU (?:MPI|NCCL)|Size {2,})|"
     r"\bImg/sec per\b|\bglobal_step/sec\b|\bIter #\d+|\bEpoch ?:? ?\[? ?\d+(?:/\d+)?\]?|\b(?:Train|Test|Val\w*):? ?\[ ?\d+/\d+\]",
     re.IGNORECASE,
 )
-PROGRESS_WORDS = word_set("osu size loss accuracy images img step epoch iter sec train test val valid validation")
+PROGRESS_WORDS = word_set("loss accuracy images img step epoch iter sec train test val valid validation")
 # A line that says that something failed. A log with such a line, and no known failure, is an unknown failure.
 FAILED = re.compile(
     r"^\W{0,4}(?:\S{1,99}: )?(?:fatal |internal |runtime )?(?:error|ERROR|Error|FATAL|Fatal)\b(?: \d+)?(?: "

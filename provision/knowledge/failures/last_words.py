@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import islice
 
 from provision.knowledge.failures.catalogue import WEIGHTS, KnownFailure
 from provision.knowledge.failures.health import shows_progress
@@ -19,6 +20,8 @@ FEWEST_WORDS = 3
 ID = "last-words"
 # The border of a message of Open MPI or Hydra, and the frame of any message.
 BORDER = re.compile(r"\W{0,9}[-=*]{20,}\W{0,9}$")
+# The border of a message of Open MPI, and how many lines such a message has at most.
+OPEN_MPI_BORDER, MOST_IN_BORDER = re.compile(r"-{60,}$"), 16
 FRAME = re.compile(r"[\s>|*=#~_+-]*$")
 # What is not said by the program: stacks of calls, launchers and schedulers, what was typed, and the steps of an installation.
 FOREIGN = re.compile(
@@ -48,7 +51,7 @@ COMPLAINT = re.compile(
 REFUSES = re.compile(
     r"\b(?:unknown|unrecogni[sz]ed|invalid|illegal|unsupported) (?:\w+ )?"
     r"(?:options?|keys?|keywords?|arguments?|parameters?|commands?|variables?|values?|inputs?|flags?|types?|names?|fields?)\b|"
-    r"\b(?:aborting|exiting|quitting|stopping|terminating|giving up)\b",
+    r"\b(?:aborting|giving up)\b",
     re.IGNORECASE,
 )
 
@@ -75,14 +78,14 @@ def last_words(above: Iterable[tuple[int, str]]) -> tuple[tuple[int, str], ...]:
 
 
 def is_in_warning(above: Iterable[str]) -> bool:
-    """Whether a line is part of a message with a border that begins with `WARNING`, as Open MPI and Slurm print them.
+    """Whether a line is part of a message of Open MPI with a border that begins with `WARNING`.
 
     `above` are the lines above it, the nearest first.
     """
     nearest = ""
-    for raw in above:
-        text = read_line(0, raw).text.strip()
-        if BORDER.match(text):
+    for raw in islice(above, MOST_IN_BORDER):
+        text = raw.strip()
+        if OPEN_MPI_BORDER.match(text):
             return nearest.startswith("WARNING")
         nearest = text or nearest
     return False

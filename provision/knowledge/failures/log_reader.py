@@ -45,6 +45,7 @@ from provision.knowledge.failures.report_forms import (
     follows,
 )
 from provision.knowledge.failures.singletons import LoneRanks, may_be_lone
+from provision.knowledge.failures.tracebacks import Traceback
 from provision.knowledge.failures.words import line_words
 
 # What is remembered of lines that were looked at: bytes, and looks after which a line without effect is not looked at again.
@@ -78,9 +79,8 @@ FORMS = (
 TEST_BEGINS, TEST_PASSED = "[ RUN      ]", "[       OK ]"
 # The name of the stream in what Open MPI puts before the lines of a rank.
 STREAM = re.compile(r"<std\w+>:?|:$")
-# What a logger prints in the record of an error, below which a traceback may be; and so many lines below it, or below the end of
-# its traceback, one begins that belongs to it.
-RECORD, DETAILS = " ERROR ", 4
+# A traceback that begins at most so many lines below a harmless record, or below the end of its first traceback, belongs to it.
+DETAILS = 4
 # How a line break is written in the `repr` of a text.
 ESCAPED = "\\n"
 DULL, LOOK, PROGRESS = 0, 1, 2
@@ -107,9 +107,7 @@ class LogReader:
         self._block: tuple[list[int], list[bytes]] = [], []
         self._lone_ranks = LoneRanks()
         self._alone = next((failure for failure in catalogue.failures if failure.id == ALONE), None)
-        self._harmless_at = (
-            -MOST_LINES
-        )  # the last line that is known to look worse than it is, or the end of its traceback
+        self._record = -DETAILS, ""  # the last harmless record with a traceback, or the end of that, and the rank
         self._probe_at = 0  # the line of a `config.log` at which the last probe began
         self._bytes = self._strange = 0
 
@@ -236,9 +234,9 @@ class LogReader:
             return True
         if len(self._evidence.tracebacks.found) > tracebacks:
             found = self._evidence.tracebacks.found[-1]
-            if 0 < found.start - self._harmless_at <= DETAILS:
+            if self._belongs_to_record(found, line.rank):
                 self._evidence.tracebacks.found.pop()
-                self._harmless_at = number
+                self._record = number, line.rank
                 return True
             if not found.frames and self._is_notice(text):
                 self._evidence.tracebacks.found.pop()
@@ -262,15 +260,13 @@ class LogReader:
                 self._evidence.excuse(self._probe_at)
             self._probe_at = number if probe == CHECKS else 0
         severity, excused = level(text), is_excused(text, words)
-        if severity == ERROR and is_in_warning(text for _, text in self._above(number)):
-            severity = WARNING
         matched = self._match(line, words, severity, excused)
         weights = [weight for weight, _ in matched]
         if any(weights) and severity == ERROR:
             self._evidence.reports.read_on(line)
+        if severity == ERROR and not weights and is_in_warning(text for _, text in self._above(number)):
+            severity = WARNING
         if (weights and not any(weights)) or self._evidence.waits_at == number:
-            if RECORD in text:
-                self._harmless_at = number
             return True
         if severity == ERROR and not excused and health.is_fatal(text):
             self._evidence.fatal = True
@@ -293,6 +289,11 @@ class LogReader:
             self._evidence.fail(number)
             return True
         return report is not None or bool(weights)
+
+    def _belongs_to_record(self, traceback: Traceback, rank: str) -> bool:
+        """Whether a logger printed a traceback with a record that is known to be harmless."""
+        number, of_rank = self._record
+        return 0 < traceback.start - number <= DETAILS and rank == of_rank and traceback.own_frame is None
 
     def _is_notice(self, text: str) -> bool:
         """Whether a line is known to look worse than it is."""
@@ -335,6 +336,8 @@ class LogReader:
                 status=severity == STATUS,
             )
             self._evidence.add_hit(failure, hit, lambda: self._above(line.number))
+            if failure.traceback:
+                self._record = line.number, line.rank
             if failure.waits:
                 self._evidence.waits_at = line.number
             elif weight and severity != STATUS:
@@ -355,7 +358,7 @@ class LogReader:
         evidence.tracebacks.found[:] = [
             found
             for found in evidence.tracebacks.found
-            if not (found.is_cut and 0 < found.start - self._harmless_at <= DETAILS)
+            if not (found.is_cut and self._belongs_to_record(found, self._record[1]))
         ]
         evidence.reports.close()
         return conclude(evidence, failed=failed, is_text=self._strange <= MOST_CONTROL * self._bytes)

@@ -16,15 +16,40 @@ OSError: [Errno 5] Input/output error
 """
 
 
-@pytest.mark.parametrize("code", ["print('step', step)", "sys.stdout.flush()", "self.fp.write(text)"])
+@pytest.mark.parametrize("code", ["print('step', step)", "sys.stdout.flush()"])
 def test_an_output_that_cannot_be_written_is_a_terminal_that_is_gone(code: str) -> None:
     known = explain([TERMINAL.format(code=code).encode()], known_failures()).known
     assert known is not None
     assert "terminal" in known.cause
 
 
-@pytest.mark.parametrize("code", ["data = archive.read(size)", "blueprint(model)", "np.save('weights.npy', weights)"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "data = archive.read(size)",
+        "blueprint(model)",
+        "np.save('weights.npy', weights)",
+        "file.write(text)",
+        "print(row, file=out)",
+    ],
+)
 def test_a_file_that_cannot_be_read_or_written_is_the_disk(code: str) -> None:
     known = explain([TERMINAL.format(code=code).encode()], known_failures()).known
     assert known is not None
     assert "disk" in known.cause
+
+
+PROGRESS_BAR = """\
+Traceback (most recent call last):
+  File "train.py", line 120, in <module>
+    for batch in tqdm(data):
+  File "/env/lib/python3.9/site-packages/tqdm/std.py", line 1195, in __iter__
+    fp.write(text)
+OSError: [Errno 5] Input/output error
+"""
+
+
+def test_a_progress_bar_writes_to_the_terminal() -> None:
+    known = explain([PROGRESS_BAR.encode()], known_failures()).known
+    assert known is not None
+    assert "terminal" in known.cause

@@ -16,7 +16,6 @@ def shown(text: str) -> Explanation:
     return explain([text.encode()], known_failures())
 
 
-# Lines that programs print although nothing is wrong: a word of a known failure, but not what it says.
 # The record of a logger, with the traceback that belongs to it.
 DASK = """\
 wrote 3 partitions
@@ -32,12 +31,11 @@ Traceback (most recent call last):
   File "/env/lib/python3.10/site-packages/distributed/worker.py", line 1253, in heartbeat
     response = await retry_operation(
 """
+# Lines that programs print although nothing is wrong: a word of a known failure, but not what it says.
 NOTICES = {
     "a counter of kills": "low 0\nhigh 0\nmax 12\noom 0\noom_kill 0\n",
     "what a job may use": "h_vmem limit: 8G\nmaximum wallclock time: 12:00:00\n",
     "the environment of Intel MPI": "I_MPI_PMI_LIBRARY=/opt/slurm/lib64/libpmi2.so\nI_MPI_DEBUG=5\n",
-    "UCX without a device that a benchmark does not need": "[1668.47] [n1:11:0] ib_log.c:246 UCX  ERROR mlx5_0: ibv_create_cq() "
-    "failed: Cannot allocate memory\n\n# OSU MPI Broadcast Latency Test v5.8\n# Size       Avg Latency(us)\n1        0.23\n",
     "a package that is replaced": "      Successfully uninstalled tensorboard-1.14.0\n  Attempting uninstall: flurble\n",
     "a warning with a border": "-" * 74 + "\nWARNING: Open MPI tried to bind a process but failed.  This is a\n"
     "warning only; your job will continue.\n\n  Local host:        n1\n  Error message:     failed to bind memory\n"
@@ -49,6 +47,10 @@ NOTICES = {
     "MPI on a node without InfiniBand": "libibverbs: Fatal: couldn't read uverbs ABI version.\n"
     "[0,1,0]: OpenIB on host n1 was unable to find any HCAs.\nAnother transport will be used instead, although this may\n",
     "programs that a report looks for": "/bin/sh: line 1: type: llvm-config-9: not found\n" + "op built .. [NO]\n" * 3,
+    "a compiler that CMake tries": 'Compiling the CUDA compiler identification source file "CMakeCUDACompilerId.cu" succeeded.\n',
+    "a download with a login": "HTTP request sent, awaiting response... 401 Unauthorized\n"
+    "HTTP request sent, awaiting response... 200 OK\n",
+    "a service that is stopped": "tomcat.service: Main process exited, code=exited, status=143/n/a\n",
     "packages of conda with one file": "ClobberError: The package 'flurble' cannot be installed due to a path collision\n",
     "Intel MPI without a tuning file": '[0] MPI startup(): File "/opt/impi/2021.9/etc/tuning_x.dat" not found\n'
     "[0] MPI startup(): Rank    Pid      Node name  Pin cpu\n",
@@ -277,3 +279,28 @@ def test_ranks_that_run_together_or_one_that_should_be_alone_accuse_no_one(name:
 def test_a_retry_that_a_workflow_counts_in_its_progress_is_not_a_failure() -> None:
     text = "[19/3bb0ed] process > align (436) [100%] 519 of 519, failed: 1, retries: 1\nSucceeded   : 518\n"
     assert shown(text).verdict == "healthy"
+
+
+OWN_ERROR = """\
+Traceback (most recent call last):
+  File "train.py", line 3, in <module>
+    raise ValueError("bad flux")
+ValueError: bad flux
+"""
+RECORDS = {
+    "of Weights & Biases": "wandb: ERROR Error while calling W&B API: context deadline exceeded (<Response [500]>)\n",
+    "of Dask": DASK.partition("Traceback")[0],
+}
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_the_programs_own_error_below_a_harmless_record_is_seen(name: str) -> None:
+    known = shown(RECORDS[name] + OWN_ERROR).known
+    assert known is not None and "bad flux" in known.cause
+
+
+def test_a_line_of_dashes_before_a_warning_hides_no_error() -> None:
+    for border in ("=" * 40, "-" * 74):
+        text = f"{border}\nWARNING: the grid is coarse\nreading\ntar: data.tar: No space left on device\n"
+        known = shown(text).known
+        assert known is not None and known.failure.id == "disk-full"
