@@ -67,6 +67,7 @@ class Place:
         state = self.slurm.wait(job, timeout_s=600)
         if requeue and state == "COMPLETED":
             self.slurm.run("scontrol", "requeue", job)
+            self.slurm.start_again(job)
             state = self.slurm.wait(job, timeout_s=600)
         printed = Path(str(out).replace("%j", job)).read_text()
         assert state == "COMPLETED", printed

@@ -196,6 +196,17 @@ class SlurmCluster:
         """
         self.run("scontrol", "update", f"JobId={job_id}", "EndTime=now+1")
 
+    def start_again(self, job_id: str) -> None:
+        """Start a job that goes back into the queue: Slurm lets it wait until the credentials of its first start expire.
+
+        In the next second: slurmd refuses credentials of the second in which it revoked the first ones.
+        """
+        for _ in _ticks(60):
+            if _field(self.show_job(job_id), "JobState") == "PENDING":
+                self.run("scontrol", "update", f"JobId={job_id}", "StartTime=now+1")
+                return
+        raise ClusterError(f"job {job_id} did not go back into the queue\n{self._evidence()}")
+
     # -- life ------------------------------------------------------------------------------------------------------
 
     def start(self, *, timeout_s: float = 60) -> None:

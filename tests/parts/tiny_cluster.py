@@ -88,10 +88,9 @@ class TinyCluster:
         return done.stdout.strip(), int((self.site.folder / "held").read_text())
 
     def start_now(self, job: str) -> None:
-        """Start a job that was put back into the queue; Slurm would wait for two minutes."""
+        """Start a job that was put back into the queue."""
         (self.site.folder / "hold").unlink(missing_ok=True)
-        wait_for("the queue", lambda: "JobState=PENDING" in self.slurm.show_job(job))
-        self.slurm.run("scontrol", "update", f"jobid={job}", "starttime=now")
+        self.slurm.start_again(job)
 
 
 def wait_for(what: str, happened: Callable[[], object], timeout_s: float = 60) -> float:
