@@ -135,7 +135,7 @@ INSTALLER = f"""\
 set -e
 [ "$1 $2" = "-b -p" ]
 [ ! -e "$3" ]
-{sys.executable} -m venv "$3"
+{sys.executable} -m venv --without-pip "$3"
 mkdir -p "$3/etc/profile.d"
 touch "$3/etc/profile.d/conda.sh"
 cat >"$3/bin/conda" <<'CONDA'

@@ -139,28 +139,21 @@ class Greene:
         found: dict[str, Any] = json.loads((self.folder / f"scratch/runs/{number}/seen.json").read_text())
         return found
 
-    def made(self) -> None:
-        """Have the overlay."""
-        if not self.overlay.exists():
-            state, said = self.ended(self.submit("overlay", self.overlay_script()))
-            assert state == "COMPLETED", said
 
-
-@pytest.fixture
-def greene(cluster: SlurmCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Greene:
-    """Greene, with no overlay yet."""
-    container_program("singularity", tmp_path)
-    (tmp_path / "image.sif").touch()
-    (tmp_path / "train.py").write_text(TRAIN)
-    found = template(tmp_path / "overlay-10GB-400K.ext3.gz")
-    monkeypatch.setattr(miniforge, "URL", f"file://{tmp_path}/miniforge.sh")
+def make_greene(cluster: SlurmCluster, folder: Path, patch: pytest.MonkeyPatch) -> Greene:
+    """Greene below a folder, with no overlay yet."""
+    container_program("singularity", folder)
+    (folder / "image.sif").touch()
+    (folder / "train.py").write_text(TRAIN)
+    found = template(folder / "overlay-10GB-400K.ext3.gz")
+    patch.setattr(miniforge, "URL", f"file://{folder}/miniforge.sh")
     made_by = miniforge.Miniforge(
-        version="stand-in", python="3.11", sha256={"x86_64": installer(tmp_path / "miniforge.sh")}
+        version="stand-in", python="3.11", sha256={"x86_64": installer(folder / "miniforge.sh")}
     )
-    wheels = tmp_path / "wheels"
+    wheels = folder / "wheels"
     wheels.mkdir()
     lock = lock_of_wheels(
-        tmp_path / "lock.txt",
+        folder / "lock.txt",
         wheel(wheels, "tensorflow", "2.15.1", TENSORFLOW.format(version="2.15.1", cuda=True)),
         wheel(wheels, "setuptools", "80.10.2"),
     )
@@ -168,27 +161,42 @@ def greene(cluster: SlurmCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert site.container is not None
     container = dataclasses.replace(
         site.container,
-        image=str(tmp_path / "image.sif"),
+        image=str(folder / "image.sif"),
         overlay="$SCRATCH/env/tensorflow.ext3",
         overlay_templates=(Template(gb=10, files=400_000, path=str(found)),),
     )
     files = dataclasses.replace(site.files, scratch="$SCRATCH")
     return Greene(
         cluster=cluster,
-        folder=tmp_path,
+        folder=folder,
         site=dataclasses.replace(site, container=container, files=files),
         lock=lock,
         made_by=made_by,
     )
 
 
-def test_an_overlay_is_made_once_and_jobs_of_one_and_four_gpus_run_on_it_read_only(greene: Greene) -> None:
-    state, said = greene.ended(greene.submit("overlay", greene.overlay_script()))
-    assert state == "COMPLETED", said
-    assert "TensorFlow 2.15.1 on Python" in said
-    assert said.endswith(f"made: {greene.overlay}\n")
-    names = sorted(path.name for path in greene.overlay.parent.iterdir())
-    assert names == [f"packages-{greene.lock.sha256[:12]}", "tensorflow.ext3"], "nothing half-made stays"
+@pytest.fixture
+def greene(cluster: SlurmCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Greene:
+    """Greene, with no overlay yet."""
+    return make_greene(cluster, tmp_path, monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def equipped(cluster: SlurmCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Greene]:
+    """Greene with its overlay, which no test writes to."""
+    with pytest.MonkeyPatch.context() as patch:
+        greene = make_greene(cluster, tmp_path_factory.mktemp("greene"), patch)
+        state, said = greene.ended(greene.submit("overlay", greene.overlay_script()))
+        assert state == "COMPLETED", said
+        assert "TensorFlow 2.15.1 on Python" in said
+        assert said.endswith(f"made: {greene.overlay}\n")
+        names = sorted(path.name for path in greene.overlay.parent.iterdir())
+        assert names == [f"packages-{greene.lock.sha256[:12]}", "tensorflow.ext3"], "nothing half-made stays"
+        yield greene
+
+
+def test_an_overlay_is_made_once_and_jobs_of_one_and_four_gpus_run_on_it_read_only(equipped: Greene) -> None:
+    greene = equipped
     state, said = greene.ended(greene.submit("overlay", greene.overlay_script()))
     assert (state, "already exists; move it away" in said) == ("FAILED", True)
 
@@ -208,8 +216,8 @@ def test_an_overlay_is_made_once_and_jobs_of_one_and_four_gpus_run_on_it_read_on
     assert (one["PROVISION_REPLICAS"], len(one["CUDA_VISIBLE_DEVICES"].split(","))) == ("4", 4)
 
 
-def test_own_packages_are_added_in_a_second_overlay_and_the_first_stays_as_it_is(greene: Greene) -> None:
-    greene.made()
+def test_own_packages_are_added_in_a_second_overlay_and_the_first_stays_as_it_is(equipped: Greene) -> None:
+    greene = equipped
     before = greene.overlay.read_bytes()
     wheels = greene.folder / "wheels"
     extra = wheel(wheels, "extra", "1.0", "import helper\n", needs=("helper>=2", "tensorflow>=2.15"))
@@ -244,13 +252,14 @@ def test_own_packages_are_added_in_a_second_overlay_and_the_first_stays_as_it_is
     assert said.endswith(f"use it: provision job KIND --overlay {own}\n")
     assert greene.overlay.read_bytes() == before
 
-    (greene.folder / "train.py").write_text(
+    (greene.folder / "with_extra.py").write_text(
         "import extra, helper, tensorflow\nprint(tensorflow.__file__, extra.__file__)\n"
     )
-    state, said = greene.ended(greene.submit("job", greene.job("single", overlays=(str(own),))))
+    words = {"script": "with_extra.py"}
+    state, said = greene.ended(greene.submit("job", greene.job("single", overlays=(str(own),), **words)))
     assert state == "COMPLETED", said
     assert "/ext3/tensorflow/lib/python3.11/site-packages/extra/__init__.py" in said
-    state, said = greene.ended(greene.submit("alone", greene.job("single")))
+    state, said = greene.ended(greene.submit("alone", greene.job("single", **words)))
     assert (state, "No module named 'extra'" in said) == ("FAILED", True)
 
     state, said = greene.ended(greene.submit("horovod", greene.job("horovod", overlays=(str(own),))))
@@ -264,10 +273,11 @@ def digest_of(folder: Path, start: str) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_two_jobs_share_an_overlay_that_nobody_can_write_meanwhile(greene: Greene) -> None:
-    greene.made()
-    jobs = [greene.submit(f"job{one}", greene.job("single"), WAIT_FOR="2") for one in (1, 2)]
+def test_two_jobs_share_an_overlay_that_nobody_can_write_meanwhile(equipped: Greene) -> None:
+    greene = equipped
     runs = greene.folder / "scratch/runs"
+    both = str(len([path for path in runs.glob("*") if path.name.isdigit()]) + 2)  # jobs of other tests ran here
+    jobs = [greene.submit(f"job{one}", greene.job("single"), WAIT_FOR=both) for one in (1, 2)]
     deadline = time.monotonic() + 60
     while not all((runs / job / "seen.json").is_file() for job in jobs):
         assert time.monotonic() < deadline, "both run at once"
