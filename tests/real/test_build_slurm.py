@@ -423,21 +423,6 @@ def test_a_job_that_slurm_does_not_take_is_reported_with_slurms_words(cluster: C
     assert "names the partition `nowhere`, which Slurm does not have" in doctor.stdout
 
 
-def test_no_wait_prints_the_job_id_and_leaves(cluster: Cluster, knl: str) -> None:
-    """Exit 4: a job was left; a second `build` is then refused."""
-    site = cluster.site("no-wait", ("= 68 }", "= 68, VARIANT = 4 }"))
-    done = cluster.tool.run("build", "--site", site, "--arch", "knl", "--submit", "--no-wait")
-    assert done.returncode == 4
-    job = done.stdout.strip()
-    assert job.isdigit()
-    second = cluster.tool.run("build", "--site", site, "--arch", "knl", "--submit")
-    assert second.returncode == 1
-    assert f"provision job follow {job}" in second.stderr
-    follow = json.loads(cluster.tool.run("job", "follow", job, "--site", site, "--json").stdout)
-    assert follow["ok"], follow
-    assert follow["result"]["state"] == "COMPLETED"
-
-
 def test_a_job_with_an_empty_environment_reads_its_settings_from_a_private_file(
     cluster: Cluster, tmp_path: Path
 ) -> None:

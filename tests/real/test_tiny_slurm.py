@@ -84,6 +84,20 @@ def test_an_upgrade_by_jobs_publishes_all_archs_or_none_and_is_taken_back(cluste
     assert (site.store.pointers(), lock.read_text()) == (before, locked)
 
 
+def test_no_wait_prints_the_job_id_and_a_second_build_is_refused_meanwhile(cluster: TinyCluster) -> None:
+    """Exit 4: a job was left; the hint of the second `build` is the command that follows it to its end."""
+    job, _ = cluster.held_build("no-wait")
+    assert job.isdigit()
+    second = cluster.run("build", "--arch", "a", "--submit")
+    assert second.returncode == 1
+    assert f"provision job follow {job}" in second.stderr
+    (cluster.site.folder / "hold").unlink()
+    follow = json.loads(cluster.good("job", "follow", job, "--json").stdout)
+    assert follow["ok"], follow
+    assert follow["result"]["state"] == "COMPLETED"
+    assert "[9/9] publish: done" in cluster.output(job)
+
+
 # Jobs that the scheduler ends
 
 
