@@ -453,11 +453,12 @@ def _field(line: str, key: str) -> str:
     return match[1] if match else ""
 
 
-def _ticks(timeout_s: float, pause_s: float = 0.1) -> Iterator[None]:
-    end = time.monotonic() + timeout_s
-    while time.monotonic() < end:
+def _ticks(timeout_s: float) -> Iterator[None]:
+    """Every 0.1 s at first, and less often later: each look starts a program, beside jobs that need the processors."""
+    began = time.monotonic()
+    while (elapsed := time.monotonic() - began) < timeout_s:
         yield
-        time.sleep(pause_s)
+        time.sleep(min(1.0, max(0.1, elapsed / 20)))
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
