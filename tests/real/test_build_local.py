@@ -515,9 +515,7 @@ def test_a_hash_that_is_not_the_locks_stops_the_installation(tool: Tool, tmp_pat
     lock.write_text(text[:start] + f"absl-py==2.1.0 --hash=sha256:{'0' * 64}\n" + text[end:])
     done = tool.run("build", PROVISION_CONFIG=str(config), PROVISION_INSTALLER=installer)
     assert done.returncode == 1
-    assert (
-        "error: step `install` failed: the package index serves a file that differs from the locked one" in done.stderr
-    )
+    assert "error: step `install` failed: a downloaded file differs from the one that was locked" in done.stderr
     assert "absl" in done.stderr and "log: " in done.stderr and "hint: " in done.stderr
 
 
