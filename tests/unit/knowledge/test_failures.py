@@ -11,7 +11,7 @@ import pytest
 from provision.knowledge.failures.catalogue import WEIGHTS, KnownFailure, read_alternatives
 from provision.knowledge.failures.findings import Explanation
 from provision.knowledge.failures.log_reader import explain
-from provision.knowledge.failures.words import line_words, split_alternatives, sure_words
+from provision.knowledge.failures.words import from_word, line_words, split_alternatives, sure_words
 from provision.machine.build.executor import COMPILER_ERROR
 from provision.machine.tables import known_failures
 
@@ -469,3 +469,8 @@ def test_a_failure_that_a_check_of_the_node_sees_says_so(name: str) -> None:
     assert "preflight" in failure.caught
     tests = (Path(__file__).parents[1] / "planning" / "test_node_checks.py").read_text()
     assert f'"{SEEN_BY[name]}"' in tests
+
+
+def test_a_pattern_that_begins_with_a_letter_in_both_cases_begins_at_a_word() -> None:
+    assert from_word("[Ss]talled tensor") == r"\b[Ss]talled tensor", "`uninstalled tensorboard` is no stall"
+    assert from_word("[ab]c") == "[ab]c"

@@ -304,3 +304,5 @@ def test_a_line_of_dashes_before_a_warning_hides_no_error() -> None:
         text = f"{border}\nWARNING: the grid is coarse\nreading\ntar: data.tar: No space left on device\n"
         known = shown(text).known
         assert known is not None and known.failure.id == "disk-full"
+    text = "=" * 70 + "\nWARNING: the grid is coarse\nreading\nflurble: fatal: the flux is inverted\n"
+    assert shown(text).verdict == "known"
