@@ -61,16 +61,18 @@ def _last_words(evidence: Evidence, causes: list[Finding]) -> list[Finding]:
     if not causes or not causes[0].follows:
         return []
     words = min((found for found in causes if found.follows), key=lambda found: found.hit.number).hit.above
-    if not words:
-        return []
-    number, raw = words[-1]
-    return [_quote(evidence, last_words_failure(words), number, raw, raw, ends=True)]
+    return _quote_words(evidence, words)
 
 
 def _complaint_at_end(evidence: Evidence) -> list[Finding]:
     """The last words of a log that ends with a complaint, and shows neither a failure nor that anything ended well."""
-    words = () if evidence.success_at or evidence.steps else last_words(reversed(evidence.last))
-    if not words or not REFUSES.search(words[-1][1]):
+    words = () if evidence.success_at or evidence.reports.steps else last_words(reversed(evidence.last))
+    return _quote_words(evidence, words if words and REFUSES.search(words[-1][1]) else ())
+
+
+def _quote_words(evidence: Evidence, words: tuple[tuple[int, str], ...]) -> list[Finding]:
+    """The last words of a program as a finding, if it has any."""
+    if not words:
         return []
     number, raw = words[-1]
     return [_quote(evidence, last_words_failure(words), number, raw, raw, ends=True)]
@@ -131,7 +133,7 @@ def _shows_failure(evidence: Evidence) -> bool:
 
 def _reports_at_end(evidence: Evidence) -> bool:
     """Whether a program complains with its name in the last line, and nothing shows that anything ended well."""
-    last = evidence.last[-1][0] if evidence.last and not evidence.success_at and not evidence.steps else 0
+    last = evidence.last[-1][0] if evidence.last and not evidence.success_at and not evidence.reports.steps else 0
     return any(
         report.number == last and report.strength >= NAMED and not NOTHING.match(report.text)
         for report in evidence.reports.found

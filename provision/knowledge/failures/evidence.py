@@ -36,8 +36,6 @@ class Evidence:
         self.ended_at = 0
         """The first line that says only that a launcher ended the ranks."""
         self.failed_at = self.went_on = self.complained_at = self.success_at = 0
-        self.steps = 0
-        """The number of lines of a training that goes on."""
         self.waits_at = 0
         """The last line with which a program waits or tries again."""
         self.clearly = False
@@ -71,7 +69,6 @@ class Evidence:
     def progress(self) -> None:
         """Note a line of a training that goes on."""
         self.went_on += 1
-        self.steps += 1
         self.reports.progress()
 
     def succeed(self, number: int, *, installation: bool) -> None:

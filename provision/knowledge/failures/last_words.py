@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from itertools import islice
 
 from provision.knowledge.failures.catalogue import WEIGHTS, KnownFailure
 from provision.knowledge.failures.health import shows_progress
@@ -20,8 +19,6 @@ FEWEST_WORDS = 3
 ID = "last-words"
 # The border of a message of Open MPI or Hydra, and the frame of any message.
 BORDER = re.compile(r"\W{0,9}[-=*]{20,}\W{0,9}$")
-# The border of a message of Open MPI, and how many lines such a message has at most.
-OPEN_MPI_BORDER, MOST_IN_BORDER = re.compile(r"-{60,}$"), 16
 FRAME = re.compile(r"[\s>|*=#~_+-]*$")
 # What is not said by the program: stacks of calls, launchers and schedulers, what was typed, and the steps of an installation.
 FOREIGN = re.compile(
@@ -75,20 +72,6 @@ def last_words(above: Iterable[tuple[int, str]]) -> tuple[tuple[int, str], ...]:
             if len(found) == MOST_LINES:
                 break
     return tuple((number, raw) for number, raw in reversed(found) if _tells(read_line(0, raw).text))
-
-
-def is_in_warning(above: Iterable[str]) -> bool:
-    """Whether a line is part of a message of Open MPI with a border that begins with `WARNING`.
-
-    `above` are the lines above it, the nearest first.
-    """
-    nearest = ""
-    for raw in islice(above, MOST_IN_BORDER):
-        text = raw.strip()
-        if OPEN_MPI_BORDER.match(text):
-            return nearest.startswith("WARNING")
-        nearest = text or nearest
-    return False
 
 
 def _tells(text: str) -> bool:

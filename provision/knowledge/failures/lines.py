@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 
 from provision.knowledge.failures.words import word_set
 
-# What launchers print before each line of a rank, and clocks before each line. Sources: Open MPI's --tag-output and
-# --timestamp-output, `srun --label`, Hydra's --prepend-rank, torchrun, Ray, pdsh, Docker Compose, BuildKit (`#19 9.900 `),
-# Spack's excerpts (`  >> 12    `), syslog, ISO 8601.
+# What launchers print before each line of a rank; and what clocks, and Spack's excerpts of a log, print before each.
+# Sources: Open MPI's --tag-output and --timestamp-output, `srun --label`, Hydra's --prepend-rank, torchrun, Ray, pdsh, Docker
+# Compose, BuildKit (`#19 9.900 `), Spack (`  >> 12    `), syslog, ISO 8601.
 RANK = re.compile(
     r"\s?(?:\[\d+,\d+\](?:\[[^\]]{0,99}\])?(?:<std(?:out|err|diag)>)?:?\s?|\[\d+\](?:<std(?:out|err)>:?\s?|:?\s)|"
     r"\s{0,8}\d{1,6}: |"
@@ -43,6 +45,8 @@ WARNS = re.compile(
     r"(?:Deprecation )?Warning"
 )
 TENSORFLOW = re.compile(r"([IWEF])(?:\d{4} \d| \S{1,200}:\d)")
+# The border of a message of Open MPI, and how many lines such a message has at most.
+OPEN_MPI_BORDER, MOST_IN_BORDER = re.compile(r"-{60,}$"), 16
 FAILED_OPERATION = re.compile(
     r"W \S{1,200}/op_kernel\.cc:\d+\] "
     r"(?:Invalid argument|Not found|Data loss|Failed prec|Resource exhausted|Internal|Unimplemented)"
@@ -126,7 +130,7 @@ def level(text: str) -> str:
     if text.startswith(("-- ", "CUDA_TOOLKIT_ROOT_DIR not")) and "Configuring incomplete" not in text:
         return STATUS  # CMake reports what it found and what not, whether it needs it or not
     if text.startswith(("/etc/", "debconf: ")):
-        # A script of the site, such as a prolog or /etc/profile.d, complains and goes on; a package of Debian asks no questions.
+        # A script of the site, such as a prolog or /etc/profile.d, complains and goes on; debconf has no terminal to ask at.
         return WARNING
     start = text[:160]
     lowered = start.lower()
@@ -137,6 +141,20 @@ def level(text: str) -> str:
         if any(word in start for word in ("INFO", "DEBUG", "TRACE", "NOTE", "STATUS")) and INFORMS.search(start)
         else ERROR
     )
+
+
+def is_in_warning(above: Iterable[str]) -> bool:
+    """Whether a line is part of a message of Open MPI with a border that begins with `WARNING`.
+
+    `above` are the lines above it, the nearest first.
+    """
+    nearest = ""
+    for raw in islice(above, MOST_IN_BORDER):
+        text = raw.strip()
+        if OPEN_MPI_BORDER.match(text):
+            return nearest.startswith("WARNING")
+        nearest = text or nearest
+    return False
 
 
 def is_excused(text: str, words: frozenset[str]) -> bool:

@@ -16,7 +16,7 @@ from provision.knowledge.failures.catalogue import WEIGHTS, Alternative, Catalog
 from provision.knowledge.failures.conclusion import conclude
 from provision.knowledge.failures.evidence import Evidence
 from provision.knowledge.failures.findings import Explanation, Hit
-from provision.knowledge.failures.last_words import MOST_ABOVE, is_in_warning
+from provision.knowledge.failures.last_words import MOST_ABOVE
 from provision.knowledge.failures.line_parts import MOST_OF_A_LOG_LINE, read_text, split_parts
 from provision.knowledge.failures.lines import (
     ANSI,
@@ -30,6 +30,7 @@ from provision.knowledge.failures.lines import (
     excuses_above,
     is_code,
     is_excused,
+    is_in_warning,
     level,
     probes,
     read_line,

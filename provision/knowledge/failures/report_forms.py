@@ -32,20 +32,13 @@ FORM_WORDS = word_set(
     "panic panicked severe caused halted stop busy refused denied implemented stale ioctl permitted temporarily unreachable "
     "timed broken reset invalid unrecognized unsupported missing petsc"
 )
-# The word `error` of GCC in other languages. Source: gcc/po, "error: " and "fatal error: ".
+# `error` and `fatal error` of GCC in other languages: Chinese, Japanese, French, German, Russian, Ukrainian, Swedish, Dutch,
+# Danish, Finnish, Turkish and Spanish. Source: the message catalogues of GCC 12, gcc-12.mo in Debian's gcc-12-locales.
 ERROR_ELSEWHERE = (
-    "错误",
-    "致命错误",
-    "錯誤",
-    "エラー",
-    "致命的エラー",
-    "오류",
-    "erreur",
-    "erreur fatale",
-    "Fehler",
-    "schwerwiegender Fehler",
-    "ошибка",
-    "erro",
+    *("错误", "致命错误", "錯誤", "嚴重錯誤", "エラー", "致命的エラー", "erreur", "erreur fatale"),
+    *("Fehler", "schwerwiegender Fehler", "ошибка", "фатальная ошибка", "помилка", "критична помилка"),
+    *("fel", "ödesdigert fel", "fout", "fatale fout", "fejl", "fatal fejl", "virhe", "vakava virhe"),
+    *("hata", "ölümcül hata", "error fatal"),
 )
 # What names a program, and what else stands before the word `error`.
 _NAME = r"[A-Za-z][\w.+/-]{0,80}"
@@ -118,7 +111,7 @@ _FORMS = (
         r"(?P<place>[^\s:]{1,300}[:(]\d+(?:[:,.]\d+){0,2}\)?) ?:? (?:fatal |internal compiler )?(?i:error)(?: \w{1,12})?: "
         r"(?P<text>.+)",
     ),
-    # GCC in other languages: Chinese, Japanese, Korean, French, German, Russian, Portuguese.
+    # GCC in other languages.
     _form(
         ENDS,
         rf"(?P<place>[^\s:]{{1,300}}:\d+(?::\d+)?) ?: (?:{'|'.join(ERROR_ELSEWHERE)}) ?[:：] ?(?P<text>.+)",

@@ -107,7 +107,8 @@ class ReportReader:
         self.announced: dict[int, str] = {}
         """What the lines with these numbers announce, in the lines after them."""
         self._open: dict[str, _Open] = {}
-        self._steps = 0
+        self.steps = 0
+        """The number of lines of a training that goes on."""
 
     @property
     def is_open(self) -> bool:
@@ -116,7 +117,7 @@ class ReportReader:
 
     def progress(self) -> None:
         """Note a line of a training that goes on."""
-        self._steps += 1
+        self.steps += 1
 
     def feed(self, line: Line) -> Report | None:
         """Read a line that no entry of the catalogue names; returns its report, if it is one."""
@@ -140,7 +141,7 @@ class ReportReader:
 
     def _begin(self, report: Report, rank: str) -> None:
         """Keep a report, or wait for the rest of its text."""
-        report = replace(report, steps=self._steps, text=HEADING.sub("\\1", report.text))
+        report = replace(report, steps=self.steps, text=HEADING.sub("\\1", report.text))
         if not report.text or report.text.endswith((":", ": ")):
             if rank in self._open:
                 self._keep(self._open[rank])
@@ -204,7 +205,7 @@ class ReportReader:
 
     def _strength(self, report: Report) -> int:
         """How sure a report is the error that ended the program, now that more lines were read."""
-        if self._steps - report.steps < WENT_ON:
+        if self.steps - report.steps < WENT_ON:
             return report.strength
         return ERRS if report.strength == ENDS else FOLLOWS
 

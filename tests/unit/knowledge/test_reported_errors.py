@@ -10,7 +10,7 @@ from provision.knowledge.failures.catalogue import Catalogue
 from provision.knowledge.failures.error_texts import MEANINGS, find_error_text
 from provision.knowledge.failures.findings import Explanation
 from provision.knowledge.failures.log_reader import explain
-from provision.knowledge.failures.report_forms import report_forms
+from provision.knowledge.failures.report_forms import ERROR_ELSEWHERE, report_forms
 from provision.knowledge.failures.reported_errors import ID
 from provision.machine.tables import known_failures
 
@@ -149,3 +149,10 @@ def test_the_forms_take_linear_time_for_hostile_lines(seed: str) -> None:
     for _, pattern in report_forms():
         pattern.match(line)
     assert time.process_time() - began < 1
+
+
+@pytest.mark.parametrize("word", ERROR_ELSEWHERE)
+def test_the_errors_of_gcc_are_read_in_other_languages(word: str) -> None:
+    colon = "：" if word in ("错误", "致命错误", "錯誤", "嚴重錯誤") else ": "
+    known = shown(f"gcc -c flux.c\nflux.c:3:5: {word}{colon}'flux'\n").known
+    assert known is not None and known.failure.id == ID and "'flux'" in known.cause
