@@ -11,7 +11,7 @@ from provision.knowledge.failures.at_place import at_place
 from provision.knowledge.failures.catalogue import WEIGHTS, KnownFailure
 from provision.knowledge.failures.evidence import SHOWN, Evidence
 from provision.knowledge.failures.findings import Explanation, Finding, Hit, give_way
-from provision.knowledge.failures.last_words import REFUSES, last_words, last_words_failure
+from provision.knowledge.failures.last_words import is_refusal, last_words, last_words_failure
 from provision.knowledge.failures.own_program import cannot_unpickle, program_failure
 from provision.knowledge.failures.report_forms import ENDS, NAMED
 from provision.knowledge.failures.reported_errors import reported_failure
@@ -67,7 +67,8 @@ def _last_words(evidence: Evidence, causes: list[Finding]) -> list[Finding]:
 def _complaint_at_end(evidence: Evidence) -> list[Finding]:
     """The last words of a log that ends with a complaint, and shows neither a failure nor that anything ended well."""
     words = () if evidence.success_at or evidence.reports.steps else last_words(reversed(evidence.last))
-    return _quote_words(evidence, words if words and REFUSES.search(words[-1][1]) else ())
+    known = {hit.number for hits in evidence.hits.values() for hit in hits}
+    return _quote_words(evidence, words if words and words[-1][0] not in known and is_refusal(words[-1][1]) else ())
 
 
 def _quote_words(evidence: Evidence, words: tuple[tuple[int, str], ...]) -> list[Finding]:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from provision.knowledge.failures.boxes import Box
 from provision.knowledge.failures.catalogue import WEIGHTS, KnownFailure
 from provision.knowledge.failures.findings import Hit
 from provision.knowledge.failures.last_words import ENDED, last_words
@@ -57,6 +58,19 @@ class Evidence:
             self.ended_at = hit.number
         if len(hits) < KEPT or hit.weight > min(known.weight for known in hits):
             hits.append(hit)
+
+    def note_box(self, box: Box, end: int) -> None:
+        """Note a message between lines of dashes, the second of which has this number; entries of the catalogue know better."""
+        hits = (hit for hits in self.hits.values() for hit in hits if hit.weight != WEIGHTS["consequence"])
+        if any(box.first <= hit.number < end for hit in hits):
+            return
+        self.errors.forget(box.first)
+        self.reports.forget(box.first)
+        if not box.goes_on:
+            report = self.reports.feed_box(box)
+            self.errors.add(box.first, self.show(box.raw), report.strength)
+            self.clearly = True
+            self.fail(box.first)
 
     def was_ended(self, line: Line) -> bool:
         """Whether a line says that a rank was ended because the launcher ends all of them, as a line above it says."""

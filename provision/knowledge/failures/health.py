@@ -65,7 +65,7 @@ FAILED = re.compile(
     r"\w+)?\s?[:!\]]|: (?:fatal )?error(?: \w+)?:|: fatal: |"
     r"\bsymbol lookup error\b|: error #\d+:|\bline \d+: +\d+ (?:Killed|Aborted|Bus error|Illegal instruction)|"
     r"\bwas unable to find\b|\bis not compatible with the current\b|\bnot found \(required by |^\w{3,60}NotFound:|"
-    r"\b(?:ERROR|FATAL|CRITICAL)\b|^\s{0,8}(?:[A-Za-z_]\w{0,80}\.){0,9}[A-Z]\w{0,80}(?:Error|Exception|"
+    r"\b(?:ERROR|FATAL|CRITICAL)\b|^\s{0,8}Exception: |^\s{0,8}(?:[A-Za-z_]\w{0,80}\.){0,9}[A-Z]\w{0,80}(?:Error|Exception|"
     r"Interrupt)(?: \(see above for traceback\))?: ?|\bTraceback \(most recent|"
     r"\bSegmentation fault\b|\bcore dumped\b|^\s*(?:Aborted(?=\s*$| \(| by PBS)|Killed\b|Terminated\b)|"
     r"[\\ ](?:Killed|Terminated)$|\bterminate called\b|\bcommand not found\b|"

@@ -37,9 +37,11 @@ ENDED = re.compile(
 )
 # A sentence that says that something is wrong has one of these words.
 COMPLAINT = re.compile(
-    r"\b(?:not|no|cannot|can't|couldn't|won't|unable|invalid|unknown|unrecogni[sz]ed|unexpected|illegal|missing|wrong|bad|incorrect|"
+    r"\b(?:not|no|cannot|can't|couldn't|won't|unable|invalid|unknown|unrecogni[sz]ed|unexpected|illegal|missing|wrong|bad|"
+    r"incorrect|"
     r"mismatch\w*|refused?|denied|exceed\w*|too (?:many|large|small|few|long|big|old|new)|must|should|quit\w*|abort\w*|"
-    r"stopp\w+|terminat\w+|killed|errors?|fail\w*|fatal|expected|requires?|required|overflow|nan|negative|singular|diverge\w*|corrupt\w*|"
+    r"stopp\w+|terminat\w+|killed|errors?|fail\w*|fatal|expected|requires?|required|overflow|nan|negative|singular|"
+    r"diverge\w*|corrupt\w*|"
     r"unsupported|lost|dead|died|crash\w*|exception|already|inconsistent|outside|beyond|insufficient|undefined|"
     r"unavailable|inaccessible|unprocessed|unhandled|uncaught|giv(?:es?|ing) up|violat\w*|conflict\w*|problems?)\b",
     re.IGNORECASE,
@@ -48,9 +50,28 @@ COMPLAINT = re.compile(
 REFUSES = re.compile(
     r"\b(?:unknown|unrecogni[sz]ed|invalid|illegal|unsupported) (?:\w+ )?"
     r"(?:options?|keys?|keywords?|arguments?|parameters?|commands?|variables?|values?|inputs?|flags?|types?|names?|fields?)\b|"
-    r"\b(?:aborting|giving up)\b",
+    r"\b(?:aborting|giving up|malformed|incompatible|illegally|must (?:be|have|specify|not)|mutually exclusive|"
+    r"out of (?:range|bounds)|"
+    r"is (?:invalid|illegal|too (?:many|few|large|small|long|short|old|new))|(?:can ?not|can't|could ?n[o']t|"
+    r"unable to) (?:continue|proceed|"
+    r"read|write|parse|run|start|stat|rename|remove|resolve|handle|process|map|set|get))\b",
     re.IGNORECASE,
 )
+# These programs print their name at the beginning of a line only if they complain; the shell prints the line of its script.
+# Sources: GNU coreutils, tar, sed, grep, findutils, gzip, binutils, bash; PBS Professional and Torque, src/cmds.
+COMPLAINERS = re.compile(
+    r"(?:\S{1,200}: line \d+: |(?:/\S{0,200}/)?(?:cp|mv|ln|rm|mkdir|rmdir|chmod|chown|touch|cat|dd|df|du|stat|readlink|"
+    r"realpath|mktemp|"
+    r"install|tar|gzip|gunzip|unzip|bzip2|xz|zcat|sed|grep|egrep|awk|gawk|find|xargs|sort|head|tail|cut|tee|test|ld|ar|as|"
+    r"nm|strip|"
+    r"objcopy|ssh|scp|taskset|numactl|env|nice|timeout|mount|umount|q(?:sub|stat|del|alter|hold|rls|rerun|sig|select|move|mgr)|"
+    r"pbs_\w{2,20}): )(?!.{0,80}\b(?:creat(?:ed|ing) directory|[Rr]emoving leading|[Ww]arning))"
+)
+
+
+def is_refusal(text: str) -> bool:
+    """Whether a line at the end of a log is more than a remark."""
+    return REFUSES.search(text) is not None or COMPLAINERS.match(text) is not None
 
 
 def last_words(above: Iterable[tuple[int, str]]) -> tuple[tuple[int, str], ...]:

@@ -42,7 +42,7 @@ INFORMS = re.compile(
 WARNS = re.compile(
     r"^\W{0,9}(?:[\w.]{1,99}:\s?)?(?:WARNING|WARN|Warning|warning)\b|\b(?:WARNING|Warning|warning):|"
     r"\[(?:WARN|WARNING|warning|warn)\]|\s-?\s?WARNING\s?[\]:-]|\b[A-Z]\w{1,60}Warning\b|^CMake "
-    r"(?:Deprecation )?Warning"
+    r"(?:Deprecation )?Warning|\bUCX +(?:WARN|DIAG)\b"
 )
 TENSORFLOW = re.compile(r"([IWEF])(?:\d{4} \d| \S{1,200}:\d)")
 # The border of a message of Open MPI, and how many lines such a message has at most.
@@ -134,7 +134,7 @@ def level(text: str) -> str:
         return WARNING
     start = text[:160]
     lowered = start.lower()
-    if "warn" in lowered and WARNS.search(start):
+    if ("warn" in lowered or "UCX" in start) and WARNS.search(start):
         return WARNING
     return (
         INFO

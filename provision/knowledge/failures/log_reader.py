@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from provision.knowledge.failures import health
+from provision.knowledge.failures.boxes import DASHES, is_border, read_box
 from provision.knowledge.failures.catalogue import WEIGHTS, Alternative, Catalogue
 from provision.knowledge.failures.conclusion import conclude
 from provision.knowledge.failures.evidence import Evidence
@@ -84,7 +85,7 @@ STREAM = re.compile(r"<std\w+>:?|:$")
 DETAILS = 4
 # How a line break is written in the `repr` of a text.
 ESCAPED = "\\n"
-DULL, LOOK, PROGRESS = 0, 1, 2
+DULL, LOOK, PROGRESS, BORDER = 0, 1, 2, 4
 # The entry for ranks that do not know each other.
 ALONE = "mpi-singletons"
 # How many characters of a line may be control characters, before it is not text.
@@ -110,6 +111,7 @@ class LogReader:
         self._alone = next((failure for failure in catalogue.failures if failure.id == ALONE), None)
         self._record = -DETAILS, ""  # the last harmless record with a traceback, or the end of that, and the rank
         self._probe_at = 0  # the line of a `config.log` at which the last probe began
+        self._box_at = 0  # the line of dashes that ended the last message between two of them
         self._bytes = self._strange = 0
 
     def feed(self, block: bytes) -> None:
@@ -152,6 +154,8 @@ class LogReader:
             kind, template = kinds[index], templates[index]
             if kind & PROGRESS:
                 self._progress(lines[index])
+            if kind & BORDER:
+                self._close_box(numbers[index], read_text(lines[index]))
             if kind & LOOK and self._kinds[template] & LOOK:
                 position = index + 1
                 text = read_text(lines[index])
@@ -171,6 +175,13 @@ class LogReader:
         nearest = slice(max(0, index - MOST_ABOVE), index)
         yield from zip(reversed(numbers[nearest]), map(read_text, reversed(lines[nearest])), strict=True)
         yield from reversed(self._evidence.last)
+
+    def _close_box(self, number: int, raw: str) -> None:
+        """Read the message that a line of dashes may end."""
+        line = read_line(number, raw)
+        if is_border(line.text) and (box := read_box(line.rank, self._above(number), self._box_at)):
+            self._box_at = number
+            self._evidence.note_box(box, number)
 
     def _progress(self, line: bytes) -> None:
         """Note a line of a training that goes on, and that its rank is not dead."""
@@ -209,6 +220,8 @@ class LogReader:
                 kind = LOOK
             if not words.isdisjoint(health.PROGRESS_WORDS) and health.shows_progress(text):
                 kind |= PROGRESS
+            if DASHES in template:
+                kind |= BORDER
             self._kinds[template] = kind
         return list(map(self._kinds.__getitem__, templates))
 

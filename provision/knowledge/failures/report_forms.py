@@ -136,6 +136,7 @@ _FORMS = (
         rf"{_HEAD}(?:ERROR|Error|error)(?: ?[\[(#]?(?!message|log|rate|code \d|messages)[\w.:-]{{1,40}}[\])]?)?{_WHERE} {{0,3}}"
         r"[:\]!]+-? *(?P<text>.*)",
     ),
+    _form(ERRS, r"(?:Unhandled |Uncaught )?[Ee]xception(?: in [^:]{1,80})?: (?P<text>\S+ .+)"),
     _form(
         ERRS,
         r".{0,120}?(?:\[|\| |- |\s)(?:ERROR|FATAL|CRITICAL|SEVERE)(?:\]| {0,3}\|| {0,3}-| {0,3}:)\s*(?P<text>\S.*)",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
+from provision.knowledge.failures.boxes import Box
 from provision.knowledge.failures.catalogue import KnownFailure
 from provision.knowledge.failures.error_texts import find_error_text, names_error_text
 from provision.knowledge.failures.lines import ERROR, Line, level
@@ -139,6 +140,19 @@ class ReportReader:
         if report := read_exception(traceback):
             self._begin(report, rank)
 
+    def feed_box(self, box: Box) -> Report:
+        """Keep a message between lines of dashes, which says that something is wrong."""
+        report = Report(
+            number=box.first,
+            raw=box.raw,
+            text=box.text,
+            strength=ENDS if box.ends else ERRS,
+            program=box.program,
+            steps=self.steps,
+        )
+        self._add(report)
+        return report
+
     def _begin(self, report: Report, rank: str) -> None:
         """Keep a report, or wait for the rest of its text."""
         report = replace(report, steps=self.steps, text=HEADING.sub("\\1", report.text))
@@ -173,6 +187,7 @@ class ReportReader:
     def forget(self, first: int) -> None:
         """Forget the reports from this line on: a later line excuses them."""
         self.found[:] = [report for report in self.found if report.number < first]
+        self._open = {rank: opened for rank, opened in self._open.items() if opened.report.number < first}
 
     def close(self) -> None:
         """Keep the reports whose text did not come."""
@@ -187,7 +202,10 @@ class ReportReader:
             self.announced[report.number] = opened.more
         if report.number in self.announced or not report.text:
             return
-        report = _weaken(report)
+        self._add(_weaken(report))
+
+    def _add(self, report: Report) -> None:
+        """Keep a report, if there are not many of its strength."""
         if sum(1 for known in self.found if known.strength == report.strength) < MOST_KEPT:
             self.found.append(report)
 
