@@ -139,6 +139,9 @@ def _describe(explanation: Explanation) -> list[str]:
     if explanation.verdict == "unknown":
         return _describe_unknown(explanation)
     ended = "" if explanation.ended else ", but no end either: it may be cut, or the program may still run"
+    means = next((note for note in explanation.findings if note.failure.unless and not explanation.ended), None)
+    if means:
+        ended = f", unless {means.failure.unless}: {means.cause} ({means.failure.id}); it shows no end either"
     lines = [f"the log shows no failure{ended}"]
     for note in explanation.findings[:MOST_OTHERS]:
         lines += [

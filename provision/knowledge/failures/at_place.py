@@ -16,12 +16,18 @@ PRINTS = re.compile(r"^print\s*\((?!.*\bfile\s*=)|\bsys\.(?:stdout|stderr)\.")
 PRINTERS = frozenset(("tqdm", "logging"))
 
 
+# The function of `subprocess` that starts a program.
+STARTS = "_execute_child"
+
+
 def at_place(failure: KnownFailure, traceback: Traceback | None) -> KnownFailure:
     """An entry whose line ends a traceback, with what the traceback adds: the place in the user's program, or another cause."""
     if traceback is None:
         return failure
     if failure.id == "module-not-installed" and any(BUILD_ENVIRONMENT in frame.file for frame in traceback.frames):
         return _missing_for_build(failure)
+    if failure.id == "file-not-found" and traceback.frames and traceback.frames[-1].function == STARTS:
+        return _program_missing(failure)
     last = traceback.frames[-1].package if traceback.frames else None
     if failure.id == "io-error" and (PRINTS.search(traceback.code) or last in PRINTERS):
         return _terminal_gone(failure)
@@ -35,6 +41,17 @@ def _missing_for_build(failure: KnownFailure) -> KnownFailure:
         failure,
         cause="a package needs `{module}` while pip builds it, in an environment that pip made for the build and that lacks it",
         hint="run `python -m pip install {module}`, then `python -m pip install --no-build-isolation PACKAGE`",
+    )
+
+
+def _program_missing(failure: KnownFailure) -> KnownFailure:
+    """A program starts another one: the path is that of a program."""
+    return replace(
+        failure,
+        cause="the program starts `{path}`, which this node does not have: no loaded module or active environment provides it",
+        hint="load its module or activate the environment in the job script: `command -v {path}` shows the result; "
+        "the commands of a scheduler exist only on the nodes that belong to it",
+        program=False,
     )
 
 

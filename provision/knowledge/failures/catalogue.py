@@ -54,6 +54,10 @@ class KnownFailure:
     """Whether a program waits, or tries again: it counts only if the log ends with this line."""
     traceback: bool = False
     """Whether a logger prints a traceback below it, which is as harmless as the record itself."""
+    unless: str = ""
+    """Of a line that is no failure: what it means to the user if it is one, as `the program should use a GPU`."""
+    crashes: bool = False
+    """Whether a native library crashed: the list of calls below the line names it."""
     ends: bool = False
     """Whether it is the end of a job by its scheduler: what programs print behind that line follows from it."""
 

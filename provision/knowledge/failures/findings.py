@@ -43,6 +43,8 @@ class Finding:
     def cause(self) -> str:
         """The cause, with the names that the deciding line contains."""
         cause = _insert(self.failure.cause, self.hit.values)
+        if self.failure.crashes and "place" in self.hit.values:
+            cause = f"{cause}; it was in `{self.hit.values['place']}`"
         return f"{cause}; it says: `{self.says}`" if self.says and not self.failure.elsewhere else cause
 
     @property
@@ -53,7 +55,11 @@ class Finding:
     @property
     def hint(self) -> str:
         """The fix, with the names that the deciding line contains."""
-        return _insert(self.failure.hint, self.hit.values)
+        hint = _insert(self.failure.hint, self.hit.values)
+        if self.failure.crashes and "place" in self.hit.values:
+            library = self.hit.values["place"].partition(",")[0]
+            return f"try another version of the package that has `{library}`, or run without what it does; {hint}"
+        return hint
 
     @property
     def sureness(self) -> str:

@@ -90,7 +90,8 @@ FAILED = re.compile(
     r"\b[1-9]\d* (?:tests? )?failed\b|\b[1-9]\d* errors? in \d|^FAIL: |^not ok \d|^Result: FAIL|\b(?:failed|unreachable)=[1-9]|"
     r"\b[Ss]tatus\W{1,4}[Ff]ailed\b|"
     r"\bjob execution failed\b|\bhas been cancell?ed\b|\bconvergence NOT achieved|"
-    r"\b(?:ended|finished|terminated) with (?:exit )?(?:code|status) [1-9]|\bwill now abort\b|^\s*Error compiling Cython file"
+    r"\b(?:ended|finished|terminated) with (?:exit )?(?:code|status) [1-9]|\bwill now abort\b|^\s*Error compiling Cython file|"
+    r"^\*\*\* Error code [1-9]"
 )
 # A program that only says this usually goes on without what it did not get: it counts at the end of a log.
 COMPLAINS = re.compile(

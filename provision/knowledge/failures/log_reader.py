@@ -15,6 +15,7 @@ from provision.knowledge.failures import health
 from provision.knowledge.failures.boxes import DASHES, is_border, read_box
 from provision.knowledge.failures.catalogue import WEIGHTS, Alternative, Catalogue
 from provision.knowledge.failures.conclusion import conclude
+from provision.knowledge.failures.crash_frames import crash_place
 from provision.knowledge.failures.evidence import Evidence
 from provision.knowledge.failures.findings import Explanation, Hit
 from provision.knowledge.failures.last_words import MOST_ABOVE
@@ -175,6 +176,11 @@ class LogReader:
         nearest = slice(max(0, index - MOST_ABOVE), index)
         yield from zip(reversed(numbers[nearest]), map(read_text, reversed(lines[nearest])), strict=True)
         yield from reversed(self._evidence.last)
+
+    def _below(self, number: int) -> Iterable[str]:
+        """The lines below the one with this number, as far as they were read."""
+        numbers, lines = self._block
+        yield from map(read_text, lines[bisect_left(numbers, number) + 1 :][:MOST_ABOVE])
 
     def _close_box(self, number: int, raw: str) -> None:
         """Read the message that a line of dashes may end."""
@@ -341,6 +347,8 @@ class LogReader:
             ):
                 weight = WEIGHTS["consequence"]
             values = {name: self._evidence.hide(value) for name, value in match.groupdict().items() if value}
+            if failure.crashes and (place := crash_place(self._below(line.number))):
+                values["place"] = self._evidence.hide(place)
             hit = Hit(
                 number=line.number,
                 text=self._evidence.show(line.raw, match[0]),

@@ -7,9 +7,20 @@ from collections.abc import Iterable
 from provision.knowledge.failures.lines import read_line
 
 # How the messages begin. Sources: Lmod's `LmodError`, OpenFOAM's `error`, CMake's `message(FATAL_ERROR)`, Gradle's
-# `BuildExceptionReporter`.
+# `BuildExceptionReporter`; the lists of `horovodrun --check-build`.
 CMAKE = "CMake Error at "
-HEADS = ("Lmod has detected the following error:", "--> FOAM FATAL ", CMAKE, "CMake Error: ", "* What went wrong:")
+CMAKE_WARNING = "CMake Warning"
+HEADS = (
+    *(
+        "Lmod has detected the following error:",
+        "--> FOAM FATAL ",
+        CMAKE,
+        CMAKE_WARNING,
+        "CMake Error: ",
+        "* What went wrong:",
+    ),
+    *("Available Frameworks:", "Available Controllers:"),
+)
 # An error of this tool, and of others such as uv and Git, ends with a hint.
 ERROR, HINT = "error: ", "hint: "
 # A message has at most so many lines.
@@ -34,7 +45,12 @@ def join_paragraph(raw: str, following: Iterable[str]) -> tuple[str, int]:
     for more in following:
         line = read_line(0, more)
         text = line.text.strip()
-        if not text and len(parts) == 1 and empty < MOST_EMPTY and head.text.lstrip().startswith(CMAKE):
+        if (
+            not text
+            and len(parts) == 1
+            and empty < MOST_EMPTY
+            and head.text.lstrip().startswith((CMAKE, CMAKE_WARNING))
+        ):
             empty += 1
             continue
         if empty and len(parts) == 1 and not line.text.startswith(" "):

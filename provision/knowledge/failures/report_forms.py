@@ -41,7 +41,7 @@ ERROR_ELSEWHERE = (
     *("hata", "ölümcül hata", "error fatal"),
 )
 # What names a program, and what else stands before the word `error`.
-_NAME = r"[A-Za-z][\w.+/-]{0,80}"
+_NAME = r"[A-Za-z/~.][\w.+/-]{0,200}"
 _HEAD = r"\W{0,9}(?:\[[^\]\n]{1,80}\]:? ?){0,3}"
 _WHERE = r"(?:(?: in| at| on| from| while| when| during) [^:]{1,80})?"
 

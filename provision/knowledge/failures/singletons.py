@@ -15,21 +15,29 @@ COMMAND = re.compile(
 ALONE = re.compile(
     r"\b(?:rank|process|processor|task|image|hello|PE)\b.{0,80}?\b0 ?(?:of|out of|/) ?1\b(?![./]?\d)|"
     r"\b(?:world|communicator|comm)[ _]size(?: is)? ?[:=]? ?1\b(?![./]?\d)|"
-    r"\b(?:number of|total|num) (?:MPI )?(?:processes|ranks|tasks)(?: is)? ?[:=]? ?1\b(?![./]?\d)",
+    r"\b(?:number of|total|num) (?:MPI )?(?:processes|ranks|tasks)(?: is)? ?[:=]? ?1\b(?![./]?\d)|"
+    # VASP, Quantum ESPRESSO, GROMACS, LAMMPS, OpenFOAM.
+    r"\brunning on +1 (?:total cores|processors?)\b|\busing 1 MPI process\b|\b1 by 1 by 1 MPI processor grid|^nProcs +: 1$",
     re.IGNORECASE,
 )
+# How the tests of NCCL name their ranks: two that are rank 0, of which the second is directly below the first.
+NCCL_TESTS = re.compile(r"# +Rank +0 (?P<process>.{0,40}\bPid +\d+ on \S+)")
 # How a rank names itself when it does not say how many there are.
 FIRST = re.compile(r"\b(?:rank|process|processor|task)\b\W{0,20}0\b(?![.\d])", re.IGNORECASE)
 LONE_WORDS = word_set(
-    "rank process processor task image hello size processes ranks tasks mpirun mpiexec srun orterun aprun jsrun"
+    "rank process processor task image hello size processes ranks tasks mpirun mpiexec srun orterun aprun jsrun "
+    "running using grid nprocs"
 )
 # A line whose digits are all written `0`, which may be one of the above.
 MAYBE = re.compile(
     r"\b0 ?(?:of|out of|/) ?0\b|\bsize(?: is)? ?[:=]? ?0\b|\b(?:processes|ranks|tasks)(?: is)? ?[:=]? ?0\b|"
+    r"\brunning on +0 |\busing 0 mpi\b|\b0 by 0 by 0 mpi\b|^nprocs +: 0$|"
     r"\b(?:rank|process|processor|task)\b\W{0,20}0\b|\b(?:mpirun|mpiexec|orterun|prterun|srun|aprun|jsrun)\b"
 )
 # Without the command it takes so many ranks that say so, each at most so many lines after the one before.
 WITHOUT_COMMAND, NEAR = 3, 8
+# The list of the ranks of one test has no other lines in it; another copy's heading may stand between two.
+NEAREST = 4
 
 
 def may_be_lone(template: str, words: frozenset[str]) -> bool:
@@ -44,6 +52,7 @@ class LoneRanks:
         self._wanted = 0  # how many ranks the last command starts
         self._count = self._last = 0
         self._same, self._text = 0, ""
+        self._first, self._process = 0, ""
 
     def feed(self, number: int, text: str) -> bool:
         """Take a line; returns whether it shows that several ranks run alone."""
@@ -55,6 +64,10 @@ class LoneRanks:
             self._text = text
             if self._same >= self._wanted:
                 return True
+        if tested := NCCL_TESTS.match(text):
+            alone = 0 < self._first >= number - NEAREST and tested["process"] != self._process
+            self._first, self._process = number, tested["process"]
+            return alone
         if not ALONE.search(text):
             return False
         self._count = self._count + 1 if number - self._last <= NEAR else 1

@@ -17,7 +17,8 @@ BOX = re.compile(r"^\s*[╭┌+][─-]{2,200} ?Traceback \(most recent call last
 BOX_SIDES = re.compile(r"^\s*[│|╭╰┌└+❱]")
 BOX_FRAME = re.compile(r"^\s*[│|] ([\w/~.<]\S{0,400}?):(\d+) in (\S{1,200})\s*[│|]?$")
 BOX_BEGUN = re.compile(r"^\s*[│|] ((?:/|[A-Za-z]:\\|~)\S{1,400})\s*[│|]$")
-FRAME = re.compile(r'^(\s*)(?:\| ?)?File "([^"\n]{0,400})", line (\d+)(?:, in (\S.{0,200}))?')
+# HDF5 prints the places of its own code in the same form.
+FRAME = re.compile(r'^(\s*)(?:\| ?)?File "(?!H5\w{0,20}\.c")([^"\n]{0,400})", line (\d+)(?:, in (\S.{0,200}))?')
 # IPython: `File ~/a.py:12, in f(x)`, `Cell In[3], line 5`, `<ipython-input-3-1b2c> in f(x)`, `/home/a.py in f(x)`;
 # Colab makes a link of the file: `[/usr/a.py](https://localhost:8080/#) in f(x)`.
 NOTEBOOK = re.compile(
@@ -64,6 +65,11 @@ CHAIN = re.compile(r"^\W{0,9}(?:(During handling of) the above exception|The abo
 # of the latter's caller.
 IGNORED = ("Exception ignored ", "--- Logging error ---")
 CALL_STACK = "Call stack:"
+# What IPython fails with while it shows the traceback of another exception.
+SHOWS = re.compile(r"[/\\]IPython[/\\]core[/\\](?:ultratb|interactiveshell)\.py$")
+SHOWING = frozenset(("showtraceback", "get_records", "wrapped", "_fixed_getinnerframes"))
+# Keras says first in which layer it was, and then what happened.
+CALLING = re.compile(r"Exception encountered when calling (?:layer )?.{1,200}\.$")
 # The class of an exception that the log does not show, because it ends before.
 UNSHOWN = "?"
 # An exception of these classes that a program handles is often of a package that it can do without.
@@ -159,6 +165,8 @@ class TracebackReader:
         self.found: list[Traceback] = []
         self._open: dict[str, _Open] = {}
         self._ignored: set[str] = set()
+        self._waiting: dict[str, int] = {}
+        """The place in `found` of a traceback whose message follows, by rank."""
         self._chains: dict[str, tuple[Traceback, bool]] = {}
 
     @property
@@ -169,6 +177,9 @@ class TracebackReader:
     def feed(self, line: Line) -> bool:
         """Read a line; returns whether it is a place or code of a traceback, so that it is not evidence itself."""
         text = QUOTED.sub("", line.text)
+        if line.rank in self._waiting and text.strip():
+            place = self._waiting.pop(line.rank)
+            self.found[place] = replace(self.found[place], text=f"{self.found[place].text} {text.strip()}")
         if text.lstrip().startswith(IGNORED):
             self._ignored.add(line.rank)
             return True
@@ -260,6 +271,8 @@ class TracebackReader:
         if line.rank in self._ignored:
             self._ignored.discard(line.rank)
             return True
+        if any(SHOWS.search(frame.file) and frame.function in SHOWING for frame in opened.frames) and self.found:
+            return True
         after, handled = self._chains.pop(line.rank, (None, False))
         if len(self.found) < MOST_KEPT:
             found = Traceback(
@@ -274,6 +287,8 @@ class TracebackReader:
                 after=after,
                 handled=handled,
             )
+            if CALLING.match(found.text):
+                self._waiting[line.rank] = len(self.found)
             self.found.append(_complete(found, after) if after and found.exception == UNSHOWN else found)
         return False
 

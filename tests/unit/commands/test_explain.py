@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -56,3 +57,28 @@ def test_logs_without_a_failure_name_the_command_that_compares(site: TinySite) -
     done = site.run("explain", name, "--site", "both")
     assert done.returncode == 0, done.stderr
     assert "the log shows no failure" in done.stdout and f"`provision verify {name} --site both`" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("end", "says"),
+    [
+        (
+            "",
+            "no failure, unless the program should use a GPU: TensorFlow does not find the library `libcusolver.so.11` of CUDA",
+        ),
+        ("Training complete\n", "no failure\n"),
+    ],
+)
+def test_a_notice_that_may_matter_stands_in_the_headline_if_no_end_is_shown(
+    tmp_path: Path, end: str, says: str
+) -> None:
+    log = tmp_path / "run.log"
+    log.write_text(
+        "2023-01-01 10:00:00.1: W tensorflow/stream_executor/platform/default/dso_loader.cc:64] Could not load dynamic library "
+        f"'libcusolver.so.11'; dlerror: libcusolver.so.11: cannot open shared object file\n{end}"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "provision", "explain", str(log)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"the log shows {says}" in done.stdout

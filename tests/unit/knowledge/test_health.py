@@ -254,6 +254,9 @@ ALONE = {
     "with the command": "mpirun -np 2 ./flurble\nHello from n001, process 0 of 1\nHello from n001, process 0 of 1\n",
     "typed": "$ srun -N 2 -n 4 python a.py\nworld size: 1\nworld size: 1\nworld size: 1\nworld size: 1\n",
     "without the command": "I am rank 0 out of 1 processors\n" * 3,
+    "two tests of NCCL": "#   Rank  0 Pid   1320 on n17 device  0\n#   Rank  0 Pid   2066 on n18 device  0\n",
+    "copies of VASP": " running on    1 total cores\n" * 4,
+    "copies of LAMMPS": "  1 by 1 by 1 MPI processor grid\n" * 3,
     "without the number of ranks": "mpiexec -n 4 ./flurble\n" + " greetings from rank           0\n" * 4,
 }
 TOGETHER = {
@@ -262,6 +265,10 @@ TOGETHER = {
     "many ranks": "mpirun -np 4 ./flurble\n" + "".join(f"process {n} of 4\n" for n in range(4)),
     "the first rank of many": "mpirun -np 4 ./flurble\n" + "".join(f"rank 0: part {n} of 12\n" for n in range(12)),
     "one rank of twelve": "rank 0 of 12\n" * 9,
+    "two ranks of NCCL": "#   Rank  0 Pid   1320 on n17 device  0\n#   Rank  1 Pid   2066 on n18 device  0\n",
+    "two runs of NCCL's tests": ("#   Rank  0 Pid   132{} on n17 device  0 [0x00] V100\n" + "#  8  float  sum\n" * 9)
+    * 2,
+    "VASP on all cores": " running on   16 total cores\n" * 4,
 }
 
 
@@ -274,6 +281,43 @@ def test_ranks_that_each_run_alone_are_named(name: str) -> None:
 @pytest.mark.parametrize("name", TOGETHER)
 def test_ranks_that_run_together_or_one_that_should_be_alone_accuse_no_one(name: str) -> None:
     assert shown(TOGETHER[name]).verdict == "healthy"
+
+
+CHECKED = """\
+Horovod v0.28.1:
+
+Available Frameworks:
+    [{frameworks}] TensorFlow
+    [ ] PyTorch
+    [ ] MXNet
+
+Available Controllers:
+    [{mpi}] MPI
+    [{gloo}] Gloo
+
+Available Tensor Operations:
+    [{mpi}] MPI
+"""
+
+
+@pytest.mark.parametrize(
+    ("frameworks", "mpi", "gloo", "name"),
+    [
+        (" ", " ", " ", "horovod-nothing-built"),
+        ("X", " ", " ", "horovod-nothing-built"),
+        (" ", "X", "X", "horovod-nothing-built"),
+    ],
+)
+def test_a_horovod_without_its_compiled_part_is_named(frameworks: str, mpi: str, gloo: str, name: str) -> None:
+    known = shown(CHECKED.format(frameworks=frameworks, mpi=mpi, gloo=gloo)).known
+    assert known is not None and known.failure.id == name
+
+
+def test_a_horovod_with_one_controller_is_no_failure_but_one_without_mpi_is_noted() -> None:
+    assert shown(CHECKED.format(frameworks="X", mpi="X", gloo=" ")).verdict == "healthy"
+    without = shown(CHECKED.format(frameworks="X", mpi=" ", gloo="X"))
+    assert without.verdict == "healthy"
+    assert [note.failure.unless for note in without.findings] == ["its ranks should talk through MPI"]
 
 
 def test_a_retry_that_a_workflow_counts_in_its_progress_is_not_a_failure() -> None:

@@ -471,3 +471,80 @@ def test_the_message_of_an_exception_may_be_in_the_lines_below() -> None:
     text = "flurble.errors.FluxException:\n        You asked for devices: [0, 1]\n        But the node has: [0]\n\n"
     known = explain([text.encode()], known_failures()).known
     assert known is not None and "You asked for devices: [0, 1] But the node has: [0]" in known.cause
+
+
+LAYER = """\
+Traceback (most recent call last):
+  File "train.py", line 3, in <module>
+    model = load_model("flux.h5")
+  File "/env/lib/python3.9/site-packages/keras/layers/core/lambda_layer.py", line 184, in get_slice
+    return self.function(inputs)
+NameError: Exception encountered when calling layer "lambda_1" (type Lambda).
+
+name 'K' is not defined
+
+Call arguments received:
+  inputs=tf.Tensor(shape=(None, 900, 2), dtype=float32)
+"""
+SHOWN_BADLY = """\
+ERROR:root:Internal Python error in the inspect module.
+Below is the traceback from this internal error.
+
+Traceback (most recent call last):
+  File "/env/lib/python3.6/dist-packages/IPython/core/interactiveshell.py", line 2882, in run_code
+    exec(code_obj, self.user_global_ns, self.user_ns)
+  File "<ipython-input-22-ce52d11f71b2>", line 1, in <module>
+    fit(flux_data)
+NameError: name 'flux_data' is not defined
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "/env/lib/python3.6/dist-packages/IPython/core/interactiveshell.py", line 1823, in showtraceback
+    stb = value._render_traceback_()
+AttributeError: 'NameError' object has no attribute '_render_traceback_'
+"""
+HDF5 = """\
+Traceback (most recent call last):
+  File "read.py", line 3, in <module>
+    f = tables.open_file("flux.h5", "a")
+tables.exceptions.HDF5ExtError: HDF5 error back trace
+
+  File "H5F.c", line 509, in H5Fopen
+    unable to open file
+  File "H5FDsec2.c", line 959, in H5FD_sec2_lock
+    unable to lock file, errno = 35, error message = 'Resource temporarily unavailable'
+
+End of HDF5 error back trace
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (LAYER, "name 'K' is not defined"),
+        (SHOWN_BADLY, "name 'flux_data' is not defined"),
+        (HDF5, "has the HDF5 file open"),
+    ],
+    ids=["a layer of Keras", "a notebook that cannot show it", "the places of HDF5"],
+)
+def test_what_happened_is_named_and_not_who_reports_it(text: str, says: str) -> None:
+    known = explain([text.encode()], known_failures()).known
+    assert known is not None and says in known.cause
+
+
+def test_a_package_that_cmake_only_warns_of_is_not_the_cause() -> None:
+    text = """\
+CMake Error at CMakeLists.txt:35 (file):
+  file failed to open for reading (No such file or directory):
+
+    /home/ada/flux/Macros.h
+
+
+CMake Warning at CMakeLists.txt:40 (find_package):
+  By not providing "Findflurble.cmake" in CMAKE_MODULE_PATH this
+  project has asked CMake to find a package configuration file provided by
+  "flurble", but CMake did not find one.
+"""
+    known = explain([text.encode()], known_failures()).known
+    assert known is not None and "Macros.h" in known.cause

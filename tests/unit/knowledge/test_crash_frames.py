@@ -1,0 +1,58 @@
+"""The library in which a program crashed, from the list of calls below the signal."""
+
+from __future__ import annotations
+
+import pytest
+
+from provision.knowledge.failures.crash_frames import crash_place
+from provision.knowledge.failures.log_reader import explain
+from provision.machine.tables import known_failures
+
+OPEN_MPI = """\
+[n17:07661] *** Process received signal ***
+[n17:07661] Signal: Segmentation fault (11)
+[n17:07661] Signal code: Address not mapped (1)
+[n17:07661] Failing at address: 0x2ae83e011880
+[n17:07661] [ 0] /usr/lib64/libpthread.so.0(+0xf5e0)[0x2ae7a1f685e0]
+[n17:07661] [ 1] /opt/flurble/lib/libflurble.so.20(+0x133140)[0x2ae831b97140]
+[n17:07661] [ 2] /opt/flurble/lib/libflurble.so.20(flurble_find+0x2a)[0x2ae831aa022a]
+[n17:07661] [ 3] /opt/other/lib/libother.so.1(other_call+0x75)[0x2ae831b97875]
+"""
+UCX = """\
+[n17:9444 :0:9444] Caught signal 11 (Segmentation fault: address not mapped to object at address 0x28)
+==== backtrace ====
+    0  /opt/ucx/lib/libucs.so.0(+0x23f34) [0x2af2ba456f34]
+    1  /opt/ucx/lib/libflurble.so.0(flurble_find+0x10) [0x2af2b9bf9639]
+"""
+GDB = """\
+Program terminated: Segmentation fault
+#0  0x00007ffff7a42428 in raise () from /lib64/libc.so.6
+#1  0x00007ffff7a44024 in flurble_find (part=3) from /opt/flurble/lib/libflurble.so.20
+"""
+
+
+@pytest.mark.parametrize("text", [OPEN_MPI, UCX, GDB], ids=["Open MPI", "UCX", "gdb"])
+def test_the_first_library_that_is_not_of_the_system_is_named(text: str) -> None:
+    """With its function, if a line of the same library has one."""
+    known = explain([f"reading data\n{text}".encode()], known_failures()).known
+    assert known is not None and known.failure.id == "segmentation-fault"
+    assert "libflurble.so" in known.cause and "flurble_find()" in known.cause
+    assert "libflurble.so" in known.hint
+
+
+def test_without_a_list_of_calls_no_library_is_named() -> None:
+    """Only the signal is known."""
+    known = explain([b"reading data\nSegmentation fault\n"], known_failures()).known
+    assert known is not None and "it was in" not in known.cause and "…" not in known.cause
+
+
+def test_a_list_far_below_belongs_to_something_else() -> None:
+    """Other lines end a list."""
+    frame = "/opt/lib/libflurble.so.2(flurble_find+0x2a)[0x2a]"
+    assert crash_place([*["a line"] * 3, frame]) == "libflurble.so.2, flurble_find()"
+    assert crash_place([*["a line"] * 9, frame]) == ""
+
+
+def test_only_libraries_of_the_system_name_nothing() -> None:
+    """The program itself crashed, or its language."""
+    assert crash_place(["/lib64/libc.so.6(abort+0x2a)[0x2a]", "/env/lib/libpython3.11.so.1.0(main+0x2a)[0x2a]"]) == ""
