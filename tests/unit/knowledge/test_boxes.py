@@ -79,6 +79,27 @@ def test_an_entry_of_the_catalogue_knows_better_than_the_message() -> None:
     assert found and found.failure.id == "mpi-slots"
 
 
+def test_a_line_that_only_follows_from_something_does_not_explain_the_message() -> None:
+    """PRRTE's first line ends with a colon, and the reason is below it."""
+    found = shown(
+        START
+        + box("A process could not be mapped:\n\n  Hostname: n17\n\nThe cpuset is empty, so it could not continue.")
+    ).known
+    assert found and "The cpuset is empty" in found.cause
+
+
+def test_a_message_after_a_good_end_is_a_failure() -> None:
+    """The first program ended well, and not the second one."""
+    assert shown("Training complete\n" + box(ENDS["MPI that is ended twice"])).verdict == "known"
+
+
+def test_a_message_with_which_the_program_goes_on_is_not_quoted_for_another_failure() -> None:
+    """Nor are the lines within it."""
+    first = box("The variable will be ignored, because of this:\nError: the value 12 of the variable is not a name")
+    found = shown(START + first + "frob: error: the flux of part 3 is negative\n").known
+    assert found and "the flux of part 3" in found.cause
+
+
 def test_what_stands_between_two_messages_is_no_message() -> None:
     """The second line of dashes of the first one does not begin another."""
     between = "The solver did not converge in the first pass, so it is not done\n"

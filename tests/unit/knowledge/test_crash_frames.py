@@ -56,3 +56,9 @@ def test_a_list_far_below_belongs_to_something_else() -> None:
 def test_only_libraries_of_the_system_name_nothing() -> None:
     """The program itself crashed, or its language."""
     assert crash_place(["/lib64/libc.so.6(abort+0x2a)[0x2a]", "/env/lib/libpython3.11.so.1.0(main+0x2a)[0x2a]"]) == ""
+
+
+def test_a_function_of_another_library_is_not_put_beside_the_first_one() -> None:
+    """The first library has no names."""
+    frames = ["/opt/libflurble.so.2(+0x2a)[0x2a]", "/opt/libother.so.1(other_call+0x2a)[0x2a]"]
+    assert crash_place(frames) == "libflurble.so.2"

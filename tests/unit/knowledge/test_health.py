@@ -33,6 +33,7 @@ Traceback (most recent call last):
 """
 # Lines that programs print although nothing is wrong: a word of a known failure, but not what it says.
 NOTICES = {
+    "a node without InfiniBand at the end": "step 3\nlibibverbs: Fatal: couldn't read uverbs ABI version.\n",
     "a counter of kills": "low 0\nhigh 0\nmax 12\noom 0\noom_kill 0\n",
     "what a job may use": "h_vmem limit: 8G\nmaximum wallclock time: 12:00:00\n",
     "the environment of Intel MPI": "I_MPI_PMI_LIBRARY=/opt/slurm/lib64/libpmi2.so\nI_MPI_DEBUG=5\n",
@@ -266,8 +267,10 @@ TOGETHER = {
     "the first rank of many": "mpirun -np 4 ./flurble\n" + "".join(f"rank 0: part {n} of 12\n" for n in range(12)),
     "one rank of twelve": "rank 0 of 12\n" * 9,
     "two ranks of NCCL": "#   Rank  0 Pid   1320 on n17 device  0\n#   Rank  1 Pid   2066 on n18 device  0\n",
-    "two runs of NCCL's tests": ("#   Rank  0 Pid   132{} on n17 device  0 [0x00] V100\n" + "#  8  float  sum\n" * 9)
-    * 2,
+    "two runs of NCCL's tests": "".join(
+        f"#   Rank  0 Pid   132{n} on n17 device  0\n" + "# 8 float sum\n" * 9 for n in (1, 2)
+    ),
+    "one rank that is named twice": "#   Rank  0 Pid   1320 on n17 device  0\n" * 2,
     "VASP on all cores": " running on   16 total cores\n" * 4,
 }
 
