@@ -47,7 +47,7 @@ COMPLAINS = re.compile(
     r"no (?:\w+ ){0,3}(?:found|available|specified|given|reachable|components?)|too (?:many|few|small|large|low|high|big|long)|"
     r"neither|out of (?:range|bounds?|memory|resources)|(?:more|bigger|larger|less) than|timed? ?out|must be|"
     r"was invoked (?:before|after|"
-    r"multiple times)|(?:does|did|do|would|is|are) not|rejected|only one (?:of|can)|beyond|deadlock|never|doesn't|"
+    r"multiple times)|(?:does|did|do|would) not|rejected|only one (?:of|can)|beyond|deadlock|never|doesn't|"
     r"without \w+ support|"
     r"please (?:correct|check|review|specify|provide|adjust|verify|add|rebuild|report)|try again|none of)\b",
     re.IGNORECASE,

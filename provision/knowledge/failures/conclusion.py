@@ -13,7 +13,7 @@ from provision.knowledge.failures.evidence import SHOWN, Evidence
 from provision.knowledge.failures.findings import Explanation, Finding, Hit, give_way
 from provision.knowledge.failures.last_words import is_refusal, last_words, last_words_failure
 from provision.knowledge.failures.own_program import cannot_unpickle, program_failure
-from provision.knowledge.failures.report_forms import ENDS, NAMED
+from provision.knowledge.failures.report_forms import COMPLAINS, ENDS, NAMED
 from provision.knowledge.failures.reported_errors import reported_failure
 from provision.knowledge.failures.tracebacks import tried_imports
 
@@ -42,6 +42,8 @@ def conclude(evidence: Evidence, *, failed: bool, is_text: bool) -> Explanation:
         verdict = "known" if named else "unknown" if causes or failed or _shows_failure(evidence) else "healthy"
         if verdict == "healthy" and (causes := _complaint_at_end(evidence)):
             verdict = "known"
+        if verdict == "unknown" and not causes and (causes := _complaint(evidence)):
+            verdict = "known"
     return Explanation(
         verdict=verdict,
         findings=tuple(
@@ -69,6 +71,18 @@ def _complaint_at_end(evidence: Evidence) -> list[Finding]:
     words = () if evidence.success_at or evidence.reports.steps else last_words(reversed(evidence.last))
     known = {hit.number for hits in evidence.hits.values() for hit in hits}
     return _quote_words(evidence, words if words and words[-1][0] not in known and is_refusal(words[-1][1]) else ())
+
+
+def _complaint(evidence: Evidence) -> list[Finding]:
+    """What a program only complains of, if a log that failed shows nothing else."""
+    report = evidence.reports.best((), least=COMPLAINS)
+    if not report:
+        return []
+    return [
+        _quote(
+            evidence, reported_failure(report, WEIGHTS["report"]), report.number, report.raw, report.text, ends=False
+        )
+    ]
 
 
 def _quote_words(evidence: Evidence, words: tuple[tuple[int, str], ...]) -> list[Finding]:
@@ -148,7 +162,12 @@ def _ended_well(evidence: Evidence, causes: list[Finding]) -> bool:
     if evidence.well:
         return True
     if evidence.installed:
-        return not any(BUILDING.isdisjoint(found.failure.phase) and not found.failure.goes_on for found in causes)
+        # What an installer only says, as pip says that packages do not fit each other, did not stop it.
+        said = (WEIGHTS["report"], WEIGHTS["consequence"])
+        return all(
+            not BUILDING.isdisjoint(found.failure.phase) or found.failure.goes_on or found.hit.weight in said
+            for found in causes
+        )
     return evidence.went_on >= (health.WENT_ON_AFTER_TRACEBACK if evidence.tracebacks.found else health.WENT_ON)
 
 

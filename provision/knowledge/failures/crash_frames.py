@@ -11,6 +11,9 @@ from provision.knowledge.failures.lines import read_line
 # gdb's `bt`.
 FRAMES = (
     re.compile(
+        r"^\s*\d{1,2} 0x[0-9a-f]{6,16} (?!_|gsignal|abort|raise|ucs_)(?P<function>\w{1,120})\(\) +(?P<library>)"
+    ),
+    re.compile(
         r"(?:^|[\s/])(?P<library>lib[\w+.-]{1,80}?\.so[\w.]{0,20})\((?P<function>\w{0,120})(?:\+0x[0-9a-f]+)?\)"
     ),
     re.compile(
@@ -39,6 +42,8 @@ def crash_place(below: Iterable[str]) -> str:
                 break
             continue
         others = 0
+        if not found["library"]:
+            return first or f"{found['function']}()"
         if OF_SYSTEM.match(found["library"]):
             continue
         if first and not first.startswith(found["library"]):

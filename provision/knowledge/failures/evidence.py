@@ -59,11 +59,13 @@ class Evidence:
         if len(hits) < KEPT or hit.weight > min(known.weight for known in hits):
             hits.append(hit)
 
-    def note_box(self, box: Box, end: int) -> None:
-        """Note a message between lines of dashes, the second of which has this number; entries of the catalogue know better."""
+    def knows(self, first: int, end: int) -> bool:
+        """Whether an entry of the catalogue says what one of these lines means, and not only what it follows from."""
         hits = (hit for hits in self.hits.values() for hit in hits if hit.weight != WEIGHTS["consequence"])
-        if any(box.first <= hit.number < end for hit in hits):
-            return
+        return any(first <= hit.number < end for hit in hits)
+
+    def note_box(self, box: Box) -> None:
+        """Note a message between lines of dashes that no entry of the catalogue knows."""
         self.errors.forget(box.first)
         self.reports.forget(box.first)
         if not box.goes_on:

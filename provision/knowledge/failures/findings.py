@@ -57,7 +57,7 @@ class Finding:
         """The fix, with the names that the deciding line contains."""
         hint = _insert(self.failure.hint, self.hit.values)
         if self.failure.crashes and "place" in self.hit.values:
-            library = self.hit.values["place"].partition(",")[0]
+            library = self.hit.values["place"].partition(", ")[0]
             return f"try another version of the package that has `{library}`, or run without what it does; {hint}"
         return hint
 

@@ -74,7 +74,7 @@ FAILED = re.compile(
     r"\berror while loading shared libraries\b|\bExit_status ?= ?-?[1-9]\d*\b|\bFAILED\b|"
     r"^F(?:\d{4} \d| \S{1,200}:\d+\])|\bundefined reference\b|\berror: (?=[A-Za-z'\"`(])|"
     r"\b[Pp]ermission denied\b|\bNo such file or directory\b|\bcannot open shared object\b|\bError [1-9]\d*$|"
-    r"\bfailed (?:with|to|because)\b|"
+    r"\bfailed (?:with|to|because)\b|\bFailed to \w+|"
     r"\bCANCELLED\b|\bDUE TO\b|\bsignal \d+\b|\bCheck failed:|\bassert(?:ion)? .{0,80}failed|==[^=\s]+ from |"
     r"\bExpected sha256|\bGot {2,}[0-9a-f]{64}|"
     r"\b[Uu]nable to\b|\b[Cc]annot (?:allocate|open|connect|create|find|access|load|execute)|\b[Cc]ould not "
@@ -91,12 +91,12 @@ FAILED = re.compile(
     r"\b[Ss]tatus\W{1,4}[Ff]ailed\b|"
     r"\bjob execution failed\b|\bhas been cancell?ed\b|\bconvergence NOT achieved|"
     r"\b(?:ended|finished|terminated) with (?:exit )?(?:code|status) [1-9]|\bwill now abort\b|^\s*Error compiling Cython file|"
-    r"^\*\*\* Error code [1-9]"
+    r"^\*\*\* Error code [1-9]|^\s?\* \[ABORT\] "
 )
 # A program that only says this usually goes on without what it did not get: it counts at the end of a log.
 COMPLAINS = re.compile(
     r"\b[Uu]nable to\b|\b[Cc]annot \w+|\b[Cc]ould not \w+|\b[Pp]ermission denied\b|\bNo such file or directory\b|\btimed out\b|"
-    r"\b[Tt]imeout \w+|\bnot defined\b|\bexceeds (?:the )?\w+"
+    r"\bFailed to \w+|\b[Tt]imeout \w+|\bnot defined\b|\bexceeds (?:the )?\w+"
 )
 FAILED_WORDS = word_set(
     "error errors fatal critical traceback segmentation core aborted killed terminated terminate command exit "

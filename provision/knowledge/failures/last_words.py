@@ -27,7 +27,8 @@ FOREIGN = re.compile(
     r"\S{1,80} +[0-9A-Fa-f]{16} |[$%#+] ?\S|\w+@\S{1,80}[:$#]|\[\w+@[^\]]{1,80}\]|cat: |"
     r"\s*(?:File \"|at 0x|return |raise |Collecting |Requirement already|Using cached|Downloading |Building wheel|"
     r"Preparing metadata|Installing |Getting requirements|Running )|"
-    r".*(?:did NOT complete|End of error message|\*\*\* \[|\.\.\. (?:done|ok|yes|no)$|\bterminated$|\berrors?[:.]?$|"
+    r".*(?:\d%\||\b[A-Z]\w{1,40}Warning: |"
+    r"did NOT complete|End of error message|\*\*\* \[|\.\.\. (?:done|ok|yes|no)$|\bterminated$|\berrors?[:.]?$|"
     r"more process(?:es)? ha(?:s|ve) sent help message)"
 )
 # What Slurm prints of the step and the ranks that it ends after the first one has ended.
@@ -50,7 +51,7 @@ COMPLAINT = re.compile(
 REFUSES = re.compile(
     r"\b(?:unknown|unrecogni[sz]ed|invalid|illegal|unsupported) (?:\w+ )?"
     r"(?:options?|keys?|keywords?|arguments?|parameters?|commands?|variables?|values?|inputs?|flags?|types?|names?|fields?)\b|"
-    r"\b(?:aborting|giving up|malformed|incompatible|illegally|must (?:be|have|specify|not)|mutually exclusive|"
+    r"\b(?:aborting|giving up|malformed|incompatible|illegally|mutually exclusive|must be installed|"
     r"out of (?:range|bounds)|"
     r"is (?:invalid|illegal|too (?:many|few|large|small|long|short|old|new))|(?:can ?not|can't|could ?n[o']t|"
     r"unable to) (?:continue|proceed|"

@@ -22,6 +22,7 @@ RANK = re.compile(
 CLOCK = re.compile(
     r"\[?(?:(?:\d{4}-\d\d-\d\d|\d{2,4}/\d\d/\d\d|\d\d/\d\d/\d{4})[T ])?\d\d:\d\d:\d\d(?:[.,:]\d{1,9})?(?:Z|"
     r"[+-]\d\d:?\d\d)?\]?(?: UTC)?:?\s?|"
+    r"\[ {0,6}\d{1,8}\.\d{6}\] |"  # the kernel
     r"\s{0,4}>> \d{1,9} {2,9}| {2,8}\d{1,6} {4}(?=[^\s\d])|"
     r"\w{3} {1,2}(?:\w{3} {1,2})?\d{1,2} \d\d:\d\d:\d\d(?: (?:[A-Z]{3,4} )?\d{4})?(?: [\w.-]{1,64} "
     r"[\w./-]{1,64}(?:\[\d{1,8}\])?:)?\s?|"
@@ -44,6 +45,8 @@ WARNS = re.compile(
     r"\[(?:WARN|WARNING|warning|warn)\]|\s-?\s?WARNING\s?[\]:-]|\b[A-Z]\w{1,60}Warning\b|^CMake "
     r"(?:Deprecation )?Warning|\bUCX +(?:WARN|DIAG)\b"
 )
+# A line that begins so is an error, whatever warnings it repeats.
+FAILS = re.compile(r"\W{0,4}(?:FATAL|CRITICAL|ERROR): ")
 TENSORFLOW = re.compile(r"([IWEF])(?:\d{4} \d| \S{1,200}:\d)")
 # The border of a message of Open MPI, and how many lines such a message has at most.
 OPEN_MPI_BORDER, MOST_IN_BORDER = re.compile(r"-{60,}$"), 16
@@ -62,7 +65,7 @@ EXCUSED = re.compile(
     r"\b[Cc]ontinuing (?:without|anyway|with)|"
     r"(?<!argument\(s\) )\bskipp(?:ed|ing)\b|\bPerforming Test\b|\bLooking for\b|\bchecking (?:for|whether|if)\b|\b(?:0|no) "
     r"(?:errors?|failures?)\b|"
-    r"\b(?i:errors?|failures?|failed|fail|fatal|unexpected)(?i: count| found| total)? ?[:=] {0,9}0\b(?![.\d])|"
+    r"\b(?i:errors?|failures?|failed|fail|fatal|unexpected)(?i: count| found| total)? ?[:=] {0,9}0\b(?![.\d]|:\S)|"
     r"\bnot (?:an )?required\b|\bexpected failure|\bXFAIL|\bxfailed\b|\brecovered\b|\bdeprecat|"
     r"\bfailed: \d+, retr|\btolerat|2> ?/dev/null|\btype: \S+: not found|\bError [1-9]\d* \(ignored\)|"
     r"\b(?:[Uu]sing|[Rr]un(?:ning)? on|[Tt]rain(?:ing)? on|[Dd]efaulting to|[Ss]witching to|"
@@ -133,6 +136,8 @@ def level(text: str) -> str:
         # A script of the site, such as a prolog or /etc/profile.d, complains and goes on; debconf has no terminal to ask at.
         return WARNING
     start = text[:160]
+    if FAILS.match(start):
+        return ERROR
     lowered = start.lower()
     if ("warn" in lowered or "UCX" in start) and WARNS.search(start):
         return WARNING

@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from provision.knowledge.failures import health
-from provision.knowledge.failures.boxes import DASHES, is_border, read_box
+from provision.knowledge.failures.boxes import is_border, read_box
 from provision.knowledge.failures.catalogue import WEIGHTS, Alternative, Catalogue
 from provision.knowledge.failures.conclusion import conclude
 from provision.knowledge.failures.crash_frames import crash_place
 from provision.knowledge.failures.evidence import Evidence
 from provision.knowledge.failures.findings import Explanation, Hit
 from provision.knowledge.failures.last_words import MOST_ABOVE
+from provision.knowledge.failures.line_kinds import BORDER, LOOK, PROGRESS, STRUCTURE, line_kind
 from provision.knowledge.failures.line_parts import MOST_OF_A_LOG_LINE, read_text, split_parts
 from provision.knowledge.failures.lines import (
     ANSI,
@@ -41,43 +42,17 @@ from provision.knowledge.failures.paragraphs import MOST_LINES, begins_paragraph
 from provision.knowledge.failures.report_forms import (
     COMPLAINS,
     ENDS,
-    ERROR_ELSEWHERE,
     ERRS,
     FOLLOWS,
-    FORM_WORDS,
     follows,
 )
-from provision.knowledge.failures.singletons import LoneRanks, may_be_lone
+from provision.knowledge.failures.singletons import LoneRanks
 from provision.knowledge.failures.tracebacks import Traceback
 from provision.knowledge.failures.words import line_words
 
 # What is remembered of lines that were looked at: bytes, and looks after which a line without effect is not looked at again.
 MOST_HELD, MOST_LOOKS = 4_000_000, 64
 DIGITS = bytes.maketrans(b"123456789", b"000000000")
-# Lines with these words are looked at even if no entry of the catalogue has them.
-STRUCTURE = (
-    frozenset(("cell", "ipython", "traceback", "ignored", "checking", "importing"))
-    | health.FAILED_WORDS
-    | health.SUCCESS_WORDS
-    | FORM_WORDS
-)
-# Parts of lines that are looked at for their form: exceptions, the places of tracebacks, fatal lines of TensorFlow.
-FORMS = (
-    b"error",
-    b"exception",
-    b'file "',
-    b"file ~",
-    b"file /",
-    b"input in ",
-    b"call stack:",
-    b".py in ",
-    b": f ",
-    b"f0000 00:",
-    b"not ok ",
-    b"[ run      ]",
-    b"[       ok ]",
-    *(f": {word}".lower().encode() for word in ERROR_ELSEWHERE),
-)
 # How GoogleTest announces a test, and says that it has passed.
 TEST_BEGINS, TEST_PASSED = "[ RUN      ]", "[       OK ]"
 # The name of the stream in what Open MPI puts before the lines of a rank.
@@ -86,7 +61,6 @@ STREAM = re.compile(r"<std\w+>:?|:$")
 DETAILS = 4
 # How a line break is written in the `repr` of a text.
 ESCAPED = "\\n"
-DULL, LOOK, PROGRESS, BORDER = 0, 1, 2, 4
 # The entry for ranks that do not know each other.
 ALONE = "mpi-singletons"
 # How many characters of a line may be control characters, before it is not text.
@@ -187,7 +161,10 @@ class LogReader:
         line = read_line(number, raw)
         if is_border(line.text) and (box := read_box(line.rank, self._above(number), self._box_at)):
             self._box_at = number
-            self._evidence.note_box(box, number)
+            if not self._evidence.knows(box.first, number):
+                joined = replace(line, number=box.first, raw=box.raw, text=box.text)
+                known = self._match(joined, line_words(box.text), level(box.text), excused=False)
+                self._evidence.note_box(box) if not known else None
 
     def _progress(self, line: bytes) -> None:
         """Note a line of a training that goes on, and that its rank is not dead."""
@@ -217,18 +194,7 @@ class LogReader:
             self._kinds, self._looks, fresh = {}, {}, different
             self._held = sum(map(len, fresh))
         for template in fresh:
-            text = template.decode("utf-8", "replace")
-            words = line_words(text)
-            kind = LOOK if template[:2] == b"ok" or any(form in template for form in FORMS) else DULL
-            if kind == DULL and not words.isdisjoint(self._known_words):
-                kind = LOOK if words & STRUCTURE or self._catalogue.candidates(words) else DULL
-            if kind == DULL and may_be_lone(text, words):
-                kind = LOOK
-            if not words.isdisjoint(health.PROGRESS_WORDS) and health.shows_progress(text):
-                kind |= PROGRESS
-            if DASHES in template:
-                kind |= BORDER
-            self._kinds[template] = kind
+            self._kinds[template] = line_kind(template, self._known_words, self._catalogue)
         return list(map(self._kinds.__getitem__, templates))
 
     def _look(self, number: int, raw: str, *, shown: str = "") -> bool:

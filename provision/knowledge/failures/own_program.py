@@ -197,7 +197,7 @@ def _imports_library(traceback: Traceback) -> bool:
     """Whether a library was still being imported, by the program or by none that is shown."""
     own = max((place for place, frame in enumerate(traceback.frames) if not frame.is_library), default=-1)
     after = traceback.frames[own + 1 :] if own >= 0 else traceback.frames[-1:]
-    return any(frame.function == "<module>" for frame in after)
+    return any(frame.function == "<module>" and frame.file != "<string>" for frame in after)
 
 
 def _refuses(traceback: Traceback) -> bool:

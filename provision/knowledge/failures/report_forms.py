@@ -77,7 +77,7 @@ _FORMS = (
         "PETSc",
     ),
     _form(ERRS, r"\s*#\d{3}: \S{1,200} line \d+ in \w{1,80}\(\): (?P<text>.+)", "HDF5"),
-    _form(ENDS, r"\s*Error in routine +(?P<place>\w{1,60}) \(-?\d+\):(?P<text>)", "Quantum ESPRESSO"),
+    _form(ENDS, r"[%\s]*Error in routine +(?P<place>\w{1,60}) \(-?\d+\):(?P<text>)", "Quantum ESPRESSO"),
     _form(ENDS, r"(?:Error in user input|Inconsistency in user input|File input/output error):(?P<text>)", "GROMACS"),
     _form(ENDS, r"\W{0,40}FATAL CALLED\W{0,40}(?P<text>)$", "WRF"),
     _form(ENDS, r"Node: '[^']{1,300}'(?P<text>)$", "TensorFlow"),
@@ -136,6 +136,9 @@ _FORMS = (
         rf"{_HEAD}(?:ERROR|Error|error)(?: ?[\[(#]?(?!message|log|rate|code \d|messages)[\w.:-]{{1,40}}[\])]?)?{_WHERE} {{0,3}}"
         r"[:\]!]+-? *(?P<text>.*)",
     ),
+    _form(ERRS, r"[*!#=-]{2,40} {0,4}(?:FATAL ERROR|FATAL|ERROR|Error) {0,4}[*!#=-]{2,40}(?P<text>)$"),
+    _form(ERRS, r"(?P<program>[A-Z][A-Z0-9]{2,19}) (?:ERROR|Error): (?P<text>(?!\s*[-+]?[\d.]+\s*$).+)"),
+    _form(ENDS, r"\s*\*\s+\\___/\s{1,9}(?P<text>\S.{3,80}?)\s*\*$", "CP2K"),
     _form(ERRS, r"(?:Unhandled |Uncaught )?[Ee]xception(?: in [^:]{1,80})?: (?P<text>\S+ .+)"),
     _form(
         ERRS,
@@ -154,7 +157,10 @@ _FORMS = (
         r"|unrecogni[sz]ed |unsupported |missing |no |not ).+)",
     ),
     _form(NAMED, rf"(?P<program>{_NAME})(?:\[\d+\])?: (?P<text>.+)", only_system=True),
-    _form(COMPLAINS, r"\W{0,6}(?P<text>(?i:can ?not|can't|could(?: not|n't)|unable to|failed to) .+)"),
+    _form(
+        COMPLAINS,
+        r"\W{0,6}(?:\[[\w.-]{1,30}\] )?(?P<text>(?i:can ?not|can't|could(?: not|n't)|unable to|failed to) .+)",
+    ),
 )
 
 
@@ -166,7 +172,7 @@ def report_forms() -> tuple[tuple[Form, re.Pattern[str]], ...]:
 
 # A message that begins so is a frame around the error, or follows from it.
 FRAME = re.compile(
-    r"\W*$|(?:\w+(?:Error|Exception): ?)?"
+    r"\W*$|\[\w{1,40} error\]$|(?:\w+(?:Error|Exception): ?)?"
     r"(?:error message$|in user code|Graph execution error|in `|<N/A|Traceback \(most|"
     r"metadata-generation|subprocess-exited|ld returned|"
     r"torch\.distributed\.elastic|.{0,40}returned \d+ exit status|\d+ root error\(s\) found|error stack|"
@@ -180,6 +186,7 @@ FRAME = re.compile(
     r"(?:fail|abort|halt|stopp|incomplete)|"
     r"Error (?:building|compiling|installing|running|executing) \S+(?: \([^)]{1,40}\))?\W*$|"
     r"abort|exiting|terminat|stopping|Execution halted|Try |Usage|use --help|more information|run with|note:|"
+    r"(?:we )?had \d+ failures|\d+ (?:tasks|jobs) (?:failed|remain)|"
     r"(?:errors?|failures?) (?:occurred|found|were|was)|An error (?:occurred|happened|was)|"
     r".{0,30}see (?:the )?(?:log|above|output))",
     re.IGNORECASE,

@@ -209,15 +209,15 @@ class ReportReader:
         if sum(1 for known in self.found if known.strength == report.strength) < MOST_KEPT:
             self.found.append(report)
 
-    def best(self, explained: Collection[int]) -> Report | None:
-        """The report that most likely names the cause, if one is good enough: the strongest, of these the first.
+    def best(self, explained: Collection[int], least: int = NAMED) -> Report | None:
+        """The report that most likely names the cause, if one is at least so strong: the strongest, of these the first.
 
         Those in the lines with these numbers have another explanation.
         """
         candidates = [
             (strength, -report.number, report)
             for report in self.found
-            if (strength := self._strength(report)) >= NAMED and report.number not in explained
+            if (strength := self._strength(report)) >= least and report.number not in explained
         ]
         return max(candidates, key=lambda candidate: candidate[:2])[2] if candidates else None
 

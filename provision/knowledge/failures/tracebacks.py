@@ -32,6 +32,8 @@ COMPILED = re.compile(r"^\s{4,12}((?:[~/.<]|[A-Za-z]:\\)?[^\s:]{1,400}):(\d{1,6}
 IN_USER_CODE = "in user code:"
 # What a mail or a web page puts before each line that it quotes.
 QUOTED = re.compile(r"^> ?(?!>)")
+# What Markdown puts around a line to make it bold.
+EMPHASIS = re.compile(r"^\*\*([A-Za-z].{1,400}\S)\*\*$")
 # PyTorch's main process repeats an exception of a worker, whose own traceback follows.
 REPEATED, ORIGINAL = "Caught ", "Original Traceback"
 # PyTorch 0.4 and older: the exception and the traceback of the worker in one line.
@@ -176,7 +178,7 @@ class TracebackReader:
 
     def feed(self, line: Line) -> bool:
         """Read a line; returns whether it is a place or code of a traceback, so that it is not evidence itself."""
-        text = QUOTED.sub("", line.text)
+        text = EMPHASIS.sub("\\1", QUOTED.sub("", line.text))
         if line.rank in self._waiting and text.strip():
             place = self._waiting.pop(line.rank)
             self.found[place] = replace(self.found[place], text=f"{self.found[place].text} {text.strip()}")

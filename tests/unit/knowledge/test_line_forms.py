@@ -1,0 +1,86 @@
+"""Forms of lines that hide an error or look like one: banners, Markdown, clocks of the kernel, counts, repeated warnings."""
+
+from __future__ import annotations
+
+import pytest
+
+from provision.knowledge.failures.findings import Explanation
+from provision.knowledge.failures.log_reader import explain
+from provision.machine.tables import known_failures
+
+START = "reading data/train.h5\nthe grid has 4 parts\n"
+TRACEBACK = 'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n    names = eval(args.names)\n'
+ERRORS = {
+    "a banner": (
+        "****  ERROR ****\nThe flux of part 3 is not there.\nDetails in 'config.log'\n",
+        "The flux of part 3 is not there",
+    ),
+    "CP2K": (
+        " *   ___  *\n *  /   \\  *\n * [ABORT]  *\n *  \\___/  found no flux in part 3  *\n *    |   *\n",
+        "found no flux in part 3",
+    ),
+    "a library in capitals": (
+        "[0] ARMCI Error: 0:flurble: failed to open the input file:\n",
+        "failed to open the input file",
+    ),
+    "a routine behind its border": ("%%%%%%%%%%%%     Error in routine read_flux (2):\n     no part 3\n", "no part 3"),
+    "an error that repeats a warning": (
+        "FATAL:   while extracting a.sif: extraction failed: WARNING: no passwd file\n",
+        "while extracting a.sif",
+    ),
+    "the clock of the kernel": ("[   21.091872] flurble: fatal: the flux is negative\n", "the flux is negative"),
+    "Markdown": (
+        f"{TRACEBACK}**NameError: name 'flux' is not defined**\n",
+        "name 'flux' is not defined",
+    ),
+    "what follows after a list of files": (
+        "Failed to compile the kernels for GPU #3\n  the flux was -9999\n",
+        "compile the kernels",
+    ),
+    "a complaint above what followed": (
+        "[petsc] Could not find a functional FLUX. Run with --with-flux\n[petsc|ERROR] command failed (code=1); raising\n",
+        "a functional FLUX",
+    ),
+    "a sentence with a must": ("Flurble 4.9.0 must be installed.\n", "Flurble 4.9.0 must be installed"),
+    "a wrapper that names only itself": (
+        "ERROR 1: [decomposeFlux error]\n--> FOAM FATAL IO ERROR:\nEssential entry 'flux' missing\n",
+        "Essential entry 'flux' missing",
+    ),
+    "an eval": (
+        'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n    names = eval(args.names)\n'
+        "  File \"<string>\", line 1, in <module>\nNameError: name 'flux' is not defined\n",
+        "a.py",
+    ),
+}
+FINE = {
+    "advice": "For OpenMP binding to work as intended, MPI ranks must be bound to exclusive CPU sets.\n",
+    "a count": "ARMCI Error: 0\n",
+    "a measured error": "MAE Error: 0.125\n",
+    "a warning in a progress bar": "3%| | 1/9 [00:01<?, ?it/s]/env/a.py:12: UserWarning: the flux is not set\n",
+    "a banner of stars": "*** Results ***\nno part is missing\n",
+}
+
+
+def shown(text: str) -> Explanation:
+    """What a log shows."""
+    return explain([(START + text).encode()], known_failures())
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_the_error_is_quoted(name: str) -> None:
+    """And not what is around it."""
+    text, says = ERRORS[name]
+    known = shown(text).known
+    assert known is not None and says in known.cause
+
+
+@pytest.mark.parametrize("name", FINE)
+def test_these_lines_accuse_no_one(name: str) -> None:
+    """They have words of errors."""
+    assert shown(FINE[name]).verdict == "healthy"
+
+
+def test_what_a_program_printed_before_an_installation_that_worked_did_not_end_it() -> None:
+    """pip prints conflicts as errors, and installs."""
+    text = "ERROR: the flux of a package is not that of another one\nSuccessfully installed flurble-1.0\n"
+    assert shown(text).verdict == "healthy"
