@@ -139,9 +139,10 @@ def _describe(explanation: Explanation) -> list[str]:
     if explanation.verdict == "unknown":
         return _describe_unknown(explanation)
     ended = "" if explanation.ended else ", but no end either: it may be cut, or the program may still run"
-    means = next((note for note in explanation.findings if note.failure.unless and not explanation.ended), None)
+    means = None if explanation.ended else next((note for note in explanation.findings if _may_matter(note)), None)
     if means:
-        ended = f", unless {means.failure.unless}: {means.cause} ({means.failure.id}); it shows no end either"
+        when = f"unless {means.failure.unless}" if means.failure.unless else "but a warning"
+        ended = f", {when}: {means.cause} ({means.failure.id}); it shows no end either"
     lines = [f"the log shows no failure{ended}"]
     for note in explanation.findings[:MOST_OTHERS]:
         lines += [
@@ -149,6 +150,11 @@ def _describe(explanation: Explanation) -> list[str]:
             f"    harmless, unless you expect otherwise: {note.cause}; {note.hint}",
         ]
     return lines
+
+
+def _may_matter(note: Finding) -> bool:
+    """Whether a line that is no failure may matter: a warning of a known failure, or a notice that says so."""
+    return bool(note.failure.unless) or note.failure.weight > 0
 
 
 def _describe_unknown(explanation: Explanation) -> list[str]:

@@ -23,10 +23,20 @@ FRAMES = (
 )
 # What calls the handler of the signal, or belongs to the language: the library below it is the one that crashed.
 OF_SYSTEM = re.compile(
-    r"lib(?:c|m|pthread|dl|gcc_s|stdc\+\+|ucs|SegFault|asan|python[\d.]*\w*|gfortran|quadmath)(?:-[\d.]+)?\.so"
+    r"lib(?:c|m|pthread|dl|gcc_s|stdc\+\+|ucs|SegFault|asan|python[\d.]*\w*|gfortran|quadmath)(?:-[\w.]+?)?\.so"
 )
 # So many lines below the signal are looked at; a list ends with so many lines that are none of it.
 MOST_LINES, MOST_OTHERS = 32, 6
+
+
+def _readable(function: str) -> str:
+    """The name of a function; of one of C++ the parts of its mangled name, as `Eigen::Pool` of `_ZN5Eigen4PoolE`."""
+    mangled = re.match(r"_ZN?K?(?=\d)", function)
+    parts, at = [], mangled.end() if mangled else len(function)
+    while found := re.compile(r"\d{1,3}").match(function, at):
+        at = found.end() + int(found[0])
+        parts.append(function[found.end() : at])
+    return "::".join(parts[:3]) or function
 
 
 def crash_place(below: Iterable[str]) -> str:
@@ -43,12 +53,12 @@ def crash_place(below: Iterable[str]) -> str:
             continue
         others = 0
         if not found["library"]:
-            return first or f"{found['function']}()"
+            return first or f"{_readable(found['function'])}()"
         if OF_SYSTEM.match(found["library"]):
             continue
         if first and not first.startswith(found["library"]):
             break
         if found["function"]:
-            return f"{found['library']}, {found['function']}()"
+            return f"{found['library']}, {_readable(found['function'])}()"
         first = first or found["library"]
     return first

@@ -139,6 +139,11 @@ _FORMS = (
     _form(ERRS, r"[*!#=-]{2,40} {0,4}(?:FATAL ERROR|FATAL|ERROR|Error) {0,4}[*!#=-]{2,40}(?P<text>)$"),
     _form(ERRS, r"(?P<program>[A-Z][A-Z0-9]{2,19}) (?:ERROR|Error): (?P<text>(?!\s*[-+]?[\d.]+\s*$).+)"),
     _form(ENDS, r"\s*\*\s+\\___/\s{1,9}(?P<text>\S.{3,80}?)\s*\*$", "CP2K"),
+    _form(
+        ERRS,
+        r"\W{0,9}Error (?P<text>(?:load|read|open|creat|writ|pars|connect|initiali[sz]|import|find|gett|sett)\w{0,5}ing\b "
+        r".{3,300})",
+    ),
     _form(ERRS, r"(?:Unhandled |Uncaught )?[Ee]xception(?: in [^:]{1,80})?: (?P<text>\S+ .+)"),
     _form(
         ERRS,

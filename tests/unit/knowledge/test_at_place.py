@@ -59,11 +59,11 @@ def test_a_program_that_cannot_be_started_is_no_file_that_is_missing() -> None:
     text = """\
 Traceback (most recent call last):
   File "submit.py", line 12, in <module>
-    subprocess.run(["sbatch", "job.sh"])
+    subprocess.run(["flurbler", "job.sh"])
   File "/usr/lib/python3.6/subprocess.py", line 1344, in _execute_child
     raise child_exception_type(errno_num, err_msg, err_filename)
-FileNotFoundError: [Errno 2] No such file or directory: 'sbatch': 'sbatch'
+FileNotFoundError: [Errno 2] No such file or directory: 'flurbler': 'flurbler'
 """
     known = explain([text.encode()], known_failures()).known
     assert known is not None
-    assert "starts `sbatch`" in known.cause and "command -v sbatch" in known.hint
+    assert "starts `flurbler`" in known.cause and "command -v flurbler" in known.hint

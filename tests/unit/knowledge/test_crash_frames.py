@@ -62,3 +62,23 @@ def test_a_function_of_another_library_is_not_put_beside_the_first_one() -> None
     """The first library has no names."""
     frames = ["/opt/libflurble.so.2(+0x2a)[0x2a]", "/opt/libother.so.1(other_call+0x2a)[0x2a]"]
     assert crash_place(frames) == "libflurble.so.2"
+
+
+@pytest.mark.parametrize(
+    ("function", "shown"),
+    [
+        ("_ZN5Eigen4PoolE", "Eigen::Pool"),
+        ("_ZNK4flux4PartIfE3runEv", "flux::Part"),
+        ("_Z4calli", "call"),
+        ("_Zurich", "_Zurich"),
+    ],
+)
+def test_a_name_of_cpp_is_readable(function: str, shown: str) -> None:
+    """As far as it has plain parts."""
+    assert crash_place([f"/opt/libflurble.so.2({function}+0x2a)[0x2a]"]) == f"libflurble.so.2, {shown}()"
+
+
+def test_frames_of_ucx_without_a_library_name_the_function() -> None:
+    """UCX prints the function, and sometimes the place in a source."""
+    frames = [" 0 0x0000000000085f0c __GI___libc_free()  :0", " 1 0x00000000000fef1f flurble_return()  ???:0"]
+    assert crash_place(frames) == "flurble_return()"

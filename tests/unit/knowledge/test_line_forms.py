@@ -41,14 +41,14 @@ ERRORS = {
         "[petsc] Could not find a functional FLUX. Run with --with-flux\n[petsc|ERROR] command failed (code=1); raising\n",
         "a functional FLUX",
     ),
+    "an error of reading": ("  Error loading functions: /opt/flurble/functions\n", "/opt/flurble/functions"),
     "a sentence with a must": ("Flurble 4.9.0 must be installed.\n", "Flurble 4.9.0 must be installed"),
     "a wrapper that names only itself": (
         "ERROR 1: [decomposeFlux error]\n--> FOAM FATAL IO ERROR:\nEssential entry 'flux' missing\n",
         "Essential entry 'flux' missing",
     ),
     "an eval": (
-        'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n    names = eval(args.names)\n'
-        "  File \"<string>\", line 1, in <module>\nNameError: name 'flux' is not defined\n",
+        f"{TRACEBACK}  File \"<string>\", line 1, in <module>\nNameError: name 'flux' is not defined\n",
         "a.py",
     ),
 }
