@@ -317,7 +317,12 @@ def test_little_shared_memory_and_little_memory() -> None:
 def test_a_root_with_spaces() -> None:
     facts = facts_of(local_site())
     place = dataclasses.replace(facts.place, path="/site/my root")
-    assert observed(place=place)["root-spaces"].state == "note"
+    facts = dataclasses.replace(facts, place=place)
+    assert observed(place=place)["root-spaces"].state == "bad"
+    site = local_site()
+    mpi = dataclasses.replace(site.archs[0].mpi, provider="site")
+    site = dataclasses.replace(site, archs=(dataclasses.replace(site.archs[0], mpi=mpi),))
+    assert judged(site, facts, look_around(facts, ROOT))["root-spaces"].state == "note"
 
 
 # The page

@@ -1,0 +1,26 @@
+"""`tools/setup`, which `make` starts: it makes .venv again, also from a shell that uses it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+
+
+def test_a_shell_that_uses_the_environment_can_make_it_again(tmp_path: Path) -> None:
+    """Its `python3` is in the folder that is removed first; without an index the installation ends there."""
+    (tmp_path / "tools").mkdir()
+    shutil.copy(CHECKOUT / "tools" / "setup", tmp_path / "tools" / "setup")
+    shutil.copy(CHECKOUT / "pyproject.toml", tmp_path)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", ".venv"], cwd=tmp_path, check=True)
+    path = f"{tmp_path}/.venv/bin:{os.environ['PATH']}"
+    environ = {**os.environ, "PATH": path, "PIP_NO_INDEX": "1", "PYTHON": "python3"}
+    done = subprocess.run(
+        ["bash", "tools/setup", "dev"], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
+    )
+    assert "No such file" not in done.stderr, done.stderr
+    assert (tmp_path / ".venv" / "bin" / "pip").exists(), done.stderr
