@@ -136,6 +136,8 @@ def stream(
 ) -> Result:
     """Run a program to its end, and append its output to `log` line by line, without the secrets of this run.
 
+    The last line of the log says how it ended: `# exit status 0 after 3 s`, or `# interrupted after 3 s`.
+
     A line that is too long becomes several.
 
     `shown` is written to the log instead of `argv`, for an argv that contains a whole environment. `on_second` is called
@@ -146,6 +148,7 @@ def stream(
     """
     tail, length, timed_out = deque[str](), 0, False
     hide = secrets_in(environ).hide
+    began, how = time.monotonic(), "interrupted"
     with open_own(log, append=True) as file:
         file.write(f"$ {hide(' '.join(shown or argv))}\n")
         process: subprocess.Popen[bytes] | None = None
@@ -173,17 +176,21 @@ def stream(
             if timed_out:
                 end(process)
             code = process.wait()
+            how = f"exit status {code}"
             if code in ENDED_FROM_OUTSIDE:
                 time.sleep(OURS_COMES_S)
         except BaseException as error:
             if process is not None:
                 end(process)
             elif isinstance(error, OSError):
+                how = "could not be started"
                 raise CommandError(f"`{argv[0]}` cannot be run", evidence=[str(error)], log=str(log)) from error
             raise
         finally:
             if process is not None and process.stdout is not None:
                 process.stdout.close()
+            with contextlib.suppress(OSError):  # the disk may be full, and the log has said all that matters
+                file.write(f"# {how} after {time.monotonic() - began:.0f} s\n")
     return Result(argv=tuple(argv), code=code, tail=tuple(tail), timed_out=timed_out)
 
 

@@ -82,3 +82,22 @@ def test_a_notice_that_may_matter_stands_in_the_headline_if_no_end_is_shown(
     )
     assert done.returncode == 0, done.stderr
     assert f"the log shows {says}" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "says"),
+    [
+        ("# exit status 0 after 3 s", 0, "the log shows no failure\n"),
+        ("# exit status 1 after 3 s", 3, "no known failure"),
+        ("# interrupted after 3 s", 1, "the step of the build was interrupted"),
+        ("# interrupted after 3 s\n$ make\n# exit status 0 after 9 s", 0, "the log shows no failure\n"),
+    ],
+)
+def test_the_last_line_of_a_step_says_how_it_ended(tmp_path: Path, end: str, code: int, says: str) -> None:
+    log = tmp_path / "compile.log"
+    log.write_text(f"$ make\ncompiling\n{end}\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "provision", "explain", str(log)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code, done.stdout
+    assert says in done.stdout
