@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from provision.knowledge.failures.lines import read_line
+from provision.knowledge.failures.report_forms import follows
 
 # Open MPI, PRRTE and PMIx print 74 dashes, and no message of them is longer than this many lines. Source: their `show_help`,
 # and their files help-*.txt, from which the words below are.
@@ -23,7 +24,8 @@ GOES_ON = re.compile(
     r"be disabled)|"
     r"\b(?:is|are|was|were|been|therefore) (?:therefore )?ignored\b|\bignoring\b|\bfalling back\b|\bdefaulting to\b|"
     r"\bdeprecated\b|"
-    r"\b(?:this|the) warning\b|\bperformance\b|\bno impact\b|\battempted to remove a file\b",
+    r"\b(?:this|the) warning\b|\bperformance\b|\bno impact\b|\bsupport is disabled\b|\bsuppress this\b|"
+    r"\battempted to remove a file\b",
     re.IGNORECASE,
 )
 # It says that its program ends, whatever else it says.
@@ -108,6 +110,8 @@ def _read_message(lines: list[tuple[int, str]]) -> Box | None:
     if not lines or not SENTENCE.match(lines[0][1]) or max(len(text.split()) for _, text in lines) < FEWEST_WORDS:
         return None
     text = " ".join(text for _, text in lines)
+    if len(lines) == 1 and follows(text):
+        return None
     warns, ends = WARNS.match(text) is not None, ENDS.search(text) is not None
     goes_on = warns or (GOES_ON.search(text) is not None and not ends)
     if not goes_on and not ends and not COMPLAINS.search(text):

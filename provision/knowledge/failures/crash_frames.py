@@ -10,6 +10,10 @@ from provision.knowledge.failures.lines import read_line
 # How the lines of such lists name a library and a function. Sources: glibc's `backtrace_symbols`, as Open MPI and UCX print it;
 # gdb's `bt`.
 FRAMES = (
+    # Intel's Fortran cuts the names of libraries.
+    re.compile(
+        r"(?P<library>lib(?!pthread|c[-.]|m[-.]|ifcore|intlc)[\w+.-]{2,20}) +[0-9A-Fa-f]{16} +(?P<function>(?!Unknown)\w{1,120}|)"
+    ),
     re.compile(
         r"^\s*\d{1,2} 0x[0-9a-f]{6,16} (?!_|gsignal|abort|raise|ucs_)(?P<function>\w{1,120})\(\) +(?P<library>)"
     ),

@@ -64,15 +64,24 @@ class Evidence:
         hits = (hit for hits in self.hits.values() for hit in hits if hit.weight != WEIGHTS["consequence"])
         return any(first <= hit.number < end for hit in hits)
 
-    def note_box(self, box: Box) -> None:
-        """Note a message between lines of dashes that no entry of the catalogue knows."""
+    def excuse_box(self, box: Box, end: int) -> None:
+        """Note that a message says that its program goes on: what entries say of its lines is no failure."""
+        for name, hits in self.hits.items():
+            if not self.failures[name].warned:
+                hits[:] = [
+                    replace(hit, weight=WEIGHTS["notice"]) if box.first <= hit.number < end else hit for hit in hits
+                ]
         self.errors.forget(box.first)
         self.reports.forget(box.first)
-        if not box.goes_on:
-            report = self.reports.feed_box(box)
-            self.errors.add(box.first, self.show(box.raw), report.strength)
-            self.clearly = True
-            self.fail(box.first)
+
+    def note_box(self, box: Box) -> None:
+        """Note a message between lines of dashes that says that something failed, and that no entry of the catalogue knows."""
+        self.errors.forget(box.first)
+        self.reports.forget(box.first)
+        report = self.reports.feed_box(box)
+        self.errors.add(box.first, self.show(box.raw), report.strength)
+        self.clearly = True
+        self.fail(box.first)
 
     def was_ended(self, line: Line) -> bool:
         """Whether a line says that a rank was ended because the launcher ends all of them, as a line above it says."""

@@ -9,6 +9,8 @@ from provision.knowledge.failures.catalogue import WEIGHTS, KnownFailure
 
 # So many lines at most are between the end of a program and what its scheduler says at once.
 NEAR = 2
+CMAKE = re.compile(r"\s{0,8}CMake Error at ")
+NOT_FOUND = re.compile(r"\s{0,4}(?:-- )?Could NOT find ")
 EXCEPTION = re.compile(r"(?:[A-Za-z_]\w{0,80}\.){0,9}[A-Z]\w{0,80}(?:Error|Exception)\b")
 
 
@@ -107,11 +109,15 @@ def give_way(findings: list[Finding]) -> list[Finding]:
     # If the last words of a program are directly before the end of its job, the program had ended before it.
     had_ended = any(_says_an_end(found) and 0 < ends - found.hit.number <= NEAR for found in findings)
 
+    # What CMake only reports as missing did not stop it, if an error of CMake says what did.
+    cmake = any(CMAKE.match(found.hit.text) for found in findings)
+
     def gives_way(found: Finding) -> bool:
         behind_end = 0 < ends < found.hit.number and not found.failure.ends
         return (
             (found.failure.elsewhere and (quoted or 0 < first_reason < found.hit.number))
             or (found.failure.ends and had_ended)
+            or (cmake and (found.hit.status or NOT_FOUND.match(found.hit.text) is not None))
             or (behind_end and not found.quoted and found.hit.weight < WEIGHTS["cause"])
         )
 

@@ -28,7 +28,10 @@ SUCCESS = re.compile(
     r"\bBuild files have been written to\b|^configure: exit 0$"
 )
 # `Build did NOT complete successfully` is no success.
-NEGATION = re.compile(r"\b(?:not|NOT|never|cannot|unable)\b|n't\b|\b[1-9]\d* (?:failed|failures?|errors?)\b|\bFAILED\b")
+NEGATION = re.compile(
+    r"\bonly \d+ (?:out )?of\b|\b0 out of\b|\b(?:not|NOT|never|cannot|unable)\b|n't\b|\b[1-9]\d* (?:failed|failures?|errors?)\b|"
+    r"\bFAILED\b"
+)
 # Only an installation or a build ended well: that says nothing about a program which failed before.
 INSTALLED = re.compile(
     r"\bSuccessfully (?:installed|built|tagged|uninstalled)\b|\[100%\] Built target\b|\bBUILD SUCCESS|^\[\+\] /|"

@@ -23,6 +23,7 @@ CLOCK = re.compile(
     r"\[?(?:(?:\d{4}-\d\d-\d\d|\d{2,4}/\d\d/\d\d|\d\d/\d\d/\d{4})[T ])?\d\d:\d\d:\d\d(?:[.,:]\d{1,9})?(?:Z|"
     r"[+-]\d\d:?\d\d)?\]?(?: UTC)?:?\s?|"
     r"\[ {0,6}\d{1,8}\.\d{6}\] |"  # the kernel
+    r"\s{0,12}\| (?=\[rank\d)|"
     r"\s{0,4}>> \d{1,9} {2,9}| {2,8}\d{1,6} {4}(?=[^\s\d])|"
     r"\w{3} {1,2}(?:\w{3} {1,2})?\d{1,2} \d\d:\d\d:\d\d(?: (?:[A-Z]{3,4} )?\d{4})?(?: [\w.-]{1,64} "
     r"[\w./-]{1,64}(?:\[\d{1,8}\])?:)?\s?|"
@@ -63,7 +64,9 @@ EXCUSED = re.compile(
     r"\b(?:[Ff]alling|[Ff]all|[Ff]alls) ?-?back\b|\bfallback\b|\bnon-?fatal\b|\bharmless\b|\bsafely\b|"
     r"\bcan be (?:safely )?(?:ignored|disregarded)|\(optional\)|\boptional (?:package|module|dependency)|"
     r"\b[Cc]ontinuing (?:without|anyway|with)|"
-    r"(?<!argument\(s\) )\bskipp(?:ed|ing)\b|\bPerforming Test\b|\bLooking for\b|\bchecking (?:for|whether|if)\b|\b(?:0|no) "
+    r"(?<!argument\(s\) )\bskipp(?:ed|ing)\b|\bPerforming Test\b|\bLooking for\b|\bchecking (?:for|whether|"
+    r"if)\b(?!.{0,200}\berror: )|"
+    r"\b(?:0|no) "
     r"(?:errors?|failures?)\b|"
     r"\b(?i:errors?|failures?|failed|fail|fatal|unexpected)(?i: count| found| total)? ?[:=] {0,9}0\b(?![.\d]|:\S)|"
     r"\bnot (?:an )?required\b|\bexpected failure|\bXFAIL|\bxfailed\b|\brecovered\b|\bdeprecat|"
@@ -86,9 +89,11 @@ EXCUSES_ABOVE = re.compile(
     r"^\s{0,9}-- Could NOT find (?:Mxnet|Pytorch)\b|"
     r"\b(?:this|these) (?:error|warning|message)s? (?:is|are|can be)\b[^.]{0,40}(?:harmless|ignored|expected|normal)|"
     # Shells that cannot read the function `module` of another shell.
-    r"\berror importing function definition for\b"
+    r"\berror importing function definition for\b|"
+    # Spack has the source already, or finds it at another address.
+    r"^==> Already (?:fetched|staged)\b"
 )
-ABOVE_WORDS = word_set("above previous harmless ignored expected normal mxnet pytorch importing warning")
+ABOVE_WORDS = word_set("above previous harmless ignored expected normal mxnet pytorch importing warning already")
 # How many lines above it such a line excuses.
 REACH = 4
 # Autoconf's `config.log`: what a probe prints counts only if `configure` stopped there; it prints `checking` and goes on.

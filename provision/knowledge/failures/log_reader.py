@@ -161,7 +161,9 @@ class LogReader:
         line = read_line(number, raw)
         if is_border(line.text) and (box := read_box(line.rank, self._above(number), self._box_at)):
             self._box_at = number
-            if not self._evidence.knows(box.first, number):
+            if box.goes_on:
+                self._evidence.excuse_box(box, number)
+            elif not self._evidence.knows(box.first, number):
                 joined = replace(line, number=box.first, raw=box.raw, text=box.text)
                 known = self._match(joined, line_words(box.text), level(box.text), excused=False)
                 self._evidence.note_box(box) if not known else None

@@ -193,7 +193,7 @@ FRAME = re.compile(
     r"abort|exiting|terminat|stopping|Execution halted|Try |Usage|use --help|more information|run with|note:|"
     r"(?:we )?had \d+ failures|\d+ (?:tasks|jobs) (?:failed|remain)|"
     r"(?:errors?|failures?) (?:occurred|found|were|was)|An error (?:occurred|happened|was)|"
-    r".{0,30}see (?:the )?(?:log|above|output))",
+    r".{0,30}see (?:the )?(?:log|above|output)|.{0,80}\bsee previous error)",
     re.IGNORECASE,
 )
 

@@ -100,6 +100,21 @@ def test_a_message_with_which_the_program_goes_on_is_not_quoted_for_another_fail
     assert found and "the flux of part 3" in found.cause
 
 
+def test_what_an_entry_says_of_a_message_with_which_the_program_goes_on_is_no_failure() -> None:
+    """CUDA is not there, and Open MPI does without it."""
+    text = "The library opens others.  CUDA-aware support is disabled.\nlibcuda.so.1: cannot open shared object file"
+    explanation = shown(START + box(text))
+    assert explanation.verdict == "healthy"
+    assert "libcuda-missing" in [note.failure.id for note in explanation.findings]
+
+
+def test_a_line_between_dashes_that_points_elsewhere_is_not_quoted() -> None:
+    """The message is above it."""
+    text = "Error: could not create the flux file\n" + box("the run of flux halts (see previous error message)...")
+    found = shown(START + text).known
+    assert found and "could not create the flux file" in found.cause
+
+
 def test_what_stands_between_two_messages_is_no_message() -> None:
     """The second line of dashes of the first one does not begin another."""
     between = "The solver did not converge in the first pass, so it is not done\n"

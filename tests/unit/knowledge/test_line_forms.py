@@ -47,6 +47,19 @@ ERRORS = {
         "ERROR 1: [decomposeFlux error]\n--> FOAM FATAL IO ERROR:\nEssential entry 'flux' missing\n",
         "Essential entry 'flux' missing",
     ),
+    "tests of which few passed": ("All done. ERROR: only 0 out of 5 tests passed.\n", "only 0 out of 5 tests passed"),
+    "a package that CMake only reports": (
+        " Could NOT find Flurble (missing:  FLURBLE_EXECUTABLE)\nCMake Error at a.txt:9 (message):\n  The flux is not there.\n",
+        "The flux is not there",
+    ),
+    "a prefix of torchrun": (
+        "".join(f"    | [rank0]: {line}\n" for line in (*TRACEBACK.splitlines(), "ValueError: the flux is negative")),
+        "the flux is negative",
+    ),
+    "a check of configure": (
+        "checking whether the flux is sane... configure: error: the flux is not sane\n",
+        "the flux is not sane",
+    ),
     "an eval": (
         f"{TRACEBACK}  File \"<string>\", line 1, in <module>\nNameError: name 'flux' is not defined\n",
         "a.py",
@@ -57,6 +70,7 @@ FINE = {
     "a count": "ARMCI Error: 0\n",
     "a measured error": "MAE Error: 0.125\n",
     "a warning in a progress bar": "3%| | 1/9 [00:01<?, ?it/s]/env/a.py:12: UserWarning: the flux is not set\n",
+    "a source that Spack has": "curl: (37) Couldn't open file /a.tar.gz\n==> Already fetched /stage/a\n",
     "a banner of stars": "*** Results ***\nno part is missing\n",
 }
 
