@@ -107,8 +107,10 @@ def fill(text: str, name: str, blank_values: tuple[Blank, ...], answers: Mapping
             whole += part
         if re.fullmatch(rf"\s*[\w.-]+ = \[?{REMOVED}\]?\s*", whole):
             continue
-        whole = re.sub(rf"[\w.-]+ = \[?{REMOVED}\]?(, )?", "", whole)
-        lines.append(re.sub(r", \}", " }", whole) + line[len(code) :])
+        if REMOVED in whole:  # an inline table: no comma may stand behind its last key
+            whole = re.sub(rf"[\w.-]+ = \[?{REMOVED}\]?(, )?", "", whole)
+            whole = re.sub(r", *\}", " }", whole)
+        lines.append(whole + line[len(code) :])
     return re.sub(r"^name = .*$", f"name = {json.dumps(name)}", "\n".join(lines) + "\n", count=1, flags=re.MULTILINE)
 
 

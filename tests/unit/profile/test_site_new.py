@@ -60,6 +60,13 @@ def test_answers_replace_blanks_and_comments_stay() -> None:
     assert fill(TEXT, "generic-slurm", BLANKS, {}) == TEXT
 
 
+def test_the_last_key_of_an_inline_table_can_be_left_out() -> None:
+    for table in ('{ a = 1, b = "?" }', '{ a = 1, b = ["?"] }', '{ a = 1, b = "?", c = "?" }', '{ b = "?", a = 1 }'):
+        text = f"x = {table}\n"
+        asked = blanks(text, shipped.parse(text, "x"))
+        assert shipped.parse(fill(text, "x", asked, {blank.path: "-" for blank in asked}), "x") == {"x": {"a": 1}}
+
+
 def test_an_answer_may_contain_any_characters() -> None:
     text = fill(TEXT, "ours", BLANKS, {"root": 'a "b" \\ # c'})
     assert shipped.parse(text, "x")["root"] == 'a "b" \\ # c'
