@@ -72,7 +72,8 @@ def run(args: argparse.Namespace) -> Outcome:
     for damage in find_damage(target.store, plan):
         lines.append(f"{damage.text}; `provision build` makes it again")
     for problem in notes:
-        lines += [f"problem on this machine: {problem.message}", *(f"  {line}" for line in problem.evidence)]
+        kind = "note" if problem.kind == "outside-job" else "problem on this machine"  # a login node is not at fault
+        lines += [f"{kind}: {problem.message}", *(f"  {line}" for line in problem.evidence)]
         lines += [f"  hint: {problem.hint}"] if problem.hint else []
     result = {
         **plan.to_dict(),
