@@ -11,16 +11,22 @@ from provision.schedulers.node_kind import NodeKind
 
 CPU_MODULES = ("compiler", "mpi", "python", "cmake")
 GPU_MODULES = ("compiler", "mpi", "cuda", "nccl", "python", "cmake")
+# The types of `srun --mpi=` that connect ranks of an MPI, the usual one first.
+MPI_TYPES = {"openmpi": ("pmix", "pmi2"), "mpich": ("pmi2", "pmix")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What this machine shows: values by key path, kinds of nodes, modules, and the CPU targets that are known by name."""
+    """What this machine shows: values by key path, kinds of nodes, modules, and the types that `srun --mpi=` accepts.
+
+    `targets` are the CPU targets that are known by name.
+    """
 
     values: Mapping[str, str] = field(default_factory=dict)
     kinds: Sequence[NodeKind] = ()
     modules: Sequence[AvailableModule] = ()
     targets: Collection[str] = ()
+    mpi_types: Collection[str] = ()
 
 
 def propose(key: str, answers: Mapping[str, str | None], gpu_archs: Collection[str], seen: Surroundings) -> str:
@@ -38,7 +44,17 @@ def propose(key: str, answers: Mapping[str, str | None], gpu_archs: Collection[s
         loaded = (answers.get(f"archs.{arch}.modules") or "").split()
         mpi = next((name for name in loaded if describe(name).subject == "mpi"), "")
         return ("openmpi" if "openmpi" in mpi.lower() else "mpich") if mpi else ""
+    if rest == "launcher.options":
+        return _mpi_option(
+            answers.get(f"archs.{arch}.modules") or "", answers.get(f"archs.{arch}.mpi.family") or "", seen.mpi_types
+        )
     return _of_kind(rest, kind, seen.targets) if kind else ""
+
+
+def _mpi_option(modules: str, family: str, types: Collection[str]) -> str:
+    """The option with the type of `srun --mpi=` that fits the MPI; Cray's MPICH has a type of its own."""
+    wanted = ("cray_shasta",) if "cray-mpich" in modules else MPI_TYPES.get(family, ())
+    return next((f"--mpi={name}" for name in wanted if name in types), "")
 
 
 def _kind(partition: str | None, kinds: Sequence[NodeKind], *, with_gpus: bool) -> NodeKind | None:

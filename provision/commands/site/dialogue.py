@@ -33,7 +33,7 @@ class Dialogue:
     """The questions for the blanks that options do not answer.
 
     `answers` holds what is known, and gets each answer; `taken` are the keys whose proposal was taken. `check` lists what is
-    wrong with the answer for a key.
+    wrong with the answer for a key. `doubt` is a note about an answer that is taken all the same; empty if there is none.
     """
 
     blanks: Sequence[Blank]
@@ -41,6 +41,7 @@ class Dialogue:
     gpu_archs: Collection[str]
     surroundings: Surroundings
     check: Callable[[str, Mapping[str, str]], list[str]]
+    doubt: Callable[[str, str], str]
     draft: Draft
     taken: list[str] = field(default_factory=list)
     earlier: dict[str, str] = field(default_factory=dict)
@@ -107,6 +108,8 @@ class Dialogue:
             except ConfigError as error:
                 wrong = [error.message, *([error.hint] if error.hint else [])]
             if not wrong:
+                if note := self.doubt(blank.path, answer):
+                    say(f"  {note}; `{BACK}` goes back")
                 self.answers[blank.path] = answer
                 self.taken += [blank.path] if answer == proposal and blank.path not in self.earlier else []
                 return 1

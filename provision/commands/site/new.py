@@ -55,6 +55,7 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.profile.blanks import blanks, faults_of_answer, fill, keep_archs, own_sources, unneeded
     from provision.profile.patterns import NAME
     from provision.profile.site import read_site
+    from provision.wording import count
 
     if not NAME.fullmatch(args.name):
         raise ConfigError(f"`{args.name}` cannot be the name of a site: use letters, digits and `_.+-`")
@@ -84,7 +85,7 @@ def run(args: argparse.Namespace) -> Outcome:
             say(note)
         kept = {key: value for key, value in draft.read().items() if key not in answers}
         if kept:
-            say(f"continuing with {len(kept)} answers of `{draft.path}`")
+            say(f"continuing with {count(len(kept), 'answer')} of `{draft.path}`")
 
         def check(key: str, given: Mapping[str, str]) -> list[str]:
             faults = faults_of_answer(text, asked, given, key, shipped.parse, shipped.environment())
@@ -98,6 +99,7 @@ def run(args: argparse.Namespace) -> Outcome:
             gpu_archs=gpu_archs,
             surroundings=seen,
             check=check,
+            doubt=doubt,
             draft=draft,
         )
         dialogue.run()
@@ -109,6 +111,7 @@ def run(args: argparse.Namespace) -> Outcome:
             if blank.path not in answers and proposal:
                 answers[blank.path] = proposal
                 taken += [] if proposal == "-" else [blank.path]
+        notes += [f"note: {note}" for key, answer in answers.items() if (note := doubt(key, answer))]
     left = [blank for blank in asked if blank.path not in answers]
     filled = fill(text, args.name, asked, answers)
     if asked:
@@ -123,7 +126,9 @@ def run(args: argparse.Namespace) -> Outcome:
     draft.end()
     lines = [f"written: {path}", *(f"  from this machine: {key} = {answers[key]}" for key in taken)]
     if left:
-        lines += [f"{len(left)} values are still to be filled in before a build:"]
+        lines += [
+            f"{count(len(left), 'value')} {'is' if len(left) == 1 else 'are'} still to be filled in before a build:"
+        ]
         lines += [f'  {blank.path} = "?"' + (f"  # {blank.question}" if blank.question else "") for blank in left]
     lines += [] if can_ask() and not args.json else notes
     typed = shlex.quote(args.name)
@@ -134,18 +139,35 @@ def run(args: argparse.Namespace) -> Outcome:
     )
 
 
+def doubt(key: str, answer: str) -> str:
+    """What may be wrong with an answer although a profile can have it: the nodes may have a file that this machine lacks."""
+    from provision.machine.configuration import shipped
+    from provision.machine.disk import is_file
+    from provision.profile.reader import VARIABLE
+
+    if key != "modules.init" or answer == "-":
+        return ""
+    if is_file(VARIABLE.sub(lambda match: shipped.environment().get(match[1], ""), answer)):
+        return ""
+    return f"`{answer}`, the answer for `{key}`, does not exist on this machine"
+
+
 def surroundings(keys: Sequence[str]) -> Surroundings:
     """What this machine shows of the site: its scheduler's nodes and its modules."""
     import archspec.cpu
 
     from provision.machine.probes.login_node import modules_here, values_here
-    from provision.machine.probes.queues import node_kinds
+    from provision.machine.probes.queues import mpi_types_here, node_kinds
     from provision.planning.site_proposals import Surroundings
 
     if not keys:
         return Surroundings()
     return Surroundings(
-        values=values_here(keys), kinds=node_kinds(), modules=modules_here(), targets=frozenset(archspec.cpu.TARGETS)
+        values=values_here(keys),
+        kinds=node_kinds(),
+        modules=modules_here(),
+        targets=frozenset(archspec.cpu.TARGETS),
+        mpi_types=mpi_types_here(),
     )
 
 

@@ -38,6 +38,14 @@ def node_kinds() -> tuple[NodeKind, ...]:
     return slurm.parse_node_kinds(done.stdout) if done.returncode == 0 else ()
 
 
+def mpi_types_here() -> tuple[str, ...]:
+    """The types that `srun --mpi=` accepts; none if this machine does not have Slurm, or it does not answer."""
+    try:
+        return known_mpi_types()
+    except CommandError:
+        return ()
+
+
 def known_mpi_types() -> tuple[str, ...]:
     """The types that `srun --mpi=` accepts.
 

@@ -17,7 +17,8 @@ all|4:1:1|8192|gpu:a100:4|zen3
 """
 KINDS = parse_node_kinds(SINFO)
 MODULES = tuple(map(describe, ("gcc/12.2.0", "openmpi/4.1.6", "mpich/4.0.2", "cuda/12.2.2", "python/3.11.2", "vim/9")))
-SEEN = Surroundings(values={"root": "/r"}, kinds=KINDS, modules=MODULES, targets={"zen3", "haswell"})
+TYPES = ("pmix", "cray_shasta", "pmi2")
+SEEN = Surroundings(values={"root": "/r"}, kinds=KINDS, modules=MODULES, targets={"zen3", "haswell"}, mpi_types=TYPES)
 
 
 def test_the_kinds_of_nodes_of_slurm_are_read() -> None:
@@ -71,6 +72,14 @@ def test_cpus_without_a_topology_are_the_cores_of_one_socket() -> None:
         ("archs.cpu.mpi.family", {"archs.cpu.modules": "gcc/12.2.0 mpich/4.0.2"}, "mpich"),
         ("archs.cpu.mpi.family", {"archs.cpu.modules": "GCC/12 OpenMPI/4.1.5-GCC-12.3.0"}, "openmpi"),
         ("archs.cpu.mpi.family", {"archs.cpu.modules": "gcc/12.2.0"}, ""),
+        ("archs.cpu.launcher.options", {"archs.cpu.mpi.family": "openmpi"}, "--mpi=pmix"),
+        ("archs.cpu.launcher.options", {"archs.cpu.mpi.family": "mpich"}, "--mpi=pmi2"),
+        (
+            "archs.cpu.launcher.options",
+            {"archs.cpu.mpi.family": "mpich", "archs.cpu.modules": "PrgEnv-gnu/8.5.0 cray-mpich/8.1.28"},
+            "--mpi=cray_shasta",
+        ),
+        ("archs.cpu.launcher.options", {}, ""),
         ("archs.gpu.gpu.nccl_home", {}, ""),
     ],
 )
@@ -81,6 +90,7 @@ def test_a_blank_is_proposed_from_what_the_machine_shows(key: str, answers: dict
 def test_nothing_is_proposed_without_a_scheduler_and_modules() -> None:
     assert propose("archs.cpu.node.cores", {}, ["gpu"], Surroundings()) == ""
     assert propose("archs.cpu.modules", {}, ["gpu"], Surroundings()) == ""
+    assert propose("archs.cpu.launcher.options", {"archs.cpu.mpi.family": "mpich"}, ["gpu"], Surroundings()) == ""
 
 
 def test_archs_without_nodes_are_left_out() -> None:

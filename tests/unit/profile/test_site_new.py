@@ -39,7 +39,9 @@ def test_blanks_have_questions_in_the_order_of_the_text() -> None:
     assert [blank.path for blank in BLANKS] == list(FILLED)
     assert [blank.path for blank in BLANKS if blank.many] == [
         "archs.cpu.modules",
+        "archs.cpu.launcher.options",
         "archs.gpu.modules",
+        "archs.gpu.launcher.options",
         "archs.gpu.gpu.capabilities",
     ]
     assert BLANKS[0].question.startswith("a folder that compute nodes can read")
@@ -102,6 +104,8 @@ def test_remaining_blanks_are_listed_and_refused_by_other_verbs(here: Path, caps
     out = capsys.readouterr().out
     assert "2 values are still to be filled in before a build:\n  root = " in out
     assert '  archs.gpu.job.partition = "?"' in out
+    assert call("site", "new", "other", *sets({**some, "root": "/r"})) == 0
+    assert "1 value is still to be filled in before a build:\n  archs.gpu.job.partition = " in capsys.readouterr().out
     assert cli.main(["build", "--site", "ours"]) == EXIT_USAGE
     assert "has 2 values to fill in" in capsys.readouterr().err
 

@@ -88,6 +88,38 @@ def test_a_wrong_answer_is_asked_again_at_once(terminal, tmp_path: Path, capsys:
     assert [path.name for path in profile_of(tmp_path).parent.iterdir()] == ["ours.toml"]
 
 
+def test_a_file_that_is_not_on_this_machine_is_taken_with_a_note(  # type: ignore[no-untyped-def]
+    terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    (tmp_path / "bash").write_text("")
+    monkeypatch.setenv("INIT", str(tmp_path))
+    for typed, noted in (("/nofile", True), (str(tmp_path / "bash"), False), ("${INIT}/bash", False)):
+        terminal([{**RIGHT, "modules.init": typed}[path] for path in BLANKS])
+        assert call("site", "new", "ours") == 0
+        note = f"  `{typed}`, the answer for `modules.init`, does not exist on this machine; `<` goes back\n"
+        assert (note in capsys.readouterr().err) is noted
+        assert f'init = "{typed}"' in profile_of(tmp_path).read_text()
+        profile_of(tmp_path).unlink()
+
+
+def test_the_mpi_type_of_srun_is_a_question_with_a_proposal(  # type: ignore[no-untyped-def]
+    terminal, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    seen = Surroundings(mpi_types=("pmix", "pmi2"))
+    monkeypatch.setattr(new, "surroundings", lambda keys: seen)
+    answers = {
+        **RIGHT,
+        "archs.cpu.mpi.family": "mpich",
+        "archs.cpu.launcher.options": "",
+        "archs.gpu.launcher.options": "-",
+    }
+    terminal([answers[path] for path in BLANKS])
+    assert call("site", "new", "ours") == 0
+    assert "archs.cpu.launcher.options [--mpi=pmi2]: " in capsys.readouterr().err
+    site = shipped.load_site("ours")
+    assert [arch.launcher.options for arch in site.archs] == [("--mpi=pmi2",), ()]
+
+
 def test_a_list_can_be_typed_with_commas_or_as_in_toml(terminal) -> None:  # type: ignore[no-untyped-def]
     lists = {"archs.cpu.modules": "gcc/12.2.0, openmpi/4.1.6", "archs.gpu.modules": '["gcc/12.2.0", "openmpi/4.1.6"]'}
     terminal([{**RIGHT, **lists}[path] for path in BLANKS])

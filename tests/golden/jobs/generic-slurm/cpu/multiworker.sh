@@ -75,5 +75,5 @@ export PROVISION_COMMUNICATION=RING
 unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY grpc_proxy
 
 # Only srun works: SlurmClusterResolver reads variables that srun sets. Keras divides each batch among the workers.
-srun --nodes=2 --ntasks=4 --ntasks-per-node=2 --kill-on-bad-exit=1 --cpus-per-task=32 \
+srun --nodes=2 --ntasks=4 --ntasks-per-node=2 --kill-on-bad-exit=1 --cpus-per-task=32 --mpi=pmix \
   python -u "$script"
