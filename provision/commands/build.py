@@ -77,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--settings",
         metavar="FILE",
         help="in a job: read the settings of pip, uv and the proxy from this file, which only you can read, and remove it at "
-        "the end",
+        "the end; without the file, use those of the environment",
     )
     parser.add_argument(
         "--requeue",
@@ -134,8 +134,13 @@ def _build_here(args: argparse.Namespace, write_event: Listener | None) -> Outco
     if args.settings is None:
         return plan_and_build(args, write_event)
     from provision.machine.network.job_settings import settings_from
+    from provision.model.event import Event
 
-    with settings_from(Path(args.settings)):
+    with settings_from(Path(args.settings)) as without:
+        if without:
+            say(f"note: {without}")
+            if write_event:  # `job follow` shows it
+                write_event(Event(kind="say", text=f"note: {without}"))
         return plan_and_build(args, write_event)
 
 

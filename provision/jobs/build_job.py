@@ -72,8 +72,13 @@ class BuildScript:
     settings_file: str | None = None
 
 
-def build_script(request: Request, plan: Plan, submitter: Submitter, account: str | None = None) -> BuildScript:
+def build_script(
+    request: Request, plan: Plan, submitter: Submitter, account: str | None = None, *, submitted: bool = False
+) -> BuildScript:
     """The job that builds `plan`; on the node the tool plans again and compares the two plans.
+
+    The tool submits a `submitted` job at once. Its file of settings is not the file of a script that a user submits: the end
+    of one job must not take the settings of the other.
 
     Raises:
         ConfigError: the site has no scheduler, or would not take such a job.
@@ -93,6 +98,7 @@ def build_script(request: Request, plan: Plan, submitter: Submitter, account: st
             *(("--rebuild",) if request.rebuild else ()),
             *_again(request.site, request.arch),
         ),
+        submitted=submitted,
     )
 
 
@@ -160,6 +166,7 @@ def _script(
     name: str,
     plan: Mapping[str, Any] | None,
     options: tuple[str, ...] = (),
+    submitted: bool = False,
 ) -> BuildScript:
     if site.scheduler.name == "none":
         raise ConfigError(
@@ -201,7 +208,7 @@ def _script(
         jobs=jobs,
         plan=plan,
         settings=tuple(settings.items()),
-        settings_file=f"{jobs}/{name}.settings" if settings else None,
+        settings_file=f"{jobs}/{name}{'.submitted' if submitted else ''}.settings" if settings else None,
     )
 
 

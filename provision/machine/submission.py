@@ -140,8 +140,8 @@ def remove_left_settings(store: Store, name: SchedulerName) -> None:
         try:
             job, _ = read_settings(path)
             now = status(job, name) if job else None
-        except (ConfigError, CommandError):
-            continue  # it belongs to another user, or the scheduler does not answer
+        except (FileNotFoundError, ConfigError, CommandError):
+            continue  # its job removed it meanwhile, it belongs to another user, or the scheduler does not answer
         if job and (now is None or now.ended):
             path.unlink(missing_ok=True)
 

@@ -429,7 +429,10 @@ def test_a_job_that_slurm_does_not_take_is_reported_with_slurms_words(cluster: C
 def test_a_job_with_an_empty_environment_reads_its_settings_from_a_private_file(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    """The job asks the index of the shell that wrote it; afterwards the file is gone, also if the job was cancelled."""
+    """The job asks the index of the shell that wrote it; afterwards the file is gone, also if the job was cancelled.
+
+    Without the file the script can be submitted again; a job of `--submit` does not take the file of a script that waits.
+    """
     site = cluster.site("settings", ("= 68 }", "= 68, VARIANT = 5 }"))
     index, jobs = "http://gul:Kanarie7fugl@127.0.0.1:9/t0k3nT0k3n/simple", cluster.tool.root / "jobs"
     settings = {"UV_DEFAULT_INDEX": index, "PIP_INDEX_URL": index, "UV_CACHE_DIR": str(tmp_path), "PIP_FIND_LINKS": ""}
@@ -443,13 +446,21 @@ def test_a_job_with_an_empty_environment_reads_its_settings_from_a_private_file(
     output = next(jobs.rglob(f"*-{job}.out")).read_text()
     assert "127.0.0.1:9/***/simple" in output
     assert not file.exists()
+    # The same script once more: without the file the build uses the variables of its job.
+    again = cluster.slurm.submit(script, f"--export=PIP_INDEX_URL={index},UV_DEFAULT_INDEX={index}")
+    assert cluster.slurm.wait(again, timeout_s=240) == "FAILED"
+    second = next(jobs.rglob(f"*-{again}.out")).read_text()
+    assert "this build uses those of the job's environment: PIP_INDEX_URL" in second
+    assert "/***/simple" in second
+    cluster.tool.good("job", "build", *words, **settings)
     done = cluster.tool.run("build", *words, "--submit", "--no-wait", **settings)
     assert done.returncode == 4, done.stderr
+    assert len(list(jobs.rglob("*.settings"))) == 2
     cluster.slurm.run("scancel", done.stdout.strip())
-    assert file.exists()
+    assert len(list(jobs.rglob("*.settings"))) == 2
     assert "cancelled" in cluster.tool.run("job", "follow", done.stdout.strip(), "--site", site).stderr
-    assert not file.exists()
-    shown = script + output + done.stderr
+    assert list(jobs.rglob("*.settings")) == [file]
+    shown = script + output + second + done.stderr
     for path in (
         path for path in cluster.tool.root.rglob("*") if path.is_file() and path.suffix in (".log", ".jsonl", ".sh")
     ):

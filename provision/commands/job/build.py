@@ -42,7 +42,8 @@ def run(args: argparse.Namespace) -> Outcome:
         keep_settings(job)
         say(
             f"the job reads the settings of the package index from `{job.settings_file}` and removes this file at its end; "
-            "if you do not submit the job, remove the file yourself"
+            "another job of this script uses the settings of its own environment; if you do not submit the job, remove the "
+            "file yourself"
         )
     return Outcome(text=job.text, result={"name": job.name, "script": job.text, "environment": str(plan.environment)})
 

@@ -58,7 +58,7 @@ def prepare_job(args: argparse.Namespace) -> Prepared:
     space = place_problems(facts.place, target.needed(request), installed=is_installed(plan))
     raise_problems((*space, *network_problems(request, plan)))
     _refuse_second(target, plan, args.site)
-    job = render_build_job(build_script(request, plan, submitter(target.store), args.account))
+    job = render_build_job(build_script(request, plan, submitter(target.store), args.account, submitted=True))
     _refuse_queued(job, plan, args.site)
     return Prepared(target=target, plan=plan, job=job)
 

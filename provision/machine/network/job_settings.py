@@ -3,6 +3,9 @@
 Whoever writes the job writes the file; `provision build --settings FILE` in the job reads it, and removes it when the build has
 ended, well or not. If a signal ends the build the file stays, because the scheduler may start a preempted job again. What a
 cancelled job leaves behind is removed when a job is submitted or followed (`submission.remove_left_settings`).
+
+A script may be submitted again after its file was removed: that build uses the variables of its job, and says so. No job of
+`provision build --submit` removes the file of a script that waits: the two files have different names (`jobs.build_job`).
 """
 
 from __future__ import annotations
@@ -35,10 +38,13 @@ def read_settings(path: Path) -> tuple[str | None, dict[str, str]]:
     """The ID of the job, if it was submitted, and its settings.
 
     Raises:
-        ConfigError: the file does not exist, is not ours alone, or is damaged.
+        FileNotFoundError: the file does not exist.
+        ConfigError: the file cannot be read, is not ours alone, or is damaged.
     """
     try:
         content, status = read_regular(path, follow=False)
+    except FileNotFoundError:
+        raise
     except OSError as error:
         raise ConfigError(
             f"the settings of the package index in `{path}` cannot be read: {error.strerror}", hint=AGAIN
@@ -58,16 +64,23 @@ def read_settings(path: Path) -> tuple[str | None, dict[str, str]]:
 
 
 @contextlib.contextmanager
-def settings_from(path: Path) -> Iterator[None]:
+def settings_from(path: Path) -> Iterator[str | None]:
     """Run with the settings of a file, and then remove it.
+
+    Without the file, run with the variables of the job; the value is the sentence that says so.
 
     Raises:
         ConfigError: the file cannot be read, or others could have written it.
     """
-    os.environ.update(read_settings(path)[1])
+    try:
+        settings = read_settings(path)[1]
+    except FileNotFoundError:
+        yield _without(path)
+        return
+    os.environ.update(settings)
     ended = True
     try:
-        yield
+        yield None
     except KeyboardInterrupt:
         ended = False
         raise
@@ -75,3 +88,17 @@ def settings_from(path: Path) -> Iterator[None]:
         if ended:
             with contextlib.suppress(OSError):
                 path.unlink()
+
+
+def _without(path: Path) -> str:
+    """What a build says that runs without its file."""
+    names = sorted(name for name, value in os.environ.items() if value and is_index_setting(name))
+    found = (
+        f"those of the job's environment: {', '.join(names)}"
+        if names
+        else "none, because the job's environment has none"
+    )
+    return (
+        f"the settings of the package index in `{path}` were removed when an earlier job ended; this build uses {found} "
+        f"({AGAIN})"
+    )

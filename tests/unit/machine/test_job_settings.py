@@ -16,6 +16,7 @@ from parts.cli import call
 from parts.credentials import SHAPES, Shape, leaks
 from provision.errors import ConfigError, JobError
 from provision.jobs.build_job import build_script, profile_script
+from provision.knowledge.index_settings import is_index_setting
 from provision.machine import submission
 from provision.machine.network.job_settings import read_settings, settings_from, write_settings
 from provision.machine.rendering.render_jobs import render_build_job
@@ -29,12 +30,12 @@ from provision.schedulers.status import JobStatus
 SETTINGS = {"PIP_INDEX_URL": "https://gul:Kanarie7fugl@h/simple", "https_proxy": "gul:Kana7 rie@h:1"}
 
 
-def job_with(environ: Mapping[str, str], folder: Path) -> BuildJob:
+def job_with(environ: Mapping[str, str], folder: Path, *, submitted: bool = False) -> BuildJob:
     """The job of a build that is written in a shell with these variables."""
     site = slurm_site()
     plan = make_plan(request_for(site), facts_of(site), Existing())
     submitter = dataclasses.replace(SUBMITTER, environ=environ, jobs=str(folder))
-    return render_build_job(build_script(request_for(site), plan, submitter))
+    return render_build_job(build_script(request_for(site), plan, submitter, submitted=submitted))
 
 
 @pytest.fixture
@@ -123,7 +124,37 @@ def test_a_signal_keeps_the_file_for_a_job_that_starts_again(jobs: Path, monkeyp
     assert (jobs / "x.settings").exists()
 
 
-@pytest.mark.parametrize("what", ["missing", "owner", "fifo", "link", "readable", "damaged", "folder", "list"])
+@pytest.mark.parametrize("environ", [{"https_proxy": "gul:Kana7@h:1"}, {}], ids=["exported", "empty"])
+def test_a_script_can_be_submitted_again_after_its_file_went(
+    environ: dict[str, str],
+    jobs: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    others = {name: value for name, value in os.environ.items() if not is_index_setting(name)}
+    monkeypatch.setattr(os, "environ", {**others, **environ})
+    words = ("build", "--site", "nosuch", "--settings", str(jobs / "x.settings"), "--events", str(tmp_path / "events"))
+    assert call(*words) == 2
+    out = capsys.readouterr().err
+    assert "note: the settings of the package index in" in out
+    assert ("this build uses those of the job's environment: https_proxy (" in out) is bool(environ)
+    assert ("this build uses none, because the job's environment has none (" in out) is not environ
+    assert "nosuch" in out.partition("error:")[2]  # the build went on
+    assert "note: the settings" in (tmp_path / "events").read_text()
+    assert "Kana7" not in out + (tmp_path / "events").read_text()
+
+
+def test_a_submitted_job_leaves_the_file_of_a_script_that_waits(store: Store, jobs: Path) -> None:
+    waiting, submitted = job_with(SETTINGS, jobs), job_with(SETTINGS, jobs, submitted=True)
+    keep_settings(waiting)
+    keep_settings(submitted)
+    with settings_from(Path(str(submitted.settings_file))):
+        pass
+    assert [str(path) for path in jobs.iterdir()] == [waiting.settings_file]
+
+
+@pytest.mark.parametrize("what", ["owner", "fifo", "link", "readable", "damaged", "folder", "list"])
 def test_a_file_that_is_not_ours_alone_or_damaged_is_refused(what: str, jobs: Path) -> None:
     path = jobs / "x.settings"
     match what:
