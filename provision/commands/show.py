@@ -32,9 +32,11 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.machine.configuration import shipped
     from provision.machine.probes.installed_packages import installed_versions
     from provision.machine.root.checking import glance
+    from provision.machine.root.completing import command_to_complete
     from provision.machine.root.entries import building
 
-    store = read_store(shipped.load_site(args.site))
+    site = shipped.load_site(args.site)
+    store = read_store(site)
     env = find_environment(store, args.environment, args.arch)
     record = store.record(env)
     if args.diff is not None:
@@ -44,7 +46,7 @@ def run(args: argparse.Namespace) -> Outcome:
         done, by = sorted(store.receipts(env)), building(store, env)
         text = f"environment  {env}\nstate        {by or 'unfinished'}; done: {', '.join(done) or 'nothing'}"
         return Outcome(
-            text=text if by else f"{text}\n\nhint: `provision build`",
+            text=text if by else f"{text}\n\nhint: `{command_to_complete(store, env, site.typed)}`",
             result={"environment": str(env), "state": "building" if by else "unfinished", "steps": done},
         )
     state = (

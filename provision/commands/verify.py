@@ -63,6 +63,7 @@ def _examine(args: argparse.Namespace) -> Outcome:
     from provision.commands.shared.target import find_environment, read_store
     from provision.machine.configuration import shipped
     from provision.machine.root.checking import examine_files, remember
+    from provision.machine.root.completing import command_to_complete
     from provision.model.condition import describe, totals
 
     site = shipped.load_site(args.site)
@@ -75,7 +76,7 @@ def _examine(args: argparse.Namespace) -> Outcome:
         if not exists(f"{store.layout.records_folder(envs[0])}/record.json"):
             raise PlanError(
                 f"`{envs[0]}` has not passed its proof, so there is nothing to compare it with",
-                hint="`provision build` completes it",
+                hint=f"`{command_to_complete(store, envs[0], site.typed)}` completes it",
                 kind="unproved",
             )
     found, lines = [], []

@@ -207,6 +207,7 @@ def beneath_of(site: Site, store: Store, env: EnvironmentId, typed: str, *, retr
     from provision.errors import PlanError
     from provision.machine.build import make_own_venv
     from provision.machine.programs.shell import absolute, environ
+    from provision.machine.root.completing import command_to_complete
     from provision.model.own_venv import Beneath
 
     record = store.record(env)
@@ -214,7 +215,11 @@ def beneath_of(site: Site, store: Store, env: EnvironmentId, typed: str, *, retr
     if record is None or published != str(env):
         raise PlanError(
             f"`{env}` is not published" + (f": its module loads `{published}`" if published else ""),
-            hint=f"`{retry % published}`" if published else "`provision build` completes it",
+            hint=f"`{retry % published}`"
+            if published
+            else f"`provision publish --site {site.typed} {env}` publishes it"
+            if record
+            else f"`{command_to_complete(store, env, site.typed)}` completes it",
         )
     minor, folders = make_own_venv.look_beneath(record.prefix, environ())
     return Beneath(

@@ -177,6 +177,7 @@ class Executor:
         )
         self.seconds[run.step.name] = receipt.seconds
         self.store.write_receipt(self.plan.environment, receipt)
+        self._describe(again=False)
 
     def _count_packages(self, step: Step) -> PackageCounter | None:
         """The counter of the packages that the step installs, over all its commands."""
@@ -302,7 +303,7 @@ class Executor:
         self._describe()
 
     def _describe(self, *, again: bool = True) -> None:
-        """Write what `publish` needs to know of the environment; without `again` only if an older version did not."""
+        """Write what `publish`, and hints before it, need to know of the environment; without `again` only if it is missing."""
         path = Path(self.store.layout.records_folder(self.plan.environment)) / "description.json"
         if self._is_mine() and (again or not path.exists()):
             plan = self.plan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path, PurePosixPath
 
@@ -10,6 +11,7 @@ import pytest
 from parts.cli import call, envelope
 from parts.modules import LMOD, bash
 from parts.published import SITE, put_proved, put_unproved
+from parts.records import DESCRIPTION
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId, Layout
 
@@ -42,6 +44,31 @@ def profile_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) 
     (tmp_path / "conf/sites").mkdir(parents=True)
     (tmp_path / "conf/sites/local.toml").write_text(f"{text}\n[hooks]\nafter_publish = '''{command}'''\n")
     monkeypatch.setenv("PROVISION_CONFIG", str(tmp_path / "conf"))
+
+
+@pytest.mark.parametrize("words", ["show", "activate", "verify", "venv create own --on"])
+def test_the_hint_of_an_unfinished_environment_names_its_stack_and_arch(
+    words: str, store: Store, capsys: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    records = put_unproved(store, HALF) / ".provision"
+    (records / "plan.json").write_text(json.dumps({"spack": "0123"}))
+    assert call(*words.split(), str(HALF)) == (words != "show")
+    said = "".join(capsys.readouterr())
+    assert "hint: `provision build --site local --arch knl --stack tensorflow-2.15.1 --backend spack`" in said
+    (records / "description.json").unlink()  # it was ended in its first step
+    (records / "plan.json").unlink()
+    call(*words.split(), str(HALF))
+    assert "hint: `provision build --site local --arch knl --stack STACK`" in "".join(capsys.readouterr())
+
+
+def test_an_environment_that_cannot_be_published_names_its_build(store: Store, capsys: Captured) -> None:
+    put_unproved(store, HALF)
+    assert call("publish", str(HALF)) == 1
+    assert (
+        f"hint: `provision build --site {DESCRIPTION.site} --arch knl --stack {DESCRIPTION.stack}`"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.usefixtures("store")

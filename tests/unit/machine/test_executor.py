@@ -15,6 +15,7 @@ from parts.profiles import profile
 from parts.records import ENVIRONMENT, PROOF
 from provision.errors import CommandError, ProvisionError, StoreError
 from provision.machine.build.executor import Executor
+from provision.machine.root.completing import command_to_complete
 from provision.machine.root.store import Store
 from provision.model.event import Event
 from provision.model.layout import Layout
@@ -122,6 +123,13 @@ def test_every_step_leaves_a_log_a_receipt_and_two_events(run: Run, tmp_path: Pa
         ("finished", "write"),
     ]
     assert [event.text for event in run.events if event.kind == "progress"] == ["hello"]
+
+
+def test_the_first_step_describes_what_is_built_for_hints(run: Run) -> None:
+    records = Path(run.store.layout.records_folder(ENVIRONMENT))
+    with pytest.raises(CommandError):
+        run(step("create", sh(f"mkdir -p {records}")), step("install", sh("exit 3")))
+    assert command_to_complete(run.store, ENVIRONMENT).endswith("--stack tensorflow-2.15.1")
 
 
 def test_a_step_that_is_kept_is_not_carried_out(run: Run) -> None:
