@@ -6,7 +6,7 @@ import argparse
 
 from provision.commands.shared.options import add_arch, add_site
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import read_store
+from provision.commands.shared.target import arch_below, read_store
 from provision.model.overview import Entry
 
 ORDERS = ("name", "age", "size", "state")
@@ -33,14 +33,14 @@ def run(args: argparse.Namespace) -> Outcome:
     site = shipped.load_site(args.site)
     store = read_store(site)
     entries = read_overview(store)
-    chosen = select(entries, arch=args.arch, stack=args.stack, state=args.state, sort=args.sort)
+    chosen = select(entries, arch=arch_below(site, args.arch), stack=args.stack, state=args.state, sort=args.sort)
     result = {"environments": [row(entry, sorted(store.receipts(entry.environment))) for entry in chosen]}
     if not entries:
         return Outcome(text=f"there is no environment below {store.root}; `provision build` builds one", result=result)
     if not chosen:
         return Outcome(
-            text=f"none of the {len(entries)} environments below {store.root} matches; `provision list --site {site.typed}` "
-            "lists all",
+            text=f"no environment below {store.root} matches; `provision list --site {site.typed}` lists "
+            + (f"all {len(entries)}" if len(entries) > 1 else "the only one"),
             result=result,
         )
     return Outcome(text="\n".join(table(chosen, width_of_output())), result=result)

@@ -7,7 +7,7 @@ import argparse
 from provision.commands.shared.after_publish import after_publish
 from provision.commands.shared.options import add_arch, add_site, positive
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import read_store
+from provision.commands.shared.target import arch_below, read_store
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> Outcome:
     )
     site = shipped.load_site(args.site)
     store = read_store(site)
-    arch = one_arch(store.generations.archs(), args.arch)
+    arch = one_arch(store.generations.archs(), arch_below(site, args.arch))
     publisher, generations = Publisher(store), store.generations
     found, current = generations.read_all(arch), generations.current(arch)
     if args.list:

@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> Outcome:
 def _examine(args: argparse.Namespace) -> Outcome:
     """Compare environments with their manifests, and with the machine of now."""
     from provision.commands.shared.newer import newer_than_build
-    from provision.commands.shared.target import find_environment, read_store
+    from provision.commands.shared.target import arch_below, find_environment, read_store
     from provision.machine.configuration import shipped
     from provision.machine.root.checking import examine_files, remember
     from provision.machine.root.completing import command_to_complete
@@ -69,10 +69,11 @@ def _examine(args: argparse.Namespace) -> Outcome:
     site = shipped.load_site(args.site)
     store = read_store(site)
     if args.all:
-        records = (env for env in store.environments() if args.arch in (None, env.arch))
+        arch = arch_below(site, args.arch)
+        records = (env for env in store.environments() if arch in (None, env.arch))
         envs = [env for env in records if exists(f"{store.layout.records_folder(env)}/record.json")]
     else:
-        envs = [find_environment(store, args.environment, args.arch)]
+        envs = [find_environment(store, args.environment, arch_below(site, args.arch))]
         if not exists(f"{store.layout.records_folder(envs[0])}/record.json"):
             raise PlanError(
                 f"`{envs[0]}` has not passed its proof, so there is nothing to compare it with",

@@ -13,7 +13,7 @@ from provision.commands.shared.command_line import command_line
 from provision.commands.shared.following import stopped_following
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.parsers import SubVerb
-from provision.commands.shared.target import make_target
+from provision.commands.shared.target import arch_below, make_target
 from provision.errors import EXIT_JOB_LEFT, ConfigError
 from provision.machine.programs.shell import absolute, expand_variables
 from provision.machine.terminal.console import listener, say
@@ -61,7 +61,8 @@ def run(args: argparse.Namespace) -> Outcome:
     target = make_target(shipped.load_site(args.site), args.arch, args.stack)
     module = args.module[0] if args.module else target.stack.module
     kind = target.site.modules.module_kind
-    modules = target.store.layout.modules(target.arch.name)
+    arch = arch_below(target.site, target.arch.name) or target.arch.name
+    modules = target.store.layout.modules(arch)
     job = UserJob(
         kind=args.subverb,
         site=target.site,
@@ -69,7 +70,7 @@ def run(args: argparse.Namespace) -> Outcome:
         command=command_line(args),
         module=module,
         modulepath=str(modules / kind),
-        activate=target.store.activation_of(target.arch.name, module),
+        activate=target.store.activation_of(arch, module),
         site_modules=tuple(args.module or ()),
         tensorflow=None if args.module else target.stack.framework.version,
         script=absolute(args.script) if args.script else target.site.strategy(args.subverb).example or "train.py",
@@ -115,7 +116,7 @@ def run(args: argparse.Namespace) -> Outcome:
     advice = unstaged(job, script.shape)
     if advice:
         say(f"note: {advice}")
-    if script.runtime == "venv" and f"{target.arch.name}/{module}" not in target.store.pointers():
+    if script.runtime == "venv" and f"{arch}/{module}" not in target.store.pointers():
         say(f"note: `{module}` is not published below `{modules}` yet; `provision build` publishes it")
     result = {"kind": args.subverb, "site": target.site.name, "arch": target.arch.name, "script": text}
     if args.sweep:

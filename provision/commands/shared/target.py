@@ -233,6 +233,14 @@ def beneath_of(site: Site, store: Store, env: EnvironmentId, typed: str, *, retr
     )
 
 
+def arch_below(site: Site, arch: str | None) -> str | None:
+    """The arch in the names of the environments of this arch: for a `native` arch, the CPU of this machine."""
+    from provision.machine.probes.probe import cpu
+
+    native = any(one.name == arch and one.target == "native" for one in site.archs)
+    return cpu().target if native else arch
+
+
 def find_environment(store: Store, text: str, arch: str | None = None) -> EnvironmentId:
     """The environment that `text` names: its name, its fingerprint's beginning, or a module that points to one.
 

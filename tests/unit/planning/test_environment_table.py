@@ -9,6 +9,7 @@ import pytest
 
 from parts.cli import call, envelope
 from parts.records import ENVIRONMENT, PROOF, make_record, write_published
+from provision.machine.probes.probe import cpu
 from provision.model.overview import Entry
 from provision.planning.environment_table import select, table
 
@@ -80,6 +81,29 @@ def test_the_verb_lists_what_is_there(
     (row,) = envelope(capsys)["result"]["environments"]
     assert (row["arch"], row["stack"], row["state"], row["bytes"]) == ("knl", "tensorflow-2.15.1", "published", None)
     assert call("list", "--arch", "haswell") == 0
-    assert "none of the 1 environments below" in capsys.readouterr().out
+    assert (
+        f"no environment below {tmp_path} matches; `provision list --site local` lists the only one"
+        in capsys.readouterr().out
+    )
     assert call("list") == 0
     assert "published  tensorflow/2.15.1  knl" in capsys.readouterr().out
+
+
+def test_an_environment_of_this_machine_is_found_by_the_arch_of_its_profile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PROVISION_ROOT", str(tmp_path))
+    env = f"{cpu().target}/tensorflow/2.21.0-0123456789"
+    write_published(tmp_path, make_record(environment=env, module="tensorflow/2.21.0"))
+    assert call("list", "--arch", "native", "--json") == 0
+    assert len(envelope(capsys)["result"]["environments"]) == 1
+    assert call("show", "tensorflow/2.21.0", "--arch", "native") == 0
+    assert env in capsys.readouterr().out
+    assert call("job", "horovod") == 2
+    error = capsys.readouterr().err
+    assert "no environment is published" not in error
+    command = 'eval "$(provision activate --site local --arch native tensorflow/2.21.0)"'
+    assert f"hint: `{command}`, then `mpiexec -n 2 python train.py`" in error
+    assert call("job", "single", "--module", "tensorflow/2.20.0") == 2
+    error = capsys.readouterr().err
+    assert "hint: build it and load it: `provision build --site local --arch native`" in error
