@@ -118,8 +118,8 @@ def blank_paths(data: Mapping[str, Any]) -> list[str]:
     return [path for path, value in walk(data) if value == BLANK or (isinstance(value, list) and BLANK in value)]
 
 
-def refuse_blanks(data: Mapping[str, Any], origin: str) -> None:
-    """Refuse a profile with blanks.
+def refuse_blanks(data: Mapping[str, Any], origin: str, hint: str | None = None) -> None:
+    """Refuse a profile with blanks; `hint` is the command that asks for them.
 
     Raises:
         ConfigError: the profile has blanks; the error lists the key path of each.
@@ -130,7 +130,7 @@ def refuse_blanks(data: Mapping[str, Any], origin: str) -> None:
         raise ConfigError(
             f"`{origin}` has {count} to fill in",
             evidence=[f'{path}: is "{BLANK}"' for path in blank],
-            hint="`provision site new SITE` copies it, fills in what it finds on this machine and asks for the rest",
+            hint=hint or f"edit `{origin}`",
         )
 
 

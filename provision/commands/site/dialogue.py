@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 BACK, HELP = "<", "?"
 WIDTH = 79
 KEYS = (
-    "Enter takes the value in brackets, or leaves the blank for later;",
+    "Enter takes the value in brackets, or leaves the blank for another run;",
     f"`{LEAVE_OUT}` leaves the key out; `{BACK}` goes back; `{HELP}` shows this;",
     "Ctrl-C stops, and the same command continues.",
 )

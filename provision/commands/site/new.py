@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from provision.commands.shared.outcome import Outcome
 from provision.errors import ConfigError
@@ -13,6 +14,7 @@ from provision.machine.terminal.console import can_ask, say
 
 if TYPE_CHECKING:
     from provision.planning.site_proposals import Surroundings
+    from provision.profile.blanks import Blank
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "name",
         metavar="NAME",
-        help="name of the new site: sites/NAME.toml below $PROVISION_CONFIG, or else below ~/.config/provision",
+        help="name of the new site: sites/NAME.toml below $PROVISION_CONFIG, or else below ~/.config/provision; "
+        "if that exists, its blanks are filled in",
     )
     parser.add_argument(
         "--from",
@@ -59,18 +62,19 @@ def run(args: argparse.Namespace) -> Outcome:
 
     if not NAME.fullmatch(args.name):
         raise ConfigError(f"`{args.name}` cannot be the name of a site: use letters, digits and `_.+-`")
-    data, source = shipped.load_profile(args.source)
-    text = read_given(str(source), "profile")
     path = path_of_new_profile(args.name)
-    if exists(str(path)):
-        raise ConfigError(f"`{path}` already exists", hint=f"edit it, or remove it: `rm {shlex.quote(str(path))}`")
+    again = exists(str(path))
+    data, source = shipped.load_profile(str(path) if again else args.source)
+    text = read_given(str(source), "profile")
+    if again:
+        _refuse_complete(path, blanks(text, data), args.arch, data)
     seen = surroundings([blank.path for blank in blanks(text, data)])
     gpu_archs = [arch for arch, values in data.get("archs", {}).items() if "gpu" in values]
     cpu_archs = [arch for arch in data.get("archs", {}) if arch not in gpu_archs]
     notes = []
-    if args.arch:
+    if args.arch and not again:
         text = keep_archs(text, args.arch)
-    elif blanks(text, data) and (absent := archs_without_nodes(gpu_archs, cpu_archs, seen.kinds)):
+    elif not again and blanks(text, data) and (absent := archs_without_nodes(gpu_archs, cpu_archs, seen.kinds)):
         text = keep_archs(text, [arch for arch in (*cpu_archs, *gpu_archs) if arch not in absent])
         notes = [
             f"Slurm has no nodes for arch `{arch}`, which is left out; `--arch {arch}` keeps it" for arch in absent
@@ -81,7 +85,7 @@ def run(args: argparse.Namespace) -> Outcome:
     fill(text, args.name, asked, answers)  # refuse a wrong key before asking anything
     draft = Draft(path=path.with_name(f"{path.name}.draft"), source=args.source, archs=list(data.get("archs", {})))
     if can_ask() and not args.json:
-        for note in notes:
+        for note in [f"continuing with the blanks of `{path}`"] if again else notes:
             say(note)
         kept = {key: value for key, value in draft.read().items() if key not in answers}
         if kept:
@@ -114,14 +118,14 @@ def run(args: argparse.Namespace) -> Outcome:
         notes += [f"note: {note}" for key, answer in answers.items() if (note := doubt(key, answer))]
     left = [blank for blank in asked if blank.path not in answers]
     filled = fill(text, args.name, asked, answers)
-    if asked:
+    if asked and not again:
         filled = own_sources(filled, args.name, args.source, today())
     if not left:
         try:
             read_site(shipped.parse(filled, str(path)), str(path), shipped.environment(), args.name)
         except ConfigError as error:
-            again = "nothing was written; run the same command again, with `--set KEY=VALUE` for the wrong value"
-            raise ConfigError(error.message, evidence=error.evidence, hint=again) from error
+            hint = "nothing was written; run the same command again, with `--set KEY=VALUE` for the wrong value"
+            raise ConfigError(error.message, evidence=error.evidence, hint=hint) from error
     write(path, filled)
     draft.end()
     lines = [f"written: {path}", *(f"  from this machine: {key} = {answers[key]}" for key in taken)]
@@ -132,7 +136,9 @@ def run(args: argparse.Namespace) -> Outcome:
         lines += [f'  {blank.path} = "?"' + (f"  # {blank.question}" if blank.question else "") for blank in left]
     lines += [] if can_ask() and not args.json else notes
     typed = shlex.quote(args.name)
-    first = f"fill them in, then `provision site check {typed}` and " if left else ""
+    first = (
+        f"`provision site new {typed}` asks for them again; then `provision site check {typed}` and " if left else ""
+    )
     lines.append(f"next: {first}`provision doctor --site {typed}`")
     return Outcome(
         text="\n".join(lines), result={"file": str(path), "filled": answers, "left": [blank.path for blank in left]}
@@ -150,6 +156,20 @@ def doubt(key: str, answer: str) -> str:
     if is_file(VARIABLE.sub(lambda match: shipped.environment().get(match[1], ""), answer)):
         return ""
     return f"`{answer}`, the answer for `{key}`, does not exist on this machine"
+
+
+def _refuse_complete(path: Path, blank: Sequence[Blank], archs: Sequence[str] | None, data: Mapping[str, Any]) -> None:
+    """Raise if the user's own profile has no blanks, or if archs are to be left out of it: only a copy is changed.
+
+    Raises:
+        ConfigError: the profile exists.
+    """
+    edit = f"edit it, or remove it: `rm {shlex.quote(str(path))}`"
+    if not blank:
+        raise ConfigError(f"`{path}` already exists, and has no blanks", hint=edit)
+    others = [arch for arch in data.get("archs", {}) if archs and arch not in archs]
+    if others:
+        raise ConfigError(f"`{path}` already exists, with the arch `{others[0]}`", hint=f"omit `--arch`; or {edit}")
 
 
 def surroundings(keys: Sequence[str]) -> Surroundings:

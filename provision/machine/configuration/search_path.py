@@ -39,6 +39,11 @@ def named_folder() -> str | None:
         return None
 
 
+def own_folder() -> str:
+    """The folder in which the user's own profiles are written."""
+    return named_folder() or user_folder()
+
+
 def locks_folder() -> str | None:
     """The folder of locks that `PROVISION_LOCKS` names: they replace those beside their inputs, for an upgrade."""
     folder = os.environ.get("PROVISION_LOCKS")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from provision.machine.configuration.search_path import known
 from provision.model.lock import Lock, check_lock, parse_lock
 from provision.model.patch import Patch, parse_patch
 from provision.profile.document import refuse_extremes
-from provision.profile.site import Site, read_site
+from provision.profile.site import Site, read_site, refuse_blanks
 from provision.profile.stack import Stack, read_stack
 from provision.profile.wish import Wish, is_wish, read_wish
 from provision.wording import nearest, nearest_name
@@ -160,6 +161,9 @@ def load_site(name: str) -> Site:
     """The site called `name`, or described by the file `name`."""
     data, path = _load("site", name)
     _refuse_other_name("site", data, path)
+    own = os.path.join(folders.own_folder(), "sites", f"{path.stem}.toml") == str(path)
+    new = f"SITE --from {shlex.quote(name)}` copies it, fills" if not own else f"{shlex.quote(path.stem)}` fills"
+    refuse_blanks(data, str(path), f"`provision site new {new} in what it finds on this machine and asks for the rest")
     return read_site(data, str(path), environment(), name)
 
 

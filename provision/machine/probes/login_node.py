@@ -9,7 +9,7 @@ from pathlib import Path
 
 from provision.errors import CommandError
 from provision.launch.available_modules import AvailableModule
-from provision.machine.configuration.search_path import named_folder, user_folder
+from provision.machine.configuration.search_path import own_folder
 from provision.machine.disk import is_file
 from provision.machine.probes.module_list import available_modules
 from provision.profile.module_system import ModuleSystem, ModuleSystemName
@@ -18,7 +18,7 @@ from provision.profile.network import PROXY
 
 def path_of_new_profile(name: str) -> Path:
     """The path of a new profile, where the verbs find it: below `PROVISION_CONFIG`, or below the user's folder."""
-    return Path(named_folder() or user_folder()) / "sites" / f"{name}.toml"
+    return Path(own_folder()) / "sites" / f"{name}.toml"
 
 
 def today() -> str:

@@ -166,11 +166,38 @@ def test_a_wrong_answer_writes_nothing(
 
 
 def test_an_existing_profile_is_not_overwritten(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert call("site", "new", "ours") == 0
+    assert call("site", "new", "ours", *sets(SET)) == 0
     before = (here / "sites/ours.toml").read_bytes()
     assert call("site", "new", "ours", *sets(SET)) == EXIT_USAGE
     assert "already exists" in capsys.readouterr().err
     assert (here / "sites/ours.toml").read_bytes() == before
+
+
+def test_the_same_command_asks_for_the_blanks_again(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some = {path: value for path, value in SET.items() if path not in ("root", "archs.gpu.job.partition")}
+    assert call("site", "new", "ours", *sets(some)) == 0
+    path = here / "sites/ours.toml"
+    path.write_text(path.read_text().replace('title = "ours"', 'title = "ours"  # my comment'))
+    capsys.readouterr()
+    assert cli.main(["plan", "--site", "ours"]) == EXIT_USAGE
+    assert "hint: `provision site new ours` fills in what it finds" in capsys.readouterr().err
+    assert call("site", "new", "ours", "--arch", "cpu") == EXIT_USAGE
+    assert "already exists, with the arch `gpu`" in capsys.readouterr().err
+    assert call("site", "new", "ours", "--set", f"root={SET['root']}", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["result"]["left"] == ["archs.gpu.job.partition"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("work\n"))
+    monkeypatch.setattr("provision.commands.site.new.can_ask", lambda: True)
+    assert call("site", "new", "ours") == 0
+    assert "1 question.\n" in capsys.readouterr().err
+    assert shipped.load_site("ours").arch("gpu").job.partition == "work"
+    assert "# my comment" in path.read_text()
+
+
+def test_blanks_of_a_profile_that_comes_with_the_tool_are_for_a_copy(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["plan", "--site", "generic-slurm"]) == EXIT_USAGE
+    assert "hint: `provision site new SITE --from generic-slurm` copies it, fills in" in capsys.readouterr().err
 
 
 def test_the_profile_is_written_to_the_folder_of_own_settings(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
