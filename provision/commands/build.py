@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from provision.commands.shared.after_publish import after_publish
+from provision.commands.shared.built import describe_built
 from provision.commands.shared.following import stopped_following
-from provision.commands.shared.open_advisories import advisories_line
 from provision.commands.shared.options import add_account, add_backend, add_site, add_stack, refuse_unused
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.replaced import replaced_line
@@ -256,25 +256,8 @@ def _refuse_drift(expected: dict[str, str], plan: Plan, facts: Facts) -> None:
 
 
 def _outcome(target: Target, plan: Plan, what: str) -> Outcome:
-    from provision.machine.probes.installed_packages import installed_versions
-
-    record = target.store.record(plan.environment)
-    use = command_to_use(target, plan)
-    published = is_published(target, plan)
-    say(f"{what}: {plan.environment}")
-    advisories = None
-    if record:
-        advisories = advisories_line(installed_versions(Path(record.prefix)))
-        say(f"  proof: {record.proof}")
-        say(f"  advisories: {advisories}")
-    result = {
-        "environment": str(plan.environment),
-        "done": what,
-        "published": published,
-        "use": use,
-        "record": record.to_dict() if record else None,
-        "advisories": advisories,
-    }
+    use, published = command_to_use(target, plan), is_published(target, plan)
+    result = describe_built(target.store, plan.environment, what, use=use, published=published)
     return Outcome(text=use, result=result)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from provision.commands.shared.built import describe_built, is_loaded_by_users, load_command
 from provision.commands.shared.following import stopped_following
 from provision.commands.shared.options import add_site
 from provision.commands.shared.outcome import Outcome
@@ -24,6 +25,8 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.machine.configuration import shipped
     from provision.machine.submission import remove_left_settings
     from provision.machine.terminal.follow import follow
+    from provision.model.event import Event
+    from provision.model.layout import EnvironmentId
     from provision.schedulers import scheduler_for
 
     site = shipped.load_site(args.site)
@@ -39,16 +42,30 @@ def run(args: argparse.Namespace) -> Outcome:
             hint=f"`{scheduler.QUEUE}` lists your jobs, then `provision job follow ID --site {args.site}`",
         )
     store = read_store(site)
+    built: dict[str, EnvironmentId] = {}
     try:
         with listener() as listen:
-            status = follow(args.job, site.scheduler.name, store, listen)
+
+            def note(event: Event) -> None:
+                if event.kind == "plan" and event.environment:
+                    built["environment"] = EnvironmentId.parse(event.environment)
+                listen(event)
+
+            status = follow(args.job, site.scheduler.name, store, note)
     except KeyboardInterrupt:
         raise stopped_following(args.job, f"provision job follow {args.job} --site {args.site}", site) from None
     finally:
         remove_left_settings(store, site.scheduler.name)
-    return Outcome(
-        text=f"job {args.job} finished after {status.run_time}", result={"job": args.job, "state": status.state}
-    )
+    text = f"job {args.job} finished after {status.run_time}"
+    result = {"job": args.job, "state": status.state, "environment": None, "published": None, "use": None}
+    for env in (env for env in built.values() if store.record(env)):
+        published = is_loaded_by_users(store, env)
+        use = load_command(site, store, env, candidate=not published)
+        what = f"{'published' if published else 'built'} by job {args.job}"
+        described = describe_built(store, env, what, use=use, published=published)
+        result |= {name: described[name] for name in ("environment", "published", "use")}
+        text = f"{text}\n{use}"
+    return Outcome(text=text, result=result)
 
 
 SUBVERBS = (SubVerb(name="follow", purpose="follow a job to its end", add_arguments=add_arguments, run=run),)

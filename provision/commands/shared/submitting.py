@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import shlex
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from provision.commands.shared.built import is_loaded_by_users, load_command
 from provision.commands.shared.following import waiting_for
 from provision.commands.shared.target import Target, read_target
 from provision.errors import StoreError
-from provision.machine.programs.shell import absolute, which
 from provision.machine.terminal.console import listener, say
 
 if TYPE_CHECKING:
@@ -127,24 +125,10 @@ def is_installed(plan: Plan) -> bool:
 
 def command_to_use(target: Target, plan: Plan) -> str:
     """The command that loads what the plan builds."""
-    module, arch = f"{plan.modulefile.name}/{plan.modulefile.version}", plan.environment.arch
-    if target.site.modules.name == "none":
-        return f'eval "$({_tool()} activate --site {target.site.typed} {plan.environment})"'
-    kind, layout = target.site.modules.module_kind, target.store.layout
     candidate = not target.publish and not is_published(target, plan)
-    ours = layout.candidate(plan.environment, kind) if candidate else layout.modules(arch) / kind
-    paths = (*target.site.modules.path, str(ours))
-    return "; ".join((*(f"module use {shlex.quote(path)}" for path in paths), f"module load {module}"))
+    return load_command(target.site, target.store, plan.environment, candidate=candidate)
 
 
 def is_published(target: Target, plan: Plan) -> bool:
     """Whether users load what the plan builds."""
-    return target.store.pointers().get(plan.environment.pointer) == str(plan.environment)
-
-
-def _tool() -> str:
-    """The name to type for this tool: `make build` runs one that is not on PATH."""
-    mine = Path(sys.argv[0])
-    found = which("provision")
-    on_path = found is not None and absolute(found) == absolute(str(mine))
-    return "provision" if on_path or mine.name != "provision" else str(mine)
+    return is_loaded_by_users(target.store, plan.environment)

@@ -118,11 +118,11 @@ class Plain:
     """Plain lines: each step when it begins and when it ends."""
 
     say: Callable[[str], None] = say
-    clock: Callable[[], float] = time.monotonic
     steps: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Each step's number and title."""
-    began: float = 0.0
     done: int = 0
+    seconds: float = 0.0
+    """Of the steps that are done. A job is followed later than it runs, so our clock does not count."""
 
     def listen(self, event: Event) -> None:
         """Print a line for an event; progress is in the log."""
@@ -131,11 +131,11 @@ class Plain:
         match event.kind:
             case "plan":
                 self.steps = {name: (index, title) for index, (name, title, _) in enumerate(event.steps, 1)}
-                self.began = self.clock()
             case "started":
                 self.say(f"{start} {title}")
             case "finished":
                 self.done += 1
+                self.seconds += event.seconds
                 self.say(f"{start} done in {event.seconds:.1f} s{f', {event.text}' if event.text else ''}")
             case "failed":
                 self.say(f"{start} FAILED after {event.seconds:.1f} s")
@@ -147,4 +147,4 @@ class Plain:
     def end(self) -> None:
         """Print the total of a build that finished."""
         if self.done > 1:
-            self.say(f"{count(self.done, 'step')} done in {duration(self.clock() - self.began)}")
+            self.say(f"{count(self.done, 'step')} done in {duration(self.seconds)}")

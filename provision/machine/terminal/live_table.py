@@ -52,7 +52,6 @@ class Table:
     rows: dict[str, StepRow] = field(default_factory=dict)
     expected: dict[str, float] = field(default_factory=dict)
     doing: Doing = field(default_factory=Doing)
-    began: float | None = None
     ended: float | None = None
 
     def listen(self, event: Event) -> None:
@@ -63,7 +62,6 @@ class Table:
         if event.kind == "error":  # the verb shows it at the end
             return
         now = self.clock()
-        self.began = now if self.began is None else self.began
         match event.kind:
             case "plan":
                 self.rows = {name: StepRow(title=title, state=action) for name, title, action in event.steps}
@@ -115,7 +113,8 @@ class Table:
 
     def _sum(self, now: float, running: str | None) -> str:
         """The last line: which step of how many, the time until now, and the time that is left."""
-        taken = duration(now - (self.began or now))
+        # A job is followed later than it runs, so the steps are counted, and not our time.
+        taken = duration(sum(now - row.began if row.state == "run" else row.seconds or 0 for row in self.rows.values()))
         failed = next((name for name, row in self.rows.items() if row.state == "failed"), None)
         step = f"step {list(self.rows).index(running) + 1} of {len(self.rows)}" if running else ""
         if failed:

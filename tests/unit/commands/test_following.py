@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
+import pytest
+
 from golden_files import facts_of, request_for, slurm_site
+from parts.cli import call
+from parts.json_page import faults
+from parts.paths import REPOSITORY
+from parts.records import ENVIRONMENT, PROOF, put_published
 from provision.commands.shared.following import stopped_following, waiting_text
+from provision.commands.shared.target import read_store
+from provision.machine import submission
+from provision.machine.configuration.shipped import load_site
+from provision.machine.terminal import follow
+from provision.model.event import Event, emit_event
 from provision.model.facts import Existing
 from provision.planning.planner import make_plan
+from provision.schedulers.status import JobStatus
 
 PLAN = make_plan(request_for(slurm_site()), facts_of(slurm_site()), Existing())
 HOLDER = {"user": "alice", "host": "n1", "pid": 7, "since": "noon"}
@@ -23,3 +38,43 @@ def test_stopping_to_follow_shows_how_to_resume_or_cancel() -> None:
     assert error.message == "stopped following job 42, which keeps running"
     assert error.hint == "resume: `provision job follow 42 --site cluster`; cancel: `scancel 42`"
     assert error.exit_code == 130
+
+
+@pytest.mark.parametrize("build", [True, False])
+def test_a_followed_build_ends_with_the_proof_and_the_command_that_loads_it(
+    build: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PROVISION_ROOT", str(tmp_path))
+    config = tmp_path / "config" / "sites"
+    config.mkdir(parents=True)
+    text = (REPOSITORY / "sites" / "local.toml").read_text().replace('target = "native"', 'target = "zen3"')
+    (config / "cluster.toml").write_text(
+        text.replace('name = "local"', 'name = "cluster"') + '\n[scheduler]\nsystem = "slurm"\n'
+    )
+    monkeypatch.setenv("PROVISION_CONFIG", str(config.parent))
+    store = read_store(load_site("cluster"))
+    put_published(store)
+    status = JobStatus(job="7", state="COMPLETED", run_time="00:02:54")
+    monkeypatch.setattr(follow, "status", lambda *_: status)
+    monkeypatch.setattr(submission, "status", lambda *_: status)
+    store.make_jobs()
+    events = [
+        Event(
+            kind="plan", environment=str(ENVIRONMENT), steps=(("proof", "train", "create"), ("publish", "x", "create"))
+        ),
+        Event(kind="finished", step="proof", seconds=170.0),
+        Event(kind="finished", step="publish", seconds=4.0),
+    ]
+    if build:
+        (store.jobs / "x-7.events.jsonl").write_text("".join(map(emit_event, events)))
+    assert call("job", "follow", "7", "--site", "cluster") == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines()[0] == "job 7 finished after 00:02:54"
+    if build:
+        assert "2 steps done in 2 min 54 s" in err
+        assert f"published by job 7: {ENVIRONMENT}\n  proof: {PROOF.summary}\n  advisories: " in err
+        assert out.splitlines()[1:] == [f'eval "$(provision activate --site cluster {ENVIRONMENT})"']
+    assert call("job", "follow", "7", "--site", "cluster", "--json") == 0
+    result = json.loads(capsys.readouterr().out)["result"]
+    assert faults(result, "job follow") == []
+    assert (result["environment"], result["published"]) == ((str(ENVIRONMENT), True) if build else (None, None))

@@ -25,8 +25,7 @@ class Terminal(io.StringIO):
 
 def test_plain_lines_show_the_begin_and_end_of_each_step_and_the_total() -> None:
     said: list[str] = []
-    seconds = iter([10.0, 121.0])
-    plain = Plain(say=said.append, clock=lambda: next(seconds))
+    plain = Plain(say=said.append)
     for event in (
         Event(kind="say", text="waiting"),
         PLAN,
@@ -50,7 +49,7 @@ def test_plain_lines_show_the_begin_and_end_of_each_step_and_the_total() -> None
 
 def test_plain_lines_show_a_failed_step_but_no_total() -> None:
     said: list[str] = []
-    plain = Plain(say=said.append, clock=lambda: 0.0)
+    plain = Plain(say=said.append)
     for event in (PLAN, Event(kind="failed", step="install", text="no network", seconds=3), Event(kind="error")):
         plain.listen(event)
     plain.end()

@@ -1,0 +1,61 @@
+"""What `build` and `job follow` print of an environment that was built: its proof, its advisories, and how to load it."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from provision.commands.shared.open_advisories import advisories_line
+from provision.machine.programs.shell import absolute, which
+from provision.machine.terminal.console import say
+
+if TYPE_CHECKING:
+    from provision.machine.root.store import Store
+    from provision.model.layout import EnvironmentId
+    from provision.profile.site import Site
+
+
+def describe_built(store: Store, env: EnvironmentId, what: str, *, use: str, published: bool) -> dict[str, Any]:
+    """Print on stderr what was done and how the proof went; the same as JSON."""
+    from provision.machine.probes.installed_packages import installed_versions
+
+    record = store.record(env)
+    say(f"{what}: {env}")
+    advisories = None
+    if record:
+        advisories = advisories_line(installed_versions(Path(record.prefix)))
+        say(f"  proof: {record.proof}")
+        say(f"  advisories: {advisories}")
+    return {
+        "environment": str(env),
+        "done": what,
+        "published": published,
+        "use": use,
+        "record": record.to_dict() if record else None,
+        "advisories": advisories,
+    }
+
+
+def load_command(site: Site, store: Store, env: EnvironmentId, *, candidate: bool) -> str:
+    """The command that loads an environment; of a `candidate` from its own module path."""
+    if site.modules.name == "none":
+        return f'eval "$({_tool()} activate --site {site.typed} {env})"'
+    kind = site.modules.module_kind
+    ours = store.layout.candidate(env, kind) if candidate else store.layout.modules(env.arch) / kind
+    paths = (*site.modules.path, str(ours))
+    return "; ".join((*(f"module use {shlex.quote(path)}" for path in paths), f"module load {env.name}/{env.version}"))
+
+
+def is_loaded_by_users(store: Store, env: EnvironmentId) -> bool:
+    """Whether the pointer points to this environment."""
+    return store.pointers().get(env.pointer) == str(env)
+
+
+def _tool() -> str:
+    """The name to type for this tool: `make build` runs one that is not on PATH."""
+    mine = Path(sys.argv[0])
+    found = which("provision")
+    on_path = found is not None and absolute(found) == absolute(str(mine))
+    return "provision" if on_path or mine.name != "provision" else str(mine)
