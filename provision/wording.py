@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+# How many minor versions away a version may be that was meant.
+FARTHEST = 3
+
 
 def nearest_name(word: str, known: Sequence[str]) -> str | None:
     """The known name that a misspelt word most likely means, or None."""
@@ -11,11 +14,43 @@ def nearest_name(word: str, known: Sequence[str]) -> str | None:
 
     if word in known:
         return word
+    release = nearest_release(word, known)
+    if release:
+        return release
     beginning = [name for name in known if len(word) > 2 and name.startswith(word)]
     if len(beginning) == 1:
         return beginning[0]
     close = difflib.get_close_matches(word, beginning or known, n=1)
     return next(iter(close or beginning), None)
+
+
+def nearest_release(word: str, known: Sequence[str]) -> str | None:
+    """The known name with the nearest version, if the word is a known name with another version: `tensorflow-2.22`.
+
+    Without a version it is the newest. None if more than the version differs, or if no known version is near.
+    """
+    wanted = _release(word)
+    if wanted is None:
+        return None
+    name, version, kind = wanted
+    found = [(one, release) for one in known if (release := _release(one)) and (release[0], release[2]) == (name, kind)]
+    releases = {release[1]: one for one, release in found if release[1]}
+    same = [one for one in releases if one[: len(version)] == version]
+    if same:
+        return releases[max(same)]
+    if len(version) < 2:
+        return None
+    away = {one: abs(one[1] - version[1]) for one in releases if len(one) > 1 and one[0] == version[0]}
+    near = [one for one, steps in away.items() if steps <= FARTHEST]
+    return releases[max(near, key=lambda one: (-away[one], one))] if near else None
+
+
+def _release(name: str) -> tuple[str, tuple[int, ...], str] | None:
+    """The name, the version and the kind in `tensorflow-2.21.0-gpu`; None for other forms."""
+    import re
+
+    match = re.fullmatch(r"([A-Za-z]\w*)(?:-([0-9]{1,9}(?:\.[0-9]{1,9})*)(-[a-z].*)?)?", name, re.ASCII)
+    return (match[1], tuple(map(int, match[2].split("."))) if match[2] else (), match[3] or "") if match else None
 
 
 def nearest(word: str, known: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from provision.wording import about, count, duration
+from provision.wording import about, count, duration, nearest_name
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,38 @@ def test_an_estimate_is_rounded(seconds: float, text: str) -> None:
 def test_a_count_has_the_plural_of_its_noun() -> None:
     assert (count(1, "step"), count(2, "step"), count(0, "step")) == ("1 step", "2 steps", "0 steps")
     assert count(3, "patch", "patches") == "3 patches"
+
+
+STACKS = (
+    *("tensorflow-2.2.3", "tensorflow-2.15.1", "tensorflow-2.15.1-gpu", "tensorflow-2.20.0", "tensorflow-2.21.0"),
+    *("tensorflow-2.21.0-gpu", "tensorflow-2.21.0-mirrored-gpu", "tensorflow-1.15.5", "other"),
+)
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("tensorflow", "tensorflow-2.21.0"),
+        ("tensorflow-2", "tensorflow-2.21.0"),
+        ("tensorflow-2.22", "tensorflow-2.21.0"),
+        ("tensorflow-2.22.0-gpu", "tensorflow-2.21.0-gpu"),
+        ("tensorflow-2.15", "tensorflow-2.15.1"),
+        ("tensorflow-2.14.0", "tensorflow-2.15.1"),
+        ("tensorflow-2.2", "tensorflow-2.2.3"),
+        ("tensorflow-2.3", "tensorflow-2.2.3"),
+        ("tensorflow-2.151", "tensorflow-2.15.1"),
+        ("tensorflow-1.14", "tensorflow-1.15.5"),
+        ("tensorfow-2.21.0", "tensorflow-2.21.0"),
+        ("tensorflow-2.21.0-mirored-gpu", "tensorflow-2.21.0-mirrored-gpu"),
+        ("othre", "other"),
+        ("numpy-1.26", None),
+    ],
+)
+def test_the_nearest_name_of_a_release_has_the_nearest_version(word: str, meant: str | None) -> None:
+    assert nearest_name(word, STACKS) == meant
+
+
+def test_names_without_versions_are_compared_letter_by_letter() -> None:
+    assert nearest_name("instal", ("install", "publish")) == "install"
+    assert nearest_name("tensorflow", ("tensorflow-9", "tensorflow-10")) == "tensorflow-10"
+    assert nearest_name("a-1.2", ("a-1", "a-3.1")) in ("a-1", "a-3.1")
