@@ -23,7 +23,8 @@ def refuse_relative(site: Site, faults: Faults) -> None:
     """Record a fault for each path and program of a site that starts in the working directory."""
     for key, value in _paths(site):
         if value and not START.match(value):
-            faults.add(key, f"must be an absolute path, but is {value!r}")
+            by = "".join(f" (from `${{{name}}}`)" for name in faults.variables.get(key, ()))
+            faults.add(key, f"must be an absolute path, but is {value!r}{by}")
     for key, value in _programs(site):
         if value and "/" in value and not START.match(value):
             faults.add(key, f"must be a name on PATH or an absolute path, but is {value!r}")

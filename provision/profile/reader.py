@@ -28,6 +28,8 @@ class Faults:
         self.lines: list[str] = []
         self.paths: list[str] = []
         """The key path of each line."""
+        self.variables: dict[str, list[str]] = {}
+        """The variables that decide the value at a key path: its first, and those that are not set."""
 
     def add(self, path: str, what: str) -> None:
         """Record what is wrong with the value at `path`."""
@@ -49,6 +51,9 @@ class Faults:
             ConfigError: there is at least one fault.
         """
         if self.lines:
+            if all(path in self.variables for path in self.paths):  # the file is right, and the environment is not
+                names = dict.fromkeys(name for path in self.paths for name in self.variables[path])
+                hint = f"{', '.join(f'`export {name}=/PATH`' for name in names)}; or edit `{self.origin}`"
             count = "1 fault" if len(self.lines) == 1 else f"{len(self.lines)} faults"
             raise ConfigError(f"{count} in `{self.origin}`", evidence=self.lines, hint=hint, kind="invalid-file")
 
@@ -126,11 +131,16 @@ class Reader:
         return value
 
     def _expanded(self, key: str, value: str) -> str:
+        first = VARIABLE.match(value)
+        if first:
+            self._faults.variables[self._at(key)] = [first[1]]
         for name in VARIABLE.findall(value):
             if is_secret_name(name):
                 self.fault(key, f"`${{{name}}}` holds a secret, but others can read what is written from a profile")
             elif not self._environ.get(name):
-                self.fault(key, f"`${{{name}}}` is not set in the environment; `export {name}=…`")
+                what = "is empty" if name in self._environ else "is not set"
+                self.fault(key, f"`${{{name}}}` {what} in the environment; `export {name}=…`")
+                self._faults.variables[self._at(key)] = [name]
         return VARIABLE.sub(lambda match: self._environ.get(match[1], ""), value)
 
     def choice(self, key: str, choices: Sequence[Choice], default: Choice | None = None) -> Choice:

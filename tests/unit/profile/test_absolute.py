@@ -56,4 +56,4 @@ def test_a_name_on_path_and_an_absolute_path_are_accepted(value: str) -> None:
 def test_a_variable_with_a_relative_path_is_refused_too() -> None:
     with pytest.raises(ConfigError) as caught:
         read_site(parsed("local"), "x.toml", {"PROVISION_ROOT": "here"})
-    assert caught.value.evidence == ("root: must be an absolute path, but is 'here'",)
+    assert caught.value.evidence == ("root: must be an absolute path, but is 'here' (from `${PROVISION_ROOT}`)",)

@@ -285,6 +285,27 @@ def test_a_variable_is_expanded_and_an_unset_variable_is_a_fault() -> None:
     assert "root: `${SCRATCH}` is not set in the environment; `export SCRATCH=…`" in faults(site, table)
 
 
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [
+        ("relative/root", "root: must be an absolute path, but is 'relative/root/x' (from `${SCRATCH}`)"),
+        ("", "root: `${SCRATCH}` is empty in the environment; `export SCRATCH=…`"),
+    ],
+)
+def test_a_wrong_variable_is_named_and_not_the_profile(value: str, fault: str) -> None:
+    table = put(SITE, "root", "${SCRATCH}/x")
+    with pytest.raises(ConfigError) as caught:
+        site(table, SCRATCH=value)
+    assert caught.value.evidence == (fault,)
+    assert caught.value.hint == "`export SCRATCH=/PATH`; or edit `sites/cluster.toml`"
+    with pytest.raises(ConfigError) as caught:
+        site(put(table, "rooot", "x"), SCRATCH=value)
+    assert caught.value.hint == "edit `sites/cluster.toml`"
+    with pytest.raises(ConfigError) as caught:
+        site(put(SITE, "root", "here/${SCRATCH}"), SCRATCH="/x")
+    assert caught.value.hint == "edit `sites/cluster.toml`"
+
+
 def test_a_variable_in_a_plain_text_is_not_expanded() -> None:
     assert site(put(SITE, "title", "costs ${MONEY}"), MONEY="1").title == "costs ${MONEY}"
 
