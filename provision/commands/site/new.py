@@ -64,6 +64,12 @@ def run(args: argparse.Namespace) -> Outcome:
         raise ConfigError(f"`{args.name}` cannot be the name of a site: use letters, digits and `_.+-`")
     path = path_of_new_profile(args.name)
     again = exists(str(path))
+    typed = shlex.quote(args.name)
+    if not again and args.source != args.name and exists(str(shipped.shipped_root() / "sites" / f"{args.name}.toml")):
+        raise ConfigError(
+            f"`{args.name}` is a site that comes with the tool, and every `--site {args.name}` would mean yours instead",
+            hint=f"choose another name; or replace that site by a copy of it: `provision site new {typed} --from {typed}`",
+        )
     data, source = shipped.load_profile(str(path) if again else args.source)
     text = read_given(str(source), "profile")
     if again:
@@ -135,7 +141,6 @@ def run(args: argparse.Namespace) -> Outcome:
         ]
         lines += [f'  {blank.path} = "?"' + (f"  # {blank.question}" if blank.question else "") for blank in left]
     lines += [] if can_ask() and not args.json else notes
-    typed = shlex.quote(args.name)
     first = (
         f"`provision site new {typed}` asks for them again; then `provision site check {typed}` and " if left else ""
     )

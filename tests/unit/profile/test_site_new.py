@@ -147,6 +147,7 @@ def test_on_a_terminal_each_blank_is_a_question(
     [
         (("new", "../x"), "cannot be the name of a site"),
         (("new", "ours", "--from", "nosuch"), "there is no site `nosuch`"),
+        (("new", "local"), "`local` is a site that comes with the tool, and every `--site local` would mean yours"),
         (("new", "ours", "--arch", "gpus"), "this profile has no arch `gpus` (did you mean `gpu`?)"),
         (("new", "ours", "--set", "root"), "`--set root` is not KEY=VALUE"),
         (
@@ -171,6 +172,11 @@ def test_an_existing_profile_is_not_overwritten(here: Path, capsys: pytest.Captu
     assert call("site", "new", "ours", *sets(SET)) == EXIT_USAGE
     assert "already exists" in capsys.readouterr().err
     assert (here / "sites/ours.toml").read_bytes() == before
+
+
+def test_a_site_of_the_tool_is_replaced_only_by_its_copy(here: Path) -> None:
+    assert call("site", "new", "local", "--from", "local") == 0
+    assert shipped.load_site("local").origin == str(here / "sites/local.toml")
 
 
 def test_the_same_command_asks_for_the_blanks_again(
