@@ -10,6 +10,9 @@ from provision.profile.reader import Reader
 ModuleSystemName = Literal["none", "lmod", "environment-modules"]
 ModuleKind = Literal["lua", "tcl"]
 
+# What people call our keys, after the commands of module systems.
+MEANT = {"use": "modules.path", "modulepath": "modules.path", "load": "archs.ARCH.modules"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModuleSystem:
@@ -42,5 +45,5 @@ def read_module_system(table: Reader) -> ModuleSystem:
         table.fault("reset", "`module reset` exists only in Lmod; Environment Modules has `purge`")
     if system.name != "none" and system.init is None:
         table.fault("init", f"missing; the file that bash sources to define the `module` command of {system.name}")
-    table.done()
+    table.done(meant=MEANT)
     return system

@@ -241,8 +241,10 @@ class Reader:
                 variables.append((name, str(value)))
         return tuple(variables)
 
-    def done(self) -> None:
-        """Record a fault for every key that no accessor read."""
+    def done(self, meant: Mapping[str, str] | None = None) -> None:
+        """Record a fault for every key that no accessor read; `meant` are the keys for words that are not misspelt."""
         for key in self._data:
             if key not in self._seen:
-                self.fault(key, f"is not a known key{nearest(key, self._seen)}")
+                other = (meant or {}).get(key)
+                near = f" (did you mean `{other}`?)" if other else nearest(key, self._seen)
+                self.fault(key, f"is not a known key{near}")
