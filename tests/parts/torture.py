@@ -36,7 +36,7 @@ from provision.model.layout import EnvironmentId
 STEPS = ("create", "install", "bytecode", "compile", "horovod", "inspect", "candidate", "proof", "publish")
 BOUNDARIES = tuple(f"{kind} {step}" for step in STEPS for kind in ("started", "finished"))
 # Values of JSON that differ from run to run.
-TIMES = {"seconds", "sync_s", "built", "date", "images_per_second", "host", "hosts", "pid", "bytes"}
+TIMES = {"seconds", "seconds_before", "sync_s", "built", "date", "images_per_second", "host", "hosts", "pid", "bytes"}
 # Of `provenance.json`: the hashes of files with times, and who built when.
 # Of `sbom.cdx.json`: a random number, and when it was made.
 TIMES |= {"subject", "runDetails", "serialNumber", "timestamp"}

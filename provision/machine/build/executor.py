@@ -171,6 +171,10 @@ class Executor:
         if any(isinstance(operation, BY_PROGRAMS) for operation in run.step.operations):
             sync_file_system(prefix if prefix.is_dir() else self.store.root)
             run.details["sync_s"] = round(time.monotonic() - began_sync, 3)
+        names = [step.name for step in self.plan.steps]
+        before = names[names.index(run.step.name) - 1]
+        if before in WITHOUT_RECEIPT and before in self.seconds:  # a later run may write the record
+            run.details["seconds_before"] = {before: self.seconds[before]}
         now = time.monotonic()
         receipt = Receipt(
             step=run.step.name, seconds=round(now - began, 1), host=socket.gethostname(), details=run.details

@@ -28,6 +28,7 @@ from provision.machine.root.own_files import copy_own
 from provision.machine.root.shared_root import user_name
 from provision.machine.root.store import Store
 from provision.model.description import Description
+from provision.model.estimate import is_seconds
 from provision.model.layout import KINDS, EnvironmentId, modulefile_path
 from provision.model.manifest import FILES, HEAD, ManifestHead, write_files
 from provision.model.proof_result import ProofResult
@@ -148,6 +149,7 @@ def make_record(
     """
     description, proof = read_description(store, env), _read_verdict(store, env, forced)
     receipts = store.read_receipts(env)
+    before = [one for receipt in receipts.values() if isinstance(one := receipt.details.get("seconds_before"), dict)]
     found = receipts["inspect"].details if "inspect" in receipts else {}
     identity = store.shared.read_json(Path(store.layout.records_folder(env)) / "plan.json") or {}
     from provision.knowledge.advisories import open_advisories
@@ -165,7 +167,11 @@ def make_record(
         wheel=description.wheel,
         versions=found.get("versions"),
         checks=tuple(Check.from_dict(check) for check in found.get("checks") or ()),
-        seconds={**{name: receipt.seconds for name, receipt in receipts.items()}, **seconds},
+        seconds={
+            **{name: float(value) for one in before for name, value in one.items() if is_seconds(value)},
+            **{name: receipt.seconds for name, receipt in receipts.items()},
+            **seconds,
+        },
         verdict=proof,
         proof=proof.summary,
         built=utc_now(),
