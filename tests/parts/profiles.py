@@ -22,6 +22,7 @@ PROFILES = tuple(sorted(path.stem for path in SITES.glob("*.toml") if path.stem 
 FILLED: dict[str, Any] = {
     "root": "/shared/provision",
     "modules.init": "/usr/share/lmod/lmod/init/bash",
+    "modules.path": ["/apps/modulefiles"],
     "network.compute": "proxy",
     "network.proxy": "http://proxy.example:3128",
     "files.scratch": "/scratch/$USER",

@@ -153,14 +153,17 @@ def run(args: argparse.Namespace) -> Outcome:
 def doubt(key: str, answer: str) -> str:
     """What may be wrong with an answer although a profile can have it: the nodes may have a file that this machine lacks."""
     from provision.machine.configuration import shipped
-    from provision.machine.disk import is_file
+    from provision.machine.disk import exists
+    from provision.profile.blanks import LEAVE_OUT, words_of
     from provision.profile.reader import VARIABLE
 
-    if key != "modules.init" or answer == "-":
+    if key not in ("modules.init", "modules.path") or answer == LEAVE_OUT:
         return ""
-    if is_file(VARIABLE.sub(lambda match: shipped.environment().get(match[1], ""), answer)):
-        return ""
-    return f"`{answer}`, the answer for `{key}`, does not exist on this machine"
+    paths = words_of(answer) if key == "modules.path" else [answer]
+    missing = [
+        path for path in paths if not exists(VARIABLE.sub(lambda match: shipped.environment().get(match[1], ""), path))
+    ]
+    return f"`{missing[0]}`, the answer for `{key}`, does not exist on this machine" if missing else ""
 
 
 def _refuse_complete(path: Path, blank: Sequence[Blank], archs: Sequence[str] | None, data: Mapping[str, Any]) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from provision.errors import CommandError
@@ -12,6 +14,8 @@ from provision.launch.available_modules import AvailableModule
 from provision.machine.configuration.search_path import own_folder
 from provision.machine.disk import is_file
 from provision.machine.probes.module_list import available_modules
+from provision.machine.probes.module_path import folders_of_this_shell
+from provision.profile.blanks import LEAVE_OUT
 from provision.profile.module_system import ModuleSystem, ModuleSystemName
 from provision.profile.network import PROXY
 
@@ -33,16 +37,32 @@ def now_utc() -> str:
 
 def modules_here() -> tuple[AvailableModule, ...]:
     """The modules of the module system that this shell uses; none if it uses none, or it does not answer."""
-    name: ModuleSystemName = "lmod" if os.environ.get("LMOD_PKG") else "environment-modules"
-    init = values_here(["modules.init"]).get("modules.init")
-    if init is None:
-        return ()
-    path = tuple(os.environ.get("MODULEPATH", "").split(":"))
-    system = ModuleSystem(name=name, init=init, path=tuple(filter(None, path)), reset="none")
+    path = os.environ.get("MODULEPATH", "").split(":")
+    system = replace(_module_system(), path=tuple(filter(None, path)), reset="none")
     try:
-        return available_modules(system, init)
+        return available_modules(system, system.init or "") if system.init else ()
     except CommandError:
         return ()
+
+
+def _module_system() -> ModuleSystem:
+    """The module system of this shell, as a profile names it; its `init` is None if there is none."""
+    name: ModuleSystemName = "lmod" if os.environ.get("LMOD_PKG") else "environment-modules"
+    return ModuleSystem(name=name, init=_init_here() or None, path=())
+
+
+def _init_here() -> str:
+    """The file that bash sources to define the `module` of this shell; empty if there is none."""
+    homes = (os.environ.get(name) for name in ("LMOD_PKG", "MODULESHOME"))
+    return next((f"{home}/init/bash" for home in homes if home and is_file(f"{home}/init/bash")), "")
+
+
+def _module_path_here() -> str:
+    """The folders of modulefiles that the profile must name, as words; `-` if jobs search all folders of this shell."""
+    folders = folders_of_this_shell(_module_system())
+    if folders is None or any(re.search(r"[\s,\"'\[\]]", folder) for folder in folders):
+        return ""
+    return " ".join(folders) or LEAVE_OUT
 
 
 def values_here(keys: Sequence[str]) -> dict[str, str]:
@@ -54,13 +74,7 @@ def values_here(keys: Sequence[str]) -> dict[str, str]:
         "files.scratch": "$SCRATCH" if environ.get("SCRATCH") else "",
         # All users can read a profile: an address with a user and a password is not suggested.
         "network.proxy": proxy if PROXY.fullmatch(proxy) else "",
-        "modules.init": next(
-            (
-                f"{environ[name]}/init/bash"
-                for name in ("LMOD_PKG", "MODULESHOME")
-                if environ.get(name) and is_file(f"{environ[name]}/init/bash")
-            ),
-            "",
-        ),
+        "modules.init": _init_here(),
+        "modules.path": _module_path_here() if "modules.path" in keys else "",
     }
     return {key: values[key] for key in keys if values.get(key)}

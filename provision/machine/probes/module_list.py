@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from provision.errors import CommandError
 from provision.launch.available_modules import AvailableModule, describe, list_script, parse_available
 from provision.launch.modules import find_newest_module, load_script
-from provision.machine.disk import is_file
+from provision.machine.disk import exists, is_file
+from provision.machine.probes.module_path import folders_of_this_shell
 from provision.machine.probes.probe import unloaded
 from provision.machine.programs.run import capture
 from provision.model.quoting import bash
@@ -61,6 +62,12 @@ def what_to_load(site: Site, failed: str, where: str, environ: Mapping[str, str]
         names = [module.name for module in available_modules(system, site.origin)]
     except CommandError:
         names = []
+    for folder in folders_of_this_shell(system) or ():
+        if exists(f"{folder}/{failed}") or exists(f"{folder}/{failed}.lua"):
+            return (
+                "",
+                f"your shell finds it in `{folder}`, which jobs do not search: add it to `modules.path` in `{site.origin}`",
+            )
     if near := nearest_name(failed, names):
         return nearest(failed, names), f"write `{near}` in {where}; `module avail` lists all modules"
     return "", f"find the module with `module avail`, then change {where}"

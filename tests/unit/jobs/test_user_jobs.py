@@ -693,7 +693,7 @@ def test_the_verb_advises_to_use_the_burst_buffer(capsys: pytest.CaptureFixture[
     ("words", "message"),
     [
         (("horovod", "--site", "sigma2-saga", "--arch", "acel"), "site `sigma2-saga` has no arch `acel`"),
-        (("horovod", "--site", "generic-slurm"), "has 29 values to fill in"),
+        (("horovod", "--site", "generic-slurm"), "has 30 values to fill in"),
         (
             ("single", "--site", "sigma2-saga", "--arch", "accel", "--script", "nosuch.py"),
             "no training script `nosuch.py`",

@@ -82,7 +82,7 @@ def test_the_build_job_of_each_arch_is_accepted_with_an_account(name: str, arch:
 
 
 def test_the_generic_profile_is_refused_until_it_is_filled_in() -> None:
-    with pytest.raises(ConfigError, match="has 29 values to fill in") as caught:
+    with pytest.raises(ConfigError, match="has 30 values to fill in") as caught:
         read_site(parsed("generic-slurm"), "sites/generic-slurm.toml", {})
     assert [line.split(":")[0] for line in caught.value.evidence] == list(FILLED)
 

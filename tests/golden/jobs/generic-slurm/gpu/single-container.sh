@@ -47,6 +47,7 @@ if ! command -v module >/dev/null 2>&1; then
   source /usr/share/lmod/lmod/init/bash
 fi
 module purge >/dev/null 2>&1 || true
+module use /apps/modulefiles
 module list # record the modules in the output
 set -u
 

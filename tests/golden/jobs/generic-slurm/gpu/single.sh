@@ -53,6 +53,7 @@ if ! command -v module >/dev/null 2>&1; then
   source /usr/share/lmod/lmod/init/bash
 fi
 module purge >/dev/null 2>&1 || true
+module use /apps/modulefiles
 module use /site/root/modules/gpu/lua
 module load tensorflow/2.15.1
 require_loaded tensorflow/2.15.1
