@@ -6,14 +6,16 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from provision.knowledge.failures.lines import read_line
+from provision.knowledge.failures.lines import Line, read_line
 from provision.knowledge.failures.report_forms import follows
 
-# Open MPI, PRRTE and PMIx print 74 dashes, and no message of them is longer than this many lines. Source: their `show_help`,
-# and their files help-*.txt, from which the words below are.
-BORDER, MOST_LINES = re.compile(r"-{60,90}$"), 60
+# Open MPI, PRRTE and PMIx print 74 dashes, some parts of Open MPI 60; other programs print other numbers: HPL 80, STREAM 61.
+# Source: their `show_help`, and their files help-*.txt, from which the words below are.
+EDGE = re.compile(r"-{60}$|-{74,76}$")
 # The same in the bytes of a line.
 DASHES = b"-" * 60
+# So many ranks are remembered; a message has at most so many lines, with those of other ranks between them.
+MOST_RANKS, MOST_LINES = 256, 80
 # A message begins with a sentence, which has so many words; a table or a banner does not.
 FEWEST_WORDS = 4
 SENTENCE = re.compile(r"(?!.{0,80}\S {3,}\S)\W{0,3}(?:\[\S{1,80}\] )?[A-Z`'\"]|mpi\w+ |\w+run ")
@@ -24,19 +26,21 @@ GOES_ON = re.compile(
     r"be disabled)|"
     r"\b(?:is|are|was|were|been|therefore) (?:therefore )?ignored\b|\bignoring\b|\bfalling back\b|\bdefaulting to\b|"
     r"\bdeprecated\b|"
-    r"\b(?:this|the) warning\b|\bperformance\b|\bno impact\b|\bsupport is disabled\b|\bsuppress this\b|"
+    r"\b(?:this|the) warning\b|\b(?:reduc|degrad|lower|impact|affect|hurt|decreas|limit|poor|suboptimal|slow)\w* "
+    r"(?:\w+ ){0,4}performance\b|\bperformance (?:degradation|loss|penalty|(?:may|will|might|can|could) be)\b|"
+    r"\bno impact\b|\bsupport is disabled\b|\bsuppress this\b|"
     r"\battempted to remove a file\b",
     re.IGNORECASE,
 )
 # It says that its program ends, whatever else it says.
-ENDS = re.compile(
+SAYS_END = re.compile(
     r"\b(?:abort(?:ed|ing)?|terminal error|unrecoverable|fatal error|(?:unable|not able) to (?:continue|proceed)|(?:can|"
     r"could) ?not (?:continue|proceed)|"
-    r"will be terminated|is being terminated)\b",
+    r"will be terminated|is being terminated|job (?:has )?failed|failed to start|cannot start|will not run)\b",
     re.IGNORECASE,
 )
 # It says that something is wrong.
-COMPLAINS = re.compile(
+SAYS_WRONG = re.compile(
     r"\b(?:fail(?:s|ed|ure)?|unable|could not|couldn't|cannot|can ?not|can't|invalid|illegal|errors?|unexpected(?:ly)?|"
     r"erroneous|unknown|"
     r"unrecogni[sz]ed|refused|denied|missing|mismatch(?:ed)?|conflict(?:s|ing)?|contradictory|exceed(?:s|ed)?|lost|died|"
@@ -62,58 +66,78 @@ OPEN_MPI = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
-    """A message between two lines of dashes that says that something is wrong."""
+    """A message between two lines of dashes."""
 
-    first: int
-    """The number of its first line."""
-    raw: str
-    """The first line."""
+    lines: tuple[tuple[int, str], ...]
+    """The number and text of each line that is not empty."""
     text: str
-    goes_on: bool
-    ends: bool
-    """Whether it says that the program ends."""
+
+    @property
+    def first(self) -> int:
+        """The number of its first line."""
+        return self.lines[0][0]
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        """The numbers of its lines: those of other ranks may stand between them."""
+        return frozenset(number for number, _ in self.lines)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it says that its program goes on."""
+        return WARNS.match(self.text) is not None or (GOES_ON.search(self.text) is not None and not self.ends)
+
+    @property
+    def ends(self) -> bool:
+        """Whether it says that its program ends."""
+        return SAYS_END.search(self.text) is not None
+
+    @property
+    def complains(self) -> bool:
+        """Whether it says that something is wrong, and what."""
+        if len(self.lines) == 1 and follows(self.text):
+            return False
+        return self.ends or SAYS_WRONG.search(self.text) is not None
 
     @property
     def program(self) -> str:
-        """Who prints it; empty if it could be anything."""
+        """Who prints it; empty if it could be anything, such as a banner of the site or a table of results."""
         return "Open MPI" if OPEN_MPI.search(self.text) else ""
 
 
-def is_border(text: str) -> bool:
-    """Whether a line is the border of such a message."""
-    return BORDER.match(text.strip()) is not None
+class BoxReader:
+    """Finds the messages of each rank, from the lines of dashes."""
+
+    def __init__(self) -> None:
+        self._opened: dict[str, int] = {}
+        """The line of dashes that may begin a message, by rank."""
+
+    def close(self, line: Line, above: Iterable[tuple[int, str]]) -> Box | None:
+        """The message that this line of dashes ends; a line that ends one does not begin another.
+
+        `above` are the lines above it, the nearest first, as far as they are kept.
+        """
+        if not EDGE.match(line.text.strip()):
+            return None
+        opened = self._opened.pop(line.rank, -MOST_LINES)
+        lines = _lines_between(line, opened, above) if 1 < line.number - opened <= MOST_LINES else []
+        if lines and SENTENCE.match(lines[0][1]) and max(len(text.split()) for _, text in lines) >= FEWEST_WORDS:
+            return Box(lines=tuple(lines), text=" ".join(text for _, text in lines))
+        if len(self._opened) >= MOST_RANKS:
+            self._opened.clear()
+        self._opened[line.rank] = line.number
+        return None
 
 
-def read_box(rank: str, above: Iterable[tuple[int, str]], closed: int) -> Box | None:
-    """The message above a line of dashes of this rank, if it is one.
-
-    `above` are the lines above it, the nearest first; `closed` is the number of the last line of dashes that ended a message:
-    what is below it is between two messages.
-    """
+def _lines_between(line: Line, opened: int, above: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
+    """The lines of the same rank between two lines of dashes; none if the first is not among those above."""
     lines: list[tuple[int, str]] = []
     for number, raw in above:
-        line = read_line(number, raw)
-        if line.rank != rank:
+        if number <= opened:
+            return lines[::-1]
+        if line.rank not in raw:
             continue
-        text = line.text.strip()
-        if is_border(text):
-            return _read_message(lines[::-1]) if number != closed else None
-        if text:
+        other = read_line(number, raw)
+        if other.rank == line.rank and (text := other.text.strip()):
             lines.append((number, text))
-        if len(lines) > MOST_LINES:
-            break
-    return None
-
-
-def _read_message(lines: list[tuple[int, str]]) -> Box | None:
-    """What the lines between two borders say, if they are sentences that complain."""
-    if not lines or not SENTENCE.match(lines[0][1]) or max(len(text.split()) for _, text in lines) < FEWEST_WORDS:
-        return None
-    text = " ".join(text for _, text in lines)
-    if len(lines) == 1 and follows(text):
-        return None
-    warns, ends = WARNS.match(text) is not None, ENDS.search(text) is not None
-    goes_on = warns or (GOES_ON.search(text) is not None and not ends)
-    if not goes_on and not ends and not COMPLAINS.search(text):
-        return None
-    return Box(first=lines[0][0], raw=lines[0][1], text=text, goes_on=goes_on, ends=ends)
+    return []

@@ -1,11 +1,10 @@
-"""Where a program crashed: the library in the list of calls that its runtime prints below the signal."""
+"""Where a program crashed: the library, or the function of the program, in the list of calls that its runtime prints below the
+signal."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-
-from provision.knowledge.failures.lines import read_line
+from collections.abc import Iterable, Mapping
 
 # How the lines of such lists name a library and a function. Sources: glibc's `backtrace_symbols`, as Open MPI and UCX print it;
 # gdb's `bt`.
@@ -15,7 +14,8 @@ FRAMES = (
         r"(?P<library>lib(?!pthread|c[-.]|m[-.]|ifcore|intlc)[\w+.-]{2,20}) +[0-9A-Fa-f]{16} +(?P<function>(?!Unknown)\w{1,120}|)"
     ),
     re.compile(
-        r"^\s*\d{1,2} 0x[0-9a-f]{6,16} (?!_|gsignal|abort|raise|ucs_)(?P<function>\w{1,120})\(\) +(?P<library>)"
+        r"^\s*\d{1,2} 0x[0-9a-f]{6,16} (?!_|gsignal|abort|raise|killpg|sigaction|ucs_)(?P<function>\w{1,120})\(\) +"
+        r"(?:(?P<source>[\w/.~+-]{1,300}:[1-9]\d*)|)"
     ),
     re.compile(
         r"(?:^|[\s/])(?P<library>lib[\w+.-]{1,80}?\.so[\w.]{0,20})\((?P<function>\w{0,120})(?:\+0x[0-9a-f]+)?\)"
@@ -23,6 +23,14 @@ FRAMES = (
     re.compile(
         r"#\d+ .{0,60}\bin (?P<function>[\w:~<>]{1,120}) \(.{0,300}\) from "
         r"\S{0,300}?(?P<library>lib[\w+.-]{1,80}?\.so[\w.]{0,20})"
+    ),
+    # Of the program itself: the first of these has no place in a source.
+    re.compile(
+        r"(?:^|\s)(?:\.{0,2}/)?(?:[\w.+-]+/)*(?P<program>(?!lib[\w+.-]*\.so|python|ld-)[\w.+-]{1,100})\((?P<function>(?!_start\b|_Py|Py)[A-Za-z_][\w.]{0,120})"
+        r"\+0x[0-9a-f]+\)"
+    ),
+    re.compile(
+        r"#\d+ .{0,60}?(?P<function>(?!__|raise|abort)[A-Za-z_][\w:~<>]{0,120}) \(.{0,300}\) at (?P<source>[\w/.~+-]{1,300}:\d+)"
     ),
 )
 # What calls the handler of the signal, or belongs to the language: the library below it is the one that crashed.
@@ -35,34 +43,57 @@ MOST_LINES, MOST_OTHERS = 32, 6
 
 def _readable(function: str) -> str:
     """The name of a function; of one of C++ the parts of its mangled name, as `Eigen::Pool` of `_ZN5Eigen4PoolE`."""
-    mangled = re.match(r"_ZN?K?(?=\d)", function)
-    parts, at = [], mangled.end() if mangled else len(function)
+    mangled = re.match(r"_ZN?K?(St)?(?=\d)", function)
+    parts, at = ["std"] if mangled and mangled[1] else [], mangled.end() if mangled else len(function)
     while found := re.compile(r"\d{1,3}").match(function, at):
         at = found.end() + int(found[0])
         parts.append(function[found.end() : at])
     return "::".join(parts[:3]) or function
 
 
-def crash_place(below: Iterable[str]) -> str:
-    """The first library in the list of calls below a signal, and its function if it has a name; else nothing."""
-    first = ""
+def crash_place(below: Iterable[str]) -> dict[str, str]:
+    """Where a program crashed, from the lines below its signal, without the names of ranks; empty if they do not say it.
+
+    The `place` is the first one that is not of the system, in words; `library` is the library, or `program` the program, that it
+    is in, if a line names it.
+    """
+    first: dict[str, str] = {}
     others = 0
-    for place, raw in enumerate(below):
-        text = read_line(0, raw).text
+    for number, text in enumerate(below):
         found = next((match for form in FRAMES if (match := form.search(text))), None)
         if found is None:
             others += 1
-            if others > MOST_OTHERS or place > MOST_LINES:
+            if others > MOST_OTHERS or number > MOST_LINES:
                 break
             continue
         others = 0
-        if not found["library"]:
-            return first or f"{_readable(found['function'])}()"
-        if OF_SYSTEM.match(found["library"]):
+        frame = {name: value for name, value in found.groupdict().items() if value}
+        if OF_SYSTEM.match(frame.get("library", "")):
             continue
-        if first and not first.startswith(found["library"]):
+        if first and first.get("library") != frame.get("library"):
             break
-        if found["function"]:
-            return f"{found['library']}, {_readable(found['function'])}()"
-        first = first or found["library"]
+        if "function" in frame:
+            return _describe(frame)
+        first = first or _describe(frame)
     return first
+
+
+def _describe(frame: Mapping[str, str]) -> dict[str, str]:
+    """The place of a line in words, and what it is in; a function with its place in a source is one of the program."""
+    function = f"`{_readable(frame['function'])}()`" if "function" in frame else ""
+    if library := frame.get("library"):
+        return {"place": f"{function} of `{library}`" if function else f"`{library}`", "library": library}
+    if source := frame.get("source"):
+        return {"place": f"{function} at `{source}`", "program": source}
+    if program := frame.get("program"):
+        return {"place": f"{function} of `{program}`", "program": program}
+    return {"place": function}
+
+
+def advice(values: Mapping[str, str]) -> str:
+    """What to do about a crash at a place that `crash_place` found, before the hint of the entry; empty without a place."""
+    if library := values.get("library"):
+        return f"try another version of the package that has `{library}`, or run without what it does; "
+    if "program" in values:
+        return f"look at {values['place']} in your program; "
+    return ""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from provision.knowledge.failures.boxes import Box
 from provision.knowledge.failures.catalogue import WEIGHTS, KnownFailure
-from provision.knowledge.failures.findings import Hit
+from provision.knowledge.failures.findings import EXCEPTION, Hit
 from provision.knowledge.failures.last_words import ENDED, last_words
 from provision.knowledge.failures.likely_lines import LikelyLines
-from provision.knowledge.failures.lines import Line
+from provision.knowledge.failures.lines import ANY, Line
 from provision.knowledge.failures.reported_errors import ReportReader
 from provision.knowledge.failures.tracebacks import TracebackReader
 
@@ -39,6 +40,8 @@ class Evidence:
         self.failed_at = self.went_on = self.complained_at = self.success_at = 0
         self.waits_at = 0
         """The last line with which a program waits or tries again."""
+        self.unsure_box: tuple[Box, int] | None = None
+        """The last message between lines of dashes that may be a failure, and its end."""
         self.clearly = False
         """Whether an error line says more than that something was not found."""
         self.well = self.installed = self.fatal = False
@@ -56,32 +59,53 @@ class Evidence:
         self.failures[failure.id] = failure
         if not self.ended_at and failure.elsewhere and failure.weight == WEIGHTS["consequence"]:
             self.ended_at = hit.number
-        if len(hits) < KEPT or hit.weight > min(known.weight for known in hits):
+        if len(hits) < KEPT:
             hits.append(hit)
+        elif (weakest := min(hits, key=lambda known: known.weight)).weight < hit.weight:
+            hits[hits.index(weakest)] = hit
 
-    def knows(self, first: int, end: int) -> bool:
-        """Whether an entry of the catalogue says what one of these lines means, and not only what it follows from."""
-        hits = (hit for hits in self.hits.values() for hit in hits if hit.weight != WEIGHTS["consequence"])
-        return any(first <= hit.number < end for hit in hits)
+    def wants(self, failure: KnownFailure) -> bool:
+        """Whether another line that shows this failure may be kept."""
+        return len(self.hits.get(failure.id, ())) < KEPT
 
-    def excuse_box(self, box: Box, end: int) -> None:
+    def knows(self, box: Box) -> bool:
+        """Whether an entry of the catalogue says what a message means, and not only what it follows from."""
+        numbers = box.numbers
+        hits = (hit for hits in self.hits.values() for hit in hits if hit.weight > WEIGHTS["consequence"])
+        return any(hit.number in numbers for hit in hits)
+
+    def excuse_box(self, box: Box) -> None:
         """Note that a message says that its program goes on: what entries say of its lines is no failure."""
+        numbers = box.numbers
         for name, hits in self.hits.items():
             if not self.failures[name].warned:
                 hits[:] = [
-                    replace(hit, weight=WEIGHTS["notice"]) if box.first <= hit.number < end else hit for hit in hits
+                    replace(hit, weight=WEIGHTS["notice"])
+                    if hit.number in numbers and not EXCEPTION.match(hit.text)
+                    else hit
+                    for hit in hits
                 ]
-        self.errors.forget(box.first)
-        self.reports.forget(box.first)
+        self._forget_box(box)
 
-    def note_box(self, box: Box) -> None:
-        """Note a message between lines of dashes that says that something failed, and that no entry of the catalogue knows."""
-        self.errors.forget(box.first)
-        self.reports.forget(box.first)
+    def note_box(self, box: Box, end: int) -> None:
+        """Note a message between lines of dashes that says that something is wrong, and that no entry of the catalogue knows.
+
+        If it could also be a banner or a table, it counts only if the log ends with it, at the line `end`.
+        """
+        if not box.ends and not box.program:
+            self.unsure_box = box, end
+            return
+        self._forget_box(box)
         report = self.reports.feed_box(box)
-        self.errors.add(box.first, self.show(box.raw), report.strength)
+        self.errors.add(box.first, self.show(box.lines[0][1]), report.strength)
         self.clearly = True
         self.fail(box.first)
+
+    def _forget_box(self, box: Box) -> None:
+        """Forget what the lines of a message showed, each for itself."""
+        numbers = box.numbers
+        self.errors.forget(lambda number, _: number in numbers)
+        self.reports.forget(lambda number, _: number in numbers)
 
     def was_ended(self, line: Line) -> bool:
         """Whether a line says that a rank was ended because the launcher ends all of them, as a line above it says."""
@@ -101,13 +125,17 @@ class Evidence:
         self.installed, self.success_at = True, number
         self.well = self.well or not installation
 
-    def excuse(self, first: int) -> None:
-        """Forget what the lines from this one on showed."""
+    def excuse(self, first: int, pattern: re.Pattern[str] = ANY) -> None:
+        """Forget what the lines from this one on showed that begin so."""
+
+        def is_excused(number: int, text: str) -> bool:
+            return number >= first and pattern.match(text) is not None
+
         for hits in self.hits.values():
-            hits[:] = [hit for hit in hits if hit.number < first]
-        self.errors.forget(first)
-        self.tracebacks.found[:] = [found for found in self.tracebacks.found if found.number < first]
-        self.reports.forget(first)
+            hits[:] = [hit for hit in hits if not is_excused(hit.number, hit.text)]
+        self.errors.forget(is_excused)
+        self.tracebacks.found[:] = [found for found in self.tracebacks.found if not is_excused(found.number, found.raw)]
+        self.reports.forget(is_excused)
 
     def show(self, raw: str, message: str = "") -> str:
         """A line as it is shown: without secrets, and of a long one the part around the message."""

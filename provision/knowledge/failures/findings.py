@@ -6,11 +6,16 @@ import re
 from dataclasses import dataclass, field, replace
 
 from provision.knowledge.failures.catalogue import WEIGHTS, KnownFailure
+from provision.knowledge.failures.crash_frames import advice
 
 # So many lines at most are between the end of a program and what its scheduler says at once.
 NEAR = 2
 CMAKE = re.compile(r"\s{0,8}CMake Error at ")
 NOT_FOUND = re.compile(r"\s{0,4}(?:-- )?Could NOT find ")
+# An error that does not name what is missing.
+POINTS_ABOVE = re.compile(
+    r"\bsee (?:the )?(?:\w+ )?above|\b(?:needed|required|necessary) (?:package|librar\w+|dependenc\w+)s? "
+)
 EXCEPTION = re.compile(r"(?:[A-Za-z_]\w{0,80}\.){0,9}[A-Z]\w{0,80}(?:Error|Exception)\b")
 
 
@@ -46,7 +51,7 @@ class Finding:
         """The cause, with the names that the deciding line contains."""
         cause = _insert(self.failure.cause, self.hit.values)
         if self.failure.crashes and "place" in self.hit.values:
-            cause = f"{cause}; it was in `{self.hit.values['place']}`"
+            cause = f"{cause}; it was in {self.hit.values['place']}"
         return f"{cause}; it says: `{self.says}`" if self.says and not self.failure.elsewhere else cause
 
     @property
@@ -58,10 +63,7 @@ class Finding:
     def hint(self) -> str:
         """The fix, with the names that the deciding line contains."""
         hint = _insert(self.failure.hint, self.hit.values)
-        if self.failure.crashes and "place" in self.hit.values:
-            library = self.hit.values["place"].partition(", ")[0]
-            return f"try another version of the package that has `{library}`, or run without what it does; {hint}"
-        return hint
+        return f"{advice(self.hit.values)}{hint}" if self.failure.crashes else hint
 
     @property
     def sureness(self) -> str:
@@ -110,7 +112,8 @@ def give_way(findings: list[Finding]) -> list[Finding]:
     had_ended = any(_says_an_end(found) and 0 < ends - found.hit.number <= NEAR for found in findings)
 
     # What CMake only reports as missing did not stop it, if an error of CMake says what did.
-    cmake = any(CMAKE.match(found.hit.text) for found in findings)
+    stops = [found for found in findings if CMAKE.match(found.hit.text) and not found.follows]
+    cmake = any(not POINTS_ABOVE.search(found.cause) for found in stops)
 
     def gives_way(found: Finding) -> bool:
         behind_end = 0 < ends < found.hit.number and not found.failure.ends

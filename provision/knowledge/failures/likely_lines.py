@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -42,10 +43,10 @@ class LikelyLines:
         elif all(line.text != known.text for known in self._last):
             self._last.append(line)
 
-    def forget(self, first: int) -> None:
-        """Forget the lines from this one on: a later line excuses them."""
-        self._first = {text: line for text, line in self._first.items() if line.number < first}
-        self._last = deque((line for line in self._last if line.number < first), maxlen=self._most)
+    def forget(self, is_excused: Callable[[int, str], bool]) -> None:
+        """Forget the lines of which this is true, by number and text: a later line excuses them."""
+        self._first = {text: line for text, line in self._first.items() if not is_excused(line.number, text)}
+        self._last = deque((line for line in self._last if not is_excused(line.number, line.text)), maxlen=self._most)
 
     def choose(self, most: int) -> list[tuple[int, str]]:
         """So many lines in their order: the strongest, of these the first, and always the last line of all."""

@@ -12,7 +12,7 @@ from provision.knowledge.failures.singletons import may_be_lone
 from provision.knowledge.failures.words import line_words
 
 # A line is looked at, is one of a training that goes on, or may end a message between two lines of dashes.
-DULL, LOOK, PROGRESS, BORDER = 0, 1, 2, 4
+DULL, LOOK, PROGRESS, EDGE = 0, 1, 2, 4
 # Lines with these words are looked at even if no entry of the catalogue has them.
 STRUCTURE = (
     frozenset(("cell", "ipython", "traceback", "ignored", "checking", "importing", "already"))
@@ -51,5 +51,5 @@ def line_kind(template: bytes, known_words: Collection[str], catalogue: Catalogu
     if not words.isdisjoint(health.PROGRESS_WORDS) and health.shows_progress(text):
         kind |= PROGRESS
     if DASHES in template:
-        kind |= BORDER
+        kind |= EDGE
     return kind

@@ -39,7 +39,12 @@ CODE = re.compile(
 INFO, STATUS, WARNING, ERROR = "info", "status", "warning", "error"
 # How a line says how serious it is: with these words, or in the form of TensorFlow's own lines (`I file.cc:5]`, `W0000 00:00:…`).
 INFORMS = re.compile(
-    r"\bNCCL (?:INFO|TRACE)\b|^\W{0,4}(?:DEBUG|INFO|TRACE|NOTE|STATUS)\b|\s-?\s?(?:INFO|DEBUG)\s?[\]:-]"
+    r"\bNCCL (?:INFO|TRACE)\b|^\W{0,4}(?:DEBUG|INFO|TRACE|NOTE|Note(?=:)|STATUS)\b|\s-?\s?(?:INFO|DEBUG)\s?[\]:-]"
+)
+# An error that was measured, as `Test error: 0.034`, `RMS Error: 0.125 eV per atom` and `ERROR = 1.2e-5`.
+MEASURED = re.compile(
+    r"(?:[\w.-]{1,20} ){0,4}(?:ERROR|Error|error|Errors|errors) ?[:=] ?[-+]?(?:\d*\.\d+(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+|\d+ ?%)"
+    r"(?: ?%| ?[\w/^*-]{1,12}(?: per \w{1,12})?)?\W*(?:[,;(|].{0,200})?$"
 )
 WARNS = re.compile(
     r"^\W{0,9}(?:[\w.]{1,99}:\s?)?(?:WARNING|WARN|Warning|warning)\b|\b(?:WARNING|Warning|warning):|"
@@ -91,11 +96,14 @@ EXCUSES_ABOVE = re.compile(
     # Shells that cannot read the function `module` of another shell.
     r"\berror importing function definition for\b|"
     # Spack has the source already, or finds it at another address.
-    r"^==> Already (?:fetched|staged)\b"
+    r"^(?P<fetched>==> Already (?:fetched|staged)\b)"
 )
 ABOVE_WORDS = word_set("above previous harmless ignored expected normal mxnet pytorch importing warning already")
 # How many lines above it such a line excuses.
 REACH = 4
+# What Spack and curl print while they fetch a source: only these lines are excused by one that says that the source is there.
+FETCHES = re.compile(r"\s*(?:curl: \(|==> )")
+ANY = re.compile("")
 # Autoconf's `config.log`: what a probe prints counts only if `configure` stopped there; it prints `checking` and goes on.
 PROBE = re.compile(r"configure:\d+: (checking |error: )")
 CHECKS, STOPS = "checking ", "error: "
@@ -141,16 +149,16 @@ def level(text: str) -> str:
         # A script of the site, such as a prolog or /etc/profile.d, complains and goes on; debconf has no terminal to ask at.
         return WARNING
     start = text[:160]
+    lowered = start.lower()
+    if "error" in lowered and MEASURED.match(start):
+        return INFO
     if FAILS.match(start):
         return ERROR
-    lowered = start.lower()
     if ("warn" in lowered or "UCX" in start) and WARNS.search(start):
         return WARNING
-    return (
-        INFO
-        if any(word in start for word in ("INFO", "DEBUG", "TRACE", "NOTE", "STATUS")) and INFORMS.search(start)
-        else ERROR
-    )
+    if any(word in start for word in ("INFO", "DEBUG", "TRACE", "NOTE", "Note", "STATUS")) and INFORMS.search(start):
+        return INFO
+    return ERROR
 
 
 def is_in_warning(above: Iterable[str]) -> bool:
@@ -172,9 +180,10 @@ def is_excused(text: str, words: frozenset[str]) -> bool:
     return not words.isdisjoint(EXCUSE_WORDS) and EXCUSED.search(text) is not None
 
 
-def excuses_above(text: str, words: frozenset[str]) -> bool:
-    """Whether a line with these words says that the lines above it do not matter."""
-    return not words.isdisjoint(ABOVE_WORDS) and EXCUSES_ABOVE.search(text) is not None
+def excuses_above(text: str, words: frozenset[str]) -> re.Pattern[str] | None:
+    """Which lines above it do not matter, as a line with these words says: those that begin so; None if it says nothing."""
+    found = None if words.isdisjoint(ABOVE_WORDS) else EXCUSES_ABOVE.search(text)
+    return None if found is None else FETCHES if found["fetched"] else ANY
 
 
 def probes(text: str) -> str:

@@ -10,16 +10,17 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from itertools import islice
 
 from provision.knowledge.failures import health
-from provision.knowledge.failures.boxes import is_border, read_box
+from provision.knowledge.failures.boxes import MOST_LINES as MOST_NEAR
+from provision.knowledge.failures.boxes import BoxReader
 from provision.knowledge.failures.catalogue import WEIGHTS, Alternative, Catalogue
 from provision.knowledge.failures.conclusion import conclude
 from provision.knowledge.failures.crash_frames import crash_place
 from provision.knowledge.failures.evidence import Evidence
 from provision.knowledge.failures.findings import Explanation, Hit
-from provision.knowledge.failures.last_words import MOST_ABOVE
-from provision.knowledge.failures.line_kinds import BORDER, LOOK, PROGRESS, STRUCTURE, line_kind
+from provision.knowledge.failures.line_kinds import EDGE, LOOK, PROGRESS, STRUCTURE, line_kind
 from provision.knowledge.failures.line_parts import MOST_OF_A_LOG_LINE, read_text, split_parts
 from provision.knowledge.failures.lines import (
     ANSI,
@@ -82,11 +83,12 @@ class LogReader:
         self._number = 1
         self._test = 0  # the line with which the last test began
         self._block: tuple[list[int], list[bytes]] = [], []
+        self._above_block: list[tuple[int, str]] = []  # the last lines of the block before it, the nearest first
         self._lone_ranks = LoneRanks()
         self._alone = next((failure for failure in catalogue.failures if failure.id == ALONE), None)
         self._record = -DETAILS, ""  # the last harmless record with a traceback, or the end of that, and the rank
         self._probe_at = 0  # the line of a `config.log` at which the last probe began
-        self._box_at = 0  # the line of dashes that ended the last message between two of them
+        self._boxes = BoxReader()
         self._bytes = self._strange = 0
 
     def feed(self, block: bytes) -> None:
@@ -111,6 +113,7 @@ class LogReader:
             templates = [line.lower().translate(DIGITS) for line in lines]
         else:
             templates = block.lower().translate(DIGITS).split(b"\n")[: len(lines)]
+        self._above_block = [*islice(self._above(self._number), MOST_NEAR)]
         self._block = list(numbers), lines
         self._read(list(numbers), lines, templates)
         self._evidence.last.extend(
@@ -129,7 +132,7 @@ class LogReader:
             kind, template = kinds[index], templates[index]
             if kind & PROGRESS:
                 self._progress(lines[index])
-            if kind & BORDER:
+            if kind & EDGE:
                 self._close_box(numbers[index], read_text(lines[index]))
             if kind & LOOK and self._kinds[template] & LOOK:
                 position = index + 1
@@ -147,26 +150,28 @@ class LogReader:
         """The nearest lines above the one with this number, the nearest first."""
         numbers, lines = self._block
         index = bisect_left(numbers, number)
-        nearest = slice(max(0, index - MOST_ABOVE), index)
+        nearest = slice(max(0, index - MOST_NEAR), index)
         yield from zip(reversed(numbers[nearest]), map(read_text, reversed(lines[nearest])), strict=True)
-        yield from reversed(self._evidence.last)
+        yield from self._above_block
 
-    def _below(self, number: int) -> Iterable[str]:
-        """The lines below the one with this number, as far as they were read."""
+    def _below(self, line: Line) -> Iterable[str]:
+        """The lines of its rank below a line, as far as they were read, without what stands before them."""
         numbers, lines = self._block
-        yield from map(read_text, lines[bisect_left(numbers, number) + 1 :][:MOST_ABOVE])
+        below = bisect_left(numbers, line.number) + 1
+        others = map(read_line, numbers[below : below + MOST_NEAR], map(read_text, lines[below : below + MOST_NEAR]))
+        yield from (other.text for other in others if other.rank == line.rank)
 
     def _close_box(self, number: int, raw: str) -> None:
         """Read the message that a line of dashes may end."""
         line = read_line(number, raw)
-        if is_border(line.text) and (box := read_box(line.rank, self._above(number), self._box_at)):
-            self._box_at = number
-            if box.goes_on:
-                self._evidence.excuse_box(box, number)
-            elif not self._evidence.knows(box.first, number):
-                joined = replace(line, number=box.first, raw=box.raw, text=box.text)
-                known = self._match(joined, line_words(box.text), level(box.text), excused=False)
-                self._evidence.note_box(box) if not known else None
+        box = self._boxes.close(line, self._above(number))
+        if box and box.goes_on:
+            self._evidence.excuse_box(box)
+        elif box and box.complains and not self._evidence.knows(box):
+            joined = replace(line, number=box.first, raw=box.lines[0][1], text=box.text)
+            known = self._match(joined, line_words(box.text), level(box.text), excused=False)
+            if not any(weight for weight, _ in known):
+                self._evidence.note_box(box, number)
 
     def _progress(self, line: bytes) -> None:
         """Note a line of a training that goes on, and that its rank is not dead."""
@@ -235,8 +240,8 @@ class LogReader:
         elif not text.strip() or is_code(text):
             return False
         words = line_words(text)
-        if excuses_above(text, words):
-            self._evidence.excuse(number - REACH)
+        if excused_lines := excuses_above(text, words):
+            self._evidence.excuse(number - REACH, excused_lines)
             return True
         if text.startswith(TEST_BEGINS):
             self._test = number
@@ -315,8 +320,8 @@ class LogReader:
             ):
                 weight = WEIGHTS["consequence"]
             values = {name: self._evidence.hide(value) for name, value in match.groupdict().items() if value}
-            if failure.crashes and (place := crash_place(self._below(line.number))):
-                values["place"] = self._evidence.hide(place)
+            if failure.crashes and self._evidence.wants(failure):
+                values |= {name: self._evidence.hide(value) for name, value in crash_place(self._below(line)).items()}
             hit = Hit(
                 number=line.number,
                 text=self._evidence.show(line.raw, match[0]),

@@ -6,7 +6,7 @@ directory`, and runtimes of languages have their own forms. Such a line is quote
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
 from provision.knowledge.failures.boxes import Box
@@ -144,7 +144,7 @@ class ReportReader:
         """Keep a message between lines of dashes, which says that something is wrong."""
         report = Report(
             number=box.first,
-            raw=box.raw,
+            raw=box.lines[0][1],
             text=box.text,
             strength=ENDS if box.ends else ERRS,
             program=box.program,
@@ -184,10 +184,14 @@ class ReportReader:
             del self._open[line.rank]
             self._keep(opened)
 
-    def forget(self, first: int) -> None:
-        """Forget the reports from this line on: a later line excuses them."""
-        self.found[:] = [report for report in self.found if report.number < first]
-        self._open = {rank: opened for rank, opened in self._open.items() if opened.report.number < first}
+    def forget(self, is_excused: Callable[[int, str], bool]) -> None:
+        """Forget the reports in lines of which this is true, by number and text: a later line excuses them."""
+        self.found[:] = [report for report in self.found if not is_excused(report.number, report.raw)]
+        self._open = {
+            rank: opened
+            for rank, opened in self._open.items()
+            if not is_excused(opened.report.number, opened.report.raw)
+        }
 
     def close(self) -> None:
         """Keep the reports whose text did not come."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from provision.knowledge.failures.boxes import read_box
 from provision.knowledge.failures.findings import Explanation
-from provision.knowledge.failures.log_reader import explain
+from provision.knowledge.failures.log_reader import LogReader, explain
 from provision.machine.tables import known_failures
 
 DASHES = "-" * 74
@@ -139,9 +138,118 @@ def test_a_training_that_goes_on_after_a_message_did_without_it() -> None:
 
 def test_a_message_has_a_length() -> None:
     """Two lines of dashes with pages between them are none."""
-    lines = [(1, DASHES), *((number, "The run failed in this step") for number in range(2, 80))]
-    assert read_box("", reversed(lines[:20]), 0)
-    assert read_box("", reversed(lines), 0) is None
+    lines = "".join(
+        f"The node n{number} could not be reached, and the job is not able to continue\n" for number in range(50)
+    )
+    assert "not able to continue" in str(shown(START + box(lines.strip())).known)
+    filler = "".join(f"the part {number} is read\n" for number in range(90))
+    explanation = shown(START + DASHES + "\nThe job is not able to continue\n" + filler + DASHES + "\n" + filler)
+    assert explanation.verdict == "healthy"
+
+
+def test_a_message_at_the_end_of_a_block_is_read() -> None:
+    """The reader gets a log in blocks."""
+    blocks = [f"{line}\n".encode() for line in (START + box(ENDS["a limit that is too low"])).splitlines()]
+    found = explain(blocks, known_failures()).known
+    assert found and "eager limit" in found.cause
+
+
+# What programs print between lines of dashes although nothing failed.
+HEALTHY = {
+    "a banner": "Welcome to the cluster Frontier.\nPlease report problems to help@hpc.example.org.",
+    "an epilogue": "Job 4711 finished on n17.\nUsed 12 % of the memory; if this is too low, request less.",
+    "a summary": "Loading the training set from train.h5\nRows: 120000, missing values: 12 (replaced by the mean)",
+}
+
+
+@pytest.mark.parametrize("text", HEALTHY.values(), ids=HEALTHY)
+def test_a_banner_or_a_summary_between_lines_of_dashes_accuses_no_one(text: str) -> None:
+    """It does not say that it is from Open MPI, or that the program ends."""
+    steps = "".join(f"the part {number} is done\n" for number in range(5))
+    assert shown(START + box(text) + steps).verdict == "healthy"
+    assert shown(START + steps + "Training complete\n" + box(text)).verdict == "healthy"
+
+
+def test_a_message_of_an_unknown_program_counts_if_the_log_ends_with_it() -> None:
+    """Otherwise it may be a banner."""
+    text = box("The solver library could not read the license of this node.")
+    found = shown(START + text).known
+    assert found and "could not read the license" in found.cause
+    assert shown(START + text + "the part 1 is done\n").verdict == "healthy"
+
+
+@pytest.mark.parametrize("dashes", [61, 80])
+def test_lines_of_dashes_of_other_programs_are_no_borders(dashes: int) -> None:
+    """STREAM and HPL print other numbers of dashes than Open MPI."""
+    text = (
+        "The following process grid was used, which was smaller than\n"
+        "requested, because fewer ranks exist than the process grid needs. Errors are measured below."
+    )
+    assert shown(f"{START}{'-' * dashes}\n{text}\n{'-' * dashes}\n").verdict == "healthy"
+
+
+def test_the_text_between_a_heading_and_another_is_no_message() -> None:
+    """Lines of dashes alternate: one begins a message, the next one ends it."""
+    between = "The solver of the processes does not converge below 1e-9, so the tolerance is 1e-6"
+    text = f"{START}{DASHES}\nGradient check of the flux\n{DASHES}\n{between}\n{DASHES}\nall parts are done\n"
+    assert shown(text).verdict == "healthy"
+
+
+def test_the_messages_of_two_ranks_are_kept_apart() -> None:
+    """What a rank prints between two of its warnings is no message, whatever another one prints."""
+    warning = box(GOES_ON["a warning"]).splitlines()
+    between = "The first pass of the ranks does not find a better partition, so the old one is used"
+    lines = [
+        *(f"[1,0]<stderr>:{line}" for line in warning),
+        *(f"[1,1]<stderr>:{line}" for line in warning),
+        f"[1,0]<stderr>:{between}",
+        *(f"[1,0]<stderr>:{line}" for line in warning),
+    ]
+    assert shown("\n".join((*lines, ""))).verdict == "healthy"
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("OSError: [Errno 28] No space left on device", "disk-full"),
+        ("flux: fatal error: the flux of part 3 is negative", "reported-error"),
+    ],
+)
+def test_a_warning_of_one_rank_excuses_no_line_of_another(line: str, name: str) -> None:
+    """With `--tag-output`, the lines of ranks stand between each other."""
+    warning = box("WARNING: There was an error initializing an OpenFabrics device.\n  Local host: n17").splitlines()
+    lines = [f"[1,0]<stderr>:{part}" for part in warning]
+    lines.insert(2, f"[1,1]<stderr>:{line}")
+    found = shown("\n".join((*lines, ""))).known
+    assert found and found.failure.id == name
+
+
+def test_a_message_that_names_performance_and_a_failed_job_is_a_failure() -> None:
+    """One word of a warning does not excuse it."""
+    text = "The launcher could not open the file with the performance counters of part 3. The job failed."
+    found = shown(START + box(text) + "the part 1 is done\n").known
+    assert found and "performance counters" in found.cause
+
+
+def test_a_harmless_line_in_a_message_does_not_explain_it() -> None:
+    """It says more than the notice does."""
+    notice = (
+        "Could not load dynamic library 'libcudart.so.11.0'; dlerror: libcudart.so.11.0: cannot open shared object file"
+    )
+    text = f"The process cannot fork, and the job is not able to continue.\n{notice}"
+    found = shown(START + box(text)).known
+    assert found and "not able to continue" in found.cause
+
+
+def test_of_many_lines_with_the_same_failure_a_few_are_kept() -> None:
+    """A notice among them makes no difference; otherwise the time grows with their square."""
+    reader = LogReader(known_failures())
+    reader.feed(b"WARNING: No space left on device\n")
+    for number in range(50):
+        reader.feed(f"OSError: [Errno 28] No space left on device {number}\n".encode())
+    (hits,) = [hits for name, hits in reader._evidence.hits.items() if name == "disk-full"]
+    assert len(hits) == 8
+    assert all(hit.weight for hit in hits)
 
 
 @pytest.mark.parametrize(
@@ -152,6 +260,7 @@ def test_a_message_has_a_length() -> None:
         "pbs_rsub: No support for requested service",
         "tar: Malformed dumpdir: expected 'x' but found 644",
         "ld: Register must be between r0 and r7",
+        "find: invalid expression; you have used a binary operator",
     ],
 )
 def test_a_log_that_ends_with_a_complaint_of_such_a_program_is_no_healthy_one(line: str) -> None:
@@ -162,10 +271,21 @@ def test_a_log_that_ends_with_a_complaint_of_such_a_program_is_no_healthy_one(li
 
 
 @pytest.mark.parametrize(
-    "line", ["mkdir: created directory 'not there'", "tar: Removing leading `/' from member names, not kept"]
+    "line",
+    [
+        "mkdir: created directory 'not there'",
+        "tar: Removing leading `/' from member names, not kept",
+        "df: 1200 rows, 4 columns, no missing values",
+        "env: CartPole-v1, no rendering",
+        "find: 12 matches, no duplicates",
+        "tail: expected 0.05, found 0.049",
+        "test: error 0.05, must improve",
+        "No malformed records in train.csv",
+        "No values out of range were found",
+    ],
 )
 def test_what_such_programs_say_of_their_work_is_no_complaint(line: str) -> None:
-    """With `-v` they name what they do."""
+    """With `-v` they name what they do; and names of programs are also words."""
     assert shown(START + line + "\n").verdict == "healthy"
 
 
