@@ -27,7 +27,7 @@ def at_place(failure: KnownFailure, traceback: Traceback | None) -> KnownFailure
     if failure.id == "module-not-installed" and any(BUILD_ENVIRONMENT in frame.file for frame in traceback.frames):
         return _missing_for_build(failure)
     if failure.id == "file-not-found" and traceback.frames and traceback.frames[-1].function == STARTS:
-        return _program_missing(failure)
+        return _program_missing(failure, traceback)
     last = traceback.frames[-1].package if traceback.frames else None
     if failure.id == "io-error" and (PRINTS.search(traceback.code) or last in PRINTERS):
         return _terminal_gone(failure)
@@ -44,8 +44,14 @@ def _missing_for_build(failure: KnownFailure) -> KnownFailure:
     )
 
 
-def _program_missing(failure: KnownFailure) -> KnownFailure:
-    """A program starts another one: the path is that of a program."""
+def _program_missing(failure: KnownFailure, traceback: Traceback) -> KnownFailure:
+    """A program starts another one, which is not there; a path can also be that of the folder in which it starts it."""
+    if "/" in (traceback.text.rpartition(": ")[2]):
+        return replace(
+            failure,
+            cause="the program starts another one, but that, or the folder in which it starts it, is not there: `{path}`",
+            hint="`ls -ld {path}` on the node of the job shows whether it is there; a job may run on a node without that folder",
+        )
     return replace(
         failure,
         cause="the program starts `{path}`, which this node does not have: no loaded module or active environment provides it",

@@ -68,14 +68,25 @@ def _last_words(evidence: Evidence, causes: list[Finding]) -> list[Finding]:
 
 def _complaint_at_end(evidence: Evidence) -> list[Finding]:
     """The last words of a log that ends with a complaint, and shows neither a failure nor that anything ended well."""
-    words = () if evidence.success_at or evidence.reports.steps else last_words(reversed(evidence.last))
+    if evidence.success_at or evidence.reports.steps:
+        return []
+    if evidence.unsure_box and evidence.unsure_box[1] == evidence.last[-1][0]:
+        report = evidence.reports.feed_box(evidence.unsure_box[0])
+        failure = reported_failure(report, WEIGHTS["report"])
+        return [_quote(evidence, failure, report.number, report.raw, report.text, ends=True)]
+    words = last_words(reversed(evidence.last))
     known = {hit.number for hits in evidence.hits.values() for hit in hits}
     return _quote_words(evidence, words if words and words[-1][0] not in known and is_refusal(words[-1][1]) else ())
 
 
 def _complaint(evidence: Evidence) -> list[Finding]:
-    """What a program only complains of, if a log that failed shows nothing else."""
-    report = evidence.reports.best((), least=COMPLAINS)
+    """What a program complains of last before a log shows that it failed, if it shows nothing else."""
+    near = (
+        report for report in evidence.reports.found if 0 <= evidence.failed_at - report.number <= health.AFTER_PREAMBLE
+    )
+    report = max(
+        (report for report in near if report.strength >= COMPLAINS), key=lambda report: report.number, default=None
+    )
     if not report:
         return []
     return [
@@ -165,7 +176,9 @@ def _ended_well(evidence: Evidence, causes: list[Finding]) -> bool:
         # What an installer only says, as pip says that packages do not fit each other, did not stop it.
         said = (WEIGHTS["report"], WEIGHTS["consequence"])
         return all(
-            not BUILDING.isdisjoint(found.failure.phase) or found.failure.goes_on or found.hit.weight in said
+            not BUILDING.isdisjoint(found.failure.phase)
+            or found.failure.goes_on
+            or (found.hit.weight in said and not found.quoted)
             for found in causes
         )
     return evidence.went_on >= (health.WENT_ON_AFTER_TRACEBACK if evidence.tracebacks.found else health.WENT_ON)

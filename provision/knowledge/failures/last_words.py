@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import islice
 
 from provision.knowledge.failures.catalogue import WEIGHTS, KnownFailure
 from provision.knowledge.failures.health import shows_progress
@@ -59,27 +60,32 @@ REFUSES = re.compile(
     re.IGNORECASE,
 )
 # These programs print their name at the beginning of a line only if they complain; the shell prints the line of its script.
+# Names that are also words, as in `test: …` and `tail: …`, need a word of a complaint behind them.
 # Sources: GNU coreutils, tar, sed, grep, findutils, gzip, binutils, bash; PBS Professional and Torque, src/cmds.
 COMPLAINERS = re.compile(
-    r"(?:\S{1,200}: line \d+: |(?:/\S{0,200}/)?(?:cp|mv|ln|rm|mkdir|rmdir|chmod|chown|touch|cat|dd|df|du|stat|readlink|"
-    r"realpath|mktemp|"
-    r"install|tar|gzip|gunzip|unzip|bzip2|xz|zcat|sed|grep|egrep|awk|gawk|find|xargs|sort|head|tail|cut|tee|test|ld|ar|as|"
-    r"nm|strip|"
-    r"objcopy|ssh|scp|taskset|numactl|env|nice|timeout|mount|umount|q(?:sub|stat|del|alter|hold|rls|rerun|sig|select|move|mgr)|"
-    r"pbs_\w{2,20}): )(?!.{0,80}\b(?:creat(?:ed|ing) directory|[Rr]emoving leading|[Ww]arning))"
+    r"(?:\S{1,200}: line \d+: |(?:/\S{0,200}/)?(?:cp|mv|ln|rm|mkdir|rmdir|chmod|chown|dd|readlink|realpath|mktemp|tar|gzip|"
+    r"gunzip|unzip|bzip2|xz|zcat|sed|grep|egrep|gawk|xargs|ld|nm|objcopy|ssh|scp|taskset|numactl|umount|"
+    r"q(?:sub|stat|del|alter|hold|rls|rerun|sig|select|move|mgr)|pbs_\w{2,20}): |"
+    r"(?:/\S{0,200}/)?(?:touch|cat|df|du|stat|install|awk|find|sort|head|tail|cut|tee|test|ar|as|strip|env|nice|timeout|mount): "
+    r"(?=.{0,200}\b(?:can ?not|can't|couldn't|could not|unable|invalid|illegal|unrecogni[sz]ed|unknown|malformed|"
+    r"missing (?:operand|argument|file|destination)|extra operand|such file|denied|syntax|unexpected|bad \w|ambiguous|"
+    r"expression expected|operator expected|expected an|too many|refus\w+|not a |must (?:be|not)|unterminated)\b))"
+    r"(?!.{0,80}\b(?:creat(?:ed|ing) directory|[Rr]emoving leading|[Ww]arning))"
 )
+# `No malformed records in train.csv` is good news.
+NONE = re.compile(r"\W{0,9}(?:no|none|0|zero|without)\b", re.IGNORECASE)
 
 
 def is_refusal(text: str) -> bool:
     """Whether a line at the end of a log is more than a remark."""
-    return REFUSES.search(text) is not None or COMPLAINERS.match(text) is not None
+    return COMPLAINERS.match(text) is not None or (REFUSES.search(text) is not None and not NONE.match(text))
 
 
 def last_words(above: Iterable[tuple[int, str]]) -> tuple[tuple[int, str], ...]:
     """The paragraph nearest to a notice, of the lines above it, the nearest first; empty if it complains of nothing."""
     found: list[tuple[int, str]] = []
     borders = 0  # of the message that says that the program ended, and of others above it
-    for number, raw in above:
+    for number, raw in islice(above, MOST_ABOVE):
         text = read_line(number, raw).text.strip()
         if FRAME.match(text):
             if found:

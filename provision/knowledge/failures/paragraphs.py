@@ -40,6 +40,7 @@ def join_paragraph(raw: str, following: Iterable[str]) -> tuple[str, int]:
     An error is taken with its hint, or alone; the text of one of CMake may stand below empty lines, as in a mail.
     """
     head, parts, empty = read_line(0, raw), [raw], 0
+    warning = head.text.lstrip().startswith(CMAKE_WARNING)
     if head.text.lstrip().startswith(ERROR):
         return _join_error(raw, head.rank, following)
     for more in following:
@@ -55,7 +56,8 @@ def join_paragraph(raw: str, following: Iterable[str]) -> tuple[str, int]:
             continue
         if empty and len(parts) == 1 and not line.text.startswith(" "):
             return raw, 0
-        ends = not text or text.startswith(("-- ", "---", *HEADS))
+        # The text of a warning is indented; below a warning of one line stands something else.
+        ends = not text or text.startswith(("-- ", "---", *HEADS)) or (warning and not line.text.startswith(" "))
         if ends or line.rank != head.rank or len(parts) > MOST_LINES:
             break
         parts.append(text)

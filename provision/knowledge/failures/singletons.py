@@ -17,7 +17,8 @@ ALONE = re.compile(
     r"\b(?:world|communicator|comm)[ _]size(?: is)? ?[:=]? ?1\b(?![./]?\d)|"
     r"\b(?:number of|total|num) (?:MPI )?(?:processes|ranks|tasks)(?: is)? ?[:=]? ?1\b(?![./]?\d)|"
     # VASP, Quantum ESPRESSO, GROMACS, LAMMPS, OpenFOAM.
-    r"\brunning on +1 (?:total cores|processors?)\b|\busing 1 MPI process\b|\b1 by 1 by 1 MPI processor grid|^nProcs +: 1$",
+    r"\brunning on +1 (?:total cores|processors?)\b|\busing 1 MPI process\b|(?P<often>\b1 by 1 by 1 MPI processor grid)|"
+    r"^nProcs +: 1$",
     re.IGNORECASE,
 )
 # How the tests of NCCL name their ranks: two that are rank 0, of which the second is directly below the first.
@@ -68,9 +69,12 @@ class LoneRanks:
             alone = 0 < self._first >= number - NEAREST and tested["process"] != self._process
             self._first, self._process = number, tested["process"]
             return alone
-        if not ALONE.search(text):
+        found = ALONE.search(text)
+        if not found:
             return False
-        self._count = self._count + 1 if number - self._last <= NEAR else 1
+        # LAMMPS prints its grid several times in one run, with other lines between.
+        near = 1 if found["often"] else NEAR
+        self._count = self._count + 1 if number - self._last <= near else 1
         self._last = number
         enough = min(self._wanted, WITHOUT_COMMAND) if self._wanted else WITHOUT_COMMAND
         return self._wanted != 1 and self._count >= enough

@@ -71,7 +71,7 @@ CALL_STACK = "Call stack:"
 SHOWS = re.compile(r"[/\\]IPython[/\\]core[/\\](?:ultratb|interactiveshell)\.py$")
 SHOWING = frozenset(("showtraceback", "get_records", "wrapped", "_fixed_getinnerframes"))
 # Keras says first in which layer it was, and then what happened.
-CALLING = re.compile(r"Exception encountered when calling (?:layer )?.{1,200}\.$")
+CALLING, ARGUMENTS = re.compile(r"Exception encountered when calling (?:layer )?.{1,200}\.$"), "Call arguments received"
 # The class of an exception that the log does not show, because it ends before.
 UNSHOWN = "?"
 # An exception of these classes that a program handles is often of a package that it can do without.
@@ -168,20 +168,25 @@ class TracebackReader:
         self._open: dict[str, _Open] = {}
         self._ignored: set[str] = set()
         self._waiting: dict[str, int] = {}
-        """The place in `found` of a traceback whose message follows, by rank."""
+        """The line of an exception whose message follows, by rank."""
         self._chains: dict[str, tuple[Traceback, bool]] = {}
 
     @property
     def is_open(self) -> bool:
         """Whether the next lines belong to a traceback."""
-        return bool(self._open)
+        return bool(self._open or self._waiting)
 
     def feed(self, line: Line) -> bool:
         """Read a line; returns whether it is a place or code of a traceback, so that it is not evidence itself."""
         text = EMPHASIS.sub("\\1", QUOTED.sub("", line.text))
+        if text.startswith(ARGUMENTS):
+            self._waiting.pop(line.rank, None)
         if line.rank in self._waiting and text.strip():
-            place = self._waiting.pop(line.rank)
-            self.found[place] = replace(self.found[place], text=f"{self.found[place].text} {text.strip()}")
+            number = self._waiting.pop(line.rank)
+            self.found[:] = [
+                replace(found, text=f"{found.text} {text.strip()}") if found.number == number else found
+                for found in self.found
+            ]
         if text.lstrip().startswith(IGNORED):
             self._ignored.add(line.rank)
             return True
@@ -273,9 +278,9 @@ class TracebackReader:
         if line.rank in self._ignored:
             self._ignored.discard(line.rank)
             return True
+        after, handled = self._chains.pop(line.rank, (None, False))
         if any(SHOWS.search(frame.file) and frame.function in SHOWING for frame in opened.frames) and self.found:
             return True
-        after, handled = self._chains.pop(line.rank, (None, False))
         if len(self.found) < MOST_KEPT:
             found = Traceback(
                 start=opened.start,
@@ -290,7 +295,7 @@ class TracebackReader:
                 handled=handled,
             )
             if CALLING.match(found.text):
-                self._waiting[line.rank] = len(self.found)
+                self._waiting[line.rank] = line.number
             self.found.append(_complete(found, after) if after and found.exception == UNSHOWN else found)
         return False
 

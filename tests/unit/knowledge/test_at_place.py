@@ -67,3 +67,18 @@ FileNotFoundError: [Errno 2] No such file or directory: 'flurbler': 'flurbler'
     known = explain([text.encode()], known_failures()).known
     assert known is not None
     assert "starts `flurbler`" in known.cause and "command -v flurbler" in known.hint
+
+
+def test_a_folder_in_which_a_program_is_started_may_be_missing() -> None:
+    text = """\
+Traceback (most recent call last):
+  File "submit.py", line 12, in <module>
+    subprocess.run(["python", "job.py"], cwd="/scratch/ada/run1")
+  File "/usr/lib/python3.6/subprocess.py", line 1344, in _execute_child
+    raise child_exception_type(errno_num, err_msg, err_filename)
+FileNotFoundError: [Errno 2] No such file or directory: '/scratch/ada/run1'
+"""
+    known = explain([text.encode()], known_failures()).known
+    assert known is not None
+    assert "or the folder in which it starts it, is not there: `/scratch/ada/run1`" in known.cause
+    assert "ls -ld /scratch/ada/run1" in known.hint

@@ -11,6 +11,7 @@ from provision.machine.tables import known_failures
 START = "reading data/train.h5\nthe grid has 4 parts\n"
 TRACEBACK = 'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n    names = eval(args.names)\n'
 ERRORS = {
+    "a number that is no measurement": ("ERROR: 3.1 is no version of the flux\n", "3.1 is no version"),
     "a banner": (
         "****  ERROR ****\nThe flux of part 3 is not there.\nDetails in 'config.log'\n",
         "The flux of part 3 is not there",
@@ -69,6 +70,10 @@ FINE = {
     "advice": "For OpenMP binding to work as intended, MPI ranks must be bound to exclusive CPU sets.\n",
     "a count": "ARMCI Error: 0\n",
     "a measured error": "MAE Error: 0.125\n",
+    "a measured error with a unit": "RMS Error: 0.125 eV per atom\n",
+    "a measured error in capitals": "ERROR: 0.0012\n",
+    "a measured error in per cent": "Test error: 3.1 %, train error: 2.9 %\n",
+    "a note": "Note: Failed to import flurble, plots are written to files\n",
     "a warning in a progress bar": "3%| | 1/9 [00:01<?, ?it/s]/env/a.py:12: UserWarning: the flux is not set\n",
     "a source that Spack has": "curl: (37) Couldn't open file /a.tar.gz\n==> Already fetched /stage/a\n",
     "a banner of stars": "*** Results ***\nno part is missing\n",
@@ -98,3 +103,55 @@ def test_what_a_program_printed_before_an_installation_that_worked_did_not_end_i
     """pip prints conflicts as errors, and installs."""
     text = "ERROR: the flux of a package is not that of another one\nSuccessfully installed flurble-1.0\n"
     assert shown(text).verdict == "healthy"
+
+
+@pytest.mark.parametrize("end", ["Successfully installed flurble-1.0", "[100%] Built target flux_tests"])
+def test_what_ended_a_program_is_seen_although_an_installation_follows(end: str) -> None:
+    """Only what pip says of packages is excused by it."""
+    known = shown(f"flux: fatal error: the flux of part 3 is negative\n{end}\n").known
+    assert known is not None and "the flux of part 3" in known.cause
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "==> Already fetched /stage/zlib.tar.gz",
+        "CMake Warning: Not searching for unused variables given on the command line.",
+    ],
+)
+def test_a_failure_beside_a_line_of_a_build_tool_is_seen(end: str) -> None:
+    """A source that is there excuses only what fetched it, and a warning has no text that is not indented."""
+    failure = "OSError: [Errno 28] No space left on device"
+    for text in (f"{failure}\n{end}\n", f"{end}\n{failure}\n"):
+        known = shown(text).known
+        assert known is not None and known.failure.id == "disk-full", text
+
+
+def test_what_cmake_does_not_find_is_named_if_its_error_only_points_there() -> None:
+    """The error says that a package is missing, and not which."""
+    text = """\
+-- Could NOT find MPI_C (missing: MPI_C_LIB_NAMES MPI_C_HEADER_DIR)
+CMake Error at CMakeLists.txt:35 (message):
+  A needed package is missing, see above.
+
+
+-- Configuring incomplete, errors occurred!
+"""
+    known = shown(text).known
+    assert known is not None and known.failure.id == "mpi-not-found"
+
+
+def test_a_complaint_far_above_the_end_is_not_the_cause() -> None:
+    """The program did without it for many lines."""
+    steps = "".join(f"the part {number} is done\n" for number in range(60))
+    text = "Could not find a cached mesh, so it is computed\n"
+    assert shown(f"{text}{steps}Job state: FAILED\n").verdict == "unknown"
+    assert shown(f"{steps}{text}Job state: FAILED\n").verdict == "known"
+
+
+def test_lammps_prints_its_grid_several_times_in_one_run() -> None:
+    """Lines of several ranks that each run alone stand directly below each other."""
+    grid = "  1 by 1 by 1 MPI processor grid\n"
+    assert shown(f"{grid}Replicating atoms ...\n{grid}Changing box ...\n{grid}Setting up\n").verdict == "healthy"
+    known = shown(f"{grid}{grid}{grid}").known
+    assert known is not None and known.failure.id == "mpi-singletons"

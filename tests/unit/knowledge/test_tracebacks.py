@@ -548,3 +548,38 @@ CMake Warning at CMakeLists.txt:40 (find_package):
 """
     known = explain([text.encode()], known_failures()).known
     assert known is not None and "Macros.h" in known.cause
+
+
+CALLED = """\
+Traceback (most recent call last):
+  File "train.py", line 3, in <module>
+    y = model(x)
+  File "/env/lib/python3.9/site-packages/keras/engine/base.py", line 184, in call
+    return self.function(inputs)
+ValueError: Exception encountered when calling layer "dense_1" (type Dense).
+"""
+
+
+def test_the_text_of_an_exception_of_a_layer_is_in_a_line_without_any_word_of_errors() -> None:
+    known = explain([f"{CALLED}\nDimensions of slice 3 are 5 and 7\n\ndone".encode()], known_failures()).known
+    assert known is not None and "Dimensions of slice 3" in known.cause
+
+
+def test_the_arguments_of_a_layer_are_not_the_text_of_its_exception() -> None:
+    text = f"{CALLED}\nCall arguments received:\n  inputs=tf.Tensor(shape=(None, 900, 2), dtype=float32)\n"
+    known = explain([text.encode()], known_failures()).known
+    assert known is not None and "inputs=" not in known.cause
+
+
+def test_an_exception_that_is_excused_before_its_text_comes_is_forgotten() -> None:
+    lines = [f"[1,0]<stderr>:{line}" for line in CALLED.splitlines()]
+    lines += ["[1,1]<stderr>:the above error can be ignored", "[1,0]<stderr>:", "[1,0]<stderr>:Input 0 has no shape"]
+    assert explain(["\n".join((*lines, "")).encode()], known_failures()).verdict == "healthy"
+
+
+def test_another_traceback_below_the_one_that_a_notebook_could_not_show_is_not_its_consequence() -> None:
+    other = 'Traceback (most recent call last):\n  File "plot.py", line 3, in <module>\n    x = 1 / 0\n'
+    text = f"{SHOWN_BADLY}\n{other}ZeroDivisionError: division by zero\n"
+    explanation = explain([text.encode()], known_failures())
+    causes = " ".join(found.cause for found in explanation.findings)
+    assert "flux_data" in causes and "ZeroDivisionError" in causes
