@@ -95,12 +95,16 @@ EXCUSES_ABOVE = re.compile(
     r"\b(?:this|these) (?:error|warning|message)s? (?:is|are|can be)\b[^.]{0,40}(?:harmless|ignored|expected|normal)|"
     # Shells that cannot read the function `module` of another shell.
     r"\berror importing function definition for\b|"
+    # Open MPI does without CUDA; the message about it may have lost its border.
+    r"^(?P<cuda>--mca \S+ 0 to suppress this message)|"
     # Spack has the source already, or finds it at another address.
     r"^(?P<fetched>==> Already (?:fetched|staged)\b)"
 )
-ABOVE_WORDS = word_set("above previous harmless ignored expected normal mxnet pytorch importing warning already")
-# How many lines above it such a line excuses.
-REACH = 4
+ABOVE_WORDS = word_set(
+    "suppress above previous harmless ignored expected normal mxnet pytorch importing warning already"
+)
+# How many lines above it such a line excuses; the message about CUDA has more.
+REACH, REACH_OF_CUDA = 4, 8
 # What Spack and curl print while they fetch a source: only these lines are excused by one that says that the source is there.
 FETCHES = re.compile(r"\s*(?:curl: \(|==> )")
 ANY = re.compile("")
@@ -180,10 +184,12 @@ def is_excused(text: str, words: frozenset[str]) -> bool:
     return not words.isdisjoint(EXCUSE_WORDS) and EXCUSED.search(text) is not None
 
 
-def excuses_above(text: str, words: frozenset[str]) -> re.Pattern[str] | None:
-    """Which lines above it do not matter, as a line with these words says: those that begin so; None if it says nothing."""
+def excuses_above(text: str, words: frozenset[str]) -> tuple[int, re.Pattern[str]] | None:
+    """How many lines above it do not matter, as a line with these words says, if they begin so; None if it says nothing."""
     found = None if words.isdisjoint(ABOVE_WORDS) else EXCUSES_ABOVE.search(text)
-    return None if found is None else FETCHES if found["fetched"] else ANY
+    if found is None:
+        return None
+    return (REACH_OF_CUDA, ANY) if found["cuda"] else (REACH, FETCHES if found["fetched"] else ANY)
 
 
 def probes(text: str) -> str:

@@ -27,7 +27,6 @@ from provision.knowledge.failures.lines import (
     CHECKS,
     ERROR,
     INFO,
-    REACH,
     STATUS,
     WARNING,
     Line,
@@ -241,7 +240,8 @@ class LogReader:
             return False
         words = line_words(text)
         if excused_lines := excuses_above(text, words):
-            self._evidence.excuse(number - REACH, excused_lines)
+            reach, beginning = excused_lines
+            self._evidence.excuse(number - reach, beginning)
             return True
         if text.startswith(TEST_BEGINS):
             self._test = number

@@ -109,9 +109,10 @@ def test_what_an_entry_says_of_a_message_with_which_the_program_goes_on_is_no_fa
 
 def test_a_line_between_dashes_that_points_elsewhere_is_not_quoted() -> None:
     """The message is above it."""
-    text = "Error: could not create the flux file\n" + box("the run of flux halts (see previous error message)...")
-    found = shown(START + text).known
+    halts = box("The MPI run of flux halts (see previous error message)...")
+    found = shown(START + "Error: could not create the flux file\n" + halts).known
     assert found and "could not create the flux file" in found.cause
+    assert shown(START + halts).known is None
 
 
 def test_what_stands_between_two_messages_is_no_message() -> None:
@@ -128,6 +129,23 @@ def test_the_lines_of_other_ranks_are_no_part_of_a_message() -> None:
     found = shown(START + text).known
     assert found and "MPI_FINALIZE was invoked multiple times" in found.cause
     assert "part 3" not in found.cause
+
+
+def test_the_lines_of_ranks_are_no_part_of_a_message_without_a_rank() -> None:
+    """The launcher prints it without one."""
+    lines = box(ENDS["MPI that is ended twice"]).splitlines()
+    lines.insert(2, "[1,1]<stdout>:part 3 is read")
+    found = shown(START + "\n".join((*lines, ""))).known
+    assert found and "MPI_FINALIZE was invoked multiple times" in found.cause
+    assert "part 3" not in found.cause
+
+
+def test_an_exception_between_the_lines_of_a_warning_is_no_part_of_it() -> None:
+    """A program may print to the same terminal at the same time."""
+    lines = box("WARNING: There was an error initializing an OpenFabrics device.\n  Local host: n17").splitlines()
+    lines.insert(2, "OSError: [Errno 28] No space left on device")
+    found = shown(START + "\n".join((*lines, ""))).known
+    assert found and found.failure.id == "disk-full"
 
 
 def test_a_training_that_goes_on_after_a_message_did_without_it() -> None:

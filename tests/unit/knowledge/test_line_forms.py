@@ -76,6 +76,11 @@ FINE = {
     "a note": "Note: Failed to import flurble, plots are written to files\n",
     "a warning in a progress bar": "3%| | 1/9 [00:01<?, ?it/s]/env/a.py:12: UserWarning: the flux is not set\n",
     "a source that Spack has": "curl: (37) Couldn't open file /a.tar.gz\n==> Already fetched /stage/a\n",
+    "CUDA that Open MPI does without": (
+        "but each of them failed.  CUDA-aware support is disabled.\nlibcuda.so.1: cannot open shared object file\n"
+        "/usr/lib64/libcuda.so.1: cannot open shared object file: No such file or directory\n"
+        "If you are not interested in CUDA-aware support, then run with\n--mca mpi_cuda_support 0 to suppress this message.\n"
+    ),
     "a banner of stars": "*** Results ***\nno part is missing\n",
 }
 
