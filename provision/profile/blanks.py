@@ -20,6 +20,8 @@ from provision.wording import nearest
 MARK = f'"{BLANK}"'
 # Stands for the value of a key to remove; no profile can contain it.
 REMOVED = "\x00"
+# The beginning of the value that stands for a blank while the blanks are counted, as TOML.
+NUMBERED = r"\u0000"
 Parse = Callable[[str, str], Mapping[str, Any]]
 # The answer that leaves a key out of the profile.
 LEAVE_OUT = "-"
@@ -34,21 +36,37 @@ class Blank:
     many: bool
 
 
-def blanks(text: str, data: Mapping[str, Any]) -> tuple[Blank, ...]:
-    """The blanks of a profile, in the order of its text; `data` is the parsed text.
+def blanks(text: str, parse: Parse) -> tuple[Blank, ...]:
+    """The blanks of a profile, in the order of its text.
+
+    Each blank of the text gets a number before the text is parsed: tables can stand in any order.
 
     Raises:
-        ConfigError: text and data have different blanks, for example because a table occurs twice.
+        ConfigError: a value contains a blank, but is not one as a whole.
     """
-    values = [(path, isinstance(value, list)) for path, value in walk(data) if value in (BLANK, [BLANK])]
-    questions = [comment for code, comment in map(_split, text.splitlines()) for _ in range(code.count(MARK))]
-    if len(values) != len(questions):
+    questions: list[str] = []
+    lines = []
+    for line in text.split("\n"):
+        code, comment = _split(line)
+        first, *parts = code.split(MARK)
+        for part in parts:
+            first += f'"{NUMBERED}{len(questions)}"{part}'
+            questions.append(comment)
+        lines.append(first + line[len(code) :])
+    places = {}
+    for path, value in walk(parse("\n".join(lines), "profile")):
+        only = value[0] if isinstance(value, list) and len(value) == 1 else value
+        if isinstance(only, str) and re.fullmatch(rf"{REMOVED}[0-9]+", only, re.ASCII):
+            places[int(only[1:])] = (path, isinstance(value, list))
+    blank = [path for path, value in walk(parse(text, "profile")) if value in (BLANK, [BLANK])]
+    if not len(places) == len(blank) == len(questions):
         raise ConfigError(
-            f"the text has {len(questions)} blanks, but {len(values)} values are blank",
+            f"the text has {len(questions)} blanks, but {len(blank)} values are blank",
             hint=f"a blank must be a whole value: `key = {MARK}` or `key = [{MARK}]`",
         )
     return tuple(
-        Blank(path=path, question=question, many=many) for (path, many), question in zip(values, questions, strict=True)
+        Blank(path=path, question=question, many=many)
+        for question, (_, (path, many)) in zip(questions, sorted(places.items()), strict=True)
     )
 
 
@@ -73,13 +91,15 @@ def keep_archs(text: str, archs: Sequence[str]) -> str:
     return re.sub(rf'"archs\.({removed})(\.[^"]*)?",?[ ]?', "", kept) if removed else kept
 
 
-def fill(text: str, name: str, blank_values: tuple[Blank, ...], answers: Mapping[str, str]) -> str:
-    """The text with this site name, and with these answers (key path to the typed text) in place of its blanks.
+def fill(text: str, name: str | None, blank_values: tuple[Blank, ...], answers: Mapping[str, str]) -> str:
+    """The text with these answers (key path to the typed text) in place of its blanks.
 
-    A typed whole number becomes a number, and the words of an answer become the texts of a list. The answer `-` removes the key.
+    A new profile gets its `name`; None leaves that of a profile that exists. A typed whole number becomes a number, and the
+    words of an answer become the texts of a list. The answer `-` removes the key.
 
     Raises:
-        ConfigError: an answer is for a key that is not a blank of this profile, or has a password.
+        ConfigError: an answer is for a key that is not a blank of this profile, has a password, or removes a value of
+            several lines.
     """
     known = [blank.path for blank in blank_values]
     for path in answers:
@@ -96,7 +116,7 @@ def fill(text: str, name: str, blank_values: tuple[Blank, ...], answers: Mapping
             )
     remaining = iter(blank_values)
     lines = []
-    for line in text.splitlines():
+    for line in text.split("\n"):
         code, _ = _split(line)
         parts = code.split(MARK)
         whole = parts[0]
@@ -105,13 +125,19 @@ def fill(text: str, name: str, blank_values: tuple[Blank, ...], answers: Mapping
             answer = answers.get(blank.path)
             whole += MARK if answer is None else REMOVED if answer == LEAVE_OUT else _toml(answer, blank)
             whole += part
-        if re.fullmatch(rf"\s*[\w.-]+ = \[?{REMOVED}\]?\s*", whole):
+        if re.fullmatch(rf"\s*[\w.-]+ *= *\[? *{REMOVED} *,?\]?\s*", whole):
             continue
         if REMOVED in whole:  # an inline table: no comma may stand behind its last key
-            whole = re.sub(rf"[\w.-]+ = \[?{REMOVED}\]?(, )?", "", whole)
+            whole = re.sub(rf"[\w.-]+ *= *\[? *{REMOVED} *\]? *(, *)?", "", whole)
             whole = re.sub(r", *\}", " }", whole)
         lines.append(whole + line[len(code) :])
-    return re.sub(r"^name = .*$", f"name = {json.dumps(name)}", "\n".join(lines) + "\n", count=1, flags=re.MULTILINE)
+    filled = "\n".join(lines)
+    if REMOVED in filled:
+        raise ConfigError(
+            f"`{LEAVE_OUT}` cannot leave out a key whose value has several lines",
+            hint="remove the key from the profile with an editor",
+        )
+    return filled if name is None else _with(filled, "name", name)
 
 
 def words_of(answer: str) -> list[str]:
@@ -139,7 +165,7 @@ def faults_of_answer(
     Raises:
         ConfigError: the answer has a password.
     """
-    return find_faults(parse(fill(text, "new", blank_values, answers), "answers"), "answers", environ).at(path)
+    return find_faults(parse(fill(text, None, blank_values, answers), "answers"), "answers", environ).at(path)
 
 
 def own_sources(text: str, name: str, source: str, day: str) -> str:
@@ -148,9 +174,15 @@ def own_sources(text: str, name: str, source: str, day: str) -> str:
         section for section in re.split(r"^(?=\[)", text, flags=re.MULTILINE) if not section.startswith("[sources.")
     ]
     kept[0] = re.sub(r"\A(#.*\n)+", "", kept[0])
-    kept[0] = re.sub(r"^title = .*$", f"title = {json.dumps(name)}", kept[0], count=1, flags=re.MULTILINE)
     head = f"# The profile of `{name}`, written by `provision site new` from `{source}` on {day}.\n"
-    return head + "".join(kept).rstrip("\n") + "\n"
+    return head + _with("".join(kept).rstrip("\n") + "\n", "title", name)
+
+
+def _with(text: str, key: str, value: str) -> str:
+    """The text with another value for a key before its first table: tables can have the same key."""
+    first, *tables = re.split(r"^(?=\[)", text, flags=re.MULTILINE)
+    line = f"{key} = {_quoted(value)}"
+    return re.sub(rf"^{key} *=.*$", lambda match: line, first, count=1, flags=re.MULTILINE) + "".join(tables)
 
 
 def _toml(answer: str, blank: Blank) -> str:
@@ -166,6 +198,6 @@ def _quoted(text: str) -> str:
 
 def _split(line: str) -> tuple[str, str]:
     """A line of TOML split into the code and the text of its comment."""
-    quoted = re.match(r'(?:[^"#]|"(?:[^"\\]|\\.)*")*', line)
+    quoted = re.match(r"""(?:[^"'#]|"(?:[^"\\]|\\.)*"|'[^']*')*""", line)
     code = quoted[0] if quoted else line
     return code, line[len(code) :].lstrip("# ").strip()

@@ -73,22 +73,24 @@ def run(args: argparse.Namespace) -> Outcome:
     data, source = shipped.load_profile(str(path) if again else args.source)
     text = read_given(str(source), "profile")
     if again:
-        _refuse_complete(path, blanks(text, data), args.arch, data)
-    seen = surroundings([blank.path for blank in blanks(text, data)])
+        _refuse_complete(path, blanks(text, shipped.parse), args.arch, data)
+    seen = surroundings([blank.path for blank in blanks(text, shipped.parse)])
     gpu_archs = [arch for arch, values in data.get("archs", {}).items() if "gpu" in values]
     cpu_archs = [arch for arch in data.get("archs", {}) if arch not in gpu_archs]
     notes = []
     if args.arch and not again:
         text = keep_archs(text, args.arch)
-    elif not again and blanks(text, data) and (absent := archs_without_nodes(gpu_archs, cpu_archs, seen.kinds)):
+    elif (
+        not again and blanks(text, shipped.parse) and (absent := archs_without_nodes(gpu_archs, cpu_archs, seen.kinds))
+    ):
         text = keep_archs(text, [arch for arch in (*cpu_archs, *gpu_archs) if arch not in absent])
         notes = [
             f"Slurm has no nodes for arch `{arch}`, which is left out; `--arch {arch}` keeps it" for arch in absent
         ]
     data = shipped.parse(text, str(source))
-    asked = blanks(text, data)
+    asked = blanks(text, shipped.parse)
     answers = dict(_typed(setting) for setting in args.set)
-    fill(text, args.name, asked, answers)  # refuse a wrong key before asking anything
+    fill(text, None, asked, answers)  # refuse a wrong key before asking anything
     draft = Draft(path=path.with_name(f"{path.name}.draft"), source=args.source, archs=list(data.get("archs", {})))
     if can_ask() and not args.json:
         for note in [f"continuing with the blanks of `{path}`"] if again else notes:
@@ -123,12 +125,13 @@ def run(args: argparse.Namespace) -> Outcome:
                 taken += [] if proposal == "-" else [blank.path]
         notes += [f"note: {note}" for key, answer in answers.items() if (note := doubt(key, answer))]
     left = [blank for blank in asked if blank.path not in answers]
-    filled = fill(text, args.name, asked, answers)
+    filled = fill(text, None if again else args.name, asked, answers)
     if asked and not again:
         filled = own_sources(filled, args.name, args.source, today())
+    filled_data = shipped.parse(filled, str(path))
     if not left:
         try:
-            read_site(shipped.parse(filled, str(path)), str(path), shipped.environment(), args.name)
+            read_site(filled_data, str(path), shipped.environment(), args.name)
         except ConfigError as error:
             hint = "nothing was written; run the same command again, with `--set KEY=VALUE` for the wrong value"
             raise ConfigError(error.message, evidence=error.evidence, hint=hint) from error

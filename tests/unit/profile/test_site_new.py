@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from parts.cli import call
-from parts.profiles import FILLED, SITES, parsed
+from parts.profiles import FILLED, SITES
 from provision import cli
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.machine.configuration import shipped
 from provision.profile.blanks import blanks, fill
 
 TEXT = (SITES / "generic-slurm.toml").read_text(encoding="utf-8")
-BLANKS = blanks(TEXT, parsed("generic-slurm"))
+BLANKS = blanks(TEXT, shipped.parse)
 SET = {path: " ".join(value) if isinstance(value, list) else str(value) for path, value in FILLED.items()}
 
 
@@ -66,7 +66,7 @@ def test_answers_replace_blanks_and_comments_stay() -> None:
 def test_the_last_key_of_an_inline_table_can_be_left_out() -> None:
     for table in ('{ a = 1, b = "?" }', '{ a = 1, b = ["?"] }', '{ a = 1, b = "?", c = "?" }', '{ b = "?", a = 1 }'):
         text = f"x = {table}\n"
-        asked = blanks(text, shipped.parse(text, "x"))
+        asked = blanks(text, shipped.parse)
         assert shipped.parse(fill(text, "x", asked, {blank.path: "-" for blank in asked}), "x") == {"x": {"a": 1}}
 
 
@@ -77,7 +77,47 @@ def test_an_answer_may_contain_any_characters() -> None:
 
 def test_a_blank_that_is_only_part_of_a_value_is_refused() -> None:
     with pytest.raises(ConfigError, match="the text has 2 blanks, but 1 values"):
-        blanks('a = "?"\nb = ["x", "?"]\n', {"a": "?", "b": ["x", "?"]})
+        blanks('a = "?"\nb = ["x", "?"]\n', shipped.parse)
+
+
+EDITED = """\
+# edited \u2028 by a person
+name="ours"
+[archs.cpu]
+target = '# no comment'  # the CPU of the nodes
+[archs.cpu.launcher]
+name = "srun"
+[files]
+scratch = "?"  # for jobs
+[archs.cpu.node]
+cores = "?"  # of one node
+"""
+
+
+def test_only_the_blanks_of_an_edited_profile_change() -> None:
+    """Its tables are in any order, a table has a `name` too, and a comment has a line separator of Unicode."""
+    asked = blanks(EDITED, shipped.parse)
+    assert [(blank.path, blank.question) for blank in asked] == [
+        ("files.scratch", "for jobs"),
+        ("archs.cpu.node.cores", "of one node"),
+    ]
+    answers = {"archs.cpu.node.cores": "4", "files.scratch": "/s"}
+    expected = EDITED.replace('scratch = "?"', 'scratch = "/s"').replace('cores = "?"', "cores = 4")
+    assert fill(EDITED, None, asked, answers) == expected
+    assert fill(EDITED, "new", asked, answers) == expected.replace('name="ours"', 'name = "new"')
+    assert fill(EDITED.replace('name="ours"\n', ""), "new", asked, answers).count('"srun"') == 1
+
+
+@pytest.mark.parametrize("line", ['a="?"', 'a = [ "?" ]', 'a = ["?"] # why'])
+def test_a_key_can_be_left_out_however_it_is_spaced(line: str) -> None:
+    text = f"{line}\nb = 1\n"
+    assert fill(text, None, blanks(text, shipped.parse), {"a": "-"}) == "b = 1\n"
+
+
+def test_a_list_of_several_lines_is_not_left_out_by_halves() -> None:
+    text = 'a = [\n  "?",\n]\n'
+    with pytest.raises(ConfigError, match="cannot leave out a key whose value has several lines"):
+        fill(text, None, blanks(text, shipped.parse), {"a": "-"})
 
 
 def test_a_profile_with_all_answers_can_be_planned(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -187,7 +227,9 @@ def test_the_same_command_asks_for_the_blanks_again(
     some = {path: value for path, value in SET.items() if path not in ("root", "archs.gpu.job.partition")}
     assert call("site", "new", "ours", *sets(some)) == 0
     path = here / "sites/ours.toml"
-    path.write_text(path.read_text().replace('title = "ours"', 'title = "ours"  # my comment'))
+    path.write_text(
+        path.read_text().replace('title = "ours"', 'title = "ours"  # my comment').replace("name = ", "name=")
+    )
     capsys.readouterr()
     assert cli.main(["plan", "--site", "ours"]) == EXIT_USAGE
     assert "hint: `provision site new ours` fills in what it finds" in capsys.readouterr().err
@@ -201,6 +243,7 @@ def test_the_same_command_asks_for_the_blanks_again(
     assert "1 question.\n" in capsys.readouterr().err
     assert shipped.load_site("ours").arch("gpu").job.partition == "work"
     assert "# my comment" in path.read_text()
+    assert 'name="ours"' in path.read_text()
 
 
 def test_blanks_of_a_profile_that_comes_with_the_tool_are_for_a_copy(capsys: pytest.CaptureFixture[str]) -> None:

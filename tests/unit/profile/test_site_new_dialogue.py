@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from parts.cli import call
-from parts.profiles import FILLED, SITES, parsed
+from parts.profiles import FILLED, SITES
 from provision.commands.site import new
 from provision.machine.configuration import shipped
 from provision.planning.site_proposals import Surroundings
 from provision.profile.blanks import blanks
 from provision.schedulers.slurm import parse_node_kinds
 
-BLANKS = [blank.path for blank in blanks((SITES / "generic-slurm.toml").read_text(), parsed("generic-slurm"))]
+BLANKS = [blank.path for blank in blanks((SITES / "generic-slurm.toml").read_text(encoding="utf-8"), shipped.parse)]
 RIGHT = {path: " ".join(value) if isinstance(value, list) else str(value) for path, value in FILLED.items()}
 Captured = pytest.CaptureFixture[str]
 
