@@ -77,16 +77,34 @@ def write(path: Path, text: str, *, executable: bool = False, private: bool = Fa
     Raises:
         StoreError: the disk is full, or the folder is not writable; no partial file is left behind.
     """
+    _write(path, text, (0o755 if executable else 0o644) & (0o700 if private else 0o777))
+
+
+def rewrite(path: Path, text: str) -> None:
+    """Write other text to a file that exists, as `write` does: its mode stays, and so does a symbolic link to it.
+
+    Raises:
+        StoreError: the file does not exist, the disk is full, or the folder is not writable.
+    """
+    try:
+        real = path.resolve(strict=True)
+        mode = stat.S_IMODE(real.stat().st_mode)
+    except OSError as error:
+        raise disk_error(error, path) from error
+    _write(real, text, mode)
+
+
+def _write(path: Path, text: str, mode: int) -> None:
     beside = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(3).hex()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Nobody else reads a private file, not even before its mode is set.
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600 if private else 0o666)
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        beside.chmod((0o755 if executable else 0o644) & (0o700 if private else 0o777))
+        beside.chmod(mode)
         beside.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):

@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.commands.site.dialogue import Dialogue, Draft
     from provision.knowledge.targets import require_known_target
     from provision.machine.configuration import shipped
-    from provision.machine.disk import exists, read_given, write
+    from provision.machine.disk import exists, read_given, rewrite, write
     from provision.machine.probes.login_node import path_of_new_profile, today
     from provision.planning.site_proposals import archs_without_nodes, propose
     from provision.profile.blanks import blanks, faults_of_answer, fill, keep_archs, own_sources, unneeded
@@ -135,7 +135,7 @@ def run(args: argparse.Namespace) -> Outcome:
         except ConfigError as error:
             hint = "nothing was written; run the same command again, with `--set KEY=VALUE` for the wrong value"
             raise ConfigError(error.message, evidence=error.evidence, hint=hint) from error
-    write(path, filled)
+    (rewrite if again else write)(path, filled)
     draft.end()
     lines = [f"written: {path}", *(f"  from this machine: {key} = {answers[key]}" for key in taken)]
     if left:

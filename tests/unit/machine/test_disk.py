@@ -12,7 +12,7 @@ import pytest
 
 from parts.disks import files_below, fill
 from provision.errors import ConfigError, StoreError
-from provision.machine.disk import disk_error, read_given, read_json, write
+from provision.machine.disk import disk_error, read_given, read_json, rewrite, write
 
 
 def test_write_makes_folders_and_replaces_the_file(tmp_path: Path) -> None:
@@ -48,6 +48,20 @@ def test_a_failed_write_leaves_no_other_file(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="Is a directory"):
         write(tmp_path / "folder", "text")
     assert files_below(tmp_path) == []
+
+
+def test_a_file_that_is_written_again_keeps_its_mode_and_its_links(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    file, link = tmp_path / "folder" / "file", tmp_path / "link"
+    file.write_text("old")
+    file.chmod(0o600)
+    link.symlink_to("folder/file")
+    rewrite(link, "new")
+    assert link.is_symlink()
+    assert (file.read_text(), file.stat().st_mode & 0o777) == ("new", 0o600)
+    with pytest.raises(StoreError):
+        rewrite(tmp_path / "missing", "text")
+    assert files_below(tmp_path) == ["folder/file", "link"]
 
 
 def test_missing_or_damaged_json_is_none(tmp_path: Path) -> None:

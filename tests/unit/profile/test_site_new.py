@@ -246,6 +246,17 @@ def test_the_same_command_asks_for_the_blanks_again(
     assert 'name="ours"' in path.read_text()
 
 
+def test_a_private_profile_behind_a_link_stays_private_and_linked(here: Path) -> None:
+    assert call("site", "new", "ours", *sets({path: value for path, value in SET.items() if path != "root"})) == 0
+    path, kept = here / "sites/ours.toml", here / "kept.toml"
+    path.rename(kept)
+    kept.chmod(0o600)
+    path.symlink_to(kept)
+    assert call("site", "new", "ours", "--set", "root=/r") == 0
+    assert (path.is_symlink(), kept.stat().st_mode & 0o777) == (True, 0o600)
+    assert shipped.load_site("ours").root == "/r"
+
+
 def test_blanks_of_a_profile_that_comes_with_the_tool_are_for_a_copy(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["plan", "--site", "generic-slurm"]) == EXIT_USAGE
     assert "hint: `provision site new SITE --from generic-slurm` copies it, fills in" in capsys.readouterr().err
