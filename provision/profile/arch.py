@@ -97,7 +97,7 @@ def read_arch(name: str, archs: Reader, scheduler: SchedulerName) -> Arch:
         mixed = mixture(names)
         if mixed:
             table.fault(key, mixed)
-    if arch.gpu and arch.proof.ranks_per_node > arch.gpu.per_node:
+    if arch.gpu and not table.has_fault("gpu.per_node") and arch.proof.ranks_per_node > arch.gpu.per_node:
         table.fault(
             "proof.ranks_per_node",
             f"is {arch.proof.ranks_per_node}, but a node has only {arch.gpu.per_node} GPUs, and every rank needs one",

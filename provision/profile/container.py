@@ -91,7 +91,7 @@ def read_container(table: Reader) -> Container | None:
     if container.command == "shifter" and container.overlay:
         table.fault("overlay", "is only for apptainer and singularity; shifter has no overlays")
     if container.overlay_templates and not container.overlay:
-        table.fault("overlay", "missing; the path of the overlay to make from `overlay_templates`")
+        table.missing("overlay", "the path of the overlay to make from `overlay_templates`")
     if container.overlay and (container.setup is None or container.setup.count("/") < 2 or "$" in container.setup):
         table.fault(
             "setup", 'must be the path of the file in the overlay to source before Python, in a folder: "/ext3/env.sh"'

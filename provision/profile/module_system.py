@@ -44,6 +44,6 @@ def read_module_system(table: Reader) -> ModuleSystem:
     if system.reset == "reset" and system.name != "lmod":
         table.fault("reset", "`module reset` exists only in Lmod; Environment Modules has `purge`")
     if system.name != "none" and system.init is None:
-        table.fault("init", f"missing; the file that bash sources to define the `module` command of {system.name}")
+        table.missing("init", f"the file that bash sources to define the `module` command of {system.name}")
     table.done(meant=MEANT)
     return system

@@ -36,8 +36,6 @@ def read_mpi(table: Reader) -> Mpi:
     if mpi.provider == "site" and "provider" in table.names() and mpi.requirements is not None:
         table.fault("requirements", "is only for provider `pypi`; the site's MPI comes from its modules")
     if mpi.provider == "pypi" and mpi.requirements is None:
-        table.fault(
-            "requirements", "missing; with provider `pypi` it names the lock in `requirements/` that contains MPI"
-        )
+        table.missing("requirements", "with provider `pypi` it names the lock in `requirements/` that contains MPI")
     table.done()
     return mpi

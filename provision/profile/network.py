@@ -61,6 +61,6 @@ def read_network(table: Reader) -> Network:
         user = "; all users can read a profile, so set a user and a password in `https_proxy` of your shell"
         table.fault("proxy", form + (user if holds_user(network.proxy) else ""))
     if "proxy" in (network.login, network.compute) and network.proxy is None:
-        table.fault("proxy", "missing; the address of the proxy through which nodes reach the network")
+        table.missing("proxy", "the address of the proxy through which nodes reach the network")
     table.done()
     return network

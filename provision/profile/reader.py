@@ -77,6 +77,15 @@ class Reader:
         """Record a fault of the value under `key`."""
         self._faults.add(self._at(key), what)
 
+    def missing(self, key: str, what: str) -> None:
+        """Record that the value under `key` is missing; not if it is there, but has a fault."""
+        if not self.has_fault(key):
+            self.fault(key, f"missing; {what}")
+
+    def has_fault(self, key: str) -> bool:
+        """Whether the value under `key` has a fault: what stands for it must not cause another one."""
+        return self._at(key) in self._faults.paths
+
     def _value(self, key: str, kind: type, word: str, required: bool) -> Any:
         self._seen.append(key)
         if key not in self._data:

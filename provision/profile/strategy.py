@@ -56,7 +56,7 @@ def read_strategies(table: Reader) -> tuple[Strategy, ...]:
             arguments=entry.texts("arguments", pattern=SHELL_PATH),
         )
         if name in PLUGINS and strategy.status != "absent" and not strategy.modules:
-            entry.fault("modules", "missing; a plug-in comes from modules of the site")
+            entry.missing("modules", "a plug-in comes from modules of the site")
         if strategy.example and not strategy.example.startswith("$"):
             entry.fault("example", f"must begin with a `$VARIABLE` that the modules set, but is {strategy.example!r}")
         for key in ("modules", "environ", "example", "arguments"):

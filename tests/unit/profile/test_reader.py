@@ -282,6 +282,23 @@ def test_a_fault_in_a_stack_is_reported_with_its_key_path(path: str, value: obje
     assert any(line.startswith(fault) for line in faults(stack, put(STACK, path, value)))
 
 
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("modules/init", 2),
+        ("network", {"compute": "proxy", "proxy": 2}),
+        ("archs/knl/mpi", {"provider": "pypi", "requirements": 2}),
+        ("container", {"command": "apptainer", "image": "x", "overlay": 2, "overlay_templates": {"15GB-500K": "/t"}}),
+        ("strategies", {"cray-ml-plugin": {"modules": 2}}),
+        ("archs/knl/gpu", {"per_node": "four", "capabilities": ["80"]}),
+    ],
+)
+def test_a_value_with_a_fault_has_no_second_one(path: str, value: object) -> None:
+    table = put(SITE, "archs/knl/proof", {"nodes": 2, "ranks_per_node": 4, "timeout_s": 600})
+    (fault,) = faults(site, put(table, path, value))
+    assert "must be " in fault
+
+
 def test_a_variable_is_expanded_and_an_unset_variable_is_a_fault() -> None:
     table = put(SITE, "root", "${SCRATCH}/provision")
     assert site(table, SCRATCH="/site/scratch").root == "/site/scratch/provision"
