@@ -98,17 +98,9 @@ def fill(text: str, name: str | None, blank_values: tuple[Blank, ...], answers: 
     words of an answer become the texts of a list. The answer `-` removes the key.
 
     Raises:
-        ConfigError: an answer is for a key that is not a blank of this profile, has a password, or removes a value of
-            several lines.
+        ConfigError: an answer has a password, or removes a value of several lines.
     """
-    known = [blank.path for blank in blank_values]
     for path in answers:
-        if path not in known:
-            raise ConfigError(
-                f"`{path}` is not a blank of this profile{nearest(path, known)}",
-                evidence=[f"blanks: {', '.join(known)}"],
-                hint=f"`--set {known[0]}=VALUE`" if known else "this profile has no blanks; omit `--set`",
-            )
         if holds_user(answers[path]) and ("://" in answers[path] or path == "network.proxy"):
             raise ConfigError(
                 f"the address for `{path}` has a user or a password, but all users can read a profile",

@@ -26,6 +26,8 @@ KEYS = (
     f"`{LEAVE_OUT}` leaves the key out; `{BACK}` goes back; `{HELP}` shows this;",
     "Ctrl-C stops, and the same command continues.",
 )
+# The faults of the answer for a key among these answers; it raises `ConfigError` for one with a password.
+Check = Callable[[str, Mapping[str, str]], list[str]]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,7 +42,7 @@ class Dialogue:
     answers: dict[str, str]
     gpu_archs: Collection[str]
     surroundings: Surroundings
-    check: Callable[[str, Mapping[str, str]], list[str]]
+    check: Check
     doubt: Callable[[str, str], str]
     draft: Draft
     taken: list[str] = field(default_factory=list)
@@ -103,10 +105,7 @@ class Dialogue:
             answer = typed or proposal
             if not answer:
                 return 1
-            try:
-                wrong = self.check(blank.path, {**self.answers, blank.path: answer})
-            except ConfigError as error:
-                wrong = [error.message, *([error.hint] if error.hint else [])]
+            wrong = wrong_with(self.check, blank.path, {**self.answers, blank.path: answer})
             if not wrong:
                 if note := self.doubt(blank.path, answer):
                     say(f"  {note}; `{BACK}` goes back")
@@ -115,6 +114,14 @@ class Dialogue:
                 return 1
             for line in wrong:
                 say(f"  {line}")
+
+
+def wrong_with(check: Check, key: str, answers: Mapping[str, str]) -> list[str]:
+    """What is wrong with the answer for this key, in lines."""
+    try:
+        return check(key, answers)
+    except ConfigError as error:
+        return [error.message, *([error.hint] if error.hint else [])]
 
 
 def _say_keys() -> None:
@@ -136,13 +143,16 @@ class Draft:
             self.path, json.dumps({"from": self.source, "archs": list(self.archs), "answers": dict(answers)}, indent=1)
         )
 
-    def read(self) -> dict[str, str]:
-        """The answers of an earlier dialogue with the same template and archs; none if there was no such dialogue."""
+    def read(self, keys: Collection[str]) -> dict[str, str]:
+        """The answers for these keys of an earlier dialogue with the same template and archs; none if there was none.
+
+        The draft can have other keys: a user may have filled in a blank with an editor since.
+        """
         kept = read_json(self.path) or {}
         answers = kept.get("answers")
         if (kept.get("from"), kept.get("archs")) != (self.source, list(self.archs)) or not isinstance(answers, dict):
             return {}
-        return {key: value for key, value in answers.items() if isinstance(value, str)}
+        return {key: value for key, value in answers.items() if key in keys and isinstance(value, str)}
 
     def end(self) -> None:
         """Remove the file: the profile is written."""

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from provision.commands.shared.outcome import Outcome
+from provision.commands.site.browse import table
 from provision.errors import ConfigError
 from provision.machine.terminal.console import can_ask, say
+from provision.wording import nearest, nearest_name
 
 if TYPE_CHECKING:
+    from provision.commands.site.dialogue import Check
     from provision.planning.site_proposals import Surroundings
     from provision.profile.blanks import Blank
+
+TEMPLATE = "generic-slurm"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,8 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="source",
         metavar="SITE",
-        default="generic-slurm",
-        help="the profile to fill in (default: generic-slurm)",
+        default=TEMPLATE,
+        help=f"the profile to fill in (default: {TEMPLATE})",
     )
     parser.add_argument(
         "--arch",
@@ -49,62 +55,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Fill in the known values, ask for the others on a terminal, write the file, and list what is left."""
-    from provision.commands.site.dialogue import Dialogue, Draft
+    from provision.commands.site.dialogue import Dialogue, Draft, wrong_with
     from provision.knowledge.targets import require_known_target
     from provision.machine.configuration import shipped
-    from provision.machine.disk import exists, read_given, rewrite, write
+    from provision.machine.disk import exists, rewrite, write
     from provision.machine.probes.login_node import path_of_new_profile, today
-    from provision.planning.site_proposals import archs_without_nodes, propose
-    from provision.profile.blanks import blanks, faults_of_answer, fill, keep_archs, own_sources, unneeded
-    from provision.profile.patterns import NAME
-    from provision.profile.site import read_site
+    from provision.profile.blanks import blanks, faults_of_answer, fill, own_sources
     from provision.wording import count
 
-    if not NAME.fullmatch(args.name):
-        raise ConfigError(f"`{args.name}` cannot be the name of a site: use letters, digits and `_.+-`")
+    _refuse_name(args.name)
     path = path_of_new_profile(args.name)
     again = exists(str(path))
-    typed = shlex.quote(args.name)
-    if not again and args.source != args.name and exists(str(shipped.shipped_root() / "sites" / f"{args.name}.toml")):
-        raise ConfigError(
-            f"`{args.name}` is a site that comes with the tool, and every `--site {args.name}` would mean yours instead",
-            hint=f"choose another name; or replace that site by a copy of it: `provision site new {typed} --from {typed}`",
-        )
-    data, source = shipped.load_profile(str(path) if again else args.source)
-    text = read_given(str(source), "profile")
-    if again:
-        _refuse_complete(path, blanks(text, shipped.parse), args.arch, data)
-    seen = surroundings([blank.path for blank in blanks(text, shipped.parse)])
-    gpu_archs = [arch for arch, values in data.get("archs", {}).items() if "gpu" in values]
-    cpu_archs = [arch for arch in data.get("archs", {}) if arch not in gpu_archs]
-    notes = []
-    if args.arch and not again:
-        text = keep_archs(text, args.arch)
-    elif (
-        not again and blanks(text, shipped.parse) and (absent := archs_without_nodes(gpu_archs, cpu_archs, seen.kinds))
-    ):
-        text = keep_archs(text, [arch for arch in (*cpu_archs, *gpu_archs) if arch not in absent])
-        notes = [
-            f"Slurm has no nodes for arch `{arch}`, which is left out; `--arch {arch}` keeps it" for arch in absent
-        ]
-    data = shipped.parse(text, str(source))
+    source = args.source
+    text, notes, seen = _read_existing(path, args) if again else _read_template(source, args)
     asked = blanks(text, shipped.parse)
-    answers = dict(_typed(setting) for setting in args.set)
-    fill(text, None, asked, answers)  # refuse a wrong key before asking anything
-    draft = Draft(path=path.with_name(f"{path.name}.draft"), source=args.source, archs=list(data.get("archs", {})))
-    if can_ask() and not args.json:
-        for note in [f"continuing with the blanks of `{path}`"] if again else notes:
+    archs = table(shipped.parse(text, str(path)), "archs")
+    gpu_archs = _archs_with_gpus(archs)
+
+    def check(key: str, given: Mapping[str, str]) -> list[str]:
+        faults = faults_of_answer(text, asked, given, key, shipped.parse, shipped.environment())
+        if not faults and key.endswith(".target"):
+            require_known_target(given[key])
+        return faults
+
+    answers = _given(args, asked, check)
+    draft = Draft(path=path.with_name(f"{path.name}.draft"), source=str(path) if again else source, archs=[*archs])
+    asks = can_ask() and not args.json
+    if asks:
+        for note in notes:
             say(note)
-        kept = {key: value for key, value in draft.read().items() if key not in answers}
+        kept = draft.read([blank.path for blank in asked if blank.path not in answers])
+        kept = {key: kept[key] for key in kept if not wrong_with(check, key, {**kept, **answers})}
         if kept:
             say(f"continuing with {count(len(kept), 'answer')} of `{draft.path}`")
-
-        def check(key: str, given: Mapping[str, str]) -> list[str]:
-            faults = faults_of_answer(text, asked, given, key, shipped.parse, shipped.environment())
-            if not faults and key.endswith(".target"):
-                require_known_target(given[key])
-            return faults
-
         dialogue = Dialogue(
             blanks=asked,
             answers={**kept, **answers},
@@ -117,33 +100,19 @@ def run(args: argparse.Namespace) -> Outcome:
         dialogue.run()
         answers, taken = dialogue.answers, dialogue.taken
     else:
-        taken = []
-        for blank in asked:
-            proposal = "-" if unneeded(blank.path, answers) else propose(blank.path, answers, gpu_archs, seen)
-            if blank.path not in answers and proposal:
-                answers[blank.path] = proposal
-                taken += [] if proposal == "-" else [blank.path]
+        taken = _take_proposals(asked, answers, gpu_archs, seen, check)
+        notes = [] if again else notes
         notes += [f"note: {note}" for key, answer in answers.items() if (note := doubt(key, answer))]
     left = [blank for blank in asked if blank.path not in answers]
     filled = fill(text, None if again else args.name, asked, answers)
     if asked and not again:
-        filled = own_sources(filled, args.name, args.source, today())
-    filled_data = shipped.parse(filled, str(path))
-    if not left:
-        try:
-            read_site(filled_data, str(path), shipped.environment(), args.name)
-        except ConfigError as error:
-            hint = "nothing was written; run the same command again, with `--set KEY=VALUE` for the wrong value"
-            raise ConfigError(error.message, evidence=error.evidence, hint=hint) from error
+        filled = own_sources(filled, args.name, source, today())
+    _refuse_faults(filled, path, args.name, path if again else source, complete=not left)
     (rewrite if again else write)(path, filled)
     draft.end()
     lines = [f"written: {path}", *(f"  from this machine: {key} = {answers[key]}" for key in taken)]
-    if left:
-        lines += [
-            f"{count(len(left), 'value')} {'is' if len(left) == 1 else 'are'} still to be filled in before a build:"
-        ]
-        lines += [f'  {blank.path} = "?"' + (f"  # {blank.question}" if blank.question else "") for blank in left]
-    lines += [] if can_ask() and not args.json else notes
+    lines += [*_to_fill_in(left), *([] if asks else notes)]
+    typed = shlex.quote(args.name)
     first = (
         f"`provision site new {typed}` asks for them again; then `provision site check {typed}` and " if left else ""
     )
@@ -151,6 +120,162 @@ def run(args: argparse.Namespace) -> Outcome:
     return Outcome(
         text="\n".join(lines), result={"file": str(path), "filled": answers, "left": [blank.path for blank in left]}
     )
+
+
+def _refuse_name(name: str) -> None:
+    """Raise if a site cannot have this name; the hint has the nearest valid name.
+
+    Raises:
+        ConfigError: the name has other characters than those of a file's name.
+    """
+    from provision.profile.patterns import NAME
+
+    if NAME.fullmatch(name):
+        return
+    valid = re.sub(r"[^A-Za-z0-9_.+-]+", "-", name).strip("-_.+")
+    raise ConfigError(
+        f"`{name}` cannot be the name of a site: use letters, digits and `_.+-`",
+        hint=f"`provision site new {valid or 'mysite'}`",
+    )
+
+
+def _read_existing(path: Path, args: argparse.Namespace) -> tuple[str, list[str], Surroundings]:
+    """The text of the user's own profile, whose blanks are to be filled in; a note, and what this machine shows.
+
+    Raises:
+        ConfigError: it has no blanks, or an option asks for more than to fill them in: only a copy is changed.
+    """
+    from provision.machine.configuration import shipped
+    from provision.machine.disk import read_given
+    from provision.profile.blanks import blanks
+
+    data, _ = shipped.load_profile(str(path))
+    text = read_given(str(path), "profile")
+    asked = blanks(text, shipped.parse)
+    edit = f"edit it, or remove it: `rm {shlex.quote(str(path))}`"
+    if not asked:
+        raise ConfigError(f"`{path}` already exists, and has no blanks", hint=edit)
+    others = [arch for arch in table(data, "archs") if args.arch and arch not in args.arch]
+    if others:
+        raise ConfigError(f"`{path}` already exists, with the arch `{others[0]}`", hint=f"omit `--arch`; or {edit}")
+    return text, [f"continuing with the blanks of `{path}`"], surroundings([blank.path for blank in asked])
+
+
+def _read_template(source: str, args: argparse.Namespace) -> tuple[str, list[str], Surroundings]:
+    """The text of the profile to copy, with the archs that the site has; notes on those left out; what this machine shows.
+
+    Raises:
+        ConfigError: there is no such profile or arch, or the new site would replace one that comes with the tool.
+    """
+    from provision.machine.configuration import shipped
+    from provision.machine.disk import exists, read_given
+    from provision.planning.site_proposals import archs_without_nodes
+    from provision.profile.blanks import blanks, keep_archs
+
+    typed = shlex.quote(args.name)
+    if args.source != args.name and exists(str(shipped.shipped_root() / "sites" / f"{args.name}.toml")):
+        raise ConfigError(
+            f"`{args.name}` is a site that comes with the tool, and every `--site {args.name}` would mean yours instead",
+            hint=f"choose another name; or replace that site by a copy of it: `provision site new {typed} --from {typed}`",
+        )
+    data, path = shipped.load_profile(source)
+    text = read_given(str(path), "profile")
+    asked = blanks(text, shipped.parse)
+    seen = surroundings([blank.path for blank in asked])
+    gpu_archs = _archs_with_gpus(table(data, "archs"))
+    cpu_archs = [arch for arch in table(data, "archs") if arch not in gpu_archs]
+    if args.arch:
+        return keep_archs(text, args.arch), [], seen
+    absent = archs_without_nodes(gpu_archs, cpu_archs, seen.kinds) if asked else ()
+    if absent:
+        text = keep_archs(text, [arch for arch in (*cpu_archs, *gpu_archs) if arch not in absent])
+    return (
+        text,
+        [f"Slurm has no nodes for arch `{arch}`, which is left out; `--arch {arch}` keeps it" for arch in absent],
+        seen,
+    )
+
+
+def _archs_with_gpus(archs: Mapping[str, Any]) -> list[str]:
+    return [arch for arch in archs if "gpu" in table(archs, arch)]
+
+
+def _given(args: argparse.Namespace, asked: Sequence[Blank], check: Check) -> dict[str, str]:
+    """The answers in `--set`.
+
+    Raises:
+        ConfigError: one is for a key that is not a blank of this profile, or is wrong.
+    """
+    typed = shlex.quote(args.name)
+    keys = [blank.path for blank in asked]
+    answers: dict[str, str] = {}
+    for setting in args.set:
+        key, separator, value = setting.partition("=")
+        if not separator or not key or not value.strip():
+            raise ConfigError(f"`--set {setting}` is not KEY=VALUE", hint="`--set archs.gpu.target=zen3`")
+        if key not in keys:
+            near = nearest_name(key, keys)
+            listing = f"`provision site new {typed}` asks for the blanks, or lists them"
+            raise ConfigError(
+                f"`{key}` is not a blank of this profile{nearest(key, keys)}",
+                evidence=[f"blanks: {', '.join(keys) or 'none'}"],
+                hint=f"`--set {shlex.quote(f'{near}={value}')}`" if near else listing if keys else "omit `--set`",
+            )
+        answers[key] = value.strip()
+    for key, answer in answers.items():
+        if faults := check(key, answers):
+            raise ConfigError(
+                f"`--set {key}={answer}` is not a valid answer",
+                evidence=[f"{key}: {fault}" for fault in faults],
+                hint=f"correct it, or omit it: `provision site new {typed}` asks for the blanks, or lists them",
+            )
+    return answers
+
+
+def _take_proposals(
+    asked: Sequence[Blank], answers: dict[str, str], gpu_archs: Sequence[str], seen: Surroundings, check: Check
+) -> list[str]:
+    """Add to the answers what this machine proposes, if it is right; returns the keys whose value is from this machine."""
+    from provision.commands.site.dialogue import wrong_with
+    from provision.planning.site_proposals import propose
+    from provision.profile.blanks import LEAVE_OUT, unneeded
+
+    taken = []
+    for key in (blank.path for blank in asked if blank.path not in answers):
+        proposal = LEAVE_OUT if unneeded(key, answers) else propose(key, answers, gpu_archs, seen)
+        if proposal and not wrong_with(check, key, {**answers, key: proposal}):
+            answers[key] = proposal
+            taken += [] if proposal == LEAVE_OUT else [key]
+    return taken
+
+
+def _refuse_faults(filled: str, path: Path, name: str, origin: object, *, complete: bool) -> None:
+    """Refuse a text that is not TOML or, if it is complete, not a profile. The answers are right: the fault is in `origin`.
+
+    Raises:
+        ConfigError: it has faults.
+    """
+    from provision.machine.configuration import shipped
+    from provision.profile.site import read_site
+
+    try:
+        data = shipped.parse(filled, str(path))
+        if complete:
+            read_site(data, str(path), shipped.environment(), name)
+    except ConfigError as error:
+        hint = f"nothing was written; correct `{origin}`, then run the same command again"
+        raise ConfigError(error.message, evidence=error.evidence, hint=hint) from error
+
+
+def _to_fill_in(left: Sequence[Blank]) -> list[str]:
+    """The blanks that are left, with their questions."""
+    from provision.wording import count
+
+    if not left:
+        return []
+    are = "is" if len(left) == 1 else "are"
+    lines = [f"{count(len(left), 'value')} {are} still to be filled in before a build:"]
+    return lines + [f'  {blank.path} = "?"' + (f"  # {blank.question}" if blank.question else "") for blank in left]
 
 
 def doubt(key: str, answer: str) -> str:
@@ -167,20 +292,6 @@ def doubt(key: str, answer: str) -> str:
         path for path in paths if not exists(VARIABLE.sub(lambda match: shipped.environment().get(match[1], ""), path))
     ]
     return f"`{missing[0]}`, the answer for `{key}`, does not exist on this machine" if missing else ""
-
-
-def _refuse_complete(path: Path, blank: Sequence[Blank], archs: Sequence[str] | None, data: Mapping[str, Any]) -> None:
-    """Raise if the user's own profile has no blanks, or if archs are to be left out of it: only a copy is changed.
-
-    Raises:
-        ConfigError: the profile exists.
-    """
-    edit = f"edit it, or remove it: `rm {shlex.quote(str(path))}`"
-    if not blank:
-        raise ConfigError(f"`{path}` already exists, and has no blanks", hint=edit)
-    others = [arch for arch in data.get("archs", {}) if archs and arch not in archs]
-    if others:
-        raise ConfigError(f"`{path}` already exists, with the arch `{others[0]}`", hint=f"omit `--arch`; or {edit}")
 
 
 def surroundings(keys: Sequence[str]) -> Surroundings:
@@ -200,10 +311,3 @@ def surroundings(keys: Sequence[str]) -> Surroundings:
         targets=frozenset(archspec.cpu.TARGETS),
         mpi_types=mpi_types_here(),
     )
-
-
-def _typed(text: str) -> tuple[str, str]:
-    key, separator, value = text.partition("=")
-    if not separator or not key or not value.strip():
-        raise ConfigError(f"`--set {text}` is not KEY=VALUE", hint="`--set archs.gpu.target=zen3`")
-    return key, value.strip()

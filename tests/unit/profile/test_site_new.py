@@ -196,8 +196,16 @@ def test_on_a_terminal_each_blank_is_a_question(
             ("new", "ours", "--set", "archs.gpu.targt=zen3"),
             "is not a blank of this profile (did you mean `archs.gpu.target`?)",
         ),
-        (("new", "ours", *sets({**SET, "archs.gpu.target": "a b"})), "1 fault in `"),
-        (("new", "ours", *sets({**SET, "archs.gpu.node.cores": "many"})), "1 fault in `"),
+        (("new", "a b"), "hint: `provision site new a-b`"),
+        (("new", "ours", "--set", "foo=1"), "hint: `provision site new ours` asks for the blanks, or lists them"),
+        (("new", "ours", "--set", "archs.gpu.targt=a b"), "hint: `--set 'archs.gpu.target=a b'`"),
+        (("new", "ours", "--from", "local", "--set", "foo=1"), "hint: omit `--set`"),
+        (("new", "ours", "--set", "archs.gpu.target=a b"), "archs.gpu.target: 'a b' does not have the form"),
+        (("new", "ours", "--set", "archs.gpu.node.cores=many"), "archs.gpu.node.cores: must be a whole number, but"),
+        (("new", "ours", "--set", "network.compute=maybe"), "`--set network.compute=maybe` is not a valid answer"),
+        (("new", "ours", "--set", "archs.cpu.target=zen9"), "`zen9` is not a CPU target that archspec knows"),
+        (("new", "ours", "--set", "network.proxy=http://me:secret@p:1"), "has a user or a password"),
+        (("new", "ours", "--set", "root=-"), "root: missing; text is required"),
     ],
 )
 def test_a_wrong_answer_writes_nothing(
@@ -206,6 +214,20 @@ def test_a_wrong_answer_writes_nothing(
     assert call("site", *words) == EXIT_USAGE
     assert message in capsys.readouterr().err
     assert not here.exists()
+
+
+def test_each_answer_can_be_given_alone(here: Path) -> None:
+    for path, value in SET.items():
+        assert call("site", "new", f"with-{path}", "--set", f"{path}={value}") == 0, path
+    assert len([*here.glob("sites/*.toml")]) == len(SET)
+
+
+def test_a_wrong_proposal_of_this_machine_is_not_taken(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PROVISION_ROOT", "relative/root")
+    assert call("site", "new", "ours", "--json") == 0
+    assert "root" in json.loads(capsys.readouterr().out)["result"]["left"]
 
 
 def test_an_existing_profile_is_not_overwritten(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -244,6 +266,18 @@ def test_the_same_command_asks_for_the_blanks_again(
     assert shipped.load_site("ours").arch("gpu").job.partition == "work"
     assert "# my comment" in path.read_text()
     assert 'name="ours"' in path.read_text()
+
+
+def test_a_fault_outside_the_blanks_of_an_existing_profile_is_corrected_in_it(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call("site", "new", "ours", *sets({path: value for path, value in SET.items() if path != "root"})) == 0
+    path = here / "sites/ours.toml"
+    path.write_text(path.read_text().replace('system = "lmod"', 'system = "lmodd"'))
+    assert call("site", "new", "ours", "--set", "root=/r") == EXIT_USAGE
+    err = capsys.readouterr().err
+    assert "modules.system: must be one of" in err
+    assert f"hint: nothing was written; correct `{path}`, then run the same command again" in err
 
 
 def test_a_private_profile_behind_a_link_stays_private_and_linked(here: Path) -> None:

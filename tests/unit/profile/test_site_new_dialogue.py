@@ -175,6 +175,26 @@ def test_a_damaged_draft_or_one_of_another_template_is_not_used(terminal, tmp_pa
         profile_of(tmp_path).unlink()
 
 
+def test_only_right_answers_for_remaining_blanks_are_kept(terminal, tmp_path: Path, capsys: Captured) -> None:  # type: ignore[no-untyped-def]
+    """The user has filled in a blank with an editor since Ctrl-C, and an older version has kept a wrong answer."""
+    path = profile_of(tmp_path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text((SITES / "generic-slurm.toml").read_text(encoding="utf-8").replace("generic-slurm", "ours"))
+    terminal([RIGHT[key] for key in BLANKS[:5]], KeyboardInterrupt)
+    assert call("site", "new", "ours") == 130
+    path.write_text(path.read_text().replace('root = "?"', 'root = "/edited"'))
+    draft = path.with_name("ours.toml.draft")
+    kept = json.loads(draft.read_text())
+    kept["answers"]["network.compute"] = "maybe"
+    draft.write_text(json.dumps(kept))
+    capsys.readouterr()
+    terminal([RIGHT["network.compute"], *(RIGHT[key] for key in BLANKS[5:])])
+    assert call("site", "new", "ours") == 0
+    assert "continuing with 3 answers of" in capsys.readouterr().err
+    site = shipped.load_site("ours")
+    assert (site.root, site.network.compute) == ("/edited", "proxy")
+
+
 def test_nodes_of_the_scheduler_are_proposed_and_absent_archs_left_out(  # type: ignore[no-untyped-def]
     terminal, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
