@@ -35,8 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="source",
         metavar="SITE",
-        default=TEMPLATE,
-        help=f"the profile to fill in (default: {TEMPLATE})",
+        help=f"the profile to fill in, for a new site (default: {TEMPLATE})",
     )
     parser.add_argument(
         "--arch",
@@ -66,7 +65,7 @@ def run(args: argparse.Namespace) -> Outcome:
     _refuse_name(args.name)
     path = path_of_new_profile(args.name)
     again = exists(str(path))
-    source = args.source
+    source = args.source or TEMPLATE
     text, notes, seen = _read_existing(path, args) if again else _read_template(source, args)
     asked = blanks(text, shipped.parse)
     archs = table(shipped.parse(text, str(path)), "archs")
@@ -155,6 +154,11 @@ def _read_existing(path: Path, args: argparse.Namespace) -> tuple[str, list[str]
     edit = f"edit it, or remove it: `rm {shlex.quote(str(path))}`"
     if not asked:
         raise ConfigError(f"`{path}` already exists, and has no blanks", hint=edit)
+    if args.source:
+        raise ConfigError(
+            f"`{path}` already exists, but `--from` is for a new profile",
+            hint=f"`provision site new {shlex.quote(args.name)}` fills in its blanks; or {edit}",
+        )
     others = [arch for arch in table(data, "archs") if args.arch and arch not in args.arch]
     if others:
         raise ConfigError(f"`{path}` already exists, with the arch `{others[0]}`", hint=f"omit `--arch`; or {edit}")

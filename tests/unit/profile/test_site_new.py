@@ -197,6 +197,7 @@ def test_on_a_terminal_each_blank_is_a_question(
             "is not a blank of this profile (did you mean `archs.gpu.target`?)",
         ),
         (("new", "a b"), "hint: `provision site new a-b`"),
+        (("new", "generic-slurm"), "`generic-slurm` is a site that comes with the tool"),
         (("new", "ours", "--set", "foo=1"), "hint: `provision site new ours` asks for the blanks, or lists them"),
         (("new", "ours", "--set", "archs.gpu.targt=a b"), "hint: `--set 'archs.gpu.target=a b'`"),
         (("new", "ours", "--from", "local", "--set", "foo=1"), "hint: omit `--set`"),
@@ -257,6 +258,8 @@ def test_the_same_command_asks_for_the_blanks_again(
     assert "hint: `provision site new ours` fills in what it finds" in capsys.readouterr().err
     assert call("site", "new", "ours", "--arch", "cpu") == EXIT_USAGE
     assert "already exists, with the arch `gpu`" in capsys.readouterr().err
+    assert call("site", "new", "ours", "--from", "generic-slurm") == EXIT_USAGE
+    assert "already exists, but `--from` is for a new profile" in capsys.readouterr().err
     assert call("site", "new", "ours", "--set", f"root={SET['root']}", "--json") == 0
     assert json.loads(capsys.readouterr().out)["result"]["left"] == ["archs.gpu.job.partition"]
     monkeypatch.setattr("sys.stdin", io.StringIO("work\n"))
