@@ -8,20 +8,35 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from provision.errors import ConfigError
 from provision.wording import nearest
 
+if TYPE_CHECKING:
+    import archspec.cpu
+
 
 def require_known_target(name: str) -> None:
     """Raise `ConfigError` unless archspec knows a target of this name."""
+    if name != "native":
+        _target(name)
+
+
+def _target(name: str) -> archspec.cpu.Microarchitecture:
+    """The target of this name.
+
+    Raises:
+        ConfigError: archspec knows none: the name is from a profile, or from a newer archspec.
+    """
     import archspec.cpu
 
-    if name != "native" and name not in archspec.cpu.TARGETS:
+    if name not in archspec.cpu.TARGETS:
         raise ConfigError(
             f"`{name}` is not a CPU target that archspec knows{nearest(name, list(archspec.cpu.TARGETS))}",
             hint=f"list them: `{sys.executable} -c 'import archspec.cpu; print(*sorted(archspec.cpu.TARGETS))'`",
         )
+    return archspec.cpu.TARGETS[name]
 
 
 def flags_for(target: str, compiler: str, version: str) -> str:
@@ -32,7 +47,7 @@ def flags_for(target: str, compiler: str, version: str) -> str:
     """
     import archspec.cpu
 
-    wanted = archspec.cpu.TARGETS[target]
+    wanted = _target(target)
     for candidate in (wanted, *wanted.ancestors):
         try:
             flags = candidate.optimization_flags(compiler, version)
@@ -45,16 +60,12 @@ def flags_for(target: str, compiler: str, version: str) -> str:
 
 def is_foreign(target: str, cpu: str) -> bool:
     """Whether the two targets are of different families: a program that is built for one does not run on the other."""
-    import archspec.cpu
-
-    return bool(archspec.cpu.TARGETS[target].family != archspec.cpu.TARGETS[cpu].family)
+    return bool(_target(target).family != _target(cpu).family)
 
 
 def family_of(target: str, here: str) -> str:
     """The family of a target, as `uname -m` prints it: `x86_64`, `aarch64`. For `native` it is `here`, this machine's."""
-    import archspec.cpu
-
-    return here if target == "native" else str(archspec.cpu.TARGETS[target].family.name)
+    return here if target == "native" else str(_target(target).family.name)
 
 
 def missing_features(target: str, features: Collection[str]) -> tuple[str, ...]:
@@ -64,19 +75,13 @@ def missing_features(target: str, features: Collection[str]) -> tuple[str, ...]:
     it does not descend from haswell. Only instructions that a compiler generates count: virtual machines hide flags such
     as `pku`, `rdseed` or `clwb`, which `-march` allows but which generated code does not use by itself.
     """
-    import archspec.cpu
-
-    wanted = {
-        feature for feature in archspec.cpu.TARGETS[target].features if feature.startswith(FEATURES_IN_GENERATED_CODE)
-    }
+    wanted = {feature for feature in _target(target).features if feature.startswith(FEATURES_IN_GENERATED_CODE)}
     return tuple(sorted(wanted - set(features)))
 
 
 def features_of(target: str) -> frozenset[str]:
     """All instruction sets that CPUs of this target have."""
-    import archspec.cpu
-
-    return frozenset(map(str, archspec.cpu.TARGETS[target].features))
+    return frozenset(map(str, _target(target).features))
 
 
 FEATURES_IN_GENERATED_CODE = (

@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 
 from provision.errors import EXIT_USAGE, ConfigError
-from provision.knowledge.targets import require_known_target
+from provision.knowledge.targets import (
+    family_of,
+    features_of,
+    flags_for,
+    is_foreign,
+    missing_features,
+    require_known_target,
+)
 from provision.knowledge.toolchains import generation
 from provision.machine.configuration import shipped
 from provision.profile.module_system import ModuleSystem, ModuleSystemName
@@ -365,6 +372,19 @@ def test_an_unknown_target_is_refused_with_the_nearest_one() -> None:
         ConfigError, match=r"`haswel` is not a CPU target that archspec knows \(did you mean `haswell`\?\)"
     ):
         require_known_target("haswel")
+
+
+def test_no_fact_of_an_unknown_target_is_made_up() -> None:
+    for ask in (
+        lambda: family_of("zen9", "x86_64"),
+        lambda: flags_for("zen9", "gcc", "12.2.0"),
+        lambda: is_foreign("zen3", "zen9"),
+        lambda: missing_features("zen9", ()),
+        lambda: features_of("zen9"),
+    ):
+        with pytest.raises(ConfigError, match=r"`zen9` is not a CPU target that archspec knows"):
+            ask()
+    assert family_of("native", "aarch64") == "aarch64"
 
 
 def test_a_profile_that_is_not_toml_is_refused_with_the_line(tmp_path: Path) -> None:

@@ -129,6 +129,14 @@ def test_a_profile_with_all_answers_can_be_planned(here: Path, capsys: pytest.Ca
     assert cli.main(["plan", "--site", "ours", "--arch", "gpu", "--profile"]) == 0
 
 
+def test_a_plan_refuses_an_unknown_cpu(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("site", "new", "ours", *sets(SET)) == 0
+    path = here / "sites/ours.toml"
+    path.write_text(path.read_text().replace('target = "zen3"', 'target = "zen9"'))
+    assert cli.main(["plan", "--site", "ours", "--arch", "gpu", "--profile"]) == EXIT_USAGE
+    assert "`zen9` is not a CPU target that archspec knows" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("kept", "gone"), [("cpu", "gpu"), ("gpu", "cpu")])
 def test_an_omitted_arch_is_removed_with_its_blanks_and_sources(kept: str, gone: str, here: Path) -> None:
     mine = {path: value for path, value in SET.items() if not path.startswith(f"archs.{gone}.")}
