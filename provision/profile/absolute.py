@@ -23,8 +23,9 @@ def refuse_relative(site: Site, faults: Faults) -> None:
     """Record a fault for each path and program of a site that starts in the working directory."""
     for key, value in _paths(site):
         if value and not START.match(value):
-            by = "".join(f" (from `${{{name}}}`)" for name in faults.variables.get(key, ()))
-            faults.add(key, f"must be an absolute path, but is {value!r}{by}")
+            variable = faults.variables.get(key)
+            by = f" (from `${{{variable}}}`)" if variable else ""
+            faults.add(key, f"must be an absolute path, but is {value!r}{by}", variable)
     for key, value in _programs(site):
         if value and "/" in value and not START.match(value):
             faults.add(key, f"must be a name on PATH or an absolute path, but is {value!r}")

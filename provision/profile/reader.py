@@ -28,13 +28,16 @@ class Faults:
         self.lines: list[str] = []
         self.paths: list[str] = []
         """The key path of each line."""
-        self.variables: dict[str, list[str]] = {}
-        """The variables that decide the value at a key path: its first, and those that are not set."""
+        self.causes: list[str | None] = []
+        """The variable of the environment that causes each line; None if the file does."""
+        self.variables: dict[str, str] = {}
+        """The variable with which the value at a key path begins."""
 
-    def add(self, path: str, what: str) -> None:
-        """Record what is wrong with the value at `path`."""
+    def add(self, path: str, what: str, cause: str | None = None) -> None:
+        """Record what is wrong with the value at `path`; `cause` is the variable to set instead of editing the file."""
         self.lines.append(f"{show_controls(path)}: {what}")
         self.paths.append(path)
+        self.causes.append(cause)
 
     def at(self, path: str) -> list[str]:
         """What is wrong with the value at `path`, and with the items of that list."""
@@ -51,9 +54,11 @@ class Faults:
             ConfigError: there is at least one fault.
         """
         if self.lines:
-            if all(path in self.variables for path in self.paths):  # the file is right, and the environment is not
-                names = dict.fromkeys(name for path in self.paths for name in self.variables[path])
+            if all(self.causes):  # the file is right, and the environment is not
+                names = dict.fromkeys(name for name in self.causes if name)
                 hint = f"{', '.join(f'`export {name}=/PATH`' for name in names)}; or edit `{self.origin}`"
+                if [*names] == ["PROVISION_ROOT"]:  # the only one with a default; the profile may be one of the tool
+                    hint = "`unset PROVISION_ROOT` for the default folder, or `export PROVISION_ROOT=/PATH`"
             count = "1 fault" if len(self.lines) == 1 else f"{len(self.lines)} faults"
             raise ConfigError(f"{count} in `{self.origin}`", evidence=self.lines, hint=hint, kind="invalid-file")
 
@@ -142,14 +147,13 @@ class Reader:
     def _expanded(self, key: str, value: str) -> str:
         first = VARIABLE.match(value)
         if first:
-            self._faults.variables[self._at(key)] = [first[1]]
+            self._faults.variables[self._at(key)] = first[1]
         for name in VARIABLE.findall(value):
             if is_secret_name(name):
                 self.fault(key, f"`${{{name}}}` holds a secret, but others can read what is written from a profile")
             elif not self._environ.get(name):
                 what = "is empty" if name in self._environ else "is not set"
-                self.fault(key, f"`${{{name}}}` {what} in the environment; `export {name}=…`")
-                self._faults.variables[self._at(key)] = [name]
+                self._faults.add(self._at(key), f"`${{{name}}}` {what} in the environment", name)
         return VARIABLE.sub(lambda match: self._environ.get(match[1], ""), value)
 
     def choice(self, key: str, choices: Sequence[Choice], default: Choice | None = None) -> Choice:

@@ -309,14 +309,14 @@ def test_a_value_with_a_fault_has_no_second_one(path: str, value: object) -> Non
 def test_a_variable_is_expanded_and_an_unset_variable_is_a_fault() -> None:
     table = put(SITE, "root", "${SCRATCH}/provision")
     assert site(table, SCRATCH="/site/scratch").root == "/site/scratch/provision"
-    assert "root: `${SCRATCH}` is not set in the environment; `export SCRATCH=…`" in faults(site, table)
+    assert "root: `${SCRATCH}` is not set in the environment" in faults(site, table)
 
 
 @pytest.mark.parametrize(
     ("value", "fault"),
     [
         ("relative/root", "root: must be an absolute path, but is 'relative/root/x' (from `${SCRATCH}`)"),
-        ("", "root: `${SCRATCH}` is empty in the environment; `export SCRATCH=…`"),
+        ("", "root: `${SCRATCH}` is empty in the environment"),
     ],
 )
 def test_a_wrong_variable_is_named_and_not_the_profile(value: str, fault: str) -> None:
@@ -331,6 +331,26 @@ def test_a_wrong_variable_is_named_and_not_the_profile(value: str, fault: str) -
     with pytest.raises(ConfigError) as caught:
         site(put(SITE, "root", "here/${SCRATCH}"), SCRATCH="/x")
     assert caught.value.hint == "edit `sites/cluster.toml`"
+
+
+@pytest.mark.parametrize("root", ["${SCRATCH}/a\tb", "${SCRATCH}/" + 300 * "x", "${MY_TOKEN}/x", "/${SCRATCH}/a\nb"])
+def test_the_hint_is_no_variable_that_is_right(root: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        site(put(SITE, "root", root), SCRATCH="/s", MY_TOKEN="/t")
+    assert caught.value.hint == "edit `sites/cluster.toml`"
+
+
+def test_all_variables_that_are_not_set_are_in_the_hint() -> None:
+    with pytest.raises(ConfigError) as caught:
+        site(put(SITE, "root", "/${A}/${B}"))
+    assert caught.value.hint == "`export A=/PATH`, `export B=/PATH`; or edit `sites/cluster.toml`"
+
+
+@pytest.mark.parametrize("value", ["", "here"])
+def test_a_wrong_root_of_the_tool_can_be_unset(value: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        site(put(SITE, "root", "${PROVISION_ROOT}"), PROVISION_ROOT=value)
+    assert caught.value.hint == "`unset PROVISION_ROOT` for the default folder, or `export PROVISION_ROOT=/PATH`"
 
 
 def test_a_variable_in_a_plain_text_is_not_expanded() -> None:
