@@ -47,7 +47,7 @@ def check_node(
 ) -> tuple[Observation, ...]:
     """All checks. `runs_here`: whether this machine has the arch's CPU, and not that of a login node."""
     found = [
-        *_folders(arch, around, facts),
+        *_folders(arch, stack, around, facts),
         *check_file_systems(around),
         *_shell(around, facts),
         *_set_by_modules(arch, facts),
@@ -64,7 +64,7 @@ def _seen(check: str, state: State, message: str, *evidence: str, hint: str | No
     return Observation(group="node", state=state, check=check, message=message, evidence=evidence, hint=hint)
 
 
-def _folders(arch: Arch, around: Surroundings, facts: Facts) -> Iterator[Observation]:
+def _folders(arch: Arch, stack: Stack, around: Surroundings, facts: Facts) -> Iterator[Observation]:
     """The folders in which programs write: TMPDIR and the root."""
     tmp, root = around.tmp, around.root
     elsewhere = "`export TMPDIR=…` to a folder on a local disk that you can write"
@@ -112,7 +112,7 @@ def _folders(arch: Arch, around: Surroundings, facts: Facts) -> Iterator[Observa
         )
     if " " in facts.place.path:
         # CMake splits the folders that MPI's compiler wrapper names: `includes non-existent path`.
-        below = arch.mpi.provider == "pypi"
+        below = arch.mpi.provider == "pypi" and stack.horovod is not None
         yield _seen(
             "root-spaces",
             "bad" if below else "note",
@@ -120,7 +120,7 @@ def _folders(arch: Arch, around: Surroundings, facts: Facts) -> Iterator[Observa
             "MPI is installed below the root, and the build of Horovod splits its path"
             if below
             else "the tool quotes it, but users' own scripts often do not",
-            hint="`export PROVISION_ROOT=…` to a path without spaces",
+            hint="set `root` in the profile to a path without spaces, or `export PROVISION_ROOT=/PATH` if the profile uses it",
         )
 
 

@@ -319,6 +319,10 @@ def test_a_root_with_spaces() -> None:
     place = dataclasses.replace(facts.place, path="/site/my root")
     facts = dataclasses.replace(facts, place=place)
     assert observed(place=place)["root-spaces"].state == "bad"
+    without = dataclasses.replace(stack(), horovod=None)
+    around = look_around(facts, ROOT)
+    seen = check_node(local_site().archs[0], without, facts, around, KNOWN, runs_here=True)
+    assert [found.state for found in seen if found.check == "root-spaces"] == ["note"]
     site = local_site()
     mpi = dataclasses.replace(site.archs[0].mpi, provider="site")
     site = dataclasses.replace(site, archs=(dataclasses.replace(site.archs[0], mpi=mpi),))
