@@ -161,8 +161,9 @@ def load_site(name: str) -> Site:
     """The site called `name`, or described by the file `name`."""
     data, path = _load("site", name)
     _refuse_other_name("site", data, path)
-    own = os.path.join(folders.own_folder(), "sites", f"{path.stem}.toml") == str(path)
-    new = f"SITE --from {shlex.quote(name)}` copies it, fills" if not own else f"{shlex.quote(path.stem)}` fills"
+    known_as = os.path.join(folders.own_folder(), "sites", f"{path.stem}.toml")
+    is_own = os.path.exists(known_as) and os.path.samefile(known_as, path)
+    new = f"{shlex.quote(path.stem)}` fills" if is_own else f"SITE --from {shlex.quote(name)}` copies it, fills"
     refuse_blanks(data, str(path), f"`provision site new {new} in what it finds on this machine and asks for the rest")
     return read_site(data, str(path), environment(), name)
 

@@ -307,6 +307,17 @@ def test_blanks_of_a_profile_that_comes_with_the_tool_are_for_a_copy(capsys: pyt
     assert "hint: `provision site new SITE --from generic-slurm` copies it, fills in" in capsys.readouterr().err
 
 
+def test_blanks_of_an_own_profile_are_filled_in_by_any_path(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call("site", "new", "ours") == 0
+    monkeypatch.chdir(here)
+    for name in ("ours", "./sites/ours.toml", "sites/../sites/ours.toml"):
+        capsys.readouterr()
+        assert cli.main(["plan", "--site", name]) == EXIT_USAGE
+        assert "hint: `provision site new ours` fills in what it finds" in capsys.readouterr().err, name
+
+
 def test_the_profile_is_written_to_the_folder_of_own_settings(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROVISION_CONFIG", str(here / "config"))
     assert call("site", "new", "ours") == 0
