@@ -17,8 +17,10 @@ def test_a_shell_that_uses_the_environment_can_make_it_again(tmp_path: Path) -> 
     shutil.copy(CHECKOUT / "tools" / "setup", tmp_path / "tools" / "setup")
     shutil.copy(CHECKOUT / "pyproject.toml", tmp_path)
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", ".venv"], cwd=tmp_path, check=True)
+    # As on Python 3.10, which believes that the Python of an environment is the one that made it.
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys._base_executable = sys.executable\n")
     path = f"{tmp_path}/.venv/bin:{os.environ['PATH']}"
-    environ = {**os.environ, "PATH": path, "PIP_NO_INDEX": "1", "PYTHON": "python3"}
+    environ = {**os.environ, "PATH": path, "PIP_NO_INDEX": "1", "PYTHON": "python3", "PYTHONPATH": str(tmp_path)}
     done = subprocess.run(
         ["bash", "tools/setup", "dev"], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
     )
