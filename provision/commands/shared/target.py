@@ -237,7 +237,7 @@ def arch_below(site: Site, arch: str | None) -> str | None:
     """The arch in the names of the environments of this arch: for a `native` arch, the CPU of this machine."""
     from provision.machine.probes.probe import cpu
 
-    native = any(one.name == arch and one.target == "native" for one in site.archs)
+    native = any(known.name == arch and known.target == "native" for known in site.archs)
     return cpu().target if native else arch
 
 

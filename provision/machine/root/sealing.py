@@ -149,8 +149,8 @@ def make_record(
     """
     description, proof = read_description(store, env), _read_verdict(store, env, forced)
     receipts = store.read_receipts(env)
-    before = [one for receipt in receipts.values() if isinstance(one := receipt.details.get("seconds_before"), dict)]
-    found = receipts["inspect"].details if "inspect" in receipts else {}
+    earlier = (receipt.details.get("seconds_before") for receipt in receipts.values())
+    inspected = receipts["inspect"].details if "inspect" in receipts else {}
     identity = store.shared.read_json(Path(store.layout.records_folder(env)) / "plan.json") or {}
     from provision.knowledge.advisories import open_advisories
     from provision.machine.tables import read_advisories
@@ -165,10 +165,16 @@ def make_record(
         modules=module.modules,
         identity={name: str(value) for name, value in identity.items()},
         wheel=description.wheel,
-        versions=found.get("versions"),
-        checks=tuple(Check.from_dict(check) for check in found.get("checks") or ()),
+        versions=inspected.get("versions"),
+        checks=tuple(Check.from_dict(check) for check in inspected.get("checks") or ()),
         seconds={
-            **{name: float(value) for one in before for name, value in one.items() if is_seconds(value)},
+            **{
+                name: float(value)
+                for seconds_before in earlier
+                if isinstance(seconds_before, dict)
+                for name, value in seconds_before.items()
+                if is_seconds(value)
+            },
             **{name: receipt.seconds for name, receipt in receipts.items()},
             **seconds,
         },
@@ -180,7 +186,7 @@ def make_record(
         provision=__version__,
         user=user_name(os.geteuid()),
         forced=forced,
-        traces=traces_now(environ, prefix, found.get("libraries") or ()),
+        traces=traces_now(environ, prefix, inspected.get("libraries") or ()),
         advisories=tuple(one.advisory.id for one in open_advisories(installed_versions(prefix), read_advisories())),
     )
 
