@@ -27,22 +27,26 @@ def nearest_name(word: str, known: Sequence[str]) -> str | None:
 def nearest_release(word: str, known: Sequence[str]) -> str | None:
     """The known name with the nearest version, if the word is a known name with another version: `tensorflow-2.22`.
 
-    Without a version it is the newest. None if more than the version differs, or if no known version is near.
+    Without a version, or with the next major version, it is the newest. None if more than the version differs, or if no known
+    version is near.
     """
     wanted = _release(word)
     if wanted is None:
         return None
     name, version, kind = wanted
-    found = [(one, release) for one in known if (release := _release(one)) and (release[0], release[2]) == (name, kind)]
-    releases = {release[1]: one for one, release in found if release[1]}
-    same = [one for one in releases if one[: len(version)] == version]
+    parts = {known_name: _release(known_name) for known_name in known}
+    names = {part[1]: known_name for known_name, part in parts.items() if part and (part[0], part[2]) == (name, kind)}
+    names.pop((), None)
+    same = [other for other in names if other[: len(version)] == version]
     if same:
-        return releases[max(same)]
+        return names[max(same)]
+    if names and version[0] == max(names)[0] + 1:
+        return names[max(names)]
     if len(version) < 2:
         return None
-    away = {one: abs(one[1] - version[1]) for one in releases if len(one) > 1 and one[0] == version[0]}
-    near = [one for one, steps in away.items() if steps <= FARTHEST]
-    return releases[max(near, key=lambda one: (-away[one], one))] if near else None
+    steps = {other: abs(other[1] - version[1]) for other in names if len(other) > 1 and other[0] == version[0]}
+    near = [other for other in steps if steps[other] <= FARTHEST]
+    return names[max(near, key=lambda other: (-steps[other], other))] if near else None
 
 
 def _release(name: str) -> tuple[str, tuple[int, ...], str] | None:

@@ -60,6 +60,8 @@ STACKS = (
         ("tensorfow-2.21.0", "tensorflow-2.21.0"),
         ("tensorflow-2.21.0-mirored-gpu", "tensorflow-2.21.0-mirrored-gpu"),
         ("othre", "other"),
+        ("tensorflow-3", "tensorflow-2.21.0"),
+        ("tensorflow-3.0-gpu", "tensorflow-2.21.0-gpu"),
         ("numpy-1.26", None),
     ],
 )
@@ -67,7 +69,16 @@ def test_the_nearest_name_of_a_release_has_the_nearest_version(word: str, meant:
     assert nearest_name(word, STACKS) == meant
 
 
+@pytest.mark.parametrize(
+    ("word", "known", "meant"),
+    [
+        ("tensorflow", ("tensorflow-9", "tensorflow-10"), "tensorflow-10"),
+        ("a-1.2", ("a-1", "a-3.1"), "a-1"),
+    ],
+)
+def test_versions_are_compared_as_numbers_part_by_part(word: str, known: tuple[str, ...], meant: str) -> None:
+    assert nearest_name(word, known) == meant
+
+
 def test_names_without_versions_are_compared_letter_by_letter() -> None:
     assert nearest_name("instal", ("install", "publish")) == "install"
-    assert nearest_name("tensorflow", ("tensorflow-9", "tensorflow-10")) == "tensorflow-10"
-    assert nearest_name("a-1.2", ("a-1", "a-3.1")) in ("a-1", "a-3.1")
