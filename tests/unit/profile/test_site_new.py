@@ -108,6 +108,12 @@ def test_only_the_blanks_of_an_edited_profile_change() -> None:
     assert fill(EDITED.replace('name="ours"\n', ""), "new", asked, answers).count('"srun"') == 1
 
 
+def test_no_comment_on_a_key_that_is_left_out_stays() -> None:
+    text = fill(TEXT, "ours", BLANKS, {path: "-" for path in SET if path.endswith("launcher.options")})
+    assert "srun --mpi=list" not in text
+    assert shipped.parse(text, "x")["archs"]["cpu"]["launcher"] == {"name": "srun"}
+
+
 @pytest.mark.parametrize("line", ['a="?"', 'a = [ "?" ]', 'a = ["?"] # why'])
 def test_a_key_can_be_left_out_however_it_is_spaced(line: str) -> None:
     text = f"{line}\nb = 1\n"
