@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from provision.model.record import Record
 from provision.model.verdict import Check
+from provision.wording import count
 
 
 def judge_loaded(record: Record, environ: Mapping[str, str], python: str | None) -> tuple[Check, ...]:
@@ -37,7 +38,8 @@ def _modules(record: Record, environ: Mapping[str, str]) -> Check:
         )
     more = [name for name in loaded if name not in proved]
     also = f"; also loaded: {', '.join(more)}" if more else ""
-    return Check(name="modules", passed=True, message=f"{len(proved)} modules as in the proof{also}")
+    same = f"{count(len(proved), 'module')} as in the proof" if proved else "the proof had no modules"
+    return Check(name="modules", passed=True, message=f"{same}{also}")
 
 
 def _python(record: Record, python: str | None) -> Check:
@@ -60,10 +62,11 @@ def _variables(record: Record, environ: Mapping[str, str]) -> Check:
         for name, value in wanted.items()
         if environ.get(name) != value
     ]
+    them = "it" if len(wanted) == 1 else "them"
     return Check(
         name="variables",
         passed=not changed,
-        message="; ".join(changed) if changed else f"{len(wanted)} variables as the module sets them",
+        message="; ".join(changed) if changed else f"{count(len(wanted), 'variable')} as the module sets {them}",
         hint=f"`module load {record.module}` again, and do not set them after it" if changed else None,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -35,6 +36,20 @@ def test_the_shell_of_the_proof_passes() -> None:
     more = {**SHELL, "LOADEDMODULES": SHELL["LOADEDMODULES"] + ":git/2.4"}
     assert failed_messages(more) == {}
     assert "also loaded: git/2.4" in judge_loaded(RECORD, more, f"{PREFIX}/bin/python")[0].message
+
+
+def test_what_is_as_in_the_proof_is_counted() -> None:
+    python = f"{PREFIX}/bin/python"
+    assert [check.message for check in judge_loaded(RECORD, SHELL, python)][::2] == [
+        "3 modules as in the proof",
+        "3 variables as the module sets them",
+    ]
+    few = make_record(prefix=PREFIX, modules=(), identity={"module environment": "A=1"})
+    few = dataclasses.replace(few, verdict=dataclasses.replace(few.verdict, modules=()))
+    assert [check.message for check in judge_loaded(few, {"A": "1"}, python)][::2] == [
+        "the proof had no modules",
+        "1 variable as the module sets it",
+    ]
 
 
 @pytest.mark.parametrize(
