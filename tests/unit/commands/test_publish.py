@@ -43,8 +43,15 @@ def test_publishing_and_going_back_print_what_changes(store: Store, capsys: Capt
     assert call("rollback") == 0
     assert "arch knl went from generation 2 to 1" in capsys.readouterr().out
     assert store.pointers() == {"knl/tensorflow/2.21.0": str(OLD)}
+    capsys.readouterr()
+    assert call("unpublish", str(OLD), "--dry-run") == 0
+    would = f"users of arch `knl` would no longer load `tensorflow/2.21.0`; the environment `{OLD}` stays\n"
+    assert capsys.readouterr().out == would
     assert call("unpublish", str(OLD)) == 0
     assert store.pointers() == {}
+    again = f"`provision publish {OLD}` publishes it again\n"
+    assert capsys.readouterr().out == would.replace("would no longer", "no longer") + again
+    assert call("publish", str(OLD)) == 0
 
 
 def test_their_json_is_as_documented(store: Store, capsys: Captured) -> None:
