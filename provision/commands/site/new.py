@@ -68,7 +68,8 @@ def run(args: argparse.Namespace) -> Outcome:
     source = args.source or TEMPLATE
     text, notes, seen = _read_existing(path, args) if again else _read_template(source, args)
     asked = blanks(text, shipped.parse)
-    archs = table(shipped.parse(text, str(path)), "archs")
+    data = shipped.parse(text, str(path))
+    archs = table(data, "archs")
     gpu_archs = _archs_with_gpus(archs)
 
     def check(key: str, given: Mapping[str, str]) -> list[str]:
@@ -77,6 +78,8 @@ def run(args: argparse.Namespace) -> Outcome:
             require_known_target(given[key])
         return faults
 
+    if again:
+        _refuse_filled(args.set, path, data, asked)
     answers = _given(args, asked, check)
     draft = Draft(path=path.with_name(f"{path.name}.draft"), source=str(path) if again else source, archs=[*archs])
     asks = can_ask() and not args.json
@@ -234,6 +237,21 @@ def _given(args: argparse.Namespace, asked: Sequence[Blank], check: Check) -> di
                 hint=f"correct it, or omit it: `provision site new {typed}` asks for the blanks, or lists them",
             )
     return answers
+
+
+def _refuse_filled(settings: Sequence[str], path: Path, data: Mapping[str, Any], asked: Sequence[Blank]) -> None:
+    """Raise if `--set` is for a value that the user's own profile has already: only its blanks are filled in.
+
+    Raises:
+        ConfigError: the key has a value.
+    """
+    from provision.profile.provenance import walk
+
+    filled = {key for key, _ in walk(data)} - {blank.path for blank in asked}
+    for setting in settings:
+        key = setting.partition("=")[0]
+        if key in filled:
+            raise ConfigError(f"`{key}` already has a value in `{path}`", hint=f"edit `{path}`")
 
 
 def _take_proposals(

@@ -274,6 +274,8 @@ def test_the_same_command_asks_for_the_blanks_again(
     assert "already exists, with the arch `gpu`" in capsys.readouterr().err
     assert call("site", "new", "ours", "--from", "generic-slurm") == EXIT_USAGE
     assert "already exists, but `--from` is for a new profile" in capsys.readouterr().err
+    assert call("site", "new", "ours", "--set", "archs.gpu.target=zen4") == EXIT_USAGE
+    assert f"`archs.gpu.target` already has a value in `{path}`\n\nhint: edit `{path}`" in capsys.readouterr().err
     assert call("site", "new", "ours", "--set", f"root={SET['root']}", "--json") == 0
     assert json.loads(capsys.readouterr().out)["result"]["left"] == ["archs.gpu.job.partition"]
     monkeypatch.setattr("sys.stdin", io.StringIO("work\n"))
