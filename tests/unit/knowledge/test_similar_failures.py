@@ -96,7 +96,32 @@ MPI = {
     + "\ncell is computed" * 60: HEALTHY,
 }
 
-SIMILAR = {**SLURM_AND_NODES, **MPI}
+JAX = """Traceback (most recent call last):
+  File "train.py", line 3, in <module>
+    x = jnp.zeros(3)
+  File "/env/lib/python3.11/site-packages/jax/_src/xla_bridge.py", line 500, in backends
+    raise RuntimeError(err_msg)
+RuntimeError: Unable to initialize backend 'cuda': {}"""
+NO_LIBRARY = (
+    "2023-01-01 10:00:00.1: W tensorflow/x/dso_loader.cc:64] Could not load dynamic library '{0}'; dlerror: {0}: x"
+)
+CUDA_AND_NCCL = {
+    "Last error:\nCuda failure 'unspecified launch failure'\ntorch.OutOfMemoryError: CUDA out of memory.": "gpu-out-of-memory",
+    "Cuda failure 'an illegal memory access was encountered'": "cuda-illegal-access",
+    "Cuda failure 1 'invalid argument'": "nccl-cuda-error",
+    "Cuda failure 'initialization error'": "nccl-cuda-says",
+    "n1:71:92 [0] enqueue.cc:100 NCCL WARN Cuda failure 3 'initialization error'": "nccl-cuda-says",
+    "Cuda failure 2 'out of memory'": "nccl-gpu-memory",
+    "n1: Test CUDA failure common.cu:941 'out of memory'": "gpu-out-of-memory",
+    "Cuda failure 802 'system not yet initialized'": "gpu-fabric-manager",
+    "RuntimeError: Outdated cuDNN installation found.": "jax-gpu-not-ready",
+    JAX.format("INTERNAL: no supported devices found for platform CUDA"): "jax-gpu-not-ready",
+    JAX.format("FAILED_PRECONDITION: No visible GPU devices."): "jax-sees-no-gpu",
+    JAX.format("INTERNAL: CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected"): "jax-sees-no-gpu",
+    "INFO:jax._src.xla_bridge:Unable to initialize backend 'cuda': FAILED_PRECONDITION: No visible GPU devices.": HEALTHY,
+}
+
+SIMILAR = {**SLURM_AND_NODES, **MPI, **CUDA_AND_NCCL}
 
 
 @pytest.mark.parametrize("log", SIMILAR)
@@ -113,3 +138,14 @@ def test_an_internal_error_of_open_mpi_is_quoted_with_the_lines_below_it() -> No
     text = f"{BORDER}\nAn internal error has occurred in ORTE:\n\n[[5,0],0] FORCE-TERMINATE AT Not found:-13\n{BORDER}"
     known = shown(text).known
     assert known is not None and "FORCE-TERMINATE AT Not found:-13" in known.cause and "it says" not in known.cause
+
+
+def test_the_library_of_the_driver_is_not_one_of_cuda() -> None:
+    for library, notice in (("libcuda.so.1", "no-cuda-device"), ("libcudnn.so.8", "gpu-library-missing")):
+        explanation = shown(NO_LIBRARY.format(library))
+        assert explanation.verdict == "healthy" and [found.failure.id for found in explanation.findings] == [notice]
+
+
+def test_the_words_of_jax_about_an_old_library_are_quoted_whole() -> None:
+    explanation = shown("Outdated cuDNN installation found.")
+    assert explanation.verdict == "healthy" and "Outdated cuDNN installation" in explanation.findings[0].cause
