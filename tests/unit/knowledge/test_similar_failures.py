@@ -121,7 +121,31 @@ CUDA_AND_NCCL = {
     "INFO:jax._src.xla_bridge:Unable to initialize backend 'cuda': FAILED_PRECONDITION: No visible GPU devices.": HEALTHY,
 }
 
-SIMILAR = {**SLURM_AND_NODES, **MPI, **CUDA_AND_NCCL}
+MOVED = "https://ftp.x.org/a-1.tar.gz: DetailedHTTPError: GET https://ftp.x.org/a-1.tar.gz returned 404: Not Found"
+NO_FILE = "No such file or directory"
+EASYCONFIG = "EasyBuildError: Failed to process easyconfig a.eb: Parsing easyconfig file failed: "
+BUILDS = {
+    f"==> Error: All fetchers failed for spack-stage-a-1\n    {MOVED}": "source-moved",
+    f"==> Warning: {MOVED}\n==> Fetching https://y.org/a-1.tar.gz\na.c:3:1: error: unknown type name 'flux'": "compile-error",
+    "GET https://example.org/images/1234.jpg returned 404\n5999 of 6000 images": HEALTHY,
+    f"/usr/include/c++/12/cstdlib:75:15: fatal error: stdlib.h: {NO_FILE}": "cxx-headers-in-wrong-order",
+    f"/usr/include/c++/12/cmath:41:10: fatal error: bits/c++config.h: {NO_FILE}": "compiler-headers-missing",
+    f"/usr/include/gnu/stubs.h:7:11: fatal error: gnu/stubs-32.h: {NO_FILE}": "headers-of-32-bits-missing",
+    f"flux.cpp:3:10: fatal error: features.h: {NO_FILE}": "header-missing",
+    f"flux.cpp:3:10: fatal error: fluxmath.h: {NO_FILE}": "header-missing",
+    "flux.cpp:1:10: fatal error: 'cmath' file not found": "compiler-headers-missing",
+    f"flux.cpp:1:10: fatal error: vector: {NO_FILE}": "compiler-headers-missing",
+    f"flux.c:1:10: fatal error: math.h: {NO_FILE}": "compiler-headers-missing",
+    "configure.ac:21: error: possibly undefined macro: m4_ifnblank": "autotools-too-old",
+    "configure.ac:5: error: undefined or overquoted macro: m4_esyscmd_s": "autotools-too-old",
+    "configure.ac:20: error: macro 'AM_COND_IF' not found in library": "autotools-too-old",
+    "configure.ac:9: error: possibly undefined macro: AC_PROG_LIBTOOL": "autoconf-macro",
+    EASYCONFIG + "name 'SOURCELOWER_TAR_XZ' is not defined": "easybuild-name-unknown",
+    EASYCONFIG + "invalid syntax (<string>, line 12)": "easybuild-syntax",
+    "ERROR: Config value 'cuda-12.3' is not defined in any .rc file": "bazel-config-unknown",
+}
+
+SIMILAR = {**SLURM_AND_NODES, **MPI, **CUDA_AND_NCCL, **BUILDS}
 
 
 @pytest.mark.parametrize("log", SIMILAR)
