@@ -145,7 +145,21 @@ BUILDS = {
     "ERROR: Config value 'cuda-12.3' is not defined in any .rc file": "bazel-config-unknown",
 }
 
-SIMILAR = {**SLURM_AND_NODES, **MPI, **CUDA_AND_NCCL, **BUILDS}
+MOUNT = "FATAL:   container creation failed: mount hook function failure: mount "
+OVERLAY = f"{MOUNT}overlay->/a/final error: while mounting overlay: can't mount overlay filesystem to /a/final: "
+CONTAINERS = {
+    f"{OVERLAY}operation not permitted": "container-overlay-refused",
+    f"{OVERLAY}invalid argument": "container-overlay-refused",
+    f"{OVERLAY}stale file handle": "stale-file-handle",
+    f"{MOUNT}/proc/self/fd/8->/a/session/overlay-images/0 error: while mounting overlay image: "
+    "can't mount ext3 filesystem: invalid argument": "overlay-image-not-mounted",
+    f"{MOUNT}/proc/self/fd/8->/a/session/overlay-images/0 error: while mounting image /proc/self/fd/8: "
+    "failed to mount ext3 filesystem: read-only file system": "overlay-image-not-mounted",
+    "flurble: 12 files, 0 errors, 3 warnings": HEALTHY,
+    "error summary: 0 failures": HEALTHY,
+}
+
+SIMILAR = {**SLURM_AND_NODES, **MPI, **CUDA_AND_NCCL, **BUILDS, **CONTAINERS}
 
 
 @pytest.mark.parametrize("log", SIMILAR)
