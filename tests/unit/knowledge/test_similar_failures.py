@@ -159,7 +159,37 @@ CONTAINERS = {
     "error summary: 0 failures": HEALTHY,
 }
 
-SIMILAR = {**SLURM_AND_NODES, **MPI, **CUDA_AND_NCCL, **BUILDS, **CONTAINERS}
+STARTED = """Traceback (most recent call last):
+  File "a.py", line 3, in <module>
+    subprocess.run(['sbatch', 'a.sh'])
+  File "/usr/lib/python3.11/subprocess.py", line 548, in run
+    with Popen(*popenargs, **kwargs) as process:
+FileNotFoundError: [Errno 2] No such file or directory: b'sbatch'"""
+LISTED = """Traceback (most recent call last):
+  File "a.py", line 3, in <module>
+    os.listdir('conda')
+FileNotFoundError: [Errno 2] No such file or directory: 'conda'"""
+MODULES_AND_FILES = {
+    "/opt/libexec/modulefiles/foo.lua:3: attempt to call global 'prepnd_path' (a nil value)": "modulefile-broken",
+    "/opt/lmod/lmod/libexec/SitePackage.lua:12: attempt to index a nil value (global 'x')": "modulefile-broken",
+    "/opt/lmod/8.7/libexec/../tools/json.lua:12: attempt to index a nil value (local 'x')": "lmod-internal",
+    "/usr/share/lmod/lmod/libexec/FrameStk.lua:127: attempt to index local 'mname' (a boolean value)": "lmod-internal",
+    "OSError: cannot write /scratch/PROFILES/a: Input/output error": "io-error",
+    "tar: /home/rdmaier/a: Cannot read: Input/output error": "io-error",
+    "libibverbs: ibv_create_qp failed: Input/output error": "nccl-infiniband",
+    STARTED: "command-not-found",
+    LISTED: "program-or-file-not-found",
+    "torch.save: write error: wrote 39776036 blocks instead of 41251350": "short-write",
+    "flurble: fwrite: short write": "short-write",
+    "short write: 100 of 200 bytes": "short-write",
+    "wrote 100 items of 6000\nwrote 200 items of 6000": HEALTHY,
+    "benchmark: short write latency 12.4 us": HEALTHY,
+    "short write: (groupid=0, jobs=1): err= 0: pid=1": HEALTHY,
+    "urllib3.exceptions.LocationParseError: Failed to parse: https://data.example.org:abc/x": "address-malformed",
+    "requests.exceptions.InvalidProxyURL: Please check proxy URL. It is malformed": "proxy-malformed",
+}
+
+SIMILAR = {**SLURM_AND_NODES, **MPI, **CUDA_AND_NCCL, **BUILDS, **CONTAINERS, **MODULES_AND_FILES}
 
 
 @pytest.mark.parametrize("log", SIMILAR)
