@@ -189,7 +189,37 @@ MODULES_AND_FILES = {
     "requests.exceptions.InvalidProxyURL: Please check proxy URL. It is malformed": "proxy-malformed",
 }
 
-SIMILAR = {**SLURM_AND_NODES, **MPI, **CUDA_AND_NCCL, **BUILDS, **CONTAINERS, **MODULES_AND_FILES}
+NO_OPTIMIZER = "ValueError: Could not interpret optimizer identifier: "
+NO_LAYER = "ValueError: Only instances of `keras.Layer` can be added to a Sequential model. Received: "
+NOT_HERMITIAN = " WARNING: Sub-Space-Matrix is not hermitian in DAV           16   1.5817296032709554\n"
+MXNET = "Available Frameworks:\n    [ ] TensorFlow\n    [ ] PyTorch\n    [{}] MXNet\n\nAvailable Controllers:\n    [X] MPI\n"
+JOINING = "nitializing distributed: GLOBAL_RANK: 0, MEMBER: 1/4"
+TRAINING_AND_APPLICATIONS = {
+    f"{NO_OPTIMIZER}<keras.src.optimizers.adam.Adam object at 0x7f>": "keras-mixed",
+    f"{NO_OPTIMIZER}<keras.optimizers.Adam object at 0x7f>": "keras-mixed",
+    f"{NO_OPTIMIZER}adam_v2": "keras-3",
+    f"{NO_LAYER}<tf_keras.src.layers.core.dense.Dense object at 0x1>": "keras-mixed",
+    f"{NO_LAYER}<tensorflow_hub.keras_layer.KerasLayer object at 0x7f>": "keras-mixed",
+    f"I{JOINING}": "ddp-waits",
+    f"i{JOINING}": "ddp-waits",
+    f"i{JOINING}\nEpoch 0: step 1": HEALTHY,
+    "train.py: error: unrecognized arguments: --local-rank 1": "torch-local-rank",
+    "train.py: error: unrecognized arguments: --local_rank=1": "torch-local-rank",
+    MXNET.format(" "): "horovod-nothing-built",
+    MXNET.format("X"): HEALTHY,
+    f"{NOT_HERMITIAN} reached required accuracy - stopping structural energy minimisation\n writing wavefunctions": HEALTHY,
+    f"{NOT_HERMITIAN} Error EDDDAV: Call to ZHEGV failed. Returncode =  16 2 16": "vasp-not-hermitian",
+}
+
+SIMILAR = {
+    **SLURM_AND_NODES,
+    **MPI,
+    **CUDA_AND_NCCL,
+    **BUILDS,
+    **CONTAINERS,
+    **MODULES_AND_FILES,
+    **TRAINING_AND_APPLICATIONS,
+}
 
 
 @pytest.mark.parametrize("log", SIMILAR)
