@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -40,3 +41,18 @@ def test_each_command_of_this_tool_in_a_hint_exists_with_its_options() -> None:
             command = subverbs[words[1]]
         options = {name for option in command.options for name in option.names}
         assert {word.partition("=")[0] for word in words if word.startswith("--")} <= options, text
+
+
+def test_no_hint_prints_the_password_of_a_proxy() -> None:
+    commands = {text for _, text in hinted() if "grep -i proxy" in text}
+    assert commands
+    for text in commands:
+        done = subprocess.run(
+            ["bash", "-c", text],
+            env={"PATH": os.environ["PATH"], "https_proxy": "http://ada:s3@cret@proxy:3128"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        assert done.stdout == "https_proxy=http://...@proxy:3128\n", text
