@@ -112,8 +112,8 @@ def give_way(findings: list[Finding]) -> list[Finding]:
     had_ended = any(_says_an_end(found) and 0 < ends - found.hit.number <= NEAR for found in findings)
 
     # What CMake only reports as missing did not stop it, if an error of CMake says what did.
-    stops = [found for found in findings if CMAKE.match(found.hit.text) and not found.follows]
-    cmake = any(not POINTS_ABOVE.search(found.cause) for found in stops)
+    stops = [found for found in findings if CMAKE.match(found.hit.text)]
+    cmake = bool(stops) and not any(POINTS_ABOVE.search(found.cause) for found in stops)
 
     def gives_way(found: Finding) -> bool:
         behind_end = 0 < ends < found.hit.number and not found.failure.ends
