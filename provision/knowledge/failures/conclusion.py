@@ -47,7 +47,12 @@ def conclude(evidence: Evidence, *, failed: bool, is_text: bool) -> Explanation:
     return Explanation(
         verdict=verdict,
         findings=tuple(
-            [found for found in findings if not found.hit.weight or found.failure.goes_on or found.failure.waits]
+            [
+                found
+                for found in findings
+                if (not found.hit.weight or found.failure.goes_on or found.failure.waits)
+                and (waits or not (found.failure.waits and found.failure.unless))
+            ]
             if verdict == "healthy"
             else causes
         ),

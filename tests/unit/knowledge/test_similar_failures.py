@@ -74,7 +74,7 @@ REFUSED = """[n1:42] *** An error occurred in {}
 [n1:42] ***    and potentially your MPI job)"""
 MPI = {
     "Fatal error in PMPI_Comm_size: Invalid communicator, error stack:\n"
-    "PMPI_Comm_size(124): MPI_Comm_size(comm=0x0, size=0x7ffc4c1) failed": "mpi-two-versions",
+    "PMPI_Comm_size(124): MPI_Comm_size(comm=0x0, size=0x7ffc4c1) failed": "mpi-communicator-unset",
     "PMPI_Allreduce(110): MPI_Allreduce(sbuf=0x1, count=1, MPI_INT, MPI_SUM, comm=0x0, x) failed": "mpi-communicator-unset",
     REFUSED.format("MPI_File_write", "MPI_ERR_NO_SPACE: no space left on device"): "disk-full",
     REFUSED.format("MPI_File_open", "MPI_ERR_NO_SUCH_FILE: no such file or directory"): "mpi-file-refused",
@@ -200,9 +200,6 @@ TRAINING_AND_APPLICATIONS = {
     f"{NO_OPTIMIZER}adam_v2": "keras-3",
     f"{NO_LAYER}<tf_keras.src.layers.core.dense.Dense object at 0x1>": "keras-mixed",
     f"{NO_LAYER}<tensorflow_hub.keras_layer.KerasLayer object at 0x7f>": "keras-mixed",
-    f"I{JOINING}": "ddp-waits",
-    f"i{JOINING}": "ddp-waits",
-    f"i{JOINING}\nEpoch 0: step 1": HEALTHY,
     "train.py: error: unrecognized arguments: --local-rank 1": "torch-local-rank",
     "train.py: error: unrecognized arguments: --local_rank=1": "torch-local-rank",
     MXNET.format(" "): "horovod-nothing-built",
@@ -247,3 +244,12 @@ def test_the_library_of_the_driver_is_not_one_of_cuda() -> None:
 def test_the_words_of_jax_about_an_old_library_are_quoted_whole() -> None:
     explanation = shown("Outdated cuDNN installation found.")
     assert explanation.verdict == "healthy" and "Outdated cuDNN installation" in explanation.findings[0].cause
+
+
+@pytest.mark.parametrize("first", "Ii")
+def test_ranks_that_have_not_joined_are_named_if_nothing_follows(first: str) -> None:
+    """A job that has just begun looks the same, so it is no failure."""
+    waiting = explain([f"{first}{JOINING}\n".encode()], known_failures())
+    assert waiting.verdict == "healthy"
+    assert [note.failure.id for note in waiting.findings] == ["ddp-waits"]
+    assert explain([f"{first}{JOINING}\nEpoch 0: step 1\n".encode()], known_failures()).findings == ()
