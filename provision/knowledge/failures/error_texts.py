@@ -145,8 +145,8 @@ MEANINGS = tuple(
         ("Bad file descriptor", "the program uses a file that is closed", "look at the error before it"),
         (
             "Inappropriate ioctl for device",
-            "the program wants a terminal, and a job has none",
-            "use its option for batch mode",
+            "a file is of another kind than the program expects: no terminal, or not on the file system (such as Lustre)",
+            "if it wants a terminal, use its option for batch mode",
         ),
         (
             "Protocol not supported|Address family not supported by protocol|Protocol not available",

@@ -132,7 +132,7 @@ class Evidence:
             return number >= first and pattern.match(text) is not None
 
         for hits in self.hits.values():
-            hits[:] = [hit for hit in hits if not is_excused(hit.number, hit.text)]
+            hits[:] = [hit for hit in hits if not hit.weight or not is_excused(hit.number, hit.text)]
         self.errors.forget(is_excused)
         self.tracebacks.found[:] = [found for found in self.tracebacks.found if not is_excused(found.number, found.raw)]
         self.reports.forget(is_excused)

@@ -14,7 +14,7 @@ CMAKE = re.compile(r"\s{0,8}CMake Error at ")
 NOT_FOUND = re.compile(r"\s{0,4}(?:-- )?Could NOT find ")
 # An error that does not name what is missing.
 POINTS_ABOVE = re.compile(
-    r"\bsee (?:the )?(?:\w+ )?above|\b(?:needed|required|necessary) (?:package|librar\w+|dependenc\w+)s? "
+    r"\bmissing: \w+_FOUND\)|\bsee (?:the )?(?:\w+ )?above|\b(?:needed|required|necessary) (?:package|librar\w+|dependenc\w+)s? "
 )
 EXCEPTION = re.compile(r"(?:[A-Za-z_]\w{0,80}\.){0,9}[A-Z]\w{0,80}(?:Error|Exception)\b")
 

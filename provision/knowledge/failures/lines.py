@@ -97,11 +97,13 @@ EXCUSES_ABOVE = re.compile(
     r"\berror importing function definition for\b|"
     # Open MPI does without CUDA; the message about it may have lost its border.
     r"^(?P<cuda>--mca \S+ 0 to suppress this message)|"
+    # Apptainer does without FUSE.
+    r"\bfalling back to extraction\b|"
     # Spack has the source already, or finds it at another address.
     r"^(?P<fetched>==> Already (?:fetched|staged)\b)"
 )
 ABOVE_WORDS = word_set(
-    "suppress above previous harmless ignored expected normal mxnet pytorch importing warning already"
+    "extraction suppress above previous harmless ignored expected normal mxnet pytorch importing warning already"
 )
 # How many lines above it such a line excuses; the message about CUDA has more.
 REACH, REACH_OF_CUDA = 4, 8

@@ -29,6 +29,7 @@ class Form:
 
 # Words of the forms and of the system's texts, apart from those that each sign of a failure has.
 FORM_WORDS = word_set(
+    "eeeeeee cmiabort "
     "panic panicked severe caused halted stop busy refused denied implemented stale ioctl permitted temporarily unreachable "
     "timed broken reset invalid unrecognized unsupported missing petsc"
 )
@@ -85,6 +86,9 @@ _FORMS = (
     _form(ENDS, r"W \S{1,200}:\d+\] OP_REQUIRES failed at \S{1,100} : (?P<text>.+)", "TensorFlow"),
     _form(ERRS, r"\[[EF]\d{0,4} [^\]]{0,80}\.(?:cpp|cc|h):\d+\] (?:\[Rank \d+\] )?(?P<text>(?!\[PG ID).+)", "PyTorch"),
     _form(ERRS, r".{0,80}\bUCX +(?:ERROR|FATAL) +(?P<text>.+)", "UCX"),
+    _form(ENDS, r"\s*\|\s+E{7}\s+R {5}R  R {5}R .*#\s+\|(?P<text>)$", "VASP"),
+    _form(ENDS, r"-{4,20} (?:Partition \d+ )?Processor \d+ Exiting: Called CmiAbort -+(?P<text>)$", "Charm++"),
+    _form(ENDS, r"(?:\S{1,80}: )?Rank \d+:\d+: (?P<place>MPI_\w+): (?P<text>.+)", "Platform MPI"),
     # Tools.
     _form(ENDS, r"npm (?:ERR!|error) (?P<text>(?!A complete log|code |errno |path |syscall |command |\s).+)", "npm"),
     _form(ENDS, r"(?:docker: )?Error response from daemon: (?P<text>.+)", "the Docker service"),

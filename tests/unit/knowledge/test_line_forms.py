@@ -10,7 +10,20 @@ from provision.machine.tables import known_failures
 
 START = "reading data/train.h5\nthe grid has 4 parts\n"
 TRACEBACK = 'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n    names = eval(args.names)\n'
+VASP = """\
+|     EEEEEEE  RRRRRR   RRRRRR   OOOOOOO  RRRRRR      ###     ###     ###     |
+|     E        R     R  R     R  O     O  R     R     ###     ###     ###     |
+|     EEEEEEE  R     R  R     R  OOOOOOO  R     R     ###     ###     ###     |
+|                                                                             |
+|     The flux of the orbitals is not there                                   |
+"""
 ERRORS = {
+    "VASP": (VASP, "`VASP` reports an error: The flux of the orbitals is not there"),
+    "Charm++": (
+        "------- Partition 0 Processor 0 Exiting: Called CmiAbort ------\nReason: the flux has no keys\n",
+        "the flux has no keys",
+    ),
+    "Platform MPI": ("rsh_1: Rank 0:3: MPI_Init: multiple fluxes found\n", "(`MPI_Init`): multiple fluxes found"),
     "a number that is no measurement": ("ERROR: 3.1 is no version of the flux\n", "3.1 is no version"),
     "a banner": (
         "****  ERROR ****\nThe flux of part 3 is not there.\nDetails in 'config.log'\n",
@@ -80,6 +93,11 @@ FINE = {
         "but each of them failed.  CUDA-aware support is disabled.\nlibcuda.so.1: cannot open shared object file\n"
         "/usr/lib64/libcuda.so.1: cannot open shared object file: No such file or directory\n"
         "If you are not interested in CUDA-aware support, then run with\n--mca mpi_cuda_support 0 to suppress this message.\n"
+    ),
+    "an image that Apptainer unpacks": (
+        "fusermount3: mount failed: Operation not permitted\n"
+        "WARNING: squashfuse mount failed, falling back to extraction: encountered error while trying to mount image\n"
+        "INFO:    Converting SIF file to temporary sandbox...\n"
     ),
     "a banner of stars": "*** Results ***\nno part is missing\n",
 }
@@ -160,3 +178,14 @@ def test_lammps_prints_its_grid_several_times_in_one_run() -> None:
     assert shown(f"{grid}Replicating atoms ...\n{grid}Changing box ...\n{grid}Setting up\n").verdict == "healthy"
     known = shown(f"{grid}{grid}{grid}").known
     assert known is not None and known.failure.id == "mpi-singletons"
+
+
+def test_a_notice_is_shown_although_a_line_says_to_ignore_it() -> None:
+    """TensorFlow says so of each library of CUDA, whether the program should use a GPU or not."""
+    text = """\
+W tensorflow/stream_executor/platform/default/dso_loader.cc:60] Could not load dynamic library 'libcudart.so.11.0'
+I tensorflow/stream_executor/cuda/cudart_stub.cc:29] Ignore above cudart dlerror if you do not have a GPU set up on your machine.
+"""
+    explanation = shown(text)
+    assert explanation.verdict == "healthy"
+    assert [note.failure.unless for note in explanation.findings] == ["the program should use a GPU"]
