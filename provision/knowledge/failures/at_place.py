@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from provision.knowledge.failures.catalogue import KnownFailure
 from provision.knowledge.failures.own_program import place_of
-from provision.knowledge.failures.tracebacks import Traceback
+from provision.knowledge.failures.tracebacks import LIBRARY, Traceback
 
 # Part of the path of the environments in which pip builds packages.
 BUILD_ENVIRONMENT = "/pip-build-env-"
@@ -16,6 +16,8 @@ PRINTS = re.compile(r"^print\s*\((?!.*\bfile\s*=)|\bsys\.(?:stdout|stderr)\.")
 PRINTERS = frozenset(("tqdm", "logging"))
 
 
+# The file of a module from which a name cannot be imported.
+OWN_MODULE = re.compile(r"\((?P<path>/[^()\s]{1,300}\.py)\)$")
 # The function of `subprocess` that starts a program.
 STARTS = "_execute_child"
 
@@ -28,6 +30,8 @@ def at_place(failure: KnownFailure, traceback: Traceback | None) -> KnownFailure
         return _missing_for_build(failure)
     if failure.id == "file-not-found" and traceback.frames and traceback.frames[-1].function == STARTS:
         return _program_missing(failure, traceback)
+    if failure.id == "api-removed" and (own := OWN_MODULE.search(traceback.text)) and not LIBRARY.search(own["path"]):
+        return _name_missing(failure, own["path"])
     last = traceback.frames[-1].package if traceback.frames else None
     if failure.id == "io-error" and (PRINTS.search(traceback.code) or last in PRINTERS):
         return _terminal_gone(failure)
@@ -58,6 +62,17 @@ def _program_missing(failure: KnownFailure, traceback: Traceback) -> KnownFailur
         hint="load its module or activate the environment in the job script: `command -v {path}` shows the result; "
         "the commands of a scheduler exist only on the nodes that belong to it",
         program=False,
+    )
+
+
+def _name_missing(failure: KnownFailure, path: str) -> KnownFailure:
+    """A program imports a name from a module of its own: no package is of another version."""
+    return replace(
+        failure,
+        cause=f"an error in your program: its own module `{path}` has no `{{name}}`",
+        hint=f"`grep -n {{name}} {path}` shows whether the name is defined there, and before it is needed",
+        source="Python",
+        program=True,
     )
 
 

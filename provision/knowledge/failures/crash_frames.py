@@ -24,7 +24,11 @@ FRAMES = (
         r"#\d+ .{0,60}\bin (?P<function>[\w:~<>]{1,120}) \(.{0,300}\) from "
         r"\S{0,300}?(?P<library>lib[\w+.-]{1,80}?\.so[\w.]{0,20})"
     ),
-    # Of the program itself: the first of these has no place in a source.
+    # Of the program itself; Intel's Fortran prints the routine, the line and the source, and the second form has no place.
+    re.compile(
+        r"^(?!lib)[\w.+-]{1,40} +[0-9A-Fa-f]{16} +(?P<function>(?!Unknown|main\b|for_)\w{1,120}) +"
+        r"(?P<line>\d+) +(?P<source>[\w.+-]{1,100})$"
+    ),
     re.compile(
         r"(?:^|\s)(?:\.{0,2}/)?(?:[\w.+-]+/)*(?P<program>(?!lib[\w+.-]*\.so|python|ld-)[\w.+-]{1,100})\((?P<function>(?!_start\b|_Py|Py)[A-Za-z_][\w.]{0,120})"
         r"\+0x[0-9a-f]+\)"
@@ -48,7 +52,7 @@ def _readable(function: str) -> str:
     while found := re.compile(r"\d{1,3}").match(function, at):
         at = found.end() + int(found[0])
         parts.append(function[found.end() : at])
-    return "::".join(parts[:3]) or function
+    return "::".join(parts[:3]) or function.rstrip("_")  # Fortran adds one
 
 
 def crash_place(below: Iterable[str]) -> dict[str, str]:
@@ -84,6 +88,7 @@ def _describe(frame: Mapping[str, str]) -> dict[str, str]:
     if library := frame.get("library"):
         return {"place": f"{function} of `{library}`" if function else f"`{library}`", "library": library}
     if source := frame.get("source"):
+        source = f"{source}:{frame['line']}" if "line" in frame else source
         return {"place": f"{function} at `{source}`", "program": source}
     if program := frame.get("program"):
         return {"place": f"{function} of `{program}`", "program": program}

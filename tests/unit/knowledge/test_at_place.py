@@ -82,3 +82,19 @@ FileNotFoundError: [Errno 2] No such file or directory: '/scratch/ada/run1'
     assert known is not None
     assert "or the folder in which it starts it, is not there: `/scratch/ada/run1`" in known.cause
     assert "ls -ld /scratch/ada/run1" in known.hint
+
+
+@pytest.mark.parametrize(
+    ("path", "name"), [("/home/ada/flux/model.py", True), ("/env/lib/python3.11/site-packages/flux/model.py", False)]
+)
+def test_a_name_that_the_users_own_module_lacks_is_no_other_version_of_a_package(path: str, name: bool) -> None:
+    text = f"""\
+Traceback (most recent call last):
+  File "/home/ada/flux/train.py", line 1, in <module>
+    from flux.model import Net
+ImportError: cannot import name 'Net' from 'flux.model' ({path})
+"""
+    known = explain([text.encode()], known_failures()).known
+    assert known is not None
+    assert known.failure.program is name
+    assert (f"your program: its own module `{path}` has no `Net`" in known.cause) is name
