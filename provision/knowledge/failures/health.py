@@ -29,6 +29,7 @@ SUCCESS = re.compile(
 )
 # `Build did NOT complete successfully` is no success.
 NEGATION = re.compile(
+    r"\b(?:will|to|must|can) successfully\b|"
     r"\bonly \d+ (?:out )?of\b|\b0 out of\b|\b(?:not|NOT|never|cannot|unable)\b|n't\b|\b[1-9]\d* (?:failed|failures?|errors?)\b|"
     r"\bFAILED\b"
 )

@@ -51,6 +51,10 @@ WARNS = re.compile(
     r"\[(?:WARN|WARNING|warning|warn)\]|\s-?\s?WARNING\s?[\]:-]|\b[A-Z]\w{1,60}Warning\b|^CMake "
     r"(?:Deprecation )?Warning|\bUCX +(?:WARN|DIAG)\b"
 )
+# A status report names the file with the errors: `Error Log:  /g/run.e42`.
+NAMES_LOG = re.compile(
+    r"\W{0,9}(?:[Ee]rror|[Ss]td[Ee]rr|STDERR) ?(?:[Ll]og|[Ff]ile|[Pp]ath|[Oo]utput)?s? ?[:=] {0,40}[\w.~$]{0,40}/\S{1,300}\s*$"
+)
 # A line that begins so is an error, whatever warnings it repeats.
 FAILS = re.compile(r"\W{0,4}(?:FATAL|CRITICAL|ERROR): ")
 TENSORFLOW = re.compile(r"([IWEF])(?:\d{4} \d| \S{1,200}:\d)")
@@ -64,7 +68,8 @@ FAILED_OPERATION = re.compile(
 JUPYTER = re.compile(r"\[([DIWEC]) (?:\d{4}-|\d\d:)")
 # The line says itself that it does not matter.
 EXCUSED = re.compile(
-    r"\(ignored\)|(?<!\d )\bignor(?:e|ed|ing)\b|\b[Ii]gnoring\b|\bwill retry\b|\b[Rr]etrying(?: (?:in|after|with|\d|\()|\s*$)|"
+    r"\(ignored\)|(?<!\d )(?<!-)\bignor(?:e|ed|ing)\b|\b[Ii]gnoring\b|"
+    r"\bwill retry\b|\b[Rr]etrying(?: (?:in|after|with|\d|\()|\s*$)|"
     r"\battempt \d+ (?:of|/) ?\d+|"
     r"\b(?:[Ff]alling|[Ff]all|[Ff]alls) ?-?back\b|\bfallback\b|\bnon-?fatal\b|\bharmless\b|\bsafely\b|"
     r"\bcan be (?:safely )?(?:ignored|disregarded)|\(optional\)|\boptional (?:package|module|dependency)|"
@@ -132,9 +137,9 @@ def read_line(number: int, raw: str) -> Line:
     """Take off what launchers and clocks put before a line."""
     text, rank = raw, ""
     for _ in range(3):
-        if (found := RANK.match(text)) and found.end() < len(text):
+        if found := RANK.match(text):
             rank, text = rank or found[0].strip(), text[found.end() :]
-        elif (found := CLOCK.match(text)) and found.end() < len(text):
+        elif (found := CLOCK.match(text)) and (found.end() < len(text) or ":" in text):
             text = text[found.end() :]
         else:
             break
@@ -156,7 +161,7 @@ def level(text: str) -> str:
         return WARNING
     start = text[:160]
     lowered = start.lower()
-    if "error" in lowered and MEASURED.match(start):
+    if "err" in lowered and (MEASURED.match(start) or NAMES_LOG.match(start)):
         return INFO
     if FAILS.match(start):
         return ERROR

@@ -79,6 +79,7 @@ _FORMS = (
     ),
     _form(ERRS, r"\s*#\d{3}: \S{1,200} line \d+ in \w{1,80}\(\): (?P<text>.+)", "HDF5"),
     _form(ENDS, r"[%\s]*Error in routine +(?P<place>\w{1,60}) \(-?\d+\):(?P<text>)", "Quantum ESPRESSO"),
+    _form(ENDS, r"\s*from (?P<place>\w{1,60}) : error #\s+\d+(?P<text>)$", "Quantum ESPRESSO"),
     _form(ENDS, r"(?:Error in user input|Inconsistency in user input|File input/output error):(?P<text>)", "GROMACS"),
     _form(ENDS, r"\W{0,40}FATAL CALLED\W{0,40}(?P<text>)$", "WRF"),
     _form(ENDS, r"Node: '[^']{1,300}'(?P<text>)$", "TensorFlow"),
@@ -137,7 +138,7 @@ _FORMS = (
     ),
     _form(
         ERRS,
-        rf"{_HEAD}(?:ERROR|Error|error)(?: ?[\[(#]?(?!message|log|rate|code \d|messages)[\w.:-]{{1,40}}[\])]?)?{_WHERE} {{0,3}}"
+        rf"{_HEAD}(?:ERROR|Error|error)(?: ?[\[(#]?(?!(?i:messages?|log|rate)\b|code \d)[\w.:-]{{1,40}}[\])]?)?{_WHERE} {{0,3}}"
         r"[:\]!]+-? *(?P<text>.*)",
     ),
     _form(ERRS, r"[*!#=-]{2,40} {0,4}(?:FATAL ERROR|FATAL|ERROR|Error) {0,4}[*!#=-]{2,40}(?P<text>)$"),
@@ -154,6 +155,11 @@ _FORMS = (
         r".{0,120}?(?:\[|\| |- |\s)(?:ERROR|FATAL|CRITICAL|SEVERE)(?:\]| {0,3}\|| {0,3}-| {0,3}:)\s*(?P<text>\S.*)",
     ),
     _form(ERRS, r"\w{1,40} (?:ERROR|FATAL|CRITICAL)\b:? *(?P<text>\S.*)"),
+    _form(
+        ENDS,
+        r"(?:/\S{0,200}/)?(?P<program>python[\d.]{0,5}): (?P<text>Error while finding module specification for .+|"
+        r"No module named .+|can't open file .+)",
+    ),
     # The shell with the line of its script, and programs that name themselves.
     _form(
         ERRS,

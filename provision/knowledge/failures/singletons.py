@@ -17,7 +17,7 @@ ALONE = re.compile(
     r"\b(?:world|communicator|comm)[ _]size(?: is)? ?[:=]? ?1\b(?![./]?\d)|"
     r"\b(?:number of|total|num) (?:MPI )?(?:processes|ranks|tasks)(?: is)? ?[:=]? ?1\b(?![./]?\d)|"
     # VASP, Quantum ESPRESSO, GROMACS, LAMMPS, OpenFOAM.
-    r"\brunning on +1 (?:total cores|processors?)\b|\busing 1 MPI process\b|(?P<often>\b1 by 1 by 1 MPI processor grid)|"
+    r"\brunning on +1 (?:total cores|cores?|processors?)\b|\busing 1 MPI process\b|(?P<often>\b1 by 1 by 1 MPI processor grid)|"
     r"^nProcs +: 1$",
     re.IGNORECASE,
 )

@@ -30,8 +30,8 @@ ARROW = re.compile(r"^\s{0,4}-{1,6}> ?(\d{1,6})\b")
 # TensorFlow 2.0 to 2.3 names the places of a function that it compiled like this: `train.py:12 train_step  *`.
 COMPILED = re.compile(r"^\s{4,12}((?:[~/.<]|[A-Za-z]:\\)?[^\s:]{1,400}):(\d{1,6}) (\S{1,200})\s{1,4}\*{1,2}$")
 IN_USER_CODE = "in user code:"
-# What a mail or a web page puts before each line that it quotes.
-QUOTED = re.compile(r"^> ?(?!>)")
+# What a mail or a web page puts before each line that it quotes, and pytest before an exception.
+QUOTED = re.compile(r"^(?:> ?(?!>)|E {2,7}(?=(?:\w+\.)*\w+(?:Error|Exception)\b))")
 # What Markdown puts around a line to make it bold.
 EMPHASIS = re.compile(r"^\*\*([A-Za-z].{1,400}\S)\*\*$")
 # PyTorch's main process repeats an exception of a worker, whose own traceback follows.
