@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """Print shell code; `provision_deactivate` undoes it."""
     from provision.machine.configuration import shipped
-    from provision.machine.root.completing import command_to_complete
+    from provision.machine.root.completing import hint_to_complete
     from provision.model.quoting import bash
 
     site = shipped.load_site(args.site)
@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> Outcome:
     if record is None:
         raise PlanError(
             f"`{env}` has not passed its proof, so it cannot be activated",
-            hint=f"`{command_to_complete(store, env, site.typed)}` completes it",
+            hint=hint_to_complete(store, env, site),
         )
     if record.modules:
         folder = f"{store.layout.modules(env.arch)}/lua"

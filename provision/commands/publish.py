@@ -48,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """Show what changes, then change it with one rename."""
     from provision.machine.configuration import shipped
+    from provision.machine.root.completing import hint_to_complete
     from provision.machine.root.publishing import Publisher
     from provision.planning.publication import changes
 
@@ -58,7 +59,12 @@ def run(args: argparse.Namespace) -> Outcome:
     if args.force is not None and not args.dry_run:
         _force(store, env, args.force)
     publisher = Publisher(store)
-    before, after, lines = publisher.preview(env, marks)
+    try:
+        before, after, lines = publisher.preview(env, marks)
+    except StoreError as error:
+        if error.kind == "unproved":
+            error.hint = hint_to_complete(store, env, site)
+        raise
     changed = changes(before, after)
     for line in lines:
         say(line)

@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.machine.configuration import shipped
     from provision.machine.probes.installed_packages import installed_versions
     from provision.machine.root.checking import glance
-    from provision.machine.root.completing import command_to_complete
+    from provision.machine.root.completing import hint_to_complete
     from provision.machine.root.entries import building
 
     site = shipped.load_site(args.site)
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> Outcome:
         done, by = sorted(store.receipts(env)), building(store, env)
         text = f"environment  {env}\nstate        {by or 'unfinished'}; done: {', '.join(done) or 'nothing'}"
         return Outcome(
-            text=text if by else f"{text}\n\nhint: `{command_to_complete(store, env, site.typed)}`",
+            text=text if by else f"{text}\n\nhint: {hint_to_complete(store, env, site)}",
             result={"environment": str(env), "state": "building" if by else "unfinished", "steps": done},
         )
     state = (

@@ -63,7 +63,7 @@ def _examine(args: argparse.Namespace) -> Outcome:
     from provision.commands.shared.target import arch_below, find_environment, read_store
     from provision.machine.configuration import shipped
     from provision.machine.root.checking import examine_files, remember
-    from provision.machine.root.completing import command_to_complete
+    from provision.machine.root.completing import hint_to_complete
     from provision.model.condition import describe, totals
 
     site = shipped.load_site(args.site)
@@ -77,7 +77,7 @@ def _examine(args: argparse.Namespace) -> Outcome:
         if not exists(f"{store.layout.records_folder(envs[0])}/record.json"):
             raise PlanError(
                 f"`{envs[0]}` has not passed its proof, so there is nothing to compare it with",
-                hint=f"`{command_to_complete(store, envs[0], site.typed)}` completes it",
+                hint=hint_to_complete(store, envs[0], site),
                 kind="unproved",
             )
     found, lines = [], []

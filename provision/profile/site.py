@@ -109,6 +109,14 @@ class Site:
             correction=(name, near) if near else None,
         )
 
+    def arch_built_as(self, below: str) -> Arch | None:
+        """The arch of environments with `below` in their names, which for a `native` arch is the CPU that built them.
+
+        None if the profile has no such arch any more.
+        """
+        native = next((arch for arch in self.archs if arch.target == "native"), None)
+        return next((arch for arch in self.archs if arch.name == below and arch.target != "native"), native)
+
 
 BLANK = "?"
 

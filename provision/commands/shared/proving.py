@@ -37,10 +37,10 @@ def arch_of(site: Site, env: EnvironmentId) -> Arch:
     Raises:
         ConfigError: the profile has no such arch any more.
     """
-    for arch in site.archs:
-        if arch.name == env.arch or arch.target == "native":
-            return arch
-    raise ConfigError(f"site `{site.name}` no longer has the arch `{env.arch}`", hint=f"edit `{site.origin}`")
+    arch = site.arch_built_as(env.arch)
+    if arch is None:
+        raise ConfigError(f"site `{site.name}` no longer has the arch `{env.arch}`", hint=f"edit `{site.origin}`")
+    return arch
 
 
 def ranks_of(site: Site, store: Store, env: EnvironmentId, listen: Listener) -> Ranks:

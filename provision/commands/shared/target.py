@@ -207,7 +207,7 @@ def beneath_of(site: Site, store: Store, env: EnvironmentId, typed: str, *, retr
     from provision.errors import PlanError
     from provision.machine.build import make_own_venv
     from provision.machine.programs.shell import absolute, environ
-    from provision.machine.root.completing import command_to_complete
+    from provision.machine.root.completing import hint_to_complete
     from provision.model.own_venv import Beneath
 
     record = store.record(env)
@@ -219,7 +219,7 @@ def beneath_of(site: Site, store: Store, env: EnvironmentId, typed: str, *, retr
             if published
             else f"`provision publish --site {site.typed} {env}` publishes it"
             if record
-            else f"`{command_to_complete(store, env, site.typed)}` completes it",
+            else hint_to_complete(store, env, site),
         )
     minor, folders = make_own_venv.look_beneath(record.prefix, environ())
     return Beneath(

@@ -13,7 +13,6 @@ from pathlib import Path, PurePosixPath
 
 from provision.errors import StoreError
 from provision.machine.rendering.render_modulefile import emit_modulefile, emit_modulerc
-from provision.machine.root.completing import command_to_complete
 from provision.machine.root.generations import Change
 from provision.machine.root.sealing import read_description
 from provision.machine.root.store import Store
@@ -116,7 +115,6 @@ class Publisher:
             raise StoreError(
                 f"`{env}` has not passed its proof, so it cannot be published",
                 evidence=[f"done: {', '.join(sorted(self.store.receipts(env))) or 'nothing'}"],
-                hint=f"`{command_to_complete(self.store, env)}` completes it",
                 kind="unproved",
             )
         return record

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
+import re
+import shlex
 from pathlib import Path, PurePosixPath
 
 import pytest
 
 from parts.cli import call, envelope
 from parts.modules import LMOD, bash
+from parts.paths import REPOSITORY
 from parts.published import SITE, put_proved, put_unproved
 from parts.records import DESCRIPTION
+from provision.commands.shared.parsers import parse
+from provision.commands.shared.target import Target, read_target
+from provision.machine.probes.probe import cpu
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId, Layout
 
@@ -38,37 +45,54 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
 
 def profile_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     """Let `local` be a profile with this hook."""
-    from parts.paths import REPOSITORY
-
     text = (REPOSITORY / "sites" / "local.toml").read_text()
     (tmp_path / "conf/sites").mkdir(parents=True)
     (tmp_path / "conf/sites/local.toml").write_text(f"{text}\n[hooks]\nafter_publish = '''{command}'''\n")
     monkeypatch.setenv("PROVISION_CONFIG", str(tmp_path / "conf"))
 
 
-@pytest.mark.parametrize("words", ["show", "activate", "verify", "venv create own --on"])
-def test_the_hint_of_an_unfinished_environment_names_its_stack_and_arch(
+def target_of_hint(text: str, ending: str) -> Target:
+    """What the command of the hint in this output builds, read as `provision plan` reads it."""
+    (command,) = re.findall(rf"^hint: `(.*)`{re.escape(ending)} completes it$", text, re.MULTILINE)
+    tool, verb, *words = shlex.split(command)
+    assert (tool, verb) == ("provision", "build")
+    return read_target(parse("plan", words))
+
+
+@pytest.mark.parametrize("words", ["show", "activate", "verify", "venv create own --on", "publish"])
+def test_the_hint_of_an_unfinished_environment_is_a_build_that_works(
     words: str, store: Store, capsys: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    records = put_unproved(store, HALF) / ".provision"
-    (records / "plan.json").write_text(json.dumps({"spack": "0123"}))
-    assert call(*words.split(), str(HALF)) == (words != "show")
-    said = "".join(capsys.readouterr())
-    assert "hint: `provision build --site local --arch knl --stack tensorflow-2.15.1 --backend spack`" in said
-    (records / "description.json").unlink()  # it was ended in its first step
-    (records / "plan.json").unlink()
-    call(*words.split(), str(HALF))
-    assert "hint: `provision build --site local --arch knl --stack STACK`" in "".join(capsys.readouterr())
+    here = dataclasses.replace(HALF, arch=cpu().target)  # the arch of `local` is called `native`
+    for env, where in ((here, ""), (HALF, " on a machine with the CPU `knl`")):
+        records = put_unproved(store, env) / ".provision"
+        (records / "plan.json").write_text(json.dumps({"spack": "0123"}))
+        assert call(*words.split(), str(env)) == (words != "show")
+        target = target_of_hint("".join(capsys.readouterr()), where)
+        assert (target.site.name, target.arch.name) == ("local", "native")
+        assert (target.stack.name, target.stack.backend) == (DESCRIPTION.stack, "spack")
+        (records / "description.json").unlink()  # it was ended in its first step
+        (records / "plan.json").unlink()
+        call(*words.split(), str(env))
+        command = "provision build --site local --arch native --stack STACK"
+        assert f"hint: `{command}`{where} completes it" in "".join(capsys.readouterr())
 
 
-def test_an_environment_that_cannot_be_published_names_its_build(store: Store, capsys: Captured) -> None:
+@pytest.mark.parametrize("words", ["show", "publish"])
+def test_the_hint_of_an_unfinished_environment_names_the_profile_and_its_arch(
+    words: str, store: Store, capsys: Captured, tmp_path: Path
+) -> None:
     put_unproved(store, HALF)
-    assert call("publish", str(HALF)) == 1
-    assert (
-        f"hint: `provision build --site {DESCRIPTION.site} --arch knl --stack {DESCRIPTION.stack}`"
-        in capsys.readouterr().err
-    )
+    profile = tmp_path / "my sites" / "mine.toml"
+    profile.parent.mkdir()
+    text = (REPOSITORY / "sites" / "local.toml").read_text().replace('name = "local"', 'name = "mine"')
+    for arch, named in (("knl", True), ("skylake", False)):  # the profile has no longer the arch of the environment
+        profile.write_text(text.replace("[archs.native]", f"[archs.{arch}]").replace('"native"', '"mic_knl"'))
+        call(*words.split(), "--site", str(profile), str(HALF))
+        output = "".join(capsys.readouterr())
+        assert ("--arch" in output) == named
+        assert target_of_hint(output, "").site.origin == str(profile)
 
 
 @pytest.mark.usefixtures("store")

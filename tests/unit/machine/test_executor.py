@@ -15,7 +15,7 @@ from parts.profiles import profile
 from parts.records import ENVIRONMENT, PROOF
 from provision.errors import CommandError, ProvisionError, StoreError
 from provision.machine.build.executor import Executor
-from provision.machine.root.completing import command_to_complete
+from provision.machine.root.sealing import read_description
 from provision.machine.root.store import Store
 from provision.model.event import Event
 from provision.model.layout import Layout
@@ -139,7 +139,7 @@ def test_the_first_step_describes_what_is_built_for_hints(run: Run) -> None:
     records = Path(run.store.layout.records_folder(ENVIRONMENT))
     with pytest.raises(CommandError):
         run(step("create", sh(f"mkdir -p {records}")), step("install", sh("exit 3")))
-    assert command_to_complete(run.store, ENVIRONMENT).endswith("--stack tensorflow-2.15.1")
+    assert read_description(run.store, ENVIRONMENT).stack == "tensorflow-2.15.1"
 
 
 def test_a_step_that_is_kept_is_not_carried_out(run: Run) -> None:
