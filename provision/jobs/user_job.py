@@ -47,6 +47,8 @@ class UserJob:
     modulepath: str
     site_modules: tuple[str, ...] = ()
     activate: str | None = None
+    stack: str | None = None
+    """The value of `--stack` that names the stack of our environment; None if only its module was named."""
     tensorflow: str | None = None
     script: str = "train.py"
     arguments: tuple[str, ...] = ()

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from provision.errors import ConfigError
+from provision.jobs.by_hand import get_environment, run_by_hand
 from provision.jobs.container_checks import check_horovod, check_image, check_overlays
 from provision.jobs.limits import refusals
 from provision.jobs.user_job import Decision, nodes_without_gpus
 from provision.launch.rank_threads import INTER, INTRA, explain_too_many_threads
 from provision.model.problem import Problem, raise_problems
-from provision.model.quoting import bash, quote_sh
 from provision.profile.job import CONSTRAINT
 from provision.profile.patterns import CONTROL, MEMORY, MODULE, OPTION, SHELL_PATH, TIME
 from provision.profile.strategy import PLUGINS, STRATEGIES
@@ -84,23 +84,8 @@ def _scheduler(decision: Decision) -> Iterator[Problem]:
             kind="missing",
             subject="scheduler",
             message=f"site `{job.site.name}` has no scheduler, so there is no job to write",
-            hint=_by_hand(decision),
+            hint=run_by_hand(decision),
         )
-
-
-def _by_hand(decision: Decision) -> str:
-    """How to run the program without a job."""
-    job, site, arch = decision.job, decision.job.site, decision.job.arch
-    if decision.runtime != "venv":
-        return f"name a site that has one: `provision job {job.kind} --site SITE`"
-    if site.modules.name != "none":
-        load = str(bash("module use %s; module load %s", job.modulepath, job.module))
-    elif job.activate is not None:
-        load = f'eval "$(provision activate --site {site.typed} --arch {arch.name} {quote_sh(job.module)})"'
-    else:
-        return f"build it and load it: `provision build --site {site.typed} --arch {arch.name}`"
-    ranks = f"{arch.launcher.name} -n 2 " if job.kind == "horovod" else ""
-    return f"`{load}`, then `{ranks}python {quote_sh(job.script)}`"
 
 
 def _multiworker(decision: Decision) -> Iterator[Problem]:
@@ -342,7 +327,7 @@ def _runtime(decision: Decision) -> Iterator[Problem]:
             subject="module",
             message=f"no environment is published as `{job.module}` for arch `{job.arch.name}`",
             evidence=(f"site `{site.name}` has no module system: the job needs the path of the environment",),
-            hint=f"`provision build --site {site.typed} --arch {job.arch.name}` builds it; `provision list` shows what there is",
+            hint=get_environment(job),
         )
     elif runtime == "modules" and not job.provided:
         yield Problem(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import Literal
 
@@ -31,6 +32,11 @@ class ModuleSystem:
     def module_kind(self) -> ModuleKind:
         """The language of the modulefiles that it reads, and the folder that ours are in."""
         return "lua" if self.name == "lmod" else "tcl"
+
+    def load_command(self, folder: str, module: str) -> str:
+        """The commands that load a module of `folder`, which may load modules of the site's folders."""
+        used = (f"module use {shlex.quote(path)}" for path in (*self.path, folder))
+        return "; ".join((*used, f"module load {shlex.quote(module)}"))
 
 
 def read_module_system(table: Reader) -> ModuleSystem:

@@ -39,6 +39,7 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.commands.job.downloads import check_downloads
     from provision.commands.job.sweep import check_sweep, finish_sweep
     from provision.jobs.arguments import split_arguments
+    from provision.jobs.by_hand import get_environment
     from provision.jobs.sweep import sweep_jobs
     from provision.jobs.user_job import UserJob, nodes_of, unstaged, with_launcher, without_prefix
     from provision.jobs.user_script import make_script
@@ -72,6 +73,7 @@ def run(args: argparse.Namespace) -> Outcome:
         modulepath=str(modules / kind),
         activate=target.store.activation_of(arch, module),
         site_modules=tuple(args.module or ()),
+        stack=None if args.module else args.stack or target.stack.name,
         tensorflow=None if args.module else target.stack.framework.version,
         script=absolute(args.script) if args.script else target.site.strategy(args.subverb).example or "train.py",
         arguments=split_arguments(args.arguments),
@@ -117,7 +119,7 @@ def run(args: argparse.Namespace) -> Outcome:
     if advice:
         say(f"note: {advice}")
     if script.runtime == "venv" and f"{arch}/{module}" not in target.store.pointers():
-        say(f"note: `{module}` is not published below `{modules}` yet; `provision build` publishes it")
+        say(f"note: `{module}` is not published below `{modules}` yet; {get_environment(job)}")
     result = {"kind": args.subverb, "site": target.site.name, "arch": target.arch.name, "script": text}
     if args.sweep:
         return finish_sweep(args, target, [(one, render_user_script(one)) for one in scripts], result)

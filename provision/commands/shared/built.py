@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,8 +43,7 @@ def load_command(site: Site, store: Store, env: EnvironmentId, *, candidate: boo
         return f'eval "$({_tool()} activate --site {site.typed} {env})"'
     kind = site.modules.module_kind
     ours = store.layout.candidate(env, kind) if candidate else store.layout.modules(env.arch) / kind
-    paths = (*site.modules.path, str(ours))
-    return "; ".join((*(f"module use {shlex.quote(path)}" for path in paths), f"module load {env.name}/{env.version}"))
+    return site.modules.load_command(str(ours), f"{env.name}/{env.version}")
 
 
 def is_loaded_by_users(store: Store, env: EnvironmentId) -> bool:

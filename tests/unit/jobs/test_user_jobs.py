@@ -22,6 +22,7 @@ from provision.jobs.user_job import UserJob, decide, shape_of
 from provision.jobs.user_script import make_script
 from provision.machine.rendering.render_jobs import render_user_job
 from provision.profile.container import Runtime, read_container
+from provision.profile.module_system import ModuleSystemName
 from provision.profile.reader import Faults, Reader
 from provision.profile.strategy import STRATEGIES, StrategyName
 
@@ -661,6 +662,30 @@ def test_a_user_job_is_refused_if_the_site_has_no_scheduler() -> None:
     assert "has no scheduler" in error_of(asked)
 
 
+@pytest.mark.parametrize("system", ["none", "lmod"])
+def test_a_program_is_run_without_a_job_by_the_command_that_loads_its_environment(system: ModuleSystemName) -> None:
+    site = local_site()
+    site = dataclasses.replace(
+        site, modules=dataclasses.replace(site.modules, name=system, path=("/site/modulefiles", "/my modules"))
+    )
+    asked = UserJob(
+        kind="horovod", site=site, arch=site.archs[0], command="x", module="m/1", modulepath="/m", stack="s"
+    )
+    assert refusal(asked).hint == (
+        "`provision build --site local --arch native --stack s` builds it and prints the command that loads it"
+    )
+    assert refusal(dataclasses.replace(asked, stack=None)).hint == (
+        "`provision list --site local` lists the modules that there are"
+    )
+    load = (
+        "module use /site/modulefiles; module use '/my modules'; module use /m; module load m/1"
+        if system == "lmod"
+        else 'eval "$(provision activate --site local --arch native m/1)"'
+    )
+    published = dataclasses.replace(asked, activate="/root/activate.sh")
+    assert refusal(published).hint == f"`{load}`, then `mpiexec -n 2 python train.py`"
+
+
 # The verb
 
 
@@ -678,6 +703,7 @@ def test_the_verb_prints_the_script_and_notes_an_unpublished_module(
     assert f"script={script}\n" in out
     assert f"`provision job {' '.join(words)}`" in out
     assert "note: `tensorflow/2.15.1` is not published" in err
+    assert "`provision build --site nersc-perlmutter --arch gpu --stack tensorflow-2.15.1-gpu` builds it" in err
     assert not Path(os.environ["PROVISION_ROOT"]).exists()
 
 
@@ -705,6 +731,12 @@ def test_the_verb_advises_to_use_the_burst_buffer(capsys: pytest.CaptureFixture[
         (("single", "--site", "sigma2-saga", "--arch", "accel", "--arguments", "it's"), "cannot be split into words"),
         (("mirrored", "7", "--site", "sigma2-saga"), "`provision job mirrored` takes no argument `7`"),
         (("single", "--site", "local"), "has no scheduler"),
+        (
+            ("horovod", "--site", "local", "--stack", "tensorflow-2.20.0"),
+            "hint: `provision build --site local --arch native --stack tensorflow-2.20.0` builds it",
+        ),
+        (("horovod", "--site", "local"), "--stack tensorflow-2.21.0` builds it"),
+        (("single", "--site", "local", "--module", "tensorflow/2.20.0"), "hint: `provision list --site local` lists"),
     ],
 )
 def test_the_verb_refuses_with_exit_2_and_prints_no_script(
