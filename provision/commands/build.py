@@ -257,8 +257,8 @@ def _refuse_drift(expected: dict[str, str], plan: Plan, facts: Facts) -> None:
 
 def _outcome(target: Target, plan: Plan, what: str) -> Outcome:
     use, published = command_to_use(target, plan), is_published(target, plan)
-    result = describe_built(target.store, plan.environment, what, use=use, published=published)
-    return Outcome(text=use, result=result)
+    result = describe_built(target.site, target.store, plan.environment, what, use=use, published=published)
+    return Outcome(text=use or "", result=result)
 
 
 def _archs(args: argparse.Namespace) -> list[str]:

@@ -26,7 +26,6 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.machine.submission import remove_left_settings
     from provision.machine.terminal.follow import follow
     from provision.model.event import Event
-    from provision.model.layout import EnvironmentId
     from provision.schedulers import scheduler_for
 
     site = shipped.load_site(args.site)
@@ -42,13 +41,13 @@ def run(args: argparse.Namespace) -> Outcome:
             hint=f"`{scheduler.QUEUE}` lists your jobs, then `provision job follow ID --site {args.site}`",
         )
     store = read_store(site)
-    built: dict[str, EnvironmentId] = {}
+    name = ""
     try:
         with listener() as listen:
 
             def note(event: Event) -> None:
-                if event.kind == "plan" and event.environment:
-                    built["environment"] = EnvironmentId.parse(event.environment)
+                nonlocal name
+                name = event.environment if event.kind == "plan" else name
                 listen(event)
 
             status = follow(args.job, site.scheduler.name, store, note)
@@ -58,13 +57,15 @@ def run(args: argparse.Namespace) -> Outcome:
         remove_left_settings(store, site.scheduler.name)
     text = f"job {args.job} finished after {status.run_time}"
     result = {"job": args.job, "state": status.state, "environment": None, "published": None, "use": None}
-    for env in (env for env in built.values() if store.record(env)):
+    # Only one that is below the root: the events are a file of the one who submitted the job.
+    env = next((env for env in store.environments() if str(env) == name), None)
+    if env is not None and store.record(env) is not None:
         published = is_loaded_by_users(store, env)
         use = load_command(site, store, env, candidate=not published)
         what = f"{'published' if published else 'built'} by job {args.job}"
-        described = describe_built(store, env, what, use=use, published=published)
+        described = describe_built(site, store, env, what, use=use, published=published)
         result |= {name: described[name] for name in ("environment", "published", "use")}
-        text = f"{text}\n{use}"
+        text = f"{text}\n{use}" if use else text
     return Outcome(text=text, result=result)
 
 

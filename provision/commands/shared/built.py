@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from provision.commands.shared.open_advisories import advisories_line
+from provision.machine.disk import is_file
 from provision.machine.programs.shell import absolute, which
 from provision.machine.terminal.console import say
+from provision.model.layout import modulefile_path
 
 if TYPE_CHECKING:
     from provision.machine.root.store import Store
@@ -16,8 +18,10 @@ if TYPE_CHECKING:
     from provision.profile.site import Site
 
 
-def describe_built(store: Store, env: EnvironmentId, what: str, *, use: str, published: bool) -> dict[str, Any]:
-    """Print on stderr what was done and how the proof went; the same as JSON."""
+def describe_built(
+    site: Site, store: Store, env: EnvironmentId, what: str, *, use: str | None, published: bool
+) -> dict[str, Any]:
+    """Print on stderr what was done and how the proof went; the same as JSON. `use` is the command that loads it."""
     from provision.machine.probes.installed_packages import installed_versions
 
     record = store.record(env)
@@ -27,6 +31,8 @@ def describe_built(store: Store, env: EnvironmentId, what: str, *, use: str, pub
         advisories = advisories_line(installed_versions(Path(record.prefix)))
         say(f"  proof: {record.proof}")
         say(f"  advisories: {advisories}")
+    if use is None:
+        say(f"  users no longer load it; `{_tool()} publish --site {site.typed} {env}` publishes it again")
     return {
         "environment": str(env),
         "done": what,
@@ -37,12 +43,18 @@ def describe_built(store: Store, env: EnvironmentId, what: str, *, use: str, pub
     }
 
 
-def load_command(site: Site, store: Store, env: EnvironmentId, *, candidate: bool) -> str:
-    """The command that loads an environment; of a `candidate` from its own module path."""
+def load_command(site: Site, store: Store, env: EnvironmentId, *, candidate: bool) -> str | None:
+    """The command that loads an environment; of a `candidate` from its own module path.
+
+    None if that path is gone: it is removed when the environment is published, and it was unpublished since then.
+    """
     if site.modules.name == "none":
         return f'eval "$({_tool()} activate --site {site.typed} {env})"'
     kind = site.modules.module_kind
     ours = store.layout.candidate(env, kind) if candidate else store.layout.modules(env.arch) / kind
+    built = candidate and store.record(env) is not None
+    if built and not is_file(str(modulefile_path(ours, kind, env.name, env.version))):
+        return None
     return site.modules.load_command(str(ours), f"{env.name}/{env.version}")
 
 

@@ -123,8 +123,8 @@ def is_installed(plan: Plan) -> bool:
     return any(step.name == "install" and step.action == "keep" for step in plan.steps)
 
 
-def command_to_use(target: Target, plan: Plan) -> str:
-    """The command that loads what the plan builds."""
+def command_to_use(target: Target, plan: Plan) -> str | None:
+    """The command that loads what the plan builds; None as of `load_command`."""
     candidate = not target.publish and not is_published(target, plan)
     return load_command(target.site, target.store, plan.environment, candidate=candidate)
 

@@ -16,9 +16,12 @@ from provision.commands.shared.following import stopped_following, waiting_text
 from provision.commands.shared.target import read_store
 from provision.machine import submission
 from provision.machine.configuration.shipped import load_site
+from provision.machine.root.publishing import Publisher
+from provision.machine.root.store import Store
 from provision.machine.terminal import follow
 from provision.model.event import Event, emit_event
 from provision.model.facts import Existing
+from provision.model.layout import modulefile_path
 from provision.planning.planner import make_plan
 from provision.schedulers.status import JobStatus
 
@@ -40,33 +43,44 @@ def test_stopping_to_follow_shows_how_to_resume_or_cancel() -> None:
     assert error.exit_code == 130
 
 
-@pytest.mark.parametrize("build", [True, False])
-def test_a_followed_build_ends_with_the_proof_and_the_command_that_loads_it(
-    build: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """The root of the site `cluster` with Slurm and Lmod, at which job 7 has ended."""
     monkeypatch.setenv("PROVISION_ROOT", str(tmp_path))
     config = tmp_path / "config" / "sites"
     config.mkdir(parents=True)
     text = (REPOSITORY / "sites" / "local.toml").read_text().replace('target = "native"', 'target = "zen3"')
-    (config / "cluster.toml").write_text(
-        text.replace('name = "local"', 'name = "cluster"') + '\n[scheduler]\nsystem = "slurm"\n'
+    text = text.replace('name = "local"', 'name = "cluster"') + '\n[scheduler]\nsystem = "slurm"\n'
+    (config / "cluster.toml").write_text(text)
+    (config / "lmod.toml").write_text(
+        text.replace('"cluster"', '"lmod"') + '[modules]\nsystem = "lmod"\ninit = "/i"\npath = ["/site/modules"]\n'
     )
     monkeypatch.setenv("PROVISION_CONFIG", str(config.parent))
     store = read_store(load_site("cluster"))
-    put_published(store)
     status = JobStatus(job="7", state="COMPLETED", run_time="00:02:54")
     monkeypatch.setattr(follow, "status", lambda *_: status)
     monkeypatch.setattr(submission, "status", lambda *_: status)
     store.make_jobs()
+    return store
+
+
+def put_events(store: Store, environment: str = str(ENVIRONMENT)) -> None:
+    """The events of job 7, which built this environment."""
     events = [
-        Event(
-            kind="plan", environment=str(ENVIRONMENT), steps=(("proof", "train", "create"), ("publish", "x", "create"))
-        ),
+        Event(kind="plan", environment=environment, steps=(("proof", "train", "create"), ("publish", "x", "create"))),
         Event(kind="finished", step="proof", seconds=170.0),
         Event(kind="finished", step="publish", seconds=4.0),
     ]
+    (store.jobs / "x-7.events.jsonl").write_text("".join(map(emit_event, events)))
+
+
+@pytest.mark.parametrize("build", [True, False])
+def test_a_followed_build_ends_with_the_proof_and_the_command_that_loads_it(
+    build: bool, cluster: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put_published(cluster)
     if build:
-        (store.jobs / "x-7.events.jsonl").write_text("".join(map(emit_event, events)))
+        put_events(cluster)
     assert call("job", "follow", "7", "--site", "cluster") == 0
     out, err = capsys.readouterr()
     assert out.splitlines()[0] == "job 7 finished after 00:02:54"
@@ -78,3 +92,41 @@ def test_a_followed_build_ends_with_the_proof_and_the_command_that_loads_it(
     result = json.loads(capsys.readouterr().out)["result"]
     assert faults(result, "job follow") == []
     assert (result["environment"], result["published"]) == ((str(ENVIRONMENT), True) if build else (None, None))
+
+
+def test_a_followed_build_that_was_unpublished_names_the_command_that_publishes_it(
+    cluster: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put_published(cluster)
+    put_events(cluster)
+    modules = cluster.layout.modules(ENVIRONMENT.arch) / "lua"
+    candidate = cluster.layout.candidate(ENVIRONMENT, "lua")
+    module = f"{ENVIRONMENT.name}/{ENVIRONMENT.version}"
+    follow = ("job", "follow", "7", "--site", "lmod")
+    assert call(*follow) == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines()[1] == f"module use /site/modules; module use {modules}; module load {module}"
+    Publisher(cluster).unpublish(ENVIRONMENT)
+    assert call(*follow) == 0
+    out, err = capsys.readouterr()
+    assert out == "job 7 finished after 00:02:54\n"
+    assert f"users no longer load it; `provision publish --site lmod {ENVIRONMENT}` publishes it again" in err
+    assert call(*follow, "--json") == 0
+    result = json.loads(capsys.readouterr().out)["result"]
+    assert faults(result, "job follow") == []
+    assert (result["environment"], result["published"], result["use"]) == (str(ENVIRONMENT), False, None)
+    # Before it is published, it has a module of its own.
+    path = Path(modulefile_path(candidate, "lua", ENVIRONMENT.name, ENVIRONMENT.version))
+    path.parent.mkdir(parents=True)
+    path.write_text("-- a modulefile\n")
+    assert call(*follow) == 0
+    assert f"module use {candidate}; module load {module}\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b/c-d", "../../x/y-0"])
+def test_events_that_name_no_environment_below_the_root_do_no_harm(
+    name: str, cluster: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put_events(cluster, name)
+    assert call("job", "follow", "7", "--site", "cluster") == 0
+    assert capsys.readouterr().out == "job 7 finished after 00:02:54\n"

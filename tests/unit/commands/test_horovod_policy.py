@@ -54,7 +54,8 @@ def test_audit_says_it(store: Store, capsys: Captured) -> None:
 def test_build_says_it_of_what_it_built(store: Store, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     monkeypatch.setattr(build, "command_to_use", lambda target, plan: "module load tensorflow")
     monkeypatch.setattr(build, "is_published", lambda target, plan: True)
-    build._outcome(SimpleNamespace(store=store), SimpleNamespace(environment=ENV), "built")  # type: ignore[arg-type]
+    target = SimpleNamespace(site=None, store=store)
+    build._outcome(target, SimpleNamespace(environment=ENV), "built")  # type: ignore[arg-type]
     assert missing(capsys.readouterr().err) == []
 
 
