@@ -153,7 +153,12 @@ def status(job: str, name: SchedulerName) -> JobStatus | None:
         CommandError: the scheduler does not answer.
     """
     scheduler = scheduler_for(name)
-    done = capture(scheduler.status_argv(job), os.environ)
+    silence = f"{TITLES[name]} does not answer"
+    hint = f"`{scheduler.QUEUE}` must work here; then run the same command again"
+    try:
+        done = capture(scheduler.status_argv(job), os.environ)
+    except CommandError as error:
+        raise CommandError(silence, evidence=[error.message, *error.evidence], hint=hint) from error
     if done.returncode and not scheduler.is_unknown(done.stderr):
-        raise CommandError(f"{TITLES[name]} does not answer", evidence=done.stderr.splitlines()[:3])
+        raise CommandError(silence, evidence=done.stderr.splitlines()[:3], hint=hint)
     return scheduler.parse_status(done.stdout) if done.returncode == 0 else None

@@ -155,3 +155,17 @@ def test_a_scheduler_that_stops_answering_is_asked_again(store: Store, monkeypat
     answers = [CommandError("Slurm does not answer")]
     with pytest.raises(CommandError):
         following.follow("1", "slurm", store, lambda event: None)
+
+
+@pytest.mark.parametrize("program", ["echo slurm_load_jobs error: Unable to contact >&2; exit 1", None])
+def test_a_scheduler_that_does_not_answer_at_first_names_the_command_that_must_work(
+    program: str | None, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if program:
+        (tmp_path / "scontrol").write_text(f"#!/bin/sh\n{program}\n")
+        (tmp_path / "scontrol").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin" if program else str(tmp_path))
+    with pytest.raises(CommandError, match="Slurm does not answer") as caught:
+        following.follow("7", "slurm", store, lambda event: None)
+    assert ("Unable to contact" if program else "`scontrol` cannot be run") in caught.value.evidence[0]
+    assert caught.value.hint == "`squeue --me` must work here; then run the same command again"
