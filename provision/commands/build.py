@@ -77,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--settings",
         metavar="FILE",
         help="in a job: read the settings of pip, uv and the proxy from this file, which only you can read, and remove it at "
-        "the end; without the file, use those of the environment",
+        "the end; if an earlier job has removed it, use those of the environment",
     )
     parser.add_argument(
         "--requeue",

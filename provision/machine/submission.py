@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,9 @@ from provision.machine.root.store import Store
 from provision.profile.scheduler import SchedulerName
 from provision.schedulers import TITLES, scheduler_for
 from provision.schedulers.status import JobStatus
+
+# How long a file of settings stays if no job reads it. A job whose file is gone uses the settings of its own environment.
+UNUSED_S = 30 * 86400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +50,14 @@ def submitter(store: Store) -> Submitter:
 
 def queued(job: BuildJob) -> str | None:
     """The ID of a waiting or running job with this name, if there is one."""
-    scheduler = scheduler_for(job.scheduler)
-    done = capture(scheduler.queued_argv(job.name), os.environ)
-    return next(iter(scheduler.parse_queued(done.stdout, job.name)), None) if done.returncode == 0 else None
+    return next(iter(_queued(job.name, job.scheduler) or ()), None)
+
+
+def _queued(job: str, name: SchedulerName) -> tuple[str, ...] | None:
+    """The IDs of the waiting and running jobs with this name; None if the scheduler does not say."""
+    scheduler = scheduler_for(name)
+    done = capture(scheduler.queued_argv(job), os.environ)
+    return scheduler.parse_queued(done.stdout, job) if done.returncode == 0 else None
 
 
 def submit(job: BuildJob, store: Store) -> str:
@@ -138,12 +147,27 @@ def remove_left_settings(store: Store, name: SchedulerName) -> None:
     """Remove the settings of jobs that have ended without removing them, because they were cancelled or killed."""
     for path in sorted(store.jobs.glob("*.settings")):
         try:
-            job, _ = read_settings(path)
-            now = status(job, name) if job else None
+            if _is_left(path, name):
+                path.unlink(missing_ok=True)
         except (FileNotFoundError, ConfigError, CommandError):
             continue  # its job removed it meanwhile, it belongs to another user, or the scheduler does not answer
-        if job and (now is None or now.ended):
-            path.unlink(missing_ok=True)
+
+
+def _is_left(path: Path, name: SchedulerName) -> bool:
+    """Whether no job needs these settings: the last job that read them has ended, or none did for `UNUSED_S`, and none waits.
+
+    Raises:
+        FileNotFoundError, ConfigError: as of `read_settings`.
+        CommandError: the scheduler does not answer.
+    """
+    job, _ = read_settings(path)
+    if job:
+        now = status(job, name)
+        ended = now is None or now.ended
+    else:
+        ended = time.time() - path.stat().st_mtime > UNUSED_S
+    # A user may have submitted the script twice: the second job needs the file, too.
+    return ended and _queued(path.name.removesuffix(".settings").removesuffix(".submitted"), name) == ()
 
 
 def status(job: str, name: SchedulerName) -> JobStatus | None:

@@ -1,11 +1,13 @@
 """The settings of the package index and the proxy for the job of a build: a file that only its builder can read.
 
-Whoever writes the job writes the file; `provision build --settings FILE` in the job reads it, and removes it when the build has
-ended, well or not. If a signal ends the build the file stays, because the scheduler may start a preempted job again. What a
-cancelled job leaves behind is removed when a job is submitted or followed (`submission.remove_left_settings`).
+Whoever writes the job writes the file; `provision build --settings FILE` in the job reads it, writes its ID into it, and removes
+it when the build has ended, well or not. If a signal ends the build the file stays, because the scheduler may start a preempted
+job again. What a cancelled job leaves behind is removed when a job is submitted or followed (`submission.remove_left_settings`),
+and so is the file of a script that is never submitted, after some time.
 
-A script may be submitted again after its file was removed: that build uses the variables of its job, and says so. No job of
-`provision build --submit` removes the file of a script that waits: the two files have different names (`jobs.build_job`).
+A script may be submitted again after its file was removed: that build uses the variables of its job, and says so. Outside a job,
+a file that does not exist is an error. No job of `provision build --submit` removes the file of a script that waits: the two
+files have different names (`jobs.build_job`).
 """
 
 from __future__ import annotations
@@ -17,10 +19,11 @@ import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from provision.errors import ConfigError
+from provision.errors import ConfigError, StoreError
 from provision.knowledge.index_settings import is_index_setting
 from provision.machine.disk import write
 from provision.machine.trusted_files import read_regular
+from provision.schedulers import job_here
 
 AGAIN = "`provision job build` and `provision build --submit` write the job and this file again"
 
@@ -35,7 +38,7 @@ def write_settings(path: Path, settings: Mapping[str, str], job: str | None = No
 
 
 def read_settings(path: Path) -> tuple[str | None, dict[str, str]]:
-    """The ID of the job, if it was submitted, and its settings.
+    """The ID of the job, if it was submitted by us or has started, and its settings.
 
     Raises:
         FileNotFoundError: the file does not exist.
@@ -44,7 +47,7 @@ def read_settings(path: Path) -> tuple[str | None, dict[str, str]]:
     try:
         content, status = read_regular(path, follow=False)
     except FileNotFoundError:
-        raise
+        raise  # the caller knows whether an earlier job removed it
     except OSError as error:
         raise ConfigError(
             f"the settings of the package index in `{path}` cannot be read: {error.strerror}", hint=AGAIN
@@ -70,13 +73,24 @@ def settings_from(path: Path) -> Iterator[str | None]:
     Without the file, run with the variables of the job; the value is the sentence that says so.
 
     Raises:
-        ConfigError: the file cannot be read, or others could have written it.
+        ConfigError: the file cannot be read, or others could have written it; outside a job also: it does not exist.
     """
+    here = job_here(os.environ)
     try:
-        settings = read_settings(path)[1]
-    except FileNotFoundError:
+        job, settings = read_settings(path)
+    except FileNotFoundError as error:
+        if here is None:
+            raise ConfigError(
+                f"the settings of the package index in `{path}` do not exist",
+                evidence=["this is not a batch job: only there a build continues without them"],
+                hint=AGAIN,
+            ) from error
         yield _without(path)
         return
+    if here is not None and job != here:
+        # A job that is cancelled leaves the file: with its ID, the file can be removed (`submission.remove_left_settings`).
+        with contextlib.suppress(StoreError):
+            write_settings(path, settings, here)
     os.environ.update(settings)
     ended = True
     try:
@@ -99,6 +113,6 @@ def _without(path: Path) -> str:
         else "none, because the job's environment has none"
     )
     return (
-        f"the settings of the package index in `{path}` were removed when an earlier job ended; this build uses {found} "
-        f"({AGAIN})"
+        f"the settings of the package index in `{path}` do not exist (an earlier job of this script removes them); "
+        f"this build uses {found} ({AGAIN})"
     )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
+import shutil
 import stat
+import time
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
@@ -27,6 +30,7 @@ from provision.model.layout import Layout
 from provision.planning.planner import make_plan
 from provision.schedulers.status import JobStatus
 
+IN_JOB = {"SLURM_JOB_ID": "42", "SLURMD_NODENAME": "n1"}
 SETTINGS = {"PIP_INDEX_URL": "https://gul:Kanarie7fugl@h/simple", "https_proxy": "gul:Kana7 rie@h:1"}
 
 
@@ -133,16 +137,24 @@ def test_a_script_can_be_submitted_again_after_its_file_went(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     others = {name: value for name, value in os.environ.items() if not is_index_setting(name)}
-    monkeypatch.setattr(os, "environ", {**others, **environ})
+    monkeypatch.setattr(os, "environ", {**others, **environ, **IN_JOB})
     words = ("build", "--site", "nosuch", "--settings", str(jobs / "x.settings"), "--events", str(tmp_path / "events"))
     assert call(*words) == 2
     out = capsys.readouterr().err
     assert "note: the settings of the package index in" in out
+    assert "do not exist (an earlier job of this script removes them)" in out
     assert ("this build uses those of the job's environment: https_proxy (" in out) is bool(environ)
     assert ("this build uses none, because the job's environment has none (" in out) is not environ
     assert "nosuch" in out.partition("error:")[2]  # the build went on
     assert "note: the settings" in (tmp_path / "events").read_text()
     assert "Kana7" not in out + (tmp_path / "events").read_text()
+
+
+def test_outside_a_job_a_file_that_does_not_exist_is_an_error(jobs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("build", "--settings", str(jobs / "typo.settings")) == 2
+    error = capsys.readouterr().err
+    assert f"error: the settings of the package index in `{jobs}/typo.settings` do not exist" in error
+    assert "hint: `provision job build`" in error
 
 
 def test_a_submitted_job_leaves_the_file_of_a_script_that_waits(store: Store, jobs: Path) -> None:
@@ -193,11 +205,12 @@ def test_no_other_variable_is_taken_from_the_file(jobs: Path) -> None:
 
 
 def scheduler(monkeypatch: pytest.MonkeyPatch, folder: Path, sbatch: str, state: str | None) -> None:
-    """A Slurm whose sbatch does this, and that knows one state of every job (None: it knows none)."""
+    """A Slurm whose sbatch does this, that knows one state of every job (None: it knows none), and whose queue is empty."""
     (folder / "bin").mkdir()
-    program = folder / "bin" / "sbatch"
-    program.write_text(f"#!/bin/sh\n{sbatch}\n")
-    program.chmod(0o755)
+    for name, code in (("sbatch", sbatch), ("squeue", "cat queue 2>/dev/null || true")):
+        program = folder / "bin" / name
+        program.write_text(f"#!/bin/sh\ncd {folder}\n{code}\n")
+        program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setattr(
         submission, "status", lambda job, name: JobStatus(job=job, state=state) if state is not None else None
@@ -218,6 +231,60 @@ def test_what_an_ended_job_left_is_removed(
     remove_left_settings(store, "slurm")
     assert Path(str(job.settings_file)).exists() is left
     assert (jobs / "not-submitted.settings").exists()
+
+
+@pytest.mark.parametrize("end", ["cancelled", "killed"])
+def test_what_a_script_left_that_a_user_submitted_is_removed_when_none_waits(
+    end: str, store: Store, jobs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = job_with(SETTINGS, jobs)
+    keep_settings(job)
+    path = Path(str(job.settings_file))
+    for name, value in IN_JOB.items():
+        monkeypatch.setenv(name, value)
+    with contextlib.suppress(KeyboardInterrupt), settings_from(path):
+        if end == "cancelled":
+            raise KeyboardInterrupt
+        shutil.copy2(path, jobs / "copy")
+    if end == "killed":  # before it could remove the file
+        (jobs / "copy").rename(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert read_settings(path) == ("42", SETTINGS)
+    scheduler(monkeypatch, tmp_path, "exit 1", "RUNNING")
+    remove_left_settings(store, "slurm")
+    assert path.exists(), "its job runs"
+    monkeypatch.setattr(submission, "status", lambda job, name: None)
+    (tmp_path / "queue").write_text("43\n")
+    remove_left_settings(store, "slurm")
+    assert path.exists(), "the script was submitted a second time"
+    (tmp_path / "queue").unlink()
+    remove_left_settings(store, "slurm")
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(("days", "queue", "left"), [(29, "", True), (31, "", False), (31, "43\n", True)])
+def test_the_file_of_a_script_that_was_never_submitted_is_removed_in_the_end(
+    days: int, queue: str, left: bool, store: Store, jobs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = job_with(SETTINGS, jobs)
+    keep_settings(job)
+    path = Path(str(job.settings_file))
+    then = time.time() - days * 86400
+    os.utime(path, (then, then))
+    scheduler(monkeypatch, tmp_path, "exit 1", None)
+    (tmp_path / "queue").write_text(queue)
+    remove_left_settings(store, "slurm")
+    assert path.exists() is left
+
+
+def test_no_file_is_removed_if_the_scheduler_does_not_say_what_waits(
+    store: Store, jobs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_settings(jobs / "x.settings", SETTINGS, "42")
+    scheduler(monkeypatch, tmp_path, "exit 1", None)
+    (tmp_path / "bin/squeue").write_text("#!/bin/sh\nexit 1\n")
+    remove_left_settings(store, "slurm")
+    assert (jobs / "x.settings").exists()
 
 
 def test_a_job_that_ended_at_once_leaves_no_file(
