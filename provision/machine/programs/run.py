@@ -136,7 +136,8 @@ def stream(
 ) -> Result:
     """Run a program to its end, and append its output to `log` line by line, without the secrets of this run.
 
-    The last line of the log says how it ended: `# exit status 0 after 3 s`, or `# interrupted after 3 s`.
+    The last line of the log says how it ended, for `provision explain`: `# exit status 0 after 3 s`, or instead of the status
+    `ended by signal 9`, `ended by the time limit`, `could not be started`, `interrupted`, or `stopped: ` and an error of ours.
 
     A line that is too long becomes several.
 
@@ -148,7 +149,7 @@ def stream(
     """
     tail, length, timed_out = deque[str](), 0, False
     hide = secrets_in(environ).hide
-    began, how = time.monotonic(), "interrupted"
+    began, how = time.monotonic(), ""
     with open_own(log, append=True) as file:
         file.write(f"$ {hide(' '.join(shown or argv))}\n")
         process: subprocess.Popen[bytes] | None = None
@@ -176,10 +177,18 @@ def stream(
             if timed_out:
                 end(process)
             code = process.wait()
-            how = f"exit status {code}"
+            how = (
+                "ended by the time limit"
+                if timed_out
+                else f"ended by signal {-code}"
+                if code < 0
+                else f"exit status {code}"
+            )
             if code in ENDED_FROM_OUTSIDE:
                 time.sleep(OURS_COMES_S)
         except BaseException as error:
+            interrupted = isinstance(error, KeyboardInterrupt)
+            how = "interrupted" if interrupted else f"stopped: {hide(' '.join(str(error).split()))}"
             if process is not None:
                 end(process)
             elif isinstance(error, OSError):

@@ -89,6 +89,17 @@ def test_a_notice_that_may_matter_stands_in_the_headline_if_no_end_is_shown(
     [
         ("# exit status 0 after 3 s", 0, "the log shows no failure\n"),
         ("# exit status 1 after 3 s", 3, "no known failure"),
+        ("# ended by signal 9 after 3 s", 1, "the system killed the program (signal 9)"),
+        ("# ended by signal 11 after 3 s", 1, "crashed in native code"),
+        ("# ended by the time limit after 3 s", 1, "a program of a step took longer than its time limit"),
+        ("# could not be started after 0 s", 1, "a program of a step of the build could not be started"),
+        (
+            "# could not be started after 0 s\n\nerror: `pip` cannot be run",
+            1,
+            "a program reports an error: `pip` cannot be",
+        ),
+        ("# stopped: [Errno 28] No space left on device after 3 s", 1, "the disk is full"),
+        ("# stopped: list index out of range after 3 s", 1, "an error of its own: list index out of range"),
         ("# interrupted after 3 s", 1, "the step of the build was interrupted"),
         ("# interrupted after 3 s\n$ make\n# exit status 0 after 9 s", 0, "the log shows no failure\n"),
     ],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -159,6 +161,32 @@ def test_an_interrupt_ends_the_program_and_its_children(log: Path) -> None:
         bash("echo $$; sleep 60 & echo $!; wait", log, on_line=interrupt)
     assert log.read_text().splitlines()[-1].startswith("# interrupted after ")
     assert all(until(lambda pid=pid: gone(pid)) for pid in seen)  # type: ignore[misc]
+
+
+def last_line(log: Path) -> str:
+    """The last line of a log, without the seconds."""
+    return re.sub(r" after \d+ s$", "", log.read_text().splitlines()[-1])
+
+
+def test_the_log_ends_with_how_the_program_ended(log: Path) -> None:
+    bash("exit 3", log)
+    assert last_line(log) == "# exit status 3"
+    bash("kill -9 $$", log)
+    assert last_line(log) == "# ended by signal 9"
+    bash("sleep 60", log, timeout_s=0.2)
+    assert last_line(log) == "# ended by the time limit"
+    with pytest.raises(CommandError):
+        stream(["/nosuch/program"], environ={}, log=log)
+    assert last_line(log) == "# could not be started"
+
+
+def test_an_error_of_ours_is_not_an_interruption(log: Path) -> None:
+    def fail(line: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        bash("echo x; sleep 60", log, on_line=fail)
+    assert last_line(log) == "# stopped: [Errno 28] No space left on device"
 
 
 def streaming(script: str, log: Path) -> subprocess.Popen[bytes]:
