@@ -23,6 +23,29 @@ ERRORS = {
         "------- Partition 0 Processor 0 Exiting: Called CmiAbort ------\nReason: the flux has no keys\n",
         "the flux has no keys",
     ),
+    "an older Quantum ESPRESSO": (
+        " %%%%%%%%%%%%%%%%%%%%\n     from read_flux : error #         1\n     the flux of the cell is not there\n",
+        "Quantum ESPRESSO reports an error (`read_flux`): the flux of the cell is not there",
+    ),
+    "Python without the module to run": (
+        "/env/bin/python: Error while finding module specification for 'flux.run' (ModuleNotFou\n",
+        "module specification for 'flux.run'",
+    ),
+    "pytest": (
+        ">       ???\nE   OSError: Unable to open file (the flags of the flux don't match)\n\nflux/h5f.pyx:102: OSError\n",
+        "the flags of the flux don't match",
+    ),
+    "a program that says why it aborts": (
+        (
+            "FATAL ERROR: Unable to access config file flux.conf\n"
+            "job.sh: line 9: 21923 Aborted                 (core dumped) flux flux.conf\n"
+        ),
+        "Unable to access config file flux.conf",
+    ),
+    "an error before advice that ends with `successfully`": (
+        " ERROR: the namelist of the flux has no end\nIf you are sure that your program will successfully\n",
+        "the namelist of the flux has no end",
+    ),
     "Platform MPI": ("rsh_1: Rank 0:3: MPI_Init: multiple fluxes found\n", "(`MPI_Init`): multiple fluxes found"),
     "a number that is no measurement": ("ERROR: 3.1 is no version of the flux\n", "3.1 is no version"),
     "a banner": (
@@ -99,6 +122,7 @@ FINE = {
         "WARNING: squashfuse mount failed, falling back to extraction: encountered error while trying to mount image\n"
         "INFO:    Converting SIF file to temporary sandbox...\n"
     ),
+    "a report that names a file of errors": "  Exit Status:       0\n  Error Log:         /g/data/ada/flux.e42\n",
     "a banner of stars": "*** Results ***\nno part is missing\n",
 }
 
@@ -189,3 +213,30 @@ I tensorflow/stream_executor/cuda/cudart_stub.cc:29] Ignore above cudart dlerror
     explanation = shown(text)
     assert explanation.verdict == "healthy"
     assert [note.failure.unless for note in explanation.findings] == ["the program should use a GPU"]
+
+
+@pytest.mark.parametrize("clock", ["", "00:00:51.436  ", "[1,0]<stderr>:"])
+def test_an_empty_line_behind_a_clock_or_a_rank_ends_a_message(clock: str) -> None:
+    """Otherwise the advice of Lmod, which names an option `--ignore-cache`, is part of its error and excuses it."""
+    lines = (
+        "Lmod has detected the following error: The following module(s) are unknown:",
+        '"flux/7.2.0"',
+        "",
+        'Please check the spelling or version number. Also try "module spider ..."',
+        "It is also possible your cache file is out-of-date; it may help to try:",
+        '  $ module --ignore-cache load "flux/7.2.0"',
+        "",
+    )
+    known = shown("".join(f"{clock}{line}\n" for line in lines)).known
+    assert known is not None and known.failure.id == "module-unknown"
+
+
+def test_the_exit_code_of_a_rank_that_was_ended_with_others_is_not_the_cause() -> None:
+    """Hydra prints that of any rank, and the text of the first signal."""
+    text = """\
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   EXIT CODE: 9
+YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Segmentation fault (signal 11)
+"""
+    known = shown(text).known
+    assert known is not None and known.failure.id == "segmentation-fault"
