@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from provision.knowledge.failures.findings import Explanation
+from provision.knowledge.failures.lines import is_excused, read_line
 from provision.knowledge.failures.log_reader import explain
+from provision.knowledge.failures.words import line_words
 from provision.machine.tables import known_failures
 
 START = "reading data/train.h5\nthe grid has 4 parts\n"
@@ -240,3 +242,15 @@ YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Segmentation fault (signal 11)
 """
     known = shown(text).known
     assert known is not None and known.failure.id == "segmentation-fault"
+
+
+@pytest.mark.parametrize("before", ["00:00:51.436  ", "2024-08-12 15:19:29 ", "[1,0]<stderr>:", "  3: "])
+def test_a_line_that_is_only_a_clock_or_a_rank_is_empty(before: str) -> None:
+    """It separates messages."""
+    assert not read_line(1, before).text.strip()
+
+
+def test_an_option_to_ignore_something_excuses_no_line() -> None:
+    """Words that say it do."""
+    for text, excused in (("module --ignore-cache load flux", False), ("the flux is ignored", True)):
+        assert is_excused(text, line_words(text)) is excused
