@@ -38,7 +38,8 @@ EMPHASIS = re.compile(r"^\*\*([A-Za-z].{1,400}\S)\*\*$")
 REPEATED, ORIGINAL = "Caught ", "Original Traceback"
 # PyTorch 0.4 and older: the exception and the traceback of the worker in one line.
 OLD_WORKER = re.compile(r"^((?:[A-Za-z_]\w{0,80}\.){0,9}[A-Za-z_]\w{0,80}): Traceback \(most recent call last\):$")
-EXCEPTION = re.compile(r"^(\s*)(?:\| ?)?((?:[A-Za-z_]\w{0,80}\.){0,9}[A-Za-z_]\w{0,80})(?:: (.*)|:?\s*)$")
+# TensorFlow names the node of the graph in a line of the same form.
+EXCEPTION = re.compile(r"^(\s*)(?:\| ?)?(?!Node: ')((?:[A-Za-z_]\w{0,80}\.){0,9}[A-Za-z_]\w{0,80})(?:: (.*)|:?\s*)$")
 # Without a traceback before it, a line counts as an exception only with a name that no other text has.
 BARE = re.compile(
     r"^\s{0,8}((?:[A-Za-z_]\w{0,80}\.){0,9}[A-Z]\w{0,80}(?:Error|Exception|Interrupt|Exit|Timeout|NotFound))"
