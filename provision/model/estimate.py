@@ -31,7 +31,7 @@ def expected_seconds(
     for record in sorted(same_stack, key=lambda record: (_arch(record) == arch, str(record.get("built")))):
         seconds = record.get("seconds")
         if isinstance(seconds, Mapping):
-            expected |= {str(name): float(value) for name, value in seconds.items() if is_seconds(value)}
+            expected |= {str(name): float(value) for name, value in seconds.items() if _is_seconds(value)}
     return expected
 
 
@@ -47,6 +47,6 @@ def _arch(record: Mapping[str, Any]) -> str:
     return str(record.get("environment")).partition("/")[0]
 
 
-def is_seconds(value: object) -> bool:
+def _is_seconds(value: object) -> bool:
     """Whether a value of a record is the duration of a step."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e6

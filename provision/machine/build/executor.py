@@ -67,8 +67,6 @@ from provision.profile.site import Site
 from provision.proof.inspection import judge_inspection
 
 COMPILER_ERROR = re.compile(r"^\s*\S+:\d+:\d+: (fatal )?error: ")
-# These steps are done if the record and the pointer, or the wheel in the cache, exist.
-WITHOUT_RECEIPT = ("publish", "compile")
 # Steps that change no file of the environment.
 READING = ("inspect", "candidate", "proof", "publish")
 # Operations whose programs write to the prefix; a proof and an inspection only read it.
@@ -143,7 +141,7 @@ class Executor:
             self.store.remove(str(log))
             for operation in step.operations:
                 self._operation(run, operation)
-            if step.name not in WITHOUT_RECEIPT:
+            if step.name != "publish":  # it is done if the record and the pointer exist
                 self._write_receipt(run, began)
         except OSError as error:
             self._failed(step, began, disk_error(error, self.store.root).message)
@@ -168,13 +166,12 @@ class Executor:
         What we write ourselves is there already, see `disk.write`; what programs wrote is not.
         """
         began_sync, prefix = time.monotonic(), Path(self.plan.prefix)
-        if any(isinstance(operation, BY_PROGRAMS) for operation in run.step.operations):
+        operations = run.step.operations
+        # A step that keeps a wheel wrote to the cache, which is on the disk.
+        keeps = any(isinstance(operation, KeepWheel) for operation in operations)
+        if not keeps and any(isinstance(operation, BY_PROGRAMS) for operation in operations):
             sync_file_system(prefix if prefix.is_dir() else self.store.root)
             run.details["sync_s"] = round(time.monotonic() - began_sync, 3)
-        names = [step.name for step in self.plan.steps]
-        before = names[names.index(run.step.name) - 1]
-        if before in WITHOUT_RECEIPT and before in self.seconds:  # a later run may write the record
-            run.details["seconds_before"] = {before: self.seconds[before]}
         now = time.monotonic()
         receipt = Receipt(
             step=run.step.name, seconds=round(now - began, 1), host=socket.gethostname(), details=run.details

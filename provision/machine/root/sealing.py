@@ -28,7 +28,6 @@ from provision.machine.root.own_files import copy_own
 from provision.machine.root.shared_root import user_name
 from provision.machine.root.store import Store
 from provision.model.description import Description
-from provision.model.estimate import is_seconds
 from provision.model.layout import KINDS, EnvironmentId, modulefile_path
 from provision.model.manifest import FILES, HEAD, ManifestHead, write_files
 from provision.model.proof_result import ProofResult
@@ -149,7 +148,6 @@ def make_record(
     """
     description, proof = read_description(store, env), _read_verdict(store, env, forced)
     receipts = store.read_receipts(env)
-    earlier = (receipt.details.get("seconds_before") for receipt in receipts.values())
     inspected = receipts["inspect"].details if "inspect" in receipts else {}
     identity = store.shared.read_json(Path(store.layout.records_folder(env)) / "plan.json") or {}
     from provision.knowledge.advisories import open_advisories
@@ -168,13 +166,6 @@ def make_record(
         versions=inspected.get("versions"),
         checks=tuple(Check.from_dict(check) for check in inspected.get("checks") or ()),
         seconds={
-            **{
-                name: float(value)
-                for seconds_before in earlier
-                if isinstance(seconds_before, dict)
-                for name, value in seconds_before.items()
-                if is_seconds(value)
-            },
             **{name: receipt.seconds for name, receipt in receipts.items()},
             **seconds,
         },

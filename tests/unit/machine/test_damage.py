@@ -179,7 +179,7 @@ class Builder:
         assert record.verdict == PROOF
         assert record.versions == {"tensorflow": "2.15.1"}
         assert set(SPEAKING) <= set(record.seconds)
-        assert self.store.read_receipts(ENV).keys() == set(SPEAKING)
+        assert self.store.read_receipts(ENV).keys() - {"compile"} == set(SPEAKING)  # compiled, or cached
         assert json.loads((self.records / "plan.json").read_text()) == IDENTITY
         assert self.store.pointers() == {ENV.pointer: str(ENV)}
         assert self.store.wheels.find(KEY).read_text() == "compiled\n"

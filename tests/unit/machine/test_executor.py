@@ -125,14 +125,17 @@ def test_every_step_leaves_a_log_a_receipt_and_two_events(run: Run, tmp_path: Pa
     assert [event.text for event in run.events if event.kind == "progress"] == ["hello"]
 
 
-def test_the_record_has_the_seconds_of_a_step_that_an_interrupted_build_compiled(run: Run) -> None:
+@pytest.mark.parametrize("failing", ["horovod", "inspect"])
+def test_the_record_has_the_seconds_of_a_step_that_an_interrupted_build_compiled(failing: str, run: Run) -> None:
     put_verdict(run.store, PROOF.to_dict())
-    run(step("compile", sh("sleep 0.2")), step("horovod"), step("inspect"))
-    assert "seconds_before" not in run.store.read_receipts(ENVIRONMENT)["inspect"].details
-    run(step("compile", action="reuse"), step("horovod", action="keep"), step("publish", Seal()))
+    steps = {"compile": sh("sleep 0.2"), "horovod": sh("true"), "inspect": sh("true"), failing: sh("exit 1")}
+    with pytest.raises(CommandError):
+        run(*(step(name, command) for name, command in steps.items()))
+    run(step("compile", action="reuse"), step("horovod"), step("inspect"), step("publish", Seal()))
     record = run.store.record(ENVIRONMENT)
     assert record is not None
     assert record.seconds["compile"] >= 0.2
+    assert set(record.seconds) == {"compile", "horovod", "inspect"}
 
 
 def test_the_first_step_describes_what_is_built_for_hints(run: Run) -> None:
