@@ -16,8 +16,9 @@ def decide_steps(
 ) -> tuple[Step, ...]:
     """The rows as steps with their actions, from what exists of this environment."""
     done = set(existing.receipts.get(str(environment), ()))
-    if any(row.starts_over and row.name not in done for row in rows):
-        done = set()
+    # A half installed environment cannot be continued: what its steps before did is done again.
+    again = next((row.name for row in rows if row.starts_over and row.name not in done), None)
+    before, done = (done, set[str]()) if again else (set[str](), done)
     # The record shows that it was published; only the pointer shows whether users still load it.
     if publish and existing.pointers.get(environment.pointer) != str(environment):
         done -= {"publish"}
@@ -26,6 +27,8 @@ def decide_steps(
         action = decide(row, done, keeping=keeping)
         keeping = keeping and action == "keep"
         reason = {"create": row.reason, "keep": row.kept, "reuse": row.reuse or ""}[action]
+        if row.name in before and action == "create":
+            reason = f"done again, because `{again}` did not finish; {reason}"
         operations = row.operations if action == "create" else ()
         steps.append(
             Step(

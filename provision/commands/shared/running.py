@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # What these verbs keep if they are interrupted, and what the same command then does. The others keep nothing.
 KEPT = {
-    "build": ("finished steps are kept", "continues with the first unfinished step"),
+    "build": ("finished steps are kept, unless packages are half installed", "does the steps that are not done"),
     "upgrade": (
         "proved environments are kept, and users load what they loaded",
         "continues with the first unfinished step",

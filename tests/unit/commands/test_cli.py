@@ -310,7 +310,7 @@ def test_a_plan_is_data_and_touches_nothing(capsys: Captured) -> None:
         (("list",), "nothing was kept", "starts from the beginning"),
         (("site", "new", "ours"), "the answers so far are kept", "asks the remaining questions"),
         (("test", "tensorflow/2.15.1"), "nothing was kept", "starts from the beginning"),
-        (("build",), "finished steps are kept", "continues with the first unfinished step"),
+        (("build",), "finished steps are kept, unless packages are half installed", "does the steps that are not done"),
         (("fetch",), "finished downloads are kept", "downloads the rest"),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else None,

@@ -182,8 +182,11 @@ def test_a_build_continues_at_the_first_step_without_a_receipt(missing: str) -> 
 @pytest.mark.parametrize("missing", ["create", "install"])
 def test_a_half_installed_prefix_starts_over(missing: str) -> None:
     plan = plan_for(local_site())
-    found = actions(plan_for(local_site(), existing_for(plan, BEFORE_PUBLISH - {missing}, wheel=False)))
-    assert set(found.values()) == {"create"}
+    again = plan_for(local_site(), existing_for(plan, BEFORE_PUBLISH - {missing}, wheel=False))
+    assert set(actions(again).values()) == {"create"}
+    reason = "done again, because `install` did not finish; "
+    assert again.steps[0].reason.startswith(reason) == (missing == "install")
+    assert not again.steps[1].reason.startswith(reason), "it was not done before"
 
 
 def test_the_receipts_of_another_environment_count_for_nothing() -> None:
