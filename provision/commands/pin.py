@@ -6,7 +6,7 @@ import argparse
 
 from provision.commands.shared.options import add_arch, add_environment, add_site
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import arch_below, find_environment, read_store
+from provision.commands.shared.target import find_environment, read_store
 from provision.errors import ConfigError
 
 
@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> Outcome:
         raise ConfigError("the reason is empty or has control characters", hint='`--reason "for the paper of group X"`')
     site = shipped.load_site(args.site)
     store = read_store(site)
-    env = find_environment(store, args.environment, arch_below(site, args.arch))
+    env = find_environment(store, args.environment, args.arch, site=site)
     reason = None if args.off else args.reason
     Remover(store).set_pin(env, reason)
     text = f"{env} can be removed again" if reason is None else f"{env} is kept: {reason}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from provision.commands.shared.after_publish import after_publish
 from provision.commands.shared.options import add_arch, add_environment, add_site
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import arch_below, find_environment, read_store
+from provision.commands.shared.target import find_environment, read_store
 from provision.errors import ConfigError, StoreError
 from provision.machine.terminal.console import say
 
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> Outcome:
     marks = read_marks(args)
     site = shipped.load_site(args.site)
     store = read_store(site)
-    env = find_environment(store, args.environment, arch_below(site, args.arch))
+    env = find_environment(store, args.environment, args.arch, site=site)
     if args.force is not None and not args.dry_run:
         _force(store, env, args.force)
     publisher = Publisher(store)

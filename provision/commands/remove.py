@@ -6,7 +6,7 @@ import argparse
 
 from provision.commands.shared.options import add_arch, add_environment, add_site
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import arch_below, find_environment, read_store
+from provision.commands.shared.target import find_environment, read_store
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> Outcome:
 
     site = shipped.load_site(args.site)
     store = read_store(site)
-    env = find_environment(store, args.environment, arch_below(site, args.arch))
+    env = find_environment(store, args.environment, args.arch, site=site)
     typed = "" if site.name == "local" else f" --site {site.typed}"
     remover = Remover(store, running_jobs(site.scheduler.name))
     (resident,) = remover.residents([env])

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from provision.commands.shared.after_publish import after_publish
 from provision.commands.shared.options import add_arch, add_site, positive
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import arch_below, read_store
+from provision.commands.shared.target import arch_below, describe_arch, read_store
+
+if TYPE_CHECKING:
+    from provision.profile.site import Site
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +39,7 @@ def run(args: argparse.Namespace) -> Outcome:
     )
     site = shipped.load_site(args.site)
     store = read_store(site)
-    arch = one_arch(store.generations.archs(), arch_below(site, args.arch))
+    arch = one_arch(store.generations.archs(), site, args.arch)
     publisher, generations = Publisher(store), store.generations
     found, current = generations.read_all(arch), generations.current(arch)
     if args.list:
@@ -63,20 +67,23 @@ def run(args: argparse.Namespace) -> Outcome:
     )
 
 
-def one_arch(archs: list[str], name: str | None) -> str:
-    """The arch that is meant: `name`, or the only one for which something was published.
+def one_arch(archs: list[str], site: Site, name: str | None) -> str:
+    """The arch that is meant, as in the names of environments: that of the site's arch `name`, or the only one in `archs`.
 
     Raises:
         ConfigError: there is none, or there are several and none is named.
     """
     from provision.errors import ConfigError
 
-    if name in archs:
-        return str(name)
+    below = arch_below(site, name)
+    if below in archs:
+        return str(below)
     listing = ", ".join(f"`{arch}`" for arch in archs)
     if not archs or name is not None:
         raise ConfigError(
-            f"nothing was published for arch `{name}`" if name else "nothing was published below this root",
+            f"nothing was published for arch {describe_arch(site, name)}"
+            if name
+            else "nothing was published below this root",
             evidence=[f"archs with modules: {listing or 'none'}"],
             hint="`provision list` shows what is published",
             kind="no-generation",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from provision.commands.shared.open_advisories import advisories_line
 from provision.commands.shared.options import add_arch, add_environment, add_site
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import arch_below, find_environment, read_store
+from provision.commands.shared.target import find_environment, read_store
 
 if TYPE_CHECKING:
     from provision.machine.root.store import Store
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> Outcome:
 
     site = shipped.load_site(args.site)
     store = read_store(site)
-    env = find_environment(store, args.environment, arch_below(site, args.arch))
+    env = find_environment(store, args.environment, args.arch, site=site)
     record = store.record(env)
     if args.diff is not None:
         return _diff(store, find_environment(store, args.diff), env)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from provision.commands.shared.command_line import command_line
 from provision.commands.shared.options import add_arch, add_site
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import arch_below, find_environment, read_store
+from provision.commands.shared.target import find_environment, read_store
 from provision.errors import CommandError, ConfigError
 from provision.machine.programs.shell import absolute, environ, expand_variables
 
@@ -135,7 +135,7 @@ def _program(args: argparse.Namespace, site: Site, store: Store) -> tuple[str, E
     from provision.machine.disk import is_file
 
     def of(name: str) -> EnvironmentScript | None:
-        env = find_environment(store, name, arch_below(site, args.arch))
+        env = find_environment(store, name, args.arch, site=site)
         record = store.record(env)
         if record is None or not is_file(f"{record.prefix}/bin/tensorboard"):
             return None

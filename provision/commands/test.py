@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from provision.commands.shared.options import add_account, add_environment, add_target, refuse_unused
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.proving import history_of, judged, ranks_of, refuse_outside_job
-from provision.commands.shared.target import arch_below, find_environment, make_target, read_store
+from provision.commands.shared.target import find_environment, make_target, read_store
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError
 from provision.machine.programs.shell import which
 from provision.machine.terminal.console import listener, shown_as_step
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> Outcome:
             what, ranks = _provided(args, site, listen)
         else:
             store = read_store(site)
-            env = find_environment(store, args.environment, arch_below(site, args.arch))
+            env = find_environment(store, args.environment, args.arch, site=site)
             what, ranks, earlier = str(env), ranks_of(site, store, env, listen), history_of(store, env)
         title = f"the {'numerical ' * args.thorough}proof of {what}"
         with shown_as_step(listen, "proof", title):

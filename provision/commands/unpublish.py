@@ -7,7 +7,7 @@ import argparse
 from provision.commands.shared.after_publish import after_publish
 from provision.commands.shared.options import add_arch, add_environment, add_site
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import arch_below, find_environment, read_store
+from provision.commands.shared.target import find_environment, read_store
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +26,7 @@ def run(args: argparse.Namespace) -> Outcome:
 
     site = shipped.load_site(args.site)
     store = read_store(site)
-    env = find_environment(store, args.environment, arch_below(site, args.arch))
+    env = find_environment(store, args.environment, args.arch, site=site)
     before = store.generations.published(env.arch)
     after, number = unpublish(before, env), None
     if not args.dry_run:

@@ -60,7 +60,13 @@ def run(args: argparse.Namespace) -> Outcome:
 def _examine(args: argparse.Namespace) -> Outcome:
     """Compare environments with their manifests, and with the machine of now."""
     from provision.commands.shared.newer import newer_than_build
-    from provision.commands.shared.target import arch_below, find_environment, read_store
+    from provision.commands.shared.target import (
+        arch_below,
+        describe_arch,
+        find_environment,
+        of_other_archs,
+        read_store,
+    )
     from provision.machine.configuration import shipped
     from provision.machine.root.checking import examine_files, remember
     from provision.machine.root.completing import hint_to_complete
@@ -70,10 +76,17 @@ def _examine(args: argparse.Namespace) -> Outcome:
     store = read_store(site)
     if args.all:
         arch = arch_below(site, args.arch)
-        records = (env for env in store.environments() if arch in (None, env.arch))
-        envs = [env for env in records if exists(f"{store.layout.records_folder(env)}/record.json")]
+        proved = [env for env in store.environments() if exists(f"{store.layout.records_folder(env)}/record.json")]
+        envs = [env for env in proved if arch in (None, env.arch)]
+        if args.arch and not envs:
+            raise ConfigError(
+                f"no environment of arch {describe_arch(site, args.arch)} below `{store.root}` has passed its proof",
+                evidence=of_other_archs(proved),
+                hint=f"`provision list --site {site.typed}` lists all of them",
+                kind="unknown-environment",
+            )
     else:
-        envs = [find_environment(store, args.environment, arch_below(site, args.arch))]
+        envs = [find_environment(store, args.environment, args.arch, site=site)]
         if not exists(f"{store.layout.records_folder(envs[0])}/record.json"):
             raise PlanError(
                 f"`{envs[0]}` has not passed its proof, so there is nothing to compare it with",

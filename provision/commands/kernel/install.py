@@ -12,7 +12,7 @@ from provision.commands.kernel.installed import add_place, kernels_of
 from provision.commands.shared.command_line import command_line
 from provision.commands.shared.options import add_arch, add_site, refuse_unused
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import arch_below, beneath_of, find_environment, read_store
+from provision.commands.shared.target import beneath_of, find_environment, read_store
 from provision.errors import ConfigError
 from provision.machine.programs.shell import absolute, environ, expand_variables
 
@@ -119,7 +119,7 @@ def _for_environment(args: argparse.Namespace, wish: Wish) -> Outcome:
 
     site = shipped.load_site(args.site)
     store = read_store(site)
-    env = find_environment(store, args.where, arch_below(site, args.arch))
+    env = find_environment(store, args.where, args.arch, site=site)
     beneath = beneath_of(site, store, env, args.site, retry="provision kernel install %s")
     made = _kernel(wish, site, beneath, beneath.module)
     if kernels.has_ipykernel(f"{beneath.prefix}/bin/python", environ()):

@@ -11,6 +11,7 @@ from provision.wording import nearest, nearest_name
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
     from provision.machine.root.store import Store
     from provision.model.facts import Facts
@@ -241,15 +242,24 @@ def arch_below(site: Site, arch: str | None) -> str | None:
     return cpu().target if native else arch
 
 
-def find_environment(store: Store, text: str, arch: str | None = None) -> EnvironmentId:
+def describe_arch(site: Site | None, arch: str) -> str:
+    """An arch in a message about environments: its name, and that in the names of its environments if it differs."""
+    below = arch_below(site, arch) if site else arch
+    return f"`{arch}`" if below == arch else f"`{arch}` (on this machine `{below}`)"
+
+
+def find_environment(store: Store, text: str, arch: str | None = None, *, site: Site | None = None) -> EnvironmentId:
     """The environment that `text` names: its name, its fingerprint's beginning, or a module that points to one.
 
-    With `arch`, only environments of that arch are searched: several archs have a module of one name.
+    With `arch`, only environments of that arch are searched: several archs have a module of one name. It is an arch of `site`,
+    or without a site that in the names of environments.
 
     Raises:
         ConfigError: none matches, or several do; they are listed.
     """
-    known = [env for env in store.environments() if arch in (None, env.arch)]
+    everything = store.environments()
+    below = arch_below(site, arch) if site else arch
+    known = [env for env in everything if below in (None, env.arch)]
     pointers = {str(env): name for name, env in store.pointers().items()}
     exact = [env for env in known if text in (str(env), env.fingerprint, f"{env.version}-{env.fingerprint}")]
     published = [env for env in known if text in (pointers.get(str(env)), pointers.get(str(env), "").split("/", 1)[-1])]
@@ -270,10 +280,21 @@ def find_environment(store: Store, text: str, arch: str | None = None) -> Enviro
     near = nearest_name(text, words)
     raise ConfigError(
         f"there is no environment `{text}`"
-        + (f" of arch `{arch}`" if arch else "")
+        + (f" of arch {describe_arch(site, arch)}" if arch else "")
         + f" below `{store.root}`{nearest(text, words)}",
-        evidence=names or ["the site has no environments"],
-        hint=f"`{near}`" if near else f"give a whole name: `{names[0]}`" if names else "`provision build` builds one",
+        evidence=names or of_other_archs(everything),
+        hint=f"`{near}`"
+        if near
+        else f"give a whole name: `{names[0]}`"
+        if names
+        else f"leave `--arch` out, and give a whole name: `{everything[0]}`"
+        if everything
+        else "`provision build` builds one",
         kind="unknown-environment",
         correction=(text, near) if near else None,
     )
+
+
+def of_other_archs(others: Sequence[EnvironmentId]) -> list[str]:
+    """The evidence that an arch has no environments: those of the other archs."""
+    return [f"of another arch: {env}" for env in others] or ["the site has no environments"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from provision.commands.shared.options import add_arch, add_site
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import arch_below, beneath_of, find_environment, read_store
+from provision.commands.shared.target import beneath_of, find_environment, read_store
 from provision.errors import ConfigError, PlanError
 from provision.machine.programs.shell import absolute, environ
 from provision.model.own_venv import TENSORFLOW
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> Outcome:
     if arch is not None:
         return _create_on_modules(args, folder, site, arch, absolute(args.site) if "/" in args.site else site.name)
     store = read_store(site)
-    env = find_environment(store, _loaded() if args.on == "loaded" else args.on, arch_below(site, args.arch))
+    env = find_environment(store, _loaded() if args.on == "loaded" else args.on, args.arch, site=site)
     record = store.record(env)
     beneath = beneath_of(site, store, env, args.site, retry="--on %s")
     packages = make_own_venv.create(Path(folder), beneath, environ())

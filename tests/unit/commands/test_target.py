@@ -61,7 +61,10 @@ def test_an_environment_is_found_by_module_and_arch(
         ("tensorflow/2.15.1", None, "`tensorflow/2.15.1` matches several environments", "add `--arch haswell`"),
         ("b", None, "`b` matches several environments", "give a whole name: `haswell/tensorflow/2.15.1-bbbb`"),
         ("tensorflw/2.15.1", "knl", "(did you mean `tensorflow/2.15.1`?)", "`tensorflow/2.15.1`"),
-        ("x", "gpu", "there is no environment `x` of arch `gpu` below", "`provision build` builds one"),
+        (
+            *("x", "gpu", "there is no environment `x` of arch `gpu` below"),
+            "leave `--arch` out, and give a whole name: `haswell/tensorflow/2.15.1-bbbb`",
+        ),
     ],
 )
 def test_an_environment_that_is_not_clear_is_refused(

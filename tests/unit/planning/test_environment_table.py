@@ -104,3 +104,17 @@ def test_an_environment_of_this_machine_is_found_by_the_arch_of_its_profile(
     assert "no environment is published" not in error
     command = 'eval "$(provision activate --site local --arch native tensorflow/2.21.0)"'
     assert f"hint: `{command}`, then `mpiexec -n 2 python train.py`" in error
+
+
+@pytest.mark.parametrize("words", ["show tensorflow/2.15.1", "verify tensorflow/2.15.1", "verify --all", "rollback"])
+def test_a_native_arch_on_a_machine_with_another_cpu_finds_nothing_and_says_why(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PROVISION_ROOT", str(tmp_path))
+    record = make_record()
+    write_published(tmp_path, record)
+    assert call(*words.split(), "--arch", "native") == 2
+    error = capsys.readouterr().err
+    assert f"arch `native` (on this machine `{cpu().target}`)" in error
+    evidence = "archs with modules: `knl`" if words == "rollback" else f"of another arch: {record.environment}"
+    assert f"  {evidence}\n" in error
