@@ -17,7 +17,7 @@ PRINTERS = frozenset(("tqdm", "logging"))
 
 
 # The file of a module from which a name cannot be imported.
-OWN_MODULE = re.compile(r"\((?P<path>/[^()\s]{1,300}\.py)\)$")
+OWN_MODULE = re.compile(r"\((?P<path>/[\w./+@~-]{1,300}\.py)\)$")
 # The function of `subprocess` that starts a program.
 STARTS = "_execute_child"
 

@@ -682,7 +682,7 @@ def test_a_program_is_run_without_a_job_by_the_command_that_loads_its_environmen
         if system == "lmod"
         else 'eval "$(provision activate --site local --arch native m/1)"'
     )
-    published = dataclasses.replace(asked, activate="/root/activate.sh")
+    published = dataclasses.replace(asked, activate="/site/activate.sh")
     assert refusal(published).hint == f"`{load}`, then `mpiexec -n 2 python train.py`"
 
 
