@@ -379,6 +379,7 @@ def test_a_cluster_of_ones_own_from_the_generic_profile(
     answers = {
         "root": str(place.tool.root),
         "modules.init": str(modules.init),
+        "modules.path": "-",
         "network.compute": "proxy",
         "network.proxy": "http://127.0.0.1:9",
         "files.scratch": "$SCRATCH",
