@@ -67,7 +67,8 @@ def _seen(check: str, state: State, message: str, *evidence: str, hint: str | No
 def _folders(arch: Arch, stack: Stack, around: Surroundings, facts: Facts) -> Iterator[Observation]:
     """The folders in which programs write: TMPDIR and the root."""
     tmp, root = around.tmp, around.root
-    elsewhere = "`export TMPDIR=…` to a folder on a local disk that you can write"
+    local = tmp.path == "/tmp" or tmp.path.startswith("/tmp/")
+    elsewhere = '`mkdir -p "$HOME/tmp" && export TMPDIR="$HOME/tmp"`' if local else "`export TMPDIR=/tmp`"
     if not tmp.is_folder or not tmp.writable:
         what = "cannot be written" if tmp.is_folder else "does not exist"
         yield _seen("tmp-writable", "bad", f"the folder for temporary files `{tmp.path}` {what}", hint=elsewhere)

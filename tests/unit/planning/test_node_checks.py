@@ -6,6 +6,7 @@ A condition that cannot be made here (another glibc, another driver, a site's mo
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 import subprocess
 import sys
@@ -103,6 +104,18 @@ def test_a_tmpdir_that_cannot_be_written_or_does_not_exist(
     assert observed()["tmp-writable"].state == "bad"
     monkeypatch.setenv("TMPDIR", str(tmp_path / "missing"))
     assert "does not exist" in observed()["tmp-writable"].message
+
+
+def test_the_hint_names_a_folder_elsewhere_that_the_command_makes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TMPDIR", "/scratch/missing")
+    assert observed()["tmp-writable"].hint == "`export TMPDIR=/tmp`"
+    monkeypatch.setenv("TMPDIR", "/tmp/missing")
+    hint = observed()["tmp-writable"].hint or ""
+    shell = ("bash", "-euc", f"{hint.strip('`')}; printf %s $TMPDIR")
+    done = subprocess.run(shell, env={**os.environ, "HOME": str(tmp_path)}, capture_output=True, text=True, check=True)
+    assert (done.stdout, (tmp_path / "tmp").is_dir()) == (f"{tmp_path}/tmp", True)
 
 
 def test_a_tmpdir_too_long_for_sockets_and_with_spaces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
