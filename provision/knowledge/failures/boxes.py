@@ -29,7 +29,8 @@ GOES_ON = re.compile(
     r"\b(?:this|the) warning\b|\b(?:reduc|degrad|lower|impact|affect|hurt|decreas|limit|poor|suboptimal|slow)\w* "
     r"(?:\w+ ){0,4}performance\b|\bperformance (?:degradation|loss|penalty|(?:may|will|might|can|could) be)\b|"
     r"\bno impact\b|\bsupport is disabled\b|\bsuppress this\b|"
-    r"\battempted to remove a file\b",
+    # PMIx does without most of its parts; if not, it says more.
+    r"\battempted to remove a file\b|\bPMIx stopped checking at the first component\b",
     re.IGNORECASE,
 )
 # It says that its program ends, whatever else it says.

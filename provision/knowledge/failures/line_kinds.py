@@ -34,6 +34,7 @@ FORMS = (
     b"f0000 00:",
     b"not ok ",
     b"[ run      ]",
+    b'kind: "try_',
     b"[       ok ]",
     *(f": {word}".lower().encode() for word in ERROR_ELSEWHERE),
 )

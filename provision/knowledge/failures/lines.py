@@ -39,12 +39,14 @@ CODE = re.compile(
 INFO, STATUS, WARNING, ERROR = "info", "status", "warning", "error"
 # How a line says how serious it is: with these words, or in the form of TensorFlow's own lines (`I file.cc:5]`, `W0000 00:00:…`).
 INFORMS = re.compile(
-    r"\bNCCL (?:INFO|TRACE)\b|^\W{0,4}(?:DEBUG|INFO|TRACE|NOTE|Note(?=:)|STATUS)\b|\s-?\s?(?:INFO|DEBUG)\s?[\]:-]"
+    r"\bNCCL (?:INFO|TRACE)\b|^\W{0,4}(?:DEBUG|INFO|TRACE|NOTE|Note(?=:)|STATUS)\b|\s-?\s?(?:INFO|DEBUG)\s?[\]:-]|"
+    r'"level":"(?:INFO|DEBUG|TRACE)"'
 )
 # An error that was measured, as `Test error: 0.034`, `RMS Error: 0.125 eV per atom` and `ERROR = 1.2e-5`.
 MEASURED = re.compile(
     r"(?:[\w.-]{1,20} ){0,4}(?:ERROR|Error|error|Errors|errors) ?[:=] ?[-+]?(?:\d*\.\d+(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+|\d+ ?%)"
-    r"(?: ?%| ?[\w/^*-]{1,12}(?: per \w{1,12})?)?\W*(?:[,;(|].{0,200})?$"
+    r"(?: ?%| ?[\w/^*-]{1,12}(?: per \w{1,12})?)?\W*(?:[,;(|].{0,200})?$|"
+    r"[^:]{0,60}\b(?i:relative error|rel err|error estimate)\b(?! too| exceed| is (?:too|larger))"
 )
 WARNS = re.compile(
     r"^\W{0,9}(?:[\w.]{1,99}:\s?)?(?:WARNING|WARN|Warning|warning)\b|\b(?:WARNING|Warning|warning):|"
@@ -68,7 +70,8 @@ FAILED_OPERATION = re.compile(
 JUPYTER = re.compile(r"\[([DIWEC]) (?:\d{4}-|\d\d:)")
 # The line says itself that it does not matter.
 EXCUSED = re.compile(
-    r"\(ignored\)|(?<!\d )(?<!-)\bignor(?:e|ed|ing)\b|\b[Ii]gnoring\b|"
+    # Open MPI's own `(ignored)` is the end of a long line, which may be cut.
+    r"\(ignored\)|\bmca_base_component_repository_open: unable to open mca_|(?<!\d )(?<!-)\bignor(?:e|ed|ing)\b|\b[Ii]gnoring\b|"
     r"\bwill retry\b|\b[Rr]etrying(?: (?:in|after|with|\d|\()|\s*$)|"
     r"\battempt \d+ (?:of|/) ?\d+|"
     r"\b(?:[Ff]alling|[Ff]all|[Ff]alls) ?-?back\b|\bfallback\b|\bnon-?fatal\b|\bharmless\b|\bsafely\b|"
@@ -90,7 +93,8 @@ EXCUSE_WORDS = word_set(
     "safely disregarded optional "
     "continuing skipped skipping performing looking checking errors failures failure required expected xfail "
     "xfailed recovered "
-    "deprecated deprecation deprecate tolerate tolerated null type error failed fail unexpected cpu retries"
+    "deprecated deprecation deprecate tolerate tolerated null type error failed fail unexpected cpu retries "
+    "mca"
 )
 EXCUSES_ABOVE = re.compile(
     r"\b[Ii]gnore (?:the )?(?:above|previous)|\bthe (?:above|previous) (?:error|warning|message)s? (?:can|is|"
@@ -102,13 +106,15 @@ EXCUSES_ABOVE = re.compile(
     r"\berror importing function definition for\b|"
     # Open MPI does without CUDA; the message about it may have lost its border.
     r"^(?P<cuda>--mca \S+ 0 to suppress this message)|"
+    # PMIx does without most of its parts; if not, it says more.
+    r"\bPMIx stopped checking at the first component\b|"
     # Apptainer does without FUSE.
     r"\bfalling back to extraction\b|"
     # Spack has the source already, or finds it at another address.
     r"^(?P<fetched>==> Already (?:fetched|staged)\b)"
 )
 ABOVE_WORDS = word_set(
-    "extraction suppress above previous harmless ignored expected normal mxnet pytorch importing warning already"
+    "extraction suppress above previous harmless ignored expected normal mxnet pytorch importing warning already pmix"
 )
 # How many lines above it such a line excuses; the message about CUDA has more.
 REACH, REACH_OF_CUDA = 4, 8
@@ -116,8 +122,15 @@ REACH, REACH_OF_CUDA = 4, 8
 FETCHES = re.compile(r"\s*(?:curl: \(|==> )")
 ANY = re.compile("")
 # Autoconf's `config.log`: what a probe prints counts only if `configure` stopped there; it prints `checking` and goes on.
-PROBE = re.compile(r"configure:\d+: (checking |error: )")
-CHECKS, STOPS = "checking ", "error: "
+# CMake's `CMakeError.log` and `CMakeConfigureLog.yaml` hold nothing but probes; CMake stops if its compiler does not work.
+PROBE = re.compile(
+    r"configure:\d+: (checking |error: )|"
+    r"(?!.{0,60}compiler (?:works|identification))"
+    r"(?:Performing \S{1,9} SOURCE FILE Test|Determining (?:if|whether|size)|Detecting).{1,120} "
+    r"(?:failed|passed) with the following output:|"
+    r"\s{1,6}kind: \"try_(?:compile|run)-v1\"$"
+)
+CHECKS, STOPS, TRIES = "checking ", "error: ", "tries"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +182,8 @@ def level(text: str) -> str:
         return WARNING
     if any(word in start for word in ("INFO", "DEBUG", "TRACE", "NOTE", "Note", "STATUS")) and INFORMS.search(start):
         return INFO
+    if text.startswith(("[I] ", "[D] ")):
+        return INFO
     return ERROR
 
 
@@ -200,9 +215,9 @@ def excuses_above(text: str, words: frozenset[str]) -> tuple[int, re.Pattern[str
 
 
 def probes(text: str) -> str:
-    """`CHECKS` if `configure` begins a probe, `STOPS` if it stops with an error, else nothing."""
+    """`CHECKS` if `configure` begins a probe, `STOPS` if it stops, `TRIES` if CMake wrote a probe down; else nothing."""
     found = PROBE.match(text)
-    return found[1] if found else ""
+    return found[1] or TRIES if found else ""
 
 
 def is_code(text: str) -> bool:

@@ -24,10 +24,11 @@ from provision.knowledge.failures.line_kinds import EDGE, LOOK, PROGRESS, STRUCT
 from provision.knowledge.failures.line_parts import MOST_OF_A_LOG_LINE, read_text, split_parts
 from provision.knowledge.failures.lines import (
     ANSI,
-    CHECKS,
     ERROR,
     INFO,
     STATUS,
+    STOPS,
+    TRIES,
     WARNING,
     Line,
     excuses_above,
@@ -55,6 +56,8 @@ MOST_HELD, MOST_LOOKS = 4_000_000, 64
 DIGITS = bytes.maketrans(b"123456789", b"000000000")
 # How GoogleTest announces a test, and says that it has passed.
 TEST_BEGINS, TEST_PASSED = "[ RUN      ]", "[       OK ]"
+# What a probe of configure or CMake prints has at most so many lines; a file of CMake's probes begins with one.
+LONGEST_PROBE, FIRST_PROBE = 2000, 8
 # The name of the stream in what Open MPI puts before the lines of a rank.
 STREAM = re.compile(r"<std\w+>:?|:$")
 # A traceback that begins at most so many lines below a harmless record, or below the end of its first traceback, belongs to it.
@@ -87,6 +90,7 @@ class LogReader:
         self._alone = next((failure for failure in catalogue.failures if failure.id == ALONE), None)
         self._record = -DETAILS, ""  # the last harmless record with a traceback, or the end of that, and the rank
         self._probe_at = 0  # the line of a `config.log` at which the last probe began
+        self._only_probes = False  # whether the log is a file in which CMake wrote down its probes
         self._boxes = BoxReader()
         self._bytes = self._strange = 0
 
@@ -249,9 +253,10 @@ class LogReader:
             self._evidence.excuse(self._test)  # what a test prints that has passed is no failure
             return True
         if probe := probes(text):
-            if probe == CHECKS and self._probe_at:
-                self._evidence.excuse(self._probe_at)
-            self._probe_at = number if probe == CHECKS else 0
+            self._excuse_probe(number if probe != STOPS else 0)
+            if probe == TRIES:
+                self._only_probes = self._only_probes or number <= FIRST_PROBE
+                return True
         severity, excused = level(text), is_excused(text, words)
         matched = self._match(line, words, severity, excused)
         weights = [weight for weight, _ in matched]
@@ -282,6 +287,12 @@ class LogReader:
             self._evidence.fail(number)
             return True
         return report is not None or bool(weights)
+
+    def _excuse_probe(self, begins: int) -> None:
+        """Forget what the last probe printed, since another one begins at this line, or at 0 a program went on or stopped."""
+        if self._probe_at and begins and begins - self._probe_at <= LONGEST_PROBE:
+            self._evidence.excuse(self._probe_at)
+        self._probe_at = begins
 
     def _belongs_to_record(self, traceback: Traceback, rank: str) -> bool:
         """Whether a logger printed a traceback with a record that is known to be harmless."""
@@ -356,6 +367,8 @@ class LogReader:
             if not (found.is_cut and self._belongs_to_record(found, self._record[1]))
         ]
         evidence.reports.close()
+        if self._only_probes:
+            evidence.excuse(self._probe_at)
         return conclude(evidence, failed=failed, is_text=self._strange <= MOST_CONTROL * self._bytes)
 
 

@@ -50,9 +50,10 @@ UNPICKLES = re.compile(
 LOADS_PICKLE = re.compile(r"[pP]ickle\.loads?\(|\bpkl\.load\(|_pickle_load\(|\bjoblib\.load\(")
 CLASS_MISSING = word_set("ModuleNotFoundError AttributeError")
 SAVES = re.compile(r"^_?(?:save|serialize|export)\w*$")
-# The folder in which pip builds a package.
+# The folder in which pip or Spack builds a package.
 BUILT = re.compile(
-    r"pip-(?:build|install|req-build)-[^/\\]{1,40}[/\\]([\w.-]{1,80}?)(?:_[0-9a-f]{32})?[/\\](?:[\w.-]+[/\\])*[\w.-]+\.py$"
+    r"(?:pip-(?:build|install|req-build)-[^/\\]{1,40}[/\\]|[/\\]spack-stage-(?=[\w.-]{1,200}[/\\]spack-src[/\\]))"
+    r"([\w.-]{1,80}?)(?:_[0-9a-f]{32}|-\d[\w.-]{0,60}-[a-z0-9]{32})?[/\\](?:[\w.-]+[/\\])*[\w.-]+$"
 )
 # Packages that programs give their data to, and exceptions that say that something in the data was not found.
 DATA_PACKAGES = word_set("pandas numpy sklearn scipy keras h5py matplotlib")
@@ -271,10 +272,9 @@ def _library_failure(traceback: Traceback) -> KnownFailure | None:
     built = BUILT.search(last.file)
     if built:
         cause = f"the build of `{built[1]}` stopped, and says: `{what}`"
-        hint = (
-            "install or load what the message names, then run the same command again; a version with a wheel for this Python "
-            "needs no build: `python -m pip install --only-binary :all: PACKAGE`"
-        )
+        hint = "install or load what the message names, then run the same command again"
+        if "spack-stage" not in last.file:
+            hint += "; a version with a wheel for this Python needs no build: `python -m pip install --only-binary :all: PACKAGE`"
     elif _imports_library(traceback):
         cause = f"{package} fails while it is imported: `{what}`"
         hint = (

@@ -1,0 +1,156 @@
+"""What whole outputs of jobs and builds contain besides the failure: probes, measures, notices, and reports of schedulers."""
+
+from __future__ import annotations
+
+import pytest
+
+from provision.knowledge.failures.findings import Explanation
+from provision.knowledge.failures.log_reader import explain
+from provision.machine.tables import known_failures
+
+
+def shown(text: str) -> Explanation:
+    """What a log shows."""
+    return explain([f"{text}\n".encode()], known_failures())
+
+
+PROBE = """\
+Performing C SOURCE FILE Test CMAKE_HAVE_LIBC_PTHREAD failed with the following output:
+Change Dir: /home/ada/build/CMakeFiles/CMakeTmp
+
+Run Build Command(s):/usr/bin/make cmTC_3ad42/fast
+src.c:(.text+0x3e): undefined reference to `pthread_create'
+collect2: error: ld returned 1 exit status
+make[1]: *** [cmTC_3ad42] Error 1
+make: *** [cmTC_3ad42/fast] Error 2
+
+"""
+MPI_PROBE = """\
+Determining if the include file mpi.h exists failed with the following output:
+/home/ada/CheckIncludeFile.c:1:10: fatal error: mpi.h: No such file or directory
+compilation terminated.
+
+"""
+BROKEN = """\
+Determining if the C compiler works failed with the following output:
+/usr/bin/ld: cannot find crt1.o: No such file or directory
+collect2: error: ld returned 1 exit status
+"""
+WRITTEN_DOWN = """\
+---
+events:
+  -
+    kind: "try_compile-v1"
+    backtrace:
+      - "/usr/share/cmake-3.31/Modules/CheckIncludeFile.cmake:109 (try_compile)"
+    buildResult:
+      stdout: |
+        CheckIncludeFile.c:1:10: fatal error: mpi.h: No such file or directory
+      exitCode: 1
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [PROBE, MPI_PROBE, PROBE + MPI_PROBE, MPI_PROBE + PROBE, WRITTEN_DOWN],
+    ids=["c", "mpi", "both", "turned", "yaml"],
+)
+def test_a_file_with_the_probes_of_cmake_shows_no_failure(text: str) -> None:
+    assert shown(text).verdict == "healthy"
+
+
+def test_a_compiler_that_does_not_work_is_no_probe() -> None:
+    assert shown(PROBE + BROKEN).verdict != "healthy"
+
+
+def test_what_follows_a_probe_in_the_log_of_a_build_counts() -> None:
+    build = "-- Configuring\n" * 10
+    assert shown(build + MPI_PROBE + "make: *** No rule to make target 'flux'.  Stop.").verdict != "healthy"
+    broken = "solve.c:3:10: fatal error: mpi.h: No such file or directory\nmake: *** [solve.o] Error 1\n"
+    assert shown(build + MPI_PROBE + broken + "x\n" * 3000 + PROBE).verdict == "known"
+
+
+HEALTHY = (
+    " TESTING RELATIVE ERROR over r ranging from 0.0 to cutoff",
+    "| CHECK switch(x): max rel err =   0.2738E-14   at   2.422500",
+    "Ewald error estimate:   0.3210E-03",
+    "004 (69973.000.000) 2025-01-14 14:44:33 Job was evicted.\n\t(0) Job was not checkpointed.",
+    "CondaError: Run 'conda init' before 'conda deactivate'",
+    "05:12:08.444 [I] Unable to initialize backend 'rocm': module 'jaxlib.xla_extension' has no attribute 'GpuAllocatorConfig'",
+    '{"time":"2025-11-03T20:30:10+05:30","level":"INFO","msg":"api: retrying error","error":"Post: request canceled"}',
+    'ERROR main: failed to get logger path error="error creating log directory: mkdir /home/u: permission denied"',
+    "Unable to init server: Could not connect: Connection refused\n(train.py:4711): Gdk-CRITICAL **: a: assertion 'b' failed",
+    "    0.5          1560601        572      2728.3      1505     20681     1647.9  cuEventRecord",
+    "[n1:23521] mca_base_component_repository_open: unable to open mca_oob_ud: libosmcomp.",
+    "E external/xla/cuda_timer.cc:86] Delay kernel timed out: measured time has sub-optimal accuracy.",
+    "WARNING:tensorflow:AutoGraph could not transform A and will run it as-is.\nCause: module 'gast' has no attribute 'Index'",
+)
+DASHES = "-" * 74
+PMIX = f"""\
+{DASHES}
+A requested component was not found, or was unable to be opened.  This
+means that this component is either not installed or is unable to be
+used on your system (e.g., sometimes this means that shared libraries
+that the component requires are unable to be found/loaded).  Note that
+PMIx stopped checking at the first component that it did not find.
+
+Host:      c001
+Framework: psec
+Component: munge
+{DASHES}
+hello from rank 0 of 1"""
+
+
+@pytest.mark.parametrize("text", [*HEALTHY, PMIX])
+def test_what_only_sounds_like_a_failure(text: str) -> None:
+    assert shown(f"starting\n{text}").verdict == "healthy"
+
+
+def test_a_part_that_open_mpi_lacks_still_counts() -> None:
+    assert shown(PMIX.replace("PMIx stopped", "Open MPI stopped").replace("psec", "btl")).verdict == "known"
+
+
+CONSEQUENCES = (
+    "Command '['flower-simulation', '--app', '.']' returned non-zero exit status 1.",
+    "\t(1) Normal termination (return value 127)",
+    "======\n   Job Id:             42.gadi-pbs\n   Exit Status:        1",
+    "2023-11-16 22:21:10,196 INFO    SenderThread:41702 [sender.py:send_exit():585] handling exit code: 1",
+)
+
+
+@pytest.mark.parametrize("text", CONSEQUENCES)
+def test_a_report_that_only_says_that_a_program_failed_leaves_the_cause_unknown(text: str) -> None:
+    assert shown(text).verdict == "unknown"
+    assert shown(text.replace("status 1", "status 0").replace("127", "0").replace(" 1", " 0")).verdict == "healthy"
+
+
+NAMED = {
+    "/usr/include/string.h:652:42: error: ‘memcpy’ was not declared in this scope": "nvcc-glibc-string",
+    "solve.c:652:42: error: ‘memcpy’ was not declared in this scope": "compile-error",
+    "RuntimeError: CUDA error: uncorrectable ECC error encountered": "gpu-broken",
+    "NVRM: Xid (PCI:0000:41:00): 79, pid=4711, GPU has fallen": "gpu-broken",
+    "NVRM: Xid (PCI:0000:41:00): 31, pid=4711, name=python, MMU Fault": "gpu-xid",
+    "RuntimeError: DataLoader worker (pid 4711) is killed by signal: Terminated. ": "dataloader-worker-ended",
+    "RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed. ": "dataloader-worker",
+    "Error for command \"run\": unknown shorthand flag: 'v' in -v": "argument-error",
+    "[n1:24108] [ 6] /usr/lib64/ucx/libuct_ib.so.0(uct_ib_mlx5_completion_with_err+0x4c9)[0x7f]": "infiniband",
+    "Mon slurmctld[26180]: fatal: Duplicated NodeHostName n-0 in the config file": "slurm-conf-wrong",
+    "Command '['flower-simulation']' returned non-zero exit status 1.\nKeyError: 'a'": "error-in-program",
+}
+
+
+@pytest.mark.parametrize(("text", "name"), NAMED.items())
+def test_what_whole_outputs_name(text: str, name: str) -> None:
+    known = shown(text).known
+    assert known is not None
+    assert known.failure.id == name
+
+
+def test_a_script_of_a_package_that_spack_builds_is_not_the_users_program() -> None:
+    stage = "/tmp/ada/spack-stage/spack-stage-wirecell-0.30.2-ypfuxuq53kzpgin5xlc63b2q5lqa6axn/spack-src"
+    place = f'  File "{stage}/wscript", line 24, in version\n    raise ValueError("no")'
+    text = f"Traceback (most recent call last):\n{place}\nValueError: no flux"
+    known = shown(text).known
+    assert known is not None
+    assert "the build of `wirecell` stopped" in known.cause
+    assert "pip" not in known.hint
