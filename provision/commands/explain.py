@@ -162,15 +162,22 @@ def _describe_unknown(explanation: Explanation) -> list[str]:
     if not explanation.length:
         return ["the log is empty"]
     if not explanation.findings:
-        return ["no known failure; lines that look like errors:", *_numbered(explanation.lines)]
+        return [f"no known failure; {_heading(explanation)}:", *_numbered(explanation.lines)]
     followed = explanation.findings[0]
     rest = [(number, text) for number, text in explanation.lines if number != followed.hit.number]
     return [
         f"no known failure; the log shows what followed from it: {followed.cause} ({followed.failure.id})",
         f"  line {followed.hit.number}: {followed.hit.text}",
         f"hint: {followed.hint}",
-        *(["lines that look like errors:", *_numbered(rest)] if rest else []),
+        *([f"{_heading(explanation)}:", *_numbered(rest)] if rest else []),
     ]
+
+
+def _heading(explanation: Explanation) -> str:
+    """What the lines of an unknown failure are."""
+    if not explanation.last_only:
+        return "lines that look like errors"
+    return f"no {'other ' if explanation.findings else ''}line looks like an error; the last lines"
 
 
 def _numbered(lines: tuple[tuple[int, str], ...] | list[tuple[int, str]]) -> list[str]:

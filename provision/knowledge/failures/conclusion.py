@@ -44,6 +44,7 @@ def conclude(evidence: Evidence, *, failed: bool, is_text: bool) -> Explanation:
             verdict = "known"
         if verdict == "unknown" and not causes and (causes := _complaint(evidence)):
             verdict = "known"
+    lines = _lines(evidence, causes if verdict == "known" else [])
     return Explanation(
         verdict=verdict,
         findings=tuple(
@@ -56,7 +57,8 @@ def conclude(evidence: Evidence, *, failed: bool, is_text: bool) -> Explanation:
             if verdict == "healthy"
             else causes
         ),
-        lines=_lines(evidence, causes if verdict == "known" else []),
+        lines=lines or tuple((number, evidence.show(text)) for number, text in evidence.last),
+        last_only=not lines,
         is_text=is_text,
         length=evidence.lines,
         ended=(evidence.well or evidence.installed) and evidence.success_at >= evidence.lines + 1 - health.NEAR_END,
@@ -235,11 +237,10 @@ def _quote(evidence: Evidence, failure: KnownFailure, number: int, raw: str, mes
 
 
 def _lines(evidence: Evidence, causes: list[Finding]) -> tuple[tuple[int, str], ...]:
-    """The deciding line, the end of the first traceback, and the lines that look most like errors; else the last lines."""
+    """The deciding line, the end of the first traceback, and the lines that look most like errors."""
     shown = {found.hit.number: found.hit.text for found in causes[:1]}
     for found in evidence.tracebacks.found[:1]:
         shown.setdefault(found.number, evidence.show(found.raw))
     texts = set(shown.values())
     shown |= {number: text for number, text in evidence.errors.choose(evidence.most) if text not in texts}
-    lines = list(shown.items())[: evidence.most]
-    return tuple(lines or [(number, evidence.show(text)) for number, text in evidence.last])
+    return tuple(list(shown.items())[: evidence.most])

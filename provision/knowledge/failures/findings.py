@@ -85,6 +85,8 @@ class Explanation:
     is_text: bool
     length: int
     """The number of lines."""
+    last_only: bool = False
+    """Whether `lines` are the last ones, because none looks like an error."""
     ended: bool = False
     """Whether the last lines say that something ended well."""
 

@@ -176,6 +176,7 @@ _FORMS = (
         COMPLAINS,
         r"\W{0,6}(?:\[[\w.-]{1,30}\] )?(?P<text>(?i:can ?not|can't|could(?: not|n't)|unable to|failed to) .+)",
     ),
+    _form(COMPLAINS, r"(?P<text>[A-Z]\w{0,30}(?: \w{1,30}){0,4} failed: [A-Z\"'`].{12,})"),
 )
 
 

@@ -23,6 +23,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> TinySite:
     return site
 
 
+def explain(log: Path) -> subprocess.CompletedProcess[str]:
+    """`provision explain` on a file."""
+    argv = [sys.executable, "-m", "provision", "explain", str(log)]
+    return subprocess.run(argv, capture_output=True, text=True, check=False)
+
+
 def explained(done: subprocess.CompletedProcess[str], code: int) -> dict[str, Any]:
     """The result of `provision explain … --json`."""
     assert done.returncode == code, done.stdout + done.stderr
@@ -77,11 +83,21 @@ def test_a_notice_that_may_matter_stands_in_the_headline_if_no_end_is_shown(
         "2023-01-01 10:00:00.1: W tensorflow/stream_executor/platform/default/dso_loader.cc:64] Could not load dynamic library "
         f"'libcusolver.so.11'; dlerror: libcusolver.so.11: cannot open shared object file\n{end}"
     )
-    done = subprocess.run(
-        [sys.executable, "-m", "provision", "explain", str(log)], capture_output=True, text=True, check=False
-    )
+    done = explain(log)
     assert done.returncode == 0, done.stderr
     assert f"the log shows {says}" in done.stdout
+
+
+def test_the_last_lines_are_not_called_errors(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    log.write_text(
+        "making profiles\nCommand '['solve', 'a']' returned non-zero exit status 1.\nall profiles are made\n"
+    )
+    done = explain(log)
+    assert done.returncode == 3
+    assert "no other line looks like an error; the last lines:\n  line 1: making profiles\n" in done.stdout
+    log.write_text("Command '['solve', 'a']' returned non-zero exit status 1.\nflux: error: no such key\n")
+    assert "the last lines" not in explain(log).stdout
 
 
 @pytest.mark.parametrize(
@@ -107,8 +123,6 @@ def test_a_notice_that_may_matter_stands_in_the_headline_if_no_end_is_shown(
 def test_the_last_line_of_a_step_says_how_it_ended(tmp_path: Path, end: str, code: int, says: str) -> None:
     log = tmp_path / "compile.log"
     log.write_text(f"$ make\ncompiling\n{end}\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "provision", "explain", str(log)], capture_output=True, text=True, check=False
-    )
+    done = explain(log)
     assert done.returncode == code, done.stdout
     assert says in done.stdout
