@@ -7,6 +7,7 @@ from collections.abc import Collection
 from provision.knowledge.failures import health
 from provision.knowledge.failures.boxes import DASHES
 from provision.knowledge.failures.catalogue import Catalogue
+from provision.knowledge.failures.lsf_reports import FORMS as LSF_FORMS
 from provision.knowledge.failures.report_forms import ERROR_ELSEWHERE, FORM_WORDS
 from provision.knowledge.failures.singletons import may_be_lone
 from provision.knowledge.failures.words import line_words
@@ -35,6 +36,7 @@ FORMS = (
     b"not ok ",
     b"[ run      ]",
     b'kind: "try_',
+    *LSF_FORMS,
     b"[       ok ]",
     *(f": {word}".lower().encode() for word in ERROR_ELSEWHERE),
 )

@@ -121,16 +121,6 @@ REACH, REACH_OF_CUDA = 4, 8
 # What Spack and curl print while they fetch a source: only these lines are excused by one that says that the source is there.
 FETCHES = re.compile(r"\s*(?:curl: \(|==> )")
 ANY = re.compile("")
-# Autoconf's `config.log`: what a probe prints counts only if `configure` stopped there; it prints `checking` and goes on.
-# CMake's `CMakeError.log` and `CMakeConfigureLog.yaml` hold nothing but probes; CMake stops if its compiler does not work.
-PROBE = re.compile(
-    r"configure:\d+: (checking |error: )|"
-    r"(?!.{0,60}compiler (?:works|identification))"
-    r"(?:Performing \S{1,9} SOURCE FILE Test|Determining (?:if|whether|size)|Detecting).{1,120} "
-    r"(?:failed|passed) with the following output:|"
-    r"\s{1,6}kind: \"try_(?:compile|run)-v1\"$"
-)
-CHECKS, STOPS, TRIES = "checking ", "error: ", "tries"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,12 +202,6 @@ def excuses_above(text: str, words: frozenset[str]) -> tuple[int, re.Pattern[str
     if found is None:
         return None
     return (REACH_OF_CUDA, ANY) if found["cuda"] else (REACH, FETCHES if found["fetched"] else ANY)
-
-
-def probes(text: str) -> str:
-    """`CHECKS` if `configure` begins a probe, `STOPS` if it stops, `TRIES` if CMake wrote a probe down; else nothing."""
-    found = PROBE.match(text)
-    return found[1] or TRIES if found else ""
 
 
 def is_code(text: str) -> bool:

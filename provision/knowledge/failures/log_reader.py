@@ -10,6 +10,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 
 from provision.knowledge.failures import health
@@ -27,8 +28,6 @@ from provision.knowledge.failures.lines import (
     ERROR,
     INFO,
     STATUS,
-    STOPS,
-    TRIES,
     WARNING,
     Line,
     excuses_above,
@@ -36,10 +35,11 @@ from provision.knowledge.failures.lines import (
     is_excused,
     is_in_warning,
     level,
-    probes,
     read_line,
 )
+from provision.knowledge.failures.lsf_reports import JOB_ENDED, LsfReports
 from provision.knowledge.failures.paragraphs import MOST_LINES, begins_paragraph, join_paragraph
+from provision.knowledge.failures.probes import ProbeReader
 from provision.knowledge.failures.report_forms import (
     COMPLAINS,
     ENDS,
@@ -56,8 +56,6 @@ MOST_HELD, MOST_LOOKS = 4_000_000, 64
 DIGITS = bytes.maketrans(b"123456789", b"000000000")
 # How GoogleTest announces a test, and says that it has passed.
 TEST_BEGINS, TEST_PASSED = "[ RUN      ]", "[       OK ]"
-# What a probe of configure or CMake prints has at most so many lines; a file of CMake's probes begins with one.
-LONGEST_PROBE, FIRST_PROBE = 2000, 8
 # The name of the stream in what Open MPI puts before the lines of a rank.
 STREAM = re.compile(r"<std\w+>:?|:$")
 # A traceback that begins at most so many lines below a harmless record, or below the end of its first traceback, belongs to it.
@@ -77,7 +75,10 @@ class LogReader:
 
     def __init__(self, catalogue: Catalogue, *, most: int = 8, hide: Callable[[str], str] = str) -> None:
         self._catalogue = catalogue
-        self._evidence = Evidence(most=most, hide=hide)
+        self._fresh = partial(Evidence, most=most, hide=hide)
+        self._evidence = self._fresh()
+        self._ended: Evidence | None = None  # of the last job that has ended, if the file can hold another one
+        self._jobs = LsfReports()
         self._known_words = STRUCTURE | catalogue.index.keys()
         self._kinds: dict[bytes, int] = {}
         self._held = 0
@@ -89,8 +90,7 @@ class LogReader:
         self._lone_ranks = LoneRanks()
         self._alone = next((failure for failure in catalogue.failures if failure.id == ALONE), None)
         self._record = -DETAILS, ""  # the last harmless record with a traceback, or the end of that, and the rank
-        self._probe_at = 0  # the line of a `config.log` at which the last probe began
-        self._only_probes = False  # whether the log is a file in which CMake wrote down its probes
+        self._probes = ProbeReader()
         self._boxes = BoxReader()
         self._bytes = self._strange = 0
 
@@ -223,6 +223,9 @@ class LogReader:
         if self._evidence.tracebacks.feed(line):
             return True
         text = line.text
+        if job := self._jobs.feed(text):
+            self._begin_job(number, ended=job == JOB_ENDED)
+            return True
         if self._alone and self._lone_ranks.feed(number, text):
             hit = Hit(number=number, text=self._evidence.show(line.raw), weight=WEIGHTS["error"])
             self._evidence.add_hit(self._alone, hit, tuple)
@@ -252,11 +255,8 @@ class LogReader:
         elif text.startswith(TEST_PASSED) and self._test:
             self._evidence.excuse(self._test)  # what a test prints that has passed is no failure
             return True
-        if probe := probes(text):
-            self._excuse_probe(number if probe != STOPS else 0)
-            if probe == TRIES:
-                self._only_probes = self._only_probes or number <= FIRST_PROBE
-                return True
+        if first := self._probes.feed(number, text):
+            self._evidence.excuse(first)
         severity, excused = level(text), is_excused(text, words)
         matched = self._match(line, words, severity, excused)
         weights = [weight for weight, _ in matched]
@@ -288,11 +288,13 @@ class LogReader:
             return True
         return report is not None or bool(weights)
 
-    def _excuse_probe(self, begins: int) -> None:
-        """Forget what the last probe printed, since another one begins at this line, or at 0 a program went on or stopped."""
-        if self._probe_at and begins and begins - self._probe_at <= LONGEST_PROBE:
-            self._evidence.excuse(self._probe_at)
-        self._probe_at = begins
+    def _begin_job(self, number: int, *, ended: bool) -> None:
+        """Forget other jobs that wrote to the same file; the one that has ended counts if no other one wrote anything."""
+        evidence, self._evidence = self._evidence, self._fresh()
+        self._evidence.lines = evidence.lines
+        evidence.lines = number
+        evidence.last.extend(reversed([*islice(self._above(number), evidence.most)]))
+        self._ended = evidence if ended else None
 
     def _belongs_to_record(self, traceback: Traceback, rank: str) -> bool:
         """Whether a logger printed a traceback with a record that is known to be harmless."""
@@ -359,6 +361,13 @@ class LogReader:
 
     def conclude(self, *, failed: bool = False) -> Explanation:
         """What the log shows; `failed` if it is known that the program failed."""
+        if (
+            self._ended
+            and not self._evidence.hits
+            and not self._evidence.errors
+            and not self._evidence.tracebacks.found
+        ):
+            self._evidence = self._ended
         evidence = self._evidence
         evidence.tracebacks.close()
         evidence.tracebacks.found[:] = [
@@ -367,8 +376,8 @@ class LogReader:
             if not (found.is_cut and self._belongs_to_record(found, self._record[1]))
         ]
         evidence.reports.close()
-        if self._only_probes:
-            evidence.excuse(self._probe_at)
+        if first := self._probes.close():
+            evidence.excuse(first)
         return conclude(evidence, failed=failed, is_text=self._strange <= MOST_CONTROL * self._bytes)
 
 

@@ -154,3 +154,41 @@ def test_a_script_of_a_package_that_spack_builds_is_not_the_users_program() -> N
     assert known is not None
     assert "the build of `wirecell` stopped" in known.cause
     assert "pip" not in known.hint
+
+
+def report(code: int, *, output: str = "follows:") -> str:
+    """What LSF writes of a job."""
+    ended = "Successfully completed." if not code else f"Exited with exit code {code}."
+    dashes = "-" * 60
+    return f"\n{dashes}\nSender: LSF System <lsfadmin@n1>\nSubject: Job 4711: <a>\n\n{ended}\n\nThe output (if any) {output}\n\n"
+
+
+TRACEBACK = """\
+Traceback (most recent call last):
+  File "/home/ada/train.py", line 3, in <module>
+    {0}()
+NameError: name '{0}' is not defined
+"""
+ABOVE = "is above this job summary."
+
+
+def test_the_last_of_the_jobs_that_wrote_to_a_file_of_lsf_counts() -> None:
+    first, last = TRACEBACK.format("flux"), TRACEBACK.format("solve")
+    below = report(1) + first + report(1) + last
+    above = first + report(1, output=ABOVE) + last + report(1, output=ABOVE)
+    unreported = first + report(1, output=ABOVE) + last
+    for text in (below, above, unreported):
+        known = shown(text).known
+        assert known is not None and "solve" in known.cause, text
+        assert not any("flux" in found.cause for found in shown(text).findings)
+
+
+def test_a_job_of_lsf_that_ended_well_after_others_is_healthy() -> None:
+    first = TRACEBACK.format("flux")
+    assert shown(report(1) + first + report(0) + "Training complete").verdict == "healthy"
+    assert shown(first + report(1, output=ABOVE) + "loss: 0.1\n" + report(0, output=ABOVE)).verdict == "healthy"
+    known = shown(
+        "loss: 0.1\n" + report(0, output=ABOVE) + first + report(1, output=ABOVE) + "\nPS:\nRead file <e>"
+    ).known
+    assert known is not None and "flux" in known.cause
+    assert shown(report(0) + "Training complete\n" + report(1) + first).verdict == "known"
