@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from provision.knowledge.failures.catalogue import KnownFailure
-from provision.knowledge.failures.own_program import place_of
+from provision.knowledge.failures.own_program import BUILT, place_of
 from provision.knowledge.failures.tracebacks import LIBRARY, Traceback
 
 # Part of the path of the environments in which pip builds packages.
@@ -18,6 +18,8 @@ PRINTERS = frozenset(("tqdm", "logging"))
 
 # The file of a module from which a name cannot be imported.
 OWN_MODULE = re.compile(r"\((?P<path>/[\w./+@~-]{1,300}\.py)\)$")
+# The file whose text the `setup.py` of a placeholder raises.
+PLACEHOLDER = "ERROR.txt"
 # The function of `subprocess` that starts a program.
 STARTS = "_execute_child"
 
@@ -30,8 +32,12 @@ def at_place(failure: KnownFailure, traceback: Traceback | None) -> KnownFailure
         return _missing_for_build(failure)
     if failure.id == "file-not-found" and traceback.frames and traceback.frames[-1].function == STARTS:
         return _program_missing(failure, traceback)
+    if failure.id == "file-not-found" and traceback.frames and (built := BUILT.search(traceback.frames[-1].file)):
+        return _missing_in_source(failure, built[1], traceback.code)
     if failure.id == "api-removed" and (own := OWN_MODULE.search(traceback.text)) and not LIBRARY.search(own["path"]):
         return _name_missing(failure, own["path"])
+    if failure.id == "image-not-read" and ".grad" in traceback.code:
+        return _no_gradient(failure)
     last = traceback.frames[-1].package if traceback.frames else None
     if failure.id == "io-error" and (PRINTS.search(traceback.code) or last in PRINTERS):
         return _terminal_gone(failure)
@@ -65,6 +71,26 @@ def _program_missing(failure: KnownFailure, traceback: Traceback) -> KnownFailur
     )
 
 
+def _missing_in_source(failure: KnownFailure, package: str, code: str) -> KnownFailure:
+    """A package that is built looks for a file of its source; those of NVIDIA on the public index are placeholders."""
+    if PLACEHOLDER in code:
+        return replace(
+            failure,
+            cause=f"what the index has as `{package}` is a placeholder, which only says that the package is somewhere else",
+            hint=f"name the index of its maker with `--extra-index-url` (the page of `{package}` says which); if it is named, it "
+            "has no wheel for this Python or this old pip: `python -m pip install --upgrade pip`, or another Python",
+            source="NVIDIA, the packages of RAPIDS",
+            program=False,
+        )
+    return replace(
+        failure,
+        cause=f"the build of `{package}` does not find `{{path}}`, which should be in its source or on this machine",
+        hint="a version with a wheel for this Python needs no build: `python -m pip install --only-binary :all: PACKAGE`; a "
+        "source that was cloned may lack its submodules: `git submodule update --init --recursive`",
+        program=False,
+    )
+
+
 def _name_missing(failure: KnownFailure, path: str) -> KnownFailure:
     """A program imports a name from a module of its own: no package is of another version."""
     return replace(
@@ -72,6 +98,18 @@ def _name_missing(failure: KnownFailure, path: str) -> KnownFailure:
         cause=f"an error in your program: its own module `{path}` has no `{{name}}`",
         hint=f"`grep -n {{name}} {path}` shows whether the name is defined there, and before it is needed",
         source="Python",
+        program=True,
+    )
+
+
+def _no_gradient(failure: KnownFailure) -> KnownFailure:
+    """`None` is no image here."""
+    return replace(
+        failure,
+        cause="an error in your program: a tensor has no gradient (`.grad` is None)",
+        hint="it was not part of the loss, needs `requires_grad=True` (`retain_grad()` if it is no leaf), or `backward()` did "
+        "not run",
+        source="PyTorch, autograd",
         program=True,
     )
 

@@ -11,7 +11,7 @@ SUCCESS = re.compile(
     r"\bSuccessfully (?:installed|built|tagged|uninstalled)\b|\[100%\] Built target\b|\bBUILD SUCCESS|"
     r"\b(?:[Tt]raining|[Bb]uild|[Ii]nstallation|[Ii]nstall|[Tt]ests?|[Ee]valuation) (?:is |was |has |run )?(?:been )?"
     r"(?:complete|completed|finished|done|successful|succeeded|passed)\b(?! with (?:errors|exit|status|code [1-9]))|"
-    r"\b[Ff]inished (?:training|successfully)|\b[Cc]ompleted successfully\b(?!, but)|\b[Ss]uccessfully (?:completed|"
+    r"\b[Ff]inished (?:[Tt]raining|successfully)|\b[Cc]ompleted successfully\b(?!, but)|\b[Ss]uccessfully (?:completed|"
     r"finished|trained|saved)|"
     r"\b\d+ passed\b|\b[Ee]xit(?:ed)?(?: with)? ?(?:code|status)[:= ]+0\b|\bExit_status ?= ?0\b|"
     r"\bState: COMPLETED\b|\bAll tests passed|^OK(?: \([^()]{1,80}\))?$|"

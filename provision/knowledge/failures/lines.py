@@ -16,11 +16,11 @@ from provision.knowledge.failures.words import word_set
 RANK = re.compile(
     r"\s?(?:\[\d+,\d+\](?:\[[^\]]{0,99}\])?(?:<std(?:out|err|diag)>)?:?\s?|\[\d+\](?:<std(?:out|err)>:?\s?|:?\s)|"
     r"\s{0,8}\d{1,6}: |"
-    r"\[rank\d+\]:?\s?|\(\w{1,99} (?:pid=)?\d+[^)\n]{0,99}\)\s|[\w.-]{1,64} {1,9}\| |"
-    r"#\d{1,4} \d{1,6}\.\d{1,3} )"
+    r"\[rank\d+\]:?\s?|\(\w{1,99} (?:pid=)?\d+[^)\n]{0,99}\)\s|(?![DEIW] )[\w.-]{1,64} {1,9}\| |"
+    r"#\d{1,4} \d{1,6}\.\d{1,3} |\[[A-Za-z][\w .-]{2,40}\] (?=(?:srun|slurmstepd|sbatch|mpirun): ))"
 )
 CLOCK = re.compile(
-    r"\[?(?:(?:\d{4}-\d\d-\d\d|\d{2,4}/\d\d/\d\d|\d\d/\d\d/\d{4})[T ])?\d\d:\d\d:\d\d(?:[.,:]\d{1,9})?(?:Z|"
+    r"\s{0,4}\[?(?:(?:\d{4}-\d\d-\d\d|\d{2,4}/\d\d/\d\d|\d\d/\d\d/\d{4})[T ])?\d\d:\d\d:\d\d(?:[.,:]\d{1,9})?(?:Z|"
     r"[+-]\d\d:?\d\d)?\]?(?: UTC)?:?\s?|"
     r"\[ {0,6}\d{1,8}\.\d{6}\] |"  # the kernel
     r"\s{0,12}\| (?=\[rank\d)|"
@@ -80,7 +80,7 @@ EXCUSED = re.compile(
     r"(?<!argument\(s\) )\bskipp(?:ed|ing)\b|\bPerforming Test\b|\bLooking for\b|\bchecking (?:for|whether|"
     r"if)\b(?!.{0,200}\berror: )|"
     # A count; `…/overlay-images/0 error: while mounting` is none.
-    r"(?<![\w/])0 (?:errors?|failures?)\b(?!:)|\bno (?:errors?|failures?)\b|"
+    r"\b(?i:failed|wrong) +tests? *[:=]? *0$|(?<![\w/])0 (?:errors?|failures?)\b(?!:)|\bno (?:errors?|failures?)\b|"
     r"\b(?i:errors?|failures?|failed|fail|fatal|unexpected)(?i: count| found| total)? ?[:=] {0,9}0\b(?![.\d]|:\S)|"
     r"\bnot (?:an )?required\b|\bexpected failure|\bXFAIL|\bxfailed\b|\brecovered\b|\bdeprecat|"
     r"\bfailed: \d+, retr|\btolerat|2> ?/dev/null|\btype: \S+: not found|\bError [1-9]\d* \(ignored\)|"
@@ -172,8 +172,10 @@ def level(text: str) -> str:
         return WARNING
     if any(word in start for word in ("INFO", "DEBUG", "TRACE", "NOTE", "Note", "STATUS")) and INFORMS.search(start):
         return INFO
-    if text.startswith(("[I] ", "[D] ")):
+    if text.startswith(("[I] ", "[D] ", "I | ", "D | ")):
         return INFO
+    if text.startswith(("[W] ", "W | ")):
+        return WARNING
     return ERROR
 
 

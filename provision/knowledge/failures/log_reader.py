@@ -7,21 +7,22 @@ words of its text decide whether any pattern can match. Only such lines are deco
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from itertools import islice
 
 from provision.knowledge.failures import health
+from provision.knowledge.failures.appended_runs import RunStart, decide
 from provision.knowledge.failures.boxes import MOST_LINES as MOST_NEAR
 from provision.knowledge.failures.boxes import BoxReader
 from provision.knowledge.failures.catalogue import WEIGHTS, Alternative, Catalogue
 from provision.knowledge.failures.conclusion import conclude
 from provision.knowledge.failures.crash_frames import crash_place
+from provision.knowledge.failures.cut_lines import HarmlessLines
 from provision.knowledge.failures.evidence import Evidence
 from provision.knowledge.failures.findings import Explanation, Hit
-from provision.knowledge.failures.line_kinds import EDGE, LOOK, PROGRESS, STRUCTURE, line_kind
+from provision.knowledge.failures.line_kinds import BEGIN, EDGE, LOOK, PROGRESS, STRUCTURE, line_kind
 from provision.knowledge.failures.line_parts import MOST_OF_A_LOG_LINE, read_text, split_parts
 from provision.knowledge.failures.lines import (
     ANSI,
@@ -38,6 +39,7 @@ from provision.knowledge.failures.lines import (
     read_line,
 )
 from provision.knowledge.failures.lsf_reports import JOB_ENDED, LsfReports
+from provision.knowledge.failures.nearby import Nearby
 from provision.knowledge.failures.paragraphs import MOST_LINES, begins_paragraph, join_paragraph
 from provision.knowledge.failures.probes import ProbeReader
 from provision.knowledge.failures.report_forms import (
@@ -62,11 +64,15 @@ STREAM = re.compile(r"<std\w+>:?|:$")
 DETAILS = 4
 # How a line break is written in the `repr` of a text.
 ESCAPED = "\\n"
+# What `set -x` prints of `|| true`: the script did without the command above.
+GUARDED = re.compile(r"\++ (?:true|:)$")
 # The entry for ranks that do not know each other.
 ALONE = "mpi-singletons"
 # How many characters of a line may be control characters, before it is not text.
 MOST_CONTROL = 0.05
 CONTROL_BYTES = bytes((*range(8), *range(14, 27), *range(28, 32)))
+# What a network file system leaves in a file to which several nodes write, or that was cut while a program wrote to it.
+HOLES = re.compile(rb"\0{16,}")
 CONTROL = re.compile("[\\x00-\\x07\\x0e-\\x1a\\x1c-\\x1f\\ufffd]")
 
 
@@ -77,20 +83,21 @@ class LogReader:
         self._catalogue = catalogue
         self._fresh = partial(Evidence, most=most, hide=hide)
         self._evidence = self._fresh()
-        self._ended: Evidence | None = None  # of the last job that has ended, if the file can hold another one
+        self._earlier: Evidence | None = None  # of a run that failed, if another one may have begun after it
         self._jobs = LsfReports()
+        self._start = RunStart()
         self._known_words = STRUCTURE | catalogue.index.keys()
         self._kinds: dict[bytes, int] = {}
         self._held = 0
         self._looks: dict[bytes, int] = {}
         self._number = 1
         self._test = 0  # the line with which the last test began
-        self._block: tuple[list[int], list[bytes]] = [], []
-        self._above_block: list[tuple[int, str]] = []  # the last lines of the block before it, the nearest first
+        self._nearby = Nearby(MOST_NEAR)
         self._lone_ranks = LoneRanks()
         self._alone = next((failure for failure in catalogue.failures if failure.id == ALONE), None)
         self._record = -DETAILS, ""  # the last harmless record with a traceback, or the end of that, and the rank
         self._probes = ProbeReader()
+        self._harmless = HarmlessLines()
         self._boxes = BoxReader()
         self._bytes = self._strange = 0
 
@@ -100,6 +107,8 @@ class LogReader:
             block = ANSI.sub(b"", block)
         if b"\r" in block:
             block = block.replace(b"\r\n", b"\n")
+        if b"\0" in block:
+            block = HOLES.sub(b"", block)
         self._bytes += len(block)
         self._strange += len(block) - len(block.translate(None, CONTROL_BYTES))
         lines = block.split(b"\n")
@@ -116,8 +125,8 @@ class LogReader:
             templates = [line.lower().translate(DIGITS) for line in lines]
         else:
             templates = block.lower().translate(DIGITS).split(b"\n")[: len(lines)]
-        self._above_block = [*islice(self._above(self._number), MOST_NEAR)]
-        self._block = list(numbers), lines
+        self._nearby.move_on(list(numbers), lines)
+        self._start.look_at(lines, templates)
         self._read(list(numbers), lines, templates)
         self._evidence.last.extend(
             (number, read_text(line))
@@ -133,6 +142,8 @@ class LogReader:
             if index < position:
                 continue
             kind, template = kinds[index], templates[index]
+            if kind & BEGIN and self._evidence.failed_at and self._start.stands_at(index, templates):
+                self._begin_run(numbers[index] - 1, keep=True)
             if kind & PROGRESS:
                 self._progress(lines[index])
             if kind & EDGE:
@@ -149,25 +160,10 @@ class LogReader:
             elif self._evidence.tracebacks.is_open or self._evidence.reports.is_open:
                 position = self._finish_message(index, numbers, lines)
 
-    def _above(self, number: int) -> Iterable[tuple[int, str]]:
-        """The nearest lines above the one with this number, the nearest first."""
-        numbers, lines = self._block
-        index = bisect_left(numbers, number)
-        nearest = slice(max(0, index - MOST_NEAR), index)
-        yield from zip(reversed(numbers[nearest]), map(read_text, reversed(lines[nearest])), strict=True)
-        yield from self._above_block
-
-    def _below(self, line: Line) -> Iterable[str]:
-        """The lines of its rank below a line, as far as they were read, without what stands before them."""
-        numbers, lines = self._block
-        below = bisect_left(numbers, line.number) + 1
-        others = map(read_line, numbers[below : below + MOST_NEAR], map(read_text, lines[below : below + MOST_NEAR]))
-        yield from (other.text for other in others if other.rank == line.rank)
-
     def _close_box(self, number: int, raw: str) -> None:
         """Read the message that a line of dashes may end."""
         line = read_line(number, raw)
-        box = self._boxes.close(line, self._above(number))
+        box = self._boxes.close(line, self._nearby.above(number))
         if box and box.goes_on:
             self._evidence.excuse_box(box)
         elif box and box.complains and not self._evidence.knows(box):
@@ -204,7 +200,8 @@ class LogReader:
             self._kinds, self._looks, fresh = {}, {}, different
             self._held = sum(map(len, fresh))
         for template in fresh:
-            self._kinds[template] = line_kind(template, self._known_words, self._catalogue)
+            kind = line_kind(template, self._known_words, self._catalogue)
+            self._kinds[template] = kind | BEGIN if template == self._start.first else kind
         return list(map(self._kinds.__getitem__, templates))
 
     def _look(self, number: int, raw: str, *, shown: str = "") -> bool:
@@ -224,7 +221,7 @@ class LogReader:
             return True
         text = line.text
         if job := self._jobs.feed(text):
-            self._begin_job(number, ended=job == JOB_ENDED)
+            self._begin_run(number, keep=job == JOB_ENDED)
             return True
         if self._alone and self._lone_ranks.feed(number, text):
             hit = Hit(number=number, text=self._evidence.show(line.raw), weight=WEIGHTS["error"])
@@ -244,6 +241,8 @@ class LogReader:
                 self._evidence.dead.add(_rank(line))
                 self._evidence.reports.feed_exception(found, line.rank)
         elif not text.strip() or is_code(text):
+            if GUARDED.match(text):
+                self._evidence.excuse(number - 1)
             return False
         words = line_words(text)
         if excused_lines := excuses_above(text, words):
@@ -262,9 +261,10 @@ class LogReader:
         weights = [weight for weight, _ in matched]
         if any(weights) and severity == ERROR:
             self._evidence.reports.read_on(line)
-        if severity == ERROR and not weights and is_in_warning(text for _, text in self._above(number)):
+        if severity == ERROR and not weights and is_in_warning(text for _, text in self._nearby.above(number)):
             severity = WARNING
         if (weights and not any(weights)) or self._evidence.waits_at == number:
+            self._harmless.add(text)
             return True
         if severity == ERROR and not excused and health.is_fatal(text):
             self._evidence.fatal = True
@@ -273,6 +273,8 @@ class LogReader:
             return True
         if severity != ERROR or excused:
             return bool(weights)
+        if not weights and self._harmless.has_whole(text):
+            return True
         report = None if weights else self._evidence.reports.feed(line)
         strength = report.strength if report else FOLLOWS
         if strength == ENDS or (report and report.of_system) or health.shows_failure(text, words):
@@ -288,13 +290,13 @@ class LogReader:
             return True
         return report is not None or bool(weights)
 
-    def _begin_job(self, number: int, *, ended: bool) -> None:
-        """Forget other jobs that wrote to the same file; the one that has ended counts if no other one wrote anything."""
+    def _begin_run(self, number: int, *, keep: bool) -> None:
+        """Put aside what earlier runs wrote to the same file; if it is kept, it counts if no later run says more."""
         evidence, self._evidence = self._evidence, self._fresh()
         self._evidence.lines = evidence.lines
         evidence.lines = number
-        evidence.last.extend(reversed([*islice(self._above(number), evidence.most)]))
-        self._ended = evidence if ended else None
+        evidence.last.extend(reversed([*islice(self._nearby.above(number), evidence.most)]))
+        self._earlier = evidence if keep else None
 
     def _belongs_to_record(self, traceback: Traceback, rank: str) -> bool:
         """Whether a logger printed a traceback with a record that is known to be harmless."""
@@ -334,7 +336,9 @@ class LogReader:
                 weight = WEIGHTS["consequence"]
             values = {name: self._evidence.hide(value) for name, value in match.groupdict().items() if value}
             if failure.crashes and self._evidence.wants(failure):
-                values |= {name: self._evidence.hide(value) for name, value in crash_place(self._below(line)).items()}
+                values |= {
+                    name: self._evidence.hide(value) for name, value in crash_place(self._nearby.below(line)).items()
+                }
             hit = Hit(
                 number=line.number,
                 text=self._evidence.show(line.raw, match[0]),
@@ -343,7 +347,7 @@ class LogReader:
                 specific=alternative.specific,
                 status=severity == STATUS,
             )
-            self._evidence.add_hit(failure, hit, lambda: self._above(line.number))
+            self._evidence.add_hit(failure, hit, lambda: self._nearby.above(line.number))
             if failure.traceback:
                 self._record = line.number, line.rank
             if failure.waits:
@@ -361,14 +365,11 @@ class LogReader:
 
     def conclude(self, *, failed: bool = False) -> Explanation:
         """What the log shows; `failed` if it is known that the program failed."""
-        if (
-            self._ended
-            and not self._evidence.hits
-            and not self._evidence.errors
-            and not self._evidence.tracebacks.found
-        ):
-            self._evidence = self._ended
-        evidence = self._evidence
+        last = self._conclude(self._evidence, failed=failed)
+        return decide(last, self._conclude(self._earlier, failed=failed)) if self._earlier else last
+
+    def _conclude(self, evidence: Evidence, *, failed: bool) -> Explanation:
+        """What one run shows."""
         evidence.tracebacks.close()
         evidence.tracebacks.found[:] = [
             found

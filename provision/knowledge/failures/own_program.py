@@ -215,7 +215,8 @@ def cannot_unpickle(traceback: Traceback) -> bool:
     if traceback.exception == "UnicodeDecodeError":
         return LOADS_PICKLE.search(traceback.code) is not None
     last = traceback.frames[-1]
-    return traceback.exception in CLASS_MISSING and last.is_library and UNPICKLES.search(last.file) is not None
+    reads = last.is_library and last.function != "<module>" and UNPICKLES.search(last.file) is not None
+    return reads and traceback.exception in CLASS_MISSING
 
 
 def _unpickling_failure(traceback: Traceback) -> KnownFailure:

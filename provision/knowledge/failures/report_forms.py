@@ -59,6 +59,9 @@ _FORMS = (
     _form(ENDS, r"Exception in thread \"[^\"]{1,80}\" (?P<text>.+)", "a program in Java"),
     _form(ENDS, r"Caused by: (?P<text>.+)", "a program in Java"),
     _form(ENDS, r"Fortran runtime error: (?P<text>.+)", "a program in Fortran"),
+    _form(ENDS, r"Exception Message: ?(?P<text>.*)", "a program of CMS"),
+    _form(ENDS, r"\W{0,9}\*\* Severe +\*\* (?P<text>.+)", "EnergyPlus"),
+    _form(ENDS, r"\[E::\w{1,60}\] (?P<text>.+)", "a program of htslib or bwa"),
     _form(ENDS, r"forrtl: (?:severe|error) \(\d+\): (?P<text>.+)", "a program in Fortran"),
     _form(ENDS, r"PGFIO[\w/-]{0,20}?/(?P<text>.+)", "a program in Fortran"),
     _form(ENDS, r"\s*what\(\): +(?P<text>.+)", "a program in C++"),
@@ -188,7 +191,7 @@ def report_forms() -> tuple[tuple[Form, re.Pattern[str]], ...]:
 
 # A message that begins so is a frame around the error, or follows from it.
 FRAME = re.compile(
-    r"\W*$|\[\w{1,40} error\]$|(?:\w+(?:Error|Exception): ?)?"
+    r"\W*$|\[\w{1,40} error\]$|\(unknown error\)|(?:\w+(?:Error|Exception): ?)?"
     r"(?:error message$|in user code|Graph execution error|in `|<N/A|Traceback \(most|"
     r"metadata-generation|subprocess-exited|ld returned|"
     r"torch\.distributed\.elastic|.{0,40}returned \d+ exit status|\d+ root error\(s\) found|error stack|"

@@ -188,7 +188,8 @@ class TracebackReader:
                 replace(found, text=f"{found.text} {text.strip()}") if found.number == number else found
                 for found in self.found
             ]
-        if text.lstrip().startswith(IGNORED):
+        # A progress bar may stand in the same line.
+        if text.lstrip().startswith(IGNORED) or text.rstrip().endswith(IGNORED[1]):
             self._ignored.add(line.rank)
             return True
         if (chain := CHAIN.match(text)) and self.found:

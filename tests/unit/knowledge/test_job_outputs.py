@@ -192,3 +192,97 @@ def test_a_job_of_lsf_that_ended_well_after_others_is_healthy() -> None:
     ).known
     assert known is not None and "flux" in known.cause
     assert shown(report(0) + "Training complete\n" + report(1) + first).verdict == "known"
+
+
+HEAD = "Loaded module: python3/3.7.5\nLoaded dependency [cudnn/7.6]: cuda/10.0\nLoaded module: cudnn/7.6\n"
+
+
+def test_the_last_of_the_runs_that_wrote_to_a_file_counts() -> None:
+    first, last = TRACEBACK.format("flux"), TRACEBACK.format("solve")
+    known = shown(HEAD + first + HEAD + last).known
+    assert known is not None and "solve" in known.cause
+    assert shown(HEAD + first + HEAD + "loss: 0.1").verdict == "known"  # a rank that started late looks the same
+    lost = "ConnectionResetError: [Errno 104] Connection reset by peer\n"
+    known = shown(HEAD + first + HEAD + lost).known
+    assert known is not None and "flux" in known.cause
+    known = shown(HEAD + "loss: 0.1\n" + HEAD + first).known
+    assert known is not None and "flux" in known.cause
+
+
+def test_a_line_that_was_cut_is_harmless_if_the_whole_one_is() -> None:
+    whole = "W tensorflow/dso_loader.cc:55] Could not load dynamic library '{0}'; dlerror: {0}: cannot open shared object file"
+    text = f"{whole.format('libcudart.so.10.0')}\n{whole.format('libcufft.so.10.0')[:70]}"
+    assert shown(text).verdict == "healthy"
+    assert shown(whole.format("libcufft.so.10.0")[:70] + "\nflux: error: no such key").verdict == "known"
+
+
+def test_holes_in_a_file_are_no_text() -> None:
+    explanation = explain([b"epoch 1 loss: 0.1\n" + b"\0" * 9000 + b"epoch 2 loss: 0.1\n"], known_failures())
+    assert explanation.is_text and explanation.verdict == "healthy"
+
+
+NOT_IN_DATA = {
+    "JAX": "I | 05-09 19:29:06 |   jax    | Unable to initialize backend 'tpu': libtpu.so: cannot open shared object file",
+    "a guarded command": "+ cp a b\ncp: cannot stat 'a': No such file or directory\n+ true\n+ make",
+    "logging": "10it [00:07]--- Logging error ---\n"
+    + TRACEBACK.format("flux")
+    + 'Call stack:\n  File "a.py", line 3, in a\n',
+    "a cgroup": "slurmstepd: error: Unable to move pid 42 to init root cgroup /sys/fs/cgroup",
+    "mixed precision": "UserWarning: User provided device_type of 'cuda', but CUDA is not available. Disabling",
+    "tests": "Number of FAILED  tests 0\nNumber of WRONG   tests 0",
+}
+
+
+@pytest.mark.parametrize("name", NOT_IN_DATA)
+def test_what_ends_no_run(name: str) -> None:
+    assert shown(NOT_IN_DATA[name]).verdict == "healthy"
+
+
+FOUND = {
+    "(.text+0x20): undefined reference to `main'": "no-main-program",
+    "ModuleNotFoundError: No module named 'typing_extensions'": "module-not-installed",
+    "ModuleNotFoundError: No module named 'pip._internal.cli.main'": "pip-two-versions",
+    "ModuleNotFoundError: No module named 'pip'": "build-needs-module",
+    "socket.gaierror: [Errno 8] nodename nor servname provided, or not known": "no-network",
+    "OSError: [Errno 8] Exec format error: './a'": "wrong-architecture",
+    "ImportError: cannot import name 'Plugin' from 'config' (unknown location)": "module-is-a-folder",
+    "[SLURM STDERR fallback] srun: error: n1: task 0: Killed": "rank-killed",
+    "exitcode  : 1 (pid: 2680836)": "torchrun-worker-failed",
+    "** Severe  ** invalid Construction Name": "reported-error",
+    "----- Begin Fatal Exception\nException Message:\nMissingParameter: no such key": "reported-error",
+    "[E::main_mem] fail to open file `a.fq'.": "reported-error",
+    "ERROR: Could not find QM output file!\nFATAL ERROR: (unknown error): No such file or directory": "reported-error",
+}
+
+
+@pytest.mark.parametrize(("text", "name"), FOUND.items())
+def test_what_is_found_in_an_output(text: str, name: str) -> None:
+    explanation = shown(text)
+    assert explanation.findings and explanation.findings[0].failure.id == name, explanation
+
+
+def test_of_two_errors_the_one_that_says_something_is_quoted() -> None:
+    known = shown(
+        "ERROR: Could not find QM output file!\nFATAL ERROR: (unknown error): No such file or directory"
+    ).known
+    assert known is not None and "QM output file" in known.cause
+
+
+def test_what_a_package_lacks_while_it_is_built() -> None:
+    place = '  File "/tmp/pip-install-lw/cudf-cu11/setup.py", line 137, in <module>\n    {}\n'
+    error = "FileNotFoundError: [Errno 2] No such file or directory: '{}'\n"
+    placeholder = 'raise RuntimeError(open("ERROR.txt", "r").read())'
+    known = shown("Traceback (most recent call last):\n" + place.format(placeholder) + error.format("ERROR.txt")).known
+    assert known is not None and "`cudf-cu11` is a placeholder" in known.cause and not known.failure.program
+    known = shown("Traceback (most recent call last):\n" + place.format("read('a/b.h')") + error.format("a/b.h")).known
+    assert known is not None and "the build of `cudf-cu11` does not find `a/b.h`" in known.cause
+
+
+def test_a_tensor_without_a_gradient_is_no_image() -> None:
+    place = 'Traceback (most recent call last):\n  File "/home/ada/a.py", line 3, in <module>\n    {}\n'
+    error = "AttributeError: 'NoneType' object has no attribute 'shape'"
+    gradient, image = (
+        shown(place.format("x.grad.shape") + error).known,
+        shown(place.format("image.shape") + error).known,
+    )
+    assert gradient and image and "gradient" in gradient.cause and "gradient" not in image.cause
