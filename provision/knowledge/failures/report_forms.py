@@ -191,7 +191,7 @@ def report_forms() -> tuple[tuple[Form, re.Pattern[str]], ...]:
 
 # A message that begins so is a frame around the error, or follows from it.
 FRAME = re.compile(
-    r"\W*$|\[\w{1,40} error\]$|\(unknown error\)|(?:\w+(?:Error|Exception): ?)?"
+    r"\W*$|-?\d{1,9}\W*$|\[\w{1,40} error\]$|\(unknown error\)|(?:\w+(?:Error|Exception): ?)?"
     r"(?:error message$|in user code|Graph execution error|in `|<N/A|Traceback \(most|"
     r"metadata-generation|subprocess-exited|ld returned|"
     r"torch\.distributed\.elastic|.{0,40}returned \d+ exit status|\d+ root error\(s\) found|error stack|"
