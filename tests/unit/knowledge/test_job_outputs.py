@@ -214,6 +214,8 @@ def test_a_line_that_was_cut_is_harmless_if_the_whole_one_is() -> None:
     text = f"{whole.format('libcudart.so.10.0')}\n{whole.format('libcufft.so.10.0')[:70]}"
     assert shown(text).verdict == "healthy"
     assert shown(whole.format("libcufft.so.10.0")[:70] + "\nflux: error: no such key").verdict == "known"
+    failed = "flux: error: cannot write the second of the files a.txt"
+    assert shown(f"{failed}, retrying\n{failed}").verdict == "known"  # the last attempt is no cut line
 
 
 def test_holes_in_a_file_are_no_text() -> None:
