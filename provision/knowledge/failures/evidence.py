@@ -18,6 +18,8 @@ from provision.knowledge.failures.tracebacks import TracebackReader
 
 # A line is shown up to this length.
 SHOWN = 300
+# What srun also prints if a person or a limit ended the job, before it says so.
+STEP_ABORTED = "srun: Job step aborted"
 # How many matches of an entry are kept.
 KEPT = 8
 
@@ -57,7 +59,8 @@ class Evidence:
         if not hits and (failure.elsewhere or hit.weight == WEIGHTS["consequence"]):
             hit = replace(hit, above=last_words(above()))
         self.failures[failure.id] = failure
-        if not self.ended_at and failure.elsewhere and failure.weight == WEIGHTS["consequence"]:
+        ends = failure.elsewhere and failure.weight == WEIGHTS["consequence"] and STEP_ABORTED not in hit.text
+        if not self.ended_at and ends:
             self.ended_at = hit.number
         if len(hits) < KEPT:
             hits.append(hit)

@@ -99,10 +99,11 @@ class Explanation:
 def by_likelihood(found: Finding) -> tuple[int, bool, int, int]:
     """The strongest first, of these the first in the log, and of one line that which says most about it.
 
-    A program's words come before those of one without which its script often goes on.
+    A program's words come before those of one without which its script often goes on, and crashes before ranks that were
+    killed: a launcher kills the others after one has crashed.
     """
-    did_without = found.failure.goes_on and found.hit.weight == WEIGHTS["report"]
-    return -found.hit.weight, did_without, found.hit.number, -found.hit.specific
+    waits = (found.failure.goes_on and found.hit.weight == WEIGHTS["report"]) or found.failure.id == "killed"
+    return -found.hit.weight, waits, found.hit.number, -found.hit.specific
 
 
 def give_way(findings: list[Finding]) -> list[Finding]:

@@ -46,7 +46,7 @@ INFORMS = re.compile(
 MEASURED = re.compile(
     r"(?:[\w.-]{1,20} ){0,4}(?:ERROR|Error|error|Errors|errors) ?[:=] ?[-+]?(?:\d*\.\d+(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+|\d+ ?%)"
     r"(?: ?%| ?[\w/^*-]{1,12}(?: per \w{1,12})?)?\W*(?:[,;(|].{0,200})?$|"
-    r"[^:]{0,60}\b(?i:relative error|rel err|error estimate)\b(?! too| exceed| is (?:too|larger))"
+    r".{0,60}\b(?:ERROR MATRIX|VALUE +ERROR)\b|[^:]{0,60}\b(?i:relative error|rel err|error estimate)\b(?! too| exceed| is (?:too|larger))"
 )
 WARNS = re.compile(
     r"^\W{0,9}(?:[\w.]{1,99}:\s?)?(?:WARNING|WARN|Warning|warning)\b|\b(?:WARNING|Warning|warning):|"

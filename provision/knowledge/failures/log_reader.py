@@ -376,6 +376,8 @@ class LogReader:
             for found in evidence.tracebacks.found
             if not (found.is_cut and self._belongs_to_record(found, self._record[1]))
         ]
+        if any(found.is_cut and found.start > evidence.success_at for found in evidence.tracebacks.found):
+            evidence.fail(evidence.lines)  # the log ends before the exception
         evidence.reports.close()
         if first := self._probes.close():
             evidence.excuse(first)

@@ -59,9 +59,16 @@ _FORMS = (
     _form(ENDS, r"Exception in thread \"[^\"]{1,80}\" (?P<text>.+)", "a program in Java"),
     _form(ENDS, r"Caused by: (?P<text>.+)", "a program in Java"),
     _form(ENDS, r"Fortran runtime error: (?P<text>.+)", "a program in Fortran"),
+    _form(ERRS, r"[A-Z]\w{1,60} \[(?:Error|ERROR)\]: (?P<text>.+)"),
     _form(ENDS, r"Exception Message: ?(?P<text>.*)", "a program of CMS"),
     _form(ENDS, r"\W{0,9}\*\* Severe +\*\* (?P<text>.+)", "EnergyPlus"),
     _form(ENDS, r"\[E::\w{1,60}\] (?P<text>.+)", "a program of htslib or bwa"),
+    _form(
+        ENDS,
+        r"(?:WorkflowError|WildcardError|\w{0,40}RuleException|CyclicGraphException|ChildIOException|InputFunctionException)"
+        r"(?: in (?:line|rule|file) .{1,200})?: ?(?P<text>.*)",
+        "Snakemake",
+    ),
     _form(ENDS, r"forrtl: (?:severe|error) \(\d+\): (?P<text>.+)", "a program in Fortran"),
     _form(ENDS, r"PGFIO[\w/-]{0,20}?/(?P<text>.+)", "a program in Fortran"),
     _form(ENDS, r"\s*what\(\): +(?P<text>.+)", "a program in C++"),

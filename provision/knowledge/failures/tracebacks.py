@@ -33,7 +33,7 @@ IN_USER_CODE = "in user code:"
 # What a mail or a web page puts before each line that it quotes, and pytest before an exception.
 QUOTED = re.compile(r"^(?:> ?(?!>)|E {2,7}(?=(?:\w+\.)*\w+(?:Error|Exception)\b))")
 # What Markdown puts around a line to make it bold.
-EMPHASIS = re.compile(r"^\*\*([A-Za-z].{1,400}\S)\*\*$")
+EMPHASIS = re.compile(r"^\*\*([A-Za-z].{1,400}\S)\*\*_?$")
 # PyTorch's main process repeats an exception of a worker, whose own traceback follows.
 REPEATED, ORIGINAL = "Caught ", "Original Traceback"
 # PyTorch 0.4 and older: the exception and the traceback of the worker in one line.
@@ -47,7 +47,7 @@ BARE = re.compile(
 )
 LIBRARY = re.compile(
     r"\.p(?:yx|xi|xd)$|__autograph_generated_file|(?:site|dist)-packages[/\\]|[/\\]lib(?:64|32)?[/\\]python\d|(?:[Pp]ython[\d.]*|conda\d?|envs[/\\][^/\\]{1,60})[/\\][Ll]ib[/\\][\w/\\]+\.py$|<frozen|<pip-|<__array_function__|<decorator-gen|"
-    r"pip-(?:build|build-env|install|req-build|standalone)-|[/\\]spack[/\\]lib[/\\]|[/\\]spack-stage-[^/\\]{1,200}[/\\]spack-src[/\\]|^/usr/(?:local/)?s?bin/|[/\\]bin[/\\](?![\w.-]*\.py$)[\w.-]+$|<attrs|"
+    r"pip-(?:build|build-env|install|req-build|standalone)-|(?:^|[/\\])spack[/\\](?:lib[/\\]|bin[/\\]spack$)|[/\\]spack-stage-[^/\\]{1,200}[/\\]spack-src[/\\]|^/usr/(?:local/)?s?bin/|[/\\]bin[/\\](?![\w.-]*\.py$)[\w.-]+$|<attrs|"
     r"^(?:tensorflow|keras|horovod|numpy|torch)[/\\](?:python|src|core|common)[/\\]|[/\\](?:tensorflow|tensorflow_core|keras)[/\\](?:python|src)[/\\]|bazel-out|"
     # The scripts with which the unpacked release of a package is built: `/tmp/scipy-1.13.0/tools/generate_f2pymod.py`.
     r"[/\\][A-Za-z]\w*-\d+(?:\.\d+){1,3}[/\\](?:tools|_?build\w*|config|cmake)[/\\]|"

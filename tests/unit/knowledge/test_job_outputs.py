@@ -177,6 +177,8 @@ NOT_IN_DATA = {
         "flux"
     ),
     "words": '{"time":"2025-11-03T20:30:10","level":"INFO","msg":"api: Cannot connect: error: timed out"}',
+    "a table of a fit": "NO.   NAME      VALUE            ERROR          SIZE\nEXTERNAL ERROR MATRIX.    NDIM=  25    NPAR=  3",
+    "nothing to remove": "rm: *.so: No such file or directory\ncc -c a.c",
     "the end": "Deferred error: Bad profiling data\nFinished Training",
     "tests": "Number of FAILED  tests 0\nNumber of WRONG   tests 0",
 }
@@ -197,6 +199,18 @@ FOUND = {
     "ImportError: cannot import name 'Plugin' from 'config' (unknown location)": "module-is-a-folder",
     "[SLURM STDERR fallback] srun: error: n1: task 0: Killed": "rank-killed",
     "exitcode  : 1 (pid: 2680836)": "torchrun-worker-failed",
+    "W tensorflow/core/framework/op_kernel.cc:975] Data loss: file is too short to be an sstable": "saved-file-damaged",
+    "AttributeError: 'DistributedDataParallel' object has no attribute 'vit'": "wrapped-model",
+    "AttributeError: 'DistributedOptimizer' object has no attribute '_hyper'": "horovod-keras-optimizer",
+    "E cuda_driver.cc:936] failed to allocate 7.92G (85 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY": "gpu-allocation-refused",
+    "run.sh: line 41: run.num_workers=0: command not found": "line-not-continued",
+    "slurmstepd: error: *** JOB 5 ON n1 CANCELLED AT 2025-06-11T12:59:31 ***": "job-cancelled",
+    "srun: Job step aborted: Waiting up to 32 seconds\nslurmstepd: error: *** JOB 5 ON n1 CANCELLED AT 2025 ***": "job-cancelled",
+    "srun: error: n1: task 0: Exited with exit code 1\nslurmstepd: error: *** STEP 5.0 ON n1 CANCELLED AT 2 ***": "task-failed",
+    " exit status of rank 3: killed by signal 9 \n exit status of rank 2: killed by signal 11 ": "segmentation-fault",
+    "WorkflowError in line 562 of /home/ada/Snakefile:\n'Wildcards' object has no attribute 'memory'": "reported-error",
+    "Jul 13 19:12:47 SetKernelStatus [Error]: BadProperty": "reported-error",
+    "[WARNING] sbatch: error: Batch job submission failed: Job violates accounting/QOS policy": "job-limits",
     "RNA pipeline failed: Cell type clustering required for it.": "reported-error",
     "** Severe  ** invalid Construction Name": "reported-error",
     "----- Begin Fatal Exception\nException Message:\nMissingParameter: no such key": "reported-error",
@@ -232,6 +246,20 @@ def test_of_two_errors_the_one_that_says_something_is_quoted() -> None:
         "ERROR: Could not find QM output file!\nFATAL ERROR: (unknown error): No such file or directory"
     ).known
     assert known is not None and "QM output file" in known.cause
+
+
+def test_a_log_that_ends_within_a_traceback_has_failed() -> None:
+    place = 'Traceback (most recent call last):\n  File "/home/ada/train.py", line 3, in <module>\n    main()\n'
+    assert shown(f"Finished training! Saving model\n{place}").verdict == "unknown"
+    assert shown(f"{place}Finished training! Saving model\nTraining complete").verdict == "healthy"
+
+
+def test_spacks_own_code_is_not_the_users_program() -> None:
+    places = (
+        '  File "spack/bin/spack", line 48, in <module>\n  File "spack/lib/spack/spack/main.py", line 605, in main\n'
+    )
+    known = shown(f"Traceback (most recent call last):\n{places}KeyError: 'flux'").known
+    assert known is not None and not known.failure.program, known
 
 
 def test_what_a_package_lacks_while_it_is_built() -> None:
