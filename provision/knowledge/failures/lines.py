@@ -46,7 +46,8 @@ INFORMS = re.compile(
 MEASURED = re.compile(
     r"(?:[\w.-]{1,20} ){0,4}(?:ERROR|Error|error|Errors|errors) ?[:=] ?[-+]?(?:\d*\.\d+(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+|\d+ ?%)"
     r"(?: ?%| ?[\w/^*-]{1,12}(?: per \w{1,12})?)?\W*(?:[,;(|].{0,200})?$|"
-    r".{0,60}\b(?:ERROR MATRIX|VALUE +ERROR)\b|[^:]{0,60}\b(?i:relative error|rel err|error estimate)\b(?! too| exceed| is (?:too|larger))"
+    r".{0,60}\b(?:ERROR MATRIX|VALUE +ERROR)\b|"
+    r"[^:]{0,60}\b(?i:relative error|rel err|error estimate)\b(?! too| exceed| is (?:too|larger))"
 )
 WARNS = re.compile(
     r"^\W{0,9}(?:[\w.]{1,99}:\s?)?(?:WARNING|WARN|Warning|warning)\b|\b(?:WARNING|Warning|warning):|"
@@ -111,15 +112,19 @@ EXCUSES_ABOVE = re.compile(
     # Apptainer does without FUSE.
     r"\bfalling back to extraction\b|"
     # Spack has the source already, or finds it at another address.
-    r"^(?P<fetched>==> Already (?:fetched|staged)\b)"
+    r"^(?P<fetched>==> Already (?:fetched|staged)\b)|"
+    # Environment Modules found another module that also serves as the requirement.
+    r"^(?P<required>\s{0,8}Loading requirement: )"
 )
 ABOVE_WORDS = word_set(
-    "extraction suppress above previous harmless ignored expected normal mxnet pytorch importing warning already pmix"
+    "extraction suppress above previous harmless ignored expected normal mxnet pytorch importing warning already pmix requirement"
 )
 # How many lines above it such a line excuses; the message about CUDA has more.
 REACH, REACH_OF_CUDA = 4, 8
 # What Spack and curl print while they fetch a source: only these lines are excused by one that says that the source is there.
 FETCHES = re.compile(r"\s*(?:curl: \(|==> )")
+# What Environment Modules print of each requirement that they try.
+REQUIRES = re.compile(r"\s*ERROR: Load of requirement ")
 ANY = re.compile("")
 
 
@@ -203,7 +208,9 @@ def excuses_above(text: str, words: frozenset[str]) -> tuple[int, re.Pattern[str
     found = None if words.isdisjoint(ABOVE_WORDS) else EXCUSES_ABOVE.search(text)
     if found is None:
         return None
-    return (REACH_OF_CUDA, ANY) if found["cuda"] else (REACH, FETCHES if found["fetched"] else ANY)
+    if found["cuda"]:
+        return REACH_OF_CUDA, ANY
+    return REACH, FETCHES if found["fetched"] else REQUIRES if found["required"] else ANY
 
 
 def is_code(text: str) -> bool:

@@ -179,6 +179,7 @@ NOT_IN_DATA = {
     "words": '{"time":"2025-11-03T20:30:10","level":"INFO","msg":"api: Cannot connect: error: timed out"}',
     "a table of a fit": "NO.   NAME      VALUE            ERROR          SIZE\nEXTERNAL ERROR MATRIX.    NDIM=  25    NPAR=  3",
     "nothing to remove": "rm: *.so: No such file or directory\ncc -c a.c",
+    "another requirement": "Loading a/4.1.5\n  ERROR: Load of requirement cuda/12 failed\n  Loading requirement: hwloc/2.2.0",
     "the end": "Deferred error: Bad profiling data\nFinished Training",
     "tests": "Number of FAILED  tests 0\nNumber of WRONG   tests 0",
 }
