@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from provision.knowledge.failures.log_reader import explain
+from provision.knowledge.failures.explain import explain
 from provision.machine.tables import known_failures
 
 if sys.version_info >= (3, 11):

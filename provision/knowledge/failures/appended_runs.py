@@ -2,58 +2,68 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from collections.abc import Iterator
 
 from provision.knowledge.failures.catalogue import WEIGHTS
 from provision.knowledge.failures.findings import Explanation
 from provision.knowledge.failures.line_parts import read_text
 from provision.knowledge.failures.lines import read_line
 
-# A run is known again by its first lines, each of at least so many characters.
-LINES, SHORTEST = 3, 8
+# A run is known again by its first lines that are not empty, each of at least so many characters, and at most so many in all.
+LINES, SHORTEST, LONGEST = 3, 8, 4000
 # Lines of failures repeat within one run, as those of ranks do.
 NEVER = (b"traceback", b"error", b"exception", b'file "', b"fail")
+DIGITS = bytes.maketrans(b"123456789", b"000000000")
 
 
-def decide(last: Explanation, earlier: Explanation) -> Explanation:
-    """What a file with two runs shows: the last one, unless it says less about a failure.
+def decide(last: Explanation, whole: Explanation) -> Explanation:
+    """What a file with several runs shows: the last one, unless it says less about a failure than the whole file.
 
-    What looks like a second run can be a rank that started late: how that died follows from the failure of the first one.
+    What looks like another run can be a rank that started late: how that died follows from the failure of the first one.
     """
-    if last.known:
-        first = earlier.known
-        weaker = first and last.known.hit.weight < min(first.hit.weight, WEIGHTS["error"])
-        without = first and last.known.failure.goes_on and not first.failure.goes_on
-        return earlier if weaker or without else last
-    return last if last.verdict == "unknown" and earlier.verdict == "healthy" else earlier
+    known, first = last.known, whole.known
+    if not known or whole.verdict == "healthy":
+        return whole
+    if not first:
+        return last
+    weaker = known.hit.weight < min(first.hit.weight, WEIGHTS["error"])
+    without = known.failure.goes_on and not first.failure.goes_on
+    return whole if weaker or without else last
 
 
 class RunStart:
     """The first lines of a log, with `0` for each digit: if they stand there again, another run begins."""
 
     def __init__(self) -> None:
-        self._head: tuple[bytes, ...] | None = None
+        self._head: bytes | None = None
 
-    def look_at(self, lines: list[bytes], templates: list[bytes]) -> None:
-        """Take the first lines, if they can be known again; not those that say which rank prints them."""
-        if self._head is not None:
-            return
-        first = [index for index, template in islice(enumerate(templates), 50) if template.strip()][:LINES]
-        head = tuple(templates[index] for index in first)
-        if (
-            len(set(head)) < LINES
-            or any(len(text) < SHORTEST or any(word in text for word in NEVER) for text in head)
-            or any(read_line(0, read_text(lines[index])).rank for index in first)
-        ):
-            head = ()
-        self._head = head
+    def split(self, block: bytes) -> Iterator[bytes]:
+        """The parts of a block of which each but the first begins a run; the first is empty if the block begins with one."""
+        template = block.lower().translate(DIGITS)
+        at = begin = 0
+        if self._head is None:
+            self._head = _head(block, template)
+            at = len(self._head)
+        while self._head and (found := template.find(self._head, at)) >= 0:
+            at = found + len(self._head)
+            if not found or template[found - 1 : found] == b"\n":
+                yield block[begin:found]
+                begin = found
+        yield block[begin:]
 
-    @property
-    def first(self) -> bytes | None:
-        """The line with which a run may begin."""
-        return self._head[0] if self._head else None
 
-    def stands_at(self, index: int, templates: list[bytes]) -> bool:
-        """Whether all first lines stand here, with nothing but empty lines between them."""
-        below = (text for text in islice(templates, index, index + 4 * LINES) if text.strip())
-        return tuple(islice(below, LINES)) == self._head
+def _head(block: bytes, template: bytes) -> bytes:
+    """The first lines, if they can be known again; nothing if they say which rank prints them."""
+    lines: list[bytes] = []
+    end = 0
+    for line in template[:LONGEST].splitlines(keepends=True):
+        end += len(line)
+        if line.strip():
+            lines.append(line.strip())
+        if len(lines) == LINES:
+            break
+    whole = len(set(lines)) == LINES and template[:end].endswith(b"\n")
+    if not whole or any(len(line) < SHORTEST or any(word in line for word in NEVER) for line in lines):
+        return b""
+    ranks = (read_line(0, read_text(line)).rank for line in block[:end].splitlines())
+    return b"" if any(ranks) else template[:end].lstrip()

@@ -12,8 +12,8 @@ from provision.knowledge.failures.report_forms import ERROR_ELSEWHERE, FORM_WORD
 from provision.knowledge.failures.singletons import may_be_lone
 from provision.knowledge.failures.words import line_words
 
-# A line is looked at, is one of a training that goes on, may end a message between two lines of dashes, or may begin a run.
-DULL, LOOK, PROGRESS, EDGE, BEGIN = 0, 1, 2, 4, 8
+# A line is looked at, is one of a training that goes on, or may end a message between two lines of dashes.
+DULL, LOOK, PROGRESS, EDGE = 0, 1, 2, 4
 # Lines with these words are looked at even if no entry of the catalogue has them.
 STRUCTURE = (
     frozenset(("cell", "ipython", "traceback", "ignored", "checking", "importing", "already", "suppress", "extraction"))

@@ -13,7 +13,6 @@ from functools import partial
 from itertools import islice
 
 from provision.knowledge.failures import health
-from provision.knowledge.failures.appended_runs import RunStart, decide
 from provision.knowledge.failures.boxes import MOST_LINES as MOST_NEAR
 from provision.knowledge.failures.boxes import BoxReader
 from provision.knowledge.failures.catalogue import WEIGHTS, Alternative, Catalogue
@@ -22,7 +21,7 @@ from provision.knowledge.failures.crash_frames import crash_place
 from provision.knowledge.failures.cut_lines import HarmlessLines
 from provision.knowledge.failures.evidence import Evidence
 from provision.knowledge.failures.findings import Explanation, Hit
-from provision.knowledge.failures.line_kinds import BEGIN, EDGE, LOOK, PROGRESS, STRUCTURE, line_kind
+from provision.knowledge.failures.line_kinds import EDGE, LOOK, PROGRESS, STRUCTURE, line_kind
 from provision.knowledge.failures.line_parts import MOST_OF_A_LOG_LINE, read_text, split_parts
 from provision.knowledge.failures.lines import (
     ANSI,
@@ -79,18 +78,19 @@ CONTROL = re.compile("[\\x00-\\x07\\x0e-\\x1a\\x1c-\\x1f\\ufffd]")
 class LogReader:
     """Reads a log and remembers what it shows; the memory does not depend on the length of the log."""
 
-    def __init__(self, catalogue: Catalogue, *, most: int = 8, hide: Callable[[str], str] = str) -> None:
+    def __init__(
+        self, catalogue: Catalogue, *, most: int = 8, hide: Callable[[str], str] = str, first: int = 1
+    ) -> None:
         self._catalogue = catalogue
         self._fresh = partial(Evidence, most=most, hide=hide)
         self._evidence = self._fresh()
-        self._earlier: Evidence | None = None  # of a run that failed, if another one may have begun after it
+        self._ended: Evidence | None = None  # of the last job that has ended, if the file can hold another one
         self._jobs = LsfReports()
-        self._start = RunStart()
         self._known_words = STRUCTURE | catalogue.index.keys()
         self._kinds: dict[bytes, int] = {}
         self._held = 0
         self._looks: dict[bytes, int] = {}
-        self._number = 1
+        self._number = first
         self._test = 0  # the line with which the last test began
         self._nearby = Nearby(MOST_NEAR)
         self._lone_ranks = LoneRanks()
@@ -126,7 +126,6 @@ class LogReader:
         else:
             templates = block.lower().translate(DIGITS).split(b"\n")[: len(lines)]
         self._nearby.move_on(list(numbers), lines)
-        self._start.look_at(lines, templates)
         self._read(list(numbers), lines, templates)
         self._evidence.last.extend(
             (number, read_text(line))
@@ -142,8 +141,6 @@ class LogReader:
             if index < position:
                 continue
             kind, template = kinds[index], templates[index]
-            if kind & BEGIN and self._evidence.failed_at and self._start.stands_at(index, templates):
-                self._begin_run(numbers[index] - 1, keep=True)
             if kind & PROGRESS:
                 self._progress(lines[index])
             if kind & EDGE:
@@ -200,8 +197,7 @@ class LogReader:
             self._kinds, self._looks, fresh = {}, {}, different
             self._held = sum(map(len, fresh))
         for template in fresh:
-            kind = line_kind(template, self._known_words, self._catalogue)
-            self._kinds[template] = kind | BEGIN if template == self._start.first else kind
+            self._kinds[template] = line_kind(template, self._known_words, self._catalogue)
         return list(map(self._kinds.__getitem__, templates))
 
     def _look(self, number: int, raw: str, *, shown: str = "") -> bool:
@@ -221,7 +217,7 @@ class LogReader:
             return True
         text = line.text
         if job := self._jobs.feed(text):
-            self._begin_run(number, keep=job == JOB_ENDED)
+            self._begin_job(number, ended=job == JOB_ENDED)
             return True
         if self._alone and self._lone_ranks.feed(number, text):
             hit = Hit(number=number, text=self._evidence.show(line.raw), weight=WEIGHTS["error"])
@@ -290,13 +286,13 @@ class LogReader:
             return True
         return report is not None or bool(weights)
 
-    def _begin_run(self, number: int, *, keep: bool) -> None:
-        """Put aside what earlier runs wrote to the same file; if it is kept, it counts if no later run says more."""
+    def _begin_job(self, number: int, *, ended: bool) -> None:
+        """Forget other jobs that wrote to the same file; the one that has ended counts if no other one shows anything."""
         evidence, self._evidence = self._evidence, self._fresh()
         self._evidence.lines = evidence.lines
         evidence.lines = number
         evidence.last.extend(reversed([*islice(self._nearby.above(number), evidence.most)]))
-        self._earlier = evidence if keep else None
+        self._ended = evidence if ended else None
 
     def _belongs_to_record(self, traceback: Traceback, rank: str) -> bool:
         """Whether a logger printed a traceback with a record that is known to be harmless."""
@@ -363,13 +359,21 @@ class LogReader:
             return None
         return alternative.search(line.text)
 
+    @property
+    def next_line(self) -> int:
+        """The number of the line that is read next."""
+        return self._number
+
+    @property
+    def failed_at(self) -> int:
+        """The number of the last line that showed a failure; 0 if none did."""
+        return self._evidence.failed_at
+
     def conclude(self, *, failed: bool = False) -> Explanation:
         """What the log shows; `failed` if it is known that the program failed."""
-        last = self._conclude(self._evidence, failed=failed)
-        return decide(last, self._conclude(self._earlier, failed=failed)) if self._earlier else last
-
-    def _conclude(self, evidence: Evidence, *, failed: bool) -> Explanation:
-        """What one run shows."""
+        evidence = self._evidence
+        if self._ended and not (evidence.hits or evidence.errors or evidence.tracebacks.found):
+            evidence = self._ended
         evidence.tracebacks.close()
         evidence.tracebacks.found[:] = [
             found
@@ -387,11 +391,3 @@ class LogReader:
 def _rank(line: Line) -> str:
     """The rank that printed a line, whatever the stream; empty if the line does not say so."""
     return STREAM.sub("", line.rank)
-
-
-def explain(blocks: Iterable[bytes], catalogue: Catalogue, *, failed: bool = False) -> Explanation:
-    """What a log shows, in blocks of whole lines."""
-    reader = LogReader(catalogue)
-    for block in blocks:
-        reader.feed(block)
-    return reader.conclude(failed=failed)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from provision.errors import CommandError, ProvisionError
+from provision.knowledge.failures.explain import explain
 from provision.knowledge.failures.findings import Explanation
-from provision.knowledge.failures.log_reader import LogReader
 from provision.knowledge.failures.reported_errors import ID
 from provision.machine.programs.secrets_here import secrets_here
 from provision.machine.tables import known_failures
@@ -44,10 +44,7 @@ def diagnose(lines: Sequence[str]) -> Diagnosis:
 
 def explain_log(blocks: Iterable[bytes], *, failed: bool = False) -> Explanation:
     """What a log means that is read in blocks of whole lines; only one block is in memory, and no secret is shown."""
-    reader = LogReader(known_failures(), hide=secrets_here().hide)
-    for block in blocks:
-        reader.feed(block)
-    return reader.conclude(failed=failed)
+    return explain(blocks, known_failures(), failed=failed, hide=secrets_here().hide)
 
 
 def failed_program(

@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from provision.knowledge.failures.log_reader import explain
+from provision.knowledge.failures.explain import explain
 from provision.machine.build.source_tree import apply_patches
 from provision.machine.configuration import shipped
 from provision.machine.tables import known_failures

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from provision.knowledge.failures.explain import explain
 from provision.knowledge.failures.findings import Explanation
-from provision.knowledge.failures.log_reader import LogReader, explain
+from provision.knowledge.failures.log_reader import LogReader
 from provision.machine.tables import known_failures
 
 DASHES = "-" * 74

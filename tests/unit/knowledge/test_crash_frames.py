@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from provision.knowledge.failures.crash_frames import crash_place
-from provision.knowledge.failures.log_reader import explain
+from provision.knowledge.failures.explain import explain
 from provision.machine.tables import known_failures
 
 OPEN_MPI = """\

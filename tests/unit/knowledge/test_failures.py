@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from provision.knowledge.failures.catalogue import WEIGHTS, KnownFailure, read_alternatives
+from provision.knowledge.failures.explain import explain
 from provision.knowledge.failures.findings import Explanation
-from provision.knowledge.failures.log_reader import explain
 from provision.knowledge.failures.words import from_word, line_words, split_alternatives, sure_words
 from provision.machine.build.executor import COMPILER_ERROR
 from provision.machine.tables import known_failures

@@ -6,8 +6,8 @@ import pytest
 
 from provision.knowledge.failures import health
 from provision.knowledge.failures.catalogue import Catalogue
+from provision.knowledge.failures.explain import explain
 from provision.knowledge.failures.findings import Explanation
-from provision.knowledge.failures.log_reader import explain
 from provision.machine.tables import known_failures
 
 

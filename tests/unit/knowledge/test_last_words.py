@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from provision.knowledge.failures.explain import explain
 from provision.knowledge.failures.findings import Explanation
 from provision.knowledge.failures.last_words import ID
-from provision.knowledge.failures.log_reader import LogReader, explain
+from provision.knowledge.failures.log_reader import LogReader
 from provision.machine.tables import known_failures
 
 BOX = """\

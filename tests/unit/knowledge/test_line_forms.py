@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from provision.knowledge.failures.explain import explain
 from provision.knowledge.failures.findings import Explanation
 from provision.knowledge.failures.lines import is_excused, read_line
-from provision.knowledge.failures.log_reader import explain
 from provision.knowledge.failures.words import line_words
 from provision.machine.tables import known_failures
 

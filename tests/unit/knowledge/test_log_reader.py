@@ -8,9 +8,10 @@ import time
 import pytest
 
 from provision.knowledge.failures.evidence import SHOWN
+from provision.knowledge.failures.explain import explain
 from provision.knowledge.failures.findings import Explanation
 from provision.knowledge.failures.line_parts import WINDOW
-from provision.knowledge.failures.log_reader import MOST_LOOKS, LogReader, explain
+from provision.knowledge.failures.log_reader import MOST_LOOKS, LogReader
 from provision.knowledge.failures.reported_errors import ID
 from provision.knowledge.failures.words import line_words
 from provision.machine.tables import known_failures

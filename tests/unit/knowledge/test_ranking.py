@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from provision.knowledge.failures.explain import explain
 from provision.knowledge.failures.findings import Explanation
-from provision.knowledge.failures.log_reader import explain
 from provision.machine.tables import known_failures
 
 

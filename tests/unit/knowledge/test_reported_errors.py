@@ -8,8 +8,8 @@ import pytest
 
 from provision.knowledge.failures.catalogue import Catalogue
 from provision.knowledge.failures.error_texts import MEANINGS, find_error_text
+from provision.knowledge.failures.explain import explain
 from provision.knowledge.failures.findings import Explanation
-from provision.knowledge.failures.log_reader import explain
 from provision.knowledge.failures.report_forms import ERROR_ELSEWHERE, report_forms
 from provision.knowledge.failures.reported_errors import ID
 from provision.machine.tables import known_failures

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from provision.knowledge.failures.explain import explain
 from provision.knowledge.failures.findings import Explanation
-from provision.knowledge.failures.log_reader import explain
 from provision.machine.tables import known_failures
 
 
@@ -61,6 +61,8 @@ def test_the_last_of_the_runs_that_wrote_to_a_file_counts() -> None:
     known = shown(HEAD + first + HEAD + last).known
     assert known is not None and "solve" in known.cause
     assert shown(HEAD + first + HEAD + "loss: 0.1").verdict == "known"  # a rank that started late looks the same
+    known = shown(HEAD + first + HEAD + last + HEAD + "loss: 0.1").known
+    assert known is not None and "solve" in known.cause
     lost = "ConnectionResetError: [Errno 104] Connection reset by peer\n"
     known = shown(HEAD + first + HEAD + lost).known
     assert known is not None and "flux" in known.cause
@@ -99,3 +101,24 @@ def test_a_line_that_was_cut_is_harmless_if_the_whole_one_is() -> None:
 def test_holes_in_a_file_are_no_text() -> None:
     explanation = explain([b"epoch 1 loss: 0.1\n" + b"\0" * 9000 + b"epoch 2 loss: 0.1\n"], known_failures())
     assert explanation.is_text and explanation.verdict == "healthy"
+
+
+def test_lines_that_each_step_repeats_begin_no_run() -> None:
+    """An error that a program did without is judged by the whole file, not by the part that ends with it."""
+    steps = [HEAD + "loss: 0.1 - accuracy: 0.5\n" * 40 for _ in range(4)]
+    complaint = "flux: error: cannot open the file of last time\n"
+    whole = "".join((*steps[:2], complaint, *steps[2:]))
+    assert shown(whole.replace("Loaded", "Kept")).verdict == shown(whole).verdict == "healthy"
+
+
+def test_a_run_is_found_in_any_block() -> None:
+    first, last = TRACEBACK.format("flux"), TRACEBACK.format("solve")
+    for blocks in (
+        (HEAD + first, HEAD + last),
+        (HEAD, first + HEAD, last),
+        ("\n\n" + HEAD + first + "\n" + HEAD + last,),
+    ):
+        known = explain([block.encode() for block in blocks], known_failures()).known
+        assert known is not None and "solve" in known.cause
+        lines = "".join(blocks).split("\n")
+        assert lines[known.hit.number - 1] == "NameError: name 'solve' is not defined"
