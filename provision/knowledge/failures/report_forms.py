@@ -212,7 +212,7 @@ FRAME = re.compile(
     r"(?:fail|abort|halt|stopp|incomplete)|"
     r"Error (?:building|compiling|installing|running|executing) \S+(?: \([^)]{1,40}\))?\W*$|"
     r"abort|exiting|terminat|stopping|Execution halted|Try |Usage|use --help|more information|run with|note:|"
-    r"(?:we )?had \d+ failures|\d+ (?:tasks|jobs) (?:failed|remain)|"
+    r"At least one job did not complete|(?:we )?had \d+ failures|\d+ (?:tasks|jobs) (?:failed|remain)|"
     r"(?:errors?|failures?) (?:occurred|found|were|was)|An error (?:occurred|happened|was)|"
     r".{0,30}see (?:the )?(?:log|above|output)|.{0,80}\bsee previous error)",
     re.IGNORECASE,

@@ -240,6 +240,7 @@ def test_no_last_words_of_a_program(text: str) -> None:
 
 def test_a_number_is_no_message() -> None:
     assert shown("Error code: 0").verdict == "unknown"
+    assert shown("WorkflowError:\nAt least one job did not complete successfully.").verdict == "unknown"
 
 
 def test_of_two_errors_the_one_that_says_something_is_quoted() -> None:
