@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from provision.knowledge.failures.catalogue import WEIGHTS
@@ -11,9 +12,11 @@ from provision.knowledge.failures.lines import read_line
 
 # A run is known again by its first lines that are not empty, each of at least so many characters, and at most so many in all.
 LINES, SHORTEST, LONGEST = 3, 8, 4000
+# Lines that stand there more often belong to the steps of one run.
+MOST = 64
 # Lines of failures repeat within one run, as those of ranks do.
 NEVER = (b"traceback", b"error", b"exception", b'file "', b"fail")
-DIGITS = bytes.maketrans(b"123456789", b"000000000")
+NUMBER = re.compile(rb"\d+")
 
 
 def decide(last: Explanation, whole: Explanation) -> Explanation:
@@ -32,38 +35,48 @@ def decide(last: Explanation, whole: Explanation) -> Explanation:
 
 
 class RunStart:
-    """The first lines of a log, with `0` for each digit: if they stand there again, another run begins."""
+    """The first lines of a log, with any number for each number: if they stand there again, another run begins."""
 
     def __init__(self) -> None:
-        self._head: bytes | None = None
+        self._head: re.Pattern[bytes] | None = None
+        self._starts = -1
+
+    @property
+    def repeats(self) -> bool:
+        """Whether the first lines stand there so often that they begin no runs."""
+        return self._starts > MOST
 
     def split(self, block: bytes) -> Iterator[bytes]:
         """The parts of a block of which each but the first begins a run; the first is empty if the block begins with one."""
-        template = block.lower().translate(DIGITS)
-        at = begin = 0
-        if self._head is None:
-            self._head = _head(block, template)
-            at = len(self._head)
-        while self._head and (found := template.find(self._head, at)) >= 0:
-            at = found + len(self._head)
-            if not found or template[found - 1 : found] == b"\n":
-                yield block[begin:found]
-                begin = found
+        begin = 0
+        if self._starts < 0:
+            self._head = _head(block)
+        for found in self._head.finditer(block) if self._head else ():
+            self._starts += 1
+            if self.repeats:
+                self._head = None
+                break
+            if self._starts:
+                yield block[begin : found.start()]
+                begin = found.start()
+        self._starts = max(self._starts, 0)
         yield block[begin:]
 
 
-def _head(block: bytes, template: bytes) -> bytes:
-    """The first lines, if they can be known again; nothing if they say which rank prints them."""
+def _head(block: bytes) -> re.Pattern[bytes] | None:
+    """The pattern of the first lines, if they can be known again; none if they say which rank prints them."""
     lines: list[bytes] = []
     end = 0
-    for line in template[:LONGEST].splitlines(keepends=True):
+    for line in block[:LONGEST].splitlines(keepends=True):
         end += len(line)
         if line.strip():
             lines.append(line.strip())
         if len(lines) == LINES:
             break
-    whole = len(set(lines)) == LINES and template[:end].endswith(b"\n")
-    if not whole or any(len(line) < SHORTEST or any(word in line for word in NEVER) for line in lines):
-        return b""
-    ranks = (read_line(0, read_text(line)).rank for line in block[:end].splitlines())
-    return b"" if any(ranks) else template[:end].lstrip()
+    shapes = {NUMBER.sub(b"0", line.lower()) for line in lines}
+    whole = len(shapes) == LINES and block[:end].endswith(b"\n")
+    if not whole or any(len(line) < SHORTEST or any(word in line for word in NEVER) for line in shapes):
+        return None
+    if any(read_line(0, read_text(line)).rank for line in lines):
+        return None
+    return re.compile(b"(?m)^" + NUMBER.sub(rb"\\d+", re.escape(block[:end].lstrip())))

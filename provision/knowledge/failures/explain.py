@@ -16,10 +16,13 @@ def explain(
     """What a log shows, in blocks of whole lines: of several runs that wrote to it, the last one that shows a failure."""
     whole, start = LogReader(catalogue, hide=hide), RunStart()
     run: LogReader | None = None
-    begun, shows = 0, None
+    shows: Explanation | None = None
+    begun = 0
     for block in blocks:
         for index, part in enumerate(start.split(block)):
-            if index and whole.failed_at > begun:
+            if start.repeats:
+                run = shows = None
+            elif index and whole.failed_at > begun:
                 shows = _later(run, shows)
                 begun = whole.next_line
                 run = LogReader(catalogue, hide=hide, first=begun)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from provision.knowledge.failures.appended_runs import MOST
 from provision.knowledge.failures.explain import explain
 from provision.knowledge.failures.findings import Explanation
 from provision.machine.tables import known_failures
@@ -111,6 +112,14 @@ def test_lines_that_each_step_repeats_begin_no_run() -> None:
     assert shown(whole.replace("Loaded", "Kept")).verdict == shown(whole).verdict == "healthy"
 
 
+def test_lines_that_stand_there_very_often_begin_no_run() -> None:
+    first, last = TRACEBACK.format("flux"), TRACEBACK.format("solve")
+    known = shown(HEAD + first + HEAD * (MOST + 1) + last).known
+    assert known is not None and "flux" in known.cause
+    known = shown(HEAD + first + HEAD * MOST + last).known
+    assert known is not None and "solve" in known.cause
+
+
 def test_a_run_is_found_in_any_block() -> None:
     first, last = TRACEBACK.format("flux"), TRACEBACK.format("solve")
     for blocks in (
@@ -122,3 +131,11 @@ def test_a_run_is_found_in_any_block() -> None:
         assert known is not None and "solve" in known.cause
         lines = "".join(blocks).split("\n")
         assert lines[known.hit.number - 1] == "NameError: name 'solve' is not defined"
+
+
+def test_numbers_of_any_length_may_differ_in_the_first_lines() -> None:
+    def head(number: int) -> str:
+        return f"run {number} begins\non node n{number} at {number}:30\nwith the seed {number}\n"
+
+    known = shown(head(9) + TRACEBACK.format("flux") + head(123) + TRACEBACK.format("solve")).known
+    assert known is not None and "solve" in known.cause
