@@ -175,9 +175,13 @@ _PATH = re.compile(
 )
 
 
+# Calls of the network's libraries: with them the texts are not about files, programs or addresses.
+OF_NETWORK = re.compile(r"\b(?:ibv|rdma|fi|ucp|uct|psm2?)_\w+ ?\(|\b(?:OFI|libfabric)\b|\bbtl_openib")
+
+
 def find_error_text(text: str) -> tuple[ErrorText, str] | None:
     """What the text of the system in a message means, and the path that the message names, or `PATH`."""
-    found = _pattern().search(text)
+    found = None if OF_NETWORK.search(text) else _pattern().search(text)
     if found is None or found.lastgroup is None:
         return None
     path = _PATH.search(text)

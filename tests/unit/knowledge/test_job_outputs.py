@@ -212,6 +212,12 @@ FOUND = {
     "WorkflowError in line 562 of /home/ada/Snakefile:\n'Wildcards' object has no attribute 'memory'": "reported-error",
     "Jul 13 19:12:47 SetKernelStatus [Error]: BadProperty": "reported-error",
     "[WARNING] sbatch: error: Batch job submission failed: Job violates accounting/QOS policy": "job-limits",
+    "Failed to modify QP to RTR: Connection timed out": "nccl-infiniband",
+    "1.py: Resource exhausted: Failed to allocate request for 1.5GiB on device ordinal 0": "gpu-out-of-memory",
+    "launcher.c:4:21: error: mpi/mpi.h: No such file or directory": "mpi-header-in-folder",
+    "launcher.c:4:21: error: mpi.h: No such file or directory": "mpi-not-found",
+    "error in gym setup command: use_2to3 is invalid.": "setuptools-too-new",
+    "ibv_create_cq() failed: Device or resource busy": "infiniband",
     "RNA pipeline failed: Cell type clustering required for it.": "reported-error",
     "** Severe  ** invalid Construction Name": "reported-error",
     "----- Begin Fatal Exception\nException Message:\nMissingParameter: no such key": "reported-error",
@@ -283,6 +289,13 @@ def test_an_import_in_a_module_that_reads_saved_objects_reads_none() -> None:
     ):
         known = shown("Traceback (most recent call last):\n" + place.format(function, code) + error).known
         assert known is not None and known.failure.id == name
+
+
+def test_an_error_number_of_the_network_is_not_about_files() -> None:
+    known = shown("flux: error: fi_av_open(domain): No such file or directory").known
+    assert known is not None and "that means" not in known.cause
+    known = shown("flux: error: open(domain): No such file or directory").known
+    assert known is not None and "that means" in known.cause
 
 
 def test_a_tensor_without_a_gradient_is_no_image() -> None:
