@@ -128,6 +128,10 @@ def _describe(explanation: Explanation) -> list[str]:
             f"hint: {known.hint}",
             f"source: {known.failure.source}",
         ]
+        if explanation.begins > 1:
+            lines.append(
+                f"several runs wrote to this log: this is the last one that failed, from line {explanation.begins} on"
+            )
         if others:
             lines.append("also in this log:")
             lines += [
@@ -197,6 +201,7 @@ def _result(explanation: Explanation) -> dict[str, Any]:
         "line": {"number": known.hit.number, "text": known.hit.text} if known else None,
         "program": known.failure.program if known else False,
         "others": [_finding(other) for other in explanation.findings[1 if known else 0 :]],
+        "begins": explanation.begins,
         "ended": explanation.ended,
         "lines": [text for _, text in explanation.lines],
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from provision.knowledge.failures.appended_runs import RunStart, decide
 from provision.knowledge.failures.catalogue import Catalogue
@@ -17,23 +18,23 @@ def explain(
     whole, start = LogReader(catalogue, hide=hide), RunStart()
     run: LogReader | None = None
     shows: Explanation | None = None
-    begun = 0
+    begun = 1
     for block in blocks:
         for index, part in enumerate(start.split(block)):
             if start.repeats:
                 run = shows = None
-            elif index and whole.failed_at > begun:
-                shows = _later(run, shows)
+            elif index and whole.failed_at >= begun:
+                shows = _later(run, begun, shows)
                 begun = whole.next_line
                 run = LogReader(catalogue, hide=hide, first=begun)
             for reader in (whole, run) if part else ():
                 if reader:
                     reader.feed(part)
-    shows, explanation = _later(run, shows), whole.conclude(failed=failed)
+    shows, explanation = _later(run, begun, shows), whole.conclude(failed=failed)
     return decide(shows, explanation) if shows else explanation
 
 
-def _later(run: LogReader | None, shows: Explanation | None) -> Explanation | None:
-    """What a run shows, if it shows a failure; else what an earlier one showed."""
+def _later(run: LogReader | None, begins: int, shows: Explanation | None) -> Explanation | None:
+    """What a run that begins with this line shows, if it shows a failure; else what an earlier one showed."""
     explanation = run.conclude() if run else None
-    return explanation if explanation and explanation.known else shows
+    return replace(explanation, begins=begins) if explanation and explanation.known else shows

@@ -85,6 +85,8 @@ class Explanation:
     is_text: bool
     length: int
     """The number of lines."""
+    begins: int = 1
+    """The line with which the run begins that it is about: other runs wrote to the log before it."""
     last_only: bool = False
     """Whether `lines` are the last ones, because none looks like an error."""
     ended: bool = False

@@ -88,6 +88,16 @@ def test_a_notice_that_may_matter_stands_in_the_headline_if_no_end_is_shown(
     assert f"the log shows {says}" in done.stdout
 
 
+def test_of_several_runs_the_last_one_is_named_as_that(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    head = "step one of the run\nstep two of the run\nloading the data now\n"
+    log.write_text(f"{head}flux: error: no such key\n{head}solve: error: bad value\n")
+    says = "several runs wrote to this log: this is the last one that failed, from line 5 on"
+    assert "`solve` reports" in (text := explain(log).stdout) and says in text
+    log.write_text(f"{head}flux: error: no such key\n")
+    assert "several runs" not in explain(log).stdout
+
+
 def test_the_last_lines_are_not_called_errors(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_text(

@@ -59,8 +59,9 @@ HEAD = "Loaded module: python3/3.7.5\nLoaded dependency [cudnn/7.6]: cuda/10.0\n
 
 def test_the_last_of_the_runs_that_wrote_to_a_file_counts() -> None:
     first, last = TRACEBACK.format("flux"), TRACEBACK.format("solve")
-    known = shown(HEAD + first + HEAD + last).known
-    assert known is not None and "solve" in known.cause
+    explanation = shown(HEAD + first + HEAD + last)
+    assert explanation.known is not None and "solve" in explanation.known.cause
+    assert (explanation.begins, shown(HEAD + first).begins) == (8, 1)
     assert shown(HEAD + first + HEAD + "loss: 0.1").verdict == "known"  # a rank that started late looks the same
     known = shown(HEAD + first + HEAD + last + HEAD + "loss: 0.1").known
     assert known is not None and "solve" in known.cause
