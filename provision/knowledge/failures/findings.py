@@ -16,6 +16,10 @@ NOT_FOUND = re.compile(r"\s{0,4}(?:-- )?Could NOT find ")
 POINTS_ABOVE = re.compile(
     r"\bmissing: \w+_FOUND\)|\bsee (?:the )?(?:\w+ )?above|\b(?:needed|required|necessary) (?:package|librar\w+|dependenc\w+)s? "
 )
+# What a name from a log may consist of to stand in a command: nothing that a shell interprets.
+PASTED = re.compile(r"[\w./+@=,:%~^ -]*")
+# The parts of a hint: commands, and what stands between them.
+PARTS = re.compile(r"`[^`]*`?|[^`]+")
 EXCEPTION = re.compile(r"(?:[A-Za-z_]\w{0,80}\.){0,9}[A-Z]\w{0,80}(?:Error|Exception)\b")
 
 
@@ -61,8 +65,11 @@ class Finding:
 
     @property
     def hint(self) -> str:
-        """The fix, with the names that the deciding line contains."""
-        hint = _insert(self.failure.hint, self.hit.values)
+        """The fix, with the names that the deciding line contains; in a command only if they can be pasted into a shell."""
+        values = self.hit.values
+        pasted = {name: value if PASTED.fullmatch(value) else name.upper() for name, value in values.items()}
+        parts = PARTS.findall(self.failure.hint)
+        hint = "".join(_insert(part, pasted if part.startswith("`") else values) for part in parts)
         return f"{advice(self.hit.values)}{hint}" if self.failure.crashes else hint
 
     @property

@@ -298,6 +298,13 @@ def test_an_error_number_of_the_network_is_not_about_files() -> None:
     assert known is not None and "that means" in known.cause
 
 
+def test_what_a_shell_interprets_never_gets_into_a_hint() -> None:
+    line = "[n1:5] mca:base:process_repository_item filename {}/mca_preg_a has bad prefix - expected:"
+    good, bad = shown(line.format("/usr/lib64/pmix-4.2")).known, shown(line.format("/usr/$(touch${IFS}x)")).known
+    assert good and bad and "`ls -lt /usr/lib64/pmix-4.2`" in good.hint and "`ls -lt FOLDER`" in bad.hint
+    assert "$(touch" in bad.cause
+
+
 def test_a_tensor_without_a_gradient_is_no_image() -> None:
     place = 'Traceback (most recent call last):\n  File "/home/ada/a.py", line 3, in <module>\n    {}\n'
     error = "AttributeError: 'NoneType' object has no attribute 'shape'"
