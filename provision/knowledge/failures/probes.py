@@ -8,7 +8,7 @@ import re
 # compiler does not work.
 PROBE = re.compile(
     r"configure:\d+: (checking |error: )|"
-    r"(?!.{0,60}compiler (?:works|identification))"
+    r"(?P<broken>(?:Determining if|Compiling) the \S{1,20} compiler (?:works|identification source file).{0,60} failed\b)|"
     r"(?:Performing \S{1,9} SOURCE FILE Test|Determining (?:if|whether|size)|Detecting).{1,120} "
     r"(?:failed|passed) with the following output:|"
     r"\s{1,6}kind: \"try_(?:compile|run)-v1\"$"
@@ -33,7 +33,9 @@ class ProbeReader:
         kind = found[1] or TRIES
         began, self._began = self._began, 0 if kind == STOPS else number
         self._nothing_else = self._nothing_else or (kind == TRIES and number <= FIRST)
-        return began if self._began - began <= LONGEST and kind != STOPS else 0
+        if found["broken"]:
+            self._began = 0  # CMake stops there
+        return began if number - began <= LONGEST and kind != STOPS else 0
 
     def close(self) -> int:
         """The first line of a probe that ends with the log; 0 if that does not end with one for sure."""
