@@ -10,6 +10,11 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
+# How long the start of a program is waited for that another one has just called: milliseconds, if its disk answers.
+STARTS_S = 1.0
+# The field `env_end` of /proc/PID/stat, counted from the one after the name of the program.
+ENV_END = 48
+
 
 class Process(NamedTuple):
     """A process; the time of its start distinguishes it from a later one with the same number."""
@@ -99,14 +104,36 @@ def marked_processes(name: str, value: str = "") -> set[int]:
     except OSError:
         return set()
     for pid in numbers:
-        try:
-            environ = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-        except OSError:
-            continue  # it has ended, or is another user's
+        environ = _environ(pid).split(b"\0")
         marked = wanted in environ if value else any(part.startswith(wanted) for part in environ)
         if marked and pid != os.getpid() and is_running(pid):
             found.add(pid)
     return found
+
+
+def _environ(pid: int) -> bytes:
+    """The environment that a process started with; empty if it has ended, or is another user's."""
+    end_at = time.monotonic() + STARTS_S
+    while _starts(pid) and time.monotonic() < end_at:
+        time.sleep(0.01)
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return b""
+
+
+def _starts(pid: int) -> bool:
+    """Whether a program is between `exec` and its first instruction: it can be seen, and its environment not yet.
+
+    The kernel closes the descriptors of the old program before it writes the environment of the new one, so the parent goes
+    on meanwhile (Linux, fs/exec.c and fs/binfmt_elf.c; the last address of the environment is field 51 in proc_pid_stat(5)).
+    """
+    try:
+        Path(f"/proc/{pid}/exe").readlink()  # a thread of the kernel has none
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return False
+    return len(fields) > ENV_END and fields[ENV_END] == b"0"
 
 
 def _state(pid: int) -> str:
