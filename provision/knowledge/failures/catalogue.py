@@ -58,6 +58,8 @@ class KnownFailure:
     """Of a line that is no failure: what it means to the user if it is one, as `the program should use a GPU`."""
     crashes: bool = False
     """Whether a native library crashed: the list of calls below the line names it."""
+    of_launcher: bool = False
+    """Whether launchers end ranks in this way after another one has crashed: of two that are as strong, that one comes first."""
     ends: bool = False
     """Whether it is the end of a job by its scheduler: what programs print behind that line follows from it."""
 

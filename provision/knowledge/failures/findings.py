@@ -108,10 +108,10 @@ class Explanation:
 def by_likelihood(found: Finding) -> tuple[int, bool, int, int]:
     """The strongest first, of these the first in the log, and of one line that which says most about it.
 
-    A program's words come before those of one without which its script often goes on, and crashes before ranks that were
-    killed: a launcher kills the others after one has crashed.
+    A program's words come before those of one without which its script often goes on, and a crash before the ranks that
+    the launcher may have ended after it.
     """
-    waits = (found.failure.goes_on and found.hit.weight == WEIGHTS["report"]) or found.failure.id == "killed"
+    waits = (found.failure.goes_on and found.hit.weight == WEIGHTS["report"]) or found.failure.of_launcher
     return -found.hit.weight, waits, found.hit.number, -found.hit.specific
 
 
