@@ -7,6 +7,7 @@ from collections.abc import Collection
 from provision.knowledge.failures import health
 from provision.knowledge.failures.boxes import DASHES
 from provision.knowledge.failures.catalogue import Catalogue
+from provision.knowledge.failures.lines import BELOW_WORDS
 from provision.knowledge.failures.lsf_reports import FORMS as LSF_FORMS
 from provision.knowledge.failures.report_forms import ERROR_ELSEWHERE, FORM_WORDS
 from provision.knowledge.failures.singletons import may_be_lone
@@ -20,6 +21,7 @@ STRUCTURE = (
     | health.FAILED_WORDS
     | health.SUCCESS_WORDS
     | FORM_WORDS
+    | BELOW_WORDS
 )
 # Parts of lines that are looked at for their form: exceptions, the places of tracebacks, fatal lines of TensorFlow.
 FORMS = (

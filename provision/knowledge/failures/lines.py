@@ -116,11 +116,22 @@ EXCUSES_ABOVE = re.compile(
     # Environment Modules found another module that also serves as the requirement.
     r"^(?P<required>\s{0,8}Loading requirement: )"
 )
+# The lines below do not matter, as this one says.
+EXCUSES_BELOW = re.compile(
+    r"\b(?:ignore|disregard)\b.{0,60}\b(?:errors?|messages?|failures?|exceptions?|tracebacks?|\w+Errors?)\b.{0,60}\bbelow\b|"
+    r"\b(?:ignore|disregard)\b.{0,40}\bfollowing (?:errors?|warnings?|messages?|failures?|exceptions?|tracebacks?)\b|"
+    r"\bfollowing (?:errors?|warnings?|messages?|failures?|exceptions?|tracebacks?)\b(?: messages?)? "
+    r"(?:(?:can|may|should) be (?:safely )?(?:ignored|disregarded)|(?:is|are) (?:harmless|expected|normal))",
+    re.IGNORECASE,
+)
+BELOW_WORDS = word_set("ignore disregard following")
 ABOVE_WORDS = word_set(
     "extraction suppress above previous harmless ignored expected normal mxnet pytorch importing warning already pmix requirement"
 )
 # How many lines above it such a line excuses; the message about CUDA has more.
 REACH, REACH_OF_CUDA = 4, 8
+# How many lines below it.
+REACH_BELOW = 8
 # What Spack and curl print while they fetch a source: only these lines are excused by one that says that the source is there.
 FETCHES = re.compile(r"\s*(?:curl: \(|==> )")
 # What Environment Modules print of each requirement that they try.
@@ -211,6 +222,11 @@ def excuses_above(text: str, words: frozenset[str]) -> tuple[int, re.Pattern[str
     if found["cuda"]:
         return REACH_OF_CUDA, ANY
     return REACH, FETCHES if found["fetched"] else REQUIRES if found["required"] else ANY
+
+
+def excuses_below(text: str, words: frozenset[str]) -> int:
+    """How many lines below it do not matter, as a line with these words says; 0 if it says nothing."""
+    return REACH_BELOW if not words.isdisjoint(BELOW_WORDS) and EXCUSES_BELOW.search(text) else 0
 
 
 def is_code(text: str) -> bool:

@@ -31,6 +31,7 @@ from provision.knowledge.failures.lines import (
     WARNING,
     Line,
     excuses_above,
+    excuses_below,
     is_code,
     is_excused,
     is_in_warning,
@@ -96,6 +97,7 @@ class LogReader:
         self._lone_ranks = LoneRanks()
         self._alone = next((failure for failure in catalogue.failures if failure.id == ALONE), None)
         self._record = -DETAILS, ""  # the last harmless record with a traceback, or the end of that, and the rank
+        self._excused_to = 0  # the last line that one above it says to ignore
         self._probes = ProbeReader()
         self._harmless = HarmlessLines()
         self._boxes = BoxReader()
@@ -226,7 +228,7 @@ class LogReader:
             return True
         if len(self._evidence.tracebacks.found) > tracebacks:
             found = self._evidence.tracebacks.found[-1]
-            if self._belongs_to_record(found, line.rank):
+            if found.start <= self._excused_to or self._belongs_to_record(found, line.rank):
                 self._evidence.tracebacks.found.pop()
                 self._record = number, line.rank
                 return True
@@ -245,6 +247,9 @@ class LogReader:
             reach, beginning = excused_lines
             self._evidence.excuse(number - reach, beginning)
             return True
+        if below := excuses_below(text, words):
+            self._excused_to = number + below
+            return True
         if text.startswith(TEST_BEGINS):
             self._test = number
         elif text.startswith(TEST_PASSED) and self._test:
@@ -252,7 +257,7 @@ class LogReader:
             return True
         if first := self._probes.feed(number, text):
             self._evidence.excuse(first)
-        severity, excused = level(text), is_excused(text, words)
+        severity, excused = level(text), number <= self._excused_to or is_excused(text, words)
         matched = self._match(line, words, severity, excused)
         weights = [weight for weight, _ in matched]
         if any(weights) and severity == ERROR:

@@ -33,7 +33,7 @@ OTHERS = word_set(
 NO_REASON = word_set(
     "KeyboardInterrupt SystemExit GeneratorExit CalledProcessError ChildFailedError ProcessExitedException "
     "ProcessRaisedException BrokenProcessPool BrokenPipeError ConnectionResetError ConnectionRefusedError EOFError "
-    "ModuleNotFoundError"
+    "ModuleNotFoundError ProcessError"
 )
 # The places where Keras, TensorFlow and PyTorch read saved models and weights.
 READS_SAVED = re.compile(

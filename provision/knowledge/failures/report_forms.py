@@ -211,6 +211,8 @@ FRAME = re.compile(
     r"(?:the )?(?:build|compilation|installation|configuration|execution|tests?)\b.{0,40}"
     r"(?:fail|abort|halt|stopp|incomplete)|"
     r"Error (?:building|compiling|installing|running|executing) \S+(?: \([^)]{1,40}\))?\W*$|"
+    # The heading of a test that failed, as unittest prints it; the exception is below.
+    r"(?:test\w*|(?:setUp|tearDown)(?:Class|Module)?) \([\w.]+\)$|"
     r"abort|exiting|terminat|stopping|Execution halted|Try |Usage|use --help|more information|run with|note:|"
     r"At least one job did not complete|(?:we )?had \d+ failures|\d+ (?:tasks|jobs) (?:failed|remain)|"
     r"(?:errors?|failures?) (?:occurred|found|were|was)|An error (?:occurred|happened|was)|"

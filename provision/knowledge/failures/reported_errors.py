@@ -45,7 +45,8 @@ _PROSE = word_set("because Because cause Cause caused")
 # Exceptions that say that another program or rank failed, or that the program was ended.
 _FOLLOWING = word_set(
     "CalledProcessError SystemExit KeyboardInterrupt ChildFailedError RayTaskError ProcessRaisedException SubprocessError "
-    "HorovodInternalError ProcessExitedException RayActorError WorkerCrashedError BackendUnavailable CancelledError AbortedError"
+    "HorovodInternalError ProcessExitedException RayActorError WorkerCrashedError BackendUnavailable CancelledError AbortedError "
+    "ProcessError"
 )
 
 

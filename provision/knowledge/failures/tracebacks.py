@@ -47,7 +47,9 @@ BARE = re.compile(
 )
 LIBRARY = re.compile(
     r"\.p(?:yx|xi|xd)$|__autograph_generated_file|(?:site|dist)-packages[/\\]|[/\\]lib(?:64|32)?[/\\]python\d|(?:[Pp]ython[\d.]*|conda\d?|envs[/\\][^/\\]{1,60})[/\\][Ll]ib[/\\][\w/\\]+\.py$|<frozen|<pip-|<__array_function__|<decorator-gen|"
-    r"pip-(?:build|build-env|install|req-build|standalone)-|(?:^|[/\\])spack[/\\](?:lib[/\\]|bin[/\\]spack$)|[/\\]spack-stage-[^/\\]{1,200}[/\\]spack-src[/\\]|^/usr/(?:local/)?s?bin/|[/\\]bin[/\\](?![\w.-]*\.py$)[\w.-]+$|<attrs|"
+    r"pip-(?:build|build-env|install|req-build|standalone)-|(?:^|[/\\])spack[/\\](?:lib[/\\]|bin[/\\]spack$|var[/\\]spack[/\\]repos[/\\])|"
+    r"[/\\]builtin[/\\]packages[/\\][^/\\]{1,80}[/\\]package\.py$|[/\\]easybuild[/\\](?:framework|tools|easyblocks|base)[/\\]|"
+    r"[/\\]spack-stage-[^/\\]{1,200}[/\\]spack-src[/\\]|^/usr/(?:local/)?s?bin/|[/\\]bin[/\\](?![\w.-]*\.py$)[\w.-]+$|<attrs|"
     r"^(?:tensorflow|keras|horovod|numpy|torch)[/\\](?:python|src|core|common)[/\\]|[/\\](?:tensorflow|tensorflow_core|keras)[/\\](?:python|src)[/\\]|bazel-out|"
     # The scripts with which the unpacked release of a package is built: `/tmp/scipy-1.13.0/tools/generate_f2pymod.py`.
     r"[/\\][A-Za-z]\w*-\d+(?:\.\d+){1,3}[/\\](?:tools|_?build\w*|config|cmake)[/\\]|"

@@ -353,3 +353,41 @@ def test_a_line_of_dashes_before_a_warning_hides_no_error() -> None:
         assert known is not None and known.failure.id == "disk-full"
     text = "=" * 70 + "\nWARNING: the grid is coarse\nreading\nflurble: fatal: the flux is inverted\n"
     assert shown(text).verdict == "known"
+
+
+ANNOUNCED = """\
+[[INFO]] + stage 1
+{}
+byte-compiling build/egg/easybuild/tools/py2vs3/py3.py to py3.pyc
+  File "build/egg/easybuild/tools/py2vs3/py3.py", line 83
+    raise exc from None
+             ^
+SyntaxError: invalid syntax
+
+[[INFO]] + stage 2
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "You can safely ignore any SyntaxError for py3.py below",
+        "Please ignore the following error:",
+        "The following error messages can be ignored.",
+        "The following exceptions are expected",
+    ],
+)
+def test_an_error_that_is_announced_as_harmless_is_no_failure(line: str) -> None:
+    assert shown(ANNOUNCED.format(line)).verdict == "healthy"
+
+
+@pytest.mark.parametrize(
+    "line", ["Ignoring the following options: --flux", "The following packages will be installed:"]
+)
+def test_a_list_of_other_things_excuses_no_error_below_it(line: str) -> None:
+    assert shown(ANNOUNCED.format(line)).verdict == "known"
+
+
+def test_an_error_far_below_the_announced_ones_counts() -> None:
+    text = ANNOUNCED.format("Please ignore the following error:") + "[[INFO]] + stage 3\n" * 4
+    assert shown(f"{text}flux: error: the ring is open\n").verdict == "known"

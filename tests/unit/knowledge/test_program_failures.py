@@ -248,3 +248,29 @@ def test_a_traceback_that_was_pasted_further_in_keeps_its_end() -> None:
     lines = USES.format(code="a / b", error="ZeroDivisionError: division by zero").splitlines()
     moved = "\n".join([lines[0], *(f"    {line}" for line in lines[1:])])
     assert "division by zero" in named(moved + "\n")
+
+
+def test_of_a_test_that_failed_the_exception_is_the_cause_and_not_the_heading() -> None:
+    log = """\
+test_flux (tests.TestRing) ... ERROR
+
+======================================================================
+ERROR: test_flux (tests.TestRing)
+Test for the flux of a ring
+----------------------------------------------------------------------
+Traceback (most recent call last):
+  File "/home/ada/src/tests/test_ring.py", line 12, in test_flux
+    EasyConfig("x.eb")
+  File "/home/ada/src/easybuild/framework/easyconfig/easyconfig.py", line 400, in __init__
+    self.parse()
+easybuild.tools.build_log.EasyBuildError: "the ring is open"
+
+----------------------------------------------------------------------
+Ran 2 tests in 0.012s
+
+FAILED (errors=1)
+"""
+    known = explain([log.encode()], known_failures()).known
+    assert known is not None
+    assert "test_ring.py`, line 12" in known.cause
+    assert "the ring is open" in known.cause

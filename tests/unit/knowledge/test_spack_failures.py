@@ -107,3 +107,22 @@ EXCERPT = """\
 def test_the_lines_around_an_error_that_spack_numbers_are_read() -> None:
     known = explain([EXCERPT.encode()], known_failures()).known
     assert known is not None and known.failure.id == "internal-compiler-error"
+
+
+def test_a_command_of_a_package_that_failed_is_no_error_of_the_user() -> None:
+    """The traceback of Spack itself: its own places and those of its packages are no program of the user."""
+    log = """\
+==> [2023-01-01-10:00:00.123] 'make' '-j20' 'install'
+Traceback (most recent call last):
+  File "/home/ada/spack/lib/spack/spack/installer.py", line 1800, in build_process
+    return installer.run()
+  File "/home/ada/spack/var/spack/repos/builtin/packages/ncurses/package.py", line 166, in install
+    make("install")
+  File "/home/ada/spack/lib/spack/spack/util/executable.py", line 335, in __call__
+    raise ProcessError("Command exited with status %d:" % proc.returncode, long_msg)
+spack.util.executable.ProcessError: Command exited with status 2:
+    'make' '-j20' 'install'
+"""
+    shown = explain([log.encode()], known_failures())
+    assert shown.verdict == "unknown"
+    assert shown.findings[0].failure.id == "spack-install-failed"
