@@ -124,7 +124,7 @@ def test_the_last_lines_are_not_called_errors(tmp_path: Path) -> None:
             1,
             "a program reports an error: `pip` cannot be",
         ),
-        ("# stopped: [Errno 28] No space left on device after 3 s", 1, "the disk is full"),
+        ("# stopped: [Errno 28] No space left on device after 3 s", 1, "the disk or file system is full"),
         ("# stopped: list index out of range after 3 s", 1, "an error of its own: list index out of range"),
         ("# interrupted after 3 s", 1, "the step of the build was interrupted"),
         ("# interrupted after 3 s\n$ make\n# exit status 0 after 9 s", 0, "the log shows no failure\n"),

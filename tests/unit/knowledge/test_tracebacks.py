@@ -524,7 +524,7 @@ End of HDF5 error back trace
     [
         (LAYER, "name 'K' is not defined"),
         (SHOWN_BADLY, "name 'flux_data' is not defined"),
-        (HDF5, "has the HDF5 file open"),
+        (HDF5, "the HDF5 file is open already"),
     ],
     ids=["a layer of Keras", "a notebook that cannot show it", "the places of HDF5"],
 )
