@@ -69,7 +69,9 @@ def test_every_file_of_the_repository_that_is_named_exists(page: str) -> None:
 @every_page
 def test_every_make_target_that_is_named_exists(page: str) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-    named = re.findall(r"^ {4}make ([a-z][a-z-]*)", PAGES[page], re.MULTILINE) + re.findall(r"`make ([a-z][a-z-]*)", PAGES[page])
+    named = re.findall(r"^ {4}make ([a-z][a-z-]*)", PAGES[page], re.MULTILINE) + re.findall(
+        r"`make ([a-z][a-z-]*)", PAGES[page]
+    )
     assert set(named) <= targets
 
 
