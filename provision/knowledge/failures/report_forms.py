@@ -232,5 +232,5 @@ HEADING = re.compile(r"^((?:\w+: ?)?)(?:\d+ root error\(s\) found\.?|in user cod
 STACK = re.compile(r"[\w()]{1,80}\(\d+\)[. ]{0,80}: ?(\S.*)?")
 SKIPPED = re.compile(
     r"['\"]$|FATAL CALLED FROM|File |Program: |Source file: |For more information|Output in format|"
-    r"command: |input: |[0-9a-f ]{16,}$|'[^']+' '"
+    r"command: |input: |jobid: \d|output: |message: None$|[0-9a-f ]{16,}$|'[^']+' '"
 )

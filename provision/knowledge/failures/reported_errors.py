@@ -158,6 +158,8 @@ class ReportReader:
         """Keep a report, or wait for the rest of its text."""
         report = replace(report, steps=self.steps, text=HEADING.sub("\\1", report.text))
         if not report.text or report.text.endswith((":", ": ")):
+            if rank in self._open and not report.text:
+                return  # `Error:` alone in a line, below the heading of Snakemake
             if rank in self._open:
                 self._keep(self._open[rank])
             self._open[rank] = _Open(report=report)
