@@ -154,6 +154,71 @@ MEANINGS = tuple(
             "choose another interface or protocol",
         ),
         (
+            "Network is down|Host is down|Machine is not on the network|Link has been severed",
+            "the network of this node or of the other one does not work",
+            "`ip -br link` on the node shows the interfaces that are up; report the node to the support of the site",
+        ),
+        (
+            "Cannot assign requested address",
+            "the address does not belong to this node, or all its ports are in use",
+            "`ip -br addr` on the node shows its addresses; use a name or an interface of this node",
+        ),
+        (
+            "Software caused connection abort|Network dropped connection|Communication error on send|Remote I/O error",
+            "the connection broke",
+            "look at the log of the other side, and try it again on other nodes",
+        ),
+        (
+            "Protocol error|Bad message|Invalid request code|Invalid exchange",
+            "the two sides of a connection do not understand each other: they are of different releases, or one of them ended",
+            "look at the log of the other side; compare the versions on both",
+        ),
+        (
+            "No locks available",
+            "the file system or its server gives no lock for a file",
+            "use another file system for it (`df -T .` shows the type), or switch the program's locking of files off",
+        ),
+        (
+            "No buffer space available|Message too long",
+            "the system has no buffer of this size for the network",
+            "`sysctl net.core.rmem_max net.core.wmem_max` shows the limits; too many connections or messages that are too long",
+        ),
+        (
+            "File too large",
+            "the file is larger than the file system or a limit allows",
+            "`ulimit -f` shows the limit; FAT and some servers take no files of 4 GB and more",
+        ),
+        (
+            "Value too large for defined data type",
+            "a size or a number of a file does not fit into the program's type: it is a program with 32 bits",
+            "`file {path}` shows what the program is; use one with 64 bits",
+        ),
+        (
+            "Structure needs cleaning",
+            "the file system is damaged",
+            "report the node and the path to the support of the site",
+        ),
+        (
+            "Required key not available|Key has expired|Key has been revoked|Key was rejected by service",
+            "the user has no valid ticket or key on this node, as file systems with Kerberos and encrypted ones ask for",
+            "`klist` shows the tickets, `kinit` asks for a new one; in jobs ask the support of the site how they get one",
+        ),
+        (
+            "No such process|No child processes",
+            "the process had ended already",
+            "look at the error before it",
+        ),
+        (
+            "Bad address",
+            "the program passed an address that is not in its memory",
+            "report it to the authors of the program, with the line before it",
+        ),
+        (
+            "Accessing a corrupted shared library|Can not access a needed shared library",
+            "a library is damaged, or for another CPU",
+            "`file {path}` shows what it is; install its package again",
+        ),
+        (
             "command not found|: not found",
             "the program is not installed here, or its module is not loaded",
             "`command -v NAME` in the job script shows whether it is found",

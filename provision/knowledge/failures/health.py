@@ -71,7 +71,8 @@ FAILED = re.compile(
     r"\bwas unable to find\b|\bis not compatible with the current\b|\bnot found \(required by |^\w{3,60}NotFound:|"
     r"\b(?:ERROR|FATAL|CRITICAL)\b|^\s{0,8}Exception: |^\s{0,8}(?:[A-Za-z_]\w{0,80}\.){0,9}[A-Z]\w{0,80}(?:Error|Exception|"
     r"Interrupt)(?: \(see above for traceback\))?: ?|\bTraceback \(most recent|"
-    r"\bSegmentation fault\b|\bcore dumped\b|^\s*(?:Aborted(?=\s*$| \(| by PBS)|Killed\b|Terminated\b)|"
+    r"\bSegmentation fault\b|\bcore dumped\b|\bdumped core\b|\b(?:exit\w{0,3}|terminat\w{1,3}) abnormally\b|"
+    r"\b[Aa]bnormal (?:exit|termination)\b|^\s*(?:Aborted(?=\s*$| \(| by PBS)|Killed\b|Terminated\b)|"
     r"[\\ ](?:Killed|Terminated)$|\bterminate called\b|\bcommand not found\b|"
     r"\bexit(?:ed|ing)? (?:with )?(?:code|status|value)?[ :=]{0,3}[1-9]\d{0,2}\b|\b[Ff]atal error\b|"
     r"\b(?:Job)?State ?[=:] ?(?:FAILED|OUT_OF_ME|TIMEOUT|NODE_FAIL|CANCELLED)|"
@@ -108,6 +109,7 @@ FAILED_WORDS = word_set(
     "such cannot cancelled due signal check assertion assert from expected got unable could "
     "state reason rule process routine occurred unhandled found quota exceeded caught enough lost problem problems "
     "abort timed timeout defined determined exceeds fail ok result unreachable status cancelled canceled convergence "
+    "abnormally abnormal dumped "
     "ended finished terminated execution compatible lookup resolvepackagenotfound"
 )
 NOISE = re.compile(

@@ -22,7 +22,8 @@ RANK = re.compile(
 CLOCK = re.compile(
     r"\s{0,4}\[?(?:(?:\d{4}-\d\d-\d\d|\d{2,4}/\d\d/\d\d|\d\d/\d\d/\d{4})[T ])?\d\d:\d\d:\d\d(?:[.,:]\d{1,9})?(?:Z|"
     r"[+-]\d\d:?\d\d)?\]?(?: UTC)?:?\s?|"
-    r"\[ {0,6}\d{1,8}\.\d{6}\] |"  # the kernel
+    r"\[ {0,6}\d{1,8}\.\d{6}\] |\[ {1,6}\+\d{1,8}\.\d{6}\] |"  # the kernel, and Flux
+    r"\[[A-Z][a-z]{2} ?\d{1,2} \d\d:\d\d\] |"
     r"\s{0,12}\| (?=\[rank\d)|"
     r"\s{0,4}>> \d{1,9} {2,9}| {2,8}\d{1,6} {4}(?=[^\s\d])|"
     r"\w{3} {1,2}(?:\w{3} {1,2})?\d{1,2} \d\d:\d\d:\d\d(?: (?:[A-Z]{3,4} )?\d{4})?(?: [\w.-]{1,64} "
@@ -109,6 +110,8 @@ EXCUSES_ABOVE = re.compile(
     r"^(?P<cuda>--mca \S+ 0 to suppress this message)|"
     # PMIx does without most of its parts; if not, it says more.
     r"\bPMIx stopped checking at the first component\b|"
+    # The C compiler of a package that can do without this part, as distutils and setuptools say.
+    r"\b(?:[Ww]arning|WARNING): .{0,40}\b(?P<extension>building (?:optional )?extension \S{1,100} failed)\b|"
     # Apptainer does without FUSE.
     r"\bfalling back to extraction\b|"
     # Spack has the source already, or finds it at another address.
@@ -126,10 +129,11 @@ EXCUSES_BELOW = re.compile(
 )
 BELOW_WORDS = word_set("ignore disregard following")
 ABOVE_WORDS = word_set(
-    "extraction suppress above previous harmless ignored expected normal mxnet pytorch importing warning already pmix requirement"
+    "extension extraction suppress above previous harmless ignored expected normal mxnet pytorch importing warning already "
+    "pmix requirement"
 )
-# How many lines above it such a line excuses; the message about CUDA has more.
-REACH, REACH_OF_CUDA = 4, 8
+# How many lines above it such a line excuses; the messages about CUDA and of a compiler have more.
+REACH, LONG_REACH = 4, 8
 # How many lines below it.
 REACH_BELOW = 8
 # What Spack and curl print while they fetch a source: only these lines are excused by one that says that the source is there.
@@ -219,8 +223,8 @@ def excuses_above(text: str, words: frozenset[str]) -> tuple[int, re.Pattern[str
     found = None if words.isdisjoint(ABOVE_WORDS) else EXCUSES_ABOVE.search(text)
     if found is None:
         return None
-    if found["cuda"]:
-        return REACH_OF_CUDA, ANY
+    if found["cuda"] or found["extension"]:
+        return LONG_REACH, ANY
     return REACH, FETCHES if found["fetched"] else REQUIRES if found["required"] else ANY
 
 

@@ -60,6 +60,16 @@ _FORMS = (
     _form(ENDS, r"Caused by: (?P<text>.+)", "a program in Java"),
     _form(ENDS, r"Fortran runtime error: (?P<text>.+)", "a program in Fortran"),
     _form(ERRS, r"[A-Z]\w{1,60} \[(?:Error|ERROR)\]: (?P<text>.+)"),
+    # The levels of syslog behind a name, as Flux prints them.
+    _form(ENDS, r"(?P<program>[a-z][\w-]{1,30})\.(?:crit|alert|emerg)\[\d{1,9}\]: (?P<text>.+)"),
+    _form(ERRS, r"(?P<program>[a-z][\w-]{1,30})\.err\[\d{1,9}\]: (?P<text>.+)"),
+    _form(ENDS, r".{0,80}\bjob-exception: (?:id=\S{1,40} ?)?(?P<text>.+)", "Flux"),
+    _form(ENDS, r".{0,40}?(?P<text>\bProcess \d{1,9} \(\S{1,60}\) of user \d{1,9} dumped core\.)", "systemd"),
+    _form(
+        ENDS,
+        r".{0,80}\b(?:stopp|abort|terminat|end|exit)(?:ed|s|ing) (?:due to|because of) "
+        r"(?:the |a |an )?(?:following )?(?:fatal |internal )?error\W{0,4}(?P<text>)$",
+    ),
     _form(ENDS, r"Exception Message: ?(?P<text>.*)", "a program of CMS"),
     _form(ENDS, r"\W{0,9}\*\* Severe +\*\* (?P<text>.+)", "EnergyPlus"),
     _form(ENDS, r"\[E::\w{1,60}\] (?P<text>.+)", "a program of htslib or bwa"),
@@ -182,6 +192,7 @@ _FORMS = (
         r"|unrecogni[sz]ed |unsupported |missing |no |not ).+)",
     ),
     _form(NAMED, rf"(?P<program>{_NAME})(?:\[\d+\])?: (?P<text>.+)", only_system=True),
+    _form(ENDS, r"(?P<text>Missing (?:required )?(?:parameter|argument|option|keyword|input)s?\b.{3,200}!)$"),
     _form(
         COMPLAINS,
         r"\W{0,6}(?:\[[\w.-]{1,30}\] )?(?P<text>(?i:can ?not|can't|could(?: not|n't)|unable to|failed to) .+)",

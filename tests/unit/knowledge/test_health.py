@@ -391,3 +391,20 @@ def test_a_list_of_other_things_excuses_no_error_below_it(line: str) -> None:
 def test_an_error_far_below_the_announced_ones_counts() -> None:
     text = ANNOUNCED.format("Please ignore the following error:") + "[[INFO]] + stage 3\n" * 4
     assert shown(f"{text}flux: error: the ring is open\n").verdict == "known"
+
+
+def test_a_part_of_a_package_that_setuptools_does_without_is_not_why_the_build_stopped() -> None:
+    log = """\
+      src/dynload.c:5:10: fatal error: Python.h: No such file or directory
+      compilation terminated.
+      warning: build_ext: command '/usr/bin/gcc' failed with exit code 1
+
+      warning: build_ext: building optional extension "mpi4py.dl" failed
+
+      _configtest.c:2:10: fatal error: mpi.h: No such file or directory
+      compilation terminated.
+      error: Cannot compile MPI programs. Check your configuration!!!
+"""
+    known = shown(log).known
+    assert known is not None
+    assert "mpi.h" in known.hit.text

@@ -44,6 +44,26 @@ REPORTS = {
         "ls: error while loading shared libraries: __vdso_time: invalid mode for dlopen(): Invalid argument\n",
         "`ls` reports an error: __vdso_time",
     ),
+    "a level of syslog behind the name": (
+        "[Apr04 18:44] ring.err[0]: the list is invalid\n[  +0.012570] ring.crit[0]: module exiting abnormally\n",
+        "`ring` reports an error: module exiting abnormally",
+    ),
+    "a job of Flux": (
+        "[  +0.413165] job-exec[0]: job-exception: id=2692: job shell exec error on broker n2 (rank 2): Protocol error\n",
+        "on broker n2 (rank 2): Protocol error; that means: the two sides of a connection",
+    ),
+    "a crash that systemd noted": (
+        "       Message: Process 4954 (flurble-0) of user 765 dumped core.\n",
+        "Process 4954 (flurble-0) of user 765 dumped core",
+    ),
+    "a fatal error whose text is in the next line": (
+        " The job is stopped due to the fatal error. \n flux: DT is not a multiple of DTRT\n",
+        "flux: DT is not a multiple of DTRT",
+    ),
+    "a parameter that is missing": (
+        "Missing parameters for the size of the ring!\n-------- Processor 0 Exiting: Called CmiAbort --------\nReason: lost\n",
+        "Missing parameters for the size of the ring",
+    ),
     "a script": ("/home/u/run.sh: line 12: /opt/x/bin/solve: Text file busy\n", "(`/home/u/run.sh: line 12`)"),
     "Go": (
         "panic: runtime error: index out of range [3]\n\ngoroutine 1 [running]:\n",
