@@ -66,7 +66,7 @@ PROGRESS_WORDS = word_set("loss accuracy images img step epoch iter sec train te
 # A line that says that something failed. A log with such a line, and no known failure, is an unknown failure.
 FAILED = re.compile(
     r"^\W{0,4}(?:\S{1,99}: )?(?:fatal |internal |runtime )?(?:error|ERROR|Error|FATAL|Fatal)\b(?: \d+)?(?: "
-    r"\w+)?\s?[:!\]]|: (?:fatal )?error(?: \w+)?:|: fatal: |"
+    r"\w+)?\s{0,4}[:!\]]|: (?:fatal )?error(?: \w+)?:|: fatal: |"
     r"\bsymbol lookup error\b|: error #\d+:|\bline \d+: +\d+ (?:Killed|Aborted|Bus error|Illegal instruction)|"
     r"\bwas unable to find\b|\bis not compatible with the current\b|\bnot found \(required by |^\w{3,60}NotFound:|"
     r"\b(?:ERROR|FATAL|CRITICAL)\b|^\s{0,8}Exception: |^\s{0,8}(?:[A-Za-z_]\w{0,80}\.){0,9}[A-Z]\w{0,80}(?:Error|Exception|"

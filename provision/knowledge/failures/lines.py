@@ -28,7 +28,8 @@ CLOCK = re.compile(
     r"\s{0,4}>> \d{1,9} {2,9}| {2,8}\d{1,6} {4}(?=[^\s\d])|"
     r"\w{3} {1,2}(?:\w{3} {1,2})?\d{1,2} \d\d:\d\d:\d\d(?: (?:[A-Z]{3,4} )?\d{4})?(?: [\w.-]{1,64} "
     r"[\w./-]{1,64}(?:\[\d{1,8}\])?:)?\s?|"
-    r"\[?\d{4}-\d\d-\d\d\]?\s"
+    r"\[?\d{4}-\d\d-\d\d\]?\s|"
+    r"[A-Za-z][\w.]{0,80}: (?:INFO|DEBUG) - (?=\d{4}-\d\d-\d\d \d\d:)"  # a logger passes on what another one wrote
 )
 ANSI = re.compile(rb"\x1b(?:\[[0-9;?]{0,32}[A-Za-z]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)|[()][A-Za-z0-9]|[=>])")
 # What was typed, or the code of a program, is not what happened: `set -x`, the code of IPython's tracebacks, pip's program.

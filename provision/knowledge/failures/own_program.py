@@ -196,6 +196,8 @@ def _misfit(traceback: Traceback) -> str | None:
 
 def _imports_library(traceback: Traceback) -> bool:
     """Whether a library was still being imported, by the program or by none that is shown."""
+    if len(traceback.frames) == 1 and "bin" in re.split(r"[/\\]", traceback.frames[0].file):
+        return False  # an installed program itself
     own = max((place for place, frame in enumerate(traceback.frames) if not frame.is_library), default=-1)
     after = traceback.frames[own + 1 :] if own >= 0 else traceback.frames[-1:]
     return any(frame.function == "<module>" and frame.file != "<string>" for frame in after)
@@ -266,8 +268,8 @@ def _library_failure(traceback: Traceback) -> KnownFailure | None:
     last, frame = traceback.frames[-1], traceback.own_frame
     if traceback.exception in NO_REASON or last is frame or SUMMARY in traceback.text:
         return None
-    if not traceback.text and last.function != "<module>":
-        return None
+    if not traceback.text and (last.function != "<module>" or traceback.raw.rstrip().endswith(":")):
+        return None  # it says nothing, or says it in the lines below
     package = f"`{last.package}`" if last.package else "a library"
     what = _message(traceback)
     built = BUILT.search(last.file)

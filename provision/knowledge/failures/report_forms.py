@@ -29,7 +29,7 @@ class Form:
 
 # Words of the forms and of the system's texts, apart from those that each sign of a failure has.
 FORM_WORDS = word_set(
-    "eeeeeee cmiabort "
+    "eeeeeee cmiabort err "
     "panic panicked severe caused halted stop busy refused denied implemented stale ioctl permitted temporarily unreachable "
     "timed broken reset invalid unrecognized unsupported missing petsc"
 )
@@ -102,6 +102,14 @@ _FORMS = (
     _form(ENDS, r"\s*from (?P<place>\w{1,60}) : error #\s+\d+(?P<text>)$", "Quantum ESPRESSO"),
     _form(ENDS, r"(?:Error in user input|Inconsistency in user input|File input/output error):(?P<text>)", "GROMACS"),
     _form(ENDS, r"\W{0,40}FATAL CALLED\W{0,40}(?P<text>)$", "WRF"),
+    _form(ENDS, r"ERROR \d{1,4} \[file (?P<place>[^\]]{1,200})\]:(?P<text>)$", "GROMACS"),
+    _form(ENDS, r"--- !(?:ERROR|BUG)(?P<text>)$", "ABINIT"),
+    _form(ENDS, r"cdo {1,9}\w{1,40}(?: \(Abort\): |: (?=Open failed))(?P<text>.+)", "CDO"),
+    _form(ERRS, r"cdo \(Abort\): (?P<text>.+)", "CDO"),
+    _form(ENDS, r"\s{2,80}\^ (?P<text>(?:Operator|Too|Missing|Invalid|Unexpected|Unknown|Syntax)\b.{3,80})", "CDO"),
+    _form(ENDS, r"(?P<program>BLAST\w{0,6}) (?:[\w/]{1,20} ){1,2}error: (?P<text>.+)"),
+    _form(ENDS, r"Command line argument error: (?P<text>.+)", "BLAST"),
+    _form(ENDS, r"\(ERR\): (?P<text>.+)", "Bowtie 2 or HISAT2"),
     _form(ENDS, r"Node: '[^']{1,300}'(?P<text>)$", "TensorFlow"),
     _form(ENDS, r"\s+\(0\) (?P<text>.+)", "TensorFlow"),
     _form(ENDS, r"W \S{1,200}:\d+\] OP_REQUIRES failed at \S{1,100} : (?P<text>.+)", "TensorFlow"),
@@ -163,7 +171,7 @@ _FORMS = (
     ),
     _form(ERRS, r"[*!#=-]{2,40} {0,4}(?:FATAL ERROR|FATAL|ERROR|Error) {0,4}[*!#=-]{2,40}(?P<text>)$"),
     _form(ERRS, r"(?P<program>[A-Z][A-Z0-9]{2,19}) (?:ERROR|Error): (?P<text>(?!\s*[-+]?[\d.]+\s*$).+)"),
-    _form(ENDS, r"\s*\*\s+\\___/\s{1,9}(?P<text>\S.{3,80}?)\s*\*$", "CP2K"),
+    _form(ENDS, r"\s*\*\s+\\___/\s{1,40}(?P<text>\S.{3,80}?)\s*\*$", "CP2K"),
     _form(
         ERRS,
         r"\W{0,9}Error (?P<text>(?:load|read|open|creat|writ|pars|connect|initiali[sz]|import|find|gett|sett)\w{0,5}ing\b "
@@ -174,6 +182,7 @@ _FORMS = (
         ERRS,
         r".{0,120}?(?:\[|\| |- |\s)(?:ERROR|FATAL|CRITICAL|SEVERE)(?:\]| {0,3}\|| {0,3}-| {0,3}:)\s*(?P<text>\S.*)",
     ),
+    _form(ERRS, r"(?P<program>[a-z][\w.+-]{1,40}): ERROR (?P<text>\w.+)"),
     _form(ERRS, r"\w{1,40} (?:ERROR|FATAL|CRITICAL)\b:? *(?P<text>\S.*)"),
     _form(
         ENDS,
@@ -224,8 +233,9 @@ FRAME = re.compile(
     r"Error (?:building|compiling|installing|running|executing) \S+(?: \([^)]{1,40}\))?\W*$|"
     # The heading of a test that failed, as unittest prints it; the exception is below.
     r"(?:test\w*|(?:setUp|tearDown)(?:Class|Module)?) \([\w.]+\)$|"
-    r"abort|exiting|terminat|stopping|Execution halted|Try |Usage|use --help|more information|run with|note:|"
+    r"abort|exiting|terminat|stopping|Execution halted|Try |Usage:?\W*$|use --help|more information|run with|note:|"
     r"At least one job did not complete|(?:we )?had \d+ failures|\d+ (?:tasks|jobs) (?:failed|remain)|"
+    r"there (?:was|were) \d+ (?:fatal )?errors?\b|"
     r"(?:errors?|failures?) (?:occurred|found|were|was)|An error (?:occurred|happened|was)|"
     r".{0,30}see (?:the )?(?:log|above|output)|.{0,80}\bsee previous error)",
     re.IGNORECASE,
@@ -243,5 +253,6 @@ HEADING = re.compile(r"^((?:\w+: ?)?)(?:\d+ root error\(s\) found\.?|in user cod
 STACK = re.compile(r"[\w()]{1,80}\(\d+\)[. ]{0,80}: ?(\S.*)?")
 SKIPPED = re.compile(
     r"['\"]$|FATAL CALLED FROM|File |Program: |Source file: |For more information|Output in format|"
+    r"src_file: |src_line: \d|mpi_rank: \d|message: ?\|?$|"
     r"command: |input: |jobid: \d|output: |message: None$|[0-9a-f ]{16,}$|'[^']+' '"
 )

@@ -64,6 +64,48 @@ REPORTS = {
         "Missing parameters for the size of the ring!\n-------- Processor 0 Exiting: Called CmiAbort --------\nReason: lost\n",
         "Missing parameters for the size of the ring",
     ),
+    "the input of GROMACS": (
+        (
+            "ERROR 1 [file md.mdp, line 17]:\n  Invalid enum 'mdd' for variable integrator, using 'md'\n\n"
+            "Fatal error:\nThere was 1 error in input file(s)\n\nFor more information see the website\n"
+        ),
+        "(`md.mdp, line 17`): Invalid enum 'mdd'",
+    ),
+    "ABINIT": (
+        "--- !ERROR\nsrc_file: m_parser.F90\nsrc_line: 3869\nmpi_rank: 0\nmessage: |\n    The ring is open\n...\n",
+        "`ABINIT` reports an error: The ring is open",
+    ),
+    "CDO": (
+        "cdo    selname (Warning): pr not found!\ncdo    selname (Abort): No variables selected!\n",
+        "No variables selected",
+    ),
+    "CDO, under the operator": (
+        "\ncdo (Abort): montmean t.nc out.nc\n                 ^ Operator not found\nSimilar operators: monmean\n",
+        "Operator not found",
+    ),
+    "CDO, a file": (
+        "cdo    monmean: Open failed on >tas.nc<\n        No such file or directory\n",
+        "Open failed on >tas.nc<",
+    ),
+    "NCO": ("ncks: ERROR nco_xtr_mk() reports that 'pr' is not in the file\n", "`ncks` reports an error: nco_xtr_mk()"),
+    "BLAST": ("BLAST Database error: No alias file found for [nt]\n", "`BLAST` reports an error: No alias"),
+    "the command line of BLAST": (
+        'Command line argument error: Argument "query". The file is not accessible\n',
+        '"query"',
+    ),
+    "Bowtie 2": ('(ERR): "genome/hg19" is not a Bowtie 2 index\nExiting now ...\n', "is not a Bowtie 2 index"),
+    "Gmsh, which goes on": (
+        "Info    : Reading 'a.geo'...\nError   : 'a.geo', line 1: Unknown variable 'lc'\nInfo    : Done writing 'a.msh'\n",
+        "'a.geo', line 1: Unknown variable 'lc'",
+    ),
+    "a usage in R": ("Error: usage: fit.R counts.tsv\nExecution halted\n", "usage: fit.R counts.tsv"),
+    "an exception whose text is in the lines below": (
+        (
+            'Traceback (most recent call last):\n  File "/usr/bin/psi4", line 337, in <module>\n    exec(content)\n'
+            '  File "<string>", line 31, in <module>\nRuntimeError: \n\nFatal Error: SCF_TYP is not a valid option.\n'
+        ),
+        "SCF_TYP is not a valid option",
+    ),
     "a script": ("/home/u/run.sh: line 12: /opt/x/bin/solve: Text file busy\n", "(`/home/u/run.sh: line 12`)"),
     "Go": (
         "panic: runtime error: index out of range [3]\n\ngoroutine 1 [running]:\n",
@@ -176,3 +218,11 @@ def test_the_errors_of_gcc_are_read_in_other_languages(word: str) -> None:
     colon = "：" if word in ("错误", "致命错误", "錯誤", "嚴重錯誤") else ": "
     known = shown(f"gcc -c flux.c\nflux.c:3:5: {word}{colon}'flux'\n").known
     assert known is not None and known.failure.id == ID and "'flux'" in known.cause
+
+
+def test_an_installed_program_that_stops_itself_fails_in_no_import() -> None:
+    known = shown(
+        'Traceback (most recent call last):\n  File "/usr/bin/psi4", line 211, in <module>\n'
+        "    raise KeyError(\"The file %s does not exist.\" % name)\nKeyError: 'The file water.in does not exist.'\n"
+    ).known
+    assert known is not None and "stopped the program, and says: `KeyError: 'The file water.in" in known.cause
