@@ -112,6 +112,7 @@ MPI = {
     "does NOT\nsupport binding memory to the process location.": None,
     "A request was made to bind to that would result in binding more": "mpi-binding",
     "[PE_7]:_pmi_inet_setup:inet_connect failed": "cray-ranks-not-connected",
+    "[PE_3]:inet_connect:inet_connect: connect failed after 301 attempts": "cray-ranks-not-connected",
     "[unset]:_pmi_alps_init:alps_get_placement_info returned with error -1": "mpi-on-login-node",
     "slurmstepd: error: mpi/pmix_v4: pmixp_p2p_send: n3 [0]: pmixp_utils.c:467: send failed": "slurm-pmix-plugin",
     "MPIR_pmi_init(102): PMI_Init failed": "mpi-no-pmi",
@@ -128,6 +129,7 @@ MPI = {
     "mm_posix.c:194  UCX  ERROR Not enough memory to write total of 99 bytes. Please check that /dev/shm or the directory you "
     "specified has more available memory.": "ucx-shared-memory",
     "n1.7: PSM3 can't open nic unit: -1 (err=23)" + "\nstep is done" * 90: None,
+    "n1.7: PSM3 can't open nic unit: -1 (err=23)" + OWN_ERROR: "error-in-program",
     "n1.7: PSM2 can't open hfi unit: -1 (err=23)": "psm2",
     "cxip_nic_alloc: cxil_open_device: cxi_alloc_svc failed: No such device": "cxi-device",
     "MPI startup(): Warning: I_MPI_PMI_LIBRARY will be ignored since the hydra process manager was found": None,
@@ -161,6 +163,7 @@ NETWORK = {
     ),
     "TimeoutError: [Errno 110] Connection timed out": "connection-timeout",
     "TimeoutError: timed out": "connection-timeout",
+    "playwright._impl._errors.TimeoutError: Page.click: Timeout 30000ms exceeded.": "reported-error",
     "SSLError: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: certificate has expired (_ssl.c:9)": (
         "certificate-expired"
     ),
@@ -208,11 +211,12 @@ LIBRARIES_AND_PROGRAMS = {
     "The library was compiled to use AVX2 instructions, but these aren't available on your machine.": "cpu-without-avx",
     "Error relocating /usr/lib/libflux.so: __printf_chk: symbol not found": "musl-symbol",
     "symbol lookup error: /opt/lib/libflux.so: undefined symbol: flux_init": "undefined-symbol",
-    "ImportError: /env/lib/libflux.so.1: file too short": "library-empty",
-    "OSError: /env/lib/libflux.so: invalid ELF header": "library-damaged",
+    "ImportError: /env/lib/libflux.so.1: file too short": "library-damaged",
+    "OSError: /env/lib/libflux.so: invalid ELF header": "library-of-other-kind",
     "FileNotFoundError: [Errno -51] NetCDF: Unknown file format: '/a.nc'": "netcdf-unknown-format",
     "RuntimeError: NetCDF: HDF error": "netcdf-hdf-error",
     "RuntimeError: NetCDF: Variable not found": "netcdf",
+    "RuntimeError: NetCDF: I/O failure": "netcdf",
     "  NetCDF: yes\n-- NetCDF: TRUE\n  NetCDF: yes (4.9.2)\nconfigure is done": None,
     "-- Could NOT find Tensorflow (missing: Tensorflow_LIBRARIES)\n-- Build files have been written to: /a": None,
     "  Could NOT find Tensorflow (missing: Tensorflow_LIBRARIES)": "tensorflow-not-found",
@@ -223,11 +227,13 @@ LIBRARIES_AND_PROGRAMS = {
     "Timed out waiting for Spark tasks to start.": "horovod-tasks-late",
     "Unable to find a set of common task-to-task communication interfaces: [(0, {})]": "horovodrun-no-common-interface",
     "SSH was not successful on one or more hosts:": "horovodrun-ssh",
-    "d01 2020-01-02_00:03:00  1  points exceeded cfl=2 in domain d01" + "\nTiming for main: time 1 on domain 1" * 90: None,
+    "d01 2020-01-02_00:03:00  1  points exceeded cfl=2 in domain d01"
+    + "\nTiming for main: time 1 on domain 1" * 90: None,
     "d01 2020-01-02_00:03:00  9  points exceeded cfl=2 in domain d01\nmodule_ra: No space left on device": "disk-full",
     "d01 2020-01-02_00:03:00  9  points exceeded cfl=2 in domain d01\nrun.sh: line 3: 7 Segmentation fault  ./wrf.exe": (
         "wrf-unstable"
     ),
+    "d01 2020-01-02_00:03:00  9  points exceeded cfl=2 in domain d01" + OWN_ERROR: "error-in-program",
     "UNRECOGNIZED OR DUPLICATED KEYWORD(S) IN SIMPLE INPUT LINE": "orca-keyword",
     "ORCA finished by error termination in LEANSCF": "orca-input",
 }
