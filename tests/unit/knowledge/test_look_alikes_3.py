@@ -1,0 +1,101 @@
+"""Lines that look alike and mean different things: Python and its packages, TensorFlow, saved models, and schedulers."""
+
+from __future__ import annotations
+
+import pytest
+
+from provision.knowledge.failures.explain import explain
+from provision.machine.tables import known_failures
+
+VERSION = "ERROR: Could not find a version that satisfies the requirement"
+INSTALL = "ERROR: Could not install packages due to an OSError: [Errno 2] No such file or directory:"
+SIZE = "size changed, may indicate binary incompatibility. Expected"
+
+PYTHON: dict[str, str | None] = {
+    "ModuleNotFoundError: No module named 'tensorflow'": "tensorflow-not-installed",
+    "ModuleNotFoundError: No module named 'tensorflow.compat'": "tensorflow-incomplete",
+    "ModuleNotFoundError: No module named 'tensorflow.python'": "tensorflow-incomplete",
+    "TypeError: Descriptors cannot be created directly.": "protobuf-descriptors",
+    "AttributeError: 'MessageFactory' object has no attribute 'GetPrototype'": "protobuf-descriptors",
+    "ImportError: cannot import name 'builder' from 'google.protobuf.internal' (/e/google/protobuf/internal/__init__.py)": (
+        "protobuf-too-old"
+    ),
+    "AttributeError: module 'google.protobuf.descriptor' has no attribute '_internal_create_key'": "protobuf-too-old",
+    "TypeError: __new__() got an unexpected keyword argument 'serialized_options'": "protobuf-too-old",
+    "TypeError: __new__() got an unexpected keyword argument 'file'": "protobuf-too-old",
+    "TypeError: __init__() got an unexpected keyword argument 'file'": "arguments-unknown",
+    "VersionError: Detected mismatched Protobuf Gencode/Runtime major versions when loading a.proto: gencode 5.27.2 "
+    "runtime 6.30.0. Same major version is required.": "protobuf-gencode",
+    "ImportError: cannot import name 'descriptor' from 'google.protobuf' (/e/google/protobuf/__init__.py)": "protobuf-missing",
+    "[libprotobuf ERROR descriptor_database.cc:58] File already exists in database: flux.proto": "protobuf-twice",
+    f"ValueError: numpy.dtype {SIZE} 96 from C header, got 88 from PyObject": "numpy-2-abi",
+    f"ValueError: numpy.ndarray {SIZE} 88 from C header, got 80 from PyObject": "numpy-older-than-build",
+    f"ValueError: numpy.ufunc {SIZE} 232 from C header, got 216 from PyObject": "numpy-older-than-build",
+    f"ValueError: numpy.ndarray {SIZE} 80 from C header, got 96 from PyObject": "numpy-abi",
+    f"a.py:1: RuntimeWarning: numpy.ufunc {SIZE} 192 from C header, got 216 from PyObject": None,
+    "AttributeError: _ARRAY_API not found": "numpy-2-abi",
+    "RuntimeError: Numpy is not available": "torch-without-numpy",
+    "ImportError: No module named 'numpy.core._multiarray_umath'": "numpy-damaged",
+    "RuntimeError: module compiled against ABI version 0x1000009 but this version of numpy is 0x2000000": "numpy-2-found",
+    "AttributeError: module 'numpy' has no attribute 'object'.": "numpy-removed-names",
+    "AttributeError: module 'numpy' has no attribute 'Inf'": "numpy-2-removed-names",
+    "AttributeError: module 'numpy' has no attribute 'dtypes'": "numpy-name-too-new",
+    "AttributeError: module 'numpy' has no attribute 'array'": "numpy-name-missing",
+    "Warning! ***HDF5 library version mismatched error***": "hdf5-two-releases",
+    "ImportError: /e/h5py/_errors.cpython-39-x86_64-linux-gnu.so: undefined symbol: H5Pset_fapl_ros3": "h5py-broken",
+    "ImportError: `save_model` requires h5py.": "h5py-missing",
+    "AttributeError: 'str' object has no attribute 'decode'": "text-decoded-again",
+    r"SyntaxError: Non-ASCII character '\xe2' in file flux.py on line 7, but no encoding declared": "python-2-runs",
+    f"{VERSION} torch==1.12.1+cu116 (from versions: 2.0.0, 2.0.1)": "torch-index-needed",
+    f"{VERSION} torch==1.12.1+cu116 (from versions: none)": "torch-index-needed",
+    f"{VERSION} torch==1.12.1 (from versions: 2.0.0, 2.0.1)": "not-on-index-python",
+    "elasticsearch.ConflictError: ConflictError(409, 'flux')": "reported-error",
+    "  - nothing provides libflurble 2.* needed by flux-1.0-0": "conda-dependency-missing",
+    "  - nothing provides __cuda needed by flux-1.0-cuda112": "conda-needs-gpu-driver",
+    "  - nothing provides __glibc >=2.28 needed by flux-1.0-0": "conda-needs-newer-glibc",
+    f"{INSTALL} '/croot/flux_1670/work'": "pip-path-of-another-machine",
+    f"{INSTALL} '/env/lib/python3.9/site-packages/numpy/METADATA'": "pip-files-changed",
+    "ERROR: Cannot uninstall 'PyYAML'. It is a distutils installed project and thus": "pip-cannot-uninstall",
+    "ERROR: Cannot uninstall blinker 1.4, RECORD file not found.": "pip-cannot-uninstall",
+    "ModuleNotFoundError: No module named 'pkg_resources'": "pkg-resources-missing",
+    "ModuleNotFoundError: No module named 'setuptools'": "build-needs-module",
+    "ModuleNotFoundError: No module named 'imp'": "python-without-imp",
+    "ModuleNotFoundError: No module named 'distutils.util'": "python-without-distutils",
+    "ModuleNotFoundError: No module named 'numpy.distutils'": "numpy-without-distutils",
+    "AttributeError: install_layout. Did you mean: 'install_platlib'?": "setuptools-mixed",
+    "TypeError: canonicalize_version() got an unexpected keyword argument 'strip_trailing_zero'": "packaging-too-old",
+    "pkg_resources.extern.packaging.version.InvalidVersion: Invalid version: '2.0-flux'": "version-not-accepted",
+    "run.sh: line 4: conda: command not found": "conda-command-missing",
+    "CommandNotFoundError: Your shell has not been properly configured to use 'conda activate'.": "conda-not-initialised",
+    "CondaSSLError: OpenSSL appears to be unavailable on this machine. OpenSSL is required to": "conda-openssl",
+    "PackagesNotFoundError: The following packages are missing from the target environment:": "conda-package-not-installed",
+    "PackagesNotFoundError: The following packages are not available from current channels:": "conda-package-missing",
+    "importlib.metadata.PackageNotFoundError: No package metadata was found for flux": "requirement-unmet",
+    "ERROR: Invalid requirement: 'numpy=1.19.2=py38_0' (from line 3 of requirements.txt)": "invalid-requirement",
+    "ERROR: Could not open requirements file: [Errno 2] No such file or directory: 'requirements.txt'": "pip-folder-wrong",
+    "ERROR: file:///src does not appear to be a Python project: neither 'setup.py' nor 'pyproject.toml' found.": (
+        "pip-folder-wrong"
+    ),
+    "The Poetry configuration is invalid:": "poetry-reports",
+    "Error: poetry.lock is not up to date with pyproject.toml": "poetry-lock-old",
+    "Current Python version (3.8.1) is not allowed by the project (>=3.10).": "poetry-python-range",
+    "warning: flux/_tree.pyx:12:4: Unreachable code": None,
+    "performance hint: flux/_tree.pyx:20:5: Exception check on 'f' will always require the GIL to be acquired.": None,
+    "flux/_tree.pyx:20:5: Cannot assign type 'double' to 'int'": "cython-error",
+    "a.c:3:5: error: implicit declaration of function 'PyObject_CallNoArgs'": "c-code-for-newer-python",
+    "a.c:3:5: error: implicit declaration of function '_PyUnicode_Ready'": "c-code-for-older-python",
+    "AttributeError: module 'typing' has no attribute '_ClassVar'": "dataclasses-backport",
+    "AttributeError: module 'typing' has no attribute 'Literal'": "python-too-old",
+}
+
+LOOK_ALIKES = {**PYTHON}
+
+
+@pytest.mark.parametrize("line", LOOK_ALIKES)
+def test_a_line_is_explained_by_the_entry_for_its_own_words(line: str) -> None:
+    explanation = explain([f"{line}\n".encode()], known_failures())
+    if LOOK_ALIKES[line] is None:
+        assert explanation.verdict == "healthy", explanation.findings
+    else:
+        assert explanation.known and explanation.known.failure.id == LOOK_ALIKES[line], explanation.findings
+        assert "…" not in explanation.known.cause
