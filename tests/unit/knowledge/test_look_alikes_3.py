@@ -88,7 +88,73 @@ PYTHON: dict[str, str | None] = {
     "AttributeError: module 'typing' has no attribute 'Literal'": "python-too-old",
 }
 
-LOOK_ALIKES = {**PYTHON}
+PROGRAMS: dict[str, str | None] = {
+    "IsADirectoryError: [Errno 21] Is a directory: '/data/train'": "folder-instead-of-file",
+    "NewRandomAccessFile failed to Create/Open: /data/train : Is a directory": "folder-instead-of-file",
+    "PermissionDeniedError: NewRandomAccessFile failed to Create/Open: /data/a; Permission denied": "permission-denied",
+    "NotFoundError: NewRandomAccessFile failed to Create/Open: /data/a : No such process": "file-not-found",
+    "run.sh: line 3: DATA_DIR: unbound variable": "shell-variable-unset",
+    "run.sh: line 3: [: -gt: unary operator expected": "shell-test-of-empty-variable",
+    "run.sh: line 3: $OUT: ambiguous redirect": "shell-test-of-empty-variable",
+    "/var/spool/slurmd/job00042/slurm_script: 12: Syntax error: word unexpected": "sh-instead-of-bash",
+    "run.sh: 3: Bad substitution": "sh-instead-of-bash",
+    "run.sh: line 3: unexpected EOF while looking for matching `\"'": "shell-syntax",
+    "run.sh: line 3: ./flurble: Permission denied": "program-without-rights",
+    "run.sh: line 3: cd: /scratch/a: No such file or directory": "program-not-executable",
+    "/bin/bash: warning: setlocale: LC_ALL: cannot change locale (en_US.UTF-8)": None,
+    "locale.Error: unsupported locale setting": "locale-missing",
+    "UnicodeDecodeError: 'ascii' codec can't decode byte 0xc3 in position 3: ordinal not in range(128)": "unicode-locale",
+    "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xe9 in position 12: invalid continuation byte": "text-not-utf8",
+    "cv2.error: OpenCV(4.5.1) error: (-215:Assertion failed) !_src.empty() in function 'cvtColor'": "opencv-image-empty",
+    "cv2.error: OpenCV(4.5.1) error: (-215:Assertion failed) !empty() in function 'detectMultiScale'": (
+        "opencv-classifier-missing"
+    ),
+    "AttributeError: 'NoneType' object has no attribute 'shape'": "image-not-read",
+    "AttributeError: 'NoneType' object has no attribute 'dtype'": "attribute-missing",
+    "ValueError: Unrecognized configuration class <class 'a.FluxConfig'> for this kind of AutoModel: AutoModelForMaskedLM.": (
+        "model-class-unfit"
+    ),
+    "ValueError: Unrecognized configuration class <class 'a.FluxConfig'> to build an AutoTokenizer.": "model-class-unfit",
+    "yaml.scanner.ScannerError: mapping values are not allowed here": "yaml-not-read",
+    "json.decoder.JSONDecodeError: Extra data: line 2 column 1 (char 7)": "json-not-read",
+}
+
+MODELS: dict[str, str | None] = {
+    "ValueError: Loading flux requires you to execute the configuration file in that repo on your local machine.": (
+        "hub-code-not-trusted"
+    ),
+    "ValueError: Requested the deserialization of a Python lambda.": "keras-lambda-not-trusted",
+    "ValueError: bad marshal data (unknown type code)": "bytecode-of-other-python",
+    "ValueError: Tokenizer class FluxTokenizer does not exist or is not currently imported.": "tokenizer-class-unknown",
+    "ValueError: NodeDef mentions attr 'flux' not in Op<name=Flux; signature= -> >": "saved-by-newer-version",
+    "_pickle.UnpicklingError: invalid load key, 'v'.": "lfs-pointer-read",
+    "_pickle.UnpicklingError: invalid load key, '<'.": "web-page-instead-of-file",
+    "_pickle.UnpicklingError: invalid load key, 'H'.": "data-file-damaged",
+    "UnimplementedError: File system scheme 'gs' not implemented (file: 'gs://a/b')": "file-scheme-unknown",
+    "ValueError: Negative dimension size caused by subtracting 5 from 3 for 'conv2d/Conv2D'": "input-too-small",
+    "RuntimeError: Calculated padded input size per channel: (1 x 1). Kernel size: (3 x 3).": "input-too-small",
+    "ValueError: Expected more than 1 value per channel when training, got input size [1, 8]": "batch-of-one-sample",
+    "ValueError: setting an array element with a sequence.": "ragged-data",
+    "TypeError: Input 'y' of 'Mul' Op has type float32 that does not match type int64 of argument 'x'.": "dtype-mismatch",
+    "RuntimeError: a leaf Variable that requires grad is being used in an in-place operation.": "tensor-changed-in-place",
+    "RuntimeError: grad can be implicitly created only for scalar outputs": "no-gradients",
+    "ValueError: A KerasTensor cannot be used as input to a TensorFlow function.": "keras-tensor-in-function",
+    "InvalidArgumentError: You must feed a value for placeholder tensor 'x' with dtype float": "placeholder-not-fed",
+    "FailedPreconditionError: Attempting to use uninitialized value dense/bias": "variable-not-initialised",
+    "RuntimeError: The Session graph is empty.  Add operations to the graph before calling run().": "graph-or-session",
+    "ModuleNotFoundError: No module named 'tf_keras'": "tf-keras-missing",
+    "ImportError: Keras cannot be imported. Check that it is installed.": "keras-3",
+    "NotFoundError: Op type not registered 'FluxOp' in binary running on n1.": "op-not-registered",
+    "InvalidArgumentError: Default MaxPoolingOp only supports NHWC on device type CPU": "data-format-of-gpus",
+    "InvalidArgumentError: No OpKernel was registered to support Op 'CudnnRNN' used by node a": "op-not-supported",
+    "RuntimeError: Visible devices cannot be modified after being initialized": "devices-configured-late",
+    "RuntimeError: Collective ops must be configured at program startup": "distribution-strategy",
+    "UnavailableError: Task /job:worker/replica:0/task:1 heartbeat timeout.": "worker-not-answering",
+    "E0102 03:04:05.678 1 http_proxy.cc:75] 'https' scheme not supported in proxy URI": "grpc-proxy-scheme",
+    "UnavailableError: failed to connect to all addresses": "grpc-connection",
+}
+
+LOOK_ALIKES = {**PYTHON, **PROGRAMS, **MODELS}
 
 
 @pytest.mark.parametrize("line", LOOK_ALIKES)
