@@ -110,7 +110,7 @@ PROGRAMS: dict[str, str | None] = {
         "opencv-classifier-missing"
     ),
     "AttributeError: 'NoneType' object has no attribute 'shape'": "image-not-read",
-    "AttributeError: 'NoneType' object has no attribute 'dtype'": "attribute-missing",
+    "AttributeError: 'NoneType' object has no attribute 'dtype'": "value-is-none",
     "ValueError: Unrecognized configuration class <class 'a.FluxConfig'> for this kind of AutoModel: AutoModelForMaskedLM.": (
         "model-class-unfit"
     ),
@@ -154,7 +154,84 @@ MODELS: dict[str, str | None] = {
     "UnavailableError: failed to connect to all addresses": "grpc-connection",
 }
 
-LOOK_ALIKES = {**PYTHON, **PROGRAMS, **MODELS}
+SUBMIT = "sbatch: error: Batch job submission failed:"
+STEP = "srun: error: Unable to create step for job 42:"
+QUEUED = "             4711       gpu    train    ada PD       0:00      4"
+SCHEDULERS: dict[str, str | None] = {
+    "TERM_LOAD: job killed after load threshold is exceeded.": "lsf-host-load",
+    "TERM_PREEMPT: job killed after preemption.": "preempted",
+    "sbatch: error: You must specify an account (-A)": "account-not-given",
+    f"{SUBMIT} Invalid account or account/partition combination specified": "invalid-account",
+    "job killed due to exceeding memory": "job-exceeded-limit",
+    "comment = Not Running: Insufficient amount of resource: ngpus": None,
+    "comment = Can Never Run: Insufficient amount of resource: ngpus (R: 9 A: 4 T: 4)": "node-configuration",
+    "Project flux is overdrawn": "allocation-used-up",
+    f"{QUEUED} (AssocGrpCPUMinutesLimit)": "allocation-used-up",
+    f"{QUEUED} (AssocGrpGRES)": "pending-by-limit",
+    f"{QUEUED} (QOSMaxGRESPerUser)": "pending-by-limit",
+    "sbatch: error: QOSMaxSubmitJobPerUserLimit": "job-count-limit",
+    "sbatch: error: AssocMaxSubmitJobLimit": "job-count-limit",
+    "sbatch: error: QOSMaxWallDurationPerJobLimit": "job-time-too-long",
+    f"{SUBMIT} Requested time limit is invalid (missing or exceeds some limit)": "job-time-too-long",
+    f"{SUBMIT} Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)": "job-limits",
+    f"{QUEUED} (ReqNodeNotAvail, Reserved for maintenance)": "nodes-reserved",
+    "sbatch: error: Memory specification can not be satisfied": "node-memory-too-small",
+    "sbatch: error: CPU count per node can not be satisfied": "node-cpus-too-few",
+    f"{SUBMIT} Requested node configuration is not available": "node-configuration",
+    f"{STEP} Memory required by task is not available": "step-cannot-start",
+    f"{STEP} Job/step already completing or completed": "step-of-ended-job",
+    "srun: fatal: SLURM_MEM_PER_CPU and SLURM_MEM_PER_NODE are mutually exclusive.": "scheduler-options-exclude",
+    "sbatch: unrecognized option '--gpu-per-node=4'": "scheduler-options",
+    "slurmstepd: error: execve(): ./flurble: Exec format error": "script-of-another-kind",
+    "slurmstepd: error: execve(): ./flurble: Permission denied": "script-not-executable",
+    "slurmstepd: error: execve(): ./flurble: No such file or directory": "script-missing-on-node",
+    "slurm_load_jobs error: Invalid job id specified": None,
+    "slurm_load_jobs error: Unable to contact slurm controller (connect failure)": "scheduler-down",
+    f"{SUBMIT} System submissions disabled": "submissions-disabled",
+    'sbatch: error: Munge encode failed: Failed to access "/run/munge/munge.socket.2": No such file': "munge-not-running",
+    "slurmctld: error: Munge decode failed: Invalid credential": "munge",
+    f"{QUEUED} (DependencyNeverSatisfied)": "dependency-never-satisfied",
+    f"{SUBMIT} Job dependency problem": "job-dependency",
+    f"{SUBMIT} Requested partition configuration not available now": "partition-limits",
+    f"{SUBMIT} Required partition not available (inactive or drain)": "partition-down",
+    "srun: error: Task launch for 42.0 failed on node n1: Job credential revoked": "job-credential-revoked",
+    "srun: error: Task launch for 42.0 failed on node n1: Job credential expired": "slurm-credential",
+    "run.sh: line 4: 4711 File size limit exceeded ./flurble": "file-size-limit",
+    "run.sh: line 4: 4711 CPU time limit exceeded ./flurble": "cpu-time-limit",
+    "Process terminated by User defined signal 2(12)": "scheduler-limit-signal",
+    "Post job file processing error; job 42.pbs on host n1/5": "pbs-output-not-copied",
+    "Job cannot be executed": "pbs-node-setup",
+    "ERROR: Failed to commit job submission into queue.": "condor-submit-refused",
+    "012 (42.000.000) 11/11 06:17:45 Job was held.": "condor-held",
+    "slurmstepd: error: Unable to create TMPDIR [/scratch/1]: Permission denied": None,
+}
+
+SERVICES: dict[str, str | None] = {
+    "fatal: detected dubious ownership in repository at '/src/flux'": "git-dubious-ownership",
+    "fatal: not a git repository (or any of the parent directories): .git": "git-without-repository",
+    "fatal: No url found for submodule path 'lib/flux' in .gitmodules": "git-submodule-unknown",
+    'fatal: [n1]: FAILED! => {"changed": false, "msg": "flurble"}': "ansible-failed",
+    'fatal: [n1]: UNREACHABLE! => {"changed": false, "msg": "Failed to connect to the host via ssh"}': "ansible-unreachable",
+    "JAVA_HOME is not set": "java-for-python",
+    "FileNotFoundError: [Errno 2] No such file or directory: 'java'": "java-for-python",
+    "FileNotFoundError: [Errno 2] No such file or directory: 'ffmpeg'": "helper-program-missing",
+    "glfw.GLFWError: (65544) b'X11: The DISPLAY environment variable is missing'": "opengl-not-started",
+    "ImportError: Failed to import any qt binding": "matplotlib-backend",
+    'qt.qpa.plugin: Could not load the Qt platform plugin "xcb" in "" even though it was found.': "qt-plugin-not-loaded",
+    "_tkinter.TclError: no display name and no $DISPLAY environment variable": "no-display",
+    "botocore.exceptions.NoCredentialsError: Unable to locate credentials": "cloud-login",
+    "huggingface_hub.errors.GatedRepoError: 401 Client Error.": "huggingface-login",
+    "wandb: ERROR api_key not configured (no-tty)": "wandb-login",
+    "OSError: Could not find kaggle.json. Make sure it's located in /home/u/.kaggle.": "login-missing",
+    "proj_create: Cannot find proj.db": "proj-database-missing",
+    "OSError: [E050] Can't find model 'en_core_web_sm'.": "spacy-model-missing",
+    "LookupError: Resource punkt not found.": "library-data-missing",
+    "RuntimeError: trying to initialize the default process group twice!": "process-group-twice",
+    "RuntimeError: Default process group has not been initialized": "process-group-not-initialised",
+    "KeyError: 'WORLD_SIZE'": "torch-distributed-not-started",
+}
+
+LOOK_ALIKES = {**PYTHON, **PROGRAMS, **MODELS, **SCHEDULERS, **SERVICES}
 
 
 @pytest.mark.parametrize("line", LOOK_ALIKES)
