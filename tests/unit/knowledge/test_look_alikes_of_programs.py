@@ -215,7 +215,7 @@ SERVICES: dict[str, str | None] = {
     "fatal: No url found for submodule path 'lib/flux' in .gitmodules": "git-submodule-unknown",
     'fatal: [n1]: FAILED! => {"changed": false, "msg": "flurble"}': "ansible-failed",
     'fatal: [n1]: UNREACHABLE! => {"changed": false, "msg": "Failed to connect to the host via ssh"}': "ansible-unreachable",
-    "JAVA_HOME is not set": "java-for-python",
+    "JAVA_HOME is not set": "java-missing",
     "FileNotFoundError: [Errno 2] No such file or directory: 'java'": "java-for-python",
     "FileNotFoundError: [Errno 2] No such file or directory: 'ffmpeg'": "helper-program-missing",
     "glfw.GLFWError: (65544) b'X11: The DISPLAY environment variable is missing'": "opengl-not-started",

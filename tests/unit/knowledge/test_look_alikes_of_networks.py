@@ -159,7 +159,7 @@ MPI = {
 
 NETWORK = {
     "E: Failed to fetch http://deb.example.org/pool/n/nano/nano_6.2-1_amd64.deb  404  Not Found [IP: 10.0.0.1 80]": (
-        "apt-list-stale"
+        "system-package-list-old"
     ),
     "TimeoutError: [Errno 110] Connection timed out": "connection-timeout",
     "TimeoutError: timed out": "connection-timeout",
