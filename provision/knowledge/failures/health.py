@@ -71,6 +71,7 @@ FAILED = re.compile(
     r"\bwas unable to find\b|\bis not compatible with the current\b|\bnot found \(required by |^\w{3,60}NotFound:|"
     r"\b(?:ERROR|FATAL|CRITICAL)\b|^\s{0,8}Exception: |^\s{0,8}(?:[A-Za-z_]\w{0,80}\.){0,9}[A-Z]\w{0,80}(?:Error|Exception|"
     r"Interrupt)(?: \(see above for traceback\))?: ?|\bTraceback \(most recent|"
+    r"^[A-Z][\w-]{1,30} Error: (?!\s*[-+]?[\d.]+\s*$)|"
     r"\bSegmentation fault\b|\bcore dumped\b|\bdumped core\b|\b(?:exit\w{0,3}|terminat\w{1,3}) abnormally\b|"
     r"\b[Aa]bnormal (?:exit|termination)\b|^\s*(?:Aborted(?=\s*$| \(| by PBS)|Killed\b|Terminated\b)|"
     r"[\\ ](?:Killed|Terminated)$|\bterminate called\b|\bcommand not found\b|"

@@ -1,0 +1,68 @@
+"""Lines of launchers, schedulers and scientific programs that look alike: the words of the line decide the entry."""
+
+from __future__ import annotations
+
+import pytest
+
+from provision.knowledge.failures.explain import explain
+from provision.machine.tables import known_failures
+
+LINES = {
+    # A line, and the entry that explains it.
+    "[mpiexec@n1] HYDT_bscd_pbs_wait_for_completion (pbs_wait.c:67): tm_poll(obit_event) failed with TM error 17002": (
+        "pbs-lost-while-running"
+    ),
+    "[mpiexec@n1] HYDT_bsci_launcher_pbs_init (pbs_init.c:33): tm_init() failed with TM error 17002": "mpi-outside-of-pbs",
+    "[n1:17814] [[3,1],9] usock_peer_send_blocking: send() to socket 12 failed: Transport endpoint is not connected (107)": (
+        "mpi-local-socket"
+    ),
+    "ls: cannot access '/cvmfs/flux': Transport endpoint is not connected": "fuse-mount-gone",
+    "W: GPG error: http://deb.example.org focal InRelease: The following signatures were invalid: BADSIG 3B4FE6ACC0B21F32 Key": (
+        "system-repository-badsig"
+    ),
+    "W: GPG error: http://deb.example.org focal InRelease: The following signatures couldn't be verified: NO_PUBKEY A4B4": (
+        "system-repository-key"
+    ),
+    "/usr/bin/python3: No module named flurble": "python-m-without-module",
+    "ModuleNotFoundError: No module named 'flurble'": "module-not-installed",
+    "    99% |######| 360.3MB 32.1MB/s eta 0:00:01Killed": "killed",
+    "n1 spank-epilog[3]: error: pyxis:     mkdir: cannot create directory '/run/enroot': Read-only file system": (
+        "read-only-file-system"
+    ),
+    "slurmstepd: error: pyxis: couldn't mount the squashfs file": "pyxis",
+    '/x/hip_code_object.cpp:92: guarantee(false && "hipErrorNoBinaryForGpu: none")': "hip-no-kernel-image",
+    "E tensorflow/core/common_runtime/bfc_allocator.cc:246] tried to allocate 0 bytes": "allocates-nothing",
+    "E tensorflow/stream_executor/cuda/cuda_driver.cc:903] failed to allocate 6.69M (7012352 bytes) from device: CUDA_ERROR": (
+        "gpu-allocation-refused"
+    ),
+}
+HARMLESS = (
+    "[n1:13] [[27891,0],0] ORTE_ERROR_LOG: Data unpack would read past end of buffer in file orte/util/show_help.c at line 501",
+    "[n1:00272] [[8707,0],1] orted_cmd: received tree_spawn",
+    "[2018-01-08T07:25:06.072] error: Could not open node state file /var/spool/slurm/node_state: No such file or directory",
+    "submitit WARNING (2022-07-12 04:18:45,706) - Bypassing signal SIGTERM",
+    "trapFpe: Floating point exception trapping enabled (FOAM_SIGFPE).",
+)
+POTENTIAL = "ERROR on proc 0: cannot open eam potential file Cu.eam: No such file or directory (src/potential_file_reader.cpp:59)"
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_the_words_of_a_line_decide_between_look_alikes(line: str) -> None:
+    known = explain([f"{line}\n".encode()], known_failures()).known
+    assert known is not None and known.failure.id == LINES[line]
+
+
+@pytest.mark.parametrize("line", HARMLESS)
+def test_a_line_that_only_looks_like_a_failure_accuses_no_one(line: str) -> None:
+    assert explain([f"step 1\n{line}\nstep 2\n".encode()], known_failures()).verdict == "healthy"
+
+
+def test_a_help_text_that_mpirun_lost_does_not_hide_the_error_of_the_program() -> None:
+    known = explain([f"{POTENTIAL}\n{HARMLESS[0]}\n".encode()], known_failures()).known
+    assert known is not None and "Cu.eam" in known.cause
+
+
+def test_memory_that_tensorflow_asked_for_in_vain_is_harmless_if_the_training_goes_on() -> None:
+    line = next(line for line in LINES if "failed to allocate" in line)
+    log = f"{line}\n" + "".join(f"step {n} loss: 0.{n}\n" for n in range(9))
+    assert explain([log.encode()], known_failures()).verdict == "healthy"
