@@ -10,12 +10,13 @@ from provision.knowledge.failures import health
 from provision.knowledge.failures.at_place import at_place
 from provision.knowledge.failures.catalogue import WEIGHTS, KnownFailure
 from provision.knowledge.failures.evidence import SHOWN, Evidence
+from provision.knowledge.failures.exception_chains import causes as followed_by_others
+from provision.knowledge.failures.exception_chains import given_up, tried_imports, wrappers
 from provision.knowledge.failures.findings import Explanation, Finding, Hit, give_way
 from provision.knowledge.failures.last_words import is_refusal, last_words, last_words_failure
-from provision.knowledge.failures.own_program import cannot_unpickle, program_failure
-from provision.knowledge.failures.report_forms import COMPLAINS, ENDS, NAMED
+from provision.knowledge.failures.own_program import SUMMARY, cannot_unpickle, program_failure
+from provision.knowledge.failures.report_forms import COMPLAINS, ENDS, HEADING, NAMED
 from provision.knowledge.failures.reported_errors import reported_failure
-from provision.knowledge.failures.tracebacks import tried_imports
 
 # `NAME: no …` at the end of a log is often good news.
 NOTHING = re.compile(r"(?:no|not)\b", re.IGNORECASE)
@@ -194,15 +195,20 @@ def _ended_well(evidence: Evidence, causes: list[Finding]) -> bool:
 def _findings(evidence: Evidence, *, failed: bool) -> Iterable[Finding]:
     """Every failure that the log shows, with its best line: the strongest, then the first."""
     explained = set()
-    # If the log ends before the message of the last exception, the one that it followed from says most.
-    followed = {found.after.number for found in evidence.tracebacks.found if found.after and not found.is_cut}
+    exceptions = evidence.tracebacks.found
+    followed, wrapping = followed_by_others(exceptions), wrappers(exceptions)
     # A saved object needs a module that the package never had, or has no more: it is not the module that is missing.
     unpickled = {found.number for found in evidence.tracebacks.found if cannot_unpickle(found)}
-    tried = unpickled | tried_imports(evidence.tracebacks.found)
+    tried, handled = unpickled | tried_imports(exceptions), given_up(exceptions)
     places = {found.number: found for found in evidence.tracebacks.found}
     for name, hits in evidence.hits.items():
         if hits:
-            hits = [replace(hit, weight=hit.weight - 1) if hit.number in tried else hit for hit in hits]
+            hits = [
+                replace(hit, weight=hit.weight - (2 if hit.number in handled else 1))
+                if hit.number in tried | handled
+                else hit
+                for hit in hits
+            ]
             best = min(hits, key=lambda hit: (-hit.weight, hit.number))
             elsewhere = evidence.failures[name].elsewhere
             explained |= {hit.number for hit in hits if elsewhere or hit.weight >= WEIGHTS["symptom"]}
@@ -211,8 +217,11 @@ def _findings(evidence: Evidence, *, failed: bool) -> Iterable[Finding]:
             entry = at_place(evidence.failures[name], place)
             yield Finding(failure=replace(entry, cause=evidence.hide(entry.cause)), hit=best, says=says[:SHOWN])
     causes, of_program = set(), set()
-    for found in evidence.tracebacks.found:
-        if found.number in followed and not found.after:
+    whole = {report.number: report.text for report in evidence.reports.found}
+    for found in exceptions:
+        if HEADING.match(found.text) and SUMMARY not in found.text and found.number in whole:
+            found = replace(found, text=whole[found.number].removeprefix(f"{found.exception}: "))
+        if found.number in wrapping or (found.number in followed and not found.after):
             continue
         if (
             (found.number not in explained or found.number in unpickled)
@@ -223,7 +232,7 @@ def _findings(evidence: Evidence, *, failed: bool) -> Iterable[Finding]:
             of_program.add(found.number)
             yield _quote(evidence, failure, found.number, found.raw, found.exception, ends=found.names_end)
     if failed or _shows_failure(evidence):
-        report = evidence.reports.best(explained | followed | of_program)
+        report = evidence.reports.best(explained | followed | wrapping | of_program)
         if report:
             failure, ends = reported_failure(report, WEIGHTS["report"]), report.strength == ENDS
             yield _quote(evidence, failure, report.number, report.raw, report.text, ends=ends)

@@ -21,7 +21,7 @@ SUCCESS = re.compile(
     # Test suites: CTest, prove. Workflows: Snakemake, Airflow, Luigi, Cromwell. YOLO.
     r"\b100% tests passed|^Result: PASS$|\bsteps \(100%\) done|\bMarking task as SUCCESS|\bprogress looks :\)|"
     r"\bstatus '(?:Succeeded|Done)'|\bERROR count: 0\b|\bLoss for final step: |\bEpoch \d+: early stopping|"
-    r"\bepochs completed in\b|"
+    r"\bepochs completed in\b|\bFinished in state Completed\b|"
     # Installers: conda, yum, apt, R, Cargo, BuildKit, Ninja; configure and CMake when they are done.
     r"\bExecuting transaction: .{0,20}\bdone$|^# To activate this environment, use|^Complete!$|^Processing triggers for |"
     r"^\* DONE \(|^\s*Finished .{1,60} target\(s\) in|\bnaming to \S+ (?:[\d.]+s )?done|=> => naming to |^\[(\d+)/\1\] |"
@@ -95,6 +95,7 @@ FAILED = re.compile(
     # Test suites: pytest, unittest, Automake, TAP, prove, Ansible's recap. Workflows: Cromwell, Snakemake. Solvers.
     r"\b[1-9]\d* (?:tests? )?failed\b|\b[1-9]\d* errors? in \d|^FAIL: |^not ok \d|^Result: FAIL|\b(?:failed|unreachable)=[1-9]|"
     r"\b[Ss]tatus\W{1,4}[Ff]ailed\b|"
+    r"\bprogress looks :[(|]|^\s{0,4}evaluation failed :\(|"
     r"\bjob execution failed\b|\bhas been cancell?ed\b|\bconvergence NOT achieved|"
     r"\b(?:ended|finished|terminated) with (?:exit )?(?:code|status) [1-9]|\bwill now abort\b|^\s*Error compiling Cython file|"
     r"^\*\*\* Error code [1-9]|^\s?\* \[ABORT\] "
@@ -110,7 +111,7 @@ FAILED_WORDS = word_set(
     "such cannot cancelled due signal check assertion assert from expected got unable could "
     "state reason rule process routine occurred unhandled found quota exceeded caught enough lost problem problems "
     "abort timed timeout defined determined exceeds fail ok result unreachable status cancelled canceled convergence "
-    "abnormally abnormal dumped "
+    "abnormally abnormal dumped looks evaluation "
     "ended finished terminated execution compatible lookup resolvepackagenotfound"
 )
 NOISE = re.compile(

@@ -51,6 +51,8 @@ COMPLAINT = re.compile(
 )
 # A line with one of these words at the end of a log is more than a remark.
 REFUSES = re.compile(
+    r"^(?:Unknown|Invalid|Missing|Undefined|Unrecognized|Ambiguous) \w+(?: \w+)?: \S|^Must (?:have|be|not|use)\b.{3,120}!?$|"
+    r"^Package \S+(?: \([^)]+\))? not found\.?$|"
     r"\b(?:unknown|unrecogni[sz]ed|invalid|illegal|unsupported) (?:\w+ )?"
     r"(?:options?|keys?|keywords?|arguments?|parameters?|commands?|variables?|values?|inputs?|flags?|types?|names?|fields?)\b|"
     r"\b(?:aborting|giving up|malformed|incompatible|illegally|mutually exclusive|must be installed|"

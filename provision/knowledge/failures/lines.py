@@ -115,8 +115,8 @@ EXCUSES_ABOVE = re.compile(
     r"\b(?:[Ww]arning|WARNING): .{0,40}\b(?P<extension>building (?:optional )?extension \S{1,100} failed)\b|"
     # Apptainer does without FUSE.
     r"\bfalling back to extraction\b|"
-    # Spack has the source already, or finds it at another address.
-    r"^(?P<fetched>==> Already (?:fetched|staged)\b)|"
+    # Spack has the source already, or finds it at another address; a package that its build cache does not have is built.
+    r"^(?P<fetched>==> Already (?:fetched|staged)\b|==> Failed to fetch file from URL: \S{1,300}/build_cache/)|"
     # Environment Modules found another module that also serves as the requirement.
     r"^(?P<required>\s{0,8}Loading requirement: )"
 )
@@ -130,7 +130,7 @@ EXCUSES_BELOW = re.compile(
 )
 BELOW_WORDS = word_set("ignore disregard following")
 ABOVE_WORDS = word_set(
-    "extension extraction suppress above previous harmless ignored expected normal mxnet pytorch importing warning already "
+    "extension extraction fetch suppress above previous harmless ignored expected normal mxnet pytorch importing warning already "
     "pmix requirement"
 )
 # How many lines above it such a line excuses; the messages about CUDA and of a compiler have more.

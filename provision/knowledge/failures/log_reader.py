@@ -237,6 +237,7 @@ class LogReader:
             else:
                 self._evidence.fail(number)
                 self._evidence.dead.add(_rank(line))
+                self._evidence.reports.entitle(found)
                 self._evidence.reports.feed_exception(found, line.rank)
         elif not text.strip() or is_code(text):
             if GUARDED.match(text):

@@ -92,6 +92,8 @@ def program_failure(traceback: Traceback) -> KnownFailure | None:
     frame, last = traceback.own_frame, traceback.frames[-1] if traceback.frames else None
     if last is None:
         return None if traceback.exception in OTHERS else _bare_failure(traceback)
+    if "getcwd()" in traceback.code and traceback.exception in ("FileNotFoundError", "OSError"):
+        return _folder_gone()
     if cannot_unpickle(traceback):
         return _unpickling_failure(traceback)
     if _reads_saved_model(traceback):
@@ -298,6 +300,18 @@ def _library_failure(traceback: Traceback) -> KnownFailure | None:
             "with the one the program was written for"
         )
     return _failure(cause, hint, WEIGHTS["report"], name="library-stopped", phase=("build", "import", "run"))
+
+
+def _folder_gone() -> KnownFailure:
+    """The folder in which the program was started is not there any more."""
+    return _failure(
+        "the working folder of the program is gone: it was removed or made again while the program ran, or its file system "
+        "does not answer",
+        "start the program again from a folder that stays (`cd FOLDER` in the job script); `ls -ld FOLDER` on the node",
+        WEIGHTS["cause"],
+        name="working-folder-gone",
+        phase=("run",),
+    )
 
 
 def place_of(frame: Frame) -> str:

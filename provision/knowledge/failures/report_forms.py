@@ -108,6 +108,15 @@ _FORMS = (
     _form(ERRS, r"cdo \(Abort\): (?P<text>.+)", "CDO"),
     _form(ENDS, r"\s{2,80}\^ (?P<text>(?:Operator|Too|Missing|Invalid|Unexpected|Unknown|Syntax)\b.{3,80})", "CDO"),
     _form(ENDS, r"(?P<program>BLAST\w{0,6}) (?:[\w/]{1,20} ){1,2}error: (?P<text>.+)"),
+    _form(ERRS, r"E {3,9}(?P<text>(?:fixture|assert|[A-Z]\w{2,60}(?:Error|Exception|Exit)\b).{2,300})", "pytest"),
+    _form(
+        ENDS,
+        r"nox > (?P<text>(?:Program|Sessions?|Error|Python interpreter|Invalid|Failed|No|Unknown)\b.{0,300}"
+        r"(?:not found|failed|missing|invalid|must|cannot).{0,100})",
+        "nox",
+    ),
+    _form(ERRS, r"nox > (?P<text>Command .{1,300} failed with exit code \d+.*)", "nox"),
+    _form(ENDS, r"[\w.-]{1,40}: failed with (?P<text>(?!exit|code|status|error).{4,300})", "tox"),
     _form(ENDS, r"Command line argument error: (?P<text>.+)", "BLAST"),
     _form(ENDS, r"\(ERR\): (?P<text>.+)", "Bowtie 2 or HISAT2"),
     _form(ENDS, r"Node: '[^']{1,300}'(?P<text>)$", "TensorFlow"),
@@ -183,7 +192,7 @@ _FORMS = (
         r".{0,120}?(?:\[|\| |- |\s)(?:ERROR|FATAL|CRITICAL|SEVERE)(?:\]| {0,3}\|| {0,3}-| {0,3}:)\s*(?P<text>\S.*)",
     ),
     _form(ERRS, r"(?P<program>[a-z][\w.+-]{1,40}): ERROR (?P<text>\w.+)"),
-    _form(ERRS, r"\w{1,40} (?:ERROR|FATAL|CRITICAL)\b:? *(?P<text>\S.*)"),
+    _form(ERRS, r"(?!__)\w{1,40} (?:ERROR|FATAL|CRITICAL)\b:? *(?P<text>\S.*)"),
     _form(
         ENDS,
         r"(?:/\S{0,200}/)?(?P<program>python[\d.]{0,5}): (?P<text>Error while finding module specification for .+|"
@@ -248,7 +257,7 @@ def follows(message: str | None) -> bool:
 
 
 # A message that only announces those in the next lines; the class of the exception before it stays.
-HEADING = re.compile(r"^((?:\w+: ?)?)(?:\d+ root error\(s\) found\.?|in user code:)$")
+HEADING = re.compile(r"^((?:\w+: ?)?)(?:\d+ root error\(s\) found\.?|in user code:|\d+ validation errors? for [\w.]+)$")
 # A line of the error stack of MPICH; and lines between a heading and its text.
 STACK = re.compile(r"[\w()]{1,80}\(\d+\)[. ]{0,80}: ?(\S.*)?")
 SKIPPED = re.compile(

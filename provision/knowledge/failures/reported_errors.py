@@ -86,7 +86,7 @@ class _Open:
     @property
     def wanted(self) -> int:
         """How many more lines belong to the text: several if its first line is only a heading."""
-        return 1 if " " in self.report.text else MOST_JOINED
+        return 1 if " " in self.report.text.strip() else MOST_JOINED
 
     def is_whole(self, text: str) -> bool:
         """Whether the text ends with this line, which is empty if it only separates; a line with a colon at its end does not."""
@@ -153,6 +153,13 @@ class ReportReader:
         )
         self._add(report)
         return report
+
+    def entitle(self, traceback: Traceback) -> None:
+        """Note that what a logger says in the line above a traceback is only its title."""
+        self.found[:] = [
+            replace(report, strength=FOLLOWS) if report.number == traceback.start - 1 else report
+            for report in self.found
+        ]
 
     def _begin(self, report: Report, rank: str) -> None:
         """Keep a report, or wait for the rest of its text."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from provision.knowledge.failures.lines import Line
@@ -57,7 +56,7 @@ LIBRARY = re.compile(
     # A library that was not installed, but cloned: `/home/u/keras/keras/models.py`.
     r"[/\\](keras|tensorflow|torch|numpy|pandas|jax|flax|transformers|horovod)[/\\]\1[/\\]|"
     # Bazel prints tracebacks of its own language.
-    r"^<string>$|\.bzl$|[/\\](?:BUILD|WORKSPACE)(?:\.bazel)?$"
+    r"^<string>$|^<\w+ generated |\.bzl$|[/\\](?:BUILD|WORKSPACE)(?:\.bazel)?$"
 )
 # The name of the package in a library's path.
 PACKAGE = re.compile(
@@ -70,15 +69,13 @@ CHAIN = re.compile(r"^\W{0,9}(?:(During handling of) the above exception|The abo
 # of the latter's caller.
 IGNORED = ("Exception ignored ", "--- Logging error ---")
 CALL_STACK = "Call stack:"
-# What IPython fails with while it shows the traceback of another exception.
-SHOWS = re.compile(r"[/\\]IPython[/\\]core[/\\](?:ultratb|interactiveshell)\.py$")
-SHOWING = frozenset(("showtraceback", "get_records", "wrapped", "_fixed_getinnerframes"))
+# What IPython and Snakemake fail with while they show the traceback of another exception.
+SHOWS = re.compile(r"[/\\]IPython[/\\]core[/\\](?:ultratb|interactiveshell)\.py$|[/\\]snakemake[/\\]exceptions\.py$")
+SHOWING = frozenset(("showtraceback", "get_records", "wrapped", "_fixed_getinnerframes", "format_error"))
 # Keras says first in which layer it was, and then what happened.
 CALLING, ARGUMENTS = re.compile(r"Exception encountered when calling (?:layer )?.{1,200}\.$"), "Call arguments received"
 # The class of an exception that the log does not show, because it ends before.
 UNSHOWN = "?"
-# An exception of these classes that a program handles is often of a package that it can do without.
-IMPORT_ERRORS = frozenset(("ModuleNotFoundError", "ImportError"))
 # No exception has a shorter name.
 SHORTEST = 4
 MOST_FRAMES, MOST_RANKS, MOST_KEPT, PATIENCE = 64, 64, 40, 400
@@ -302,12 +299,6 @@ class TracebackReader:
                 self._waiting[line.rank] = line.number
             self.found.append(_complete(found, after) if after and found.exception == UNSHOWN else found)
         return False
-
-
-def tried_imports(found: Iterable[Traceback]) -> set[int]:
-    """The lines of exceptions of imports that a program handled, as it does when it tries another module."""
-    handled = (one.after for one in found if one.after and one.handled)
-    return {after.number for after in handled if after.exception in IMPORT_ERRORS}
 
 
 def _complete(cut: Traceback, after: Traceback) -> Traceback:

@@ -133,6 +133,9 @@ def test_what_an_error_announces_is_part_of_the_cause(name: str) -> None:
 REFUSED = {
     "an unknown key": "flurble 3.2\nreading flurble.in\nread_line: unknown key sparse_flux\n",
     "a program that ends itself": "flurble 3.2\nthe mesh has no cells, aborting\n",
+    "an unknown name alone": "Unknown environment: tests\n",
+    "a package that is not there": "Updating dependencies\nPackage flurble (2.2.0) not found.\n",
+    "what must be": "flurble 3.2\nMust have more residues than processors!\n",
 }
 
 

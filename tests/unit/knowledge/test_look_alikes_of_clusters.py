@@ -7,6 +7,7 @@ import pytest
 from provision.knowledge.failures.explain import explain
 from provision.machine.tables import known_failures
 
+LOST = "[n1:13] [[27891,0],0] ORTE_ERROR_LOG: Data unpack would read past end of buffer in file orte/util/show_help.c at line 501"
 LINES = {
     # A line, and the entry that explains it.
     "[mpiexec@n1] HYDT_bscd_pbs_wait_for_completion (pbs_wait.c:67): tm_poll(obit_event) failed with TM error 17002": (
@@ -35,9 +36,23 @@ LINES = {
     "E tensorflow/stream_executor/cuda/cuda_driver.cc:903] failed to allocate 6.69M (7012352 bytes) from device: CUDA_ERROR": (
         "gpu-allocation-refused"
     ),
+    "RuntimeError: Distributed package doesn't have NCCL built in": "torch-backend-missing",
+    "distributed.dask_worker - INFO - Timed out starting worker": "dask-worker-not-started",
+    "(autoscaler +8s) Error: No available node types can fulfill resource request {'GPU': 1.0}.": "ray-resources-infeasible",
+    "parsl.executors.high_throughput.errors.WorkerLost: Task failure due to loss of worker 0 on host n1": "worker-process-died",
+    "1/2 ring:flux FAIL            0.02s   exit status 1": "meson-test-failed",
+    "Command not found: flurble": "command-not-found",
+    "n1:26923:27059 [2] NCCL INFO misc/socket.cc:505 -> 2 (Operation now in progress)": "nccl-socket-failed",
+    "n1:123:456 [0] transport/nvls.cc:244 NCCL WARN Cuda failure 1 'invalid argument'": "nccl-nvls",
+    "  /modules/flux.lua: /usr/share/lmod/lmod/libexec/ModuleA.lua:676: Did not find mpath in mA": "module-cache-old",
+    "error: unpacking of archive failed on file /dev: cpio: chown failed - Operation not permitted": "image-without-root",
+    "MPI_File_open(112): open failed on a remote node": "mpi-file-open-remote",
+    "pe=00001 FAIL at line=00246    NetCDF4_FileFormatter.F90                <status=-1>": "mapl-fail",
+    "launch.py:321:sigkill_handler] ['python', 'train.py'] exits with return code = -9": "killed",
 }
 HARMLESS = (
-    "[n1:13] [[27891,0],0] ORTE_ERROR_LOG: Data unpack would read past end of buffer in file orte/util/show_help.c at line 501",
+    "10:00:00.123 | ERROR | prefect.server.services.telemetry - Failed to send telemetry: All connection attempts failed",
+    LOST,
     "[n1:00272] [[8707,0],1] orted_cmd: received tree_spawn",
     "[2018-01-08T07:25:06.072] error: Could not open node state file /var/spool/slurm/node_state: No such file or directory",
     "submitit WARNING (2022-07-12 04:18:45,706) - Bypassing signal SIGTERM",
@@ -58,11 +73,24 @@ def test_a_line_that_only_looks_like_a_failure_accuses_no_one(line: str) -> None
 
 
 def test_a_help_text_that_mpirun_lost_does_not_hide_the_error_of_the_program() -> None:
-    known = explain([f"{POTENTIAL}\n{HARMLESS[0]}\n".encode()], known_failures()).known
+    known = explain([f"{POTENTIAL}\n{LOST}\n".encode()], known_failures()).known
     assert known is not None and "Cu.eam" in known.cause
 
 
 def test_memory_that_tensorflow_asked_for_in_vain_is_harmless_if_the_training_goes_on() -> None:
     line = next(line for line in LINES if "failed to allocate" in line)
     log = f"{line}\n" + "".join(f"step {n} loss: 0.{n}\n" for n in range(9))
+    assert explain([log.encode()], known_failures()).verdict == "healthy"
+
+
+def test_a_package_that_the_build_cache_of_spack_does_not_have_is_built() -> None:
+    log = """\
+==> Fetching https://mirror.example.org/build_cache/linux-flux-1.0-abc.spec.yaml
+curl: (22) The requested URL returned error: 404 Not Found
+==> Failed to fetch file from URL: https://mirror.example.org/build_cache/linux-flux-1.0-abc.spec.yaml
+    URL https://mirror.example.org/build_cache/linux-flux-1.0-abc.spec.yaml was not found!
+==> Fetching from https://mirror.example.org/build_cache failed.
+==> Using cached archive: /spack/var/cache/flux-1.0.tar.gz
+==> Executing phase: 'install'
+"""
     assert explain([log.encode()], known_failures()).verdict == "healthy"

@@ -106,6 +106,21 @@ REPORTS = {
         ),
         "SCF_TYP is not a valid option",
     ),
+    "nox": (
+        "nox > Running session lint\nnox > Program flux9 not found.\nnox > Session lint failed.\n",
+        "Program flux9 not found",
+    ),
+    "tox": (
+        "py39: failed with could not find python interpreter for py39\n  py39: FAIL code 1\n  evaluation failed :( (1.4 s)\n",
+        "`tox` reports an error: could not find python interpreter for py39",
+    ),
+    "a fixture of pytest": (
+        (
+            "==== ERRORS ====\n____ ERROR at setup of test_a ____\nfile test_a.py, line 1\n  def test_a(comm):\n"
+            "E       fixture 'comm' not found\n>       available fixtures: cache\n==== 1 error in 0.02s ====\n"
+        ),
+        "fixture 'comm' not found",
+    ),
     "a script": ("/home/u/run.sh: line 12: /opt/x/bin/solve: Text file busy\n", "(`/home/u/run.sh: line 12`)"),
     "Go": (
         "panic: runtime error: index out of range [3]\n\ngoroutine 1 [running]:\n",
