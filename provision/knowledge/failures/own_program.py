@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 from provision.knowledge.failures.catalogue import WEIGHTS, KnownFailure
+from provision.knowledge.failures.gone_paths import gone_path
 from provision.knowledge.failures.python_syntax import interpreter, is_for_older, needs_newer
 from provision.knowledge.failures.tracebacks import UNSHOWN, Frame, Traceback
 from provision.knowledge.failures.words import word_set
@@ -92,8 +93,8 @@ def program_failure(traceback: Traceback) -> KnownFailure | None:
     frame, last = traceback.own_frame, traceback.frames[-1] if traceback.frames else None
     if last is None:
         return None if traceback.exception in OTHERS else _bare_failure(traceback)
-    if "getcwd()" in traceback.code and traceback.exception in ("FileNotFoundError", "OSError"):
-        return _folder_gone()
+    if gone := gone_path(traceback):
+        return gone
     if cannot_unpickle(traceback):
         return _unpickling_failure(traceback)
     if _reads_saved_model(traceback):
@@ -300,18 +301,6 @@ def _library_failure(traceback: Traceback) -> KnownFailure | None:
             "with the one the program was written for"
         )
     return _failure(cause, hint, WEIGHTS["report"], name="library-stopped", phase=("build", "import", "run"))
-
-
-def _folder_gone() -> KnownFailure:
-    """The folder in which the program was started is not there any more."""
-    return _failure(
-        "the working folder of the program is gone: it was removed or made again while the program ran, or its file system "
-        "does not answer",
-        "start the program again from a folder that stays (`cd FOLDER` in the job script); `ls -ld FOLDER` on the node",
-        WEIGHTS["cause"],
-        name="working-folder-gone",
-        phase=("run",),
-    )
 
 
 def place_of(frame: Frame) -> str:

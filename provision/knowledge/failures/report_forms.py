@@ -108,6 +108,7 @@ _FORMS = (
     _form(ERRS, r"cdo \(Abort\): (?P<text>.+)", "CDO"),
     _form(ENDS, r"\s{2,80}\^ (?P<text>(?:Operator|Too|Missing|Invalid|Unexpected|Unknown|Syntax)\b.{3,80})", "CDO"),
     _form(ENDS, r"(?P<program>BLAST\w{0,6}) (?:[\w/]{1,20} ){1,2}error: (?P<text>.+)"),
+    _form(ENDS, r"\s*\*\*\* ERROR ABORT in subroutine (?P<place>\w{1,60}).{0,40}?(?P<text>)$", "I/O API"),
     _form(ERRS, r"E {3,9}(?P<text>(?:fixture|assert|[A-Z]\w{2,60}(?:Error|Exception|Exit)\b).{2,300})", "pytest"),
     _form(
         ENDS,

@@ -18,7 +18,8 @@ ALONE = re.compile(
     r"\b(?:number of|total|num) (?:MPI )?(?:processes|ranks|tasks)(?: is)? ?[:=]? ?1\b(?![./]?\d)|"
     # VASP, Quantum ESPRESSO, GROMACS, LAMMPS, OpenFOAM.
     r"\brunning on +1 (?:total cores|cores?|processors?)\b|\busing 1 MPI process\b|(?P<often>\b1 by 1 by 1 MPI processor grid)|"
-    r"^nProcs +: 1$",
+    # FDS counts from 0 there, too.
+    r"^nProcs +: 1$|^Process +0 of +0 is running\b",
     re.IGNORECASE,
 )
 # How the tests of NCCL name their ranks: two that are rank 0, of which the second is directly below the first.

@@ -64,3 +64,12 @@ def test_a_working_folder_that_is_gone_is_no_missing_file() -> None:
         "FileNotFoundError: [Errno 2] No such file or directory\n"
     )
     assert named(log).failure.id == "working-folder-gone"
+
+
+def test_a_program_that_python_2_did_not_find_is_no_file_of_the_user() -> None:
+    log = (
+        'Traceback (most recent call last):\n  File "run.py", line 3, in <module>\n    Popen(["flurble"])\n'
+        '  File "/usr/lib64/python2.6/subprocess.py", line 1228, in _execute_child\n    raise child_exception\n'
+        "OSError: [Errno 2] No such file or directory\n"
+    )
+    assert named(log).failure.id == "started-program-missing"

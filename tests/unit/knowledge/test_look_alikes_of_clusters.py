@@ -48,9 +48,16 @@ LINES = {
     "error: unpacking of archive failed on file /dev: cpio: chown failed - Operation not permitted": "image-without-root",
     "MPI_File_open(112): open failed on a remote node": "mpi-file-open-remote",
     "pe=00001 FAIL at line=00246    NetCDF4_FileFormatter.F90                <status=-1>": "mapl-fail",
+    "FATAL:   container creation failed: mount tmpfs->/x error: can't mount tmpfs: write unix @->@: write: broken pipe": (
+        "container-starter-ended"
+    ),
+    "Failed to create a completion queue (CQ):": "ib-completion-queue",
+    "NetCDF: Variable not found": "netcdf-look-up",
+    "RuntimeError: NetCDF: Variable not found": "netcdf",
     "launch.py:321:sigkill_handler] ['python', 'train.py'] exits with return code = -9": "killed",
 }
 HARMLESS = (
+    "[n18:821321] PMIX ERROR: OUT-OF-RESOURCE in file base/bfrop_base_unpack.c at line 750",
     "10:00:00.123 | ERROR | prefect.server.services.telemetry - Failed to send telemetry: All connection attempts failed",
     LOST,
     "[n1:00272] [[8707,0],1] orted_cmd: received tree_spawn",
@@ -94,3 +101,15 @@ curl: (22) The requested URL returned error: 404 Not Found
 ==> Executing phase: 'install'
 """
     assert explain([log.encode()], known_failures()).verdict == "healthy"
+
+
+def test_what_netcdf_did_not_find_at_a_look_does_not_hide_why_the_program_stopped() -> None:
+    log = "NetCDF: Variable not found\nstep 1\nforrtl: severe (184): FASTMEM allocation is requested but not linked\n"
+    known = explain([log.encode()], known_failures()).known
+    assert known is not None and "FASTMEM" in known.cause
+
+
+def test_ranks_of_fds_that_are_all_the_first_one_run_alone() -> None:
+    log = "$ mpiexec -n 3 fds a.fds\n" + "".join(f"Process  0 of  0 is running on n{n}\n" for n in range(3))
+    known = explain([log.encode()], known_failures()).known
+    assert known is not None and known.failure.id == "mpi-singletons"

@@ -121,6 +121,10 @@ REPORTS = {
         ),
         "fixture 'comm' not found",
     ),
+    "the input of CMAQ": (
+        "\n     *** ERROR ABORT in subroutine retrieve_bc on PE 000\n     Could not read BNDY_CONC_1   file\n PM3EXIT:  DTBUF\n",
+        "I/O API reports an error (`retrieve_bc`): Could not read BNDY_CONC_1",
+    ),
     "a script": ("/home/u/run.sh: line 12: /opt/x/bin/solve: Text file busy\n", "(`/home/u/run.sh: line 12`)"),
     "Go": (
         "panic: runtime error: index out of range [3]\n\ngoroutine 1 [running]:\n",
