@@ -113,6 +113,8 @@ EXCUSES_ABOVE = re.compile(
     r"\bPMIx stopped checking at the first component\b|"
     # The C compiler of a package that can do without this part, as distutils and setuptools say.
     r"\b(?:[Ww]arning|WARNING): .{0,40}\b(?P<extension>building (?:optional )?extension \S{1,100} failed)\b|"
+    # A recipe of make with `-` before it.
+    r"^(?P<recipe>g?make(?:\[\d+\])?: .{0,200}\bError [1-9]\d* \(ignored\))|"
     # Apptainer does without FUSE.
     r"\bfalling back to extraction\b|"
     # Spack has the source already, or finds it at another address; a package that its build cache does not have is built.
@@ -141,6 +143,8 @@ REACH_BELOW = 8
 FETCHES = re.compile(r"\s*(?:curl: \(|==> )")
 # What Environment Modules print of each requirement that they try.
 REQUIRES = re.compile(r"\s*ERROR: Load of requirement ")
+# What tidies up or compares before a recipe goes on; an error of a compiler counts, as with the `make -i` of WRF.
+TIDIES = re.compile(r"\s*(?:rm|rmdir|mv|cp|ln|mkdir|ls|cat|chmod|diff|cmp|find|grep): ")
 ANY = re.compile("")
 
 
@@ -226,7 +230,8 @@ def excuses_above(text: str, words: frozenset[str]) -> tuple[int, re.Pattern[str
         return None
     if found["cuda"] or found["extension"]:
         return LONG_REACH, ANY
-    return REACH, FETCHES if found["fetched"] else REQUIRES if found["required"] else ANY
+    beginnings = {"fetched": FETCHES, "required": REQUIRES, "recipe": TIDIES}
+    return REACH, next((beginning for name, beginning in beginnings.items() if found[name]), ANY)
 
 
 def excuses_below(text: str, words: frozenset[str]) -> int:

@@ -48,6 +48,22 @@ LINES = {
     "error: unpacking of archive failed on file /dev: cpio: chown failed - Operation not permitted": "image-without-root",
     "MPI_File_open(112): open failed on a remote node": "mpi-file-open-remote",
     "pe=00001 FAIL at line=00246    NetCDF4_FileFormatter.F90                <status=-1>": "mapl-fail",
+    "[n1:6] PMIX ERROR: OUT-OF-RESOURCE in file ../src/mca/common/dstore/dstore_segment.c at line 208": "pmix-no-room",
+    "slurmctld: error: Setting node n1 state to INVAL with reason:Low RealMemory (reported:24 < 100.00% of configured:90)": (
+        "slurm-node-differs"
+    ),
+    "  ERROR: Conflicting flux is loaded": "module-family",
+    "Lmod has detected the following error: flux: you are not in the group flux6; ask the help desk": "module-message",
+    "job.sh: line 3: setenv: command not found": "script-of-other-shell",
+    "train.py: line 1: import: command not found": "script-of-python",
+    "LD_LIBRARY_PATH: Undefined variable.": "csh-variable-unset",
+    "job.sh: line 4: warning: here-document at line 1 delimited by end-of-file (wanted `EOF')": "here-document-open",
+    "a.sh: line 3: cd: $'/tmp\\r': No such file or directory": "core-file-crlf",
+    "Error: Line truncated at (1) [-Werror=line-truncation]": "fortran-line-truncated",
+    "job.sh: line 1:     6 File size limit exceededdd if=/dev/zero of=out.dat": "file-size-limit",
+    "tar: a: Wrote only 512 of 10240 bytes": "disk-full",
+    "fatal: refusing to merge unrelated histories": "git-reports",
+    "fatal: the case is for 2 processes": "reported-error",
     "FATAL:   container creation failed: mount tmpfs->/x error: can't mount tmpfs: write unix @->@: write: broken pipe": (
         "container-starter-ended"
     ),
@@ -113,3 +129,17 @@ def test_ranks_of_fds_that_are_all_the_first_one_run_alone() -> None:
     log = "$ mpiexec -n 3 fds a.fds\n" + "".join(f"Process  0 of  0 is running on n{n}\n" for n in range(3))
     known = explain([log.encode()], known_failures()).known
     assert known is not None and known.failure.id == "mpi-singletons"
+
+
+def test_what_a_recipe_of_make_does_without_is_no_failure() -> None:
+    log = "rm a.o\nrm: cannot remove 'a.o': No such file or directory\nmake: [Makefile:4: clean] Error 1 (ignored)\ncc -o a a.c\n"
+    assert explain([log.encode()], known_failures()).verdict == "healthy"
+
+
+def test_a_compiler_that_cmake_could_not_use_gives_way_to_the_reason() -> None:
+    log = (
+        "CMake Error at CMakeLists.txt:2 (project):\n  Running\n\n   '/opt/ninja' '--version'\n\n  failed with:\n\n"
+        "   No such file or directory\n\n\nCMake Error: CMAKE_C_COMPILER not set, after EnableLanguage\n"
+    )
+    known = explain([log.encode()], known_failures()).known
+    assert known is not None and known.failure.id != "compiler-missing"
