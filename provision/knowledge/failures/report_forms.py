@@ -151,7 +151,7 @@ _FORMS = (
     _form(ENDS, rf"(?P<program>{_NAME}) (?:fatal|error) *: (?P<text>.+)"),
     _form(
         ENDS,
-        r"(?P<place>[^\s:]{1,300}[:(]\d+(?:[:,.]\d+){0,2}\)?) ?:? (?:fatal |internal compiler )?(?i:error)(?: \w{1,12})?: "
+        r"(?P<place>[^\s:]{1,300} ?[:(]\d+(?:[:,.]\d+){0,2}\)?) ?:? (?:fatal |internal compiler )?(?i:error)(?: \w{1,12})? ?: "
         r"(?P<text>.+)",
     ),
     # GCC in other languages.

@@ -12,6 +12,13 @@ LD = "/usr/bin/ld"
 CONDA_LD = "/env/compiler_compat/ld"
 AT_CMAKE = "CMake Error at /opt/cmake/share/Modules/FindPackageHandleStandardArgs.cmake:230 (message):\n  "
 BUILDS = {
+    "ImportError: /env/lib/python3.9/site-packages/torch/lib/libtorch_cpu.so: undefined symbol: iJIT_Flux": "mkl-too-new-for-torch",
+    "When using ADD with more than one source file, the destination must be a directory and end with a /": "image-copy-of-several",
+    "ERROR:102: Tcl command execution failed: couldn't create error file for command: permission denied": (
+        "module-system-no-temporary-file"
+    ),
+    "== FAILED: Installation ended unsuccessfully: Checksum verification for /eb/s/flux-2.1.tar.gz": "easybuild-checksum",
+    'flux.cu (58) : error : identifier " flux_as_float " is undefined': "reported-error",
     "-- Could NOT find MPI (missing: MPI_C_FOUND MPI_CXX_FOUND)\n-- Configuring done\n-- Generating done": None,
     "-- Could NOT find MPI_Fortran (missing: MPI_Fortran_LIB_NAMES)\n-- Configuring done": None,
     "-- Could NOT find Doxygen (missing: DOXYGEN_EXECUTABLE)\n-- Configuring done\n-- Generating done": None,
