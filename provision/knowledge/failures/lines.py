@@ -15,7 +15,7 @@ from provision.knowledge.failures.words import word_set
 # Compose, BuildKit (`#19 9.900 `), Spack (`  >> 12    `), syslog, ISO 8601.
 RANK = re.compile(
     r"\s?(?:\[\d+,\d+\](?:\[[^\]]{0,99}\])?(?:<std(?:out|err|diag)>)?:?\s?|\[\d+\](?:<std(?:out|err)>:?\s?|:?\s)|"
-    r"\s{0,8}\d{1,6}: |"
+    r"\s{0,8}\d{1,6}: |Proc(?:ess)? \d{1,6}: |"
     r"\[rank\d+\]:?\s?|\(\w{1,99} (?:pid=)?\d+[^)\n]{0,99}\)\s|(?![DEIW] )[\w.-]{1,64} {1,9}\| |"
     r"#\d{1,4} \d{1,6}\.\d{1,3} |\[[A-Za-z][\w .-]{2,40}\] (?=(?:srun|slurmstepd|sbatch|mpirun): ))"
 )

@@ -12,10 +12,10 @@ LD = "/usr/bin/ld"
 CONDA_LD = "/env/compiler_compat/ld"
 AT_CMAKE = "CMake Error at /opt/cmake/share/Modules/FindPackageHandleStandardArgs.cmake:230 (message):\n  "
 BUILDS = {
-    "ImportError: /env/lib/python3.9/site-packages/torch/lib/libtorch_cpu.so: undefined symbol: iJIT_Flux": "mkl-too-new-for-torch",
-    "When using ADD with more than one source file, the destination must be a directory and end with a /": "image-copy-of-several",
-    "ERROR:102: Tcl command execution failed: couldn't create error file for command: permission denied": (
-        "module-system-no-temporary-file"
+    "ImportError: /env/lib/python3.9/site-packages/torch/lib/libtorch.so: undefined symbol: iJIT_Flux": "mkl-too-new-for-torch",
+    "When using ADD with more than one source file, the destination must end with a /": "image-copy-of-several",
+    "ERROR:102: Tcl command execution failed: couldn't create error file for command: denied": (
+        "modules-no-temporary-file"
     ),
     "== FAILED: Installation ended unsuccessfully: Checksum verification for /eb/s/flux-2.1.tar.gz": "easybuild-checksum",
     'flux.cu (58) : error : identifier " flux_as_float " is undefined': "reported-error",

@@ -64,6 +64,7 @@ LINES = {
     "tar: a: Wrote only 512 of 10240 bytes": "disk-full",
     "fatal: refusing to merge unrelated histories": "git-reports",
     "fatal: the case is for 2 processes": "reported-error",
+    "  Failed to pull singularity image": "nextflow-image-pull",
     "FATAL:   container creation failed: mount tmpfs->/x error: can't mount tmpfs: write unix @->@: write: broken pipe": (
         "container-starter-ended"
     ),
@@ -143,3 +144,15 @@ def test_a_compiler_that_cmake_could_not_use_gives_way_to_the_reason() -> None:
     )
     known = explain([log.encode()], known_failures()).known
     assert known is not None and known.failure.id != "compiler-missing"
+
+
+def test_a_traceback_of_which_each_line_names_the_process_is_read() -> None:
+    lines = (
+        "Traceback (most recent call last):",
+        '  File "/code/rebin.py", line 491, in rebin',
+        "    x = 1 / 0",
+        "ZeroDivisionError: 0",
+    )
+    log = "--- Process 114 raised an exception ---\n" + "".join(f"Proc 114: {line}\n" for line in lines)
+    known = explain([log.encode()], known_failures()).known
+    assert known is not None and "ZeroDivisionError" in known.cause and "rebin.py" in known.cause
