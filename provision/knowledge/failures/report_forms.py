@@ -245,7 +245,7 @@ FRAME = re.compile(
     r"(?:test\w*|(?:setUp|tearDown)(?:Class|Module)?) \([\w.]+\)$|"
     r"abort|exiting|terminat|stopping|Execution halted|Try |Usage:?\W*$|use --help|more information|run with|note:|"
     r"At least one job did not complete|(?:we )?had \d+ failures|\d+ (?:tasks|jobs) (?:failed|remain)|"
-    r"there (?:was|were) \d+ (?:fatal )?errors?\b|"
+    r"cannot open the connection|there (?:was|were) \d+ (?:fatal )?errors?\b|"
     r"(?:errors?|failures?) (?:occurred|found|were|was)|An error (?:occurred|happened|was)|"
     r".{0,30}see (?:the )?(?:log|above|output)|.{0,80}\bsee previous error)",
     re.IGNORECASE,

@@ -98,6 +98,14 @@ REPORTS = {
         "Info    : Reading 'a.geo'...\nError   : 'a.geo', line 1: Unknown variable 'lc'\nInfo    : Done writing 'a.msh'\n",
         "'a.geo', line 1: Unknown variable 'lc'",
     ),
+    "a file that R cannot open": (
+        (
+            'Error in file(file, "rt") : cannot open the connection\nCalls: read.csv -> read.table -> file\n'
+            'In addition: Warning message:\nIn file(file, "rt") :\n'
+            "  cannot open file 'counts.csv': No such file or directory\nExecution halted\n"
+        ),
+        "cannot open file 'counts.csv': No such file or directory",
+    ),
     "a usage in R": ("Error: usage: fit.R counts.tsv\nExecution halted\n", "usage: fit.R counts.tsv"),
     "an exception whose text is in the lines below": (
         (
