@@ -137,6 +137,15 @@ def test_what_a_recipe_of_make_does_without_is_no_failure() -> None:
     assert explain([log.encode()], known_failures()).verdict == "healthy"
 
 
+def test_a_compiler_that_a_variable_names_is_missing_also_if_cmake_says_more() -> None:
+    log = (
+        "CMake Error at /x/CMakeDetermine.cmake:49 (message):\n  Could not find compiler set in environment variable CC:\n\n"
+        "  icx.\n\nCMake Error: CMAKE_C_COMPILER not set, after EnableLanguage\n"
+    )
+    known = explain([log.encode()], known_failures()).known
+    assert known is not None and known.failure.id == "compiler-missing"
+
+
 def test_a_compiler_that_cmake_could_not_use_gives_way_to_the_reason() -> None:
     log = (
         "CMake Error at CMakeLists.txt:2 (project):\n  Running\n\n   '/opt/ninja' '--version'\n\n  failed with:\n\n"
