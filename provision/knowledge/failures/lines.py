@@ -85,7 +85,7 @@ EXCUSED = re.compile(
     # A count; `…/overlay-images/0 error: while mounting` is none.
     r"\b(?i:failed|wrong) +tests? *[:=]? *0$|(?<![\w/])0 (?:errors?|failures?)\b(?!:)|\bno (?:errors?|failures?)\b|"
     r"\b(?i:errors?|failures?|failed|fail|fatal|unexpected)(?i: count| found| total)? ?[:=] {0,9}0\b(?![.\d]|:\S)|"
-    r"\bnot (?:an )?required\b|\bexpected failure|\bXFAIL|\bxfailed\b|\brecovered\b|\bdeprecat|"
+    r"\bnot (?:an )?required\b|\bexpected failure|\bEXPECTEDFAIL\b|\bXFAIL|\bxfailed\b|\brecovered\b|\bdeprecat|"
     r"\bfailed: \d+, retr|\btolerat|2> ?/dev/null|\btype: \S+: not found|\bError [1-9]\d* \(ignored\)|"
     r"\b(?:[Uu]sing|[Rr]un(?:ning)? on|[Tt]rain(?:ing)? on|[Dd]efaulting to|[Ss]witching to|"
     r"[Pp]roceeding (?:on|with)) (?:the )?CPU\b",
@@ -95,7 +95,7 @@ EXCUSE_WORDS = word_set(
     "ignored ignore ignoring retry retrying attempt falling fall falls fallback nonfatal fatal harmless "
     "safely disregarded optional "
     "continuing skipped skipping performing looking checking errors failures failure required expected xfail "
-    "xfailed recovered "
+    "xfailed expectedfail recovered "
     "deprecated deprecation deprecate tolerate tolerated null type error failed fail unexpected cpu retries "
     "mca"
 )

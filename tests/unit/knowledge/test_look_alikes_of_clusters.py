@@ -65,6 +65,10 @@ LINES = {
     "fatal: refusing to merge unrelated histories": "git-reports",
     "fatal: the case is for 2 processes": "reported-error",
     "  Failed to pull singularity image": "nextflow-image-pull",
+    'mpirun: Error: unknown option "-np"': "mpi-installation-moved",
+    'slurmd: error: _find_node_record: lookup failure for node "n77"': "slurm-node-unknown",
+    'denied: job "999" does not exist': "sge-refused",
+    "/usr/share/lmod/lmod/init/bash: line 109: /apps/lmod/8.7/libexec/lmod: No such file or directory": "module-command-missing",
     "FATAL:   container creation failed: mount tmpfs->/x error: can't mount tmpfs: write unix @->@: write: broken pipe": (
         "container-starter-ended"
     ),
@@ -74,6 +78,7 @@ LINES = {
     "launch.py:321:sigkill_handler] ['python', 'train.py'] exits with return code = -9": "killed",
 }
 HARMLESS = (
+    "1/1 flux EXPECTEDFAIL    0.02s   exit status 1",
     "[n18:821321] PMIX ERROR: OUT-OF-RESOURCE in file base/bfrop_base_unpack.c at line 750",
     "10:00:00.123 | ERROR | prefect.server.services.telemetry - Failed to send telemetry: All connection attempts failed",
     LOST,
