@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 from provision.knowledge.failures.catalogue import KnownFailure
+from provision.knowledge.failures.gone_paths import STARTS
 from provision.knowledge.failures.own_program import BUILT, place_of
 from provision.knowledge.failures.tracebacks import LIBRARY, Traceback
 
@@ -20,8 +21,6 @@ PRINTERS = frozenset(("tqdm", "logging"))
 OWN_MODULE = re.compile(r"\((?P<path>/[\w./+@~-]{1,300}\.py)\)$")
 # The file whose text the `setup.py` of a placeholder raises.
 PLACEHOLDER = "ERROR.txt"
-# The function of `subprocess` that starts a program.
-STARTS = "_execute_child"
 
 
 def at_place(failure: KnownFailure, traceback: Traceback | None) -> KnownFailure:

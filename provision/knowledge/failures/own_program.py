@@ -94,7 +94,8 @@ def program_failure(traceback: Traceback) -> KnownFailure | None:
     if last is None:
         return None if traceback.exception in OTHERS else _bare_failure(traceback)
     if gone := gone_path(traceback):
-        return gone
+        name, cause, hint = gone
+        return _failure(cause, hint, WEIGHTS["error"], name=name)
     if cannot_unpickle(traceback):
         return _unpickling_failure(traceback)
     if _reads_saved_model(traceback):

@@ -191,7 +191,7 @@ NETWORK = {
     "fatal: early EOF": "git-connection",
     "error: unable to create file .git/objects/ab/cd: No space left on device": "disk-full",
     "rsync error: error in file IO (code 11) at receiver.c(393) [receiver=3.1.2]": "rsync-failed",
-    "scp: /work/u/b.tar: Permission denied": "scp-failed",
+    "scp: /home/u/b.tar: Permission denied": "scp-failed",
     "kex_exchange_identification: read: Connection reset by peer": "ssh-failed",
     'Load key "/home/u/.ssh/key": bad permissions': "ssh-key-open-to-others",
     "u@n2: Permission denied (publickey).": "ssh-login",
