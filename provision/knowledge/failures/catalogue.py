@@ -62,6 +62,8 @@ class KnownFailure:
     """Whether launchers end ranks in this way after another one has crashed: of two that are as strong, that one comes first."""
     ends: bool = False
     """Whether it is the end of a job by its scheduler: what programs print behind that line follows from it."""
+    explains: tuple[str, ...] = ()
+    """The failures that follow from it, if they name no absolute path: it is named instead of such a one below it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,4 +166,5 @@ def _parse(entry: dict[str, Any]) -> KnownFailure:
     if weight not in WEIGHTS or not set(phase) <= set(PHASES) or not set(caught) <= set(CAUGHT):
         raise ValueError(f"`{entry['id']}`: weight {weight}, phase {phase}, caught {caught}")
     lists = {"match": tuple(entry["match"]), "phase": tuple(phase), "caught": tuple(caught)}
+    lists["explains"] = tuple(entry.get("explains", ()))
     return KnownFailure(**{**entry, **lists, "weight": WEIGHTS[weight]})

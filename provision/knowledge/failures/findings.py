@@ -117,6 +117,7 @@ def by_likelihood(found: Finding) -> tuple[int, bool, int, int]:
 
 def give_way(findings: list[Finding]) -> list[Finding]:
     """The findings, the likeliest first; one that another finding explains, or shows to be harmless, counts less."""
+    findings = _explain_others(findings)
     quoted = any(found.quoted for found in findings)
     first_reason = min((found.hit.number for found in findings if _says_why(found)), default=0)
     ends = min((found.hit.number for found in findings if found.failure.ends), default=0)
@@ -137,6 +138,23 @@ def give_way(findings: list[Finding]) -> list[Finding]:
         )
 
     return sorted([_weaken(found) if gives_way(found) else found for found in findings], key=by_likelihood)
+
+
+def _explain_others(findings: list[Finding]) -> list[Finding]:
+    """The findings; one from which another one follows is as strong as that was."""
+    for cause in [found for found in findings if found.failure.explains]:
+        follow = [found for found in findings if _follows_from(found, cause)]
+        if follow:
+            strongest = max([cause, *follow], key=lambda found: found.hit.weight).hit.weight
+            others = [found for found in findings if found is not cause and found not in follow]
+            findings = [*others, replace(cause, hit=replace(cause.hit, weight=strongest)), *map(_weaken, follow)]
+    return findings
+
+
+def _follows_from(found: Finding, cause: Finding) -> bool:
+    """Whether a failure follows from another one above it, as a relative path that a job does not find in the wrong folder."""
+    absolute = any(value.startswith("/") for value in found.hit.values.values())
+    return found.failure.id in cause.failure.explains and found.hit.number > cause.hit.number and not absolute
 
 
 def _says_an_end(found: Finding) -> bool:

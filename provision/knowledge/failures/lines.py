@@ -60,6 +60,12 @@ WARNS = re.compile(
 NAMES_LOG = re.compile(
     r"\W{0,9}(?:[Ee]rror|[Ss]td[Ee]rr|STDERR) ?(?:[Ll]og|[Ff]ile|[Pp]ath|[Oo]utput)?s? ?[:=] {0,40}[\w.~$]{0,40}/\S{1,300}\s*$"
 )
+# A line of `git log --oneline` or `git reset`: the title of a change, with its number.
+CHANGE = re.compile(
+    r"(?:HEAD is now at |[*|\\/ ]{1,12})?(?=[0-9a-f]{0,11}\d)(?=\d{0,11}[a-f])[0-9a-f]{7,12} (?:\([^()]{1,99}\) )?[A-Za-z]"
+)
+# A call of the system that failed, as strace lists it: most of them are looked for elsewhere with success.
+TRACED = re.compile(r"(?:\[pid +\d+\] |\d+ +)?(?:[\d:.]+ )?\w{3,20}\(.{0,600}\) += -1 E[A-Z]{3,12} \(")
 # A line that begins so is an error, whatever warnings it repeats.
 FAILS = re.compile(r"\W{0,4}(?:FATAL|CRITICAL|ERROR): ")
 TENSORFLOW = re.compile(r"([IWEF])(?:\d{4} \d| \S{1,200}:\d)")
@@ -193,6 +199,8 @@ def level(text: str) -> str:
         return INFO
     if FAILS.match(start):
         return ERROR
+    if CHANGE.match(start) or (" = -1 E" in text and TRACED.match(text)):
+        return INFO
     if ("warn" in lowered or "UCX" in start) and WARNS.search(start):
         return WARNING
     if any(word in start for word in ("INFO", "DEBUG", "TRACE", "NOTE", "Note", "STATUS")) and INFORMS.search(start):

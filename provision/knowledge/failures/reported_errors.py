@@ -6,6 +6,7 @@ directory`, and runtimes of languages have their own forms. Such a line is quote
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
@@ -40,6 +41,8 @@ _NO_PROGRAM = word_set(
     "warning Warning note Note info Info hint Hint INFO DEBUG WARNING NOTE help http https ftp file import from at in On on "
     "Reason reason Message message Description Details Exception Error error state State status Status line Line Node Host host"
 )
+# What is announced is all that can be wrong, and not what was.
+POSSIBLE = re.compile(r"\b(?:reasons|causes)\b")
 # Words of prose before a colon: what is behind it is an error of a program that the line does not name.
 _PROSE = word_set("because Because cause Cause caused")
 # Exceptions that say that another program or rank failed, or that the program was ended.
@@ -132,7 +135,12 @@ class ReportReader:
     def read_on(self, line: Line) -> None:
         """Read what a line announces that an entry of the catalogue names already."""
         text = line.text.rstrip()
-        if text.endswith(":") and len(self.announced) < MOST_KEPT and line.rank not in self._open:
+        if (
+            text.endswith(":")
+            and not POSSIBLE.search(text)
+            and len(self.announced) < MOST_KEPT
+            and line.rank not in self._open
+        ):
             self.announced[line.number] = ""
             self._begin(Report(number=line.number, raw=line.raw, text=text, strength=FOLLOWS), line.rank)
 

@@ -75,6 +75,15 @@ LINES = {
     "Failed to create a completion queue (CQ):": "ib-completion-queue",
     "NetCDF: Variable not found": "netcdf-look-up",
     "RuntimeError: NetCDF: Variable not found": "netcdf",
+    'rsync: [sender] change_dir "/scratch/results" failed: No such file or directory (2)\n\n'
+    "rsync error: some files/attrs were not transferred (see previous errors) (code 23) at main.c(1347)": "rsync-path",
+    "mpirun has exited due to process rank 1 on\nnode node01 exiting improperly. There are three reasons this could occur:\n\n"
+    '1. this process did not call "init" before exiting': "mpi-exit-without-finalize",
+    "mpirun ended with 124": "ended-by-timeout",
+    "==11== Invalid write of size 4\n==11==    at 0x109157: main (a.c:2)\n==11== LEAK SUMMARY:": "valgrind-invalid-access",
+    "This progress looks :| because there were missing external dependencies": "luigi-input-missing",
+    "submitit.core.utils.UncompletedJobError: Job 7 (task: 0) with path /x.pkl\n"
+    "has not produced any output (state: FINISHED)": "submitit-no-result",
     "launch.py:321:sigkill_handler] ['python', 'train.py'] exits with return code = -9": "killed",
 }
 HARMLESS = (
@@ -86,7 +95,10 @@ HARMLESS = (
     "[2018-01-08T07:25:06.072] error: Could not open node state file /var/spool/slurm/node_state: No such file or directory",
     "submitit WARNING (2022-07-12 04:18:45,706) - Bypassing signal SIGTERM",
     "trapFpe: Floating point exception trapping enabled (FOAM_SIGFPE).",
+    "34e6de8 fix error: segfault in solver",
+    'openat(AT_FDCWD, "/lib/libz.so", O_RDONLY|O_CLOEXEC) = -1 ENOENT (No such file or directory)',
 )
+NO_FOLDER = "slurmstepd: error: couldn't chdir to `/home/ada/run': No such file or directory: going to /tmp instead"
 POTENTIAL = "ERROR on proc 0: cannot open eam potential file Cu.eam: No such file or directory (src/potential_file_reader.cpp:59)"
 
 
@@ -170,3 +182,10 @@ def test_a_traceback_of_which_each_line_names_the_process_is_read() -> None:
     log = "--- Process 114 raised an exception ---\n" + "".join(f"Proc 114: {line}\n" for line in lines)
     known = explain([log.encode()], known_failures()).known
     assert known is not None and "ZeroDivisionError" in known.cause and "rebin.py" in known.cause
+
+
+@pytest.mark.parametrize(("path", "named"), [("in.dat", "working-folder-missing"), ("/data/in.dat", "file-not-found")])
+def test_a_job_that_runs_in_another_folder_finds_no_relative_path(path: str, named: str) -> None:
+    known = explain([f"{NO_FOLDER}\ncat: {path}: No such file or directory\n".encode()], known_failures()).known
+    assert known is not None and known.failure.id == named
+    assert explain([f"{NO_FOLDER}\nreading in.dat\n".encode()], known_failures()).known is None
