@@ -17,12 +17,16 @@ MOST = 64
 # Lines of failures repeat within one run, as those of ranks do.
 NEVER = (b"traceback", b"error", b"exception", b'file "', b"fail")
 NUMBER = re.compile(rb"\d+")
+# What a program says of a file that is missing, and a path that does not depend on the folder of the job.
+MISSING = re.compile(r"\bNo such file|\bnot found\b|\bdoes not exist\b|\b[Cc]annot (?:open|find)\b")
+ABSOLUTE = re.compile(r"(?:^|[\s'\"`=])/\w")
 
 
 def decide(last: Explanation, whole: Explanation) -> Explanation:
     """What a file with several runs shows: the last one, unless it says less about a failure than the whole file.
 
-    What looks like another run can be a rank that started late: how that died follows from the failure of the first one.
+    What looks like another run can be a rank that started late, or the next step of the job: how that died follows from the
+    failure of the first one.
     """
     known, first = last.known, whole.known
     if not known or whole.verdict == "healthy":
@@ -31,7 +35,8 @@ def decide(last: Explanation, whole: Explanation) -> Explanation:
         return last
     weaker = known.hit.weight < min(first.hit.weight, WEIGHTS["error"])
     without = known.failure.goes_on and not first.failure.goes_on
-    return whole if weaker or without else last
+    missing = MISSING.search(known.hit.text) and not ABSOLUTE.search(known.hit.text)
+    return whole if weaker or without or missing or known.failure.may_follow else last
 
 
 class RunStart:

@@ -60,6 +60,9 @@ class KnownFailure:
     """Whether a native library crashed: the list of calls below the line names it."""
     of_launcher: bool = False
     """Whether launchers end ranks in this way after another one has crashed: of two that are as strong, that one comes first."""
+    may_follow: bool = False
+    """Whether an error above it often leads to it, as a file is missing that an earlier step did not write: it counts less
+    than that, unless it names an absolute path."""
     ends: bool = False
     """Whether it is the end of a job by its scheduler: what programs print behind that line follows from it."""
     explains: tuple[str, ...] = ()

@@ -194,7 +194,7 @@ def _ended_well(evidence: Evidence, causes: list[Finding]) -> bool:
 
 def _findings(evidence: Evidence, *, failed: bool) -> Iterable[Finding]:
     """Every failure that the log shows, with its best line: the strongest, then the first."""
-    explained = set()
+    explained, following = set(), set()
     exceptions = evidence.tracebacks.found
     followed, wrapping = followed_by_others(exceptions), wrappers(exceptions)
     # A saved object needs a module that the package never had, or has no more: it is not the module that is missing.
@@ -212,6 +212,8 @@ def _findings(evidence: Evidence, *, failed: bool) -> Iterable[Finding]:
             best = min(hits, key=lambda hit: (-hit.weight, hit.number))
             elsewhere = evidence.failures[name].elsewhere
             explained |= {hit.number for hit in hits if elsewhere or hit.weight >= WEIGHTS["symptom"]}
+            if evidence.failures[name].weight == WEIGHTS["consequence"]:
+                following |= {hit.number for hit in hits}
             says = evidence.hide(evidence.reports.announced.get(best.number, ""))
             place = places.get(best.number)
             entry = at_place(evidence.failures[name], place)
@@ -221,7 +223,7 @@ def _findings(evidence: Evidence, *, failed: bool) -> Iterable[Finding]:
     for found in exceptions:
         if HEADING.match(found.text) and SUMMARY not in found.text and found.number in whole:
             found = replace(found, text=whole[found.number].removeprefix(f"{found.exception}: "))
-        if found.number in wrapping or (found.number in followed and not found.after):
+        if found.number in wrapping | following or (found.number in followed and not found.after):
             continue
         if (
             (found.number not in explained or found.number in unpickled)
@@ -232,7 +234,7 @@ def _findings(evidence: Evidence, *, failed: bool) -> Iterable[Finding]:
             of_program.add(found.number)
             yield _quote(evidence, failure, found.number, found.raw, found.exception, ends=found.names_end)
     if failed or _shows_failure(evidence):
-        report = evidence.reports.best(explained | followed | wrapping | of_program)
+        report = evidence.reports.best(explained | following | followed | wrapping | of_program)
         if report:
             failure, ends = reported_failure(report, WEIGHTS["report"]), report.strength == ENDS
             yield _quote(evidence, failure, report.number, report.raw, report.text, ends=ends)

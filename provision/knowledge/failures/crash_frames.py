@@ -33,6 +33,11 @@ FRAMES = (
         r"(?:^|\s)(?:\.{0,2}/)?(?:[\w.+-]+/)*(?P<program>(?!lib[\w+.-]*\.so|python|ld-)[\w.+-]{1,100})\((?P<function>(?!_start\b|_Py|Py)[A-Za-z_][\w.]{0,120})"
         r"\+0x[0-9a-f]+\)"
     ),
+    # gfortran, which puts the place into the next line.
+    re.compile(
+        r"^#\d+ +0x[0-9a-f]{4,16} in (?:(?P<function>__\w{1,80}_MOD_\w{1,80}|(?!raise|abort)[A-Za-z]\w{0,120})|"
+        r"\?\?\?|_\w{1,80}|raise|abort)$"
+    ),
     re.compile(
         r"#\d+ .{0,60}?(?P<function>(?!__|raise|abort)[A-Za-z_][\w:~<>]{0,120}) \(.{0,300}\) at (?P<source>[\w/.~+-]{1,300}:\d+)"
     ),
@@ -46,7 +51,12 @@ MOST_LINES, MOST_OTHERS = 32, 6
 
 
 def _readable(function: str) -> str:
-    """The name of a function; of one of C++ the parts of its mangled name, as `Eigen::Pool` of `_ZN5Eigen4PoolE`."""
+    """The name of a function; of one of C++ the parts of its mangled name, as `Eigen::Pool` of `_ZN5Eigen4PoolE`.
+
+    gfortran puts a module before its procedures, as in `__solver_MOD_step`.
+    """
+    if in_module := re.match(r"__(\w+?)_MOD_(\w+)$", function):
+        return f"{in_module[1]}::{in_module[2]}"
     mangled = re.match(r"_ZN?K?(St)?(?=\d)", function)
     parts, at = ["std"] if mangled and mangled[1] else [], mangled.end() if mangled else len(function)
     while found := re.compile(r"\d{1,3}").match(function, at):
@@ -72,7 +82,7 @@ def crash_place(below: Iterable[str]) -> dict[str, str]:
             continue
         others = 0
         frame = {name: value for name, value in found.groupdict().items() if value}
-        if OF_SYSTEM.match(frame.get("library", "")):
+        if not frame or OF_SYSTEM.match(frame.get("library", "")):
             continue
         if first and first.get("library") != frame.get("library"):
             break

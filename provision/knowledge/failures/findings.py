@@ -111,7 +111,8 @@ def by_likelihood(found: Finding) -> tuple[int, bool, int, int]:
     A program's words come before those of one without which its script often goes on, and a crash before the ranks that
     the launcher may have ended after it.
     """
-    waits = (found.failure.goes_on and found.hit.weight == WEIGHTS["report"]) or found.failure.of_launcher
+    may_wait = found.failure.goes_on or found.failure.may_follow
+    waits = (may_wait and found.hit.weight == WEIGHTS["report"]) or found.failure.of_launcher
     return -found.hit.weight, waits, found.hit.number, -found.hit.specific
 
 
@@ -137,6 +138,13 @@ def give_way(findings: list[Finding]) -> list[Finding]:
             or (behind_end and not found.quoted and found.hit.weight < WEIGHTS["cause"])
         )
 
+    first = min((found.hit.number for found in findings if _may_lead(found)), default=0)
+    findings = [
+        _weaken(found, WEIGHTS["report"])
+        if found.failure.may_follow and 0 < first < found.hit.number and not _is_absolute(found)
+        else found
+        for found in findings
+    ]
     return sorted([_weaken(found) if gives_way(found) else found for found in findings], key=by_likelihood)
 
 
@@ -153,8 +161,19 @@ def _explain_others(findings: list[Finding]) -> list[Finding]:
 
 def _follows_from(found: Finding, cause: Finding) -> bool:
     """Whether a failure follows from another one above it, as a relative path that a job does not find in the wrong folder."""
-    absolute = any(value.startswith("/") for value in found.hit.values.values())
-    return found.failure.id in cause.failure.explains and found.hit.number > cause.hit.number and not absolute
+    below = found.hit.number > cause.hit.number
+    return below and found.failure.id in cause.failure.explains and not _is_absolute(found)
+
+
+def _is_absolute(found: Finding) -> bool:
+    """Whether the deciding line names an absolute path: it does not depend on the working folder or an earlier step."""
+    return any(value.startswith("/") for value in found.hit.values.values())
+
+
+def _may_lead(found: Finding) -> bool:
+    """Whether other errors may follow from a finding: a program that handled it or did without something went on."""
+    went_on = found.hit.weight < max(found.failure.weight, WEIGHTS["report"]) or found.failure.goes_on
+    return not (went_on or found.failure.may_follow or found.hit.text.endswith(":"))
 
 
 def _says_an_end(found: Finding) -> bool:
@@ -167,9 +186,9 @@ def _says_why(found: Finding) -> bool:
     return found.failure.program and found.hit.weight == WEIGHTS["report"]
 
 
-def _weaken(found: Finding) -> Finding:
-    """A finding that is only what follows from an error elsewhere."""
-    return replace(found, hit=replace(found.hit, weight=min(found.hit.weight, WEIGHTS["consequence"])))
+def _weaken(found: Finding, weight: int = WEIGHTS["consequence"]) -> Finding:
+    """A finding that is only what follows from an error elsewhere, or that may."""
+    return replace(found, hit=replace(found.hit, weight=min(found.hit.weight, weight)))
 
 
 def _insert(sentence: str, values: dict[str, str]) -> str:

@@ -22,6 +22,10 @@ SUCCESS = re.compile(
     r"\b100% tests passed|^Result: PASS$|\bsteps \(100%\) done|\bMarking task as SUCCESS|\bprogress looks :\)|"
     r"\bstatus '(?:Succeeded|Done)'|\bERROR count: 0\b|\bLoss for final step: |\bEpoch \d+: early stopping|"
     r"\bepochs completed in\b|\bFinished in state Completed\b|"
+    # Scientific programs: Quantum ESPRESSO, NWChem, ABINIT, CP2K, Gaussian, ORCA, WRF, SIESTA, MOPAC, MITgcm, NAMD, Elmer.
+    r"^\s*JOB DONE\.|^ Total times +cpu: |\bCalculation completed\.$|\bPROGRAM ENDED AT\b|\bNormal termination of \w|"
+    r"\bTERMINATED NORMALLY\b|\bSUCCESS COMPLETE \w|^>> End of run: |== MOPAC DONE ==|\bExecution ended Normally\b|"
+    r"\] End of program$|\bELMER SOLVER FINISHED\b|\bSUCCESSFUL TERMINATION\b|"
     # Installers: conda, yum, apt, R, Cargo, BuildKit, Ninja; configure and CMake when they are done.
     r"\bExecuting transaction: .{0,20}\bdone$|^# To activate this environment, use|^Complete!$|^Processing triggers for |"
     r"^\* DONE \(|^\s*Finished .{1,60} target\(s\) in|\bnaming to \S+ (?:[\d.]+s )?done|=> => naming to |^\[(\d+)/\1\] |"
@@ -53,7 +57,7 @@ SUCCESS_WORDS = word_set(
     "successfully built success complete completed finished done successful succeeded passed exit exited "
     "status accuracy score saved "
     "normally tests result pass steps marking looks epochs executing activate triggers target naming built written "
-    "building linking "
+    "building linking calculation total ended normal normally terminated end complete mopac solver successful "
 )
 # A training that goes on.
 PROGRESS = re.compile(
@@ -98,12 +102,14 @@ FAILED = re.compile(
     r"\bprogress looks :[(|]|^\s{0,4}evaluation failed :\(|"
     r"\bjob execution failed\b|\bhas been cancell?ed\b|\bconvergence NOT achieved|"
     r"\b(?:ended|finished|terminated) with (?:exit )?(?:code|status) [1-9]|\bwill now abort\b|^\s*Error compiling Cython file|"
-    r"^\*\*\* Error code [1-9]|^\s?\* \[ABORT\] "
+    r"^\*\*\* Error code [1-9]|^\s?\* \[ABORT\] |"
+    r"^HDF5-DIAG: Error detected\b|^\s*#\d{3}: \S+ line \d+ in \w+\(\): "
 )
 # A program that only says this usually goes on without what it did not get: it counts at the end of a log.
 COMPLAINS = re.compile(
     r"\b[Uu]nable to\b|\b[Cc]annot \w+|\b[Cc]ould not \w+|\b[Pp]ermission denied\b|\bNo such file or directory\b|\btimed out\b|"
-    r"\bFailed to \w+|\b[Tt]imeout \w+|\bnot defined\b|\bexceeds (?:the )?\w+"
+    r"\bFailed to \w+|\b[Tt]imeout \w+|\bnot defined\b|\bexceeds (?:the )?\w+|"
+    r"^HDF5-DIAG: Error detected\b|^\s*#\d{3}: \S+ line \d+ in \w+\(\): "
 )
 FAILED_WORDS = word_set(
     "error errors fatal critical traceback segmentation core aborted killed terminated terminate command exit "
@@ -162,7 +168,12 @@ def shows_progress(text: str) -> bool:
 
 def shows_failure(text: str, words: frozenset[str]) -> bool:
     """Whether a line with these words says that something failed."""
-    if words.isdisjoint(FAILED_WORDS) and "rror" not in text and "xception" not in text and text[:1] not in ("F", "n"):
+    if (
+        words.isdisjoint(FAILED_WORDS)
+        and "rror" not in text
+        and "xception" not in text
+        and text.lstrip()[:1] not in ("F", "n", "#")
+    ):
         return False
     return FAILED.search(text) is not None and NOISE.search(text) is None
 

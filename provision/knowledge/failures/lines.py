@@ -44,12 +44,20 @@ INFORMS = re.compile(
     r"\bNCCL (?:INFO|TRACE)\b|^\W{0,4}(?:DEBUG|INFO|TRACE|NOTE|Note(?=:)|STATUS)\b|\s-?\s?(?:INFO|DEBUG)\s?[\]:-]|"
     r'"level":"(?:INFO|DEBUG|TRACE)"'
 )
-# An error that was measured, as `Test error: 0.034`, `RMS Error: 0.125 eV per atom` and `ERROR = 1.2e-5`.
+# A number, and several with their names, as `max = 7.87E-04, rms = 4.99E-04` and `[0., < 1.0e-11]`.
+NUMBER = r"[-+]?(?:\d*\.\d+|\d+\.|\d+)(?:[eEdD][-+]?\d+)?"
+NUMBERS = (
+    r"(?=.{0,200}\d\.|.{0,200}\.\d)"
+    r"(?:[\[(<~,;|\s]{0,9}(?:[A-Za-z][\w|^.-]{0,24} {0,4}[=:] {0,4}){0,2}" + NUMBER + r"[\])%]{0,3}){1,12}"
+)
+# An error that was measured, as `RMS Error: 0.125 eV per atom`, `ERROR = 1.2e-5` and `L_2 Error: [0., 1e-9]`.
 MEASURED = re.compile(
-    r"(?:[\w.-]{1,20} ){0,4}(?:ERROR|Error|error|Errors|errors) ?[:=] ?[-+]?(?:\d*\.\d+(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+|\d+ ?%)"
+    r"\W{0,9}(?:[\w.-]{1,20} ){0,4}(?i:errors?)(?: (?:\(\w{1,9}\)|(?i:code)|at [\w ]{1,20}|on [\w ]{1,20}))?"
+    r"\"? {0,20}(?:=>|[:=])\s{0,20}(?:av )?"
+    rf"(?:{NUMBERS}|\d+[eE][-+]?\d+|\d+ ?%)"
     r"(?: ?%| ?[\w/^*-]{1,12}(?: per \w{1,12})?)?\W*(?:[,;(|].{0,200})?$|"
-    r".{0,60}\b(?:ERROR MATRIX|VALUE +ERROR)\b|"
-    r"[^:]{0,60}\b(?i:relative error|rel err|error estimate)\b(?! too| exceed| is (?:too|larger))"
+    r".{0,60}\b(?:ERROR MATRIX|VALUE +ERROR|ERROR CONTROL)\b|"
+    r"[^:]{0,60}\b(?i:relative error|rel err|error estimate)\b(?! too| exceed| is (?:too|larger))",
 )
 WARNS = re.compile(
     r"^\W{0,9}(?:[\w.]{1,99}:\s?)?(?:WARNING|WARN|Warning|warning)\b|\b(?:WARNING|Warning|warning):|"
@@ -85,7 +93,7 @@ EXCUSED = re.compile(
     r"\battempt \d+ (?:of|/) ?\d+|"
     r"\b(?:[Ff]alling|[Ff]all|[Ff]alls) ?-?back\b|\bfallback\b|\bnon-?fatal\b|\bharmless\b|\bsafely\b|"
     r"\bcan be (?:safely )?(?:ignored|disregarded)|\(optional\)|\boptional (?:package|module|dependency)|"
-    r"\b[Cc]ontinuing (?:without|anyway|with)|"
+    r"\b[Cc]ontinuing (?:without|anyway|with)|\bso (?:use|uses|using|we use)\b|"
     r"(?<!argument\(s\) )\bskipp(?:ed|ing)\b|\bPerforming Test\b|\bLooking for\b|\bchecking (?:for|whether|"
     r"if)\b(?!.{0,200}\berror: )|"
     # A count; `…/overlay-images/0 error: while mounting` is none.
@@ -99,7 +107,7 @@ EXCUSED = re.compile(
 # A line without one of these words has no excuse, and is not searched for one.
 EXCUSE_WORDS = word_set(
     "ignored ignore ignoring retry retrying attempt falling fall falls fallback nonfatal fatal harmless "
-    "safely disregarded optional "
+    "safely disregarded optional so "
     "continuing skipped skipping performing looking checking errors failures failure required expected xfail "
     "xfailed expectedfail recovered "
     "deprecated deprecation deprecate tolerate tolerated null type error failed fail unexpected cpu retries "

@@ -31,7 +31,7 @@ class Form:
 FORM_WORDS = word_set(
     "eeeeeee cmiabort err "
     "panic panicked severe caused halted stop busy refused denied implemented stale ioctl permitted temporarily unreachable "
-    "timed broken reset invalid unrecognized unsupported missing petsc"
+    "timed broken reset invalid unrecognized unsupported missing petsc exist"
 )
 # `error` and `fatal error` of GCC in other languages: Chinese, Japanese, French, German, Russian, Ukrainian, Swedish, Dutch,
 # Danish, Finnish, Turkish and Spanish. Source: the message catalogues of GCC 12, gcc-12.mo in Debian's gcc-12-locales.
@@ -121,7 +121,7 @@ _FORMS = (
     _form(ENDS, r"Command line argument error: (?P<text>.+)", "BLAST"),
     _form(ENDS, r"\(ERR\): (?P<text>.+)", "Bowtie 2 or HISAT2"),
     _form(ENDS, r"Node: '[^']{1,300}'(?P<text>)$", "TensorFlow"),
-    _form(ENDS, r"\s+\(0\) (?P<text>.+)", "TensorFlow"),
+    _form(ENDS, r"\s+\(0\) (?P<text>[A-Z].+)", "TensorFlow"),
     _form(ENDS, r"W \S{1,200}:\d+\] OP_REQUIRES failed at \S{1,100} : (?P<text>.+)", "TensorFlow"),
     _form(ERRS, r"\[[EF]\d{0,4} [^\]]{0,80}\.(?:cpp|cc|h):\d+\] (?:\[Rank \d+\] )?(?P<text>(?!\[PG ID).+)", "PyTorch"),
     _form(ERRS, r".{0,80}\bUCX +(?:ERROR|FATAL) +(?P<text>.+)", "UCX"),
@@ -210,6 +210,11 @@ _FORMS = (
         rf"(?P<program>{_NAME})(?:\[\d+\])?: (?P<text>(?i:can ?not|can't|could(?: not|n't)|unable to|failed to|invalid |unknown "
         r"|unrecogni[sz]ed |unsupported |missing |no |not ).+)",
     ),
+    _form(
+        NAMED,
+        rf"(?P<program>{_NAME})(?:\[\d+\])?: (?P<text>.{{5,200}}\b(?:does not exist|is missing|not found)\b.{{0,20}}"
+        r"\b(?:Have you|Did you|Do you|You must|You need|Please)\b.+)",
+    ),
     _form(NAMED, rf"(?P<program>{_NAME})(?:\[\d+\])?: (?P<text>.+)", only_system=True),
     _form(ENDS, r"(?P<text>Missing (?:required )?(?:parameter|argument|option|keyword|input)s?\b.{3,200}!)$"),
     _form(
@@ -258,7 +263,9 @@ def follows(message: str | None) -> bool:
 
 
 # A message that only announces those in the next lines; the class of the exception before it stays.
-HEADING = re.compile(r"^((?:\w+: ?)?)(?:\d+ root error\(s\) found\.?|in user code:|\d+ validation errors? for [\w.]+)$")
+HEADING = re.compile(
+    r"^((?:\w+: ?)?)(?:\d+ root error\(s\) found\.?|in user code:|\d+ validation errors? for [\w.]+|backend='\w+' raised:)$"
+)
 # A line of the error stack of MPICH; and lines between a heading and its text.
 STACK = re.compile(r"[\w()]{1,80}\(\d+\)[. ]{0,80}: ?(\S.*)?")
 SKIPPED = re.compile(

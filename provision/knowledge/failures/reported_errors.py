@@ -41,8 +41,10 @@ _NO_PROGRAM = word_set(
     "warning Warning note Note info Info hint Hint INFO DEBUG WARNING NOTE help http https ftp file import from at in On on "
     "Reason reason Message message Description Details Exception Error error state State status Status line Line Node Host host"
 )
-# What is announced is all that can be wrong, and not what was.
-POSSIBLE = re.compile(r"\b(?:reasons|causes)\b")
+# What is announced is all that can be wrong, or a list of calls, and not what was wrong.
+NO_REASON = re.compile(r"\b(?:reasons|causes)\b|^Backtrace\b")
+# How unittest begins what it says of a test that failed.
+TEST_FAILED = ("ERROR: ", "FAIL: ")
 # Words of prose before a colon: what is behind it is an error of a program that the line does not name.
 _PROSE = word_set("because Because cause Cause caused")
 # Exceptions that say that another program or rank failed, or that the program was ended.
@@ -137,7 +139,7 @@ class ReportReader:
         text = line.text.rstrip()
         if (
             text.endswith(":")
-            and not POSSIBLE.search(text)
+            and not NO_REASON.search(text)
             and len(self.announced) < MOST_KEPT
             and line.rank not in self._open
         ):
@@ -163,9 +165,12 @@ class ReportReader:
         return report
 
     def entitle(self, traceback: Traceback) -> None:
-        """Note that what a logger says in the line above a traceback is only its title."""
+        """Note that what a logger says in the line above a traceback is only its title, or unittest above a line of dashes."""
         self.found[:] = [
-            replace(report, strength=FOLLOWS) if report.number == traceback.start - 1 else report
+            replace(report, strength=FOLLOWS)
+            if report.number == traceback.start - 1
+            or (report.number == traceback.start - 2 and report.raw.startswith(TEST_FAILED))
+            else report
             for report in self.found
         ]
 

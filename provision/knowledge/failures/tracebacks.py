@@ -76,6 +76,8 @@ SHOWING = frozenset(("showtraceback", "get_records", "wrapped", "_fixed_getinner
 CALLING, ARGUMENTS = re.compile(r"Exception encountered when calling (?:layer )?.{1,200}\.$"), "Call arguments received"
 # The class of an exception that the log does not show, because it ends before.
 UNSHOWN = "?"
+# The code that raises an exception, at the end of a log that ends before the exception.
+RAISE = re.compile(r"raise (?:\w+\.)*([A-Z]\w+)\(f?(['\"])(.{4,300}?)\2")
 # No exception has a shorter name.
 SHORTEST = 4
 MOST_FRAMES, MOST_RANKS, MOST_KEPT, PATIENCE = 64, 64, 40, 400
@@ -248,7 +250,10 @@ class TracebackReader:
         for opened in self._open.values():
             if (opened.frames or opened.notebook) and not opened.harmless:
                 name = opened.raised or (QUOTED.sub("", opened.head.text).split()[0] if opened.notebook else UNSHOWN)
-                self._keep(opened.head, opened, name, IN_USER_CODE if opened.raised else "")
+                text = IN_USER_CODE if opened.raised else ""
+                if name == UNSHOWN and (raised := RAISE.match(opened.code)):
+                    name, text = raised[1], raised[3]
+                self._keep(opened.head, opened, name, text)
         self._open.clear()
 
     def _continue(self, line: Line, text: str, opened: _Open) -> bool:

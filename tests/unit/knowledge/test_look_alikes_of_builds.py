@@ -12,6 +12,18 @@ LD = "/usr/bin/ld"
 CONDA_LD = "/env/compiler_compat/ld"
 AT_CMAKE = "CMake Error at /opt/cmake/share/Modules/FindPackageHandleStandardArgs.cmake:230 (message):\n  "
 BUILDS = {
+    "/usr/bin/ld: cannot find -lCUDA_cublas_device_LIBRARY-NOTFOUND": "cmake-library-notfound",
+    "Sanity check failed: extensions sanity check failed for 2 extensions: a, b": "easybuild-sanity-extensions",
+    "Sanity check failed: extensions sanity check failed for 1 extensions: a\n"
+    "failing sanity check for 'a' extension: found one or more downloaded dependencies": "easybuild-sanity-extension",
+    "ERROR: Could not find a version that satisfies the requirement requirements.txt (from versions: none)": (
+        "requirements-without-r"
+    ),
+    "Installer requires GLIBC >=2.28, but system has 2.17.": "conda-needs-newer-glibc",
+    "  is not able to compile a simple test program.\n    clang-15: error: cannot find ROCm device library; provide its path": (
+        "rocm-device-library"
+    ),
+    "  is not able to compile a simple test program.": "compiler-test-failed",
     "ImportError: /env/lib/python3.9/site-packages/torch/lib/libtorch.so: undefined symbol: iJIT_Flux": "mkl-too-new-for-torch",
     "When using ADD with more than one source file, the destination must end with a /": "image-copy-of-several",
     "ERROR:102: Tcl command execution failed: couldn't create error file for command: denied": (

@@ -84,6 +84,22 @@ LINES = {
     "This progress looks :| because there were missing external dependencies": "luigi-input-missing",
     "submitit.core.utils.UncompletedJobError: Job 7 (task: 0) with path /x.pkl\n"
     "has not produced any output (state: FINISHED)": "submitit-no-result",
+    "job-archive.err[0]: error reading archive config: Expected string, got integer": "configuration-value-refused",
+    "beegfs: mount(15): The config argument 'connClientPort' is invalid": "configuration-value-refused",
+    "broker.crit[1]: n1 (rank 0) sent disconnect control message\nbroker.err[1]: state-machine.monitor: No route to host": (
+        "flux-disconnected"
+    ),
+    "ReliSock::get_x509_delegation(): delegation failed: X509Credential::Request() failed": "condor-proxy-delegation",
+    " POSCAR found :  0 types and       0 ions": "vasp-no-atoms",
+    "application-specific initialization failed: Can't find a usable init.tcl in the following directories: \n"
+    '    /env/lib/tcl8.6\n\nERROR: invalid command name "tcl::mathfunc::max"': "tcl-init-missing",
+    "  Failed to pull singularity image\n  message:\n    ERROR: You must install squashfs-tools to build images": (
+        "squashfs-tools-missing"
+    ),
+    "x.service: Main process exited, code=exited, status=1/FAILURE": "service-failed",
+    "cpu2 client[9]: modprobe: ERROR: could not insert 'beegfs': Invalid argument\n"
+    "systemd[1]: x.service: Main process exited, code=exited, status=1/FAILURE": "reported-error",
+    "flux-broker: init: The directory '/g/.flux' does not exist.  Have you run \"flux keygen\"?": "reported-error",
     "launch.py:321:sigkill_handler] ['python', 'train.py'] exits with return code = -9": "killed",
 }
 HARMLESS = (
@@ -96,6 +112,14 @@ HARMLESS = (
     "submitit WARNING (2022-07-12 04:18:45,706) - Bypassing signal SIGTERM",
     "trapFpe: Floating point exception trapping enabled (FOAM_SIGFPE).",
     "34e6de8 fix error: segfault in solver",
+    "     This run was terminated on:  14:29: 4   7Feb2017",
+    "slurmctld.service: PID file /run/slurmctld.pid not readable (yet?) after start: No such file or directory",
+    "  #000: H5FD.c line 373 in H5FDunregister(): not a file driver",
+    "L_2 Error: [0.0523783, < 1.0e-11]",
+    '"CFOUR ERROR CODE"           =>       0.000000000000',
+    "errors on 9 x 9 grid:  av |u-uexact|  = 3.076e-03,  |u-uexact|_inf = 1.334e-02",
+    "Sensitivity: YES ( STAGGERED + FULL ERROR CONTROL )",
+    "Failed to load initial guess, so use a vector of all zeros.",
     'openat(AT_FDCWD, "/lib/libz.so", O_RDONLY|O_CLOEXEC) = -1 ENOENT (No such file or directory)',
 )
 NO_FOLDER = "slurmstepd: error: couldn't chdir to `/home/ada/run': No such file or directory: going to /tmp instead"

@@ -14,6 +14,10 @@ Traceback (most recent call last):
 ValueError: bad flux"""
 
 CUDA = {
+    "MIOpen Error: /MIOpen/src/hipoc/hipoc_program.cpp:286: Code object build failed. Source: MIOpenIm2d2Col.cl": "miopen-failed",
+    "RuntimeError: Found NVIDIA GeForce GTX 1070 which is too old to be supported by the triton GPU compiler": (
+        "triton-gpu-too-old"
+    ),
     "ResourceExhaustedError: OOM when allocating tensor with shape[9,9] on /device:GPU:0": "gpu-out-of-memory",
     "ResourceExhaustedError: /data/train.tfrecord; Too many open files": "too-many-open-files",
     "Unable to load any of {libcudnn_ops.so.9.1.0, libcudnn_ops.so.9}": "cudnn-not-found",
