@@ -33,7 +33,11 @@ def at_place(failure: KnownFailure, traceback: Traceback | None) -> KnownFailure
         return _program_missing(failure, traceback)
     if failure.id == "file-not-found" and traceback.frames and (built := BUILT.search(traceback.frames[-1].file)):
         return _missing_in_source(failure, built[1], traceback.code)
-    if failure.id == "api-removed" and (own := OWN_MODULE.search(traceback.text)) and not LIBRARY.search(own["path"]):
+    by_package = (
+        bool(traceback.frames) and traceback.frames[-1].is_library
+    )  # it found the module of another package there
+    own = None if by_package else OWN_MODULE.search(traceback.text)
+    if failure.id == "api-removed" and own and not LIBRARY.search(own["path"]):
         return _name_missing(failure, own["path"])
     if failure.id == "image-not-read" and ".grad" in traceback.code:
         return _no_gradient(failure)

@@ -189,7 +189,9 @@ def _ended_well(evidence: Evidence, causes: list[Finding]) -> bool:
             or (found.hit.weight in said and not found.quoted)
             for found in causes
         )
-    return evidence.went_on >= (health.WENT_ON_AFTER_TRACEBACK if evidence.tracebacks.found else health.WENT_ON)
+    # An exception without places is a message that a program printed and went on.
+    died = any(found.frames for found in evidence.tracebacks.found)
+    return evidence.went_on >= (health.WENT_ON_AFTER_TRACEBACK if died else health.WENT_ON)
 
 
 def _findings(evidence: Evidence, *, failed: bool) -> Iterable[Finding]:

@@ -10,6 +10,8 @@ from provision.knowledge.failures.crash_frames import advice
 
 # So many lines at most are between the end of a program and what its scheduler says at once.
 NEAR = 2
+# So many lines at most belong to a line that announces them.
+ANNOUNCED = 8
 CMAKE = re.compile(r"\s{0,8}CMake Error at ")
 NOT_FOUND = re.compile(r"\s{0,4}(?:-- )?Could NOT find ")
 # An error that does not name what is missing.
@@ -138,10 +140,9 @@ def give_way(findings: list[Finding]) -> list[Finding]:
             or (behind_end and not found.quoted and found.hit.weight < WEIGHTS["cause"])
         )
 
-    first = min((found.hit.number for found in findings if _may_lead(found)), default=0)
     findings = [
         _weaken(found, WEIGHTS["report"])
-        if found.failure.may_follow and 0 < first < found.hit.number and not _is_absolute(found)
+        if found.failure.may_follow and not _is_absolute(found) and any(_may_lead(first, found) for first in findings)
         else found
         for found in findings
     ]
@@ -170,10 +171,13 @@ def _is_absolute(found: Finding) -> bool:
     return any(value.startswith("/") for value in found.hit.values.values())
 
 
-def _may_lead(found: Finding) -> bool:
-    """Whether other errors may follow from a finding: a program that handled it or did without something went on."""
-    went_on = found.hit.weight < max(found.failure.weight, WEIGHTS["report"]) or found.failure.goes_on
-    return not (went_on or found.failure.may_follow or found.hit.text.endswith(":"))
+def _may_lead(first: Finding, found: Finding) -> bool:
+    """Whether a finding may follow from another one above it: a program that handled that or did without something went on."""
+    went_on = first.hit.weight < max(first.failure.weight, WEIGHTS["report"]) or first.failure.goes_on
+    lines_below = found.hit.number - first.hit.number
+    # A line that ends with a colon announces those below it.
+    least = ANNOUNCED if first.hit.text.endswith(":") else 0
+    return lines_below > least and not went_on and not first.failure.may_follow
 
 
 def _says_an_end(found: Finding) -> bool:

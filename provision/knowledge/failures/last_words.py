@@ -73,7 +73,7 @@ COMPLAINERS = re.compile(
     r"(?=.{0,200}\b(?:can ?not|can't|couldn't|could not|unable|invalid|illegal|unrecogni[sz]ed|unknown|malformed|"
     r"missing (?:operand|argument|file|destination)|extra operand|such file|denied|syntax|unexpected|bad \w|ambiguous|"
     r"expression expected|operator expected|expected an|too many|refus\w+|not a |must (?:be|not)|unterminated)\b))"
-    r"(?!.{0,80}\b(?:creat(?:ed|ing) directory|[Rr]emoving leading|[Ww]arning))"
+    r"(?!.{0,80}\b(?:creat(?:ed|ing) directory|[Rr]emoving leading|[Ww]arning|no such job|No such process))"
 )
 # `No malformed records in train.csv` is good news.
 NONE = re.compile(r"\W{0,9}(?:no|none|0|zero|without)\b", re.IGNORECASE)

@@ -59,6 +59,15 @@ _FORMS = (
     _form(ENDS, r"Exception in thread \"[^\"]{1,80}\" (?P<text>.+)", "a program in Java"),
     _form(ENDS, r"Caused by: (?P<text>.+)", "a program in Java"),
     _form(ENDS, r"Fortran runtime error: (?P<text>.+)", "a program in Fortran"),
+    _form(ENDS, r" ?ERROR STOP (?P<text>\S.+)", "a program in Fortran"),
+    _form(ENDS, r"awk: (?:\S{1,80}:|cmd\. line:)\d+:(?: \([^)]{1,80}\))? (?P<text>.+)", "awk"),
+    _form(ENDS, r"sed: -e expression #\d+, char \d+: (?P<text>.+)", "sed"),
+    _form(
+        ENDS,
+        r"(?:\([^)]{1,60}\) )?(?:ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./-]{1,80}\.py:\d+\]? "
+        r"(?P<text>[A-Z]\w{2,60}(?:Error|Exception): .+)",
+        "vLLM",
+    ),
     _form(ERRS, r"[A-Z]\w{1,60} \[(?:Error|ERROR)\]: (?P<text>.+)"),
     # The levels of syslog behind a name, as Flux prints them.
     _form(ENDS, r"(?P<program>[a-z][\w-]{1,30})\.(?:crit|alert|emerg)\[\d{1,9}\]: (?P<text>.+)"),
@@ -118,6 +127,8 @@ _FORMS = (
     ),
     _form(ERRS, r"nox > (?P<text>Command .{1,300} failed with exit code \d+.*)", "nox"),
     _form(ENDS, r"[\w.-]{1,40}: failed with (?P<text>(?!exit|code|status|error).{4,300})", "tox"),
+    _form(ENDS, r"E[A-Z]\d{4}: (?:\[PID: \d+\] )?(?:\d{4}-[\d.:-]{10,40} )?(?P<text>[A-Z].+)", "Ascend CANN"),
+    _form(ERRS, r".{0,60}\|CCL_ERROR\| \S{1,80}:\d+ \w{1,80}: (?P<text>.+)", "oneCCL"),
     _form(ENDS, r"Command line argument error: (?P<text>.+)", "BLAST"),
     _form(ENDS, r"\(ERR\): (?P<text>.+)", "Bowtie 2 or HISAT2"),
     _form(ENDS, r"Node: '[^']{1,300}'(?P<text>)$", "TensorFlow"),

@@ -166,6 +166,8 @@ class ReportReader:
 
     def entitle(self, traceback: Traceback) -> None:
         """Note that what a logger says in the line above a traceback is only its title, or unittest above a line of dashes."""
+        if not traceback.frames:
+            return
         self.found[:] = [
             replace(report, strength=FOLLOWS)
             if report.number == traceback.start - 1

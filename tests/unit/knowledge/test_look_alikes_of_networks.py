@@ -14,6 +14,35 @@ Traceback (most recent call last):
 ValueError: bad flux"""
 
 CUDA = {
+    "what():  [enforce fail at /third_party/gloo/gloo/transport/tcp/pair.cc:456] op.preamble.length <= op.nbytes. 100 vs 52.": (
+        "gloo-collective-mismatch"
+    ),
+    "DistStoreError: Timed out after 61 seconds waiting for clients. 2/4 clients joined.": "torch-store-timeout",
+    "F1123 22:47:05.720931   20808 client.h:80] Terminating process because the JAX distributed service detected fatal errors. "
+    "absl::Status: DEADLINE_EXCEEDED: Deadline Exceeded": "jax-service-ended",
+    "RuntimeError: unable to allocate shared memory(shm) for file </torch_44_39_0>: No space left on device (28)": (
+        "shared-memory-full"
+    ),
+    "RuntimeError: [enforce fail at inline_container.cc:672] . unexpected pos 77568 vs 77496": "torch-save-cut",
+    "MemoryError: std::bad_alloc: out_of_memory: RMM failure at:/env/rmm/mr/device/pool.hpp:192: Maximum pool size exceeded": (
+        "rmm-out-of-memory"
+    ),
+    "2025:05:24-19:04:20:(68956) |CCL_ERROR| atl_ofi_helper.cpp:1635 atl_ofi_open_nw_provs: can not open network providers": (
+        "oneccl-network"
+    ),
+    "MIOpen(HIP): Error [Prepare] /src/sqlite_db.hpp:220: Internal error while accessing SQLite database: locking protocol": (
+        "miopen-database"
+    ),
+    "No CUDA device visible, this model needs at least 1 GPU. Bye.": "program-without-gpu",
+    "CUDA SETUP: Required library version not found: libbitsandbytes_cuda124_nocublaslt.so.": "bitsandbytes-library",
+    "ConnectionResetError: [Errno 104] Connection reset by peer\nFailures:\n  exitcode  : -15 (pid: 8832)  (SIGTERM)\n"
+    "Root Cause (first observed failure):\n  exitcode  : -9 (pid: 8833)  (SIGKILL)": "torchrun-rank-killed",
+    "job.sh: line 9: 4711 Killed                  python prep.py\nBrokenPipeError: [Errno 32] Broken pipe": "killed-in-script",
+    "EI0006: 2024-08-06-18:15:21.270.506 Getting socket times out. Reason: Remote Rank did not send the data in time.": (
+        "reported-error"
+    ),
+    "(EngineCore) ERROR 07-16 14:23:18 [core.py:396] ValueError: placement group bundle index 3 is invalid.\n"
+    "RuntimeError: Engine core initialization failed. See root cause above.": "reported-error",
     "MIOpen Error: /MIOpen/src/hipoc/hipoc_program.cpp:286: Code object build failed. Source: MIOpenIm2d2Col.cl": "miopen-failed",
     "RuntimeError: Found NVIDIA GeForce GTX 1070 which is too old to be supported by the triton GPU compiler": (
         "triton-gpu-too-old"

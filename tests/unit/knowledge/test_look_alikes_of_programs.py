@@ -90,6 +90,32 @@ PYTHON: dict[str, str | None] = {
 }
 
 PROGRAMS: dict[str, str | None] = {
+    "ValueError: Received incompatible tensor with shape (16,) when attempting to restore variable with shape (10,) and name b": (
+        "checkpoint-of-other-model"
+    ),
+    "InvalidArgumentError: Expected begin[1] in [0, 40], but got 655561818": "slice-outside",
+    'RuntimeError: Could not detect "srun", are you indeed on a slurm cluster?': "submitit-without-slurm",
+    "omegaconf.errors.MissingMandatoryValue: Structured config of type `Base` has missing mandatory value: model.key": (
+        "hydra-value-missing"
+    ),
+    "KeyError: \"Override 'local-rank' not found in: ['seed']\"": "torch-local-rank",
+    "export: Command not found.": "script-of-bash-in-csh",
+    "wandb: ERROR Run initialization has timed out after 90.0 sec.": "wandb-no-network",
+    "Error in thread 3: [/opt/dali/image.cc:84] Unrecognized image format. Supported formats are: JPEG, PNG": (
+        "image-format-unknown"
+    ),
+    "lmdb.LockError: mdb_txn_begin: Resource temporarily unavailable": "lmdb-not-opened",
+    "ValueError: mmap length is greater than file size": "saved-file-damaged",
+    "      17      main    main.sh  ada PD       0:00      1 (DependencyNeverSatisfied)": "dependency-never-satisfied",
+    "Cannot find license file. License path: /opt/licenses/solver.lic:\ncp: cannot stat 'beam.rst': No such file or directory": (
+        "license-file-missing"
+    ),
+    "While computing bindings, we found no available cpus on": "mpi-no-cpus-to-bind",
+    "ERROR STOP init: bad time step": "reported-error",
+    "sed: -e expression #1, char 26: unknown option to `s'\ncp: cannot stat 'a': No such file or directory": "reported-error",
+    "INFO 02-27 11:15:25 ray_utils.py:212] Waiting for creating a placement group of specs for 30 seconds": "ray-placement-waits",
+    "INFO:tensorflow:An error was raised while a session was being created. This may be due to a preemption of a connected "
+    "worker or parameter server. A new session will be created.": "tf-session-recreated",
     "IsADirectoryError: [Errno 21] Is a directory: '/data/train'": "folder-instead-of-file",
     "NewRandomAccessFile failed to Create/Open: /data/train : Is a directory": "folder-instead-of-file",
     "PermissionDeniedError: NewRandomAccessFile failed to Create/Open: /data/a; Permission denied": "permission-denied",

@@ -26,8 +26,10 @@ LATER = (
     "job.sh: line 9: ./solver: No such file or directory",
     "slurmstepd: error: execve(): ./solver: No such file or directory",
     "job.sh: line 9: gnuplot: command not found",
-    ("Traceback (most recent call last):\n  File \"plot.py\", line 2, in <module>\n    open('out.csv')\n"
-    "FileNotFoundError: [Errno 2] No such file or directory: 'out.csv'"),
+    (
+        "Traceback (most recent call last):\n  File \"plot.py\", line 2, in <module>\n    open('out.csv')\n"
+        "FileNotFoundError: [Errno 2] No such file or directory: 'out.csv'"
+    ),
 )
 
 
@@ -75,3 +77,38 @@ def test_a_consequence_in_a_traceback_is_no_error_of_the_program() -> None:
     log = 'Traceback (most recent call last):\n  File "train.py", line 3, in main\n    loss.backward()\n'
     explanation = explain([f"{log}RuntimeError: NCCL communicator was aborted.\n".encode()], known_failures())
     assert explanation.verdict == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("first", "named"),
+    [
+        ("job.sh: line 7: conda: command not found", "conda-command-missing"),
+        ('Lmod has detected the following error: The following module(s) are unknown: "pytorch/2.1"', "module-unknown"),
+    ],
+)
+def test_an_environment_that_was_not_loaded_lacks_its_packages(first: str, named: str) -> None:
+    for module in ("torch", "tensorflow"):
+        log = f'{first}\nTraceback (most recent call last):\n  File "a.py", line 1, in <module>\n    import {module}\n'
+        assert _named(f"{log}ModuleNotFoundError: No module named '{module}'") == named
+
+
+def test_what_python_lists_when_it_crashes_is_no_failure() -> None:
+    log = "F1123 22:47:05.720931 20808 train.py:4] vocabulary too small\nFatal Python error: Aborted\n\n"
+    assert _named(f"{log}Extension modules: numpy.core._multiarray_umath, yaml._yaml (total: 2)") != "numpy-damaged"
+
+
+def test_a_name_that_a_package_misses_is_not_sought_in_the_program() -> None:
+    log = 'Traceback (most recent call last):\n  File "train.py", line 1, in <module>\n    import torch\n'
+    log += '  File "/env/lib/python3.11/site-packages/torch/__init__.py", line 35, in <module>\n'
+    log += "    from typing_extensions import (\n"
+    log += "ImportError: cannot import name 'TypeIs' from 'typing_extensions' (/home/ada/pyl/typing_extensions.py)"
+    known = explain([log.encode()], known_failures()).known
+    assert known is not None and "your program" not in known.cause
+
+
+def test_a_message_like_an_exception_is_harmless_if_the_training_goes_on() -> None:
+    log = "AttributeError: 'MessageFactory' object has no attribute 'GetPrototype'\n" * 5
+    assert explain([log.encode()], known_failures()).known is not None
+    for epoch in range(2):
+        log += f"Epoch {epoch}/2\n57/57 [==============================] - 0s - loss: 2.1\n"
+    assert explain([log.encode()], known_failures()).known is None
