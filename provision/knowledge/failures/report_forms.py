@@ -129,6 +129,7 @@ _FORMS = (
     _form(ENDS, r"[\w.-]{1,40}: failed with (?P<text>(?!exit|code|status|error).{4,300})", "tox"),
     _form(ENDS, r"E[A-Z]\d{4}: (?:\[PID: \d+\] )?(?:\d{4}-[\d.:-]{10,40} )?(?P<text>[A-Z].+)", "Ascend CANN"),
     _form(ERRS, r".{0,60}\|CCL_ERROR\| \S{1,80}:\d+ \w{1,80}: (?P<text>.+)", "oneCCL"),
+    _form(ENDS, r"╭─+ Error ─+╮?(?P<text>)$"),  # Typer, with Rich
     _form(ENDS, r"Command line argument error: (?P<text>.+)", "BLAST"),
     _form(ENDS, r"\(ERR\): (?P<text>.+)", "Bowtie 2 or HISAT2"),
     _form(ENDS, r"Node: '[^']{1,300}'(?P<text>)$", "TensorFlow"),

@@ -31,7 +31,7 @@ from provision.knowledge.failures.words import word_set
 # So many reports of each strength are kept; the text of one is in the next so many lines; so many are joined.
 MOST_KEPT, MOST_FOLLOWING, MOST_JOINED = 12, 6, 3
 # What is around the text of a message, as frames of lines.
-EDGES = " \t*|!#>-=│+%"
+EDGES = " \t*|!#>-=│+%╭╮╰╯─"
 # So many lines of a training after a report show that the program went on.
 WENT_ON = 3
 LONGEST = 300

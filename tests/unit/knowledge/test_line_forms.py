@@ -99,6 +99,11 @@ ERRORS = {
         "checking whether the flux is sane... configure: error: the flux is not sane\n",
         "the flux is not sane",
     ),
+    "a box of Typer": (
+        "╭─ Error ──────────────────────────╮\n│ Invalid value for '--data': path │\n│ '/x' does not exist.             │\n"
+        "╰──────────────────────────────────╯\n",
+        "Invalid value for '--data': path '/x' does not exist.",
+    ),
     "an eval": (
         f"{TRACEBACK}  File \"<string>\", line 1, in <module>\nNameError: name 'flux' is not defined\n",
         "a.py",
