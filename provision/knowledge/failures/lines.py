@@ -35,7 +35,7 @@ ANSI = re.compile(rb"\x1b(?:\[[0-9;?]{0,32}[A-Za-z]|\][^\x07\x1b]{0,256}(?:\x07|
 # What was typed, or the code of a program, is not what happened: `set -x`, the code of IPython's tracebacks, pip's program.
 # A row of squeue, which begins with a number too, ends with a reason.
 CODE = re.compile(
-    r"\++ |\s{0,99}-{2,5}> ?\d+ |\s{1,9}\d{1,5}  +\S(?!.{0,200} \d+ \([A-Z]\w{3,60}\)$)|"
+    r"\++ |> #|\s{0,99}-{2,5}> ?\d+ |\s{1,9}\d{1,5}  +\S(?!.{0,200} \d+ \([A-Z]\w{3,60}\)$)|"
     r"\s{0,99}\d+ \| |\$ |>>> |\s{4,99}raise \w|"
     r"\s{4,99}(?:print|throw|echo)\b|In \[\d+\]:|Extension modules: "
 )
