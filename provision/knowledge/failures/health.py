@@ -50,6 +50,7 @@ FATAL = re.compile(
     r"\bMPI_ABORT was invoked|srun: error: \S{1,200} tasks? \S{1,200} (?:Exited with|Out Of Memory|Killed|"
     r"Segmentation|Aborted|Bus error|Illegal|Floating)|"
     r"\bCANCELLED AT (?!.{0,60}(?:PREEMPT|REQUEUE))|\boom[-_]kill event|\bOOM Killed\b|"
+    r"\bErrors detected in keywords\. +Job stopped|"  # MOPAC says below that its job ended normally
     r"\bNo matching distribution found|DO NOT MATCH THE HASHES|\bCould not install packages due|"
     r"\bCould not build wheels for|\bFailed to build installable|\bEncountered problems while solving\b"
 )
@@ -103,12 +104,14 @@ FAILED = re.compile(
     r"\bjob execution failed\b|\bhas been cancell?ed\b|\bconvergence NOT achieved|"
     r"\b(?:ended|finished|terminated) with (?:exit )?(?:code|status) [1-9]|\bwill now abort\b|^\s*Error compiling Cython file|"
     r"^\*\*\* Error code [1-9]|^\s?\* \[ABORT\] |"
+    r"\b(?:level|lvl)=err|"  # a service in Go goes on after most of them
     r"^HDF5-DIAG: Error detected\b|^\s*#\d{3}: \S+ line \d+ in \w+\(\): "
 )
 # A program that only says this usually goes on without what it did not get: it counts at the end of a log.
 COMPLAINS = re.compile(
     r"\b[Uu]nable to\b|\b[Cc]annot \w+|\b[Cc]ould not \w+|\b[Pp]ermission denied\b|\bNo such file or directory\b|\btimed out\b|"
     r"\bFailed to \w+|\b[Tt]imeout \w+|\bnot defined\b|\bexceeds (?:the )?\w+|"
+    r"\b(?:level|lvl)=err|"
     r"^HDF5-DIAG: Error detected\b|^\s*#\d{3}: \S+ line \d+ in \w+\(\): "
 )
 FAILED_WORDS = word_set(

@@ -12,16 +12,17 @@ from provision.knowledge.failures.words import word_set
 
 # What launchers print before each line of a rank; and what clocks, and Spack's excerpts of a log, print before each.
 # Sources: Open MPI's --tag-output and --timestamp-output, `srun --label`, Hydra's --prepend-rank, torchrun, Ray, pdsh, Docker
-# Compose, BuildKit (`#19 9.900 `), Spack (`  >> 12    `), syslog, ISO 8601.
+# Compose, BuildKit (`#19 9.900 `), Spack (`  >> 12    `), syslog, ISO 8601, GPAW (`rank=1 L44: `), OpenLDAP's slapd.
 RANK = re.compile(
     r"\s?(?:\[\d+,\d+\](?:\[[^\]]{0,99}\])?(?:<std(?:out|err|diag)>)?:?\s?|\[\d+\](?:<std(?:out|err)>:?\s?|:?\s)|"
     r"\s{0,8}\d{1,6}: |Proc(?:ess)? \d{1,6}: |"
-    r"\[rank\d+\]:?\s?|\(\w{1,99} (?:pid=)?\d+[^)\n]{0,99}\)\s|(?![DEIW] )[\w.-]{1,64} {1,9}\| |"
+    r"\[rank\d+\]:?\s?|\(\w{1,99} (?:pid=)?\d+[^)\n]{0,99}\)\s|(?![CDEINTW] )[\w.-]{1,64} {1,9}\| |rank=\d{1,6} L\d{1,6}: ?|"
     r"#\d{1,4} \d{1,6}\.\d{1,3} |\[[A-Za-z][\w .-]{2,40}\] (?=(?:srun|slurmstepd|sbatch|mpirun): ))"
 )
 CLOCK = re.compile(
     r"\s{0,4}\[?(?:(?:\d{4}-\d\d-\d\d|\d{2,4}/\d\d/\d\d|\d\d/\d\d/\d{4})[T ])?\d\d:\d\d:\d\d(?:[.,:]\d{1,9})?(?:Z|"
     r"[+-]\d\d:?\d\d)?\]?(?: UTC)?:?\s?|"
+    r"[0-9a-f]{8}\.[0-9a-f]{6,8} 0x[0-9a-f]{6,16} |"
     r"\[ {0,6}\d{1,8}\.\d{6}\] |\[ {1,6}\+\d{1,8}\.\d{6}\] |"  # the kernel, and Flux
     r"\[[A-Z][a-z]{2} ?\d{1,2} \d\d:\d\d\] |"
     r"\s{0,12}\| (?=\[rank\d)|"
@@ -87,6 +88,8 @@ FAILED_OPERATION = re.compile(
 )
 # Jupyter and its spawners: `[I 2019-09-20 11:16:19.265 SingleUserNotebookApp extension:155] …`.
 JUPYTER = re.compile(r"\[([DIWEC]) (?:\d{4}-|\d\d:)")
+# Programs in Go: `ts=2024-01-02T03:04:05Z caller=main.go:9 level=warn msg="..."`.
+LOGFMT = re.compile(r"(?:\w{1,20}=(?:\"[^\"]{0,200}\"|\S{1,99}) ){0,4}(?:level|lvl)=\"?(debug|info|notice|trace|warn)")
 # The line says itself that it does not matter.
 EXCUSED = re.compile(
     # Open MPI's own `(ignored)` is the end of a long line, which may be cut.
@@ -136,7 +139,9 @@ EXCUSES_ABOVE = re.compile(
     # Spack has the source already, or finds it at another address; a package that its build cache does not have is built.
     r"^(?P<fetched>==> Already (?:fetched|staged)\b|==> Failed to fetch file from URL: \S{1,300}/build_cache/)|"
     # Environment Modules found another module that also serves as the requirement.
-    r"^(?P<required>\s{0,8}Loading requirement: )"
+    r"^(?P<required>\s{0,8}Loading requirement: )|"
+    # A log of sshd: after a login that it accepts, those that it refused before are routine.
+    r"^(?P<accepted>(?:sshd(?:-session)?\[\d+\]: )?Accepted (?:publickey|password|gssapi-with-mic|hostbased) for \S{1,80} from )"
 )
 # The lines below do not matter, as this one says.
 EXCUSES_BELOW = re.compile(
@@ -149,10 +154,12 @@ EXCUSES_BELOW = re.compile(
 BELOW_WORDS = word_set("ignore disregard following")
 ABOVE_WORDS = word_set(
     "extension extraction fetch suppress above previous harmless ignored expected normal mxnet pytorch importing warning already "
-    "pmix requirement"
+    "pmix requirement accepted"
 )
 # How many lines above it such a line excuses; the messages about CUDA and of a compiler have more.
 REACH, LONG_REACH = 4, 8
+# A login that sshd accepts excuses all that it refused before.
+ALL_ABOVE = 1_000_000_000
 # How many lines below it.
 REACH_BELOW = 8
 # What Spack and curl print while they fetch a source: only these lines are excused by one that says that the source is there.
@@ -161,6 +168,8 @@ FETCHES = re.compile(r"\s*(?:curl: \(|==> )")
 REQUIRES = re.compile(r"\s*ERROR: Load of requirement ")
 # What tidies up or compares before a recipe goes on; an error of a compiler counts, as with the `make -i` of WRF.
 TIDIES = re.compile(r"\s*(?:rm|rmdir|mv|cp|ln|mkdir|ls|cat|chmod|diff|cmp|find|grep): ")
+# What clients of ssh and sshd print of a login that is refused.
+LOGINS = re.compile(r".{0,80}(?:Permission denied \((?:publickey|password|keyboard|gssapi|hostbased)|Permission denied, please try again)")
 ANY = re.compile("")
 
 
@@ -198,6 +207,8 @@ def level(text: str) -> str:
         return {"I": INFO, "W": WARNING}.get(form[1], ERROR)
     if form := JUPYTER.match(text):
         return {"D": INFO, "I": INFO, "W": WARNING}.get(form[1], ERROR)
+    if ("level=" in text or "lvl=" in text) and (form := LOGFMT.match(text)):
+        return INFO if form[1][0] in "dint" else WARNING
     if text.startswith(("-- ", "CUDA_TOOLKIT_ROOT_DIR not")) and "Configuring incomplete" not in text:
         return STATUS  # CMake reports what it found and what not, whether it needs it or not
     if text.startswith(("/etc/", "debconf: ")):
@@ -215,7 +226,7 @@ def level(text: str) -> str:
         return WARNING
     if any(word in start for word in ("INFO", "DEBUG", "TRACE", "NOTE", "Note", "STATUS")) and INFORMS.search(start):
         return INFO
-    if text.startswith(("[I] ", "[D] ", "I | ", "D | ")):
+    if text.startswith(("[I] ", "[D] ", "I | ", "D | ", "N | ", "T | ")):
         return INFO
     if text.startswith(("[W] ", "W | ")):
         return WARNING
@@ -248,6 +259,8 @@ def excuses_above(text: str, words: frozenset[str]) -> tuple[int, re.Pattern[str
         return None
     if found["cuda"] or found["extension"]:
         return LONG_REACH, ANY
+    if found["accepted"]:
+        return ALL_ABOVE, LOGINS
     beginnings = {"fetched": FETCHES, "required": REQUIRES, "recipe": TIDIES}
     return REACH, next((beginning for name, beginning in beginnings.items() if found[name]), ANY)
 

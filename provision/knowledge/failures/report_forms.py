@@ -29,7 +29,7 @@ class Form:
 
 # Words of the forms and of the system's texts, apart from those that each sign of a failure has.
 FORM_WORDS = word_set(
-    "eeeeeee cmiabort err "
+    "eeeeeee cmiabort err alert emerg "
     "panic panicked severe caused halted stop busy refused denied implemented stale ioctl permitted temporarily unreachable "
     "timed broken reset invalid unrecognized unsupported missing petsc exist"
 )
@@ -140,6 +140,51 @@ _FORMS = (
     _form(ENDS, r"\s*\|\s+E{7}\s+R {5}R  R {5}R .*#\s+\|(?P<text>)$", "VASP"),
     _form(ENDS, r"-{4,20} (?:Partition \d+ )?Processor \d+ Exiting: Called CmiAbort -+(?P<text>)$", "Charm++"),
     _form(ENDS, r"(?:\S{1,80}: )?Rank \d+:\d+: (?P<place>MPI_\w+): (?P<text>.+)", "Platform MPI"),
+    # Services. Sources: logfmt of Go's programs and capnslog, sssd's util/debug.c, haproxy's errors.c, nginx's ngx_log.c,
+    # redis' config.c, chrony's logging.c.
+    _form(
+        ENDS,
+        r"(?:\w{1,20}=(?:\"[^\"]{0,200}\"|\S{1,99}) ){0,4}(?:level|lvl)=\"?(?:fatal|panic|crit)\w{0,5}\"? .{0,200}?"
+        r"(?P<text>\b(?:msg|err(?:or)?)=.+)",
+    ),
+    _form(
+        ERRS,
+        r"(?:\w{1,20}=(?:\"[^\"]{0,200}\"|\S{1,99}) ){0,4}(?:level|lvl)=\"?err?o?r\w{0,2}\"? .{0,200}?"
+        r"(?P<text>\b(?:msg|err(?:or)?)=.+)",
+    ),
+    _form(ENDS, r"C \| (?P<program>[\w/-]{1,40}): (?P<text>.+)"),
+    _form(ERRS, r"E \| (?P<program>[\w/-]{1,40}): (?P<text>.+)"),
+    _form(ENDS, r"\[(?P<program>\w{2,40})(?:\[[^\]]{1,80}\])?\] \[(?P<place>\w{2,80})\] \(0x0010\): (?P<text>.+)"),
+    _form(ERRS, r"\[(?P<program>\w{2,40})(?:\[[^\]]{1,80}\])?\] \[(?P<place>\w{2,80})\] \(0x0020\): (?P<text>.+)"),
+    _form(ENDS, r"\[ALERT\] {1,9}(?:\d+/\d+ )?\(\d+\) : (?P<text>.+)", "haproxy"),
+    _form(ENDS, r"(?:nginx: )?\[emerg\] (?:\d+#\d+: )?(?P<text>.+)", "nginx"),
+    _form(ENDS, r"\*\*\* FATAL CONFIG FILE ERROR\b.{0,40}\*\*\*(?P<text>)$", "redis-server"),
+    _form(ENDS, rf"(?P<program>{_NAME}): (?P<text>.+?) -- exiting\.?$"),
+    _form(ENDS, r"TLS: (?P<text>could not use .+)", "slapd"),
+    _form(ENDS, r"Fatal error : (?P<text>.+)"),
+    _form(ENDS, r"(?P<program>mount\.nfs4?): (?P<text>(?!timeout set|trying |mount\(2\)|Either |prog ).+)"),
+    _form(
+        ENDS,
+        r"(?P<program>kinit|kadmin(?:\.local)?|kvno|krb5kdc|kprop|mke2fs|mkfs\.ext\d|e2fsck|tune2fs|resize2fs): "
+        r"(?P<text>.{3,200} while \w{3,20}ing\b.*)",
+    ),
+    _form(ENDS, r"(?P<program>ch-\w{2,20})\[\d+\]: error: (?P<text>.+)"),
+    # Codes that print their errors in a form of their own.
+    _form(ENDS, r"== Error == +(?P<text>.+)", "SPAdes"),
+    _form(ENDS, r"\w{1,60}\.cpp:\d+:\w{1,60} EXITING because of FATAL ERROR.{0,60}?: (?P<text>.+)", "STAR"),
+    _form(ENDS, r"Exception : \[(?P<text>.+)\]$", "salmon"),
+    _form(ENDS, r"\w{2,30} parsing error: (?P<text>(?!\d).{3,300})"),
+    _form(ENDS, r"ERROR - \[(?P<place>[^\]\s]{1,200}:\d+)\] (?P<text>.+)", "LIKWID"),
+    _form(ENDS, r"\s*\*ERROR (?:reading|in) \*?(?P<place>\w[\w ]{1,40}?): (?P<text>(?!Card image).+)", "CalculiX"),
+    _form(ENDS, r"(?P<program>ECCODES|GRIB_API) ERROR +: +(?P<text>.+)"),
+    _form(ENDS, r"\s*Error line number (?P<place>\d+, in file \S{1,200}), (?P<text>before +token .+)", "FreeFem++"),
+    _form(ENDS, r"Error initializing output stream \S{1,9} -- (?P<text>.+)", "FFmpeg"),
+    _form(
+        ENDS,
+        r"(?P<program>[\w.+-]{1,40}): (?P<text>.{3,300}?) @ (?:error|fatal)/(?P<place>\w{1,40}\.c/\w{1,80}/\d+)\.?$",
+    ),
+    _form(ENDS, r"(?:Alignment|Sequence|HMM) (?:input|file) (?:open|parse|read) failed\.(?P<text>)$", "HMMER"),
+    _form(ENDS, r"\s*\*{3} +_?[\w/*+^-]{1,40}: (?P<text>(?:impossible|incorrect|not a|overflow|the PARI|domain|forbidden).+)", "PARI/GP"),
     # Tools.
     _form(ENDS, r"npm (?:ERR!|error) (?P<text>(?!A complete log|code |errno |path |syscall |command |\s).+)", "npm"),
     _form(ENDS, r"(?:docker: )?Error response from daemon: (?P<text>.+)", "the Docker service"),
@@ -196,7 +241,7 @@ _FORMS = (
     _form(ENDS, r"\s*\*\s+\\___/\s{1,40}(?P<text>\S.{3,80}?)\s*\*$", "CP2K"),
     _form(
         ERRS,
-        r"\W{0,9}Error (?P<text>(?:load|read|open|creat|writ|pars|connect|initiali[sz]|import|find|gett|sett)\w{0,5}ing\b "
+        r"\W{0,9}Error (?:while |when )?(?P<text>(?:load|read|open|creat|writ|pars|connect|initiali[sz]|import|find|gett|sett)\w{0,5}ing\b "
         r".{3,300})",
     ),
     _form(ERRS, r"(?:Unhandled |Uncaught )?[Ee]xception(?: in [^:]{1,80})?: (?P<text>\S+ .+)"),
