@@ -169,7 +169,10 @@ REQUIRES = re.compile(r"\s*ERROR: Load of requirement ")
 # What tidies up or compares before a recipe goes on; an error of a compiler counts, as with the `make -i` of WRF.
 TIDIES = re.compile(r"\s*(?:rm|rmdir|mv|cp|ln|mkdir|ls|cat|chmod|diff|cmp|find|grep): ")
 # What clients of ssh and sshd print of a login that is refused.
-LOGINS = re.compile(r".{0,80}(?:Permission denied \((?:publickey|password|keyboard|gssapi|hostbased)|Permission denied, please try again)")
+LOGINS = re.compile(
+    r".{0,80}(?:Permission denied \((?:publickey|password|keyboard|gssapi|hostbased)|Permission denied, please try again)|"
+    r"(?:sshd\S{0,30}: )?(?:kex_exchange_identification: |Connection (?:closed|reset) by )"
+)
 ANY = re.compile("")
 
 

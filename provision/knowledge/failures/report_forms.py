@@ -170,7 +170,7 @@ _FORMS = (
     ),
     _form(ENDS, r"(?P<program>ch-\w{2,20})\[\d+\]: error: (?P<text>.+)"),
     # Codes that print their errors in a form of their own.
-    _form(ENDS, r"== Error == +(?P<text>.+)", "SPAdes"),
+    _form(ENDS, r"== Error == +(?P<text>(?!system call for).+)", "SPAdes"),
     _form(ENDS, r"\w{1,60}\.cpp:\d+:\w{1,60} EXITING because of FATAL ERROR.{0,60}?: (?P<text>.+)", "STAR"),
     _form(ENDS, r"Exception : \[(?P<text>.+)\]$", "salmon"),
     _form(ENDS, r"\w{2,30} parsing error: (?P<text>(?!\d).{3,300})"),
