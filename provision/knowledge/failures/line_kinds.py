@@ -17,7 +17,20 @@ from provision.knowledge.failures.words import line_words
 DULL, LOOK, PROGRESS, EDGE = 0, 1, 2, 4
 # Lines with these words are looked at even if no entry of the catalogue has them.
 STRUCTURE = (
-    frozenset(("cell", "ipython", "traceback", "ignored", "checking", "importing", "already", "suppress", "extraction", "accepted"))
+    frozenset(
+        (
+            "cell",
+            "ipython",
+            "traceback",
+            "ignored",
+            "checking",
+            "importing",
+            "already",
+            "suppress",
+            "extraction",
+            "accepted",
+        )
+    )
     | health.FAILED_WORDS
     | health.SUCCESS_WORDS
     | FORM_WORDS

@@ -29,7 +29,7 @@ class Form:
 
 # Words of the forms and of the system's texts, apart from those that each sign of a failure has.
 FORM_WORDS = word_set(
-    "eeeeeee cmiabort err alert emerg "
+    "eeeeeee cmiabort err alert emerg impossible "
     "panic panicked severe caused halted stop busy refused denied implemented stale ioctl permitted temporarily unreachable "
     "timed broken reset invalid unrecognized unsupported missing petsc exist"
 )
@@ -170,7 +170,7 @@ _FORMS = (
     ),
     _form(ENDS, r"(?P<program>ch-\w{2,20})\[\d+\]: error: (?P<text>.+)"),
     # Codes that print their errors in a form of their own.
-    _form(ENDS, r"== Error == +(?P<text>(?!system call for).+)", "SPAdes"),
+    _form(ENDS, r"== Error == +(?P<text>(?!system call for)\S.+)", "SPAdes"),
     _form(ENDS, r"\w{1,60}\.cpp:\d+:\w{1,60} EXITING because of FATAL ERROR.{0,60}?: (?P<text>.+)", "STAR"),
     _form(ENDS, r"Exception : \[(?P<text>.+)\]$", "salmon"),
     _form(ENDS, r"\w{2,30} parsing error: (?P<text>(?!\d).{3,300})"),
@@ -184,7 +184,7 @@ _FORMS = (
         r"(?P<program>[\w.+-]{1,40}): (?P<text>.{3,300}?) @ (?:error|fatal)/(?P<place>\w{1,40}\.c/\w{1,80}/\d+)\.?$",
     ),
     _form(ENDS, r"(?:Alignment|Sequence|HMM) (?:input|file) (?:open|parse|read) failed\.(?P<text>)$", "HMMER"),
-    _form(ENDS, r"\s*\*{3} +_?[\w/*+^-]{1,40}: (?P<text>(?:impossible|incorrect|not a|overflow|the PARI|domain|forbidden).+)", "PARI/GP"),
+    _form(ENDS, r"\s*\*{3} +_?[\w/*+^-]{1,40}: (?P<text>(?:impossible|invalid|unknown|missing|error).+)", "PARI/GP"),
     # Tools.
     _form(ENDS, r"npm (?:ERR!|error) (?P<text>(?!A complete log|code |errno |path |syscall |command |\s).+)", "npm"),
     _form(ENDS, r"(?:docker: )?Error response from daemon: (?P<text>.+)", "the Docker service"),
