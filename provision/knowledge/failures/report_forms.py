@@ -241,8 +241,8 @@ _FORMS = (
     _form(ENDS, r"\s*\*\s+\\___/\s{1,40}(?P<text>\S.{3,80}?)\s*\*$", "CP2K"),
     _form(
         ERRS,
-        r"\W{0,9}Error (?:while |when )?(?P<text>(?:load|read|open|creat|writ|pars|connect|initiali[sz]|import|find|gett|sett)\w{0,5}ing\b "
-        r".{3,300})",
+        r"\W{0,9}Error (?:while |when )?"
+        r"(?P<text>(?:load|read|open|creat|writ|pars|connect|initiali[sz]|import|find|gett|sett)\w{0,5}ing\b .{3,300})",
     ),
     _form(ERRS, r"(?:Unhandled |Uncaught )?[Ee]xception(?: in [^:]{1,80})?: (?P<text>\S+ .+)"),
     _form(

@@ -9,7 +9,9 @@ from provision.machine.tables import known_failures
 
 REFUSED = "redis-cli -p 6380 ping\nCould not connect to Redis at 127.0.0.1:6380: Connection refused\nrc=1\n"
 NO_SLURM = "slurm_load_partitions: Unable to contact slurm controller (connect failure)\n"
-PERSIST = "error: slurm_persist_conn_open_without_init: failed to open persistent connection to host:n1:6819: Connection refused\n"
+PERSIST = (
+    "error: slurm_persist_conn_open_without_init: failed to open persistent connection to n1:6819: Connection refused\n"
+)
 CALL = (
     'ts=2024-01-02T03:04:05.9Z caller=main.go:469 level=error msg="Error loading config" err="yaml: line 6: no key"\n'
 )
@@ -60,10 +62,10 @@ KNOWN = {
     "[h264_nvenc @ 0x55c7640681c0] Cannot load libcuda.so.1\nConversion failed!\n": "ffmpeg-nvidia-driver",
     "petsc4py.PETSc.Error: error code 86\n[0] PCSetType() at ./src/ksp/pc/interface/pcset.c:67\n"
     "[0] Unable to find requested PC type hypre_boomer\n": "petsc-type-unknown",
-    "    4 : solve P(u,v)=int2d(Th)(ff* The Identifier ff does not exist\n\n Error line number 4, in file p.edp, before  token *\n": (
+    "    4 : solve P(u,v)=int2d(ff* The Identifier ff does not exist\n\n Error line number 4, in file p.edp, before  token *\n": (
         "freefem-identifier"
     ),
-    "          UNRECOGNIZED KEY-WORDS: (OPTIMISE)\n *\n *  Errors detected in keywords.  Job stopped here to avoid wasting time.\n"
+    "          UNRECOGNIZED KEY-WORDS: (OPTIMISE)\n *\n *  Errors detected in keywords.  Job stopped here\n"
     " * JOB ENDED NORMALLY      *\n\n == MOPAC DONE ==\n": "mopac-keyword",
     "RAxML output files with the run ID <r1> already exist \nin directory /scratch/d08/ ...... exiting\n": "raxml-output-exists",
     'kraken2: database ("/scratch/k2db") does not contain necessary file taxo.k2d\nrc=2\n'
@@ -83,7 +85,7 @@ QUOTED = {
         "ConfDB initialization has failed"
     ),
     "6b04bfd9.020d25a1 0x7f79873dc200 TLS: could not use CA certificate file `/etc/ssl/ca.pem': Error while reading file. (-64)\n"
-    "6b04bfd9.021036c7 0x7f79873dc200 slapd stopped.\nldap_sasl_bind(SIMPLE): Can't contact LDAP server (-1)\n": "/etc/ssl/ca.pem",
+    "6b04bfd9.021036c7 0x7f79873dc200 slapd stopped.\nldap_sasl_bind: Can't contact LDAP server (-1)\n": "/etc/ssl/ca.pem",
     "2024-01-02T03:04:05Z Fatal error : adjtimex(0x8001) failed : Operation not permitted\n506 Cannot talk to daemon\n"
     "2024-01-02T03:04:17Z Could not remove /run/chrony/chronyd.pid : Permission denied\n": "adjtimex(0x8001) failed",
     f"{CALL}+ echo rc=2\nrc=2\n": "yaml: line 6: no key",
@@ -92,12 +94,14 @@ QUOTED = {
     f"Bad directive or wrong number of arguments\n{REFUSED}": "maxmemory-polcy",
     '2024/01/02 03:04:05 [emerg] 37#37: host not found in upstream "hub:8000" in /tmp/n.conf:2\n'
     "curl: (7) Failed to connect to localhost port 8080 after 0 ms: Couldn't connect to server\n": "`nginx` reports an error",
-    "[NOTICE]   (36) : haproxy version is 2.6.12\n[ALERT]    (36) : config : parsing [/tmp/h.cfg:10] : unknown keyword 'balanced'\n"
+    "[NOTICE]   (36) : haproxy version is 2\n[ALERT]    (36) : config : parsing [/tmp/h.cfg:10] : unknown keyword 'balanced'\n"
     "[ALERT]    (36) : config : Fatal errors found in configuration.\n": "unknown keyword 'balanced'",
     "kinit: Password incorrect while getting initial credentials\nrc=1\n": "`kinit` reports an error: Password incorrect",
     'rank=1 L50: Traceback (most recent call last):\nrank=1 L51:   File "/code/a.py", line 4, in f\nrank=1 L52:     g()\n'
     'rank=1 L53: FileNotFoundError: Could not find required PAW dataset file "H.LDA".\n'
-    "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD\n": "H.LDA",
+    "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD\n": (
+        "a program reports an error: FileNotFoundError: Could not find"
+    ),
     "ReadAlignChunk.cpp:204:processChunks EXITING because of FATAL ERROR in input reads: wrong read ID line format\n"
     "SOLUTION: verify and correct the input read files\n": "`STAR` reports an error: wrong read ID line format",
     "Exception : [Error: The index version file idx_v2/versionInfo.json doesn't seem to exist.]\nsalmon quant was invoked\n": (
@@ -139,17 +143,23 @@ QUOTED = {
 }
 # Healthy lines that look alike.
 HEALTHY = (
-    "[2024-01-02T03:04:05.451] error: Database settings not recommended values: innodb_buffer_pool_size\n"
-    "[2024-01-02T03:04:05.532] slurmdbd version 22.05.8 started\n"
-    "[2024-01-02T03:04:05.755] error: No fed_mgr state file (/var/spool/slurmctld/fed_mgr_state) to recover\n",
-    "Server listening on 0.0.0.0 port 2222.\nkex_exchange_identification: Connection closed by remote host\n"
-    "root@127.0.0.1: Permission denied (publickey,password).\n"
-    "Accepted publickey for ada from 127.0.0.1 port 46950 ssh2: ED25519 SHA256:1JU8Yyd2\nReceived signal 15; terminating.\n",
-    'ts=2024-01-02T03:04:05.9Z caller=d.go:264 level=error msg="Failed to open directory, disabling udev device properties"\n'
-    'ts=2024-01-02T03:04:05.9Z caller=collector.go:169 level=error msg="collector failed" name=systemd err="couldn\'t get dbus '
-    'connection: dial unix /run/systemd/private: connect: no such file or directory"\n'
-    'ts=2024-01-02T03:04:05.9Z caller=main.go:823 level=warn msg="Received SIGTERM, exiting gracefully..."\n'
-    'ts=2024-01-02T03:04:05.9Z caller=main.go:1130 level=info msg="See you next time!"\n',
+    (
+        "[2024-01-02T03:04:05.451] error: Database settings not recommended values: innodb_buffer_pool_size\n"
+        "[2024-01-02T03:04:05.532] slurmdbd version 22.05.8 started\n"
+        "[2024-01-02T03:04:05.755] error: No fed_mgr state file (/var/spool/slurmctld/fed_mgr_state) to recover\n"
+    ),
+    (
+        "Server listening on 0.0.0.0 port 2222.\nkex_exchange_identification: Connection closed by remote host\n"
+        "root@127.0.0.1: Permission denied (publickey,password).\n"
+        "Accepted publickey for ada from 127.0.0.1 port 46950 ssh2: ED25519 SHA256:1JU8Yyd2\nReceived signal 15; terminating.\n"
+    ),
+    (
+        'ts=2024-01-02T03:04:05.9Z caller=d.go:264 level=error msg="Failed to open, disabling udev device properties"\n'
+        'ts=2024-01-02T03:04:05.9Z caller=collector.go:169 level=error msg="collector failed" name=systemd err="couldn\'t get dbus '
+        'connection: dial unix /run/systemd/private: connect: no such file or directory"\n'
+        'ts=2024-01-02T03:04:05.9Z caller=main.go:823 level=warn msg="Received SIGTERM, exiting gracefully..."\n'
+        'ts=2024-01-02T03:04:05.9Z caller=main.go:1130 level=info msg="See you next time!"\n'
+    ),
     f"{CALL}{LOADING * 6}",
     'time="2024-01-02T03:04:05Z" level=warning msg="failed to load plugin io.containerd.snapshotter.v1.zfs" error="no zfs"\n',
     "2024-01-02 03:04:05.103725 N | etcdmain: failed to detect default host (could not find default route)\n",
