@@ -10,9 +10,11 @@ from dataclasses import replace
 from provision.knowledge.failures.boxes import Box
 from provision.knowledge.failures.catalogue import WEIGHTS, KnownFailure
 from provision.knowledge.failures.findings import EXCEPTION, Hit
+from provision.knowledge.failures.health import shows_installation
 from provision.knowledge.failures.last_words import ENDED, last_words
 from provision.knowledge.failures.likely_lines import LikelyLines
 from provision.knowledge.failures.lines import ANY, Line
+from provision.knowledge.failures.pip_attempts import installed_by_pip, requirement
 from provision.knowledge.failures.reported_errors import ReportReader
 from provision.knowledge.failures.tracebacks import TracebackReader
 
@@ -46,7 +48,9 @@ class Evidence:
         """The last message between lines of dashes that may be a failure, and its end."""
         self.clearly = False
         """Whether an error line says more than that something was not found."""
-        self.well = self.installed = self.fatal = False
+        self.well = self.installed = False
+        self.fatal: list[str] = []
+        """The first lines that say that a rank, a job or an installation is over because it failed."""
         self.dead: set[str] = set()
         """The ranks that ended with a traceback and printed nothing of a training since."""
 
@@ -123,10 +127,18 @@ class Evidence:
         self.went_on += 1
         self.reports.progress()
 
-    def succeed(self, number: int, *, installation: bool) -> None:
+    def note_fatal(self, text: str) -> None:
+        """Note a line that says that a rank, a job or an installation is over because it failed."""
+        if len(self.fatal) < KEPT:
+            self.fatal.append(text)
+
+    def succeed(self, number: int, text: str) -> None:
         """Note a line that says that something ended well; an installation can end well before a program fails."""
         self.installed, self.success_at = True, number
-        self.well = self.well or not installation
+        self.well = self.well or not shows_installation(text)
+        if names := installed_by_pip(text):
+            self._forget(lambda _, raw: requirement(raw) in names)
+            self.fatal[:] = [line for line in self.fatal if requirement(line) not in names]
 
     def excuse(self, first: int, pattern: re.Pattern[str] = ANY) -> None:
         """Forget what the lines from this one on showed that begin so."""
@@ -134,6 +146,10 @@ class Evidence:
         def is_excused(number: int, text: str) -> bool:
             return number >= first and pattern.match(text) is not None
 
+        self._forget(is_excused)
+
+    def _forget(self, is_excused: Callable[[int, str], bool]) -> None:
+        """Forget what the lines showed of which this is true, by number and text."""
         for hits in self.hits.values():
             hits[:] = [hit for hit in hits if not hit.weight or not is_excused(hit.number, hit.text)]
         self.errors.forget(is_excused)

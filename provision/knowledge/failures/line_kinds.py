@@ -36,6 +36,8 @@ STRUCTURE = (
     | FORM_WORDS
     | BELOW_WORDS
 )
+# Git prints it again if it tries again.
+CLONES = b"cloning into '"
 # Parts of lines that are looked at for their form: exceptions, the places of tracebacks, fatal lines of TensorFlow.
 FORMS = (
     b"error",
@@ -53,6 +55,7 @@ FORMS = (
     b'kind: "try_',
     b"+ true",
     b"[e::",
+    CLONES,
     *LSF_FORMS,
     b"[       ok ]",
     *(f": {word}".lower().encode() for word in ERROR_ELSEWHERE),

@@ -21,7 +21,7 @@ from provision.knowledge.failures.crash_frames import crash_place
 from provision.knowledge.failures.cut_lines import HarmlessLines
 from provision.knowledge.failures.evidence import Evidence
 from provision.knowledge.failures.findings import Explanation, Hit
-from provision.knowledge.failures.line_kinds import EDGE, LOOK, PROGRESS, STRUCTURE, line_kind
+from provision.knowledge.failures.line_kinds import CLONES, EDGE, LOOK, PROGRESS, STRUCTURE, line_kind
 from provision.knowledge.failures.line_parts import MOST_OF_A_LOG_LINE, read_text, split_parts
 from provision.knowledge.failures.lines import (
     ANSI,
@@ -187,7 +187,7 @@ class LogReader:
     def _tire(self, template: bytes) -> None:
         """Note that a line had no effect: the same line, or many that differ in digits only, need no more looks."""
         looks = self._looks[template] = self._looks.get(template, 0) + 1
-        if looks >= (MOST_LOOKS if b"0" in template else 1):
+        if looks >= (MOST_LOOKS if b"0" in template or CLONES in template else 1):
             self._kinds[template] &= ~LOOK
 
     def _classify(self, templates: list[bytes]) -> list[int]:
@@ -256,8 +256,8 @@ class LogReader:
         elif text.startswith(TEST_PASSED) and self._test:
             self._evidence.excuse(self._test)  # what a test prints that has passed is no failure
             return True
-        if first := self._probes.feed(number, text):
-            self._evidence.excuse(first)
+        if probe := self._probes.feed(number, text):
+            self._evidence.excuse(*probe)
         severity, excused = level(text), number <= self._excused_to or is_excused(text, words)
         matched = self._match(line, words, severity, excused)
         weights = [weight for weight, _ in matched]
@@ -269,9 +269,9 @@ class LogReader:
             self._harmless.add(text)
             return True
         if severity == ERROR and not excused and health.is_fatal(text):
-            self._evidence.fatal = True
+            self._evidence.note_fatal(text)
         if not weights and health.shows_success(text, words):
-            self._evidence.succeed(number, installation=health.shows_installation(text))
+            self._evidence.succeed(number, text)
             return True
         if severity != ERROR or excused:
             return bool(weights)
