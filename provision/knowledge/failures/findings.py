@@ -22,6 +22,8 @@ POINTS_ABOVE = re.compile(
 PASTED = re.compile(r"[\w./+@=,:%~^ -]*")
 # The parts of a hint: commands, and what stands between them.
 PARTS = re.compile(r"`[^`]*`?|[^`]+")
+# What a line is about: another one that names another such thing does not follow from it.
+NAMES = ("package", "library")
 EXCEPTION = re.compile(r"(?:[A-Za-z_]\w{0,80}\.){0,9}[A-Z]\w{0,80}(?:Error|Exception)\b")
 
 
@@ -163,7 +165,13 @@ def _explain_others(findings: list[Finding]) -> list[Finding]:
 def _follows_from(found: Finding, cause: Finding) -> bool:
     """Whether a failure follows from another one above it, as a relative path that a job does not find in the wrong folder."""
     below = found.hit.number > cause.hit.number
-    return below and found.failure.id in cause.failure.explains and not _is_absolute(found)
+    explained = below and found.failure.id in cause.failure.explains and not _is_absolute(found)
+    return explained and _name_the_same(found.hit.values, cause.hit.values)
+
+
+def _name_the_same(values: dict[str, str], others: dict[str, str]) -> bool:
+    """Whether two lines name the same package or library, if both name one; `six==1.16.0` is a `six`."""
+    return all(values[name].startswith(others[name]) for name in NAMES if name in values and name in others)
 
 
 def _is_absolute(found: Finding) -> bool:

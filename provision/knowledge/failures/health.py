@@ -90,6 +90,7 @@ FAILED = re.compile(
     r"\bExpected sha256|\bGot {2,}[0-9a-f]{64}|"
     r"\b[Uu]nable to\b|\b[Cc]annot (?:allocate|open|connect|create|find|access|load|execute)|\b[Cc]ould not "
     r"(?:find|open|load|connect|create|resolve)|"
+    r"^[Ee]rror in \S{0,200}\.(?:sh|bash|csh|ksh|py|pl|cmake): \S|"
     r"\bfailed: |\bfailed for some reason\b|\b[Ee]rror (?:in|executing) (?:rule|process|routine)\b|^\w{3,60}NotFound:|"
     r"\b[Aa]n error (?:has )?occurred\b|\bunhandled \w+ error\b|\[E\d{3,4} |: not found$|\bversion `?\w+_[\d.]+'? not found|"
     r"\b[Dd]isk quota exceeded\b|\bexceeded (?:\w+ ){0,3}(?:limit|quota)\b|\bcaught collective operation timeout|"

@@ -37,7 +37,7 @@ ANSI = re.compile(rb"\x1b(?:\[[0-9;?]{0,32}[A-Za-z]|\][^\x07\x1b]{0,256}(?:\x07|
 # A row of squeue, which begins with a number too, ends with a reason.
 CODE = re.compile(
     r"\++ |> #|\s{0,99}-{2,5}> ?\d+ |\s{1,9}\d{1,5}  +\S(?!.{0,200} \d+ \([A-Z]\w{3,60}\)$)|"
-    r"\s{0,99}\d+ \| |\$ |>>> |\s{4,99}raise \w|"
+    r"\s{0,99}\d+ \| (?!#\s*error\b)|\$ |>>> |\s{4,99}raise \w|"
     r"\s{4,99}(?:print|throw|echo)\b|In \[\d+\]:|Extension modules: "
 )
 

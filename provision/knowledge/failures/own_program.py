@@ -56,6 +56,8 @@ BUILT = re.compile(
     r"(?:pip-(?:build|install|req-build)-[^/\\]{1,40}[/\\]|[/\\]spack-stage-(?=[\w.-]{1,200}[/\\]spack-src[/\\]))"
     r"([\w.-]{1,80}?)(?:_[0-9a-f]{32}|-\d[\w.-]{0,60}-[a-z0-9]{32})?[/\\](?:[\w.-]+[/\\])*[\w.-]+$"
 )
+# The function of setuptools that runs the `setup.py` of a package, whose file is `<string>` then.
+RUNS_SETUP = "run_setup"
 # Packages that programs give their data to, and exceptions that say that something in the data was not found.
 DATA_PACKAGES = word_set("pandas numpy sklearn scipy keras h5py matplotlib")
 NOT_IN_DATA = word_set("KeyError IndexError")
@@ -282,6 +284,12 @@ def _library_failure(traceback: Traceback) -> KnownFailure | None:
         hint = "install or load what the message names, then run the same command again"
         if "spack-stage" not in last.file:
             hint += "; a version with a wheel for this Python needs no build: `python -m pip install --only-binary :all: PACKAGE`"
+    elif last.file == "<string>" and any(frame.function == RUNS_SETUP for frame in traceback.frames):
+        cause = f"the `setup.py` of a package that pip builds stopped at its line {last.line}, and says: `{what}`"
+        hint = (
+            "its name is in the lines of pip around this one; a mistake in it: correct it, or use the Python it was written for; "
+            "otherwise install or load what the message names; `python -m pip install --only-binary :all: PACKAGE` needs no build"
+        )
     elif _imports_library(traceback):
         cause = f"{package} fails while it is imported: `{what}`"
         hint = (

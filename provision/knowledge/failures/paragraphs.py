@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from itertools import takewhile
 
 from provision.knowledge.failures.lines import read_line
 
@@ -10,6 +12,9 @@ from provision.knowledge.failures.lines import read_line
 # `BuildExceptionReporter`; the lists of `horovodrun --check-build`.
 CMAKE = "CMake Error at "
 CMAKE_WARNING = "CMake Warning"
+# The compilers of NVIDIA, PGI and others with EDG's front end break the text to 80 columns, and indent it by ten.
+EDG = re.compile(r'"[^"]{1,300}", line \d{1,7}: (?:catastrophic |internal )?error: ')
+EDG_PLACE, EDG_INDENT = '", line ', re.compile(r" {10}\S")
 HEADS = (
     *(
         "Lmod has detected the following error:",
@@ -23,6 +28,8 @@ HEADS = (
 )
 # An error of this tool, and of others such as uv and Git, ends with a hint.
 ERROR, HINT = "error: ", "hint: "
+# What uv and other programs in Rust print below an error: why each step failed; the last line has the reason.
+CAUSED = "Caused by: "
 # A message has at most so many lines.
 MOST_LINES = 24
 # So many empty lines may stand below the first one.
@@ -31,6 +38,8 @@ MOST_EMPTY = 2
 
 def begins_paragraph(raw: str) -> bool:
     """Whether a line begins a message that continues in the next lines."""
+    if EDG_PLACE in raw and EDG.match(read_line(0, raw).text):
+        return True
     return any(head in raw for head in (*HEADS, ERROR)) and read_line(0, raw).text.lstrip().startswith((*HEADS, ERROR))
 
 
@@ -41,6 +50,8 @@ def join_paragraph(raw: str, following: Iterable[str]) -> tuple[str, int]:
     """
     head, parts, empty = read_line(0, raw), [raw], 0
     warning = head.text.lstrip().startswith(CMAKE_WARNING)
+    if EDG.match(head.text):
+        return _join_indented(raw, following)
     if head.text.lstrip().startswith(ERROR):
         return _join_error(raw, head.rank, following)
     for more in following:
@@ -64,15 +75,23 @@ def join_paragraph(raw: str, following: Iterable[str]) -> tuple[str, int]:
     return (" ".join(parts), len(parts) - 1 + empty) if len(parts) > 1 else (raw, 0)
 
 
+def _join_indented(raw: str, following: Iterable[str]) -> tuple[str, int]:
+    """An error of EDG's front end in one line, and how many lines it took."""
+    parts = [raw.rstrip(), *(text.strip() for text in takewhile(EDG_INDENT.match, following))]
+    return " ".join(parts), len(parts) - 1
+
+
 def _join_error(raw: str, rank: str, following: Iterable[str]) -> tuple[str, int]:
-    """An error in one line with its hint, and how many lines it took; no line if it has no hint."""
-    parts = [raw]
+    """An error in one line with its causes or its hint, and how many lines it took; no line if it has neither."""
+    parts, causes = [raw], 0
     for more in following:
         line = read_line(0, more)
         text = line.text.strip()
         if line.rank != rank or text.startswith((ERROR, *HEADS)):
             break
         parts.append(text)
+        if text.startswith(CAUSED) and causes == len(parts) - 2:
+            causes += 1
         if text.startswith(HINT):
             return " ".join(part for part in parts if part), len(parts) - 1
-    return raw, 0
+    return " ".join(parts[: causes + 1]), causes

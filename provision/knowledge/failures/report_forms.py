@@ -89,16 +89,25 @@ _FORMS = (
         "Snakemake",
     ),
     _form(ENDS, r"forrtl: (?:severe|error) \(\d+\): (?P<text>.+)", "a program in Fortran"),
+    # NAG's run-time system, and the heading of an error of Cray's compilers, whose text is in the next line.
+    _form(ENDS, r"Runtime Error: (?P<place>[^:\s]{1,300}, line \d+): (?P<text>.+)", "a program in Fortran"),
+    _form(
+        ENDS,
+        r"\w{1,12}-\d{1,6} (?P<program>\w{1,20}): ERROR \S{1,100}, (?P<place>File = .{1,400}, Line = \d+).{0,30}(?P<text>)$",
+    ),
+    _form(
+        ENDS, r"\"(?P<place>[^\"]{1,300})\", line \d+: (?:catastrophic |internal )?error: ?(?P<text>.+)", "the compiler"
+    ),
     _form(ENDS, r"PGFIO[\w/-]{0,20}?/(?P<text>.+)", "a program in Fortran"),
     _form(ENDS, r"\s*what\(\): +(?P<text>.+)", "a program in C++"),
     _form(ENDS, rf"(?P<program>{_NAME}): \S{{1,200}}:\d+: .{{0,300}}(?P<text>\bAssertion [`'\"].{{1,300}} failed.*)"),
     _form(ENDS, r"(?P<text>(?:Assertion|Check) failed: .+)"),
     _form(ENDS, r"F\S{0,8} .{0,120}?\S:\d+\] (?P<text>.+)"),
     _form(ENDS, r"Error in (?P<place>[^:]{1,120}\)) ?: ?(?P<text>.*)", "R"),
-    _form(ENDS, r"ERROR: (?:LoadError: |InitError: ){1,4}(?P<text>.+)", "Julia"),
+    _form(ENDS, r"(?:│ )?ERROR: (?:LoadError: |InitError: ){1,4}(?P<text>.+)", "Julia"),
     _form(ENDS, r"Error using (?P<text>.+)", "MATLAB"),
     _form(ENDS, r"(?P<place>\S{1,200}\.rb:\d+:in .{1,80}?): (?P<text>.+)", "Ruby"),
-    _form(ERRS, r"(?P<text>\S.{1,300}) at (?P<place>\S{1,200}\.p[lm]) line \d+(?:, <\w+> line \d+)?\.", "Perl"),
+    _form(ERRS, r"(?P<text>\S.{1,300}) at (?P<place>\S{1,200}\.(?:p[lm]|PL)) line \d+(?:, <\w+> line \d+)?\.", "Perl"),
     # Libraries and programs of science.
     _form(ENDS, r"-+> FOAM FATAL (?:IO )?ERROR ?:?(?P<text>.*)", "OpenFOAM"),
     _form(
@@ -118,6 +127,11 @@ _FORMS = (
     _form(ENDS, r"\s{2,80}\^ (?P<text>(?:Operator|Too|Missing|Invalid|Unexpected|Unknown|Syntax)\b.{3,80})", "CDO"),
     _form(ENDS, r"(?P<program>BLAST\w{0,6}) (?:[\w/]{1,20} ){1,2}error: (?P<text>.+)"),
     _form(ENDS, r"\s*\*\*\* ERROR ABORT in subroutine (?P<place>\w{1,60}).{0,40}?(?P<text>)$", "I/O API"),
+    _form(
+        ENDS,
+        r"\s*(?:Proc \d{1,6}: )?VRFY \((?P<text>.{3,200})\) failed at line {1,9}\d+ in \S{1,200}",
+        "a test of HDF5",
+    ),
     _form(ERRS, r"E {3,9}(?P<text>(?:fixture|assert|[A-Z]\w{2,60}(?:Error|Exception|Exit)\b).{2,300})", "pytest"),
     _form(
         ENDS,
@@ -206,6 +220,8 @@ _FORMS = (
     _form(ENDS, r".{0,300}?(?P<text>undefined reference to .+)", "the linker"),
     _form(ENDS, r"\w{1,12}-\d{1,6} (?P<program>\w{1,20}): (?:ERROR|FATAL)\b(?: in command line)?:?(?P<text>.*)"),
     _form(ENDS, rf"(?P<program>{_NAME}) (?:fatal|error) *: (?P<text>.+)"),
+    # Python's `optparse` with an option before the word, as pip uses it.
+    _form(ENDS, r"(?P<place>--?[\w-]{1,40}) error: (?P<text>.+)"),
     _form(
         ENDS,
         r"(?P<place>[^\s:]{1,300} ?[:(]\d+(?:[:,.]\d+){0,2}\)?) ?:? (?:fatal |internal compiler )?(?i:error)(?: \w{1,12})? ?: "
@@ -294,7 +310,8 @@ FRAME = re.compile(
     r"(?:error message$|in user code|Graph execution error|in `|<N/A|Traceback \(most|"
     r"metadata-generation|subprocess-exited|ld returned|"
     r"torch\.distributed\.elastic|.{0,40}returned \d+ exit status|\d+ root error\(s\) found|error stack|"
-    r"see (?:above|below|log|build|the)|Exception in callback|Exception:(?: Traceback.*)?$|"
+    r"see (?:above|below|log|build|the)|see [\"'`]?\S{1,300} (?:file )?for (?:more )?(?:details|information)|"
+    r"The compiler has detected errors|Exception in callback|Exception:(?: Traceback.*)?$|"
     r"(?:the )?(?:following|above|previous) (?:error|command)|.{0,200}non-?zero exit|"
     r"(?:the )?(?:command|process|subprocess|program|script|job|task|step|rule|recipe|test|child|worker|rank|shell)s?\b.{0,300}"
     r"(?:exited|returned|died|errored out|failed(?:$|\.| with (?:exit|error|return|status|code)))|"
@@ -327,6 +344,6 @@ HEADING = re.compile(
 STACK = re.compile(r"[\w()]{1,80}\(\d+\)[. ]{0,80}: ?(\S.*)?")
 SKIPPED = re.compile(
     r"['\"]$|FATAL CALLED FROM|File |Program: |Source file: |For more information|Output in format|"
-    r"src_file: |src_line: \d|mpi_rank: \d|message: ?\|?$|"
+    r"\[ Info: |src_file: |src_line: \d|mpi_rank: \d|message: ?\|?$|"
     r"command: |input: |jobid: \d|output: |message: None$|[0-9a-f ]{16,}$|'[^']+' '"
 )

@@ -35,6 +35,8 @@ EDGES = " \t*|!#>-=│+%╭╮╰╯─"
 # So many lines of a training after a report show that the program went on.
 WENT_ON = 3
 LONGEST = 300
+# A stack of HDF5 begins with this; there are so many lines from one of its calls to the next.
+HDF5, TOP, IN_STACK = "HDF5", "#000:", 3
 ID = "reported-error"
 # Names before a colon that are no programs.
 _NO_PROGRAM = word_set(
@@ -234,7 +236,11 @@ class ReportReader:
         self._add(_weaken(report))
 
     def _add(self, report: Report) -> None:
-        """Keep a report, if there are not many of its strength."""
+        """Keep a report, if there are not many of its strength; of a stack of HDF5 the last line, where the error began."""
+        above = self.found[-1] if self.found and report.program == HDF5 else None
+        if above and above.program == HDF5 and report.number - above.number <= IN_STACK and TOP not in report.raw:
+            self.found[-1] = report
+            return
         if sum(1 for known in self.found if known.strength == report.strength) < MOST_KEPT:
             self.found.append(report)
 
