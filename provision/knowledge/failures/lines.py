@@ -221,7 +221,7 @@ def level(text: str) -> str:
     lowered = start.lower()
     if "err" in lowered and (MEASURED.match(start) or NAMES_LOG.match(start)):
         return INFO
-    if FAILS.match(start):
+    if FAILS.match(start) or "UnsupportedClassVersionError" in start:
         return ERROR
     if CHANGE.match(start) or (" = -1 E" in text and TRACED.match(text)):
         return INFO

@@ -199,7 +199,12 @@ _FORMS = (
     ),
     _form(ENDS, r"(?:Alignment|Sequence|HMM) (?:input|file) (?:open|parse|read) failed\.(?P<text>)$", "HMMER"),
     _form(ENDS, r"\s*\*{3} +_?[\w/*+^-]{1,40}: (?P<text>(?:impossible|invalid|unknown|missing|error).+)", "PARI/GP"),
-    # Tools.
+    # Tools. Snakemake prints the class of an exception alone, and its text in the next line.
+    _form(
+        ENDS,
+        r"(?P<text>(?:Create\w{1,40}|Missing\w{1,30}|Protected\w{1,30}|Incomplete\w{1,30})Exception:)$",
+        "Snakemake",
+    ),
     _form(ENDS, r"npm (?:ERR!|error) (?P<text>(?!A complete log|code |errno |path |syscall |command |\s).+)", "npm"),
     _form(ENDS, r"(?:docker: )?Error response from daemon: (?P<text>.+)", "the Docker service"),
     _form(ENDS, r"fatal: \[\S{1,80}\]: \w{1,20}! => (?P<text>.+)", "Ansible"),
@@ -310,7 +315,7 @@ FRAME = re.compile(
     r"(?:error message$|in user code|Graph execution error|in `|<N/A|Traceback \(most|"
     r"metadata-generation|subprocess-exited|ld returned|"
     r"torch\.distributed\.elastic|.{0,40}returned \d+ exit status|\d+ root error\(s\) found|error stack|"
-    r"see (?:above|below|log|build|the)|see [\"'`]?\S{1,300} (?:file )?for (?:more )?(?:details|information)|"
+    r"see (?:above|below|log|build|the|https?://)|see [\"'`]?\S{1,300} (?:file )?for (?:more )?(?:details|information)|"
     r"The compiler has detected errors|Exception in callback|Exception:(?: Traceback.*)?$|"
     r"(?:the )?(?:following|above|previous) (?:error|command)|.{0,200}non-?zero exit|"
     r"(?:the )?(?:command|process|subprocess|program|script|job|task|step|rule|recipe|test|child|worker|rank|shell)s?\b.{0,300}"
