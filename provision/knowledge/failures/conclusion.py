@@ -10,8 +10,8 @@ from provision.knowledge.failures import health
 from provision.knowledge.failures.at_place import at_place
 from provision.knowledge.failures.catalogue import WEIGHTS, KnownFailure
 from provision.knowledge.failures.evidence import SHOWN, Evidence
+from provision.knowledge.failures.exception_chains import carriers, given_up, tried_imports, wrappers
 from provision.knowledge.failures.exception_chains import causes as followed_by_others
-from provision.knowledge.failures.exception_chains import given_up, tried_imports, wrappers
 from provision.knowledge.failures.findings import Explanation, Finding, Hit, give_way
 from provision.knowledge.failures.last_words import is_refusal, last_words, last_words_failure
 from provision.knowledge.failures.own_program import SUMMARY, cannot_unpickle, program_failure
@@ -198,7 +198,7 @@ def _findings(evidence: Evidence, *, failed: bool) -> Iterable[Finding]:
     """Every failure that the log shows, with its best line: the strongest, then the first."""
     explained, following = set(), set()
     exceptions = evidence.tracebacks.found
-    followed, wrapping = followed_by_others(exceptions), wrappers(exceptions)
+    followed, wrapping = followed_by_others(exceptions), wrappers(exceptions) | carriers(exceptions)
     # A saved object needs a module that the package never had, or has no more: it is not the module that is missing.
     unpickled = {found.number for found in evidence.tracebacks.found if cannot_unpickle(found)}
     tried, handled = unpickled | tried_imports(exceptions), given_up(exceptions)

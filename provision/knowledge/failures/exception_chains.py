@@ -11,6 +11,8 @@ from provision.knowledge.failures.tracebacks import Traceback
 IMPORT_ERRORS = frozenset(("ModuleNotFoundError", "ImportError"))
 # What the system says to a program: no exception that passes on another one has such a number.
 OF_SYSTEM = "[Errno "
+# The traceback that is the message of an exception begins at most so many lines below it, as below a line of dashes.
+TITLE = 3
 
 
 def tried_imports(found: Iterable[Traceback]) -> set[int]:
@@ -28,6 +30,16 @@ def given_up(found: Iterable[Traceback]) -> set[int]:
 def wrappers(found: Iterable[Traceback]) -> set[int]:
     """The lines of exceptions that say no more than that something failed: those that they followed from say what."""
     return {one.number for one in found if one.after and one.after.text and follows(one.text)}
+
+
+def carriers(found: Iterable[Traceback]) -> set[int]:
+    """The lines of exceptions whose message is the traceback of another process: the exception at its end says what happened."""
+    found = sorted(found, key=lambda one: one.number)
+    return {
+        one.number
+        for one, following in zip(found, found[1:], strict=False)
+        if one.text.rstrip().endswith(":") and 0 < following.start - one.number <= TITLE
+    }
 
 
 def causes(found: Iterable[Traceback]) -> set[int]:

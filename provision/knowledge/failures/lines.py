@@ -59,6 +59,8 @@ MEASURED = re.compile(
     r"\"? {0,20}(?:=>|[:=])\s{0,20}(?:av )?"
     rf"(?:{NUMBERS}|\d+[eE][-+]?\d+|\d+ ?%)"
     r"(?: ?%| ?[\w/^*-]{1,12}(?: per \w{1,12})?)?\W*(?:[,;(|].{0,200})?$|"
+    # What a library or a protocol can do, as `ucx_info` lists it.
+    r"[\s#*|]{0,12}error (?:handling|correction|detection|mitigation) ?: |"
     r".{0,60}\b(?:ERROR MATRIX|VALUE +ERROR|ERROR CONTROL)\b|"
     r"[^:]{0,60}\b(?i:relative error|rel err|error estimate)\b(?! too| exceed| is (?:too|larger))",
 )
@@ -90,6 +92,9 @@ FAILED_OPERATION = re.compile(
 JUPYTER = re.compile(r"\[([DIWEC]) (?:\d{4}-|\d\d:)")
 # Programs in Go: `ts=2024-01-02T03:04:05Z caller=main.go:9 level=warn msg="..."`.
 LOGFMT = re.compile(r"(?:\w{1,20}=(?:\"[^\"]{0,200}\"|\S{1,99}) ){0,4}(?:level|lvl)=\"?(debug|info|notice|trace|warn)")
+# Toil, with the thread and the level behind the time; libfabric, with the level in front of the message.
+TOIL = re.compile(r"\[[\w-]{1,60}\] \[([DIW])\] \[toil")
+LIBFABRIC = re.compile(r".{0,60}\blibfabric:\d+:.{1,200}?<(?:info|debug|trace)>")
 # The line says itself that it does not matter.
 EXCUSED = re.compile(
     # Open MPI's own `(ignored)` is the end of a long line, which may be cut.
@@ -147,11 +152,12 @@ EXCUSES_ABOVE = re.compile(
 EXCUSES_BELOW = re.compile(
     r"\b(?:ignore|disregard)\b.{0,60}\b(?:errors?|messages?|failures?|exceptions?|tracebacks?|\w+Errors?)\b.{0,60}\bbelow\b|"
     r"\b(?:ignore|disregard)\b.{0,40}\bfollowing (?:errors?|warnings?|messages?|failures?|exceptions?|tracebacks?)\b|"
+    r"^\W{0,9}(?:.{0,60}\. )?(?:errors|failures|warnings) (?:below )?are expected and normal\b|"
     r"\bfollowing (?:errors?|warnings?|messages?|failures?|exceptions?|tracebacks?)\b(?: messages?)? "
     r"(?:(?:can|may|should) be (?:safely )?(?:ignored|disregarded)|(?:is|are) (?:harmless|expected|normal))",
     re.IGNORECASE,
 )
-BELOW_WORDS = word_set("ignore disregard following")
+BELOW_WORDS = word_set("ignore disregard following expected")
 ABOVE_WORDS = word_set(
     "extension extraction fetch suppress above previous harmless ignored expected normal mxnet pytorch importing warning already "
     "pmix requirement accepted"
@@ -212,6 +218,10 @@ def level(text: str) -> str:
         return {"D": INFO, "I": INFO, "W": WARNING}.get(form[1], ERROR)
     if ("level=" in text or "lvl=" in text) and (form := LOGFMT.match(text)):
         return INFO if form[1][0] in "dint" else WARNING
+    if "] [toil" in text and (form := TOIL.match(text)):
+        return WARNING if form[1] == "W" else INFO
+    if "libfabric:" in text and LIBFABRIC.match(text):
+        return INFO
     if text.startswith(("-- ", "CUDA_TOOLKIT_ROOT_DIR not")) and "Configuring incomplete" not in text:
         return STATUS  # CMake reports what it found and what not, whether it needs it or not
     if text.startswith(("/etc/", "debconf: ")):

@@ -31,7 +31,7 @@ class Form:
 FORM_WORDS = word_set(
     "eeeeeee cmiabort err alert emerg impossible "
     "panic panicked severe caused halted stop busy refused denied implemented stale ioctl permitted temporarily unreachable "
-    "timed broken reset invalid unrecognized unsupported missing petsc exist"
+    "timed broken reset invalid unrecognized unsupported missing petsc exist crash"
 )
 # `error` and `fatal error` of GCC in other languages: Chinese, Japanese, French, German, Russian, Ukrainian, Swedish, Dutch,
 # Danish, Finnish, Turkish and Spanish. Source: the message catalogues of GCC 12, gcc-12.mo in Debian's gcc-12-locales.
@@ -73,6 +73,24 @@ _FORMS = (
     _form(ENDS, r"(?P<program>[a-z][\w-]{1,30})\.(?:crit|alert|emerg)\[\d{1,9}\]: (?P<text>.+)"),
     _form(ERRS, r"(?P<program>[a-z][\w-]{1,30})\.err\[\d{1,9}\]: (?P<text>.+)"),
     _form(ENDS, r".{0,80}\bjob-exception: (?:id=\S{1,40} ?)?(?P<text>.+)", "Flux"),
+    _form(ENDS, r"(?:\[?[\d.+]{3,20}\]? )?exception type=\S{1,40} severity=0 .{0,200}\bnote=\"(?P<text>[^\"]+)", "Flux"),
+    # Workflow managers, and programs that submit jobs.
+    _form(ENDS, r"CRASH: {3}(?P<text>\S.+)", "canu"),
+    _form(ENDS, r"ABORT: {3}(?P<text>\S.+)", "canu"),
+    _form(ENDS, r"\s*canu::\w{1,30}::ca(?:Failure|Exit)\(['\"](?P<text>[^'\"]{3,200})['\"]", "canu"),
+    _form(ENDS, r"canu failed with '(?P<text>.{3,300})'\.", "canu"),
+    _form(ERRS, r"\+-> (?:ERROR|CRITICAL) at \d{4}-\S{1,20} \S{1,40}(?P<text>)$", "AiiDA"),
+    _form(ERRS, r"[EF] #\w{2,8} +\[ *\d+\.\d+\] +\* (?P<text>(?!fsd_exc_new)\S.+)", "DRMAA"),
+    _form(ERRS, r"(?P<program>[a-z]\w{1,30}): iberror: (?:\[[^\]]{1,80}\] [^:]{1,60}: )?failed: (?P<text>.+)"),
+    _form(ENDS, r"Result message +\| +(?P<text>Failed; .+)", "MTT"),
+    _form(NAMED, r"future: <Task finished .{1,400} exception=(?P<text>\w.+?)>$", "asyncio"),
+    # structlog with its level, message, logger and values.
+    _form(
+        ERRS,
+        r"\[(?:error|critical|exception) {0,9}\[?\] (?P<text>\S.{2,300}?)"
+        r"(?: +\[[\w.]{1,80}\](?: +\w+=.*)?| {2,}\w+=.*| {2,})?$",
+    ),
+    _form(ERRS, r"[\w .-]{1,60} : .{0,30}\d\d:\d\d:\d\d.{0,14} : (?:ERROR|Error|error) ?: (?P<text>.+)"),
     _form(ENDS, r".{0,40}?(?P<text>\bProcess \d{1,9} \(\S{1,60}\) of user \d{1,9} dumped core\.)", "systemd"),
     _form(
         ENDS,
@@ -272,6 +290,8 @@ _FORMS = (
     ),
     _form(ERRS, r"(?P<program>[a-z][\w.+-]{1,40}): ERROR (?P<text>\w.+)"),
     _form(ERRS, r"(?!__)\w{1,40} (?:ERROR|FATAL|CRITICAL)\b:? *(?P<text>\S.*)"),
+    # The boxes of init scripts and of lists of checks.
+    _form(ERRS, r"(?P<text>\S.{3,200}?)[. ]*\s{2,}\[ {0,4}(?:FAIL|FAILED|ERROR|FATAL) {0,4}\]\s*$"),
     _form(
         ENDS,
         r"(?:/\S{0,200}/)?(?P<program>python[\d.]{0,5}): (?P<text>Error while finding module specification for .+|"
@@ -311,7 +331,7 @@ def report_forms() -> tuple[tuple[Form, re.Pattern[str]], ...]:
 
 # A message that begins so is a frame around the error, or follows from it.
 FRAME = re.compile(
-    r"\W*$|-?\d{1,9}\W*$|\[\w{1,40} error\]$|\(unknown error\)|(?:\w+(?:Error|Exception): ?)?"
+    r"\W*$|-?\d{1,9}\W*$|[\d:.,+TZ -]{3,40}$|\[\w{1,40} error\]$|\(unknown error\)|(?:\w+(?:Error|Exception): ?)?"
     r"(?:error message$|in user code|Graph execution error|in `|<N/A|Traceback \(most|"
     r"metadata-generation|subprocess-exited|ld returned|"
     r"torch\.distributed\.elastic|.{0,40}returned \d+ exit status|\d+ root error\(s\) found|error stack|"
@@ -331,6 +351,7 @@ FRAME = re.compile(
     r"At least one job did not complete|(?:we )?had \d+ failures|\d+ (?:tasks|jobs) (?:failed|remain)|"
     r"cannot open the connection|there (?:was|were) \d+ (?:fatal )?errors?\b|"
     r"(?:errors?|failures?) (?:occurred|found|were|was)|An error (?:occurred|happened|was)|"
+    r"(?:Task|Future) exception was never retrieved|(?:the )?server returned (?:an )?error$|Autosubmit Encounter too much errors|"
     r".{0,30}see (?:the )?(?:log|above|output)|.{0,80}\bsee previous error)",
     re.IGNORECASE,
 )

@@ -45,6 +45,8 @@ _NO_PROGRAM = word_set(
 )
 # What is announced is all that can be wrong, or a list of calls, and not what was wrong.
 NO_REASON = re.compile(r"\b(?:reasons|causes)\b|^Backtrace\b")
+# A text that ends so continues in the next line.
+GOES_ON = re.compile(r":\s*$|\breason(?: given)? (?:is|was)$|\b(?:because|due to)$")
 # How unittest begins what it says of a test that failed.
 TEST_FAILED = ("ERROR: ", "FAIL: ")
 # Words of prose before a colon: what is behind it is an error of a program that the line does not name.
@@ -181,7 +183,7 @@ class ReportReader:
     def _begin(self, report: Report, rank: str) -> None:
         """Keep a report, or wait for the rest of its text."""
         report = replace(report, steps=self.steps, text=HEADING.sub("\\1", report.text))
-        if not report.text or report.text.endswith((":", ": ")):
+        if not report.text or GOES_ON.search(report.text):
             if rank in self._open and not report.text:
                 return  # `Error:` alone in a line, below the heading of Snakemake
             if rank in self._open:
