@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 from provision.knowledge.failures.report_forms import follows
 from provision.knowledge.failures.tracebacks import Traceback
@@ -37,7 +38,7 @@ def carriers(found: Iterable[Traceback]) -> set[int]:
     found = sorted(found, key=lambda one: one.number)
     return {
         one.number
-        for one, following in zip(found, found[1:], strict=False)
+        for one, following in pairwise(found)
         if one.text.rstrip().endswith(":") and 0 < following.start - one.number <= TITLE
     }
 

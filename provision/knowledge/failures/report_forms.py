@@ -73,7 +73,9 @@ _FORMS = (
     _form(ENDS, r"(?P<program>[a-z][\w-]{1,30})\.(?:crit|alert|emerg)\[\d{1,9}\]: (?P<text>.+)"),
     _form(ERRS, r"(?P<program>[a-z][\w-]{1,30})\.err\[\d{1,9}\]: (?P<text>.+)"),
     _form(ENDS, r".{0,80}\bjob-exception: (?:id=\S{1,40} ?)?(?P<text>.+)", "Flux"),
-    _form(ENDS, r"(?:\[?[\d.+]{3,20}\]? )?exception type=\S{1,40} severity=0 .{0,200}\bnote=\"(?P<text>[^\"]+)", "Flux"),
+    _form(
+        ENDS, r"(?:\[?[\d.+]{3,20}\]? )?exception type=\S{1,40} severity=0 .{0,200}\bnote=\"(?P<text>[^\"]+)", "Flux"
+    ),
     # Workflow managers, and programs that submit jobs.
     _form(ENDS, r"CRASH: {3}(?P<text>\S.+)", "canu"),
     _form(ENDS, r"ABORT: {3}(?P<text>\S.+)", "canu"),
@@ -227,10 +229,17 @@ _FORMS = (
     _form(ENDS, r"(?:docker: )?Error response from daemon: (?P<text>.+)", "the Docker service"),
     _form(ENDS, r"fatal: \[\S{1,80}\]: \w{1,20}! => (?P<text>.+)", "Ansible"),
     _form(ENDS, r"ERROR ~ (?P<text>.+)", "Nextflow"),
+    _form(NAMED, r"Caused by:(?P<text>)$", "Nextflow"),
     _form(ENDS, r"== FAILED: Installation ended unsuccessfully .{0,300}?\): (?P<text>.+)", "EasyBuild"),
     _form(ENDS, r"g?make(?:\[\d+\])?: \*\*\* (?P<text>(?!\[).+?)\.? +Stop\.", "make"),
     _form(ENDS, r"(?P<place>\S{1,200}:\d+): \*\*\* (?P<text>.+?)\.? +Stop\.", "make"),
     _form(ENDS, r"(?P<program>scons|waf|bazel|b2|qmake): \*\*\* (?P<text>.+)"),
+    _form(
+        ERRS,
+        r"mount(?:\.\w{1,12})?: (?P<text>/\S{0,200}: (?:mount\(2\) system call failed: |wrong fs type|unknown filesystem|"
+        r"special device |can't (?:read|find)|permission denied|bad ).+|.{0,200}: mount point does not exist.*)",
+        "mount",
+    ),
     _form(ENDS, r"(?P<program>curl|rsync)(?:: \(\d+\)| error:) (?P<text>.+)"),
     _form(ENDS, r"E: (?P<text>.+)", "apt"),
     _form(
@@ -340,7 +349,7 @@ FRAME = re.compile(
     r"(?:the )?(?:following|above|previous) (?:error|command)|.{0,200}non-?zero exit|"
     r"(?:the )?(?:command|process|subprocess|program|script|job|task|step|rule|recipe|test|child|worker|rank|shell)s?\b.{0,300}"
     r"(?:exited|returned|died|errored out|failed(?:$|\.| with (?:exit|error|return|status|code)))|"
-    r".{0,120}(?:exited|exit|returned|failed|ended|terminated) (?:with|due to) (?:an? )?(?:exit |return |error |unexpected )?"
+    r".{0,120}(?:exited|exit|returned|failed|ended|terminated) (?:with|due to) (?:an? )?(?:exit |return |error |unexpected ){0,2}"
     r"(?:code|status|error|signal)|"
     r"(?:the )?(?:build|compilation|installation|configuration|execution|tests?)\b.{0,40}"
     r"(?:fail|abort|halt|stopp|incomplete)|"
@@ -352,6 +361,7 @@ FRAME = re.compile(
     r"cannot open the connection|there (?:was|were) \d+ (?:fatal )?errors?\b|"
     r"(?:errors?|failures?) (?:occurred|found|were|was)|An error (?:occurred|happened|was)|"
     r"(?:Task|Future) exception was never retrieved|(?:the )?server returned (?:an )?error$|Autosubmit Encounter too much errors|"
+    r"Failed to pull \w+ image|"
     r".{0,30}see (?:the )?(?:log|above|output)|.{0,80}\bsee previous error)",
     re.IGNORECASE,
 )
