@@ -223,7 +223,8 @@ def _findings(evidence: Evidence, *, failed: bool) -> Iterable[Finding]:
     causes, of_program = set(), set()
     whole = {report.number: report.text for report in evidence.reports.found}
     for found in exceptions:
-        if HEADING.match(found.text) and SUMMARY not in found.text and found.number in whole:
+        # The text of an exception may begin with a line break.
+        if (not found.text or HEADING.match(found.text)) and SUMMARY not in found.text and found.number in whole:
             found = replace(found, text=whole[found.number].removeprefix(f"{found.exception}: "))
         if found.number in wrapping | following or (found.number in followed and not found.after):
             continue

@@ -24,7 +24,7 @@ MEANINGS = tuple(
     ErrorText(texts=texts, meaning=meaning, hint=hint)
     for texts, meaning, hint in (
         (
-            "No such file or directory|no such file or directory",
+            "No such file or directory|no such file or directory|Directory nonexistent|: No such file$",
             "the file or folder does not exist on this node",
             LOOK_AT_PATH,
         ),
@@ -131,6 +131,11 @@ MEANINGS = tuple(
             "Resource temporarily unavailable",
             "a limit of the user or the node is reached, such as that of processes",
             "`ulimit -a` shows the limits",
+        ),
+        (
+            r"(?i:\bGPU\b|cuda|\bhip[A-Z_]).{0,300}[Oo]ut of memory",
+            "the memory of the GPU is used up",
+            "use a smaller problem for each GPU, or more GPUs; `nvidia-smi` on the node shows other processes on it",
         ),
         (
             "Cannot allocate memory|cannot allocate memory|Out of memory|out of memory",

@@ -16,7 +16,7 @@ SUCCESS = re.compile(
     r"\b\d+ passed\b|\b[Ee]xit(?:ed)?(?: with)? ?(?:code|status)[:= ]+0\b|\bExit_status ?= ?0\b|"
     r"\bState: COMPLETED\b|\bAll tests passed|^OK(?: \([^()]{1,80}\))?$|"
     r"(?:[Tt]est|[Ff]inal|[Vv]al\w*) (?:accuracy|loss|acc|score)\b ?[:=]|"
-    r"\bsaved (?:model |checkpoint )?to\b|^\[\+\] /|\bexited (?:normally|successfully)|\bsuccessfully\.?$|"
+    r"(?<!Debug info has been )\bsaved (?:model |checkpoint )?to\b|^\[\+\] /|\bexited (?:normally|successfully)|\bsuccessfully\.?$|"
     r"\"status\": \"success\"|"
     # Test suites: CTest, prove. Workflows: Snakemake, Airflow, Luigi, Cromwell. YOLO.
     r"\b100% tests passed|^Result: PASS$|\bsteps \(100%\) done|\bMarking task as SUCCESS|\bprogress looks :\)|"
@@ -102,7 +102,8 @@ FAILED = re.compile(
     r"\b[1-9]\d* (?:tests? )?failed\b|\b[1-9]\d* errors? in \d|^FAIL: |^not ok \d|^Result: FAIL|\b(?:failed|unreachable)=[1-9]|"
     r"\b[Ss]tatus\W{1,4}[Ff]ailed\b|"
     r"\bprogress looks :[(|]|^\s{0,4}evaluation failed :\(|"
-    r"\bjob execution failed\b|\bhas been cancell?ed\b|\bconvergence NOT achieved|"
+    r"\bjob execution failed\b|^Error (?:launch|invok)ing \S.{1,300}:$|\bError, cmd:|\*\*\* Caught standard std::exception|"
+    r"\bhas been cancell?ed\b|\bconvergence NOT achieved|\bCONVERGENCE HAS NOT BEEN ACHIEVED|"
     r"\b(?:ended|finished|terminated) with (?:exit )?(?:code|status) [1-9]|\bwill now abort\b|^\s*Error compiling Cython file|"
     r"^\*\*\* Error code [1-9]|^\s?\* \[ABORT\] |"
     r"\b(?:level|lvl)=err|"  # a service in Go goes on after most of them

@@ -31,7 +31,7 @@ FOREIGN = re.compile(
     r"Preparing metadata|Installing |Getting requirements|Running )|"
     r".*(?:\d%\||\b[A-Z]\w{1,40}Warning: |"
     r"did NOT complete|End of error message|\*\*\* \[|\.\.\. (?:done|ok|yes|no)$|\bterminated$|\berrors?[:.]?$|"
-    r"more process(?:es)? ha(?:s|ve) sent help message|_base_help_aggregate\b)"
+    r"Documentation/Errors$|more process(?:es)? ha(?:s|ve) sent help message|_base_help_aggregate\b)"
 )
 # What Slurm prints of the step and the ranks that it ends after the first one has ended.
 ENDED = re.compile(
@@ -46,7 +46,7 @@ COMPLAINT = re.compile(
     r"stopp\w+|terminat\w+|killed|errors?|fail\w*|fatal|expected|requires?|required|overflow|nan|negative|singular|"
     r"diverge\w*|corrupt\w*|"
     r"unsupported|lost|dead|died|crash\w*|exception|already|inconsistent|outside|beyond|insufficient|undefined|"
-    r"unavailable|inaccessible|unprocessed|unhandled|uncaught|giv(?:es?|ing) up|violat\w*|conflict\w*|problems?)\b",
+    r"unavailable|inaccessible|unprocessed|unhandled|uncaught|ill-(?:defined|conditioned|posed)|giv(?:es?|ing) up|violat\w*|conflict\w*|problems?)\b",
     re.IGNORECASE,
 )
 # A line with one of these words at the end of a log is more than a remark.

@@ -15,7 +15,7 @@ from provision.knowledge.failures.words import word_set
 # Compose, BuildKit (`#19 9.900 `), Spack (`  >> 12    `), syslog, ISO 8601, GPAW (`rank=1 L44: `), OpenLDAP's slapd.
 RANK = re.compile(
     r"\s?(?:\[\d+,\d+\](?:\[[^\]]{0,99}\])?(?:<std(?:out|err|diag)>)?:?\s?|\[\d+\](?:<std(?:out|err)>:?\s?|:?\s)|"
-    r"\s{0,8}\d{1,6}: |Proc(?:ess)? \d{1,6}: |"
+    r"\s{0,8}\d{1,6}: |\d{1,6}:(?=(?:ERROR|FATAL|ABORT): )|Proc(?:ess)? \d{1,6}: |"
     r"\[rank\d+\]:?\s?|\(\w{1,99} (?:pid=)?\d+[^)\n]{0,99}\)\s|(?![CDEINTW] )[\w.-]{1,64} {1,9}\| |rank=\d{1,6} L\d{1,6}: ?|"
     r"#\d{1,4} \d{1,6}\.\d{1,3} |\[[A-Za-z][\w .-]{2,40}\] (?=(?:srun|slurmstepd|sbatch|mpirun): ))"
 )
@@ -30,13 +30,15 @@ CLOCK = re.compile(
     r"\w{3} {1,2}(?:\w{3} {1,2})?\d{1,2} \d\d:\d\d:\d\d(?: (?:[A-Z]{3,4} )?\d{4})?(?: [\w.-]{1,64} "
     r"[\w./-]{1,64}(?:\[\d{1,8}\])?:)?\s?|"
     r"\[?\d{4}-\d\d-\d\d\]?\s|"
-    r"[A-Za-z][\w.]{0,80}: (?:INFO|DEBUG) - (?=\d{4}-\d\d-\d\d \d\d:)"  # a logger passes on what another one wrote
+    # A logger passes on what another one wrote.
+    r"[A-Za-z][\w.]{0,80}: (?:INFO|DEBUG) - (?=\d{4}-\d\d-\d\d \d\d:)|"
+    r"[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{1,9} +\d{1,20} [\w./-]{1,80}:\d{1,6}\] (?=[IWEF]\d{4} \d\d:)"
 )
 ANSI = re.compile(rb"\x1b(?:\[[0-9;?]{0,32}[A-Za-z]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)|[()][A-Za-z0-9]|[=>])")
 # What was typed, or the code of a program, is not what happened: `set -x`, the code of IPython's tracebacks, pip's program.
 # A row of squeue, which begins with a number too, ends with a reason.
 CODE = re.compile(
-    r"\++ |> #|\s{0,99}-{2,5}> ?\d+ |\s{1,9}\d{1,5}  +\S(?!.{0,200} \d+ \([A-Z]\w{3,60}\)$)|"
+    r"\++ (?!message follows \+)|> #|\s{0,99}-{2,5}> ?\d+ |\s{1,9}\d{1,5}  +\S(?!.{0,200} \d+ \([A-Z]\w{3,60}\)$)|"
     r"\s{0,99}\d+ \| (?!#\s*error\b)|\$ |>>> |\s{4,99}raise \w|"
     r"\s{4,99}(?:print|throw|echo)\b|In \[\d+\]:|Extension modules: "
 )
@@ -79,6 +81,8 @@ CHANGE = re.compile(
 )
 # A call of the system that failed, as strace lists it: most of them are looked for elsewhere with success.
 TRACED = re.compile(r"(?:\[pid +\d+\] |\d+ +)?(?:[\d:.]+ )?\w{3,20}\(.{0,600}\) += -1 E[A-Z]{3,12} \(")
+# Such a line is no status report, although it begins like one: of CMake, and of Canu.
+CMAKE_FAILS = re.compile(r"Configuring incomplete| failed, tried \d+ times, giving up")
 # A line that begins so is an error, whatever warnings it repeats.
 FAILS = re.compile(r"\W{0,4}(?:FATAL|CRITICAL|ERROR): ")
 TENSORFLOW = re.compile(r"([IWEF])(?:\d{4} \d| \S{1,200}:\d)")
@@ -108,7 +112,7 @@ EXCUSED = re.compile(
     r"if)\b(?!.{0,200}\berror: )|"
     # A count; `…/overlay-images/0 error: while mounting` is none.
     r"\b(?i:failed|wrong) +tests? *[:=]? *0$|(?<![\w/])0 (?:errors?|failures?)\b(?!:)|\bno (?:errors?|failures?)\b|"
-    r"\b(?i:errors?|failures?|failed|fail|fatal|unexpected)(?i: count| found| total)? ?[:=] {0,9}0\b(?![.\d]|:\S)|"
+    r"\b(?i:errors?|failures?|failed|fail|fatal|unexpected)(?i: count| found| total)? ?[:=] {0,9}0\b(?![.\d]|:\S| NetCDF)|"
     r"\bnot (?:an )?required\b|\bexpected failure|\bEXPECTEDFAIL\b|\bXFAIL|\bxfailed\b|\brecovered\b|\bdeprecat|"
     r"\bfailed: \d+, retr|\btolerat|2> ?/dev/null|\btype: \S+: not found|\bError [1-9]\d* \(ignored\)|"
     r"\b(?:[Uu]sing|[Rr]un(?:ning)? on|[Tt]rain(?:ing)? on|[Dd]efaulting to|[Ss]witching to|"
@@ -222,7 +226,7 @@ def level(text: str) -> str:
         return WARNING if form[1] == "W" else INFO
     if "libfabric:" in text and LIBFABRIC.match(text):
         return INFO
-    if text.startswith(("-- ", "CUDA_TOOLKIT_ROOT_DIR not")) and "Configuring incomplete" not in text:
+    if text.startswith(("-- ", "CUDA_TOOLKIT_ROOT_DIR not")) and not CMAKE_FAILS.search(text):
         return STATUS  # CMake reports what it found and what not, whether it needs it or not
     if text.startswith(("/etc/", "debconf: ")):
         # A script of the site, such as a prolog or /etc/profile.d, complains and goes on; debconf has no terminal to ask at.

@@ -31,7 +31,8 @@ class Form:
 FORM_WORDS = word_set(
     "eeeeeee cmiabort err alert emerg impossible "
     "panic panicked severe caused halted stop busy refused denied implemented stale ioctl permitted temporarily unreachable "
-    "timed broken reset invalid unrecognized unsupported missing petsc exist crash"
+    "timed broken reset invalid unrecognized unsupported missing petsc exist crash "
+    "fio received violated evaluated unstable plugin chid nonexistent wavewatch giving"
 )
 # `error` and `fatal error` of GCC in other languages: Chinese, Japanese, French, German, Russian, Ukrainian, Swedish, Dutch,
 # Danish, Finnish, Turkish and Spanish. Source: the message catalogues of GCC 12, gcc-12.mo in Debian's gcc-12-locales.
@@ -43,7 +44,7 @@ ERROR_ELSEWHERE = (
 )
 # What names a program, and what else stands before the word `error`.
 _NAME = r"[A-Za-z/~.][\w.+/-]{0,200}"
-_HEAD = r"\W{0,9}(?:\[[^\]\n]{1,80}\]:? ?){0,3}"
+_HEAD = r"\W{0,9}(?:\[[^\]\n]{1,80}\]:? {0,8}){0,3}"
 _WHERE = r"(?:(?: in| at| on| from| while| when| during) [^:]{1,80})?"
 
 
@@ -118,13 +119,15 @@ _FORMS = (
     _form(
         ENDS, r"\"(?P<place>[^\"]{1,300})\", line \d+: (?:catastrophic |internal )?error: ?(?P<text>.+)", "the compiler"
     ),
-    _form(ENDS, r"PGFIO[\w/-]{0,20}?/(?P<text>.+)", "a program in Fortran"),
+    _form(ENDS, r"(?:PG)?FIO(?:-[FS]-\d+|[\w/-]{0,20}?)/(?P<text>.+)", "a program in Fortran"),
     _form(ENDS, r"\s*what\(\): +(?P<text>.+)", "a program in C++"),
     _form(ENDS, rf"(?P<program>{_NAME}): \S{{1,200}}:\d+: .{{0,300}}(?P<text>\bAssertion [`'\"].{{1,300}} failed.*)"),
     _form(ENDS, r"(?P<text>(?:Assertion|Check) failed: .+)"),
     _form(ENDS, r"F\S{0,8} .{0,120}?\S:\d+\] (?P<text>.+)"),
     _form(ENDS, r"Error in (?P<place>[^:]{1,120}\)) ?: ?(?P<text>.*)", "R"),
     _form(ENDS, r"(?:│ )?ERROR: (?:LoadError: |InitError: ){1,4}(?P<text>.+)", "Julia"),
+    # MATLAB names the function, and prints the message below.
+    _form(ENDS, r"Error using (?P<place>[\w./%@+>-]{1,120}(?: \(line \d+\))?)\s*(?P<text>)$", "MATLAB"),
     _form(ENDS, r"Error using (?P<text>.+)", "MATLAB"),
     _form(ENDS, r"(?P<place>\S{1,200}\.rb:\d+:in .{1,80}?): (?P<text>.+)", "Ruby"),
     _form(ERRS, r"(?P<text>\S.{1,300}) at (?P<place>\S{1,200}\.(?:p[lm]|PL)) line \d+(?:, <\w+> line \d+)?\.", "Perl"),
@@ -225,6 +228,37 @@ _FORMS = (
         r"(?P<text>(?:Create\w{1,40}|Missing\w{1,30}|Protected\w{1,30}|Incomplete\w{1,30})Exception:)$",
         "Snakemake",
     ),
+    _form(ENDS, r"\s*(?P<program>[A-Z]{2,12}): (?P<text>fatal (?:internal )?error (?:in|while|during) .+)"),
+    _form(ENDS, r"(?:\d{1,7}:)?(?P<text>\S.{0,300}?):? ?Received an Error in Communication", "a program with Global Arrays"),
+    _form(ENDS, r"(?P<text>(?:\w{1,20} )?(?i:assert(?:ion)?) fail(?:ed|ure)? in .{1,100}: .+)"),
+    _form(ENDS, r"\[file (?P<place>\S{1,200}\.\w{1,4}, line \d+)(?:, Process \d+)?\]: (?P<text>.+)", "ORCA"),
+    _form(ENDS, r"\s*\*\s+SERIOUS PROBLEM IN (?P<place>\w{1,20})\s+\*(?P<text>)$", "ORCA"),
+    _form(ENDS, r"-{4,20} EEEE -{4,20} G4Exception-START\b.{0,40}?(?P<text>)$", "Geant4"),
+    _form(ENDS, r"(?:\w{1,20}: )?(?P<text>[Aa]bnormal termination: .+)"),
+    _form(ENDS, r"STOP: (?P<text>(?!FDS (?:completed|stopped by|was|performed)).{3,100}) \(CHID: .{1,100}\)$", "FDS"),
+    # Canu prints its own words of comfort so, and the end of another log.
+    _form(
+        ENDS,
+        r"\s{0,8}ABORT: {1,2}(?P<text>(?!(?i:canu) |Don't panic|Try restarting|Disk space|Last \d+ lines|Aborting with)\S.+)",
+    ),
+    _form(ENDS, r"-- (?P<text>.{3,80} failed, tried \d+ times, giving up)\.", "Canu"),
+    _form(ENDS, r"(?P<text>We are sorry, commands in file: \[.{1,300}\] failed)", "ParaFly"),
+    _form(ERRS, r"(?:.{1,80}\.\.\. )?Error, cmd: ?(?P<text>.*)", "a program in Perl"),
+    _form(ENDS, r"(?P<program>\w{2,40}::\w[\w:]{1,80})\(\): (?P<text>Error (?:invok|execut|runn|open|creat|read|writ)ing .+)"),
+    _form(ERRS, r"(?P<text>Error (?:launch|invok)ing \S.{1,300})"),
+    _form(ENDS, r"(?P<text>Species \".{1,80}\" is not known to RepeatMasker\b.*)", "RepeatMasker"),
+    _form(ENDS, r"\+{3} message follows \+{3}(?P<text>)$", "PLUMED"),
+    _form(ENDS, r"(?P<text>I cannot understand line: .+)", "PLUMED"),
+    _form(ENDS, r"PLUMED: ERROR in input to action (?P<place>\S{1,80}) with label \S{1,80} : (?P<text>.+)", "PLUMED"),
+    _form(ENDS, r"\W{0,4}(?P<text>The simulation has become unstable\..*)"),
+    _form(ERRS, r"ERROR in (?P<place>[A-Z]\w{2,20})\.?(?P<text>)$"),
+    _form(ERRS, r"\s*Throw test that evaluated to true: .{1,300}?(?P<text>)$", "Trilinos"),
+    _form(ENDS, r"Plugin error from (?P<place>\S{1,40}):(?P<text>)$", "QIIME 2"),
+    _form(ENDS, r"The violated condition was: *(?P<text>.*)$", "deal.II"),
+    _form(ENDS, r"\s*\*{3} WAVEWATCH[ -]III (?:FATAL )?ERROR IN (?P<place>\w{1,20}) ?:(?P<text>.*)", "WAVEWATCH III"),
+    _form(ENDS, r"Log message:(?P<text>)$", "a pipeline of Martian"),
+    _form(ERRS, r"\W{0,9}(?P<text>(?i:convergence (?:has )?not (?:been )?achieved)\b.*)"),
+    # Tools.
     _form(ENDS, r"npm (?:ERR!|error) (?P<text>(?!A complete log|code |errno |path |syscall |command |\s).+)", "npm"),
     _form(ENDS, r"(?:docker: )?Error response from daemon: (?P<text>.+)", "the Docker service"),
     _form(ENDS, r"fatal: \[\S{1,80}\]: \w{1,20}! => (?P<text>.+)", "Ansible"),
@@ -346,7 +380,7 @@ FRAME = re.compile(
     r"torch\.distributed\.elastic|.{0,40}returned \d+ exit status|\d+ root error\(s\) found|error stack|"
     r"see (?:above|below|log|build|the|https?://)|see [\"'`]?\S{1,300} (?:file )?for (?:more )?(?:details|information)|"
     r"The compiler has detected errors|Exception in callback|Exception:(?: Traceback.*)?$|"
-    r"(?:the )?(?:following|above|previous) (?:error|command)|.{0,200}non-?zero exit|"
+    r"(?:the )?(?:following|above|previous) (?:error|command)|examine the |Pipestance failed\b|.{0,200}non-?zero exit|"
     r"(?:the )?(?:command|process|subprocess|program|script|job|task|step|rule|recipe|test|child|worker|rank|shell)s?\b.{0,300}"
     r"(?:exited|returned|died|errored out|failed(?:$|\.| with (?:exit|error|return|status|code)))|"
     r".{0,120}(?:exited|exit|returned|failed|ended|terminated) (?:with|due to) (?:an? )?(?:exit |return |error |unexpected ){0,2}"
@@ -379,7 +413,7 @@ HEADING = re.compile(
 # A line of the error stack of MPICH; and lines between a heading and its text.
 STACK = re.compile(r"[\w()]{1,80}\(\d+\)[. ]{0,80}: ?(\S.*)?")
 SKIPPED = re.compile(
-    r"['\"]$|FATAL CALLED FROM|File |Program: |Source file: |For more information|Output in format|"
+    r"['\"]$|FATAL CALLED FROM|File (?!.{1,300} can ?not be )|Program: |Source file: |For more information|Output in format|"
     r"\[ Info: |src_file: |src_line: \d|mpi_rank: \d|message: ?\|?$|"
     r"command: |input: |jobid: \d|output: |message: None$|[0-9a-f ]{16,}$|'[^']+' '"
 )

@@ -44,9 +44,13 @@ _NO_PROGRAM = word_set(
     "Reason reason Message message Description Details Exception Error error state State status Status line Line Node Host host"
 )
 # What is announced is all that can be wrong, or a list of calls, and not what was wrong.
-NO_REASON = re.compile(r"\b(?:reasons|causes)\b|^Backtrace\b")
+NO_REASON = re.compile(r"\b(?:reasons|causes)\b|^Backtrace\b|\bstderr begin:$")
+# A line that begins so is what the heading above it announces, also if it says `Warning:`.
+REASON = "Reason: "
 # A text that ends so continues in the next line.
-GOES_ON = re.compile(r":\s*$|\breason(?: given)? (?:is|was)$|\b(?:because|due to)$")
+GOES_ON = re.compile(
+    r":\s*$|\breason(?: given)? (?:is|was)$|\b(?:because|due to)$|(?:[Ff]ailed|[Uu]nable) to (?:continue|proceed)\.?$"
+)
 # How unittest begins what it says of a test that failed.
 TEST_FAILED = ("ERROR: ", "FAIL: ")
 # Words of prose before a colon: what is behind it is an error of a program that the line does not name.
@@ -197,7 +201,7 @@ class ReportReader:
         opened = self._open.get(line.rank)
         if opened is None or opened.report.number == line.number:
             return
-        if level(line.text) != ERROR:
+        if level(line.text) != ERROR and not line.text.startswith(REASON):
             del self._open[line.rank]
             self._keep(opened)
             return
