@@ -224,7 +224,8 @@ def _findings(evidence: Evidence, *, failed: bool) -> Iterable[Finding]:
     whole = {report.number: report.text for report in evidence.reports.found}
     for found in exceptions:
         # The text of an exception may begin with a line break.
-        if (not found.text or HEADING.match(found.text)) and SUMMARY not in found.text and found.number in whole:
+        announces = HEADING.match(found.text) or (not found.text and program_failure(found))
+        if announces and SUMMARY not in found.text and found.number in whole:
             found = replace(found, text=whole[found.number].removeprefix(f"{found.exception}: "))
         if found.number in wrapping | following or (found.number in followed and not found.after):
             continue

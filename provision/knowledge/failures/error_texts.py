@@ -24,7 +24,7 @@ MEANINGS = tuple(
     ErrorText(texts=texts, meaning=meaning, hint=hint)
     for texts, meaning, hint in (
         (
-            "No such file or directory|no such file or directory|Directory nonexistent|: No such file$",
+            "No such file or directory|no such file or directory|Directory nonexistent",
             "the file or folder does not exist on this node",
             LOOK_AT_PATH,
         ),
@@ -133,11 +133,6 @@ MEANINGS = tuple(
             "`ulimit -a` shows the limits",
         ),
         (
-            r"(?i:\bGPU\b|cuda|\bhip[A-Z_]).{0,300}[Oo]ut of memory",
-            "the memory of the GPU is used up",
-            "use a smaller problem for each GPU, or more GPUs; `nvidia-smi` on the node shows other processes on it",
-        ),
-        (
             "Cannot allocate memory|cannot allocate memory|Out of memory|out of memory",
             "memory ran out",
             "request more memory, or use less",
@@ -231,6 +226,14 @@ MEANINGS = tuple(
     )
 )
 
+# With these words a lack of memory is one of a GPU.
+OF_GPU = re.compile(r"(?i:\bGPU\b|cuda).{0,300}\b[Oo]ut of memory|\bhip[A-Z_].{0,300}\b[Oo]ut of memory")
+GPU_MEMORY = ErrorText(
+    texts="out of memory",
+    meaning="the memory of the GPU is used up",
+    hint="use a smaller problem for each GPU, or more GPUs; `nvidia-smi` on the node shows other processes on it",
+)
+
 
 @cache
 def _pattern() -> re.Pattern[str]:
@@ -254,6 +257,8 @@ def find_error_text(text: str) -> tuple[ErrorText, str] | None:
     found = None if OF_NETWORK.search(text) else _pattern().search(text)
     if found is None or found.lastgroup is None:
         return None
+    if OF_GPU.search(text):
+        return GPU_MEMORY, "PATH"
     path = _PATH.search(text)
     return MEANINGS[int(found.lastgroup[1:])], (path[1] or path[2]) if path else "PATH"
 

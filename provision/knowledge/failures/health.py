@@ -16,7 +16,8 @@ SUCCESS = re.compile(
     r"\b\d+ passed\b|\b[Ee]xit(?:ed)?(?: with)? ?(?:code|status)[:= ]+0\b|\bExit_status ?= ?0\b|"
     r"\bState: COMPLETED\b|\bAll tests passed|^OK(?: \([^()]{1,80}\))?$|"
     r"(?:[Tt]est|[Ff]inal|[Vv]al\w*) (?:accuracy|loss|acc|score)\b ?[:=]|"
-    r"(?<!Debug info has been )\bsaved (?:model |checkpoint )?to\b|^\[\+\] /|\bexited (?:normally|successfully)|\bsuccessfully\.?$|"
+    r"(?<!Debug info has been )\bsaved (?:model |checkpoint )?to\b|"
+    r"^\[\+\] /|\bexited (?:normally|successfully)|\bsuccessfully\.?$|"
     r"\"status\": \"success\"|"
     # Test suites: CTest, prove. Workflows: Snakemake, Airflow, Luigi, Cromwell. YOLO.
     r"\b100% tests passed|^Result: PASS$|\bsteps \(100%\) done|\bMarking task as SUCCESS|\bprogress looks :\)|"

@@ -46,7 +46,8 @@ COMPLAINT = re.compile(
     r"stopp\w+|terminat\w+|killed|errors?|fail\w*|fatal|expected|requires?|required|overflow|nan|negative|singular|"
     r"diverge\w*|corrupt\w*|"
     r"unsupported|lost|dead|died|crash\w*|exception|already|inconsistent|outside|beyond|insufficient|undefined|"
-    r"unavailable|inaccessible|unprocessed|unhandled|uncaught|ill-(?:defined|conditioned|posed)|giv(?:es?|ing) up|violat\w*|conflict\w*|problems?)\b",
+    r"unavailable|inaccessible|unprocessed|unhandled|uncaught|ill-(?:defined|conditioned|posed)|"
+    r"giv(?:es?|ing) up|violat\w*|conflict\w*|problems?)\b",
     re.IGNORECASE,
 )
 # A line with one of these words at the end of a log is more than a remark.
@@ -89,14 +90,15 @@ def last_words(above: Iterable[tuple[int, str]]) -> tuple[tuple[int, str], ...]:
     found: list[tuple[int, str]] = []
     borders = 0  # of the message that says that the program ended, and of others above it
     for number, raw in islice(above, MOST_ABOVE):
-        text = read_line(number, raw).text.strip()
+        line = read_line(number, raw).text
+        text = line.strip()
         if FRAME.match(text):
             if found:
                 break
             borders += BORDER.match(text) is not None
         elif borders > 1 and borders % 2 == 0:
             continue  # within another message of the launcher
-        elif is_code(raw) or level(text) != ERROR or is_excused(text, line_words(text)) or shows_progress(text):
+        elif is_code(raw) or level(line) != ERROR or is_excused(text, line_words(text)) or shows_progress(text):
             break
         else:
             found.append((number, raw.strip()))

@@ -229,7 +229,11 @@ _FORMS = (
         "Snakemake",
     ),
     _form(ENDS, r"\s*(?P<program>[A-Z]{2,12}): (?P<text>fatal (?:internal )?error (?:in|while|during) .+)"),
-    _form(ENDS, r"(?:\d{1,7}:)?(?P<text>\S.{0,300}?):? ?Received an Error in Communication", "a program with Global Arrays"),
+    _form(
+        ENDS,
+        r"(?:\d{1,7}:)?(?P<text>\S.{0,300}?):? ?Received an Error in Communication",
+        "a program with Global Arrays",
+    ),
     _form(ENDS, r"(?P<text>(?:\w{1,20} )?(?i:assert(?:ion)?) fail(?:ed|ure)? in .{1,100}: .+)"),
     _form(ENDS, r"\[file (?P<place>\S{1,200}\.\w{1,4}, line \d+)(?:, Process \d+)?\]: (?P<text>.+)", "ORCA"),
     _form(ENDS, r"\s*\*\s+SERIOUS PROBLEM IN (?P<place>\w{1,20})\s+\*(?P<text>)$", "ORCA"),
@@ -244,7 +248,10 @@ _FORMS = (
     _form(ENDS, r"-- (?P<text>.{3,80} failed, tried \d+ times, giving up)\.", "Canu"),
     _form(ENDS, r"(?P<text>We are sorry, commands in file: \[.{1,300}\] failed)", "ParaFly"),
     _form(ERRS, r"(?:.{1,80}\.\.\. )?Error, cmd: ?(?P<text>.*)", "a program in Perl"),
-    _form(ENDS, r"(?P<program>\w{2,40}::\w[\w:]{1,80})\(\): (?P<text>Error (?:invok|execut|runn|open|creat|read|writ)ing .+)"),
+    _form(
+        ENDS,
+        r"(?P<program>\w{2,40}::\w[\w:]{1,80})\(\): (?P<text>Error (?:invok|execut|runn|open|creat|read|writ)ing .+)",
+    ),
     _form(ERRS, r"(?P<text>Error (?:launch|invok)ing \S.{1,300})"),
     _form(ENDS, r"(?P<text>Species \".{1,80}\" is not known to RepeatMasker\b.*)", "RepeatMasker"),
     _form(ENDS, r"\+{3} message follows \+{3}(?P<text>)$", "PLUMED"),
@@ -254,6 +261,12 @@ _FORMS = (
     _form(ERRS, r"ERROR in (?P<place>[A-Z]\w{2,20})\.?(?P<text>)$"),
     _form(ERRS, r"\s*Throw test that evaluated to true: .{1,300}?(?P<text>)$", "Trilinos"),
     _form(ENDS, r"Plugin error from (?P<place>\S{1,40}):(?P<text>)$", "QIIME 2"),
+    # An exception that a program in Java prints with its calls, without the name of a thread.
+    _form(
+        NAMED,
+        r"(?P<text>(?:java|javax|scala)\.[\w.]{1,80}(?:Exception|Error)(?:: .+)?)$",
+        "a program in Java",
+    ),
     _form(ENDS, r"The violated condition was: *(?P<text>.*)$", "deal.II"),
     _form(ENDS, r"\s*\*{3} WAVEWATCH[ -]III (?:FATAL )?ERROR IN (?P<place>\w{1,20}) ?:(?P<text>.*)", "WAVEWATCH III"),
     _form(ENDS, r"Log message:(?P<text>)$", "a pipeline of Martian"),
@@ -380,7 +393,8 @@ FRAME = re.compile(
     r"torch\.distributed\.elastic|.{0,40}returned \d+ exit status|\d+ root error\(s\) found|error stack|"
     r"see (?:above|below|log|build|the|https?://)|see [\"'`]?\S{1,300} (?:file )?for (?:more )?(?:details|information)|"
     r"The compiler has detected errors|Exception in callback|Exception:(?: Traceback.*)?$|"
-    r"(?:the )?(?:following|above|previous) (?:error|command)|examine the |Pipestance failed\b|.{0,200}non-?zero exit|"
+    r"(?:the )?(?:following|above|previous) (?:error|command)|examine the |Pipestance failed\b|"
+    r".{0,200}\breturned: \['$|.{0,200}non-?zero exit|"
     r"(?:the )?(?:command|process|subprocess|program|script|job|task|step|rule|recipe|test|child|worker|rank|shell)s?\b.{0,300}"
     r"(?:exited|returned|died|errored out|failed(?:$|\.| with (?:exit|error|return|status|code)))|"
     r".{0,120}(?:exited|exit|returned|failed|ended|terminated) (?:with|due to) (?:an? )?(?:exit |return |error |unexpected ){0,2}"
@@ -393,7 +407,7 @@ FRAME = re.compile(
     r"abort|exiting|terminat|stopping|Execution halted|Try |Usage:?\W*$|use --help|more information|run with|note:|"
     r"At least one job did not complete|(?:we )?had \d+ failures|\d+ (?:tasks|jobs) (?:failed|remain)|"
     r"cannot open the connection|there (?:was|were) \d+ (?:fatal )?errors?\b|"
-    r"(?:errors?|failures?) (?:occurred|found|were|was)|An error (?:occurred|happened|was)|"
+    r"(?:errors?|failures?) (?:occurred|found|were|was)|An error (?:occurred|happened|was(?! encountered while running))|"
     r"(?:Task|Future) exception was never retrieved|(?:the )?server returned (?:an )?error$|Autosubmit Encounter too much errors|"
     r"Failed to pull \w+ image|"
     r".{0,30}see (?:the )?(?:log|above|output)|.{0,80}\bsee previous error)",
@@ -414,6 +428,8 @@ HEADING = re.compile(
 STACK = re.compile(r"[\w()]{1,80}\(\d+\)[. ]{0,80}: ?(\S.*)?")
 SKIPPED = re.compile(
     r"['\"]$|FATAL CALLED FROM|File (?!.{1,300} can ?not be )|Program: |Source file: |For more information|Output in format|"
+    r"application called MPI_Abort|\[unset\]: |:$|system msg for |"
+    r"\[\d+\]PETSC ERROR: (?:-{3}|See |Petsc |Configure |#\d|\S*/|Option|WARNING)|"
     r"\[ Info: |src_file: |src_line: \d|mpi_rank: \d|message: ?\|?$|"
     r"command: |input: |jobid: \d|output: |message: None$|[0-9a-f ]{16,}$|'[^']+' '"
 )

@@ -45,6 +45,15 @@ _NO_PROGRAM = word_set(
 )
 # What is announced is all that can be wrong, or a list of calls, and not what was wrong.
 NO_REASON = re.compile(r"\b(?:reasons|causes)\b|^Backtrace\b|\bstderr begin:$")
+# The text of an error number of PETSc: the line below says what is wrong. Source: PETSc, src/sys/error/err.c.
+PETSC_CLASS = re.compile(
+    r"PETSC ERROR: (?:No support for this operation\b.*|Corrupt argument|Nonconforming object sizes|Argument out of range|"
+    r"Invalid (?:argument|pointer)|Object is in wrong state|Arguments? (?:have|are) (?:incompatible|in)\b.*|"
+    r"Error in external library|Unknown type.*|Petsc has generated inconsistent data|Wrong type of object|"
+    r"Floating point exception|Zero pivot in LU|Missing external package|Operation performed in wrong order)[^:]{0,80}:?$"
+)
+# What PETSc puts before each of its lines.
+PETSC = re.compile(r"\[\d+\]PETSC ERROR: (?!-{3}|See |Petsc |Configure|#\d|Option|WARNING)")
 # A line that begins so is what the heading above it announces, also if it says `Warning:`.
 REASON = "Reason: "
 # A text that ends so continues in the next line.
@@ -146,10 +155,10 @@ class ReportReader:
         """Read what a line announces that an entry of the catalogue names already."""
         text = line.text.rstrip()
         if (
-            text.endswith(":")
+            (text.endswith(":") or PETSC_CLASS.search(text))
             and not NO_REASON.search(text)
             and len(self.announced) < MOST_KEPT
-            and line.rank not in self._open
+            and (line.rank not in self._open or PETSC_CLASS.search(text))
         ):
             self.announced[line.number] = ""
             self._begin(Report(number=line.number, raw=line.raw, text=text, strength=FOLLOWS), line.rank)
@@ -187,7 +196,7 @@ class ReportReader:
     def _begin(self, report: Report, rank: str) -> None:
         """Keep a report, or wait for the rest of its text."""
         report = replace(report, steps=self.steps, text=HEADING.sub("\\1", report.text))
-        if not report.text or GOES_ON.search(report.text):
+        if not report.text or _is_unfinished(report.text):
             if rank in self._open and not report.text:
                 return  # `Error:` alone in a line, below the heading of Snakemake
             if rank in self._open:
@@ -205,7 +214,7 @@ class ReportReader:
             del self._open[line.rank]
             self._keep(opened)
             return
-        text = line.text.strip(EDGES)
+        text = PETSC.sub("", line.text.strip(EDGES))
         stack = STACK.match(text)
         if stack and opened.report.text.endswith("stack:"):
             opened.last = stack[1] or opened.last  # MPICH: the function that failed first is in the last line
@@ -293,6 +302,11 @@ def read_report(line: Line) -> Report | None:
             of_system=of_system,
         )
     return None
+
+
+def _is_unfinished(text: str) -> bool:
+    """Whether a message continues in the next line."""
+    return GOES_ON.search(text) is not None or PETSC_CLASS.search(text) is not None
 
 
 def _weaken(report: Report) -> Report:
