@@ -182,12 +182,15 @@ class ReportReader:
         return report
 
     def entitle(self, traceback: Traceback) -> None:
-        """Note that what a logger says in the line above a traceback is only its title, or unittest above a line of dashes."""
+        """Note that what a logger says in the line above a traceback is only its title, or unittest above a line of dashes.
+
+        The last words of another program, which this one has started, are no title.
+        """
         if not traceback.frames:
             return
         self.found[:] = [
             replace(report, strength=FOLLOWS)
-            if report.number == traceback.start - 1
+            if (report.number == traceback.start - 1 and not (report.strength == ENDS and report.program))
             or (report.number == traceback.start - 2 and report.raw.startswith(TEST_FAILED))
             else report
             for report in self.found

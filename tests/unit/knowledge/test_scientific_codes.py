@@ -49,6 +49,9 @@ QUOTED = {
     "Error termination request processed by link 9999.": "Number of steps exceeded",
     '[31] ARMCI assert fail in gmr_create() [src/gmr.c:109]: "alloc_slices != NULL"\n[31] Backtrace:': "alloc_slices != NULL",
     "0:autoz bonds: too many internals:Received an Error in Communication": "autoz bonds: too many internals",
+    "0:cosmo_input: solvent:Received an Error in Communication\nTraceback (most recent call last):\n"
+    '  File "/env/lib/python3.7/subprocess.py", line 512, in run\n    output=stdout, stderr=stderr)\n'
+    "subprocess.CalledProcessError: Command 'nwchem a.nw' returned non-zero exit status 143.": "cosmo_input: solvent",
     "------------- Processor 7 Exiting: Called CmiAbort ------------ \n"
     "Reason: Charm++ Warning: Non Charm++ Message Received.": "Non Charm++ Message Received",
     "  what():  /src/SimpleCudaMalloc_impl.hpp(42): error: out of memory": "memory of the GPU",
