@@ -58,7 +58,7 @@ QUOTED = {
     "succeeded(455141), failed(3) 100% completed.\n\nWe are sorry, commands in file: [FailedCommands] failed. :-(": (
         "FailedCommands"
     ),
-    "[build] counting k-mers ... Error, cmd: kallisto index died with ret: 255 at align.pl line 790.": "kallisto index died",
+    "Error, cmd:\n/apps/ParaFly -c cmds -CPU 20 died with ret 256 at\n/apps/Trinity line 2811.": "ParaFly -c cmds",
     "[hmmsearch]     Error: Failed to open sequence file POG091H0041.faa.1 for reading": "Failed to open sequence file",
     "I0830 23:21:40.646003 140225598170944 run_docker.py:193] E0830 16:21:40.645383 139881951138624 hhblits.py:140] "
     "HHblits failed. HHblits stderr begin:": "search program",
@@ -112,7 +112,7 @@ QUOTED = {
     "Plugin error from dada2:\nAn error was encountered while running DADA2 in R (return code 1), please inspect stdout\n"
     "Debug info has been saved to /tmp/q2cli-err.log": "running DADA2 in R",
     "--- !BUG\nsrc_file: m_paw_finegrid.F90\nsrc_line: 141\nmessage: |\n    rfgd array must be allocated!\n...": "rfgd array",
-    " wrong number of MPI processes\n Error detected, aborting MPI... proc            0": "wrong number of MPI processes",
+    " wrong number of MPI processes\n Error detected, aborting MPI... proc       0": "words: `wrong number of MPI processes`",
 }
 HARMLESS = (
     "-------- WWWW ------- G4Exception-START -------- WWWW -------\n*** This is just a warning message. ***",
