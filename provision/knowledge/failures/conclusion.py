@@ -13,9 +13,10 @@ from provision.knowledge.failures.evidence import SHOWN, Evidence
 from provision.knowledge.failures.exception_chains import carriers, given_up, tried_imports, wrappers
 from provision.knowledge.failures.exception_chains import causes as followed_by_others
 from provision.knowledge.failures.findings import Explanation, Finding, Hit, give_way
+from provision.knowledge.failures.forms import COMPLAINS, ENDS, NAMED
 from provision.knowledge.failures.last_words import is_refusal, last_words, last_words_failure
 from provision.knowledge.failures.own_program import SUMMARY, cannot_unpickle, program_failure
-from provision.knowledge.failures.report_forms import COMPLAINS, ENDS, HEADING, NAMED
+from provision.knowledge.failures.report_forms import HEADING
 from provision.knowledge.failures.reported_errors import reported_failure
 
 # `NAME: no …` at the end of a log is often good news.

@@ -21,6 +21,7 @@ from provision.knowledge.failures.crash_frames import crash_place
 from provision.knowledge.failures.cut_lines import HarmlessLines
 from provision.knowledge.failures.evidence import Evidence
 from provision.knowledge.failures.findings import Explanation, Hit
+from provision.knowledge.failures.forms import COMPLAINS, ENDS, ERRS, FOLLOWS
 from provision.knowledge.failures.line_kinds import CLONES, EDGE, LOOK, PROGRESS, STRUCTURE, line_kind
 from provision.knowledge.failures.line_parts import MOST_OF_A_LOG_LINE, read_text, split_parts
 from provision.knowledge.failures.lines import (
@@ -42,13 +43,7 @@ from provision.knowledge.failures.lsf_reports import JOB_ENDED, LsfReports
 from provision.knowledge.failures.nearby import Nearby
 from provision.knowledge.failures.paragraphs import MOST_LINES, begins_paragraph, join_paragraph
 from provision.knowledge.failures.probes import ProbeReader
-from provision.knowledge.failures.report_forms import (
-    COMPLAINS,
-    ENDS,
-    ERRS,
-    FOLLOWS,
-    follows,
-)
+from provision.knowledge.failures.report_forms import follows
 from provision.knowledge.failures.singletons import LoneRanks
 from provision.knowledge.failures.tracebacks import Traceback
 from provision.knowledge.failures.words import line_words

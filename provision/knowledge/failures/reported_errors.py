@@ -13,18 +13,9 @@ from dataclasses import dataclass, field, replace
 from provision.knowledge.failures.boxes import Box
 from provision.knowledge.failures.catalogue import KnownFailure
 from provision.knowledge.failures.error_texts import find_error_text, names_error_text
+from provision.knowledge.failures.forms import ENDS, ERRS, FOLLOWS, NAMED
 from provision.knowledge.failures.lines import ERROR, Line, level
-from provision.knowledge.failures.report_forms import (
-    ENDS,
-    ERRS,
-    FOLLOWS,
-    FRAME,
-    HEADING,
-    NAMED,
-    SKIPPED,
-    STACK,
-    report_forms,
-)
+from provision.knowledge.failures.report_forms import FRAME, HEADING, SKIPPED, STACK, report_forms
 from provision.knowledge.failures.tracebacks import UNSHOWN, Traceback
 from provision.knowledge.failures.words import word_set
 

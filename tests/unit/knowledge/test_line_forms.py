@@ -100,8 +100,7 @@ ERRORS = {
         "the flux is not sane",
     ),
     "a box of Typer": (
-        "╭─ Error ──────────────────────────╮\n│ Invalid value for '--data': path │\n│ '/x' does not exist.             │\n"
-        "╰──────────────────────────────────╯\n",
+        "╭─ Error ──────────────────────────╮\n│ Invalid value for '--data': path │\n│ '/x' does not exist.             │\n",
         "Invalid value for '--data': path '/x' does not exist.",
     ),
     "an eval": (
