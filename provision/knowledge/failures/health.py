@@ -26,7 +26,7 @@ SUCCESS = re.compile(
     # Scientific programs: Quantum ESPRESSO, NWChem, ABINIT, CP2K, Gaussian, ORCA, WRF, SIESTA, MOPAC, MITgcm, NAMD, Elmer.
     r"^\s*JOB DONE\.|^ Total times +cpu: |\bCalculation completed\.$|\bPROGRAM ENDED AT\b|\bNormal termination of \w|"
     r"\bTERMINATED NORMALLY\b|\bSUCCESS COMPLETE \w|^>> End of run: |== MOPAC DONE ==|\bExecution ended Normally\b|"
-    r"\] End of program$|\bELMER SOLVER FINISHED\b|\bSUCCESSFUL TERMINATION\b|"
+    r"\] End of program$|\bRunning as primary controller\b|\bELMER SOLVER FINISHED\b|\bSUCCESSFUL TERMINATION\b|"
     # Installers: conda, yum, apt, R, Cargo, BuildKit, Ninja; configure and CMake when they are done.
     r"\bExecuting transaction: .{0,20}\bdone$|^# To activate this environment, use|^Complete!$|^Processing triggers for |"
     r"^\* DONE \(|^\s*Finished .{1,60} target\(s\) in|\bnaming to \S+ (?:[\d.]+s )?done|=> => naming to |^\[(\d+)/\1\] |"
@@ -59,7 +59,7 @@ SUCCESS_WORDS = word_set(
     "successfully built success complete completed finished done successful succeeded passed exit exited "
     "status accuracy score saved "
     "normally tests result pass steps marking looks epochs executing activate triggers target naming built written "
-    "building linking calculation total ended normal normally terminated end complete mopac solver successful "
+    "building linking calculation total ended normal normally terminated end complete mopac solver successful primary "
 )
 # A training that goes on.
 PROGRESS = re.compile(

@@ -147,6 +147,8 @@ EXCUSES_ABOVE = re.compile(
     r"\bfalling back to extraction\b|"
     # Spack has the source already, or finds it at another address; a package that its build cache does not have is built.
     r"^(?P<fetched>==> Already (?:fetched|staged)\b|==> Failed to fetch file from URL: \S{1,300}/build_cache/)|"
+    # CMake came to the end of its configuration without what it did not find.
+    r"^(?P<configured>(?:-- )?Configuring done)|"
     # Environment Modules found another module that also serves as the requirement.
     r"^(?P<required>\s{0,8}Loading requirement: )|"
     # A log of sshd: after a login that it accepts, those that it refused before are routine.
@@ -164,16 +166,18 @@ EXCUSES_BELOW = re.compile(
 BELOW_WORDS = word_set("ignore disregard following expected")
 ABOVE_WORDS = word_set(
     "extension extraction fetch suppress above previous harmless ignored expected normal mxnet pytorch importing warning already "
-    "pmix requirement accepted"
+    "pmix requirement accepted configuring"
 )
 # How many lines above it such a line excuses; the messages about CUDA and of a compiler have more.
-REACH, LONG_REACH = 4, 8
+REACH, LONG_REACH, WHOLE_LOG = 4, 8, 1_000_000
 # A login that sshd accepts excuses all that it refused before.
 ALL_ABOVE = 1_000_000_000
 # How many lines below it.
 REACH_BELOW = 8
 # What Spack and curl print while they fetch a source: only these lines are excused by one that says that the source is there.
 FETCHES = re.compile(r"\s*(?:curl: \(|==> )")
+# What CMake does not find, whether a package needs it or not.
+NOT_FOUND = re.compile(r"\s*(?:-- )?Could NOT find ")
 # What Environment Modules print of each requirement that they try.
 REQUIRES = re.compile(r"\s*ERROR: Load of requirement ")
 # What tidies up or compares before a recipe goes on; an error of a compiler counts, as with the `make -i` of WRF.
@@ -278,6 +282,8 @@ def excuses_above(text: str, words: frozenset[str]) -> tuple[int, re.Pattern[str
         return LONG_REACH, ANY
     if found["accepted"]:
         return ALL_ABOVE, LOGINS
+    if found["configured"]:
+        return WHOLE_LOG, NOT_FOUND
     beginnings = {"fetched": FETCHES, "required": REQUIRES, "recipe": TIDIES}
     return REACH, next((beginning for name, beginning in beginnings.items() if found[name]), ANY)
 

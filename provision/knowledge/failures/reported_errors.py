@@ -49,7 +49,8 @@ PETSC = re.compile(r"\[\d+\]PETSC ERROR: (?!-{3}|See |Petsc |Configure|#\d|Optio
 REASON = "Reason: "
 # A text that ends so continues in the next line.
 GOES_ON = re.compile(
-    r":\s*$|\breason(?: given)? (?:is|was)$|\b(?:because|due to)$|(?:[Ff]ailed|[Uu]nable) to (?:continue|proceed)\.?$"
+    r":\s*$|\breason(?: given)? (?:is|was)$|\b(?:because|due to|compiled for)$|"
+    r"(?:[Ff]ailed|[Uu]nable) to (?:continue|proceed)\.?$"
 )
 # How unittest begins what it says of a test that failed.
 TEST_FAILED = ("ERROR: ", "FAIL: ")

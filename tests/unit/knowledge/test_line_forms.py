@@ -103,6 +103,10 @@ ERRORS = {
         "╭─ Error ──────────────────────────╮\n│ Invalid value for '--data': path │\n│ '/x' does not exist.             │\n",
         "Invalid value for '--data': path '/x' does not exist.",
     ),
+    "a sentence that goes on in the next line": (
+        "  Error: the solver has been compiled for\n         number of elements (lelt):  1304\n",
+        "compiled for number of elements",
+    ),
     "an eval": (
         f"{TRACEBACK}  File \"<string>\", line 1, in <module>\nNameError: name 'flux' is not defined\n",
         "a.py",

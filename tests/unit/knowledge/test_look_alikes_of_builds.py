@@ -12,6 +12,9 @@ LD = "/usr/bin/ld"
 CONDA_LD = "/env/compiler_compat/ld"
 AT_CMAKE = "CMake Error at /opt/cmake/share/Modules/FindPackageHandleStandardArgs.cmake:230 (message):\n  "
 BUILDS = {
+    '/opt/icc/include/math.h:27:3: error: #error\n"This Intel <math.h> is for use with only the Intel compilers!"': (
+        "intel-headers-in-gcc"
+    ),
     "/usr/bin/ld: cannot find -lCUDA_cublas_device_LIBRARY-NOTFOUND": "cmake-library-notfound",
     "Sanity check failed: extensions sanity check failed for 2 extensions: a, b": "easybuild-sanity-extensions",
     "Sanity check failed: extensions sanity check failed for 1 extensions: a\n"

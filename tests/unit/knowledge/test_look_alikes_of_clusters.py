@@ -100,6 +100,22 @@ LINES = {
     "cpu2 client[9]: modprobe: ERROR: could not insert 'beegfs': Invalid argument\n"
     "systemd[1]: x.service: Main process exited, code=exited, status=1/FAILURE": "reported-error",
     "flux-broker: init: The directory '/g/.flux' does not exist.  Have you run \"flux keygen\"?": "reported-error",
+    "           ConditionPathExists=/etc/slurm/slurm.conf was not met": "service-condition",
+    "pbs_mom: Resource temporarily unavailable (11) in pbs_mom, pbs_mom: another mom running": "service-runs-already",
+    "slurmctld is stopped": "service-not-running",
+    "slurmctld[25]: error: chdir(/cluster/var/slurm): No such file or directory\nslurmctld is stopped": "reported-error",
+    "  ERROR: Conflicting 'mpi' is loading\n\nLoading mpi/2021\n  ERROR: Load of requirement '/opt/mpi' failed": (
+        "module-conflict-loading"
+    ),
+    "FILETRANSFER:1:non-zero exit (1) from /usr/libexec/condor/stash_plugin. |Error: failed to get namespace information for "
+    "remote URL osdf:///ospool/x: 404": "condor-url-missing",
+    "symbol cublasLtCreate version libcublasLt.so.11 not defined in file libcublasLt.so.11 with link time reference": (
+        "undefined-symbol"
+    ),
+    "ERROR    failed (exitcode: -7) local_rank: 0 (pid:      api.py:672": "bus-error",
+    "panic: runtime error: nil pointer dereference\n[signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0xaa]\n\n"
+    "goroutine 1 [running]:": "application-reports",
+    "NvmlException: NVML_ERROR_LIB_RM_VERSION_MISMATCH": "driver-parts-differ",
     "launch.py:321:sigkill_handler] ['python', 'train.py'] exits with return code = -9": "killed",
 }
 HARMLESS = (
@@ -112,6 +128,8 @@ HARMLESS = (
     "submitit WARNING (2022-07-12 04:18:45,706) - Bypassing signal SIGTERM",
     "trapFpe: Floating point exception trapping enabled (FOAM_SIGFPE).",
     "34e6de8 fix error: segfault in solver",
+    "error: gres_device_major: stat(/dev/nvidia2): No such file or directory\n[2020-10-08] Running as primary controller",
+    "Could NOT find PkgConfig (missing:  PKG_CONFIG_EXECUTABLE)\nWill not provide a pkg-config file.\nConfiguring done",
     "     This run was terminated on:  14:29: 4   7Feb2017",
     "slurmctld.service: PID file /run/slurmctld.pid not readable (yet?) after start: No such file or directory",
     "  #000: H5FD.c line 373 in H5FDunregister(): not a file driver",

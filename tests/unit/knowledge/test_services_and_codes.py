@@ -155,8 +155,8 @@ HEALTHY = (
     ),
     (
         'ts=2024-01-02T03:04:05.9Z caller=d.go:264 level=error msg="Failed to open, disabling udev device properties"\n'
-        'ts=2024-01-02T03:04:05.9Z caller=collector.go:169 level=error msg="collector failed" name=systemd err="could not get dbus '
-        'connection: dial unix /run/systemd/private: connect: no such file or directory"\n'
+        'ts=2024-01-02T03:04:05.9Z caller=collector.go:169 level=error msg="collector failed" name=systemd err="could not get '
+        'dbus connection: dial unix /run/systemd/private: connect: no such file or directory"\n'
         'ts=2024-01-02T03:04:05.9Z caller=main.go:823 level=warn msg="Received SIGTERM, exiting gracefully..."\n'
         'ts=2024-01-02T03:04:05.9Z caller=main.go:1130 level=info msg="See you next time!"\n'
     ),
