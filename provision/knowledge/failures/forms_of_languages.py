@@ -25,6 +25,7 @@ LANGUAGES = (
     # The levels of syslog behind a name, as Flux prints them.
     form(ENDS, r"(?P<program>[a-z][\w-]{1,30})\.(?:crit|alert|emerg)\[\d{1,9}\]: (?P<text>.+)"),
     form(ERRS, r"(?P<program>[a-z][\w-]{1,30})\.err\[\d{1,9}\]: (?P<text>.+)"),
+    form(ENDS, r".{0,80}\bjob\.exception (?:\S{1,40} )?type=\S{1,40} severity=0 (?P<text>.+)", "Flux"),
     form(ENDS, r".{0,80}\bjob-exception: (?:id=\S{1,40} ?)?(?P<text>.+)", "Flux"),
     form(ENDS, r"(?:\[?[\d.+]{3,20}\]? )?exception type=\S{1,40} severity=0 .{0,200}\bnote=\"(?P<text>[^\"]+)", "Flux"),
     # Workflow managers, and programs that submit jobs.
@@ -79,6 +80,9 @@ LANGUAGES = (
     # MATLAB names the function, and prints the message below.
     form(ENDS, r"Error using (?P<place>[\w./%@+>-]{1,120}(?: \(line \d+\))?)\s*(?P<text>)$", "MATLAB"),
     form(ENDS, r"Error using (?P<text>.+)", "MATLAB"),
+    form(ENDS, r"(?P<text>Undefined function (?:or variable )?'\w{1,80}'.{0,120})$", "MATLAB"),
+    # R in German, French, Italian, Portuguese and Spanish.
+    form(ENDS, r"(?:Fehler in|Erreur dans|Errore in|Erro em|Error en) (?P<place>.{1,160}?\)) ?: ?(?P<text>.*)$", "R"),
     form(ENDS, r"(?P<place>\S{1,200}\.rb:\d+:in .{1,80}?): (?P<text>.+)", "Ruby"),
     form(ERRS, r"(?P<text>\S.{1,300}) at (?P<place>\S{1,200}\.(?:p[lm]|PL)) line \d+(?:, <\w+> line \d+)?\.", "Perl"),
 )

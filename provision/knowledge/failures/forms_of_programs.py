@@ -83,6 +83,18 @@ PROGRAMS = (
     # Codes that print their errors in a form of their own.
     form(ENDS, r"== Error == +(?P<text>(?!system call for)\S.+)", "SPAdes"),
     form(ENDS, r"\w{1,60}\.cpp:\d+:\w{1,60} EXITING because of FATAL ERROR.{0,60}?: (?P<text>.+)", "STAR"),
+    form(
+        ENDS,
+        r"(?:\w{1,60}\.cpp:\d+:\w{1,60}: ?)?(?i:exiting):? because of (?:fatal )?[*A-Z ]{4,40} error: (?P<text>.+)",
+        "STAR",
+    ),
+    form(ERRS, r"[ECF] \d{1,9} \d{1,9}\] (?:\(\w{1,40}\) )?\S{1,80}:\d+: (?P<text>.+)", "Ray"),
+    form(
+        ERRS,
+        r"\d{8} \d{6}\.\d{3} ERROR +PET\d+ (?P<place>\S{1,80}:\d+) "
+        r"(?P<text>(?!.{0,200}(?:Internal subroutine call returned|Passing error in)).+)",
+        "ESMF",
+    ),
     form(ENDS, r"Exception : \[(?P<text>.+)\]$", "salmon"),
     form(ENDS, r"\w{2,30} parsing error: (?P<text>(?!\d).{3,300})"),
     form(ENDS, r"ERROR - \[(?P<place>[^\]\s]{1,200}:\d+)\] (?P<text>.+)", "LIKWID"),

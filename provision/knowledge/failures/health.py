@@ -23,10 +23,10 @@ SUCCESS = re.compile(
     r"\b100% tests passed|^Result: PASS$|\bsteps \(100%\) done|\bMarking task as SUCCESS|\bprogress looks :\)|"
     r"\bstatus '(?:Succeeded|Done)'|\bERROR count: 0\b|\bLoss for final step: |\bEpoch \d+: early stopping|"
     r"\bepochs completed in\b|\bFinished in state Completed\b|"
-    # Scientific programs: Quantum ESPRESSO, NWChem, ABINIT, CP2K, Gaussian, ORCA, WRF, SIESTA, MOPAC, MITgcm, NAMD, Elmer.
+    # Scientific programs: Quantum ESPRESSO, NWChem, ABINIT, CP2K, Gaussian, ORCA, WRF, SIESTA, MOPAC, MITgcm, Elmer.
     r"^\s*JOB DONE\.|^ Total times +cpu: |\bCalculation completed\.$|\bPROGRAM ENDED AT\b|\bNormal termination of \w|"
     r"\bTERMINATED NORMALLY\b|\bSUCCESS COMPLETE \w|^>> End of run: |== MOPAC DONE ==|\bExecution ended Normally\b|"
-    r"\] End of program$|\bRunning as primary controller\b|\bELMER SOLVER FINISHED\b|\bSUCCESSFUL TERMINATION\b|"
+    r"\bRunning as primary controller\b|\bELMER SOLVER FINISHED\b|\bSUCCESSFUL TERMINATION\b|"
     # Installers: conda, yum, apt, R, Cargo, BuildKit, Ninja; configure and CMake when they are done.
     r"\bExecuting transaction: .{0,20}\bdone$|^# To activate this environment, use|^Complete!$|^Processing triggers for |"
     r"^\* DONE \(|^\s*Finished .{1,60} target\(s\) in|\bnaming to \S+ (?:[\d.]+s )?done|=> => naming to |^\[(\d+)/\1\] |"

@@ -168,10 +168,9 @@ ABOVE_WORDS = word_set(
     "extension extraction fetch suppress above previous harmless ignored expected normal mxnet pytorch importing warning already "
     "pmix requirement accepted configuring"
 )
-# How many lines above it such a line excuses; the messages about CUDA and of a compiler have more.
-REACH, LONG_REACH, WHOLE_LOG = 4, 8, 1_000_000
-# A login that sshd accepts excuses all that it refused before.
-ALL_ABOVE = 1_000_000_000
+# How many lines above it such a line excuses; the messages about CUDA and of a compiler have more, and a login that sshd
+# accepts or the end of CMake's configuration all of their kind.
+REACH, LONG_REACH, WHOLE_LOG = 4, 8, 1_000_000_000
 # How many lines below it.
 REACH_BELOW = 8
 # What Spack and curl print while they fetch a source: only these lines are excused by one that says that the source is there.
@@ -281,7 +280,7 @@ def excuses_above(text: str, words: frozenset[str]) -> tuple[int, re.Pattern[str
     if found["cuda"] or found["extension"]:
         return LONG_REACH, ANY
     if found["accepted"]:
-        return ALL_ABOVE, LOGINS
+        return WHOLE_LOG, LOGINS
     if found["configured"]:
         return WHOLE_LOG, NOT_FOUND
     beginnings = {"fetched": FETCHES, "required": REQUIRES, "recipe": TIDIES}

@@ -12,7 +12,7 @@ from provision.knowledge.failures.words import word_set
 
 # Words of the forms and of the system's texts, apart from those that each sign of a failure has.
 FORM_WORDS = word_set(
-    "eeeeeee cmiabort err alert emerg impossible "
+    "eeeeeee cmiabort err alert emerg impossible fehler erreur errore erro "
     "panic panicked severe caused halted stop busy refused denied implemented stale ioctl permitted temporarily unreachable "
     "timed broken reset invalid unrecognized unsupported missing petsc exist crash "
     "fio received violated evaluated unstable plugin chid nonexistent wavewatch giving"

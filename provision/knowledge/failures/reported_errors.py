@@ -32,6 +32,7 @@ ID = "reported-error"
 # Names before a colon that are no programs.
 _NO_PROGRAM = word_set(
     "warning Warning note Note info Info hint Hint INFO DEBUG WARNING NOTE help http https ftp file import from at in On on "
+    "Solution SOLUTION "
     "Reason reason Message message Description Details Exception Error error state State status Status line Line Node Host host"
 )
 # What is announced is all that can be wrong, or a list of calls, and not what was wrong.

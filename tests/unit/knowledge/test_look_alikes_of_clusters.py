@@ -116,6 +116,22 @@ LINES = {
     "panic: runtime error: nil pointer dereference\n[signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0xaa]\n\n"
     "goroutine 1 [running]:": "application-reports",
     "NvmlException: NVML_ERROR_LIB_RM_VERSION_MISMATCH": "driver-parts-differ",
+    "0.022s: job.exception type=alloc-check severity=0 resources already allocated\n0.024s: job.finish": "reported-error",
+    "  Function:    ibv_create_cq()\n  Error:       Device or resource busy (errno=16)": "ib-completion-queue",
+    "mlx5_core 0000:61:00.0: mlx5_cmd_check:795:(pid 5): ALLOC_UAR(0x802) op_mod(0x0) failed, status limits exceeded(0x8)": (
+        "ib-adapter-limits"
+    ),
+    "[2024-05-26 11:26:16,798 E 177479 178526] gcs_rpc_client.h:554: Failed to connect to GCS within 60 s": "reported-error",
+    "fileName::stripInvalid() called for invalid fileName /home/ada/my cases/tank": "openfoam-path",
+    "cdo showname: Open failed on >data.nc<\nUnsupported file type (library support not compiled in)": "cdo-file-type",
+    "Nonlinear solve did not converge due to DIVERGED_LINEAR_SOLVE iterations 0": "petsc-not-converged",
+    "EXITING: because of fatal EXECUTION error: something went wrong with forking readFilesCommand": "reported-error",
+    'Fehler in sprintf("%05i: %s", inds, msgs) : \n  Argumente passen nicht zueinander': "reported-error",
+    "Undefined function 'matlabpool' for input arguments of type 'char'.\nError in Flux (line 40)": "reported-error",
+    "FATAL ERROR: Unable to open extended system file.\n[Partition 0][Node 0] End of program": "reported-error",
+    "20250509 102049.350 ERROR            PET00 ESMF_Comp.F90:781 ESMF_CompConstruct Value out of range  - petlist": (
+        "reported-error"
+    ),
     "launch.py:321:sigkill_handler] ['python', 'train.py'] exits with return code = -9": "killed",
 }
 HARMLESS = (
