@@ -18,7 +18,9 @@ MOST = 64
 NEVER = (b"traceback", b"error", b"exception", b'file "', b"fail")
 NUMBER = re.compile(rb"\d+")
 # What a program says of a file that is missing, and a path that does not depend on the folder of the job.
-MISSING = re.compile(r"\bNo such file|\bnot found\b|\bdoes not exist\b|\b[Cc]annot (?:open|find)\b")
+MISSING = re.compile(
+    r"\bNo such file|\bnot found\b|\bdoes not exist\b|\b[Cc]annot (?:open|find)\b|\bNo \S+ \w+ found\b"
+)
 ABSOLUTE = re.compile(r"(?:^|[\s'\"`=])/\w")
 
 
@@ -35,7 +37,8 @@ def decide(last: Explanation, whole: Explanation) -> Explanation:
         return last
     weaker = known.hit.weight < min(first.hit.weight, WEIGHTS["error"])
     without = known.failure.goes_on and not first.failure.goes_on
-    missing = MISSING.search(known.hit.text) and not ABSOLUTE.search(known.hit.text)
+    words = " ".join((known.hit.text, known.says, *known.hit.values.values()))
+    missing = MISSING.search(words) and not ABSOLUTE.search(words)
     return whole if weaker or without or missing or known.failure.may_follow else last
 
 

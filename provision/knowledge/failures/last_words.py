@@ -36,7 +36,7 @@ FOREIGN = re.compile(
 # What Slurm prints of the step and the ranks that it ends after the first one has ended.
 ENDED = re.compile(
     r"srun: error: \S{1,200} tasks? [\d,-]+: (?:Killed|Terminated)\b|"
-    r"slurmstepd\S{0,80}: (?:error: )?\*\*\* .{1,200} CANCELLED AT \S+ \*\*\*"
+    r"slurmstepd\S{0,80}: (?:error: )?\*\*\* .{1,200} CANCELLED AT \S+ \*\*\*|srun: Force Terminated\b"
 )
 # A sentence that says that something is wrong has one of these words.
 COMPLAINT = re.compile(
