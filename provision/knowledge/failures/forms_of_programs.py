@@ -95,6 +95,7 @@ PROGRAMS = (
         r"(?P<text>(?!.{0,200}(?:Internal subroutine call returned|Passing error in)).+)",
         "ESMF",
     ),
+    form(ENDS, r"\s*\d{1,9} \[[0-9A-F]{6,16}\] 0x\w{2} -> \w{1,60}: ERR \w{4}: (?P<text>.+)", "OpenSM"),
     form(ENDS, r"Exception : \[(?P<text>.+)\]$", "salmon"),
     form(ENDS, r"\w{2,30} parsing error: (?P<text>(?!\d).{3,300})"),
     form(ENDS, r"ERROR - \[(?P<place>[^\]\s]{1,200}:\d+)\] (?P<text>.+)", "LIKWID"),

@@ -160,6 +160,7 @@ FRAME = re.compile(
     # The heading of a test that failed, as unittest prints it; the exception is below.
     r"(?:test\w*|(?:setUp|tearDown)(?:Class|Module)?) \([\w.]+\)$|"
     r"abort|exiting|terminat|stopping|Execution halted|Try |Usage:?\W*$|use --help|more information|run with|note:|"
+    r".{0,40}\bexiting abnormally$|"
     r"At least one job did not complete|(?:we )?had \d+ failures|\d+ (?:tasks|jobs) (?:failed|remain)|"
     r"cannot open the connection|there (?:was|were) \d+ (?:fatal )?errors?\b|"
     r"(?:errors?|failures?) (?:occurred|found|were|was)|An error (?:occurred|happened|was(?! encountered while running))|"

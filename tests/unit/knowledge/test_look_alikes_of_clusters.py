@@ -132,6 +132,22 @@ LINES = {
     "20250509 102049.350 ERROR            PET00 ESMF_Comp.F90:781 ESMF_CompConstruct Value out of range  - petlist": (
         "reported-error"
     ),
+    'proot error: execve("/opt/apptainer/bin/mksquashfs"): Operation not permitted': "container-proot-denied",
+    "FATAL:   while creating squashfs: /opt/bin/mksquashfs command failed: exit status 1: x": "squashfs-not-packed",
+    "FATAL:   while creating squashfs: /opt/bin/mksquashfs command failed: exit status 1: No space left on device": (
+        "container-build-space"
+    ),
+    'unable to send message to qmaster using port 6444 on host "flux1": can\'t resolve host name': "sge-master-unresolved",
+    "FORCE-TERMINATE AT Data unpack would read past end of buffer:-26 - error grpcomm_direct.c(359)": "mpi-releases-differ",
+    "Reason = \"The system macro SYSTEM_PERIODIC_REMOVE expression '( NumJobStarts > 9 )' evaluated to TRUE\"": (
+        "condor-removed-by-policy"
+    ),
+    "Waiting in store based barrier to initialize process group for rank: 0 (world_size=4, worker_count=16, timeout=0:01:00)": (
+        "torch-store-of-other-run"
+    ),
+    "ib_iface.c:1138 UCX  ERROR ibv_create_cq(cqe=256) failed: Connection timed out": "ucx-adapter",
+    "  165028 [F0D43740] 0x01 -> osm_vendor_bind: ERR 5426: Unable to register class 129 version 1": "reported-error",
+    "Jan 26 13:14:57.552748 job-ingest.err[16639]: fluid_init failed": "reported-error",
     "launch.py:321:sigkill_handler] ['python', 'train.py'] exits with return code = -9": "killed",
 }
 HARMLESS = (

@@ -46,7 +46,7 @@ REPORTS = {
     ),
     "a level of syslog behind the name": (
         "[Apr04 18:44] ring.err[0]: the list is invalid\n[  +0.012570] ring.crit[0]: module exiting abnormally\n",
-        "`ring` reports an error: module exiting abnormally",
+        "`ring` reports an error: the list is invalid",
     ),
     "a job of Flux": (
         "[  +0.413165] job-exec[0]: job-exception: id=2692: job shell exec error on broker n2 (rank 2): Protocol error\n",
