@@ -23,6 +23,8 @@ SUCCESS = re.compile(
     r"\b100% tests passed|^Result: PASS$|\bsteps \(100%\) done|\bMarking task as SUCCESS|\bprogress looks :\)|"
     r"\bstatus '(?:Succeeded|Done)'|\bERROR count: 0\b|\bLoss for final step: |\bEpoch \d+: early stopping|"
     r"\bepochs completed in\b|\bFinished in state Completed\b|"
+    # What job scripts print of `$?`.
+    r"\b(?:status|rc)[ :=]{1,3}0$|\b[Aa]ll (?:steps|tasks|jobs) (?:are )?(?:done|completed?|finished)\b|\bfinished ok$|"
     # Scientific programs: Quantum ESPRESSO, NWChem, ABINIT, CP2K, Gaussian, ORCA, WRF, SIESTA, MOPAC, MITgcm, Elmer.
     r"^\s*JOB DONE\.|^ Total times +cpu: |\bCalculation completed\.$|\bPROGRAM ENDED AT\b|\bNormal termination of \w|"
     r"\bTERMINATED NORMALLY\b|\bSUCCESS COMPLETE \w|^>> End of run: |== MOPAC DONE ==|\bExecution ended Normally\b|"
@@ -57,7 +59,7 @@ FATAL = re.compile(
 )
 SUCCESS_WORDS = word_set(
     "successfully built success complete completed finished done successful succeeded passed exit exited "
-    "status accuracy score saved "
+    "status rc all accuracy score saved "
     "normally tests result pass steps marking looks epochs executing activate triggers target naming built written "
     "building linking calculation total ended normal normally terminated end complete mopac solver successful primary "
 )

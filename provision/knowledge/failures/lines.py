@@ -103,7 +103,7 @@ LIBFABRIC = re.compile(r".{0,60}\blibfabric:\d+:.{1,200}?<(?:info|debug|trace)>"
 EXCUSED = re.compile(
     # Open MPI's own `(ignored)` is the end of a long line, which may be cut.
     r"\(ignored\)|\bmca_base_component_repository_open: unable to open mca_|(?<!\d )(?<!-)\bignor(?:e|ed|ing)\b|\b[Ii]gnoring\b|"
-    r"\bwill retry\b|\b[Rr]etrying(?: (?:in|after|with|\d|\()|\s*$)|"
+    r"\b(?:will retry|retry in \d)|\b[Rr]etrying(?: (?:in|after|with|\d|\()|\s*$)|"
     r"\battempt \d+ (?:of|/) ?\d+|"
     r"\b(?:[Ff]alling|[Ff]all|[Ff]alls) ?-?back\b|\bfallback\b|\bnon-?fatal\b|\bharmless\b|\bsafely\b|"
     r"\bcan be (?:safely )?(?:ignored|disregarded)|\(optional\)|\boptional (?:package|module|dependency)|"

@@ -55,6 +55,7 @@ LIBRARY = re.compile(
     r"^(?:torch[/\\](?:nn|utils|optim|autograd|distributed|_\w{1,40})|transformers[/\\](?:models|utils|trainer|modeling|tokeniz)\w*)[/\\.]|"
     # A library that was not installed, but cloned: `/home/u/keras/keras/models.py`.
     r"[/\\](keras|tensorflow|torch|numpy|pandas|jax|flax|transformers|horovod)[/\\]\1[/\\]|"
+    r"[/\\]mxnet[/\\]python[/\\]mxnet[/\\]|[/\\](?:py4j-[\w.-]{1,40}|pyspark)\.zip[/\\]|[/\\]share[/\\]psi4[/\\]python[/\\]|"
     # Bazel prints tracebacks of its own language.
     r"^<string>$|^<\w+ generated |\.bzl$|[/\\](?:BUILD|WORKSPACE)(?:\.bazel)?$"
 )
