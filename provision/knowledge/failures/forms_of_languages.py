@@ -24,6 +24,7 @@ LANGUAGES = (
     form(ERRS, r"[A-Z]\w{1,60} \[(?:Error|ERROR)\]: (?P<text>.+)"),
     # The levels of syslog behind a name, as Flux prints them.
     form(ENDS, r"(?P<program>[a-z][\w-]{1,30})\.(?:crit|alert|emerg)\[\d{1,9}\]: (?P<text>.+)"),
+    form(ENDS, r"broker\.err\[\d{1,9}\]: rc1\.\d: (?P<text>(?!.{0,200} Exited).+)", "Flux"),
     form(ERRS, r"(?P<program>[a-z][\w-]{1,30})\.err\[\d{1,9}\]: (?P<text>.+)"),
     form(ENDS, r".{0,80}\bjob\.exception (?:\S{1,40} )?type=\S{1,40} severity=0 (?P<text>.+)", "Flux"),
     form(ENDS, r".{0,80}\bjob-exception: (?:id=\S{1,40} ?)?(?P<text>.+)", "Flux"),
@@ -80,7 +81,7 @@ LANGUAGES = (
     form(ENDS, r"\s+nested task error: (?P<text>(?!TaskFailedException).+)", "Julia"),
     form(ENDS, r"ERROR \(unhandled task failure\): (?P<text>.+)", "Julia"),
     # MATLAB names the function, and prints the message below.
-    form(ENDS, r"Error using (?P<place>[\w./%@+>-]{1,120}(?: \(line \d+\))?)\s*(?P<text>)$", "MATLAB"),
+    form(ENDS, r"\W{0,4}Error using (?P<place>[\w./%@+>-]{1,120}(?: \(line \d+\))?)\s*(?P<text>)$", "MATLAB"),
     form(ENDS, r"Error using (?P<text>.+)", "MATLAB"),
     form(ENDS, r"(?P<text>Undefined function (?:or variable )?'\w{1,80}'.{0,120})$", "MATLAB"),
     # R in German, French, Italian, Portuguese and Spanish.

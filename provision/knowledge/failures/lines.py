@@ -27,7 +27,8 @@ CLOCK = re.compile(
     r"\[[A-Z][a-z]{2} ?\d{1,2} \d\d:\d\d\] |"
     r"\s{0,12}\| (?=\[rank\d)|"
     r"\s{0,4}>> \d{1,9} {2,9}| {2,8}\d{1,6} {4}(?=[^\s\d])|"
-    r"\w{3} {1,2}(?:\w{3} {1,2})?\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,6})?(?: (?:[A-Z]{3,4} )?\d{4})?(?: [\w.-]{1,64} "
+    r"\w{3} {1,2}(?:\w{3} {1,2})?\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,6})?"
+    r"(?: (?:[CEMP][SD]T|CES?T|UTC|GMT|JST))?(?: (?:[A-Z]{3,4} )?\d{4})?(?: [\w.-]{1,64} "
     r"[\w./-]{1,64}(?:\[\d{1,8}\])?:)?\s?|"
     r"\[?\d{4}-\d\d-\d\d\]?\s|"
     # A logger passes on what another one wrote.
@@ -38,7 +39,8 @@ ANSI = re.compile(rb"\x1b(?:\[[0-9;?]{0,32}[A-Za-z]|\][^\x07\x1b]{0,256}(?:\x07|
 # What was typed, or the code of a program, is not what happened: `set -x`, the code of IPython's tracebacks, pip's program.
 # A row of squeue, which begins with a number too, ends with a reason.
 CODE = re.compile(
-    r"\++ (?!message follows \+)|> #|\s{0,99}-{2,5}> ?\d+ |\s{1,9}\d{1,5}  +\S(?!.{0,200} \d+ \([A-Z]\w{3,60}\)$)|"
+    r"\++ (?!message follows \+)|\+[\w./()-]{1,200}:\d+> |> #|\s{0,99}-{2,5}> ?\d+ |"
+    r"\s{1,9}\d{1,5}  +\S(?!.{0,200} \d+ \([A-Z]\w{3,60}\)$)|"
     r"\s{0,99}\d+ \| (?!#\s*error\b)|\$ |>>> |\s{4,99}raise \w|"
     r"\s{4,99}(?:print|throw|echo)\b|In \[\d+\]:|Extension modules: "
 )
@@ -238,7 +240,7 @@ def level(text: str) -> str:
     lowered = start.lower()
     if "err" in lowered and (MEASURED.match(start) or NAMES_LOG.match(start)):
         return INFO
-    if FAILS.match(start) or "UnsupportedClassVersionError" in start:
+    if FAILS.match(start) or "UnsupportedClassVersionError" in start or "sbatch: error: Batch job" in start:
         return ERROR
     if CHANGE.match(start) or (" = -1 E" in text and TRACED.match(text)):
         return INFO

@@ -53,6 +53,8 @@ GOES_ON = re.compile(
     r":\s*$|\breason(?: given)? (?:is|was)$|\b(?:because|due to|compiled for)$|"
     r"(?:[Ff]ailed|[Uu]nable) to (?:continue|proceed)\.?$"
 )
+# The code of a traceback, which ranks that print at the same time put behind the name of an exception.
+IMPORT = re.compile(r"\s*(?:from [\w.]+ )?import \w")
 # How unittest begins what it says of a test that failed.
 TEST_FAILED = ("ERROR: ", "FAIL: ")
 # Words of prose before a colon: what is behind it is an error of a program that the line does not name.
@@ -319,7 +321,8 @@ def read_exception(traceback: Traceback) -> Report | None:
     """The report that an exception of Python is, if no place in the user's program explains it."""
     if traceback.exception == UNSHOWN or not (traceback.text or traceback.raw.rstrip().endswith(":")):
         return None
-    follows = traceback.exception in _FOLLOWING or (traceback.text and FRAME.match(traceback.text))
+    mixed = IMPORT.match(traceback.text)
+    follows = traceback.exception in _FOLLOWING or mixed or (traceback.text and FRAME.match(traceback.text))
     strength = FOLLOWS if follows else ERRS
     package = next((frame.package for frame in reversed(traceback.frames) if frame.package), None)
     if strength == ERRS and traceback.frames:

@@ -46,7 +46,7 @@ BARE = re.compile(
 )
 LIBRARY = re.compile(
     r"\.p(?:yx|xi|xd)$|__autograph_generated_file|(?:site|dist)-packages[/\\]|[/\\]lib(?:64|32)?[/\\]python\d|(?:[Pp]ython[\d.]*|conda\d?|envs[/\\][^/\\]{1,60})[/\\][Ll]ib[/\\][\w/\\]+\.py$|<frozen|<pip-|<__array_function__|<decorator-gen|"
-    r"pip-(?:build|build-env|install|req-build|standalone)-|(?:^|[/\\])spack[/\\](?:lib[/\\]|bin[/\\]spack$|var[/\\]spack[/\\]repos[/\\])|"
+    r"pip-(?:build|build-env|install|req-build|standalone)-|[/\\]lib[/\\]spack[/\\](?:spack|llnl|external)[/\\]|(?:^|[/\\])spack[/\\](?:lib[/\\]|bin[/\\]spack$|var[/\\]spack[/\\]repos[/\\])|"
     r"[/\\]builtin[/\\]packages[/\\][^/\\]{1,80}[/\\]package\.py$|[/\\]easybuild[/\\](?:framework|tools|easyblocks|base)[/\\]|"
     r"[/\\]spack-stage-[^/\\]{1,200}[/\\]spack-src[/\\]|^/usr/(?:local/)?s?bin/|[/\\]bin[/\\](?![\w.-]*\.py$)[\w.-]+$|<attrs|"
     r"^(?:tensorflow|keras|horovod|numpy|torch)[/\\](?:python|src|core|common)[/\\]|[/\\](?:tensorflow|tensorflow_core|keras)[/\\](?:python|src)[/\\]|bazel-out|"

@@ -24,8 +24,69 @@ NAMED = {
     ),
     "Lmod Warning: MODULEPATH is undefined.\nLmod has detected the following error: The following module(s) are unknown: "
     '"frameworks/2026.1.0"\npython: command not found': ("modulepath-undefined", ""),
+    "Charmrun> error attaching to node '127.0.0.1':\nTimeout waiting for node-program to connect": (
+        "reported-error",
+        "Timeout",
+    ),
+    "ERROR: Not enough resources available to schedule job.\nThe resource file >>rs.txt<< could not be opened.": (
+        "reported-error",
+        "could not be opened",
+    ),
+    "qmgr obj=workq svr=default: Unauthorized Request\ncreate queue workq\nCouldn't run 'post_install' script": (
+        "reported-error",
+        "Unauthorized Request",
+    ),
+    '11/10/2015 12:48:30.595;64;PBS_Server.10715;Req;setup_nodes;token "np" in error on line 1 of file nodes\n'
+    "11/10/2015 12:48:30.595;01;PBS_Server.10715;Svr;PBS_Server;LOG_ERROR::PBS_Server, pbsd_init failed": (
+        "reported-error",
+        'token "np"',
+    ),
+    "2015-11-12T04:43:01Z [job-submit ret_code] 1\n2015-11-12T04:43:01Z [job-submit err] n1: initialisation did not complete": (
+        "reported-error",
+        "initialisation did not complete",
+    ),
+    "{Error using parallel.Cluster/parpool (line 89)\nFailed to start a parallel pool.\n\nError in sim_job1 (line 40)": (
+        "reported-error",
+        "Failed to start a parallel pool",
+    ),
+    "Fatal server error:\n(EE) PAM authentication failed, cannot start X server.\n(EE) Please consult the support": (
+        "reported-error",
+        "PAM authentication failed",
+    ),
+    "ERROR: Failed to connect to local queue manager\nAUTHENTICATE:1003:Failed to authenticate with any method": (
+        "reported-error",
+        "authenticate with any method",
+    ),
+    "ERROR \"Cannot open log file '/var/log/condor/SchedLog'\" at line 173 in file dprintf_setup.cpp": (
+        "reported-error",
+        "Cannot open log file",
+    ),
+    "*** GASNET WARNING: AMUDP_SPMDStartup returning an error code: AM_ERR_RESOURCE (Problem with requested resource)\n"
+    "  from function AMUDP_SPMDStartup\n  reason: slave failed DNSLookup on master host name": (
+        "reported-error",
+        "DNSLookup",
+    ),
+    "Jul 31 12:35:21.088992 CDT broker.err[0]: rc1.0: flux: Error committing start event: Protocol error\n"
+    "Jul 31 12:35:21.089193 CDT broker.err[0]: rc1.0: /flux/etc/flux/rc1 Exited (rc=1) 0.1s\n"
+    + "Jul 31 12:35:21.145339 CDT broker.err[1]: rc3.0: remove resource: Upstream Flux broker is offline. Try again later.\n"
+    * 5: ("reported-error", "committing start event"),
+    "03/31/23 10:54:15 EDT :: w.xml :: WARNING: job submission failed: sbatch: error: Batch job submission failed: "
+    "Node count specification invalid": ("node-count", ""),
+    "make: *** No rule to make target `../reduce.cpp', needed by `a.o'.  Stop.\n"
+    "+/home/ada/submit.zsh:61> grep 'salloc: error: Failed to allocate resources: More processors requested than permitted' x": (
+        "make-no-rule",
+        "",
+    ),
+    'Traceback (most recent call last):\n  File "h.py", line 8, in <module>\nImportError:     from mpi4py import MPI\n'
+    'Traceback (most recent call last):\n  File "h.py", line 8, in <module>\n    from mpi4py import MPI\n'
+    "ImportError: No module named mpi4py": ("module-not-installed", "mpi4py"),
+    "Fatal socket error: code 93610-- Timeout on socket recv!\nCharmrun> error on request socket to node 0 'n1'--\n"
+    "Socket closed before recv.": ("reported-error", "Socket closed"),
 }
 HEALTHY = (
+    "Jul 31 12:35:21 CDT broker.info[0]: rc1.0: /etc/flux/rc1 Exited (rc=0) 0.1s\nflux: ready",
+    "  reason: Completed\n  exitCode: 0\n  finishedAt: 2024-01-01",
+    "node/n1 1/1 Running 0 13m\npod/slurmd-0 1/1 Running 2 13m\npod/job-1 0/1 Completed 0 1m",
     "attempt 0: [Errno 5] Input/output error: 'shared.lock'; retry in 0.1 s\nchecksum 3 expected 3 -> OK\nall steps completed",
     'rsync: [sender] change_dir "/archive" failed: No such file or directory (2)\nusing the copy in $SCRATCH\nfinished ok',
     (
