@@ -33,6 +33,18 @@ FRAMES = (
         r"(?:^|\s)(?:\.{0,2}/)?(?:[\w.+-]+/)*(?P<program>(?!lib[\w+.-]*\.so|python|ld-)[\w.+-]{1,100})\((?P<function>(?!_start\b|_Py|Py)[A-Za-z_][\w.]{0,120})"
         r"\+0x[0-9a-f]+\)"
     ),
+    # Charm++, and IQ-TREE.
+    re.compile(
+        r"^\s*\[\d+:\d+\] (?P<program>[\w.+-]{1,60}) 0x[0-9a-f]{4,16} (?P<function>(?!Cmi|Ck|Converse)[A-Za-z][\w:~]{3,120})"
+    ),
+    re.compile(
+        r"^ERROR: {1,4}\d{1,3} {1,9}(?:[\w:<>*&]{1,60} ){0,3}(?P<function>(?!funcAbort)[A-Za-z_][\w:~]{2,120})(?:<.{0,200}>)?\("
+    ),
+    # gdb as HPE's MPT calls it.
+    re.compile(
+        r"^(?:\d+:)?MPT: #\d+ +0x[0-9a-f]{4,16} in "
+        r"(?P<function>(?!_|raise|abort|shr_abort|mpi_|MPI_|MPT|wait|for_)[a-z]\w{2,120}) \("
+    ),
     # gfortran, which puts the place into the next line.
     re.compile(
         r"^#\d+ +0x[0-9a-f]{4,16} in (?:(?P<function>__\w{1,80}_MOD_\w{1,80}|(?!raise|abort)[A-Za-z]\w{0,120})|"

@@ -11,7 +11,11 @@ LANGUAGES = (
     form(ENDS, r"thread '[^']{0,80}'(?: \(\d+\))? panicked at (?P<text>'.+|.+:)", "a program in Rust"),
     form(ENDS, r"Exception in thread \"[^\"]{1,80}\" (?P<text>.+)", "a program in Java"),
     form(ENDS, r"Caused by: (?P<text>.+)", "a program in Java"),
-    form(ENDS, r"Fortran runtime error: (?P<text>.+)", "a program in Fortran"),
+    form(
+        ENDS,
+        r"(?:fatal )?Fortran runtime error(?:\((?P<place>[^)]{1,300})\))?: (?P<text>.+)",
+        "a program in Fortran",
+    ),
     form(ENDS, r" ?ERROR STOP (?P<text>\S.+)", "a program in Fortran"),
     form(ENDS, r"awk: (?:\S{1,80}:|cmd\. line:)\d+:(?: \([^)]{1,80}\))? (?P<text>.+)", "awk"),
     form(ENDS, r"sed: -e expression #\d+, char \d+: (?P<text>.+)", "sed"),
@@ -87,5 +91,20 @@ LANGUAGES = (
     # R in German, French, Italian, Portuguese and Spanish.
     form(ENDS, r"(?:Fehler in|Erreur dans|Errore in|Erro em|Error en) (?P<place>.{1,160}?\)) ?: ?(?P<text>.*)$", "R"),
     form(ENDS, r"(?P<place>\S{1,200}\.rb:\d+:in .{1,80}?): (?P<text>.+)", "Ruby"),
-    form(ERRS, r"(?P<text>\S.{1,300}) at (?P<place>\S{1,200}\.(?:p[lm]|PL)) line \d+(?:, <\w+> line \d+)?\.", "Perl"),
+    # These words of Perl are warnings. Source: perldiag, the classes W and D.
+    form(
+        ERRS,
+        r"(?!Use of uninitialized|Argument \".{0,200}\" isn't numeric|Odd number of elements|Deep recursion on|Useless use of|"
+        r"Name \".{1,200}\" used only once|Subroutine \S{1,200} redefined|Possible |Wide character in|substr outside of|"
+        r"\w{1,20}\(\) on (?:closed|unopened) |Statement unlikely|Smartmatch is|Scalar value @|splice\(\) offset past|"
+        r"Reference found where|Prototype mismatch|Unquoted string|Use of \S{1,40} is deprecated)"
+        r"(?P<text>\S.{1,300}) at (?P<place>\S{1,200}\.(?:p[lm]|PL)) line \d+(?:, <\w+> line \d+)?\.",
+        "Perl",
+    ),
+    # What a library prints before the next line, as `The following error occurred in m_config:`.
+    form(
+        ERRS,
+        r"\W{0,9}[Tt]he following (?:fatal |internal )?errors? (?:has |have |was |were )?(?:been )?occ?urr?ed"
+        r"(?: (?:in|while|during|at) [^:]{1,80})?:(?P<text>)$",
+    ),
 )

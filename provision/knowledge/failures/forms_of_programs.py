@@ -9,7 +9,7 @@ PROGRAMS = (
     form(ENDS, r"-+> FOAM FATAL (?:IO )?ERROR ?:?(?P<text>.*)", "OpenFOAM"),
     form(
         ENDS,
-        r"\[\d+\]PETSC ERROR: (?P<text>(?!-|See http|Petsc |Configure |#\d|Options |Unknown Name|\[\d)\S.*)",
+        r"\[\d+\]PETSC ERROR: (?P<text>(?!-|The line numbers in |See http|Petsc |Configure |#\d|Options |Unknown Name|\[\d)\S.*)",
         "PETSc",
     ),
     form(ERRS, r"\s*#\d{3}: \S{1,200} line \d+ in \w{1,80}\(\): (?P<text>.+)", "HDF5"),
@@ -88,11 +88,29 @@ PROGRAMS = (
         r"(?:\w{1,60}\.cpp:\d+:\w{1,60}: ?)?(?i:exiting):? because of (?:fatal )?[*A-Z ]{4,40} error: (?P<text>.+)",
         "STAR",
     ),
+    form(ENDS, r"\W{0,9}EXITING:? because of FATAL (?P<text>problem .+?)(?: SOLUTION: .*)?$", "STAR"),
+    form(ERRS, r"\s*(?P<text>ERROR in \S{1,80}\.[fF]\d{0,2} at line \d+)\s*$", "a model of CESM or E3SM"),
+    form(ERRS, r"(?:ERROR|Error): In (?P<place>\S{1,300}, line \d+)(?P<text>)$", "VTK"),
+    form(ERRS, r".{0,120}\bERR\| +(?P<place>\w{1,80}) \(0x[0-9a-f]{4,16}\): (?P<text>.+)", "VTK"),
+    form(ERRS, r"\s{25,26}NOTICE(?P<text>)$", "ABACUS"),
+    form(
+        ENDS,
+        r"(?P<program>samtools) \w{2,20}: (?P<text>(?i:failed|couldn't|could not|cannot|can't|error|truncated|invalid) .+)",
+    ),
+    # OpenFAST breaks its messages after 98 characters: the names of the routines may begin in the line above.
+    form(ERRS, r"(?:[A-Za-z]\w{1,60}:){3,30} ?(?:FATAL )?Error: (?P<text>.+)", "OpenFAST"),
+    form(
+        ENDS,
+        r"(?P<text>cluster \d{1,6} has (?:finished|exited|aborted) with an? (?:connection )?error -?\d+-?.*)",
+        "the package `parallel` of Stata",
+    ),
+    # The format of nipype's logs: the message is in the next line, behind a tabulator.
+    form(ERRS, r"\d{6}-[\d:,]{8,14} (?P<program>nipype)\.\w{1,40} (?:ERROR|CRITICAL):(?P<text>)$"),
     form(ERRS, r"[ECF] \d{1,9} \d{1,9}\] (?:\(\w{1,40}\) )?\S{1,80}:\d+: (?P<text>.+)", "Ray"),
     form(
         ERRS,
-        r"\d{8} \d{6}\.\d{3} ERROR +PET\d+ (?P<place>\S{1,80}:\d+) "
-        r"(?P<text>(?!.{0,200}(?:Internal subroutine call returned|Passing error in)).+)",
+        r"\d{8} \d{6}\.\d{3} ERROR +PET\d+ (?:(?P<place>\S{1,80}:\d+|\(\w{1,80}\)) )?"
+        r"(?P<text>(?!.{0,200}(?:Internal subroutine call returned|Passing error in|Failure +- ))\S.+)",
         "ESMF",
     ),
     form(ENDS, r"\s*\d{1,9} \[[0-9A-F]{6,16}\] 0x\w{2} -> \w{1,60}: ERR \w{4}: (?P<text>.+)", "OpenSM"),

@@ -16,7 +16,7 @@ SUCCESS = re.compile(
     r"\b\d+ passed\b|\b[Ee]xit(?:ed)?(?: with)? ?(?:code|status)[:= ]+0\b|\bExit_status ?= ?0\b|"
     r"\bState: COMPLETED\b|\bAll tests passed|^OK(?: \([^()]{1,80}\))?$|"
     r"(?:[Tt]est|[Ff]inal|[Vv]al\w*) (?:accuracy|loss|acc|score)\b ?[:=]|"
-    r"(?<!Debug info has been )\bsaved (?:model |checkpoint )?to\b|"
+    r"(?<!Debug info has been )(?<!odel state was )\bsaved (?:model |checkpoint )?to\b|"
     r"^\[\+\] /|\bexited (?:normally|successfully)|\bsuccessfully\.?$|"
     r"\"status\": \"success\"|"
     # Test suites: CTest, prove. Workflows: Snakemake, Airflow, Luigi, Cromwell. YOLO.
@@ -95,6 +95,7 @@ FAILED = re.compile(
     r"(?:find|open|load|connect|create|resolve)|"
     r"^[Ee]rror in \S{0,200}\.(?:sh|bash|csh|ksh|py|pl|cmake): \S|"
     r"\bfailed: |\bfailed for some reason\b|\b[Ee]rror (?:in|executing) (?:rule|process|routine)\b|^\w{3,60}NotFound:|"
+    r"\bfollowing errors? (?:has |have )?occ?urr?ed\b|"
     r"\b[Aa]n error (?:has )?occurred\b|\bunhandled \w+ error\b|\[E\d{3,4} |: not found$|\bversion `?\w+_[\d.]+'? not found|"
     r"\b[Dd]isk quota exceeded\b|\bexceeded (?:\w+ ){0,3}(?:limit|quota)\b|\bcaught collective operation timeout|"
     r"\b[Nn]ot enough (?:slots|memory|space|resources)\b|\bare unable to\b|\blost (?:communication|connection) with\b|"

@@ -73,6 +73,8 @@ NEVER_OF_THE_ENVIRONMENT = word_set(
 NAMES = word_set("NameError UnboundLocalError")
 # Packages that pass on the exception of a worker.
 CARRIERS = word_set("multiprocessing concurrent six joblib threading billiard queue")
+# The code with which they do.
+PASSES_ON = frozenset(("raise self._value", "raise self._exception"))
 # What Python says when a program and a package do not fit each other, or the program has a mistake: the caller and the called one
 # differ; the attribute of an object, unless the object is of a type of Python's own or the program's own `self`.
 SIGNATURE = re.compile(
@@ -145,6 +147,9 @@ def program_failure(traceback: Traceback) -> KnownFailure | None:
         weight = WEIGHTS["error"]
         cause = f"an error in your program or its data: the generator that {place} reads gives no data, or no more"
         hint = "look at the paths and patterns from which {place} gets its data; a generator for Keras is a loop without end"
+    elif last.package in CARRIERS and traceback.code in PASSES_ON and traceback.exception in ORDINARY:
+        weight = WEIGHTS["error"]
+        cause = f"a worker process or thread that {place} waits for failed: `{what}`"
     elif last.package in CARRIERS and traceback.exception in MISTAKES:
         weight = WEIGHTS["error"]
         cause = f"an error in your program, in a worker process or thread that {place} waits for: `{what}`"

@@ -15,7 +15,7 @@ FORM_WORDS = word_set(
     "eeeeeee cmiabort err alert emerg impossible fehler erreur errore erro "
     "panic panicked severe caused halted stop busy refused denied implemented stale ioctl permitted temporarily unreachable "
     "timed broken reset invalid unrecognized unsupported missing petsc exist crash "
-    "fio received violated evaluated unstable plugin chid nonexistent wavewatch giving"
+    "fio received violated evaluated unstable plugin chid nonexistent wavewatch giving notice"
 )
 # `error` and `fatal error` of GCC in other languages: Chinese, Japanese, French, German, Russian, Ukrainian, Swedish, Dutch,
 # Danish, Finnish, Turkish and Spanish. Source: the message catalogues of GCC 12, gcc-12.mo in Debian's gcc-12-locales.
@@ -161,6 +161,10 @@ FRAME = re.compile(
     r"(?:test\w*|(?:setUp|tearDown)(?:Class|Module)?) \([\w.]+\)$|"
     r"abort|exiting|terminat|stopping|Execution halted|Try |Usage:?\W*$|use --help|more information|run with|note:|"
     r".{0,40}\bexiting abnormally$|"
+    # The place of an error, and marks around the messages of one rank.
+    r"Filename: \S+$|\W{0,9}Rank \d+ m[ae]ssages? |"
+    r"Unknown error submitted to shr_abort|The line numbers in the error traceback|Exception in Future\b|"
+    r"Future .{1,120} expired, which indicates|"
     r"At least one job did not complete|(?:we )?had \d+ failures|\d+ (?:tasks|jobs) (?:failed|remain)|"
     r"cannot open the connection|there (?:was|were) \d+ (?:fatal )?errors?\b|"
     r"(?:errors?|failures?) (?:occurred|found|were|was)|An error (?:occurred|happened|was(?! encountered while running))|"

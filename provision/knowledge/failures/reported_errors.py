@@ -36,7 +36,7 @@ _NO_PROGRAM = word_set(
     "Reason reason Message message Description Details Exception Error error state State status Status line Line Node Host host"
 )
 # What is announced is all that can be wrong, or a list of calls, and not what was wrong.
-NO_REASON = re.compile(r"\b(?:reasons|causes)\b|^Backtrace\b|\bstderr begin:$")
+NO_REASON = re.compile(r"\b(?:reasons|causes)\b|^Backtrace\b|\b(?i:stack trace(?:back)?)\b|\bstderr begin:$")
 # The text of an error number of PETSc: the line below says what is wrong. Source: PETSc, src/sys/error/err.c.
 PETSC_CLASS = re.compile(
     r"PETSC ERROR: (?:No support for this operation\b.*|Corrupt argument|Nonconforming object sizes|Argument out of range|"
@@ -50,7 +50,7 @@ PETSC = re.compile(r"\[\d+\]PETSC ERROR: (?!-{3}|See |Petsc |Configure|#\d|Optio
 REASON = "Reason: "
 # A text that ends so continues in the next line.
 GOES_ON = re.compile(
-    r":\s*$|\breason(?: given)? (?:is|was)$|\b(?:because|due to|compiled for)$|"
+    r":\s*$|\breason(?: given)? (?:is|was)$|\b(?:because|due to|compiled for|was|were)$|"
     r"(?:[Ff]ailed|[Uu]nable) to (?:continue|proceed)\.?$"
 )
 # The code of a traceback, which ranks that print at the same time put behind the name of an exception.

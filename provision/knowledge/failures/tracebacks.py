@@ -54,14 +54,14 @@ LIBRARY = re.compile(
     r"[/\\][A-Za-z]\w*-\d+(?:\.\d+){1,3}[/\\](?:tools|_?build\w*|config|cmake)[/\\]|"
     r"^(?:torch[/\\](?:nn|utils|optim|autograd|distributed|_\w{1,40})|transformers[/\\](?:models|utils|trainer|modeling|tokeniz)\w*)[/\\.]|"
     # A library that was not installed, but cloned: `/home/u/keras/keras/models.py`.
-    r"[/\\](keras|tensorflow|torch|numpy|pandas|jax|flax|transformers|horovod)[/\\]\1[/\\]|"
+    r"[/\\](keras|tensorflow|torch|numpy|pandas|jax|flax|transformers|horovod|dask|distributed)[/\\]\1[/\\]|"
     r"[/\\]mxnet[/\\]python[/\\]mxnet[/\\]|[/\\](?:py4j-[\w.-]{1,40}|pyspark)\.zip[/\\]|[/\\]share[/\\]psi4[/\\]python[/\\]|"
     # Bazel prints tracebacks of its own language.
     r"^<string>$|^<\w+ generated |\.bzl$|[/\\](?:BUILD|WORKSPACE)(?:\.bazel)?$"
 )
 # The name of the package in a library's path.
 PACKAGE = re.compile(
-    r"(?:site|dist)-packages[/\\]([A-Za-z]\w{0,60})|[/\\](keras|tensorflow|torch|numpy|pandas|jax|flax|transformers|horovod)[/\\]\2[/\\]|"
+    r"(?:site|dist)-packages[/\\]([A-Za-z]\w{0,60})|[/\\](keras|tensorflow|torch|numpy|pandas|jax|flax|transformers|horovod|dask|distributed)[/\\]\2[/\\]|"
     r"[/\\]lib(?:64)?[/\\]python[\d.]{1,6}[/\\](?!site-|dist-)([a-z]\w{0,60})"
 )
 # What Python prints between the traceback of an exception and that of another one, which followed from it.
