@@ -95,7 +95,7 @@ FAILED = re.compile(
     r"(?:find|open|load|connect|create|resolve)|"
     r"^[Ee]rror in \S{0,200}\.(?:sh|bash|csh|ksh|py|pl|cmake): \S|"
     r"\bfailed: |\bfailed for some reason\b|\b[Ee]rror (?:in|executing) (?:rule|process|routine)\b|^\w{3,60}NotFound:|"
-    r"\bfollowing errors? (?:has |have )?occ?urr?ed\b|"
+    r"\bfollowing errors? (?:has |have )?occ?urr?ed\b|\bCHECK IN FILE : \S*warning\.log\b|"
     r"\b[Aa]n error (?:has )?occurred\b|\bunhandled \w+ error\b|\[E\d{3,4} |: not found$|\bversion `?\w+_[\d.]+'? not found|"
     r"\b[Dd]isk quota exceeded\b|\bexceeded (?:\w+ ){0,3}(?:limit|quota)\b|\bcaught collective operation timeout|"
     r"\b[Nn]ot enough (?:slots|memory|space|resources)\b|\bare unable to\b|\blost (?:communication|connection) with\b|"

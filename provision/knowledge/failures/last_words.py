@@ -31,7 +31,7 @@ FOREIGN = re.compile(
     r"Preparing metadata|Installing |Getting requirements|Running )|"
     r".*(?:\d%\||\b[A-Z]\w{1,40}Warning: |"
     r"did NOT complete|End of error message|\*\*\* \[|\.\.\. (?:done|ok|yes|no)$|\bterminated$|\berrors?[:.]?$|"
-    r"Documentation/Errors$|more process(?:es)? ha(?:s|ve) sent help message|_base_help_aggregate\b)"
+    r"Documentation/Errors$|Unknown error submitted to |more process(?:es)? ha(?:s|ve) sent help message|_base_help_aggregate\b)"
 )
 # What Slurm prints of the step and the ranks that it ends after the first one has ended.
 ENDED = re.compile(

@@ -15,7 +15,8 @@ from provision.knowledge.failures.words import word_set
 # Compose, BuildKit (`#19 9.900 `), Spack (`  >> 12    `), syslog, ISO 8601, GPAW (`rank=1 L44: `), OpenLDAP's slapd.
 RANK = re.compile(
     r"\s?(?:\[\d+,\d+\](?:\[[^\]]{0,99}\])?(?:<std(?:out|err|diag)>)?:?\s?|"
-    r"\[\d+\](?:<std(?:out|err)>:?\s?|:?\s)(?!Stack Traceback:)|\s{0,8}\d{1,6}: |\d{1,6}:(?=(?:ERROR|FATAL|ABORT): )|Proc(?:ess)? \d{1,6}: |"
+    r"\[\d+\](?:<std(?:out|err)>:?\s?|:?\s)(?!Stack Traceback:)|\s{0,8}\d{1,6}: |"
+    r"\d{1,6}:(?=(?:ERROR|FATAL|ABORT): )|Proc(?:ess)? \d{1,6}: |"
     r"\[rank\d+\]:?\s?|\(\w{1,99} (?:pid=)?\d+[^)\n]{0,99}\)\s|(?![CDEINTW] )[\w.-]{1,64} {1,9}\| |rank=\d{1,6} L\d{1,6}: ?|"
     r"#\d{1,4} \d{1,6}\.\d{1,3} |\[[A-Za-z][\w .-]{2,40}\] (?=(?:srun|slurmstepd|sbatch|mpirun): ))"
 )
