@@ -160,8 +160,8 @@ LOGS = {
     ),
     "STAR with a problem": (
         (
-            "EXITING because of FATAL problem while generating the suffix array The number of indices read from chunks = 22 is not "
-            "equal to expected nSA=53 SOLUTION: try again\n\nApr 01 09:10:49 ...... FATAL ERROR, exiting\n"
+            "EXITING because of FATAL problem while generating the suffix array The number of indices read from chunks = 22 is "
+            "not equal to expected nSA=53 SOLUTION: try again\n\nApr 01 09:10:49 ...... FATAL ERROR, exiting\n"
         ),
         "reported-error",
         "expected nSA=53",
@@ -235,7 +235,7 @@ LOGS = {
     ),
     "a land model in the calls of MPT": (
         (
-            "529:MPT: #8  0x0000000000503cd5 in abortutils_mp_endrun_globalindex_ ()\n529:MPT:     at /home/ada/abortutils.F90:77\n"
+            "529:MPT: #8  0x0000000000503cd5 in abortutils_mp_endrun_globalindex_ ()\n529:MPT:     at /ada/abortutils.F90:77\n"
             "529:MPT: #9  0x0000000000677e2d in balancecheckmod_mp_balancecheck_ ()\n"
         ),
         "cesm-endrun",
@@ -348,14 +348,14 @@ LOGS = {
     ),
     "PISM with a zero in its matrix": (
         (
-            "first (x) equation in the SSAFD system: zero diagonal entry at a regular (not Dirichlet B.C.)  location: i =175,j =128\n"
+            "first (x) equation in the SSAFD system: zero diagonal entry at a regular location: i =175,j =128\n"
             "PISM ERROR: ### Rank 35 massage ends here\n"
         ),
         "pism-zero-diagonal",
         "i =175,j =128",
     ),
     "a mark around the messages of a rank": (
-        "ERROR: the flux is inverted\nPISM ERROR: ### Rank 35 message ends here\n",
+        "PISM ERROR: ### Rank 35 message:\nERROR: the flux is inverted\n",
         "reported-error",
         "the flux is inverted",
     ),
