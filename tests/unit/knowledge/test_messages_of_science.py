@@ -355,7 +355,7 @@ LOGS = {
         "i =175,j =128",
     ),
     "a mark around the messages of a rank": (
-        "PISM ERROR: ### Rank 35 message:\nERROR: the flux is inverted\n",
+        "PISM ERROR: ### Rank 35 message ends here\nERROR: the flux is inverted\n",
         "reported-error",
         "the flux is inverted",
     ),
