@@ -19,6 +19,8 @@ PRINTERS = frozenset(("tqdm", "logging"))
 
 # The file of a module from which a name cannot be imported.
 OWN_MODULE = re.compile(r"\((?P<path>/[\w./+@~-]{1,300}\.py)\)$")
+# Code of a program in JAX that arranges the devices of all processes in a mesh.
+DEVICES = re.compile(r"\bjax\.(?:local_)?devices\(|\bjax\.(?:local_)?device_count\(|\bcreate_device_mesh\(")
 # The file whose text the `setup.py` of a placeholder raises.
 PLACEHOLDER = "ERROR.txt"
 
@@ -41,6 +43,8 @@ def at_place(failure: KnownFailure, traceback: Traceback | None) -> KnownFailure
         return _name_missing(failure, own["path"])
     if failure.id == "image-not-read" and ".grad" in traceback.code:
         return _no_gradient(failure)
+    if failure.id == "shapes-incompatible" and DEVICES.search(traceback.code):
+        return _devices_differ(failure)
     last = traceback.frames[-1].package if traceback.frames else None
     if failure.id == "io-error" and (PRINTS.search(traceback.code) or last in PRINTERS):
         return _terminal_gone(failure)
@@ -101,6 +105,19 @@ def _name_missing(failure: KnownFailure, path: str) -> KnownFailure:
         cause=f"an error in your program: its own module `{path}` has no `{{name}}`",
         hint=f"`grep -n {{name}} {path}` shows whether the name is defined there, and before it is needed",
         source="Python",
+        program=True,
+    )
+
+
+def _devices_differ(failure: KnownFailure) -> KnownFailure:
+    """The array holds the devices: there are more or fewer of them than the program, or a saved state, arranges."""
+    return replace(
+        failure,
+        cause="JAX sees more or fewer devices than the program arranges in a mesh, or than a checkpoint was saved with",
+        hint="`python -c 'import jax; print(jax.device_count(), jax.local_device_count())'` in the job shows how many there are: "
+        "request as many as the shape needs, start `jax.distributed.initialize()` on all nodes, or change the mesh; give a "
+        "checkpoint of another mesh new shardings when it is restored",
+        source="JAX, sharding.Mesh; Orbax",
         program=True,
     )
 

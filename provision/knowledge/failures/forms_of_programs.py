@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from provision.knowledge.failures.forms import ENDS, ERRS, NAME, NAMED, form
+from provision.knowledge.failures.forms import ENDS, ERRS, FOLLOWS, NAME, NAMED, form
 
 PROGRAMS = (
     # Libraries and programs of science.
@@ -38,8 +38,36 @@ PROGRAMS = (
     ),
     form(ERRS, r"nox > (?P<text>Command .{1,300} failed with exit code \d+.*)", "nox"),
     form(ENDS, r"[\w.-]{1,40}: failed with (?P<text>(?!exit|code|status|error).{4,300})", "tox"),
-    form(ENDS, r"E[A-Z]\d{4}: (?:\[PID: \d+\] )?(?:\d{4}-[\d.:-]{10,40} )?(?P<text>[A-Z].+)", "Ascend CANN"),
-    form(ERRS, r".{0,60}\|CCL_ERROR\| \S{1,80}:\d+ \w{1,80}: (?P<text>.+)", "oneCCL"),
+    form(
+        ENDS,
+        r"E[A-Z]\d{4}: (?:\[PID: \d+\] )?(?:\d{4}-[\d.:-]{10,40} )?(?P<text>(?!Inner Error!?$)[A-Z].+)",
+        "Ascend CANN",
+    ),
+    # The class of these is `Inner Error!`; the layer that failed and its words are in the next line.
+    form(ENDS, r"E[A-Z]9999 {1,4}(?P<text>\S.{3,300}?)(?:\[FUNC:.*)?$", "Ascend CANN"),
+    # DALI: the operator and its place in the pipeline, then the cause; a failed assertion names its source.
+    form(FOLLOWS, r"(?P<text>Critical error (?:in|when building) pipeline):$", "DALI"),
+    form(FOLLOWS, r"(?P<text>Error in (?:CPU|GPU|MIXED) operator `?'.{1,200}?),$", "DALI"),
+    form(ENDS, r"encountered:(?P<text>)$", "DALI"),
+    form(ENDS, r"(?P<text>Error when constructing operator: .{1,120} encountered:)$", "DALI"),
+    # `Exception in background worker 3:` and the message in the next line, above the traceback.
+    form(ENDS, r"Exception in background worker \d+:(?P<text>)$", "batchgenerators"),
+    # Sources: SynapseAI's logger, ROCm's clr with AMD_LOG_LEVEL=1, NVSHMEM's macros of errors, DGL's rpc/network.
+    form(ERRS, r"\[[A-Z_]{2,40} *\]\[(?:error|critical) *\]\[tid:\w{1,16}\] (?P<text>.+)", "SynapseAI"),
+    form(
+        ERRS,
+        r":1:(?P<place>\w{1,60}\.\w{1,4} *:\d+) *: {1,4}\d+ us: {1,4}(?:\[[^\]]{1,60}\] {0,4})?(?P<text>.+)",
+        "ROCm",
+    ),
+    form(
+        ERRS,
+        r"\S{0,200}nvshmem\S{0,200}?(?P<place>\w{1,80}\.\w{1,4}:\d+): (?:\w{1,80}: )?"
+        r"(?:non-zero status: -?\d+|NULL value):? (?P<text>.+)",
+        "NVSHMEM",
+    ),
+    form(ERRS, r"\S{1,200}/(?P<place>tcp_socket\.cc:\d+): (?P<text>Failed .+)", "DGL"),
+    form(ENDS, r"(?P<text>\w{2,12} failure \d+.{0,200}; GPU=.+)", "CNTK or ONNX Runtime"),
+    form(ENDS, r".{0,60}\|CCL_ERROR\| \S{1,80}:\d+ \w{1,80}: (?P<text>.+)", "oneCCL"),
     form(ENDS, r"╭─+ Error ─+╮?(?P<text>)$"),  # Typer, with Rich
     form(ENDS, r"Command line argument error: (?P<text>.+)", "BLAST"),
     form(ENDS, r"\(ERR\): (?P<text>.+)", "Bowtie 2 or HISAT2"),

@@ -25,7 +25,7 @@ FRAME = re.compile(r"[\s>|*=#~_+-]*$")
 FOREIGN = re.compile(
     r"\W{0,4}\[\S{1,80}:\d+\] (?:\[ ?\d+\]|\*\*\*)|#\d+ |\s*\[bt\]|\[(?:mpiexec|proxy)[@:]|"
     r"(?:srun|slurmstepd\S*|mpirun|sbatch):|-\[nf-core/|==> (?!Error)|\d{3} \(\d+\.\d+\.\d+\) |"
-    r"\S{1,80} +[0-9A-Fa-f]{16} |[$%#+] ?\S|\w+@\S{1,80}[:$#]|\[\w+@[^\]]{1,80}\]|cat: |"
+    r"\S{1,80} +[0-9A-Fa-f]{16} |\s*@ +0x[0-9a-f]{6,16} |[$%#+] ?\S|\w+@\S{1,80}[:$#]|\[\w+@[^\]]{1,80}\]|cat: |"
     r"\s*(?:File \"|at 0x|return |raise |warnings?\.warn\(|Collecting |Requirement already|Using cached|Downloading |"
     r"Building wheel|"
     r"Preparing metadata|Installing |Getting requirements|Running )|"

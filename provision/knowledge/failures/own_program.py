@@ -85,6 +85,8 @@ ATTRIBUTE = re.compile(
     r"'(?!(?:NoneType|str|bytes|int|float|bool|complex|list|dict|tuple|set|frozenset|range|function|method|generator|"
     r"builtin_function_or_method|type|module|property|slice)')(?P<type>[\w.]{1,80})' object has no attribute '(?P<name>\w{1,80})"
 )
+# An operation of an accelerator failed, and the message is only a number, as torch_npu prints it of CANN.
+CODE_ONLY = re.compile(r"\bOPS function error: .{1,80}, error code is \d+$")
 LONGEST = 200
 
 
@@ -281,6 +283,8 @@ def _library_failure(traceback: Traceback) -> KnownFailure | None:
         return None
     if not traceback.text and (last.function != "<module>" or traceback.raw.rstrip().endswith(":")):
         return None  # it says nothing, or says it in the lines below
+    if CODE_ONLY.search(traceback.text):
+        return None  # the runtime of the accelerator says below what the code means
     package = f"`{last.package}`" if last.package else "a library"
     what = _message(traceback)
     built = BUILT.search(last.file)

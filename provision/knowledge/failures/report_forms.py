@@ -144,7 +144,8 @@ def report_forms() -> tuple[tuple[Form, re.Pattern[str]], ...]:
 FRAME = re.compile(
     r"\W*$|-?\d{1,9}\W*$|[\d:.,+TZ -]{3,40}$|\[\w{1,40} error\]$|\(unknown error\)|(?:\w+(?:Error|Exception): ?)?"
     r"(?:error message$|in user code|Graph execution error|in `|<N/A|Traceback \(most|"
-    r"metadata-generation|subprocess-exited|ld returned|"
+    r"metadata-generation|subprocess-exited|.{0,200}\bOPS function error: .{1,80}, error code is \d+$|Inner Error!?$|"
+    r"ld returned|"
     r"torch\.distributed\.elastic|.{0,40}returned \d+ exit status|\d+ root error\(s\) found|error stack|"
     r"see (?:above|below|log|build|the|https?://)|see [\"'`]?\S{1,300} (?:file )?for (?:more )?(?:details|information)|"
     r"The compiler has detected errors|Exception in callback|Exception:(?: Traceback.*)?$|"
@@ -190,6 +191,6 @@ SKIPPED = re.compile(
     r"['\"]$|FATAL CALLED FROM|File (?!.{1,300} can ?not be )|Program: |Source file: |For more information|Output in format|"
     r"application called MPI_Abort|\[unset\]: |:$|system msg for |"
     r"\[\d+\]PETSC ERROR: (?:-{3}|See |Petsc |Configure |#\d|\S*/|Option|WARNING)|"
-    r"\[ Info: |src_file: |src_line: \d|mpi_rank: \d|message: ?\|?$|"
+    r"Current pipeline object is no longer valid|\[ Info: |src_file: |src_line: \d|mpi_rank: \d|message: ?\|?$|"
     r"command: |input: |jobid: \d|output: |message: None$|[0-9a-f ]{16,}$|'[^']+' '"
 )

@@ -51,7 +51,9 @@ REASON = "Reason: "
 # A text that ends so continues in the next line.
 GOES_ON = re.compile(
     r":\s*$|\breason(?: given)? (?:is|was)$|\b(?:because|due to|compiled for|was|were)$|"
-    r"(?:[Ff]ailed|[Uu]nable) to (?:continue|proceed)\.?$"
+    r"(?:[Ff]ailed|[Uu]nable) to (?:continue|proceed)\.?$|"
+    # oneCCL: a check of its own, and below it what that means.
+    r"^condition \S.{1,300} failed$"
 )
 # The code of a traceback, which ranks that print at the same time put behind the name of an exception.
 IMPORT = re.compile(r"\s*(?:from [\w.]+ )?import \w")

@@ -268,8 +268,9 @@ class TracebackReader:
             self._open.pop(line.rank, None)
             return opened.harmless or self._keep(line, opened, found[2], found[3] or "")
         if not text.strip() or text[:1] in " \t" or opened.notebook:
-            if opened.frames and not opened.frames[-1].line and (arrow := ARROW.match(text)):
-                opened.frames[-1] = replace(opened.frames[-1], line=int(arrow[1]))
+            if opened.frames and opened.notebook and (arrow := ARROW.match(text)):
+                opened.frames[-1] = replace(opened.frames[-1], line=opened.frames[-1].line or int(arrow[1]))
+                opened.code = text[arrow.end() :].strip()  # the lines around it are not what failed
             opened.code = opened.code or text.strip()
             opened.strange += opened.notebook
             if opened.strange > PATIENCE:

@@ -39,7 +39,7 @@ CUDA = {
     "Root Cause (first observed failure):\n  exitcode  : -9 (pid: 8833)  (SIGKILL)": "torchrun-rank-killed",
     "job.sh: line 9: 4711 Killed                  python prep.py\nBrokenPipeError: [Errno 32] Broken pipe": "killed-in-script",
     "EI0006: 2024-08-06-18:15:21.270.506 Getting socket times out. Reason: Remote Rank did not send the data in time.": (
-        "reported-error"
+        "hccl-rank-missing"
     ),
     "(EngineCore) ERROR 07-16 14:23:18 [core.py:396] ValueError: placement group bundle index 3 is invalid.\n"
     "RuntimeError: Engine core initialization failed. See root cause above.": "reported-error",

@@ -18,9 +18,9 @@ NAMED = {
     "located on node n1": ("mpi-daemon-lost", ""),
     'Traceback (most recent call last):\n  File "train_mnist.py", line 132, in <module>\n    fit(args)\n'
     '  File "/home/ada/mxnet/python/mxnet/base.py", line 77, in check_call\n    raise MXNetError(text)\n'
-    "mxnet.base.MXNetError: src/kvstore/kvstore.cc:41: compile with USE_DIST_KVSTORE=1 to use dist_sync": (
+    "mxnet.base.MXNetError: src/kvstore/kvstore.cc:63: unknown type of the store: dist_flux": (
         "library-stopped",
-        "USE_DIST_KVSTORE",
+        "dist_flux",
     ),
     "Lmod Warning: MODULEPATH is undefined.\nLmod has detected the following error: The following module(s) are unknown: "
     '"frameworks/2026.1.0"\npython: command not found': ("modulepath-undefined", ""),
