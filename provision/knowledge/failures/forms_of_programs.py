@@ -50,8 +50,6 @@ PROGRAMS = (
     form(FOLLOWS, r"(?P<text>Error in (?:CPU|GPU|MIXED) operator `?'.{1,200}?),$", "DALI"),
     form(ENDS, r"encountered:(?P<text>)$", "DALI"),
     form(ENDS, r"(?P<text>Error when constructing operator: .{1,120} encountered:)$", "DALI"),
-    # `Exception in background worker 3:` and the message in the next line, above the traceback.
-    form(ENDS, r"Exception in background worker \d+:(?P<text>)$", "batchgenerators"),
     # Sources: SynapseAI's logger, ROCm's clr with AMD_LOG_LEVEL=1, NVSHMEM's macros of errors, DGL's rpc/network.
     form(ERRS, r"\[[A-Z_]{2,40} *\]\[(?:error|critical) *\]\[tid:\w{1,16}\] (?P<text>.+)", "SynapseAI"),
     form(

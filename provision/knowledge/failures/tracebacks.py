@@ -66,9 +66,9 @@ PACKAGE = re.compile(
 )
 # What Python prints between the traceback of an exception and that of another one, which followed from it.
 CHAIN = re.compile(r"^\W{0,9}(?:(During handling of) the above exception|The above exception was the direct cause)")
-# What Python prints before the traceback of a destructor or of a call of `logging`, which end no program; and before the places
-# of the latter's caller.
-IGNORED = ("Exception ignored ", "--- Logging error ---")
+# What Python prints before the traceback of a destructor, of a call of `logging` or of the function that was to show another
+# exception: these end no program; and before the places of the caller of `logging`.
+IGNORED = ("Exception ignored ", "--- Logging error ---", "Error in sys.excepthook:")
 CALL_STACK = "Call stack:"
 # What IPython and Snakemake fail with while they show the traceback of another exception.
 SHOWS = re.compile(r"[/\\]IPython[/\\]core[/\\](?:ultratb|interactiveshell)\.py$|[/\\]snakemake[/\\]exceptions\.py$")

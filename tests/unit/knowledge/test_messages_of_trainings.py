@@ -118,10 +118,6 @@ QUOTED = {
         "`DALI`",
         "empty shard",
     ),
-    "Exception in background worker 3:\n No data left in file /home/ada/case_7.npz": (
-        "`batchgenerators`",
-        "No data left",
-    ),
     "[19:08:34.164951][SYN_RECIPE    ][critical][tid:44F8A] the flux of the recipe is inverted": (
         "`SynapseAI`",
         "is inverted",
@@ -165,6 +161,34 @@ HEALTHY = (
     "     @     0x7fa08bf26687  (unknown)",
     "the fix for exception 0xc0000006 is in this release",
 )
+WORKER = f"""\
+Exception in background worker 3:
+ local variable 'region_labels' referenced before assignment
+{TRACE}batchgenerators/dataloading/nondet_multi_threaded_augmenter.py", line 53, in producer
+    item = next(data_loader)
+UnboundLocalError: local variable 'region_labels' referenced before assignment
+{TRACE}nnunetv2/training/nnUNetTrainer.py", line 1, in run_training
+    train_outputs.append(self.train_step(next(self.dataloader_train)))
+RuntimeError: One or more background workers are no longer alive. Exiting. Please check the print statements above.
+"""
+HOOK = f"""\
+Error in sys.excepthook:
+{TRACE}apport_python_hook.py", line 63, in apport_excepthook
+    from apport.fileutils import likely_packaged
+ModuleNotFoundError: No module named 'apt_pkg'
+
+Original exception was:
+Traceback (most recent call last):
+  File "train.py", line 3, in <module>
+    train(3)
+  File "train.py", line 2, in train
+    raise ValueError("flux 3 is inverted")
+ValueError: flux 3 is inverted
+"""
+NVSHMEM = """\
+/x/nvshmem_src/src/host/init/init.cu:1029: non-zero status: 7 nvshmem setup heap failed
+/x/nvshmem_src/src/host/init/init.cu:nvshmemi_check_state_and_init:930: nvshmem initialization failed, exiting
+"""
 NO_ROCM = (
     "E tensorflow/stream_executor/rocm/rocm_driver.cc:975] could not retrieve ROCM device count: HIP_ERROR_NoDevice"
 )
@@ -216,3 +240,19 @@ def test_the_marked_line_of_a_notebook_is_the_code_that_failed() -> None:
     log = RESTORE.replace("np.array(jax.devices())", "data").replace("NamedSharding(", "len(jax.devices())")
     known = explain([log.encode()], known_failures()).known
     assert known is not None and "devices" not in known.cause
+
+
+def test_the_message_of_a_worker_that_prepares_data_is_in_the_next_line() -> None:
+    known = explain([WORKER.encode()], known_failures()).known
+    assert known is not None and known.failure.id == "batchgenerators-worker-failed"
+    assert "region_labels" in known.cause
+
+
+def test_what_fails_while_python_shows_an_exception_is_not_the_cause() -> None:
+    known = explain([HOOK.encode()], known_failures()).known
+    assert known is not None and "flux 3 is inverted" in known.cause
+
+
+def test_the_first_error_of_nvshmem_is_named_if_it_ends_the_rank() -> None:
+    known = explain([NVSHMEM.encode()], known_failures()).known
+    assert known is not None and "setup heap failed" in known.cause
