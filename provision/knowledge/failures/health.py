@@ -54,6 +54,7 @@ FATAL = re.compile(
     r"Segmentation|Aborted|Bus error|Illegal|Floating)|"
     r"\bCANCELLED AT (?!.{0,60}(?:PREEMPT|REQUEUE))|\boom[-_]kill event|\bOOM Killed\b|"
     r"\bErrors detected in keywords\. +Job stopped|"  # MOPAC says below that its job ended normally
+    r"\bCannot find source file:|"  # CMake goes on, and writes incomplete files
     r"\bNo matching distribution found|DO NOT MATCH THE HASHES|\bCould not install packages due|"
     r"\bCould not build wheels for|\bFailed to build installable|\bEncountered problems while solving\b"
 )

@@ -116,6 +116,9 @@ def program_failure(traceback: Traceback) -> KnownFailure | None:
         _imports_library(traceback) or (traceback.exception in NAMES and last.package not in CARRIERS)
     ):
         return _library_failure(traceback)  # the program only imports a library, which fails itself, or has a mistake
+    if traceback.handled and traceback.after is None and traceback.exception in NAMES:
+        cause = f"the program made an error while it handled another one, which this log does not show: `{_message(traceback)}`"
+        return _failure(cause, "look for the first traceback, above the beginning of this log", WEIGHTS["consequence"])
     where = "look at {place}, or at the values that reach it"
     hint = f"{where}; the environment is not the cause" if traceback.exception in NEVER_OF_THE_ENVIRONMENT else where
     if traceback.exception == "SyntaxError":

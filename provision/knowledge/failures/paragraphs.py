@@ -52,27 +52,39 @@ def join_paragraph(raw: str, following: Iterable[str]) -> tuple[str, int]:
     warning = head.text.lstrip().startswith(CMAKE_WARNING)
     if EDG.match(head.text):
         return _join_indented(raw, following)
+    if warning:
+        return _join_warning(raw, head.rank, following)
     if head.text.lstrip().startswith(ERROR):
         return _join_error(raw, head.rank, following)
     for more in following:
         line = read_line(0, more)
         text = line.text.strip()
-        if (
-            not text
-            and len(parts) == 1
-            and empty < MOST_EMPTY
-            and head.text.lstrip().startswith((CMAKE, CMAKE_WARNING))
-        ):
+        if not text and len(parts) == 1 and empty < MOST_EMPTY and head.text.lstrip().startswith(CMAKE):
             empty += 1
             continue
         if empty and len(parts) == 1 and not line.text.startswith(" "):
             return raw, 0
-        # The text of a warning is indented; below a warning of one line stands something else.
-        ends = not text or text.startswith(("-- ", "---", *HEADS)) or (warning and not line.text.startswith(" "))
+        ends = not text or text.startswith(("-- ", "---", *HEADS))
         if ends or line.rank != head.rank or len(parts) > MOST_LINES:
             break
         parts.append(text)
     return (" ".join(parts), len(parts) - 1 + empty) if len(parts) > 1 else (raw, 0)
+
+
+def _join_warning(raw: str, rank: str, following: Iterable[str]) -> tuple[str, int]:
+    """A warning of CMake in one line, and how many lines it took: its text is indented, with empty lines between paragraphs."""
+    parts, taken = [raw], 0
+    for number, more in enumerate(following, 1):
+        line = read_line(0, more)
+        text = line.text.strip()
+        if text and (not line.text.startswith(" ") or text.startswith(HEADS) or line.rank != rank):
+            break
+        if text:
+            parts.append(text)
+            taken = number
+        if number > MOST_LINES:
+            break
+    return " ".join(parts), taken
 
 
 def _join_indented(raw: str, following: Iterable[str]) -> tuple[str, int]:

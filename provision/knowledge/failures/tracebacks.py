@@ -123,7 +123,7 @@ class Traceback:
     after: Traceback | None = None
     """The exception that this one followed from."""
     handled: bool = False
-    """Whether the program handled that exception, as it does when it tries another module."""
+    """Whether the program handled that exception, as it does when it tries another module; also if the log begins below it."""
 
     @property
     def names_end(self) -> bool:
@@ -172,7 +172,7 @@ class TracebackReader:
         self._ignored: set[str] = set()
         self._waiting: dict[str, int] = {}
         """The line of an exception whose message follows, by rank."""
-        self._chains: dict[str, tuple[Traceback, bool]] = {}
+        self._chains: dict[str, tuple[Traceback | None, bool]] = {}
 
     @property
     def is_open(self) -> bool:
@@ -194,8 +194,8 @@ class TracebackReader:
         if text.lstrip().startswith(IGNORED) or text.rstrip().endswith(IGNORED[1]):
             self._ignored.add(line.rank)
             return True
-        if (chain := CHAIN.match(text)) and self.found:
-            self._chains[line.rank] = (self.found[-1], chain[1] is not None)
+        if chain := CHAIN.match(text):
+            self._chains[line.rank] = (self.found[-1] if self.found else None, chain[1] is not None)
             return True
         if (old := OLD_WORKER.match(text)) and (opened := self._open.pop(line.rank, None)):
             self._keep(line, opened, old[1], f"{REPEATED}{old[1]} in a worker process")
