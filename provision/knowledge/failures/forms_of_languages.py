@@ -7,7 +7,7 @@ from provision.knowledge.failures.forms import ENDS, ERRS, NAME, NAMED, form
 LANGUAGES = (
     # The runtimes of languages. Sources: Go's `panic`, Rust's `std::panicking`, Java's `Thread.dispatchUncaughtException`,
     # libgfortran, Intel's `forrtl`, NVIDIA's PGFIO, libstdc++, glibc's `assert`, abseil's `CHECK`, R, Julia, MATLAB, Ruby, Perl.
-    form(ENDS, r"(?:panic|fatal error): (?P<text>.+)", "a program in Go"),
+    form(ENDS, r"(?:panic|fatal error): (?P<text>(?!too many errors emitted).+)", "a program in Go"),
     form(ENDS, r"thread '[^']{0,80}'(?: \(\d+\))? panicked at (?P<text>'.+|.+:)", "a program in Rust"),
     form(ENDS, r"Exception in thread \"[^\"]{1,80}\" (?P<text>.+)", "a program in Java"),
     form(ENDS, r"Caused by: (?P<text>.+)", "a program in Java"),

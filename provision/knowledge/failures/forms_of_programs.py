@@ -143,6 +143,8 @@ PROGRAMS = (
     form(ENDS, r"Exception : \[(?P<text>.+)\]$", "salmon"),
     form(ENDS, r"Charmrun> error (?P<place>[^:]{3,80}?)(?::|--)(?P<text>)$", "charmrun"),
     form(ENDS, r"(?P<text>The resource file >>.{1,200}<< could not be opened.*)", "jsrun"),
+    form(ENDS, r"(?P<text>\S{1,40} requires \S.{2,80}, but spec asked for .+)", "Spack"),
+    form(ENDS, r"(?P<text>FAILED to (?!setup (?:image|user-requested mounts)).{5,300})", "Shifter"),
     form(ENDS, r"qmgr obj=(?P<place>\S{0,80}) svr=\S{1,80}: (?P<text>.+)", "qmgr"),
     form(
         ENDS,

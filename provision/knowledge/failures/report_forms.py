@@ -31,7 +31,7 @@ OTHERS = (
     form(ENDS, r"(?:docker: )?Error response from daemon: (?P<text>.+)", "the Docker service"),
     form(ENDS, r"fatal: \[\S{1,80}\]: \w{1,20}! => (?P<text>.+)", "Ansible"),
     form(ENDS, r"ERROR ~ (?P<text>.+)", "Nextflow"),
-    form(NAMED, r"Caused by:(?P<text>)$", "Nextflow"),
+    form(NAMED, r"Caused by:(?P<text>)$"),  # Nextflow, Cargo
     form(ENDS, r"== FAILED: Installation ended unsuccessfully .{0,300}?\): (?P<text>.+)", "EasyBuild"),
     form(ENDS, r"g?make(?:\[\d+\])?: \*\*\* (?P<text>(?!\[).+?)\.? +Stop\.", "make"),
     form(ENDS, r"(?P<place>\S{1,200}:\d+): \*\*\* (?P<text>.+?)\.? +Stop\.", "make"),
@@ -161,7 +161,7 @@ FRAME = re.compile(
     # The heading of a test that failed, as unittest prints it; the exception is below.
     r"(?:test\w*|(?:setUp|tearDown)(?:Class|Module)?) \([\w.]+\)$|"
     r"abort|exiting|terminat|stopping|Execution halted|Try |Usage:?\W*$|use --help|more information|run with|note:|"
-    r".{0,40}\bexiting abnormally$|"
+    r".{0,40}\bexiting abnormally$|process didn.t exit successfully|too many errors emitted|"
     # The place of an error, and marks around the messages of one rank.
     r"Filename: \S+$|\W{0,9}Rank \d+ m[ae]ssages? |"
     r"Unknown error submitted to shr_abort|The line numbers in the error traceback|Exception in Future\b|"

@@ -82,6 +82,22 @@ NAMED = {
     "ImportError: No module named mpi4py": ("module-not-installed", "mpi4py"),
     "Fatal socket error: code 93610-- Timeout on socket recv!\nCharmrun> error on request socket to node 0 'n1'--\n"
     "Socket closed before recv.": ("reported-error", "Socket closed"),
+    'FAILED to create volume "to": /var/udiMount//srv/repos, cannot create mount points in that location\n'
+    "FAILED to setup user-requested mounts.\nFAILED to setup image.": ("reported-error", "FAILED to create volume"),
+    "git requires pcre variant +jit, but spec asked for ~jit": (
+        "reported-error",
+        "git requires pcre",
+    ),
+    "Caused by:\n  process didn't exit successfully: `target/release/build/hdf5-sys-0c/build-script-build` (exit code: 101)\n"
+    "thread 'main' panicked at 'Unable to locate HDF5 root directory and/or headers.', build.rs:523:13": (
+        "application-reports",
+        "Unable to locate HDF5",
+    ),
+    "main.f90:(.text+0x10): undefined reference to `openrb_'\n"
+    "main.f90:(.text+0x20): relocation truncated to fit: R_X86_64_PC32 against symbol `grid_' defined in COMMON section": (
+        "undefined-reference",
+        "",
+    ),
 }
 HEALTHY = (
     "Jul 31 12:35:21 CDT broker.info[0]: rc1.0: /etc/flux/rc1 Exited (rc=0) 0.1s\nflux: ready",
