@@ -148,6 +148,11 @@ class Evidence:
 
         self._forget(is_excused)
 
+    def excuse_end(self, first: int) -> None:
+        """Forget what the lines from this one to the end of the log showed, and the last words, which are among them."""
+        self.excuse(first)
+        self.last.clear()
+
     def _forget(self, is_excused: Callable[[int, str], bool]) -> None:
         """Forget what the lines showed of which this is true, by number and text."""
         for hits in self.hits.values():

@@ -28,7 +28,7 @@ LANGUAGES = (
     form(ERRS, r"[A-Z]\w{1,60} \[(?:Error|ERROR)\]: (?P<text>.+)"),
     # The levels of syslog behind a name, as Flux prints them.
     form(ENDS, r"(?P<program>[a-z][\w-]{1,30})\.(?:crit|alert|emerg)\[\d{1,9}\]: (?P<text>.+)"),
-    form(ENDS, r"broker\.err\[\d{1,9}\]: rc1\.\d: (?P<text>(?!.{0,200} Exited).+)", "Flux"),
+    form(ENDS, r"broker\.err\[\d{1,9}\]: rc1(?:\.\d)?: (?P<text>(?!.{0,200} Exited).+)", "Flux"),
     form(ERRS, r"(?P<program>[a-z][\w-]{1,30})\.err\[\d{1,9}\]: (?P<text>.+)"),
     form(ENDS, r".{0,80}\bjob\.exception (?:\S{1,40} )?type=\S{1,40} severity=0 (?P<text>.+)", "Flux"),
     form(ENDS, r".{0,80}\bjob-exception: (?:id=\S{1,40} ?)?(?P<text>.+)", "Flux"),

@@ -145,6 +145,17 @@ PROGRAMS = (
     form(ENDS, r"(?P<text>The resource file >>.{1,200}<< could not be opened.*)", "jsrun"),
     form(ENDS, r"(?P<text>\S{1,40} requires \S.{2,80}, but spec asked for .+)", "Spack"),
     form(ENDS, r"(?P<text>FAILED to (?!setup (?:image|user-requested mounts)).{5,300})", "Shifter"),
+    form(ENDS, r"! (?P<text>(?:Timed out|Couldn't find|Can't|Failed|No such).{2,200})", "cpanm"),
+    form(ENDS, r"(?P<text>\S.{1,80} not found\. exiting\.{2,3})$"),
+    form(ENDS, r"\S{1,200}:\d{1,6}: (?P<text>parse error near .+)", "zsh"),
+    form(ENDS, r"\s*-E- (?P<text>.+)", "a script of Mellanox"),
+    form(ENDS, r"RPM build errors:(?P<text>)$", "rpmbuild"),
+    form(
+        ENDS,
+        r"(?P<program>\w{1,12}): (?P<text>(?:Expression Syntax|Badly placed \(\)'s|Missing [})]|Variable syntax))\.$",
+    ),
+    form(ENDS, r"<PSP:r\d{4,9}:(?P<text>.{3,300}?)>?$", "ParaStation MPI"),
+    form(ENDS, r".{0,40}\w{3,60} execute failed, reason=\[(?P<text>[^\]]{3,200})\]", "Ascend CANN"),
     form(ENDS, r"qmgr obj=(?P<place>\S{0,80}) svr=\S{1,80}: (?P<text>.+)", "qmgr"),
     form(
         ENDS,

@@ -101,6 +101,8 @@ JUPYTER = re.compile(r"\[([DIWEC]) (?:\d{4}-|\d\d:)")
 LOGFMT = re.compile(r"(?:\w{1,20}=(?:\"[^\"]{0,200}\"|\S{1,99}) ){0,4}(?:level|lvl)=\"?(debug|info|notice|trace|warn)")
 # Toil, with the thread and the level behind the time; libfabric, with the level in front of the message.
 TOIL = re.compile(r"\[[\w-]{1,60}\] \[([DIW])\] \[toil")
+# Slurm's daemons, with the step before the level.
+SLURM_DEBUG = re.compile(r"(?:\[[\w.]{1,40}\] )?(?:slurm\w{1,10}: )?debug[2-5]?: +\S")
 LIBFABRIC = re.compile(r".{0,60}\blibfabric:\d+:.{1,200}?<(?:info|debug|trace)>")
 # The line says itself that it does not matter.
 EXCUSED = re.compile(
@@ -151,7 +153,8 @@ EXCUSES_ABOVE = re.compile(
     # Apptainer does without FUSE.
     r"\bfalling back to extraction\b|"
     # Spack has the source already, or finds it at another address; a package that its build cache does not have is built.
-    r"^(?P<fetched>==> Already (?:fetched|staged)\b|==> Failed to fetch file from URL: \S{1,300}/build_cache/)|"
+    r"^(?P<fetched>==> Already (?:fetched|staged)\b|==> Failed to fetch file from URL: \S{1,300}/build_cache/|"
+    r"==> Trying to fetch from )|"
     # CMake came to the end of its configuration without what it did not find.
     r"^(?P<configured>(?:-- )?Configuring done)|"
     # Environment Modules found another module that also serves as the requirement.
@@ -232,6 +235,8 @@ def level(text: str) -> str:
         return INFO if form[1][0] in "dint" else WARNING
     if "] [toil" in text and (form := TOIL.match(text)):
         return WARNING if form[1] == "W" else INFO
+    if "debug" in text and SLURM_DEBUG.match(text):
+        return INFO
     if "libfabric:" in text and LIBFABRIC.match(text):
         return INFO
     if text.startswith(("-- ", "CUDA_TOOLKIT_ROOT_DIR not")) and not CMAKE_FAILS.search(text):

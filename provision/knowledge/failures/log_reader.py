@@ -385,7 +385,7 @@ class LogReader:
             evidence.fail(evidence.lines)  # the log ends before the exception
         evidence.reports.close()
         if first := self._probes.close():
-            evidence.excuse(first)
+            evidence.excuse_end(first)
         return conclude(evidence, failed=failed, is_text=self._strange <= MOST_CONTROL * self._bytes)
 
 

@@ -13,6 +13,8 @@ from provision.knowledge.failures.lines import ANY
 # compiler does not work.
 PROBE = re.compile(
     r"configure:\d+: (checking |error: )|"
+    # It asks each compiler for its version with options that only some of them know.
+    r"(?P<version>configure:\d+: \S.{0,200} -(?:V|v|qversion|-?version) >&5$)|"
     r"(?P<broken>(?:Determining if|Compiling) the \S{1,20} compiler (?:works|identification source file).{0,60} failed\b)|"
     r"(?:Performing \S{1,9} SOURCE FILE Test|Determining (?:if|whether|size)|Detecting).{1,120} "
     r"(?:failed|passed) with the following output:|"
@@ -34,6 +36,7 @@ class ProbeReader:
     def __init__(self) -> None:
         self._began = 0
         self._clones: dict[str, int] = {}
+        self._asks_version = False
         self._nothing_else = False  # whether the log is a file in which CMake wrote down its probes
 
     def feed(self, number: int, text: str) -> tuple[int, re.Pattern[str]] | None:
@@ -53,6 +56,7 @@ class ProbeReader:
             return 0
         kind = found[1] or TRIES
         began, self._began = self._began, 0 if kind == STOPS else number
+        self._asks_version = found["version"] is not None
         self._nothing_else = self._nothing_else or (kind == TRIES and number <= FIRST)
         if found["broken"]:
             self._began = 0  # CMake stops there
@@ -60,4 +64,4 @@ class ProbeReader:
 
     def close(self) -> int:
         """The first line of a probe that ends with the log; 0 if that does not end with one for sure."""
-        return self._began if self._nothing_else else 0
+        return self._began if self._nothing_else or self._asks_version else 0

@@ -35,7 +35,7 @@ OTHERS = (
     form(ENDS, r"== FAILED: Installation ended unsuccessfully .{0,300}?\): (?P<text>.+)", "EasyBuild"),
     form(ENDS, r"g?make(?:\[\d+\])?: \*\*\* (?P<text>(?!\[).+?)\.? +Stop\.", "make"),
     form(ENDS, r"(?P<place>\S{1,200}:\d+): \*\*\* (?P<text>.+?)\.? +Stop\.", "make"),
-    form(ENDS, r"(?P<program>scons|waf|bazel|b2|qmake): \*\*\* (?P<text>.+)"),
+    form(ENDS, r"\s*(?P<program>scons|waf|bazel|b2|qmake): \*\*\* (?P<text>.+)"),
     form(
         ERRS,
         r"mount(?:\.\w{1,12})?: (?P<text>/\S{0,200}: (?:mount\(2\) system call failed: |wrong fs type|unknown filesystem|"
@@ -188,7 +188,8 @@ HEADING = re.compile(
 # A line of the error stack of MPICH; and lines between a heading and its text.
 STACK = re.compile(r"[\w()]{1,80}\(\d+\)[. ]{0,80}: ?(\S.*)?")
 SKIPPED = re.compile(
-    r"['\"]$|FATAL CALLED FROM|File (?!.{1,300} can ?not be )|Program: |Source file: |For more information|Output in format|"
+    r"['\"]$|FATAL CALLED FROM|"
+    r"File (?!not found|.{1,300} can ?not be )|Program: |Source file: |For more information|Output in format|"
     r"application called MPI_Abort|\[unset\]: |:$|system msg for |"
     r"\[\d+\]PETSC ERROR: (?:-{3}|See |Petsc |Configure |#\d|\S*/|Option|WARNING)|"
     r"Current pipeline object is no longer valid|\[ Info: |src_file: |src_line: \d|mpi_rank: \d|message: ?\|?$|"

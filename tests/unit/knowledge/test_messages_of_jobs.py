@@ -98,8 +98,51 @@ NAMED = {
         "undefined-reference",
         "",
     ),
+    "/var/spool/slurmd/job42/slurm_script: line 13: activate: No such file or directory\n"
+    "ModuleNotFoundError: No module named 'torch'": (
+        "conda-not-initialised",
+        "",
+    ),
+    "! Timed out (> 60s). Use --verbose to retry.\nConfiguring ExtUtils-MakeMaker-7.04 ... FAIL": (
+        "reported-error",
+        "Timed out",
+    ),
+    "checking for mpi.h... no\nlibmpi not found. exiting...\nERROR: configuration failed for package 'Rmpi'": (
+        "reported-error",
+        "libmpi not found",
+    ),
+    "/home/ada/anaconda/bin/activate:10: parse error near `]]'": ("reported-error", "parse error near"),
+    "awk: cannot open nvidia_peer_memory.spec (No such file or directory)\n-E- Cannot locate nvidia modules!": (
+        "reported-error",
+        "Cannot locate nvidia modules",
+    ),
+    "RPM build errors:\n    File not found: /root/rpmbuild/BUILDROOT/munge/usr/lib64/libmunge.la": (
+        "reported-error",
+        "libmunge.la",
+    ),
+    "while: Expression Syntax.": ("reported-error", "Expression Syntax"),
+    "<PSP:r0000115:ucp:psucp_con_connect() : the endpoint is gone>\nsend failed": (
+        "reported-error",
+        "endpoint is gone",
+    ),
+    "worker-1: rtDeviceSynchronize execute failed, reason=[task timeout][FUNC:FuncErrorReason]": (
+        "reported-error",
+        "task timeout",
+    ),
 }
 HEALTHY = (
+    (
+        "==> Installing libsigsegv\n==> Trying to fetch from file:///mirror/libsigsegv-2.10.tar.gz\n"
+        "curl: (37) Couldn't open file /mirror/libsigsegv-2.10.tar.gz\n"
+        "==> Fetching from file:///mirror/libsigsegv-2.10.tar.gz failed.\n==> Trying to fetch from ftp://ftp.gnu.org/libsigsegv"
+    ),
+    (
+        "configure:4555: $? = 0\nconfigure:4544: mpicc -V >&5\ngcc: error: unrecognized command line option '-V'\n"
+        "configure:4555: $? = 4\nconfigure:4544: mpicc -qversion >&5\ngcc: error: unrecognized command line option '-qversion'"
+    ),
+    "[n1:25837] pml_ucx.c:285  Error: UCP worker does not support MPI_THREAD_MULTIPLE\nHello, World! I am process 4 of 5 on n1.",
+    "[2016-01-21T12:48:37.805] debug:  _rpc_signal_tasks: sending signal 995 to step 103.0 flag 0",
+    "slurmd: debug3: Couldn't find sym 'slurm_spank_slurmd_init' in the plugin\nslurmd: started",
     "Jul 31 12:35:21 CDT broker.info[0]: rc1.0: /etc/flux/rc1 Exited (rc=0) 0.1s\nflux: ready",
     "  reason: Completed\n  exitCode: 0\n  finishedAt: 2024-01-01",
     "node/n1 1/1 Running 0 13m\npod/slurmd-0 1/1 Running 2 13m\npod/job-1 0/1 Completed 0 1m",
