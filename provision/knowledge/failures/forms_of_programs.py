@@ -156,6 +156,7 @@ PROGRAMS = (
     ),
     form(ENDS, r"<PSP:r\d{4,9}:(?P<text>.{3,300}?)>?$", "ParaStation MPI"),
     form(ENDS, r".{0,40}\w{3,60} execute failed, reason=\[(?P<text>[^\]]{3,200})\]", "Ascend CANN"),
+    form(ENDS, r"(?P<program>gfal-\w{2,12}) error: \d{1,4} \([^)]{2,60}\) - (?P<text>.+)"),
     form(ENDS, r"qmgr obj=(?P<place>\S{0,80}) svr=\S{1,80}: (?P<text>.+)", "qmgr"),
     form(
         ENDS,

@@ -129,6 +129,14 @@ NAMED = {
         "reported-error",
         "task timeout",
     ),
+    "touch: cannot touch `/u/ada/x': Permission denied\nklist: No ticket file: /tmp/krb5cc_14287": (
+        "kerberos-no-ticket",
+        "",
+    ),
+    "gfal-copy error: 70 (Communication error on send) - DESTINATION MAKE_PARENT could not open connection to dp15:8443": (
+        "reported-error",
+        "could not open connection to dp15:8443",
+    ),
 }
 HEALTHY = (
     (
