@@ -82,6 +82,7 @@ LANGUAGES = (
     form(ENDS, r"F\S{0,8} .{0,120}?\S:\d+\] (?P<text>.+)"),
     form(ENDS, r"Error in (?P<place>[^:]{1,120}\)) ?: ?(?P<text>.*)", "R"),
     form(ENDS, r"(?:│ )?ERROR: (?:LoadError: |InitError: ){1,4}(?P<text>(?!TaskFailedException).+)", "Julia"),
+    form(ENDS, r"(?P<text>(?:MethodError|UndefVarError|BoundsError|InexactError): .+)", "Julia"),
     form(ENDS, r"\s+nested task error: (?P<text>(?!TaskFailedException).+)", "Julia"),
     form(ENDS, r"ERROR \(unhandled task failure\): (?P<text>.+)", "Julia"),
     # MATLAB names the function, and prints the message below.

@@ -22,18 +22,20 @@ ALONE = re.compile(
     r"^nProcs +: 1$|^Process +0 of +0 is running\b",
     re.IGNORECASE,
 )
+# The first lines of a run of VASP: copies that run alone print them at the same time, into each other.
+BANNER = re.compile(r"\bvasp\.\d\.\d\.\d{1,2}[\w.-]{0,60} (?:\S{1,60} )?\(build ")
 # How the tests of NCCL name their ranks: two that are rank 0, of which the second is directly below the first.
 NCCL_TESTS = re.compile(r"# +Rank +0 (?P<process>.{0,40}\bPid +\d+ on \S+)")
 # How a rank names itself when it does not say how many there are.
 FIRST = re.compile(r"\b(?:rank|process|processor|task)\b\W{0,20}0\b(?![.\d])", re.IGNORECASE)
 LONE_WORDS = word_set(
     "rank process processor task image hello size processes ranks tasks mpirun mpiexec srun orterun aprun jsrun "
-    "running using grid nprocs"
+    "running using grid nprocs vasp build"
 )
 # A line whose digits are all written `0`, which may be one of the above.
 MAYBE = re.compile(
     r"\b0 ?(?:of|out of|/) ?0\b|\bsize(?: is)? ?[:=]? ?0\b|\b(?:processes|ranks|tasks)(?: is)? ?[:=]? ?0\b|"
-    r"\brunning on +0 |\busing 0 mpi\b|\b0 by 0 by 0 mpi\b|^nprocs +: 0$|"
+    r"\brunning on +0 |\bvasp\.0\.0\.0|\busing 0 mpi\b|\b0 by 0 by 0 mpi\b|^nprocs +: 0$|"
     r"\b(?:rank|process|processor|task)\b\W{0,20}0\b|\b(?:mpirun|mpiexec|orterun|prterun|srun|aprun|jsrun)\b"
 )
 # Without the command it takes so many ranks that say so, each at most so many lines after the one before.
@@ -55,6 +57,7 @@ class LoneRanks:
         self._count = self._last = 0
         self._same, self._text = 0, ""
         self._first, self._process = 0, ""
+        self._banner = 0
 
     def feed(self, number: int, text: str) -> bool:
         """Take a line; returns whether it shows that several ranks run alone."""
@@ -70,6 +73,10 @@ class LoneRanks:
             alone = 0 < self._first >= number - NEAREST and tested["process"] != self._process
             self._first, self._process = number, tested["process"]
             return alone
+        if banners := BANNER.findall(text):
+            together = len(banners) > 1 or 0 < self._banner >= number - NEAREST
+            self._banner = number
+            return together
         found = ALONE.search(text)
         if not found:
             return False

@@ -257,6 +257,10 @@ ALONE = {
     "without the command": "I am rank 0 out of 1 processors\n" * 3,
     "two tests of NCCL": "#   Rank  0 Pid   1320 on n17 device  0\n#   Rank  0 Pid   2066 on n18 device  0\n",
     "copies of VASP": " running on    1 total cores\n" * 4,
+    "copies of VASP that print into each other": (
+        " running on    1 total cores\n va vasp.5.4.4.18Apr17-6-g9f103f2a35 (build Jan 07 2018 01:03:01) complex"
+        "   va vasp.5.4.4.18Apr17-6-g9f103f2a35 (build Jan 07 2018 01:03:01) complex\n"
+    ),
     "copies of LAMMPS": "  1 by 1 by 1 MPI processor grid\n" * 3,
     "without the number of ranks": "mpiexec -n 4 ./flurble\n" + " greetings from rank           0\n" * 4,
 }
@@ -271,6 +275,7 @@ TOGETHER = {
         f"#   Rank  0 Pid   132{n} on n17 device  0\n" + "# 8 float sum\n" * 9 for n in (1, 2)
     ),
     "one rank that is named twice": "#   Rank  0 Pid   1320 on n17 device  0\n" * 2,
+    "two runs of VASP": " vasp.6.3.0 20Jan22 (build Mar 01 2022 01:03:01) complex\n".join(["a\n" * 9] * 3),
     "VASP on all cores": " running on   16 total cores\n" * 4,
 }
 

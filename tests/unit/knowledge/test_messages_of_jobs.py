@@ -137,6 +137,11 @@ NAMED = {
         "reported-error",
         "could not open connection to dp15:8443",
     ),
+    "Error launching Slurm job:\nERROR: LoadError: TaskFailedException:\n"
+    "MethodError: no method matching replace(::String, ::String, ::String)\nClosest candidates are:": (
+        "reported-error",
+        "no method matching replace",
+    ),
 }
 HEALTHY = (
     (
