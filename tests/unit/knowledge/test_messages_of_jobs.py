@@ -116,7 +116,7 @@ NAMED = {
         "reported-error",
         "Cannot locate nvidia modules",
     ),
-    "RPM build errors:\n    File not found: /root/rpmbuild/BUILDROOT/munge/usr/lib64/libmunge.la": (
+    "RPM build errors:\n    File not found: /home/ada/rpmbuild/BUILDROOT/munge/usr/lib64/libmunge.la": (
         "reported-error",
         "libmunge.la",
     ),
