@@ -161,7 +161,7 @@ FRAME = re.compile(
     # The heading of a test that failed, as unittest prints it; the exception is below.
     r"(?:test\w*|(?:setUp|tearDown)(?:Class|Module)?) \([\w.]+\)$|"
     r"abort|exiting|terminat|stopping|Execution halted|Try |Usage:?\W*$|use --help|more information|run with|note:|"
-    r".{0,40}\bexiting abnormally$|.{0,80}\bTaskFailedException:?$|process didn.t exit successfully|too many errors emitted|"
+    r".{0,40}\bexiting abnormally$|process didn.t exit successfully|too many errors emitted|"
     # The place of an error, and marks around the messages of one rank.
     r"Filename: \S+$|\W{0,9}Rank \d+ m[ae]ssages? |"
     r"Unknown error submitted to shr_abort|The line numbers in the error traceback|Exception in Future\b|"
