@@ -1,4 +1,4 @@
-"""A pytest plugin: `--update-golden`, the fixture `golden`, and the hand-made values that the golden files come from.
+"""A pytest plugin: `--update-golden`, `golden`, `words`, and the hand-made values that the golden files come from.
 
 Nothing here asks the machine: every path is fictitious, below /site.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import os
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -24,6 +26,7 @@ from provision.profile.stack import Stack, read_stack
 
 FOLDER = Path(__file__).with_name("golden")
 Golden = Callable[[str, str], None]
+Words = Callable[[str, str], None]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -44,6 +47,40 @@ def golden(request: pytest.FixtureRequest) -> Golden:
         assert text == path.read_text(encoding="utf-8"), f"{path} differs; `pytest --update-golden`, then `git diff`"
 
     return hold
+
+
+@pytest.fixture
+def words(request: pytest.FixtureRequest, tmp_path: Path) -> Words:
+    """Hold what a verb says, once or several times in a test, against this test's part of `golden/words/<verb>.txt`.
+
+    Tests assert kinds, names and numbers; the wording itself stands only there, so that a better one is one command and a
+    diff to read. Folders of the test are written as `<tmp>`.
+    """
+    spoken: dict[str, int] = {}
+
+    def hold(verb: str, text: str) -> None:
+        spoken[verb] = spoken.get(verb, 0) + 1
+        number = f" #{spoken[verb]}" if spoken[verb] > 1 else ""
+        # `test_x[a-b]` of a table is a part of its own.
+        name = f"{request.path.stem}: {request.node.name}{number}"
+        path = FOLDER / "words" / f"{verb.replace(' ', '-')}.txt"
+        parts = read_parts(path)
+        said = "\n".join(line.rstrip() for line in text.replace(str(tmp_path), "<tmp>").strip("\n").splitlines())
+        if request.config.getoption("--update-golden"):
+            assert "PYTEST_XDIST_WORKER" not in os.environ, "several processes would write one file: leave out `-n`"
+            parts[name] = said
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("\n".join(f"=== {one}\n{parts[one]}\n" for one in sorted(parts)), encoding="utf-8")
+        assert said == parts.get(name), f"{name} in {path} differs; `pytest --update-golden`, then `git diff`"
+
+    return hold
+
+
+def read_parts(path: Path) -> dict[str, str]:
+    """The parts of a file of words, by the names of their tests."""
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    parts = (part.partition("\n") for part in re.split(r"^=== ", text, flags=re.MULTILINE)[1:])
+    return {name: said.strip("\n") for name, _, said in parts}
 
 
 @pytest.fixture(scope="session")

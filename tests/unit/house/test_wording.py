@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
+from golden_files import FOLDER, read_parts
 from provision.wording import about, count, duration, nearest_name
 
 
@@ -82,3 +86,10 @@ def test_versions_are_compared_as_numbers_part_by_part(word: str, known: tuple[s
 
 def test_names_without_versions_are_compared_letter_by_letter() -> None:
     assert nearest_name("instal", ("install", "publish")) == "install"
+
+
+def test_every_part_of_the_words_is_of_a_test_that_exists() -> None:
+    tests = {path.stem: path.read_text(encoding="utf-8") for path in Path(__file__).parents[1].rglob("test_*.py")}
+    for path in (FOLDER / "words").glob("*.txt"):
+        names = [re.split(r": |\[| #", name)[:2] for name in read_parts(path)]
+        assert [name for file, name in names if f"def {name}(" not in tests.get(file, "")] == [], path
