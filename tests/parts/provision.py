@@ -19,10 +19,14 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class Tool:
-    """`provision` with these environment variables in place of the caller's own settings."""
+    """`provision` with these environment variables in place of the caller's own settings.
+
+    `module` is what Python runs: the tool, or `parts.tiny_tool`, the tool with small packages.
+    """
 
     root: Path
     environ: Mapping[str, str] = field(default_factory=dict)
+    module: str = "provision"
 
     def env(self, **more: str) -> dict[str, str]:
         """The whole environment of the process."""
@@ -31,7 +35,7 @@ class Tool:
 
     def argv(self, *words: str) -> list[str]:
         """The command line."""
-        return [sys.executable, "-m", "provision", *words]
+        return [sys.executable, "-m", self.module, *words]
 
     def run(self, *words: str, timeout_s: float = 900, **env: str) -> subprocess.CompletedProcess[str]:
         """Run it to its end, whatever that is."""

@@ -1,7 +1,9 @@
 """A stack that is built in a second or two: small wheels and a small source package, made here, in place of TensorFlow.
 
-Real: the whole tool, its planner, executor, locks and store, virtualenv, uv, the bytecode, the program that inspects. Stand-ins:
-the packages, the pip that compiles "Horovod" (`PIP`), and the program that trains (`SINGLE`), which writes a good report.
+Real: the whole tool, its planner, executor, locks and store, virtualenv, uv, the bytecode, the program that inspects, and the
+compiler. "Horovod" is a small extension over MPI (`tiny_horovod/`), compiled with the wrapper of the site. Stand-ins: the
+packages, pip (`tiny_pip.py`), the MPI of sites without one (`tiny_mpi.c`), and the program that trains: `SINGLE` writes a good
+report, `tiny_train.py` trains for real on the ranks of a real MPI.
 """
 
 from __future__ import annotations
@@ -17,20 +19,42 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from parts.provision import REPOSITORY
+from parts.provision import REPOSITORY, Tool
 from parts.reports import one_process
+from provision.machine.configuration import shipped
 from provision.machine.root.store import Store
 from provision.model.layout import Layout
 from provision.model.lock import lock_header
 
+HERE = Path(__file__).parent
+HOROVODS = HERE / "tiny_horovod"
 MINOR = f"3.{sys.version_info[1]}"
 TAG = f"py3{sys.version_info[1]}"
 TENSORFLOW, HOROVOD, NUMPY, MPICH = "2.21.0", "0.1.0", "1.0", "5.0.2"
-OBJECTS = 6
+PATCH = """\
+Subject: a word of its start
+Applies-To: tensorflow>=1.15
+Breaks-Without: error: nothing
+Proved-By: the build of a site profile with the tiny stack
+
+--- a/src/start.cc
++++ b/src/start.cc
+@@ -1,2 +1,2 @@
+-// The beginning and the end of a process.
++// How a process begins, and how it ends.
+ #include <mpi.h>
+"""
+# The wrapper of `tiny_mpi.c`, which lies in the prefix.
+MPICXX = """\
+#!/bin/sh
+prefix=$(cd "$(dirname "$0")/.." && pwd)
+exec g++ -I"$prefix/include" "$@" -L"$prefix/lib" -lmpi
+"""
 
 STACK = f"""
 name = "tiny"
@@ -81,51 +105,12 @@ proof = {{ nodes = 1, ranks_per_node = 1, timeout_s = 60 }}
 """
 
 # What `inspect_env.py` asks.
-TENSORFLOW_INIT = f"""
+TENSORFLOW_INIT = """
 import types, numpy
-__version__ = "{TENSORFLOW}"
+__version__ = "@VERSION@"
 sysconfig = types.SimpleNamespace(CXX11_ABI_FLAG=1)
 test = types.SimpleNamespace(is_built_with_cuda=lambda: False)
 version = types.SimpleNamespace(COMPILER_VERSION="1")
-"""
-HOROVOD_TENSORFLOW = """
-import ctypes, os, sys
-ctypes.CDLL(os.path.join(sys.prefix, "lib", "libmpi.so"))
-def mpi_built(): return True
-def gloo_built(): return False
-"""
-
-# Compiles as ninja does: an object that is newer than its source is not made again.
-PIP = """
-import hashlib, os, sys, time, zipfile
-if sys.argv[1] != "wheel":
-    sys.exit("this pip can only compile: %s" % sys.argv)
-folder, into = sys.argv[-1], sys.argv[sys.argv.index("--wheel-dir") + 1]
-objects = os.path.join(folder, "build", "temp.tiny")
-os.makedirs(objects, exist_ok=True)
-files = {}
-for number in range(int(open(os.path.join(folder, "objects")).read())):
-    source, made = os.path.join(folder, "src", "%d.cc" % number), os.path.join(objects, "%d.o" % number)
-    if not os.path.exists(made):
-        time.sleep(0.03)
-        with open(made + ".part", "w") as file:
-            file.write(hashlib.sha256(open(source, "rb").read()).hexdigest())
-        os.rename(made + ".part", made)
-        print("[%d] compiled %s" % (number + 1, source), flush=True)
-    files["horovod/tensorflow/%d.so" % number] = open(made).read()
-for place, _, names in os.walk(os.path.join(folder, "python")):
-    for name in names:
-        path = os.path.join(place, name)
-        files[os.path.relpath(path, os.path.join(folder, "python"))] = open(path).read()
-version = open(os.path.join(folder, "version")).read().strip()
-info = "horovod-%s.dist-info/" % version
-files[info + "METADATA"] = "Metadata-Version: 2.1\\nName: horovod\\nVersion: %s\\n" % version
-files[info + "WHEEL"] = "Wheel-Version: 1.0\\nGenerator: tiny\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n"
-files[info + "RECORD"] = "".join("%s,,\\n" % name for name in sorted([*files, info + "RECORD"]))
-os.makedirs(into, exist_ok=True)
-with zipfile.ZipFile(os.path.join(into, "horovod-%s-py3-none-any.whl" % version), "w") as wheel:
-    for name in sorted(files):
-        wheel.writestr(zipfile.ZipInfo(name), files[name])
 """
 
 SINGLE = """
@@ -181,6 +166,10 @@ class TinySite:
             check=False,
         )
 
+    def tool(self, **more: str) -> Tool:
+        """The tool for profiles that have the root by `PROVISION_ROOT`, as the shipped ones do."""
+        return Tool(self.root, self.environ(**more), module="parts.tiny_tool")
+
     @property
     def store(self) -> Store:
         """The store below the root."""
@@ -197,48 +186,94 @@ def make_site(folder: Path) -> TinySite:
         (config / "sites" / f"{name}.toml").write_text(SITE.format(name=name, root=site.root))
     both = BOTH.format(root=site.root) + "".join(ARCH.format(name=name) for name in ("a", "b"))
     (config / "sites" / "both.toml").write_text(both)
-    library = folder / "libmpi.so"
-    subprocess.run(["gcc", "-shared", "-x", "c", "-o", str(library), "/dev/null"], check=True)
-    make_wheel(wheels, "numpy", NUMPY, {"numpy/__init__.py": f'__version__ = "{NUMPY}"\n'})
-    modules = {f"tensorflow/part{number}.py": f"value = {number}\n" * 50 for number in range(20)}
-    make_wheel(wheels, "tensorflow_cpu", TENSORFLOW, {"tensorflow/__init__.py": TENSORFLOW_INIT, **modules})
+    library, header = folder / "libmpi.so", (HERE / "tiny_mpi.h").read_text()
+    compiled = ("-shared", "-fPIC", "-Wl,-soname,libmpi.so", "-o", str(library), str(HERE / "tiny_mpi.c"))
+    subprocess.run(["gcc", *compiled], check=True)
     data = f"tinympi-{MPICH}.data"
-    make_wheel(wheels, "tinympi", MPICH, {f"{data}/data/lib/libmpi.so": library.read_bytes()})
+    files = {f"{data}/data/lib/libmpi.so": library.read_bytes(), f"{data}/data/include/mpi.h": header}
+    make_wheel(wheels, "tinympi", MPICH, {**files, f"{data}/scripts/mpicxx": MPICXX})
     make_wheel(wheels, "tinybuild", "1.0", {"tinybuild.py": ""})
-    make_wheel(folder, "pip", "99.0", {"pip/__init__.py": '__version__ = "99.0"\n', "pip/__main__.py": PIP})
-    source = make_source(folder)
-    pins = {
-        "tiny": {"tensorflow_cpu": TENSORFLOW, "numpy": NUMPY, "horovod": HOROVOD},
-        "tinympi": {"tinympi": MPICH},
-        "build": {"tinybuild": "1.0"},
-    }
-    fetched = site.root / "fetched"  # on the same disk
-    for lock, packages in pins.items():
-        text = "".join(f"{name}=={version}\n" for name, version in packages.items())
-        (config / "requirements" / f"{lock}.in").write_text(text)
-        lines, files = [f"# Written for the tests.\n{lock_header(text)}"], []
-        for name, version in packages.items():
-            file = source if name == "horovod" else wheels / f"{name}-{version}-py3-none-any.whl"
-            digest = hashlib.sha256(file.read_bytes()).hexdigest()
-            lines.append(f"{name.replace('_', '-')}=={version} \\\n    --hash=sha256:{digest}")
-            files += [file] if name != "horovod" else []
-        compiled = "\n".join(lines) + "\n"
-        (config / "requirements" / f"{lock}-{TAG}.txt").write_text(compiled)
-        fetched.mkdir(parents=True)
-        for file in files:
-            shutil.copy(file, fetched)
-        site.store.downloads.make_wheelhouse()
-        site.store.downloads.keep_fetched(fetched, hashlib.sha256(compiled.encode()).hexdigest(), f"{lock}-{TAG}.txt")
-        fetched.rmdir()
-    sources = Path(site.store.layout.sources)
-    sources.mkdir(parents=True)
-    shutil.copy(source, sources)
+    program = (HERE / "tiny_pip.py").read_text()
+    version = f"99.{zlib.crc32(program.encode())}"  # virtualenv keeps what it unpacks by name and version
+    (folder / "old" / "pip").mkdir(parents=True)  # for Pythons that virtualenv serves no more
+    (folder / "old" / "pip" / "__init__.py").touch()
+    (folder / "old" / "pip" / "__main__.py").write_text(program)
+    make_wheel(folder, "pip", version, {"pip/__init__.py": f'__version__ = "{version}"\n', "pip/__main__.py": program})
+    site.store.downloads.make_wheelhouse()
+    add_lock(site, "tiny", TAG, {**framework(site, "tensorflow_cpu", TENSORFLOW), **horovod(site, HOROVOD)})
+    add_lock(site, "tinympi", TAG, {"tinympi": MPICH})
+    add_lock(site, "build", TAG, {"tinybuild": "1.0"})
     programs = folder / "programs"
     shutil.copytree(REPOSITORY / "provision" / "proof" / "programs", programs)
     report = json.dumps({**one_process(), "pid": 1})
     text = SINGLE.replace("REPORT", repr(report)).replace("VERSION", repr(TENSORFLOW))
     (programs / "single.py").write_text(text.replace("FOLDER", repr(str(folder))))
+    for name in ("horovod_keras", "horovod_graph"):
+        shutil.copy(HERE / "tiny_train.py", programs / f"{name}.py")
     return site
+
+
+def framework(site: TinySite, package: str, version: str) -> dict[str, str]:
+    """The pins of a "TensorFlow" under this name, whose wheel is made, and of its "NumPy"."""
+    wheels, name = site.folder / "wheels", package.replace("-", "_")
+    make_wheel(wheels, "numpy", NUMPY, {"numpy/__init__.py": f'__version__ = "{NUMPY}"\n'})
+    modules = {f"tensorflow/part{number}.py": f"value = {number}\n" * 50 for number in range(20)}
+    modules |= {f"tensorflow/python/{file}": "" for file in ("__init__.py", "util/__init__.py")}
+    modules["tensorflow/python/util/_pywrap_util_port.py"] = "def IsMklEnabled(): return True\n"
+    make_wheel(
+        wheels, name, version, {"tensorflow/__init__.py": TENSORFLOW_INIT.replace("@VERSION@", version), **modules}
+    )
+    return {name: version, "numpy": NUMPY}
+
+
+def horovod(site: TinySite, version: str) -> dict[str, str]:
+    """The pin of a "Horovod", whose source package is made and fetched."""
+    sources = Path(site.store.layout.sources)
+    sources.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(sources / f"horovod-{version}.tar.gz", "w:gz") as tar:
+        files = {str(path.relative_to(HOROVODS)): path.read_bytes() for path in sorted(HOROVODS.rglob("*.*"))}
+        for name, content in {**files, "version": version.encode()}.items():
+            member = tarfile.TarInfo(f"horovod-{version}/{name}")
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return {"horovod": version}
+
+
+def add_lock(site: TinySite, name: str, tag: str, packages: Mapping[str, str]) -> None:
+    """A lock of these packages for a Python, for which everything was fetched."""
+    config, wheels, fetched = site.folder / "config", site.folder / "wheels", site.root / "fetched"  # on the same disk
+    text = "".join(f"{package}=={version}\n" for package, version in packages.items())
+    (config / "requirements" / f"{name}.in").write_text(text)
+    lines, files = [f"# Written for the tests.\n{lock_header(text)}"], []
+    for package, version in packages.items():
+        file = wheels / f"{package}-{version}-py3-none-any.whl"
+        if package == "horovod":
+            file = Path(site.store.layout.sources) / f"horovod-{version}.tar.gz"
+        else:
+            files.append(file)
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        lines.append(f"{package.replace('_', '-')}=={version} \\\n    --hash=sha256:{digest}")
+    compiled = "\n".join(lines) + "\n"
+    (config / "requirements" / f"{name}-{tag}.txt").write_text(compiled)
+    fetched.mkdir(parents=True)
+    for file in files:
+        shutil.copy(file, fetched)
+    site.store.downloads.keep_fetched(fetched, hashlib.sha256(compiled.encode()).hexdigest(), f"{name}-{tag}.txt")
+    fetched.rmdir()
+
+
+def add_stack(site: TinySite, name: str, *tags: str) -> None:
+    """A shipped stack as it is, with small packages of the same names and versions, for these Pythons."""
+    stack = shipped.load_stack(name)
+    assert stack.horovod is not None
+    shutil.copy(REPOSITORY / "stacks" / f"{name}.toml", site.folder / "config" / "stacks")
+    patches = site.folder / "config" / "patches" / f"horovod-{stack.horovod}"
+    patches.mkdir(parents=True, exist_ok=True)
+    (patches / "0001-start.patch").write_text(PATCH)
+    pins = {**framework(site, stack.framework.package, stack.framework.version), **horovod(site, stack.horovod)}
+    for tag in tags:
+        add_lock(site, name, tag, pins)
+        add_lock(site, "build", tag, {"tinybuild": "1.0"})
 
 
 def newer_locks(site: TinySite, numpy: str) -> Path:
@@ -273,23 +308,3 @@ def make_wheel(folder: Path, name: str, version: str, files: Mapping[str, str | 
         for path, data in content.items():
             wheel.writestr(zipfile.ZipInfo(path), data)
     return file
-
-
-def make_source(folder: Path) -> Path:
-    """The source package of "Horovod"."""
-    files = {f"src/{number}.cc": f"int f{number}();\n" for number in range(OBJECTS)}
-    files |= {"objects": str(OBJECTS), "version": HOROVOD}
-    files |= {
-        "python/horovod/__init__.py": f'__version__ = "{HOROVOD}"\n',
-        "python/horovod/metadata.json": json.dumps({"tensorflow": TENSORFLOW}),
-        "python/horovod/tensorflow/__init__.py": HOROVOD_TENSORFLOW,
-        "python/horovod/runner/__init__.py": "",
-        "python/horovod/runner/launch.py": 'def check_build(verbose):\n    print("[X] MPI")\n',
-    }
-    path = folder / f"horovod-{HOROVOD}.tar.gz"
-    with tarfile.open(path, "w:gz") as tar:
-        for name, text in files.items():
-            member = tarfile.TarInfo(f"horovod-{HOROVOD}/{name}")
-            member.size = len(text.encode())
-            tar.addfile(member, io.BytesIO(text.encode()))
-    return path

@@ -59,6 +59,10 @@ def use_tiny_stack(folder: Path) -> None:
         return replace(request_for(self, minor), programs_folder=str(folder / "programs"))
 
     def tiny_argv(self: Installer, into: str, *, pip: bool) -> tuple[str, ...]:
+        if self.own_venv:
+            copy = 'cp -r "$2"/. "$(echo "$1"/lib/python3*/site-packages)"' if pip else "true"
+            script = f'"$0" -m venv --without-pip "$1"; {copy}'
+            return ("/bin/sh", "-euc", script, self.python, into, str(folder / "old"))
         *first, last = environment_argv(self, into, pip=pip)
         more = ("--extra-search-dir", str(folder), "--no-setuptools") if pip else ()
         return (*first, *more, last)
@@ -71,7 +75,9 @@ def use_tiny_stack(folder: Path) -> None:
     submitter = submission.submitter
 
     def tiny_submitter(store: Store) -> Submitter:
-        return replace(submitter(store), tool=(sys.executable, "-m", "parts.tiny_tool"))
+        # Not every scheduler hands the variables of the shell on.
+        kept = [f"{name}={os.environ[name]}" for name in ("PYTHONPATH", "TINY_FOLDER", "UV_CACHE_DIR")]
+        return replace(submitter(store), tool=("env", *kept, sys.executable, "-m", "parts.tiny_tool"))
 
     submission.submitter = tiny_submitter
     proof_shape.prove_operation = tiny_proof

@@ -1,7 +1,8 @@
 """Theta from `fetch` to a published module: Cobalt and aprun are stand-ins, all behind them is real.
 
 The job's script runs on a service node; what needs the arch's CPU goes by aprun, which forwards the environment. MPICH's launcher
-stands behind the aprun stand-in, so that TensorFlow 1.15 trains on two ranks of a real MPI.
+stands behind the aprun stand-in, so that two ranks of a real MPI train: with the small packages of `parts/tiny.py`, and, marked
+`long`, with TensorFlow 1.15.
 """
 
 from __future__ import annotations
@@ -18,14 +19,16 @@ from parts.modules import ENVIRONMENT_MODULES, ModuleTree, bash
 from parts.provision import Tool, site_file
 from parts.site_modules import SiteModules
 from parts.standins import stand_ins
+from parts.tiny import add_stack, make_site
 
 pytestmark = pytest.mark.real
 
 
+@pytest.mark.parametrize("small", [True, pytest.param(False, marks=pytest.mark.long)], ids=["tiny", "tensorflow"])
 def test_theta_builds_by_aprun_and_proves_tensorflow_1_15(
-    module_tree: ModuleTree, shared_cache: Path, tmp_path: Path
+    module_tree: ModuleTree, shared_cache: Path, tmp_path: Path, small: bool
 ) -> None:
-    """On Python 3.6, as its modules had, and with TensorFlow's own package, which has Eigen alone."""
+    """On Python 3.6, as its modules had."""
     if ENVIRONMENT_MODULES is None:
         pytest.skip("Environment Modules is not installed here (`.ci/install` brings it)")
     if reason := module_tree.missing.get("python/3.6"):
@@ -35,20 +38,31 @@ def test_theta_builds_by_aprun_and_proves_tensorflow_1_15(
     modules.add_cray_compilers("PrgEnv-gnu/6.0.7")
     modules.add("gcc/8.3.0", "gcc")
     modules.add("cray-python/3.6.1.1", "python/3.6")
-    site = site_file(
-        tmp_path,
-        "alcf-theta",
+    changes = [
         ("/opt/modules/default/init/bash", str(modules.init)),
-        ('stack = "tensorflow-1.15.2-intel"', 'stack = "tensorflow-1.15.5"'),
-        ('target = "mic_knl"\nmath = "onednn"', 'target = "x86_64_v3"'),
-        (', "archs.knl.math"', ""),
+        ('target = "mic_knl"', 'target = "x86_64_v3"'),
         # One machine is one host, whatever stands in for aprun.
         ("proof = { nodes = 2, ranks_per_node = 1,", "proof = { nodes = 1, ranks_per_node = 2,"),
-    )
+    ]
+    version = "1.15.2"
+    if not small:  # with TensorFlow's own package, which has Eigen alone
+        version = "1.15.5"
+        changes += [
+            ('stack = "tensorflow-1.15.2-intel"', 'stack = "tensorflow-1.15.5"'),
+            ('\nmath = "onednn"', ""),
+            (', "archs.knl.math"', ""),
+        ]
+    site = site_file(tmp_path, "alcf-theta", *changes)
     hydra = module_tree.modules[module_tree.mpich] / "bin" / "mpiexec.hydra"
     path = f"{stand_ins('cobalt', tmp_path, hydra)}:/usr/bin:/bin"
-    root = tmp_path / "root"
-    tool = Tool(root, {**share(root, shared_cache), "PATH": f"{path}:{os.environ['PATH']}"})
+    environ = {"PATH": f"{path}:{os.environ['PATH']}"}
+    if small:
+        tiny = make_site(tmp_path / "tiny")
+        add_stack(tiny, "tensorflow-1.15.2-intel", "py36")
+        tool = tiny.tool(**environ)
+    else:
+        tool = Tool(tmp_path / "root", {**share(tmp_path / "root", shared_cache), **environ})
+    root, module = tool.root, "tensorflow/1.15.2-intel" if small else "tensorflow/1.15.5"
     tool.good("fetch", "--site", site, "--arch", "knl")
     (tmp_path / "build.sh").write_text(tool.good("job", "build", "--site", site, "--arch", "knl", "--account", "tests"))
     (tmp_path / "build.sh").chmod(0o755)
@@ -65,15 +79,15 @@ def test_theta_builds_by_aprun_and_proves_tensorflow_1_15(
     assert (done.returncode, done.stdout) == (0, "77\n"), done.stderr
     assert "publish: done" in said, said
     assert "2 ranks on 1 node" in said
-    record = tool.json("show", "knl/tensorflow/1.15.5", "--site", site)["result"]
+    record = tool.json("show", f"knl/{module}", "--site", site)["result"]
     assert "PrgEnv-gnu/6.0.7" in json.dumps(record["modules"])
     assert record["versions"]["python"].startswith("3.6.")
     kept = next((root / "envs" / record["environment"] / ".provision").glob("verdict.json")).read_text()
     assert json.loads(kept)["passed"]
     loaded = bash(
         f"set -e\nsource {modules.init}\nmodule unload PrgEnv-intel\nmodule use {root}/modules/knl/tcl\n"
-        "module load tensorflow/1.15.5\npython -c 'import tensorflow; print(tensorflow.__version__)'",
+        f"module load {module}\npython -c 'import tensorflow; print(tensorflow.__version__)'",
         ENVIRONMENT_MODULES,
         modules.path,
     )
-    assert loaded.stdout.strip() == "1.15.5", loaded.stderr
+    assert loaded.stdout.strip() == version, loaded.stderr

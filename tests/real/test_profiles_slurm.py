@@ -1,14 +1,18 @@
 """The Slurm profiles of `sites/`, each from `fetch` through `build --submit` to a published module, and a user's job with it.
 
 Slurm is real, with the sites' partitions, features, CPUs, memory, licences and GPUs emulated; so are both module systems,
-MPICH, Open MPI, TensorFlow and Horovod. Each site's modules have the names of its profile and this machine's parts behind
-them (`parts/site_modules.py`). The changes to a copy of a profile stand here, one by one; nothing else differs.
+MPICH and Open MPI. Each site's modules have the names of its profile and this machine's parts behind them
+(`parts/site_modules.py`). The changes to a copy of a profile stand here, one by one; nothing else differs.
+
+Each test runs with the small packages of `parts/tiny.py`, whose Horovod is a real extension of the site's MPI, in half a minute;
+and, marked `long`, with TensorFlow and Horovod themselves.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import time
@@ -25,6 +29,7 @@ from parts.modules import ENVIRONMENT_MODULES, LMOD, ModuleSystem, ModuleTree, b
 from parts.provision import Tool, messages_of, site_file
 from parts.site_modules import SiteModules
 from parts.slurm import SlurmCluster, missing_programs
+from parts.tiny import add_stack, make_site
 from provision.machine.root.shared_root import user_name
 
 pytestmark = [pytest.mark.real, pytest.mark.slurm]
@@ -54,6 +59,8 @@ class Place:
     tool: Tool
     folder: Path
     site: str
+    small: bool
+    """Whether the packages are the small ones."""
 
     def build(self, arch: str, *options: str) -> str:
         """Fetch, then build by `--submit`, and return what was said; the module is published."""
@@ -72,7 +79,7 @@ class Place:
     def verified(self, arch: str, module: str) -> str:
         """Load the module in a fresh shell as users do; returns what `verify --loaded` says of it."""
         kind = "lua" if self.modules.system.name == "lmod" else "tcl"
-        verify = shlex.join(self.tool.argv("verify", "--loaded"))
+        verify = shlex.join(Tool(self.tool.root).argv("verify", "--loaded"))
         done = bash(
             f"set -e\nsource {self.modules.init}\n{self.reset(arch)}\n"
             f"module use {self.tool.root}/modules/{arch}/{kind}\nmodule load {module}\n{verify}\n",
@@ -118,6 +125,13 @@ class Place:
 
 Make = Callable[..., Place]
 PLACES: list[Place] = []
+REAL = pytest.param(False, id="tensorflow", marks=pytest.mark.long)
+
+
+@pytest.fixture(scope="module", params=[pytest.param(True, id="tiny"), REAL])
+def small_packages(request: pytest.FixtureRequest) -> bool:
+    """Whether the packages are small ones in place of TensorFlow and Horovod."""
+    return bool(request.param)
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +144,7 @@ def slurm() -> Iterator[SlurmCluster]:
 
 
 @pytest.fixture(autouse=True)
-def small(request: pytest.FixtureRequest) -> Iterator[None]:
+def little_space(request: pytest.FixtureRequest) -> Iterator[None]:
     """A site's environments are gone when no test needs them any more: each takes a gigabyte and more."""
     yield
     if "cori" not in request.fixturenames:
@@ -139,17 +153,25 @@ def small(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def make(slurm: SlurmCluster, shared_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Make:
-    """Makes a place of a site's modules and of changes to its profile."""
+def make(
+    slurm: SlurmCluster, shared_cache: Path, small_packages: bool, tmp_path_factory: pytest.TempPathFactory
+) -> Make:
+    """Makes a place of a site's modules, of the Python that they have, and of changes to its profile."""
 
-    def place(profile: str, modules: SiteModules, *changes: tuple[str, str]) -> Place:
+    def place(profile: str, modules: SiteModules, minor: str, *changes: tuple[str, str]) -> Place:
         folder = tmp_path_factory.mktemp(profile)
-        root = folder / "root"
-        installer = share(root, shared_cache)
         scratch = str(folder / "scratch")
-        environ = {**slurm.environ, **installer, "SCRATCH": scratch, "USERWORK": scratch}
+        environ = {**slurm.environ, "SCRATCH": scratch, "USERWORK": scratch}
         site = site_file(folder, profile, *changes)
-        PLACES.append(Place(slurm=slurm, modules=modules, tool=Tool(root, environ), folder=folder, site=site))
+        if small_packages:
+            tiny = make_site(folder / "tiny")
+            stacks = re.findall('^stack = "(.+?)"', Path(site).read_text(), re.MULTILINE)
+            add_stack(tiny, stacks[0], f"py{minor.replace('.', '')}")
+            tool = tiny.tool(**environ)
+        else:
+            root = folder / "root"
+            tool = Tool(root, {**share(root, shared_cache), **environ})
+        PLACES.append(Place(slurm=slurm, modules=modules, tool=tool, folder=folder, site=site, small=small_packages))
         return PLACES[-1]
 
     return place
@@ -167,9 +189,12 @@ def needed(system: ModuleSystem | None, tree: ModuleTree, *parts: str) -> Module
 
 # Cori
 
+# The module of the profile's stack, and that with TensorFlow's own package.
+CORI = {True: "tensorflow/1.15.2-intel", False: "tensorflow/1.15.5"}
+
 
 @pytest.fixture(scope="module")
-def cori(make: Make, module_tree: ModuleTree, tmp_path_factory: pytest.TempPathFactory) -> Place:
+def cori(make: Make, module_tree: ModuleTree, small_packages: bool, tmp_path_factory: pytest.TempPathFactory) -> Place:
     """A Cray XC: what a login shell has loaded is another compiler's, and taken away by name."""
     system = needed(ENVIRONMENT_MODULES, module_tree, "python/3.7")
     loaded = ("PrgEnv-intel/6.0.5", "craype-haswell", "craype-hugepages2M", "atp/2.1.3")
@@ -181,39 +206,43 @@ def cori(make: Make, module_tree: ModuleTree, tmp_path_factory: pytest.TempPathF
     modules.add("craype-mic-knl", CRAY_CPU_TARGET="mic-knl")
     modules.add_cray_compilers("PrgEnv-gnu/6.0.5")
     modules.add("python/3.7-anaconda-2019.07", "python/3.7")
-    return make(
-        "nersc-cori",
-        modules,
+    changes = [
         ("/opt/modules/default/init/bash", str(modules.init)),
-        # With TensorFlow's own package, which has Eigen alone.
-        ('stack = "tensorflow-1.15.2-intel"', 'stack = "tensorflow-1.15.5"'),
-        ('target = "haswell"\nmath = "onednn"', TARGET),
-        ('target = "mic_knl"\nmath = "onednn"', TARGET),
-        (' "archs.*.math",', ""),
-    )
+        ('target = "haswell"', TARGET),
+        ('target = "mic_knl"', TARGET),
+    ]
+    if not small_packages:  # with TensorFlow's own package, which has Eigen alone
+        changes += [
+            ('stack = "tensorflow-1.15.2-intel"', 'stack = "tensorflow-1.15.5"'),
+            (f'{TARGET}\nmath = "onednn"', TARGET),
+            (' "archs.*.math",', ""),
+        ]
+    return make("nersc-cori", modules, "3.7", *changes)
 
 
 @pytest.mark.parametrize(("arch", "ranks", "omp"), [("haswell", 4, "32"), ("knl", 2, "66")])
 def test_cori_with_tensorflow_1_15_on_both_kinds_of_node(cori: Place, arch: str, ranks: int, omp: str) -> None:
     said = cori.build(arch, "--account", "tests")
-    module = "tensorflow/1.15.5"
+    module = CORI[cori.small]
+    version = module.split("/")[1].removesuffix("-intel")
     assert f"{ranks} ranks on 2 nodes" in said
     record = json.dumps(cori.record(arch, module))
     for name in ("PrgEnv-gnu/6.0.5", "python/3.7-anaconda-2019.07"):
         assert name in record
     assert '"PrgEnv-intel' not in record
-    assert "Eigen on CPUs, chosen by TensorFlow" in record
+    assert ("oneDNN on CPUs" if cori.small else "Eigen on CPUs, chosen by TensorFlow") in record
     assert "as in the proof" in cori.verified(arch, module)
     rows = cori.users_job(arch)
     node = {"haswell": "hsw", "knl": "knl"}[arch]
-    assert [row[:3] for row in rows] == [[str(ranks), str(ranks // 2), "1.15.5"]] * ranks
+    assert [row[:3] for row in rows] == [[str(ranks), str(ranks // 2), version]] * ranks
     assert {row[3] for row in rows} == {f"{node}1", f"{node}2"}
     assert {row[4] for row in rows} == {omp}, "the module owns OMP_NUM_THREADS there"
-    if arch == "knl":
+    if arch == "knl" and not cori.small:
         cori.examples(arch, module).check("graph")
         cori.examples(arch, module).check("graph-horovod", again="requeue")
 
 
+@pytest.mark.parametrize("small_packages", [REAL], indirect=True, scope="module")
 def test_the_oldest_tensorflow_is_proved_by_numbers_on_coris_knl(cori: Place) -> None:
     """TensorFlow 1.15, natively graph-style, on a Python that virtualenv serves no more."""
     if not (cori.tool.root / "modules" / "knl").exists():  # this test alone was asked for
@@ -230,7 +259,7 @@ def test_coris_own_module_is_proved_where_nothing_of_ours_is_loaded(cori: Place)
     """Behind its name is what we built for haswell: the site's own cannot be had."""
     if not (cori.tool.root / "modules" / "haswell").exists():  # this test alone was asked for
         cori.build("haswell", "--account", "tests")
-    prefix = str(cori.record("haswell", "tensorflow/1.15.5")["prefix"])
+    prefix = str(cori.record("haswell", CORI[cori.small])["prefix"])
     (cori.modules.path / "tensorflow").mkdir()
     (cori.modules.path / "tensorflow" / "intel-1.15.0-py37").write_text(f"#%Module\nprepend-path PATH {prefix}/bin\n")
     test = shlex.join(cori.tool.argv("test", "--provided", "--site", cori.site, "--arch", "haswell"))
@@ -267,12 +296,12 @@ SAGA = (
 
 def test_saga_with_tensorflow_2_11_and_open_mpi(make: Make, saga_modules: SiteModules) -> None:
     init = ("/cluster/installations/lmod/lmod/init/bash", str(saga_modules.init))
-    saga = make("sigma2-saga", saga_modules, init, *SAGA)
+    saga = make("sigma2-saga", saga_modules, "3.10", init, *SAGA)
     said = saga.build("normal", "--account", "tests")
     assert "4 ranks on 2 nodes" in said
     record = json.dumps(saga.record("normal", "tensorflow/2.11.1"))
     assert "OpenMPI/4.1.4-GCC-11.3.0" in record and "libmpi.so.40" in record
-    for name, again in (("single", ""), ("horovod-keras", "resume"), ("horovod-loop", "")):
+    for name, again in () if saga.small else (("single", ""), ("horovod-keras", "resume"), ("horovod-loop", "")):
         saga.examples("normal", "tensorflow/2.11.1").check(name, again=again)
     assert "as in the proof" in saga.verified("normal", "tensorflow/2.11.1")
     rows = saga.users_job("normal")
@@ -284,6 +313,7 @@ def test_saga_with_gpus_goes_as_far_as_the_proof(
     make: Make,
     module_tree: ModuleTree,
     saga_modules: SiteModules,
+    small_packages: bool,
     cuda: tuple[str, str],
     nccl: str,
 ) -> None:
@@ -295,8 +325,10 @@ def test_saga_with_gpus_goes_as_far_as_the_proof(
     saga_modules.add("cuDNN/8.4.1.50-CUDA-11.7.0")
     saga_modules.add("NCCL/2.12.12-GCCcore-11.3.0-CUDA-11.7.0", EBROOTNCCL=nccl)
     init = ("/cluster/installations/lmod/lmod/init/bash", str(saga_modules.init))
+    if small_packages and cuda[1].startswith("11."):
+        pytest.skip(f"nvcc here is {cuda[1]}, which the small packages do not have; `make test-all` goes on")
     # Not every NCCL that can be had has code for Pascal's 60: 80 is in all of them.
-    saga = make("sigma2-saga", saga_modules, init, *SAGA, ('capabilities = ["60"]', 'capabilities = ["80"]'))
+    saga = make("sigma2-saga", saga_modules, "3.10", init, *SAGA, ('capabilities = ["60"]', 'capabilities = ["80"]'))
     if cuda[1].startswith("11."):
         saga.tool.good("fetch", "--site", saga.site, "--arch", "accel")
     # A script by the profile alone, made on another machine, cannot have made this folder.
@@ -329,6 +361,7 @@ def test_perlmutter_by_crays_wrappers_and_module_reset(
     perlmutter = make(
         "nersc-perlmutter",
         modules,
+        "3.11",
         ("/usr/share/lmod/lmod/init/bash", str(modules.init)),
         ('target = "zen3"', TARGET),
         ("cores = 128, threads = 256", "cores = 4, threads = 8"),  # 64 threads a rank on two real cores take minutes
@@ -353,6 +386,7 @@ def test_greene_beside_its_container(
     greene = make(
         "nyu-greene",
         modules,
+        "3.11",
         ("/share/apps/lmod/lmod/init/bash", str(modules.init)),
         ('family = "openmpi"', 'family = "mpich"'),
         ('target = "cascadelake"', TARGET),
@@ -375,7 +409,7 @@ def test_a_cluster_of_ones_own_from_the_generic_profile(
     modules.add("gcc/12.2.0", "gcc")
     modules.add("mpich/4.0.2", "mpich")
     modules.add("python/3.11.2", "python/3.11")
-    place = make("generic-slurm", modules)
+    place = make("generic-slurm", modules, "3.11")
     answers = {
         "root": str(place.tool.root),
         "modules.init": str(modules.init),
