@@ -53,7 +53,7 @@ Proved-By: the build of a site profile with the tiny stack
 MPICXX = """\
 #!/bin/sh
 prefix=$(cd "$(dirname "$0")/.." && pwd)
-exec g++ -I"$prefix/include" "$@" -L"$prefix/lib" -lmpi
+exec "${CXX:-g++}" -I"$prefix/include" "$@" -L"$prefix/lib" -lmpi
 """
 
 STACK = f"""

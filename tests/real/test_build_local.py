@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import signal
@@ -16,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from parts.disks import mounted
 from parts.examples import SRUN, place_of, site_with_module
 from parts.fetched_data import found_by
 from parts.fixtures import share
@@ -24,7 +22,7 @@ from parts.modules import LMOD
 from parts.network import why_not, without_network
 from parts.notebook import run_notebook
 from parts.notebook import why_not as no_notebook
-from parts.provision import REPOSITORY, Tool, messages_of, site_file
+from parts.provision import Tool, messages_of
 from parts.slurm import SlurmCluster
 from parts.sockets import watch
 from parts.tiny import make_wheel
@@ -64,13 +62,6 @@ def environment(tool: Tool) -> str:
 def prefix_of(tool: Tool, environment: str) -> Path:
     """The folder of an environment."""
     return Path(json.loads(tool.good("show", environment, "--json"))["result"]["prefix"])
-
-
-def variant(folder: Path, value: str) -> str:
-    """A site whose environment differs in one variable: another fingerprint, the same compiled wheel."""
-    return site_file(
-        folder, "local", ('target = "native"', f'target = "native"\nenviron = {{ TEST_VARIANT = "{value}" }}')
-    )
 
 
 def test_a_build_is_proved_by_ranks_that_agree_and_leaves_all_its_records(tool: Tool, environment: str) -> None:
@@ -448,168 +439,6 @@ def test_the_example_of_several_workers_trains_and_continues_by_jobs_on_the_newe
     prefix = prefix_of(tool, environment)
     site = site_with_module(tmp_path, prefix, LMOD.init, (SRUN, 'launcher = { name = "srun" }'))
     place_of(cluster_of_hosts, tmp_path, site, prefix).check("multiworker", again="resume")
-
-
-def test_two_at_once_after_the_prefix_is_gone_one_builds_with_the_cached_wheel_and_one_waits(
-    tool: Tool, environment: str
-) -> None:
-    """Both end well, one built it, the other waited and says for whom; Horovod is not compiled again."""
-    prefix = prefix_of(tool, environment)
-    shutil.rmtree(prefix)
-    assert [step["action"] for step in tool.json("plan")["result"]["steps"]][:4] == [*["create"] * 3, "reuse"]
-    both = [tool.start("build") for _ in range(2)]
-    outputs = [process.communicate(timeout=900) for process in both]
-    assert [process.returncode for process in both] == [0, 0], outputs
-    talk = "".join(stderr for _, stderr in outputs)
-    # The one that waits shows the steps of the other one, indented.
-    assert len(re.findall(r"^\[\d+/\d+\] proof: done", talk, re.MULTILINE)) == 1
-    assert len(re.findall(r"^  \[\d+/\d+\] proof: done", talk, re.MULTILINE)) == 1
-    assert "waiting: " in talk and "process " in talk
-    assert "compile: done" not in talk
-    assert tool.run("build").stderr.startswith("nothing to do")
-
-
-def test_a_build_killed_at_any_step_publishes_nothing_and_goes_on_when_run_again(tool: Tool, tmp_path: Path) -> None:
-    """kill -9 while packages are installed, and again while ranks train."""
-    site = variant(tmp_path, "killed")
-    pointer = next(path for path in (tool.root / "modules").iterdir() if path.is_symlink())
-    before = pointer.readlink()
-    for step in ("install", "proof"):
-        events = tmp_path / f"{step}.jsonl"
-        process = tool.start("build", "--site", site, "--events", str(events))
-        wait_for(events, f'"started", "step": "{step}"')
-        time.sleep(0.3)
-        process.kill()
-        process.communicate()
-        assert pointer.readlink() == before
-        rows = json.loads(tool.good("list", "--json", "--site", site))["result"]["environments"]
-        assert "unfinished" in {row["state"] for row in rows}
-    steps = {step["name"]: step["action"] for step in tool.json("plan", "--site", site)["result"]["steps"]}
-    assert steps["install"] == steps["inspect"] == "keep"
-    assert steps["proof"] == steps["publish"] == "create"
-    done = tool.run("build", "--site", site)
-    assert done.returncode == 0, done.stderr
-
-
-def test_ctrl_c_ends_what_was_started_and_says_how_to_go_on(tool: Tool, tmp_path: Path) -> None:
-    """Exit 130, no process of the build left."""
-    site, events = variant(tmp_path, "interrupted"), tmp_path / "events"
-    process = tool.start("build", "--site", site, "--events", str(events))
-    wait_for(events, '"step": "bytecode"')
-    process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "run the same command again" in stderr
-    running = subprocess.run(["pgrep", "-f", str(tool.root / "envs")], capture_output=True, text=True, check=False)
-    assert running.stdout == ""
-
-
-@pytest.mark.parametrize("installer", ["uv", "pip"])
-def test_a_hash_that_is_not_the_locks_stops_the_installation(tool: Tool, tmp_path: Path, installer: str) -> None:
-    """A package on the index was changed, or the lock was tampered with."""
-    config = configured(tmp_path)
-    lock = next((config / "requirements").glob("tensorflow-2.21.0-py311.txt"))
-    text = lock.read_text()
-    start = text.index("absl-py==")
-    end = text.index("astunparse==")
-    lock.write_text(text[:start] + f"absl-py==2.1.0 --hash=sha256:{'0' * 64}\n" + text[end:])
-    done = tool.run("build", PROVISION_CONFIG=str(config), PROVISION_INSTALLER=installer)
-    assert done.returncode == 1
-    assert "error: step `install` failed: a downloaded file differs from the one that was locked" in done.stderr
-    assert "absl" in done.stderr and "log: " in done.stderr and "hint: " in done.stderr
-
-
-@pytest.mark.parametrize("installer", ["uv", "pip"])
-def test_an_index_that_cannot_be_reached_is_reported_as_that(tmp_path: Path, installer: str) -> None:
-    """A node without network for which nothing was fetched, or a broken mirror."""
-    nowhere = "http://127.0.0.1:9/simple"
-    done = Tool(tmp_path / "root").run(
-        "build",
-        PROVISION_INSTALLER=installer,
-        UV_CACHE_DIR=str(tmp_path / "uv"),
-        UV_DEFAULT_INDEX=nowhere,
-        PIP_INDEX_URL=nowhere,
-        PIP_CONFIG_FILE=os.devnull,
-        PIP_CACHE_DIR=str(tmp_path / "pip"),
-        PIP_RETRIES="0",
-    )
-    assert done.returncode == 1
-    assert "the package index cannot be reached" in done.stderr
-    assert "PIP_INDEX_URL" in done.stderr
-
-
-def test_a_compile_error_shows_the_telling_lines_and_the_log(tool: Tool, tmp_path: Path) -> None:
-    """A compiler that works, but not for one file of Horovod."""
-    compiler = tmp_path / "bin" / "g++"
-    compiler.parent.mkdir()
-    real = shutil.which("g++")
-    compiler.write_text(
-        f'#!/bin/bash\ncase "$*" in *mpi_ops.cc*) echo "mpi_ops.cc:7:1: fatal error: no such luck" >&2; exit 1;; esac\n'
-        f'exec {real} "$@"\n'
-    )
-    compiler.chmod(0o755)
-    table = f'timeout_s = 600 }}\n\n[archs.native.compiler]\ncxx = "{compiler}"\n'
-    done = tool.run("build", "--site", site_file(tmp_path, "local", ("timeout_s = 600 }", table)))
-    assert done.returncode == 1
-    assert "step `compile` failed" in done.stderr
-    assert "mpi_ops.cc:7:1: fatal error: no such luck" in done.stderr
-    log = Path(next(line.split("log: ")[1] for line in done.stderr.splitlines() if "log: " in line))
-    assert "no such luck" in log.read_text()
-
-
-@pytest.fixture
-def disk_of_300_mb(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 300 MB."""
-    yield from mounted(tmp_path / "disk", "size=300m")
-
-
-def test_a_disk_that_is_too_small_is_reported_before_anything_happens(disk_of_300_mb: Path) -> None:
-    """And nothing is written."""
-    done = Tool(disk_of_300_mb).run("build")
-    assert done.returncode == 1
-    assert " MB left; the build needs about " in done.stderr
-    assert not any(disk_of_300_mb.iterdir())
-
-
-def test_a_disk_that_fills_up_midway_is_reported_and_the_build_goes_on_when_there_is_room(
-    tool: Tool, disk_of_300_mb: Path
-) -> None:
-    """The check beforehand is left out: another process filled the disk meanwhile."""
-    shutil.copytree(tool.root / "wheels", disk_of_300_mb / "wheels")
-    unchecked = """if True:
-        import sys
-        from provision.cli import main
-        from provision.machine.root import needed_space
-        from provision.model.space import Space
-        needed_space.needed_space = lambda *_, **__: Space(size=0, files=0, source="nothing")
-        sys.exit(main(["build"]))
-    """
-    small = Tool(disk_of_300_mb)
-    done = subprocess.run(
-        [tool.argv()[0], "-c", unchecked], env=small.env(), capture_output=True, text=True, check=False, cwd=REPOSITORY
-    )
-    assert done.returncode == 1, done.stderr
-    assert "the disk or file system is full" in done.stderr
-    assert not (disk_of_300_mb / "modules").exists()
-    subprocess.run(["mount", "-o", "remount,size=6g", disk_of_300_mb], check=True)
-    again = small.run("build")
-    assert again.returncode == 0, again.stderr
-    assert "Horovod 0.28.1+provision.21 from source  (from the cache)" in again.stderr
-
-
-def configured(folder: Path) -> Path:
-    """A site's own configuration folder: a copy of the shipped files."""
-    for name in ("sites", "stacks", "requirements"):
-        shutil.copytree(REPOSITORY / name, folder / "config" / name)
-    return folder / "config"
-
-
-def wait_for(events: Path, text: str, seconds: float = 300) -> None:
-    """Wait until this stands in the file of events."""
-    end = time.monotonic() + seconds
-    while not (events.is_file() and text in events.read_text()):
-        assert time.monotonic() < end, f"{text} did not come in {seconds} s"
-        time.sleep(0.05)
 
 
 def test_the_newest_tensorflow_is_built_from_a_patched_source_and_proved_by_numbers(

@@ -1,0 +1,191 @@
+"""Builds on a bare machine that go wrong, and go on: with the small packages of `parts/tiny.py`, by the real uv and g++.
+
+What the packages are makes no difference to these tests. Kills at every step, and at random moments, are in `test_torture.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from parts.disks import mounted
+from parts.provision import Tool
+from parts.tiny import SITE, TAG, TinySite, make_site
+from parts.tiny_cluster import wait_for
+
+pytestmark = pytest.mark.real
+
+# A package index that cannot be reached, and is not asked again.
+NOWHERE = {
+    "UV_DEFAULT_INDEX": "http://127.0.0.1:9/simple",
+    "PIP_INDEX_URL": "http://127.0.0.1:9/simple",
+    "UV_HTTP_RETRIES": "0",
+    "PIP_RETRIES": "0",
+    "PIP_CONFIG_FILE": os.devnull,
+}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> TinySite:
+    """A site for which everything was fetched, and nothing is built."""
+    return make_site(tmp_path / "site")
+
+
+def built(site: TinySite, **environ: str) -> str:
+    """Build; it must end well. What was said."""
+    done = site.run("build", "--site", "one", **environ)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def actions(site: TinySite) -> dict[str, str]:
+    """What the steps of the plan would do."""
+    steps = json.loads(site.run("plan", "--site", "one", "--json").stdout)["result"]["steps"]
+    return {step["name"]: step["action"] for step in steps}
+
+
+def start(site: TinySite, said: Path) -> subprocess.Popen[str]:
+    """Start a build that writes what it says to a file."""
+    with said.open("w") as file:
+        words = site.argv("build", "--site", "one")
+        return subprocess.Popen(words, env=site.environ(), stdin=subprocess.DEVNULL, stderr=file, text=True)
+
+
+def start_until_its_proof(site: TinySite, said: Path) -> subprocess.Popen[str]:
+    """Start a build whose proof waits."""
+    (site.folder / "hold").touch()
+    process = start(site, said)
+    wait_for("the proof", (site.folder / "held").exists)
+    return process
+
+
+def test_two_at_once_after_the_prefix_is_gone_one_builds_with_the_cached_wheel_and_one_waits(
+    site: TinySite, tmp_path: Path
+) -> None:
+    """Both end well, one built it, the other waited and says for whom; Horovod is not compiled again."""
+    assert "compile: done" in built(site)
+    (prefix,) = site.root.glob("envs/*/*/*")
+    shutil.rmtree(prefix)
+    assert list(actions(site).values())[:4] == [*["create"] * 3, "reuse"]
+    builds, waits = tmp_path / "builds", tmp_path / "waits"
+    both = [start_until_its_proof(site, builds), start(site, waits)]
+    wait_for("the one that waits", lambda: "waiting: " in waits.read_text())
+    (site.folder / "hold").unlink()
+    assert [process.wait(timeout=120) for process in both] == [0, 0], builds.read_text() + waits.read_text()
+    assert f"process {both[0].pid}" in waits.read_text()
+    assert re.findall(r"^\[\d+/\d+\] proof: done", builds.read_text(), re.MULTILINE)
+    # The one that waits shows the steps of the other one, indented.
+    assert re.findall(r"^  \[\d+/\d+\] proof: done", waits.read_text(), re.MULTILINE)
+    assert "compile: done" not in builds.read_text() + waits.read_text()
+    assert built(site).startswith("nothing to do")
+
+
+def test_a_build_killed_while_ranks_train_publishes_nothing_and_goes_on_when_run_again(
+    site: TinySite, tmp_path: Path
+) -> None:
+    process = start_until_its_proof(site, tmp_path / "said")
+    process.kill()
+    process.wait()
+    (site.folder / "hold").unlink()
+    assert not (site.root / "modules").exists()
+    rows = json.loads(site.run("list", "--site", "one", "--json").stdout)["result"]["environments"]
+    assert [row["state"] for row in rows] == ["unfinished"]
+    steps = actions(site)
+    assert steps["install"] == steps["inspect"] == "keep"
+    assert steps["proof"] == steps["publish"] == "create"
+    assert "compile: done" not in built(site)
+
+
+def test_ctrl_c_ends_what_was_started_and_says_how_to_go_on(site: TinySite, tmp_path: Path) -> None:
+    """Exit 130, no process of the build left."""
+    process = start_until_its_proof(site, tmp_path / "said")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) == 130
+    assert "run the same command again" in (tmp_path / "said").read_text()
+    running = subprocess.run(["pgrep", "-f", str(site.root / "envs")], capture_output=True, text=True, check=False)
+    assert running.stdout == ""
+
+
+@pytest.mark.parametrize("installer", ["uv", "pip"])
+def test_a_hash_that_is_not_the_locks_stops_the_installation(site: TinySite, installer: str) -> None:
+    """A package on the index was changed, or the lock was tampered with."""
+    lock = site.folder / "config" / "requirements" / f"tiny-{TAG}.txt"
+    lock.write_text(re.sub(r"(numpy==.*\n +--hash=sha256:)\w+", r"\g<1>" + "0" * 64, lock.read_text()))
+    wheels = str(site.folder / "wheels")
+    index = {**NOWHERE, "UV_OFFLINE": "1", "UV_FIND_LINKS": wheels, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": wheels}
+    done = site.run("build", "--site", "one", "--json", **index, PROVISION_INSTALLER=installer)
+    error = json.loads(done.stdout)["error"]
+    assert done.returncode == 1
+    assert error["message"].startswith("step `install` failed: a downloaded file differs from the one that was locked")
+    assert any("numpy" in line for line in error["evidence"])
+    assert error["log"] and error["hint"]
+
+
+@pytest.mark.parametrize("installer", ["uv", "pip"])
+def test_an_index_that_cannot_be_reached_is_reported_as_that(site: TinySite, tmp_path: Path, installer: str) -> None:
+    """A node without network for which nothing was fetched, or a broken mirror."""
+    text = (site.folder / "config" / "sites" / "one.toml").read_text()
+    (site.folder / "config" / "sites" / "one.toml").write_text(text.replace(str(site.root), str(tmp_path / "empty")))
+    done = site.run("build", "--site", "one", **NOWHERE, PROVISION_INSTALLER=installer)
+    assert done.returncode == 1
+    assert "the package index cannot be reached" in done.stderr
+    assert "PIP_INDEX_URL" in done.stderr
+
+
+def test_a_compile_error_shows_the_telling_lines_and_the_log(site: TinySite, tmp_path: Path) -> None:
+    """A compiler that works, but not for one file of Horovod."""
+    compiler = tmp_path / "bin" / "g++"
+    compiler.parent.mkdir()
+    compiler.write_text(
+        '#!/bin/bash\ncase "$*" in *sums.cc*) echo "sums.cc:7:1: fatal error: no such luck" >&2; exit 1;; esac\n'
+        f'exec {shutil.which("g++")} "$@"\n'
+    )
+    compiler.chmod(0o755)
+    text = f'{SITE.format(name="other", root=site.root)}\n[archs.native.compiler]\ncxx = "{compiler}"\n'
+    (site.folder / "config" / "sites" / "other.toml").write_text(text)
+    done = site.run("build", "--site", "other", PATH=f"{compiler.parent}:{os.environ['PATH']}")
+    assert done.returncode == 1
+    assert "step `compile` failed" in done.stderr
+    assert "sums.cc:7:1: fatal error: no such luck" in done.stderr
+    log = Path(next(line.split("log: ")[1] for line in done.stderr.splitlines() if "log: " in line))
+    assert "no such luck" in log.read_text()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 100 MB."""
+    yield from mounted(tmp_path / "disk", "size=100m")
+
+
+def test_a_disk_that_is_too_small_is_reported_before_anything_happens(small_disk: Path) -> None:
+    """For TensorFlow, which needs more. Nothing is written."""
+    done = Tool(small_disk).run("build")
+    assert done.returncode == 1
+    assert " MB left; the build needs about " in done.stderr
+    assert not any(small_disk.iterdir())
+
+
+def test_a_disk_that_fills_up_midway_is_reported_and_the_build_goes_on_when_there_is_room(
+    site: TinySite, small_disk: Path
+) -> None:
+    """The check beforehand is left out: another process filled the disk meanwhile."""
+    root = small_disk / "root"
+    shutil.copytree(site.root, root)
+    text = SITE.format(name="disk", root=root)
+    (site.folder / "config" / "sites" / "disk.toml").write_text(text)
+    (small_disk / "filler").write_bytes(bytes(shutil.disk_usage(small_disk).free - 2**19))
+    done = site.run("build", "--site", "disk")
+    assert done.returncode == 1, done.stderr
+    assert "disk or file system is full" in done.stderr
+    assert not (root / "modules").exists()
+    (small_disk / "filler").unlink()
+    again = site.run("build", "--site", "disk")
+    assert again.returncode == 0, again.stderr
