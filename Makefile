@@ -1,6 +1,7 @@
 # make build      sets up the tool in .venv, then builds, proves and publishes an environment for this machine
-# make test       runs the linters and all tests
-# make test-fast  runs the tests that need no real build and no cluster (three minutes on two cores)
+# make test       runs the linters and the tests that show that everything works (docs/dev/tests.md says how long it takes)
+# make test-fast  runs the tests that need no real build and no cluster
+# make test-all   runs every test: all profiles, strategies and examples with TensorFlow itself; stopped, it goes on where it was
 # make fuzz       tries many more hostile inputs than make test-fast, and new ones at each run (minutes; FUZZ=100: an hour)
 # make torture    kills builds of a small stack at every step and moment, and prints a table (many minutes; FAULTS=500: more)
 # make bench      measures what the tool costs, as ratios within one run
@@ -10,14 +11,19 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 PYTHON ?= python3
 
-.PHONY: build test test-fast fuzz torture bench matrix lint reference clean
+.PHONY: build test test-fast test-all fuzz torture bench matrix lint reference clean
 
 build: .venv/ready
 	.venv/bin/provision build --site local
 
-# the quick tests on all cores, then one at a time what builds and what starts clusters
+# What builds and what starts clusters mostly waits: more workers than cores, each with whole files, the longest files first.
+REAL = .venv/bin/pytest -n 3 --dist loadfile --no-loadscope-reorder
+
 test: lint test-fast
-	.venv/bin/pytest -m "real or slurm"
+	$(REAL) -m "(real or slurm) and not long"
+
+test-all: lint test-fast
+	$(REAL) -m "real or slurm" --resume
 
 lint: .venv/ready-test
 	.venv/bin/ruff check .

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = ["parts.fixtures", "parts.users", "golden_files"]
+pytest_plugins = ["parts.fixtures", "parts.users", "golden_files", "kept_results"]
 
 # A script in the background starts its programs with Ctrl-C ignored, and what they start inherits that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -50,6 +50,15 @@ def clean_environment(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
     monkeypatch.setattr("provision.machine.configuration.search_path.SITE_WIDE", ())
 
 
+# The files of real tests that take minutes. Workers take whole files, so these begin first and run side by side.
+LONGEST = ("test_build_local", "test_spack_slurm", "test_tensorflow_slurm", "test_profiles_slurm", "test_build_slurm")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Quick tests first: what takes minutes runs last."""
-    items.sort(key=lambda item: item.get_closest_marker("real") is not None)
+    """Quick tests first; then files that take minutes, before those that take seconds."""
+
+    def place(item: pytest.Item) -> tuple[bool, int]:
+        slow = any(item.get_closest_marker(name) for name in ("real", "slurm"))
+        return slow, LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST)
+
+    items.sort(key=place)

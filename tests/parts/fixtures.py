@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -13,7 +14,9 @@ import pytest
 
 from parts.disks import mounted
 from parts.hosts import why_not
+from parts.modules import CACHE as TEST_CACHE
 from parts.modules import ModuleTree, build_module_tree
+from parts.paths import REPOSITORY
 from parts.slurm import NodeGroup, Partition, SlurmCluster, missing_programs
 from parts.sshd import LoginNode, login_node
 from parts.sshd import missing_programs as missing_for_ssh
@@ -41,7 +44,9 @@ def site_by_ssh(tmp_path: Path) -> Iterator[LoginNode]:
 
 
 # What a root keeps for all its environments, by key or hash.
-SHARED = ("cache", "wheels")
+SHARED = ("cache/sources", "cache/wheelhouse", "cache/data", "wheels")
+# What makes a wheel of Horovod: its key has the flags and patches, not how the recipe starts the compiler.
+MAKES_WHEELS = ("provision/horovod", "provision/backends", "provision/machine/build", "patches", "requirements")
 
 
 @pytest.fixture(scope="session")
@@ -101,10 +106,20 @@ def nccl(cuda: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> str
 
 @pytest.fixture(scope="session")
 def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the downloads and compiled wheels that several roots share, by `share`."""
-    folder = tmp_path_factory.mktemp("shared")
+    """A folder with the downloads and compiled wheels that several roots share, by `share`.
+
+    They stay in the user's cache: what is downloaded, by its hash; what is compiled, as long as no source of it changes.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(path for name in MAKES_WHEELS for path in (REPOSITORY / name).rglob("*.*")):
+        if path.is_file() and path.suffix != ".pyc":
+            digest.update(path.read_bytes())
+    folder, kept = tmp_path_factory.mktemp("shared"), TEST_CACHE / "roots"
     for name in SHARED:
-        (folder / name).mkdir()
+        place = kept / (f"wheels-{digest.hexdigest()[:12]}" if name == "wheels" else name)
+        place.mkdir(parents=True, exist_ok=True)
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).symlink_to(place)
     return folder
 
 
@@ -114,7 +129,7 @@ def share(root: Path, shared: Path) -> dict[str, str]:
     Returns variables for who installs what was fetched: uv keeps what it unpacks by the path of the wheelhouse, which is
     another one each time, and would fill the user's own cache with gigabytes that are never used again.
     """
-    root.mkdir(parents=True)
     for name in SHARED:
-        (root / name).symlink_to(shared / name)
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).symlink_to((shared / name).resolve())
     return {"UV_CACHE_DIR": str(shared / "uv")}

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 # Read when the tests are collected: a test may run with a HOME of its own.
-_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "provision-tests"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "provision-tests"
 _PYENV = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
 _SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 
@@ -40,7 +40,7 @@ def find_lmod() -> ModuleSystem | None:
 
 def find_environment_modules() -> ModuleSystem | None:
     """The copy that `.ci/install` unpacked, or the package where it is installed instead of Lmod."""
-    unpacked = _CACHE / "environment-modules/usr/share/modules/init/bash"
+    unpacked = CACHE / "environment-modules/usr/share/modules/init/bash"
     return _first("environment-modules", [unpacked, Path("/usr/share/modules/init/bash")])
 
 

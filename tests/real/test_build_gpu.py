@@ -33,6 +33,7 @@ def gpu_site_file(folder: Path, cuda_home: str, nccl_home: str) -> str:
     return site_file(folder, "local", ("timeout_s = 600 }", f"timeout_s = 600 }}\n\n{gpu}"))
 
 
+@pytest.mark.long
 def test_a_build_without_a_gpu_goes_as_far_as_the_proof_which_refuses_for_want_of_one(
     cuda: tuple[str, str], nccl: str, tmp_path: Path
 ) -> None:

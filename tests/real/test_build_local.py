@@ -1,4 +1,4 @@
-"""Builds for real on a bare machine: TensorFlow from the index, Horovod compiled, MPI from a wheel, ranks that train."""
+"""The newest TensorFlow for real on a bare machine: from the index, Horovod compiled, MPI from a wheel, ranks that train."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from parts.examples import SRUN, place_of, site_with_module
 from parts.fetched_data import found_by
@@ -28,6 +29,11 @@ from parts.sockets import watch
 from parts.tiny import make_wheel
 
 pytestmark = pytest.mark.real
+
+
+def long(*values: str) -> ParameterSet:
+    """A case of `make test-all` alone."""
+    return pytest.param(*values, marks=pytest.mark.long)
 
 
 @pytest.fixture(scope="module")
@@ -95,9 +101,10 @@ def test_what_is_linked_is_the_mpi_of_the_plan_and_points_to_no_build_folder(too
 
 def test_horovods_sources_are_compiled_as_few_files(tool: Tool, environment: str) -> None:
     """26 sources in 4 files: the headers that they share are read once a file."""
-    prefix = prefix_of(tool, environment)
-    log = (prefix / ".provision" / "logs" / "compile.log").read_text(encoding="utf-8")
-    built = re.findall(r"Building CXX object \S*/(\S+)\.o", log)
+    log = prefix_of(tool, environment) / ".provision" / "logs" / "compile.log"
+    if not log.exists():
+        pytest.skip("an earlier run compiled the wheel, from the same sources, with the same flags and patches")
+    built = re.findall(r"Building CXX object \S*/(\S+)\.o", log.read_text(encoding="utf-8"))
     assert sorted(built) == ["mpi_ops.cc", *(f"unity_{number}_cxx.cxx" for number in range(3))]
 
 
@@ -381,7 +388,7 @@ def ports_of_mpi(tool: Tool, environment: str, folder: Path, listens: int, **env
     return ports_of_ranks(subprocess.Popen(words, env=tool.env(**environ), text=True))
 
 
-@pytest.mark.parametrize("transports", ["all", "self,sm"])
+@pytest.mark.parametrize("transports", [long("all"), "self,sm"])
 def test_ranks_of_a_proof_listen_on_the_network_only_where_mpi_does(
     tool: Tool, environment: str, tmp_path: Path, transports: str
 ) -> None:
@@ -405,8 +412,16 @@ def test_a_rank_that_listens_is_seen(tool: Tool, environment: str, tmp_path: Pat
 
 
 @pytest.mark.slurm
+@pytest.mark.parametrize(
+    ("name", "again"),
+    [
+        *(("single", ""), ("horovod-keras", "requeue"), ("graph-horovod", "")),
+        *(long("mirrored", "resume"), long("graph", "resume"), long("tfrecord", "")),
+        *(long("horovod-loop", "resume"), long("graph-horovod", "requeue")),
+    ],
+)
 def test_every_example_trains_and_continues_by_jobs_on_the_newest_tensorflow(
-    tool: Tool, environment: str, slurm_cluster: SlurmCluster, tmp_path: Path
+    tool: Tool, environment: str, slurm_cluster: SlurmCluster, tmp_path: Path, name: str, again: str
 ) -> None:
     """TensorFlow 2.21 with Keras 3 is behind a module of the site's own; `mpiexec` starts the ranks of its MPI."""
     if LMOD is None:
@@ -414,11 +429,7 @@ def test_every_example_trains_and_continues_by_jobs_on_the_newest_tensorflow(
     prefix = prefix_of(tool, environment)
     site = site_with_module(tmp_path, prefix, LMOD.init, (SRUN, 'launcher = { name = "mpiexec" }'))
     place = place_of(slurm_cluster, tmp_path, site, prefix)
-    for name, again in (
-        *(("single", ""), ("mirrored", "resume"), ("graph", "resume"), ("tfrecord", "")),
-        *(("horovod-keras", "requeue"), ("horovod-loop", "resume"), ("graph-horovod", "requeue")),
-    ):
-        place.check(name, again=again)
+    place.check(name, again=again)
 
 
 def test_keras_3_finds_what_was_fetched_with_and_without_a_folder_of_its_own(
@@ -441,6 +452,7 @@ def test_the_example_of_several_workers_trains_and_continues_by_jobs_on_the_newe
     place_of(cluster_of_hosts, tmp_path, site, prefix).check("multiworker", again="resume")
 
 
+@pytest.mark.long
 def test_the_newest_tensorflow_is_built_from_a_patched_source_and_proved_by_numbers(
     tool: Tool, environment: str
 ) -> None:

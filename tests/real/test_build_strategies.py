@@ -17,7 +17,7 @@ from parts.modules import LMOD, ModuleTree
 from parts.provision import REPOSITORY, Tool, site_file
 from parts.slurm import SlurmCluster
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 WORKERS, MIRRORED = "tensorflow/2.15.1-multiworker", "tensorflow/2.21.0-mirrored"
 

@@ -1,9 +1,9 @@
 """Spack environments through Slurm, with a real Spack: two archs, both module systems, a kill, a build cache, and venvs.
 
 The cluster is emulated as in `test_build_slurm.py`, whose downloads and compiled wheel are used if it ran before. haswell's
-first build is killed while Horovod compiles, and continued. Then two jobs run at once: knl below the same root, which has
-haswell's CPU here, so that Horovod is compiled once in this file; and haswell below another root with a longer path, from the
-build cache of the first. That each arch gets its own target is in `test_spack_solve.py`.
+build compiles Horovod and fills the build cache, from which haswell is installed below another root with a longer path. In
+`make test-all` the first build is killed while Horovod compiles, and continued; and knl is built below the same root, which has
+haswell's CPU here, so that Horovod is compiled once in this file. That each arch gets its own target is in `test_spack_solve.py`.
 """
 
 from __future__ import annotations
@@ -118,30 +118,28 @@ def killed(cluster: Cluster) -> dict[str, float]:
 
 
 @pytest.fixture(scope="module")
-def haswell(cluster: Cluster, killed: dict[str, float]) -> None:
-    """haswell, continued after the kill and published."""
+def haswell(cluster: Cluster, request: pytest.FixtureRequest) -> None:
+    """haswell, published; if a test wants that, continued after a kill."""
+    if any("killed" in getattr(item, "fixturenames", ()) for item in request.session.items):
+        request.getfixturevalue("killed")
     cluster.finish(cluster.tool, cluster.start(cluster.tool, "haswell", "--backend", "spack"))
 
 
-@dataclass(frozen=True)
-class Others:
-    """What was built after haswell: the other root, and the state of haswell before."""
-
-    root: Tool
-    haswell_before: str
+@pytest.fixture(scope="module")
+def other_root(cluster: Cluster, haswell: None) -> Tool:
+    """haswell below another root, from the build cache of the first one."""
+    cache = cluster.tool.root / "cache" / "spack" / "buildcache"
+    other = cluster.root("another-root-with-a-much-longer-path", "--cache", str(cache))
+    cluster.finish(other, cluster.start(other, "haswell", "--backend", "spack"))
+    return other
 
 
 @pytest.fixture(scope="module")
-def others(cluster: Cluster, haswell: None) -> Others:
-    """knl below the same root, and haswell below another one from the build cache: two jobs at once."""
+def knl(cluster: Cluster, haswell: None) -> str:
+    """knl below the root of haswell; the state of haswell before."""
     before = state_of_haswell(cluster)
-    cache = cluster.tool.root / "cache" / "spack" / "buildcache"
-    other = cluster.root("another-root-with-a-much-longer-path", "--cache", str(cache))
-    knl = cluster.start(cluster.tool, "knl", "--backend", "spack")
-    cached = cluster.start(other, "haswell", "--backend", "spack")
-    cluster.finish(cluster.tool, knl)
-    cluster.finish(other, cached)
-    return Others(root=other, haswell_before=before)
+    cluster.finish(cluster.tool, cluster.start(cluster.tool, "knl", "--backend", "spack"))
+    return before
 
 
 @pytest.fixture(scope="module")
@@ -206,6 +204,7 @@ def load(cluster: Cluster, tool: Tool, system: ModuleSystem | None, arch: str, s
     return done.stdout
 
 
+@pytest.mark.long
 def test_a_killed_build_continues_with_what_spack_had_installed(
     cluster: Cluster, killed: dict[str, float], haswell: None
 ) -> None:
@@ -219,38 +218,38 @@ def test_a_killed_build_continues_with_what_spack_had_installed(
     assert "published" in [row["state"] for row in rows if row["environment"].startswith("haswell/")]
 
 
-def test_another_arch_reuses_what_is_the_same_and_touches_nothing_of_the_first(
-    cluster: Cluster, others: Others
-) -> None:
+@pytest.mark.long
+def test_another_arch_reuses_what_is_the_same_and_touches_nothing_of_the_first(cluster: Cluster, knl: str) -> None:
     """Nothing is installed again; the first keeps every file, time and link, below its prefix and in Spack's store."""
     assert PROVED in cluster.proof(f"knl/{MODULE}")
-    assert state_of_haswell(cluster) == others.haswell_before
+    assert state_of_haswell(cluster) == knl
     assert "Executing phase" not in next(cluster.tool.root.glob("logs/knl/*/install.log")).read_text()
     for arch in ("haswell", "knl"):
         assert cluster.good("verify", f"{arch}/{MODULE}").startswith("fresh ")
 
 
-def test_another_root_installs_from_the_build_cache_and_compiles_nothing(cluster: Cluster, others: Others) -> None:
+def test_another_root_installs_from_the_build_cache_and_compiles_nothing(cluster: Cluster, other_root: Tool) -> None:
     """The same packages by their hashes, Horovod too, below a longer path; proved again, in less time."""
-    assert PROVED in cluster.proof(f"haswell/{MODULE}", others.root)
-    log = next(others.root.root.glob("logs/haswell/*/install.log")).read_text()
+    assert PROVED in cluster.proof(f"haswell/{MODULE}", other_root)
+    log = next(other_root.root.glob("logs/haswell/*/install.log")).read_text()
     assert "Executing phase" not in log
     assert log.count("Extracting py-") == 2
     locks, seconds = [], []
-    for tool in (cluster.tool, others.root):
+    for tool in (cluster.tool, other_root):
         prefix = next(path.parent for path in tool.root.glob("envs/haswell/tensorflow/*/spack.lock"))
         locks.append(json.loads((prefix / "spack.lock").read_text())["roots"])
         seconds.append(json.loads((prefix / ".provision" / "record.json").read_text())["seconds"]["install"])
     assert locks[0] == locks[1]
-    assert seconds[1] < seconds[0], "although the first one was continued"
+    assert seconds[1] < seconds[0]
 
 
 @pytest.mark.parametrize("system", [LMOD, ENVIRONMENT_MODULES], ids=["lmod", "environment-modules"])
-@pytest.mark.parametrize("arch", ["knl", "haswell"])
+@pytest.mark.parametrize("arch", ["haswell", pytest.param("knl", marks=pytest.mark.long)])
 def test_the_module_loads_in_both_module_systems(
-    cluster: Cluster, others: Others, arch: str, system: ModuleSystem | None
+    cluster: Cluster, arch: str, system: ModuleSystem | None, request: pytest.FixtureRequest
 ) -> None:
     """Our modulefile, with the site's modules; Spack itself wrote none."""
+    request.getfixturevalue(arch)
     script = f"module load {MODULE}\necho loaded: $LOADEDMODULES\necho python: $(command -v python)\n"
     script += "python -c 'import horovod.tensorflow as hvd; hvd.init(); print(\"rank\", hvd.rank(), hvd.mpi_built())'"
     said = load(cluster, cluster.tool, system, arch, script)
@@ -261,6 +260,7 @@ def test_the_module_loads_in_both_module_systems(
     assert not list((cluster.tool.root / "spack" / "store").rglob("modules"))
 
 
+@pytest.mark.long
 def test_both_backends_have_the_same_versions_and_pass_the_same_proof(cluster: Cluster, venv: None) -> None:
     """`show --diff` has no package of the lock: what differs is what built them, and when, and virtualenv's own pip."""
     rows = cluster.result("list")["environments"]
