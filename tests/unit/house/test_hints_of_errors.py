@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import shlex
 import subprocess
@@ -50,6 +51,7 @@ def hints() -> Iterator[tuple[str, str]]:
                 yield from ((f"{path.relative_to(PACKAGE)}:{given.lineno}", text) for text in texts(given))
 
 
+@functools.cache
 def commands() -> list[tuple[str, str]]:
     """The texts in backticks of all hints; those of one word that is only inserted are left out."""
     found = [(place, text) for place, hint in hints() for text in IN_BACKTICKS.findall(hint)]

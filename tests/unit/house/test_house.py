@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import provision
+from parts.loops import for_each
 
 HOUSE = Path(provision.__file__).resolve().parent
 FILES = {str(path.relative_to(HOUSE)): path for path in sorted(HOUSE.rglob("*.py"))}
@@ -69,16 +71,18 @@ OF_PATH |= {"glob", "rglob", "iterdir", "resolve", "absolute", "expanduser", "re
 MOST_LINES = 400
 WRITING = {"write_text", "write_bytes", "mkdir", "unlink", "rename", "replace", "rmdir", "touch", "symlink_to", "chmod"}
 
-every_file = pytest.mark.parametrize("name", FILES)
-every_pure_file = pytest.mark.parametrize("name", PURE)
+every_file = for_each("name", FILES)
+every_pure_file = for_each("name", PURE)
 
 
+@functools.cache
 def tree(name: str) -> ast.Module:
     """The syntax tree of a file."""
     return ast.parse(FILES[name].read_text(encoding="utf-8"))
 
 
-def imports(name: str) -> set[str]:
+@functools.cache
+def imports(name: str) -> frozenset[str]:
     """Every module that a file imports, at its top or within functions; `from a import b` counts as `a` and `a.b`."""
     found = set()
     for node in ast.walk(tree(name)):
@@ -87,7 +91,7 @@ def imports(name: str) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{name}:{node.lineno} imports relatively"
             found |= {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return found
+    return frozenset(found)
 
 
 def packages(name: str) -> set[str]:
@@ -116,7 +120,7 @@ def test_every_top_level_entry_has_its_place_in_the_order() -> None:
     assert len(there - {"__main__"}) <= 16
 
 
-@pytest.mark.parametrize("name", [name for name in OURS if name != "__init__.py"])
+@for_each("name", [name for name in OURS if name != "__init__.py"])
 def test_imports_go_up_the_list_of_folders(name: str) -> None:
     mine = folder(name)
     others = {module.split(".")[1] for module in imports(name) if module.startswith("provision.")} - {"__version__"}
@@ -168,7 +172,7 @@ def effects(name: str, syntax: ast.Module) -> Iterator[str]:
             yield f"{name}:{node.lineno} uses {node.id}"
 
 
-@pytest.mark.parametrize("name", OUTSIDE)
+@for_each("name", OUTSIDE)
 def test_only_machine_touches_the_time_the_environment_files_or_programs(name: str) -> None:
     assert not list(effects(name, tree(name)))
 
@@ -201,12 +205,12 @@ def test_a_pure_room_has_no_path_of_this_machine(name: str) -> None:
     assert "pathlib.Path" not in imports(name), "PurePosixPath is the path of a pure room"
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@for_each("name", PROGRAMS)
 def test_a_program_that_runs_in_the_environment_does_not_import_the_tool(name: str) -> None:
     assert "provision" not in packages(name)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@for_each("name", PROGRAMS)
 def test_a_program_that_runs_in_the_environment_is_python_3_6(name: str) -> None:
     ast.parse(FILES[name].read_text(encoding="utf-8"), feature_version=(3, 6))
 
@@ -273,7 +277,7 @@ def is_constant(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
-@pytest.mark.parametrize("name", [name for name in OURS if name != "model/quoting.py"])
+@for_each("name", [name for name in OURS if name != "model/quoting.py"])
 def test_only_quoting_makes_code_of_a_value(name: str) -> None:
     for node in ast.walk(tree(name)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("Code", "bash"):

@@ -6,9 +6,8 @@ import re
 import shlex
 from pathlib import Path
 
-import pytest
-
 import provision
+from parts.loops import for_each
 from provision.commands import VERBS
 from provision.commands.shared.parsers import find_parser, parse, parser_of
 from provision.machine.configuration.search_path import known
@@ -24,7 +23,7 @@ PAGES = {
 FOLDERS = sorted(path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith("."))
 INSIDE = sorted(path.name for path in (ROOT / "provision").iterdir() if path.is_dir())
 
-every_page = pytest.mark.parametrize("page", PAGES)
+every_page = for_each("page", PAGES)
 
 
 def without_code(text: str) -> str:
@@ -117,7 +116,7 @@ def test_the_commands_of_the_pages_are_found() -> None:
     assert ["data", "push", "FOLDER", "--site", "SITE"] in commands_of(PAGES["README.md"])
 
 
-@pytest.mark.parametrize(("page", "words"), COMMANDS, ids=lambda one: one if isinstance(one, str) else " ".join(one))
+@for_each(("page", "words"), COMMANDS, ids=lambda one: one if isinstance(one, str) else " ".join(one))
 def test_a_command_is_one_that_the_tool_takes(page: str, words: list[str]) -> None:
     if words == ["--version"]:
         return

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from parts.loops import for_each
 from provision.knowledge.advisories import (
     Advisories,
     Open,
@@ -34,7 +35,7 @@ def opened(records: list[dict[str, Any]], package: str, version: str) -> list[tu
     ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("version", "fixed"),
     [
         ("1.15.5", "2.5.3"),
@@ -93,7 +94,7 @@ def test_the_text_is_read_back_and_one_line_is_one_advisory() -> None:
     assert dump_advisories(shipped).count("\n") == len(shipped.rows) + 3
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     ["", "[]", "{}", '{"schema": 2}', '{"schema": 1, "sources": [], "advisories": [{"id": 1}]}', "[" * 100_000],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from parts.loops import for_each
 from provision.knowledge.failures.explain import explain
 from provision.knowledge.failures.findings import Explanation
 from provision.knowledge.failures.log_reader import LogReader
@@ -66,7 +67,7 @@ def test_a_message_between_lines_of_dashes_is_quoted_from_its_first_line(text: s
     assert " ".join(text.split())[:200] in " ".join(found.cause.split())
 
 
-@pytest.mark.parametrize("text", GOES_ON.values(), ids=GOES_ON)
+@for_each("text", GOES_ON.values(), ids=GOES_ON)
 def test_a_message_with_which_the_program_goes_on_accuses_no_one(text: str) -> None:
     """Nor do tables between such lines."""
     assert shown(START + box(text)).verdict == "healthy"
@@ -271,7 +272,7 @@ def test_of_many_lines_with_the_same_failure_a_few_are_kept() -> None:
     assert all(hit.weight for hit in hits)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "line",
     [
         "/var/spool/job.sh: line 12: TIMEFORMAT: `x': invalid format character",
@@ -289,7 +290,7 @@ def test_a_log_that_ends_with_a_complaint_of_such_a_program_is_no_healthy_one(li
     assert shown(START + line + "\nall 12 steps done\nTraining complete\n").verdict == "healthy"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "line",
     [
         "mkdir: created directory 'not there'",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from parts.loops import for_each
 from provision.knowledge.failures.explain import explain
 from provision.machine.tables import known_failures
 
@@ -643,7 +642,7 @@ make: *** [docs] Error 1
 }
 
 
-@pytest.mark.parametrize("failure", FAILED)
+@for_each("failure", FAILED)
 def test_the_cause_of_a_failed_build_is_named(failure: str) -> None:
     found = explain([FAILED[failure].encode()], known_failures())
     assert found.verdict != "healthy"
@@ -703,7 +702,7 @@ collect2: error: ld returned 1 exit status
     assert known.failure.id == "undefined-reference"
 
 
-@pytest.mark.parametrize("name", HEALTHY)
+@for_each("name", HEALTHY)
 def test_a_build_that_only_warns_is_healthy(name: str) -> None:
     explanation = explain([HEALTHY[name].encode()], known_failures())
     assert explanation.verdict == "healthy", explanation.known or explanation.lines

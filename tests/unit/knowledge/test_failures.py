@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from parts.loops import for_each
 from provision.knowledge.failures.catalogue import WEIGHTS, KnownFailure, read_alternatives
 from provision.knowledge.failures.explain import explain
 from provision.knowledge.failures.findings import Explanation
@@ -226,7 +227,7 @@ def named(text: str) -> str | None:
     return known.failure.id if known else None
 
 
-@pytest.mark.parametrize("name", EXPLAINED)
+@for_each("name", EXPLAINED)
 def test_a_known_failure_is_explained(name: str) -> None:
     text, expected = EXPLAINED[name]
     assert named(text) == expected
@@ -344,7 +345,7 @@ SURROUNDINGS = {
 }
 
 
-@pytest.mark.parametrize("failure", known_failures().failures, ids=lambda failure: failure.id)
+@for_each("failure", known_failures().failures, ids=lambda failure: failure.id)
 def test_every_known_failure_is_found_in_logs_around_its_message(failure: KnownFailure) -> None:
     message = failure.message.rstrip("\n") + "\n"
     for name, surround in SURROUNDINGS.items():
@@ -370,7 +371,7 @@ def test_no_pattern_is_in_two_entries() -> None:
     assert len(patterns) == len(set(patterns)), [pattern for pattern in patterns if patterns.count(pattern) > 1]
 
 
-@pytest.mark.parametrize("failure", known_failures().failures, ids=lambda failure: failure.id)
+@for_each("failure", known_failures().failures, ids=lambda failure: failure.id)
 def test_every_known_failure_has_a_pattern_a_cause_and_a_hint(failure: KnownFailure) -> None:
     assert failure.cause.split()[0] not in ("The", "A", "An", "It", "You", "There")
     assert not failure.cause.endswith(".") and not failure.hint.endswith(".")
@@ -385,7 +386,7 @@ def test_every_known_failure_has_a_pattern_a_cause_and_a_hint(failure: KnownFail
 HOSTILE = 4096
 
 
-@pytest.mark.parametrize("failure", known_failures().failures, ids=lambda failure: failure.id)
+@for_each("failure", known_failures().failures, ids=lambda failure: failure.id)
 def test_a_pattern_takes_linear_time_for_hostile_lines(failure: KnownFailure) -> None:
     patterns = re.sub(r"\\[wdsSb]|\\", "", "|".join(failure.match))
     texts = [text for text in re.findall(r"[\w =:#'/`.-]+", patterns) if text.strip()]
@@ -399,14 +400,14 @@ def test_a_pattern_takes_linear_time_for_hostile_lines(failure: KnownFailure) ->
     assert time.process_time() - began < 1
 
 
-@pytest.mark.parametrize("seed", ["=", "==a", "a.", "a:1:1: ", " ", "\n", "_"])
+@for_each("seed", ["=", "==a", "a.", "a:1:1: ", " ", "\n", "_"])
 def test_the_pattern_of_compiler_errors_takes_linear_time(seed: str) -> None:
     began = time.process_time()
     COMPILER_ERROR.search((seed * 200_000)[:200_000])
     assert time.process_time() - began < 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("pattern", "words"),
     [
         ("disk quota exceeded", [{"disk", "quota"}]),
@@ -425,7 +426,7 @@ def test_the_sure_words_of_a_pattern_are_found(pattern: str, words: list[set[str
     assert [set(sure_words(text)) for text in split_alternatives(pattern)] == words
 
 
-@pytest.mark.parametrize("failure", known_failures().failures, ids=lambda failure: failure.id)
+@for_each("failure", known_failures().failures, ids=lambda failure: failure.id)
 def test_a_line_that_a_pattern_matches_has_the_words_of_the_pattern(failure: KnownFailure) -> None:
     matched = 0
     for line in failure.message.splitlines():
@@ -464,7 +465,7 @@ SEEN_BY = {
 }
 
 
-@pytest.mark.parametrize("name", SEEN_BY)
+@for_each("name", SEEN_BY)
 def test_a_failure_that_a_check_of_the_node_sees_says_so(name: str) -> None:
     (failure,) = [one for one in known_failures().failures if one.id == name]
     assert "preflight" in failure.caught

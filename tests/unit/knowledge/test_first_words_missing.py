@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from parts.loops import for_each
 from provision.knowledge.failures.explain import explain
 from provision.machine.tables import known_failures
 
@@ -53,7 +52,7 @@ Call Stack (most recent call first):
 """
 
 
-@pytest.mark.parametrize("text", list(CASES))
+@for_each("text", list(CASES))
 def test_what_a_cut_log_shows(text: str) -> None:
     found = explain([f"{text}\n".encode()], known_failures())
     verdict, name = CASES[text]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from parts.loops import for_each
 from provision.knowledge.failures import health
 from provision.knowledge.failures.catalogue import Catalogue
 from provision.knowledge.failures.explain import explain
@@ -87,7 +88,7 @@ NOTICES = {
 }
 
 
-@pytest.mark.parametrize("name", NOTICES)
+@for_each("name", NOTICES)
 def test_a_line_that_runs_that_work_print_too_accuses_no_one(name: str) -> None:
     explanation = shown(NOTICES[name])
     assert explanation.verdict == "healthy", explanation.findings
@@ -112,12 +113,12 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize("name", ENDS)
+@for_each("name", ENDS)
 def test_an_error_that_was_overcome_accuses_no_one(name: str) -> None:
     assert shown(ENDS[name]).verdict == "healthy"
 
 
-@pytest.mark.parametrize("name", ENDS)
+@for_each("name", ENDS)
 def test_the_same_error_at_the_end_is_a_failure(name: str) -> None:
     first, _, _ = ENDS[name].partition("\n")
     assert shown(f"{first}\n").verdict != "healthy"
@@ -214,7 +215,7 @@ QUIET = {
 }
 
 
-@pytest.mark.parametrize("name", QUIET)
+@for_each("name", QUIET)
 def test_a_log_whose_end_says_quietly_that_it_failed_is_not_healthy(name: str) -> None:
     assert shown(QUIET[name]).verdict != "healthy"
 
@@ -280,13 +281,13 @@ TOGETHER = {
 }
 
 
-@pytest.mark.parametrize("name", ALONE)
+@for_each("name", ALONE)
 def test_ranks_that_each_run_alone_are_named(name: str) -> None:
     known = shown(ALONE[name]).known
     assert known is not None and known.failure.id == "mpi-singletons"
 
 
-@pytest.mark.parametrize("name", TOGETHER)
+@for_each("name", TOGETHER)
 def test_ranks_that_run_together_or_one_that_should_be_alone_accuse_no_one(name: str) -> None:
     assert shown(TOGETHER[name]).verdict == "healthy"
 

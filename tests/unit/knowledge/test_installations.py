@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from parts.loops import for_each
 from provision.knowledge.failures.explain import explain
 from provision.machine.tables import known_failures
 
@@ -169,13 +170,13 @@ STAYS = {
 }
 
 
-@pytest.mark.parametrize("log", LOGS)
+@for_each("log", LOGS)
 def test_the_first_cause_of_an_installation_is_named(log: str) -> None:
     known = explain([log.encode()], known_failures()).known
     assert known is not None and known.failure.id == LOGS[log]
 
 
-@pytest.mark.parametrize("log", QUOTED)
+@for_each("log", QUOTED)
 def test_the_words_of_an_installer_or_compiler_are_quoted(log: str) -> None:
     known = explain([log.encode()], known_failures()).known
     assert known is not None and QUOTED[log] in known.cause
@@ -186,12 +187,12 @@ def test_an_attempt_that_a_later_one_makes_good_is_no_failure(log: str) -> None:
     assert explain([log.encode()], known_failures()).verdict == "healthy"
 
 
-@pytest.mark.parametrize("log", STAYS)
+@for_each("log", STAYS)
 def test_what_no_later_line_makes_good_stays_the_cause(log: str) -> None:
     known = explain([log.encode()], known_failures()).known
     assert known is not None and known.failure.id == STAYS[log]
 
 
-@pytest.mark.parametrize("line", HARMLESS)
+@for_each("line", HARMLESS)
 def test_a_line_of_an_installation_that_went_on_accuses_no_one(line: str) -> None:
     assert explain([f"step 1\n{line}\nstep 2\n".encode()], known_failures()).verdict == "healthy"

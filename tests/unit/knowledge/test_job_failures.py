@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from parts.loops import for_each
 from provision.knowledge.failures.explain import explain
 from provision.knowledge.failures.findings import Explanation
 from provision.machine.tables import known_failures
@@ -513,12 +512,12 @@ def test_ssh_that_reaches_no_host_comes_before_the_daemon_that_did_not_start() -
     assert known is not None and known.cause == "ssh does not reach `n2`: Connection refused"
 
 
-@pytest.mark.parametrize("name", FAILED)
+@for_each("name", FAILED)
 def test_a_failed_job_is_explained(name: str) -> None:
     found = shown(FAILED[name])
     assert found.verdict != "healthy" and found.findings[0].failure.id == name
 
 
-@pytest.mark.parametrize("name", HEALTHY)
+@for_each("name", HEALTHY)
 def test_a_healthy_job_is_not_accused(name: str) -> None:
     assert shown(HEALTHY[name]).verdict == "healthy"

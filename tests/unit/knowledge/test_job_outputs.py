@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from parts.loops import for_each
 from provision.knowledge.failures.explain import explain
 from provision.knowledge.failures.findings import Explanation
 from provision.machine.tables import known_failures
@@ -103,7 +104,7 @@ Component: munge
 hello from rank 0 of 1"""
 
 
-@pytest.mark.parametrize("text", [*HEALTHY, PMIX])
+@for_each("text", [*HEALTHY, PMIX])
 def test_what_only_sounds_like_a_failure(text: str) -> None:
     assert shown(f"starting\n{text}").verdict == "healthy"
 
@@ -145,7 +146,7 @@ NAMED = {
 }
 
 
-@pytest.mark.parametrize(("text", "name"), NAMED.items())
+@for_each(("text", "name"), NAMED.items())
 def test_what_whole_outputs_name(text: str, name: str) -> None:
     known = shown(text).known
     assert known is not None
@@ -189,7 +190,7 @@ NOT_IN_DATA = {
 }
 
 
-@pytest.mark.parametrize("name", NOT_IN_DATA)
+@for_each("name", NOT_IN_DATA)
 def test_what_ends_no_run(name: str) -> None:
     assert shown(NOT_IN_DATA[name]).verdict == "healthy"
 
@@ -230,7 +231,7 @@ FOUND = {
 }
 
 
-@pytest.mark.parametrize(("text", "name"), FOUND.items())
+@for_each(("text", "name"), FOUND.items())
 def test_what_is_found_in_an_output(text: str, name: str) -> None:
     explanation = shown(text)
     assert explanation.findings and explanation.findings[0].failure.id == name, explanation

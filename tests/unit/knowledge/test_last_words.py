@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from parts.loops import for_each
 from provision.knowledge.failures.explain import explain
 from provision.knowledge.failures.findings import Explanation
 from provision.knowledge.failures.last_words import ID
@@ -55,7 +56,7 @@ ABORTS = {
 }
 
 
-@pytest.mark.parametrize("name", ABORTS)
+@for_each("name", ABORTS)
 def test_the_last_words_of_a_program_say_more_than_the_box_of_its_launcher(name: str) -> None:
     text, words = ABORTS[name]
     known = shown(text).known

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from parts.loops import for_each
 from provision.knowledge.failures.explain import explain
 from provision.knowledge.failures.findings import Explanation
 from provision.knowledge.failures.lines import is_excused, read_line
@@ -142,7 +143,7 @@ def shown(text: str) -> Explanation:
     return explain([(START + text).encode()], known_failures())
 
 
-@pytest.mark.parametrize("name", ERRORS)
+@for_each("name", ERRORS)
 def test_the_error_is_quoted(name: str) -> None:
     """And not what is around it."""
     text, says = ERRORS[name]
@@ -150,7 +151,7 @@ def test_the_error_is_quoted(name: str) -> None:
     assert known is not None and says in known.cause
 
 
-@pytest.mark.parametrize("name", FINE)
+@for_each("name", FINE)
 def test_these_lines_accuse_no_one(name: str) -> None:
     """They have words of errors."""
     assert shown(FINE[name]).verdict == "healthy"

@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from parts.loops import for_each
 from provision.knowledge.failures.evidence import SHOWN
 from provision.knowledge.failures.explain import explain
 from provision.knowledge.failures.findings import Explanation
@@ -113,7 +114,7 @@ HEALTHY = {
 }
 
 
-@pytest.mark.parametrize("name", HEALTHY)
+@for_each("name", HEALTHY)
 def test_a_line_that_excuses_itself_is_not_accused(name: str) -> None:
     explanation = shown(HEALTHY[name])
     assert explanation.verdict == "healthy", explanation.findings
@@ -131,7 +132,7 @@ FAILED = {
 }
 
 
-@pytest.mark.parametrize("name", FAILED)
+@for_each("name", FAILED)
 def test_what_other_ranks_or_commands_print_later_excuses_no_failure(name: str) -> None:
     assert shown(FAILED[name]).verdict == "known"
 
@@ -205,8 +206,8 @@ def test_the_time_grows_with_the_length_of_the_log(line: str) -> None:
     seconds = []
     for size in (1, 4):
         blocks = [
-            "".join(line.format(f"{n:x}") for n in range(part, part + 5000)).encode()
-            for part in range(0, size * 5000, 5000)
+            "".join(line.format(f"{n:x}") for n in range(part, part + 1500)).encode()
+            for part in range(0, size * 1500, 1500)
         ]
         began = time.process_time()
         reader = LogReader(known_failures())
@@ -383,7 +384,7 @@ DECOYS = {
 }
 
 
-@pytest.mark.parametrize("name", DECOYS)
+@for_each("name", DECOYS)
 def test_words_of_new_entries_accuse_no_healthy_log(name: str) -> None:
     explanation = shown(DECOYS[name])
     assert explanation.known is None and explanation.verdict == "healthy", explanation.findings

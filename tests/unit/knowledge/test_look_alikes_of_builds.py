@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from parts.loops import for_each
 from provision.knowledge.failures.explain import explain
 from provision.machine.tables import known_failures
 
@@ -227,7 +226,7 @@ CONTAINERS_AND_FILES = {
 LOOK_ALIKES = {**BUILDS, **AUTOTOOLS_BAZEL_AND_LANGUAGES, **CONTAINERS_AND_FILES}
 
 
-@pytest.mark.parametrize("log", LOOK_ALIKES)
+@for_each("log", LOOK_ALIKES)
 def test_the_words_of_a_line_decide_between_look_alikes(log: str) -> None:
     explanation = explain([f"{log}\n".encode()], known_failures())
     if LOOK_ALIKES[log] is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from parts.loops import for_each
 from provision.knowledge.failures.explain import explain
 from provision.machine.tables import known_failures
 
@@ -176,13 +177,13 @@ NO_FOLDER = "slurmstepd: error: couldn't chdir to `/home/ada/run': No such file 
 POTENTIAL = "ERROR on proc 0: cannot open eam potential file Cu.eam: No such file or directory (src/potential_file_reader.cpp:59)"
 
 
-@pytest.mark.parametrize("line", LINES)
+@for_each("line", LINES)
 def test_the_words_of_a_line_decide_between_look_alikes(line: str) -> None:
     known = explain([f"{line}\n".encode()], known_failures()).known
     assert known is not None and known.failure.id == LINES[line]
 
 
-@pytest.mark.parametrize("line", HARMLESS)
+@for_each("line", HARMLESS)
 def test_a_line_that_only_looks_like_a_failure_accuses_no_one(line: str) -> None:
     assert explain([f"step 1\n{line}\nstep 2\n".encode()], known_failures()).verdict == "healthy"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from parts.loops import for_each
 from provision.knowledge.failures.explain import explain
 from provision.machine.tables import known_failures
 
@@ -274,7 +275,7 @@ LIBRARIES_AND_PROGRAMS = {
 LOOK_ALIKES = {**CUDA, **NCCL, **MPI, **NETWORK, **LIBRARIES_AND_PROGRAMS}
 
 
-@pytest.mark.parametrize("log", LOOK_ALIKES)
+@for_each("log", LOOK_ALIKES)
 def test_the_words_of_the_line_decide_which_entry_is_named(log: str) -> None:
     explanation = explain([f"{log}\n".encode()], known_failures())
     expected = LOOK_ALIKES[log]

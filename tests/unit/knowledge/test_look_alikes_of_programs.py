@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from parts.loops import for_each
 from provision.knowledge.failures.explain import explain
 from provision.machine.tables import known_failures
 
@@ -263,7 +262,7 @@ SERVICES: dict[str, str | None] = {
 LOOK_ALIKES = {**PYTHON, **PROGRAMS, **MODELS, **SCHEDULERS, **SERVICES}
 
 
-@pytest.mark.parametrize("line", LOOK_ALIKES)
+@for_each("line", LOOK_ALIKES)
 def test_a_line_is_explained_by_the_entry_for_its_own_words(line: str) -> None:
     explanation = explain([f"{line}\n".encode()], known_failures())
     if LOOK_ALIKES[line] is None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from parts.loops import for_each
 from provision.knowledge.failures.explain import explain
 from provision.machine.tables import known_failures
 
@@ -168,7 +167,7 @@ HEALTHY = (
 )
 
 
-@pytest.mark.parametrize("text", list(NAMED))
+@for_each("text", list(NAMED))
 def test_a_message_of_a_job_is_named(text: str) -> None:
     found = explain([f"starting on n1\n{text}\n".encode()], known_failures())
     name, says = NAMED[text]
@@ -177,6 +176,6 @@ def test_a_message_of_a_job_is_named(text: str) -> None:
     assert says in found.known.cause
 
 
-@pytest.mark.parametrize("text", HEALTHY)
+@for_each("text", HEALTHY)
 def test_a_job_that_ended_well_is_not_accused(text: str) -> None:
     assert explain([f"starting on n1\n{text}\n".encode()], known_failures()).verdict == "healthy"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from parts.loops import for_each
 from provision.knowledge.failures.explain import explain
 from provision.machine.tables import known_failures
 
@@ -427,7 +428,7 @@ HARMLESS = (
 )
 
 
-@pytest.mark.parametrize("name", LOGS)
+@for_each("name", LOGS)
 def test_a_message_is_explained(name: str) -> None:
     log, failure, words = LOGS[name]
     known = explain([log.encode()], known_failures()).known
@@ -443,7 +444,7 @@ def test_what_follows_from_a_failure_is_named(name: str) -> None:
     assert explanation.findings[0].failure.id == failure
 
 
-@pytest.mark.parametrize("lines", HARMLESS)
+@for_each("lines", HARMLESS)
 def test_lines_that_look_like_these_messages_accuse_no_one(lines: str) -> None:
     assert explain([f"step 1\n{lines}step 2\n".encode()], known_failures()).verdict == "healthy"
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from parts.loops import for_each
 from provision.knowledge.failures.explain import explain
 from provision.machine.tables import known_failures
 
@@ -206,13 +205,13 @@ ValueError: cannot reshape array of size 2 into shape (1,64)
 """
 
 
-@pytest.mark.parametrize("text", KNOWN)
+@for_each("text", KNOWN)
 def test_a_message_of_a_training_is_named(text: str) -> None:
     found = explain([f"starting on n1\n{text}\n".encode()], known_failures())
     assert found.known is not None and found.known.failure.id == KNOWN[text], found.verdict
 
 
-@pytest.mark.parametrize("text", QUOTED)
+@for_each("text", QUOTED)
 def test_the_words_that_say_why_are_quoted(text: str) -> None:
     found = explain([f"starting on n1\n{text}\n".encode()], known_failures())
     assert found.known is not None and found.known.failure.id == "reported-error", found.verdict
@@ -220,7 +219,7 @@ def test_the_words_that_say_why_are_quoted(text: str) -> None:
         assert words in found.known.cause
 
 
-@pytest.mark.parametrize("text", HEALTHY)
+@for_each("text", HEALTHY)
 def test_what_only_looks_like_such_a_message_accuses_no_one(text: str) -> None:
     assert explain([f"starting on n1\n{text}\nstep 2\n".encode()], known_failures()).verdict == "healthy"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from parts.loops import for_each
 from provision.knowledge.failures.explain import explain
 from provision.machine.tables import known_failures
 
@@ -90,7 +91,7 @@ FAMILIES = {
 }
 
 
-@pytest.mark.parametrize("line", FAMILIES)
+@for_each("line", FAMILIES)
 def test_the_family_of_a_message_is_known(line: str) -> None:
     known = explain([f"{line}\n".encode()], known_failures()).known
     assert known is not None and known.failure.id == FAMILIES[line]

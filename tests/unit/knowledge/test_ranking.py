@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from parts.loops import for_each
 from provision.knowledge.failures.explain import explain
 from provision.knowledge.failures.findings import Explanation
 from provision.machine.tables import known_failures
@@ -56,7 +55,7 @@ FIRST = {
 }
 
 
-@pytest.mark.parametrize("name", FIRST)
+@for_each("name", FIRST)
 def test_the_failure_that_ended_the_job_is_named(name: str) -> None:
     text, failure = FIRST[name]
     assert shown(text).findings[0].failure.id == failure

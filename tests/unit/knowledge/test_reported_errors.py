@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 
-import pytest
-
+from parts.loops import for_each
 from provision.knowledge.failures.catalogue import Catalogue
 from provision.knowledge.failures.error_texts import MEANINGS, find_error_text
 from provision.knowledge.failures.explain import explain
@@ -180,7 +179,7 @@ REPORTS = {
 }
 
 
-@pytest.mark.parametrize("name", REPORTS)
+@for_each("name", REPORTS)
 def test_an_error_in_a_common_form_is_quoted(name: str) -> None:
     text, cause = REPORTS[name]
     known = shown(text).known
@@ -224,14 +223,14 @@ def test_what_a_path_brings_into_a_hint_cannot_be_more_than_a_path() -> None:
     assert found is not None and found[1] == "/x/a.csv"
 
 
-@pytest.mark.parametrize("meaning", MEANINGS, ids=lambda meaning: meaning.texts[:30])
+@for_each("meaning", MEANINGS, ids=lambda meaning: meaning.texts[:30])
 def test_each_text_of_the_system_is_found_with_its_meaning(meaning: object) -> None:
     for text in meaning.texts.split("|"):  # type: ignore[attr-defined]
         found = find_error_text(f"x: {text.removeprefix(': ')}" if text[0] != ":" else f"x{text}")
         assert found is not None and found[0] is meaning, text
 
 
-@pytest.mark.parametrize("seed", ["a", "a: ", "[a] ", "error ", "-", " ", "a/", "a:1:", "(0) ", "\\", "ERROR|"])
+@for_each("seed", ["a", "a: ", "[a] ", "error ", "-", " ", "a/", "a:1:", "(0) ", "\\", "ERROR|"])
 def test_the_forms_take_linear_time_for_hostile_lines(seed: str) -> None:
     line = (seed * HOSTILE)[:HOSTILE]
     began = time.process_time()
@@ -240,7 +239,7 @@ def test_the_forms_take_linear_time_for_hostile_lines(seed: str) -> None:
     assert time.process_time() - began < 1
 
 
-@pytest.mark.parametrize("word", ERROR_ELSEWHERE)
+@for_each("word", ERROR_ELSEWHERE)
 def test_the_errors_of_gcc_are_read_in_other_languages(word: str) -> None:
     colon = "：" if word in ("错误", "致命错误", "錯誤", "嚴重錯誤") else ": "
     known = shown(f"gcc -c flux.c\nflux.c:3:5: {word}{colon}'flux'\n").known

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from parts.loops import for_each
 from provision.knowledge.failures.explain import explain
 from provision.machine.tables import known_failures
 
@@ -148,18 +147,18 @@ HARMLESS = (
 )
 
 
-@pytest.mark.parametrize("lines", LINES)
+@for_each("lines", LINES)
 def test_what_a_scheduler_or_a_workflow_manager_prints_is_explained(lines: str) -> None:
     known = explain([f"{lines}\n".encode()], known_failures()).known
     assert known is not None and known.failure.id == LINES[lines]
 
 
-@pytest.mark.parametrize("lines", QUOTED)
+@for_each("lines", QUOTED)
 def test_the_words_of_the_program_are_quoted(lines: str) -> None:
     known = explain([f"{lines}\n".encode()], known_failures()).known
     assert known is not None and QUOTED[lines] in known.cause
 
 
-@pytest.mark.parametrize("line", HARMLESS)
+@for_each("line", HARMLESS)
 def test_a_line_that_looks_like_one_of_these_accuses_no_one(line: str) -> None:
     assert explain([f"step 1\n{line}\nstep 2\n".encode()], known_failures()).verdict == "healthy"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from parts.loops import for_each
 from provision.knowledge.failures.explain import explain
 from provision.machine.tables import known_failures
 
@@ -131,19 +130,19 @@ HARMLESS = (
 )
 
 
-@pytest.mark.parametrize("lines", ENTRIES)
+@for_each("lines", ENTRIES)
 def test_an_entry_explains_what_a_scientific_program_prints(lines: str) -> None:
     known = explain([f"{BEFORE}{lines}\n".encode()], known_failures()).known
     assert known is not None and known.failure.id == ENTRIES[lines]
 
 
-@pytest.mark.parametrize("lines", QUOTED)
+@for_each("lines", QUOTED)
 def test_the_words_of_a_scientific_program_are_quoted(lines: str) -> None:
     known = explain([f"{BEFORE}{lines}\n".encode()], known_failures()).known
     assert known is not None and QUOTED[lines] in known.cause
 
 
-@pytest.mark.parametrize("lines", HARMLESS)
+@for_each("lines", HARMLESS)
 def test_a_healthy_line_of_a_scientific_program_accuses_no_one(lines: str) -> None:
     assert explain([f"{BEFORE}{lines}\nstep 2\nstep 3\n".encode()], known_failures()).verdict == "healthy"
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from parts.loops import for_each
 from provision.knowledge.failures.explain import explain
 from provision.machine.tables import known_failures
 
@@ -173,19 +172,19 @@ HEALTHY = (
 )
 
 
-@pytest.mark.parametrize("log", KNOWN)
+@for_each("log", KNOWN)
 def test_a_service_or_code_that_stops_is_explained(log: str) -> None:
     known = explain([log.encode()], known_failures()).known
     assert known is not None and known.failure.id == KNOWN[log]
 
 
-@pytest.mark.parametrize("log", QUOTED)
+@for_each("log", QUOTED)
 def test_a_service_or_code_is_quoted_before_what_follows_from_it(log: str) -> None:
     known = explain([log.encode()], known_failures()).known
     assert known is not None and QUOTED[log] in known.cause
 
 
-@pytest.mark.parametrize("log", HEALTHY)
+@for_each("log", HEALTHY)
 def test_a_service_that_works_is_not_accused(log: str) -> None:
     explanation = explain([log.encode()], known_failures())
     assert explanation.verdict == "healthy", explanation.findings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from parts.loops import for_each
 from provision.knowledge.failures.explain import explain
 from provision.knowledge.failures.findings import Explanation
 from provision.machine.tables import known_failures
@@ -219,7 +220,7 @@ SIMILAR = {
 }
 
 
-@pytest.mark.parametrize("log", SIMILAR)
+@for_each("log", SIMILAR)
 def test_a_line_is_explained_by_its_own_entry_although_others_look_alike(log: str) -> None:
     explanation = shown(log)
     if SIMILAR[log] == HEALTHY:

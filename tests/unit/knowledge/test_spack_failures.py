@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from parts.loops import for_each
 from provision.knowledge.failures.explain import explain
 from provision.machine.tables import known_failures
 
@@ -68,7 +67,7 @@ OTHER_TARGET = """\
 """
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("log", "failure"),
     [
         (NOT_CACHED, "spack-not-cached"),

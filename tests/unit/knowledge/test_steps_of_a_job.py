@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from parts.loops import for_each
 from provision.knowledge.failures.explain import explain
 from provision.machine.tables import known_failures
 
@@ -38,8 +39,8 @@ def _named(log: str) -> str:
     return known.failure.id if known else ""
 
 
-@pytest.mark.parametrize("later", LATER)
-@pytest.mark.parametrize("first", FIRST)
+@for_each("later", LATER)
+@for_each("first", FIRST)
 def test_what_a_later_step_does_not_find_follows_from_the_first_error(first: str, later: str) -> None:
     assert _named(f"{first}\nstep 2\n{later}") == FIRST[first]
     assert _named(later) != FIRST[first]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from parts.loops import for_each
 from provision.knowledge.failures.explain import explain
 from provision.knowledge.failures.findings import Finding
 from provision.machine.tables import known_failures
@@ -95,7 +96,7 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
+@for_each("form", FORMS)
 def test_a_traceback_of_each_form_is_read(form: str) -> None:
     text, cause = FORMS[form]
     assert cause in named(text).cause
@@ -111,7 +112,7 @@ def test_a_cut_traceback_of_a_worker_has_the_exception_that_was_repeated() -> No
     assert "Caught KeyError in DataLoader worker process 0." in cut.cause
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("file", "own"),
     [
         ("/home/u/lib/core/data.py", True),
@@ -243,7 +244,7 @@ FAMILIES = {
 }
 
 
-@pytest.mark.parametrize("line", FAMILIES)
+@for_each("line", FAMILIES)
 def test_the_family_of_a_message_is_known(line: str) -> None:
     assert explain([f"{line}\n".encode()], known_failures()).findings[0].failure.id == FAMILIES[line]
 
@@ -260,7 +261,7 @@ DECOYS = {
 }
 
 
-@pytest.mark.parametrize("name", DECOYS)
+@for_each("name", DECOYS)
 def test_words_of_these_entries_accuse_no_healthy_log(name: str) -> None:
     found = explain([DECOYS[name].encode()], known_failures())
     assert found.verdict == "healthy", found.findings
@@ -389,7 +390,7 @@ OTHER_PYTHON = {
 }
 
 
-@pytest.mark.parametrize("code", OTHER_PYTHON)
+@for_each("code", OTHER_PYTHON)
 def test_a_line_that_another_python_understands_is_no_mistake(code: str) -> None:
     known = unreadable(code)
     assert (known.failure.id, known.sureness) == ("other-python", "likely")
