@@ -186,16 +186,26 @@ class Builder:
         assert self.build() == ([], [])
 
 
-@pytest.fixture
-def builder(tmp_path: Path) -> Iterator[Builder]:
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Builder]:
     """An environment that was built and published, in memory if possible: here nothing is about the disk."""
     memory = Path("/dev/shm")
-    root = Path(tempfile.mkdtemp(dir=memory if os.access(memory, os.W_OK) else tmp_path, prefix="provision-test-"))
-    builder = Builder(Store(Layout(PurePosixPath(root / "root"))))
+    other = tmp_path_factory.mktemp("damage")
+    folder = Path(tempfile.mkdtemp(dir=memory if os.access(memory, os.W_OK) else other, prefix="provision-test-"))
+    builder = Builder(Store(Layout(PurePosixPath(folder / "root"))))
     builder.build()
     builder.assert_sound()
+    shutil.copytree(builder.store.root, folder / "sound", symlinks=True)
     yield builder
-    shutil.rmtree(root)
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def builder(built: Builder) -> Builder:
+    """The environment as it was built: records name its path, so each test finds a copy of it at the same path."""
+    shutil.rmtree(built.store.root)
+    shutil.copytree(built.store.root.with_name("sound"), built.store.root, symlinks=True)
+    return Builder(Store(built.store.layout))
 
 
 def put_folder(path: Path) -> None:
@@ -259,7 +269,7 @@ def test_a_damaged_file_of_a_published_environment_is_written_again(builder: Bui
         assert aside, said
         assert os.path.lexists(path.with_name(aside[1])), "nothing is lost"
         assert builder.store.record(ENV) == before
-        builder.assert_sound()
+    builder.assert_sound()
     assert (builder.prefix / "made").read_text() == made, "users have this environment loaded"
 
 
