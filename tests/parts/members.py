@@ -29,6 +29,19 @@ class User:
     uid: int
     gid: int
 
+    def argv(self, *argv: str, groups: tuple[int, ...] | None = None) -> tuple[str, ...]:
+        """The words that start a program as this user."""
+        others = (shared_group().gr_gid,) if groups is None else groups
+        return (
+            *("setpriv", "--reuid", str(self.uid), "--regid", str(self.gid)),
+            *(("--groups", ",".join(map(str, others))) if others else ("--clear-groups",)),
+            *("--inh-caps", CAPABILITY, "--ambient-caps", CAPABILITY, *argv),
+        )
+
+    def environ(self) -> dict[str, str]:
+        """The environment of this user's programs, which can import ours."""
+        return {"PATH": os.environ["PATH"], "PYTHONPATH": f"{TESTS.parent}:{TESTS}", "HOME": "/nonexistent"}
+
     def run(
         self,
         *argv: str,
@@ -37,19 +50,9 @@ class User:
         environ: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run a program as this user, to its end."""
-        others = (shared_group().gr_gid,) if groups is None else groups
         return subprocess.run(
-            [
-                *("setpriv", "--reuid", str(self.uid), "--regid", str(self.gid)),
-                *(("--groups", ",".join(map(str, others))) if others else ("--clear-groups",)),
-                *("--inh-caps", CAPABILITY, "--ambient-caps", CAPABILITY, *argv),
-            ],
-            env={
-                "PATH": os.environ["PATH"],
-                "PYTHONPATH": f"{TESTS.parent}:{TESTS}",
-                "HOME": "/nonexistent",
-                **(environ or {}),
-            },
+            self.argv(*argv, groups=groups),
+            env={**self.environ(), **(environ or {})},
             umask=umask,
             stdin=subprocess.DEVNULL,
             capture_output=True,

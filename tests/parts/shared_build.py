@@ -2,7 +2,8 @@
 
     python -m parts.shared_build ROOT [--group NAME] [--admin NAME]... [--stop-after STEP] [--version VERSION]
 
-It prints the actions of the plan's steps as JSON, or the error.
+It prints the actions of the plan's steps as JSON, or the error. With `--serve` it starts once, as one user, and reads
+requests from stdin: each build is a process of its own, which has imported everything already.
 """
 
 from __future__ import annotations
@@ -11,11 +12,17 @@ import argparse
 import dataclasses
 import json
 import os
+import signal
+import subprocess
 import sys
+import tempfile
+import traceback
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from parts.profiles import profile
 from parts.records import ENVIRONMENT, PROOF
+from parts.templates import compile_once
 from provision.backends.backend import Row
 from provision.errors import ProvisionError
 from provision.machine.build.executor import Executor
@@ -31,6 +38,7 @@ from provision.planning.planner import refuse_untrusted
 from provision.planning.steps import decide_steps
 
 KEY = "horovod-key"
+TIME_LIMIT_S = 120
 
 
 def rows(store: Store, env: EnvironmentId) -> tuple[Row, ...]:
@@ -101,7 +109,64 @@ def build(store: Store, env: EnvironmentId, stop_after: str | None = None) -> di
     return {step.name: step.action for step in todo}
 
 
-def main() -> int:
+def serve() -> int:
+    """Build for each line of stdin, `{"words": …, "umask": …}`, and print what the build printed, as one line of JSON."""
+    compile_once()
+    with tempfile.TemporaryDirectory() as folder:
+        build(Store(Layout(PurePosixPath(folder, "root"))), ENVIRONMENT)  # reads and compiles what every build needs
+    for line in sys.stdin:
+        request = json.loads(line)
+        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+            child = os.fork()
+            if not child:
+                signal.alarm(TIME_LIMIT_S)
+                os.dup2(out.fileno(), 1)
+                os.dup2(err.fileno(), 2)
+                os.umask(request["umask"])
+                code = 1
+                try:
+                    code = main(request["words"])
+                except BaseException:
+                    traceback.print_exc()
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(code)
+            os.waitpid(child, 0)
+            texts = []
+            for file in (out, err):
+                file.seek(0)
+                texts.append(file.read())
+        print(json.dumps(texts), flush=True)
+    return 0
+
+
+class Builds:
+    """The builds of one user, which `--serve` makes."""
+
+    def __init__(self, argv: Sequence[str], environ: Mapping[str, str]) -> None:
+        self.process = subprocess.Popen(
+            [*argv, sys.executable, "-m", "parts.shared_build", "--serve"],
+            env=environ,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *words: str, umask: int) -> tuple[str, str]:
+        """The stdout and stderr of a build with these words on its command line."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        print(json.dumps({"words": words, "umask": umask}), file=self.process.stdin, flush=True)
+        line = self.process.stdout.readline()
+        assert line, "the process that builds has ended"
+        stdout, stderr = json.loads(line)
+        return stdout, stderr
+
+    def close(self) -> None:
+        """End the process."""
+        self.process.communicate()
+
+
+def main(words: Sequence[str]) -> int:
     """Build as the command line says."""
     parser = argparse.ArgumentParser()
     parser.add_argument("root")
@@ -109,7 +174,7 @@ def main() -> int:
     parser.add_argument("--admin", action="append", default=[])
     parser.add_argument("--stop-after")
     parser.add_argument("--version", default=ENVIRONMENT.version)
-    args = parser.parse_args()
+    args = parser.parse_args(words)
     set_umask()
     claims.NONSENSE_S = 0.1
     sharing = Sharing(group=args.group, admins=tuple(args.admin), origin="the-profile.toml")
@@ -123,4 +188,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(serve() if sys.argv[1:] == ["--serve"] else main(sys.argv[1:]))

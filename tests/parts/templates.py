@@ -23,4 +23,6 @@ def compile_once() -> None:
     Environment.compile = compile_or_find  # type: ignore[assignment, method-assign]
 
 
-compile_once()
+def pytest_configure() -> None:
+    """In each process of tests."""
+    compile_once()

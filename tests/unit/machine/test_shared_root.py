@@ -17,7 +17,7 @@ import pytest
 
 from parts.members import User, shared_group, users
 from parts.records import ENVIRONMENT
-from parts.shared_build import KEY, build
+from parts.shared_build import KEY, Builds, build
 from provision.errors import StoreError
 from provision.machine.root import claims
 from provision.machine.root.claims import make_claim
@@ -41,7 +41,8 @@ BUILT = {
 class Site:
     """A root with two admins, Alice, who owns it, and Bob; Mallory is a member of the group as well, but not an admin."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, builds: dict[str, Builds]) -> None:
+        self.builds = builds
         self.alice, self.bob, self.mallory = users()
         self.group = shared_group().gr_name
         self.root = folder / "root"
@@ -67,11 +68,16 @@ class Site:
     def build(self, user: User, *words: str, umask: int = 0o022) -> dict[str, Any]:
         """The actions of a build's steps, or its error."""
         admins = [word for name in self.sharing.admins for word in ("--admin", name)]
-        argv = (sys.executable, "-m", "parts.shared_build", str(self.root), "--group", self.group, *admins, *words)
-        done = user.run(*argv, umask=umask)
-        assert done.stdout, done.stderr
-        assert all(line.startswith("took over the lock ") for line in done.stderr.splitlines()), done.stderr
-        result: dict[str, Any] = json.loads(done.stdout)
+        return self.build_with(user, "--group", self.group, *admins, *words, umask=umask)
+
+    def build_with(self, user: User, *words: str, umask: int = 0o022) -> dict[str, Any]:
+        """The same, with this command line: a process of this user."""
+        if user.name not in self.builds:
+            self.builds[user.name] = Builds(user.argv(), user.environ())
+        stdout, stderr = self.builds[user.name].run(str(self.root), *words, umask=umask)
+        assert stdout, stderr
+        assert all(line.startswith("took over the lock ") for line in stderr.splitlines()), stderr
+        result: dict[str, Any] = json.loads(stdout)
         return result
 
     def built_by(self, user: User, stop_after: str | None = None) -> None:
@@ -92,12 +98,21 @@ class Site:
         return sorted(str(path.relative_to(self.root)) for path in found)
 
 
+@pytest.fixture(scope="module")
+def builds() -> Iterator[dict[str, Builds]]:
+    """What builds for each user, by the user's name."""
+    started: dict[str, Builds] = {}
+    yield started
+    for one in started.values():
+        one.close()
+
+
 @pytest.fixture
-def site() -> Iterator[Site]:
+def site(builds: dict[str, Builds]) -> Iterator[Site]:
     """A site below /tmp, because other users cannot enter pytest's folders."""
     folder = Path(tempfile.mkdtemp(prefix="provision-shared-"))
     try:
-        yield Site(folder)
+        yield Site(folder, builds)
     finally:
         shutil.rmtree(folder)
 
@@ -116,8 +131,7 @@ def test_the_modes_below_the_root_do_not_depend_on_the_umask(site: Site, umask: 
 
 
 def test_a_root_without_a_group_can_be_written_by_its_owner_alone(site: Site) -> None:
-    done = site.alice.run(sys.executable, "-m", "parts.shared_build", str(site.root), umask=0)
-    assert json.loads(done.stdout) == BUILT
+    assert site.build_with(site.alice, umask=0) == BUILT
     assert site.writable_by(0o022) == []
 
 
@@ -209,8 +223,7 @@ def test_two_admins_test_an_environment(site: Site) -> None:
 
 
 def test_an_old_root_is_given_to_the_group_by_its_owner(site: Site) -> None:
-    done = site.alice.run(sys.executable, "-m", "parts.shared_build", str(site.root))
-    assert json.loads(done.stdout) == BUILT
+    assert site.build_with(site.alice) == BUILT
     error = site.build(site.bob, "--version", "2.16.1")
     assert error["message"] == f"`{site.root}` is not shared with the group `{site.group}`"
     assert error["hint"].startswith(f"as `{site.alice.name}` or root: `chgrp {site.group} {site.root}")
