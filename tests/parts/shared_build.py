@@ -27,7 +27,7 @@ from provision.backends.backend import Row
 from provision.errors import ProvisionError
 from provision.machine.build.executor import Executor
 from provision.machine.programs.shell import set_umask
-from provision.machine.root import claims
+from provision.machine.root import claims, locks
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.modulefile import Modulefile
@@ -176,7 +176,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--version", default=ENVIRONMENT.version)
     args = parser.parse_args(words)
     set_umask()
-    claims.NONSENSE_S = 0.1
+    claims.NONSENSE_S, locks.POLL_S = 0.1, 0.02
     sharing = Sharing(group=args.group, admins=tuple(args.admin), origin="the-profile.toml")
     store = Store(Layout(PurePosixPath(args.root)), sharing)
     try:

@@ -15,13 +15,14 @@ from types import FrameType
 
 import pytest
 
+from parts.memory import folder_in_memory
 from parts.records import ENVIRONMENT, put_published
 from parts.shared_build import KEY, build
 from provision import cli
 from provision.errors import JobError, ProvisionError
 from provision.machine.build.ranks import read_reports
 from provision.machine.network.datasets import choose_data
-from provision.machine.root import claims
+from provision.machine.root import claims, locks
 from provision.machine.root.own_files import copy_own
 from provision.machine.root.shared_root import user_name
 from provision.machine.root.store import Store
@@ -133,11 +134,15 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+memory = pytest.fixture(folder_in_memory)
+
+
 @pytest.fixture
-def store(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+def store(template: Path, memory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     """A copy of it, which is the root of the site `local`."""
     monkeypatch.setattr(claims, "NONSENSE_S", 0.1)
-    root = tmp_path / "root"
+    monkeypatch.setattr(locks, "POLL_S", 0.02)
+    root = memory / "root"
     shutil.copytree(template, root, symlinks=True)
     monkeypatch.setenv("PROVISION_ROOT", str(root))
     monkeypatch.setenv("PROVISION_ENVIRONMENT", str(ENVIRONMENT))

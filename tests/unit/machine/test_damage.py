@@ -10,12 +10,12 @@ import json
 import os
 import re
 import shutil
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 import pytest
 
+from parts.memory import folder_in_memory
 from parts.profiles import profile
 from parts.records import PROOF
 from provision.backends.backend import Row
@@ -186,18 +186,17 @@ class Builder:
         assert self.build() == ([], [])
 
 
+memory = pytest.fixture(folder_in_memory, scope="module")
+
+
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Builder]:
-    """An environment that was built and published, in memory if possible: here nothing is about the disk."""
-    memory = Path("/dev/shm")
-    other = tmp_path_factory.mktemp("damage")
-    folder = Path(tempfile.mkdtemp(dir=memory if os.access(memory, os.W_OK) else other, prefix="provision-test-"))
-    builder = Builder(Store(Layout(PurePosixPath(folder / "root"))))
+def built(memory: Path) -> Builder:
+    """An environment that was built and published."""
+    builder = Builder(Store(Layout(PurePosixPath(memory / "root"))))
     builder.build()
     builder.assert_sound()
-    shutil.copytree(builder.store.root, folder / "sound", symlinks=True)
-    yield builder
-    shutil.rmtree(folder)
+    shutil.copytree(builder.store.root, memory / "sound", symlinks=True)
+    return builder
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from parts.members import User, shared_group, users
 from parts.records import ENVIRONMENT
 from parts.shared_build import KEY, Builds, build
 from provision.errors import StoreError
-from provision.machine.root import claims
+from provision.machine.root import claims, locks
 from provision.machine.root.claims import make_claim
 from provision.machine.root.shared_root import SharedRoot
 from provision.machine.root.store import Store
@@ -360,6 +360,7 @@ def test_a_root_that_every_user_can_write_or_replace_is_refused(site: Site) -> N
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not wait long for the holder of a lock that is not a claim."""
     monkeypatch.setattr(claims, "NONSENSE_S", 0.1)
+    monkeypatch.setattr(locks, "POLL_S", 0.02)
 
 
 FILES = {
