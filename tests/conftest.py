@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import shutil
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ pytest_plugins = ["parts.fixtures", "parts.users", "parts.templates", "golden_fi
 # A script in the background starts its programs with Ctrl-C ignored, and what they start inherits that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+NUMBERS = itertools.count()
 SCRUBBED = (
     "PROVISION_",
     "SLURM_",
@@ -38,16 +42,29 @@ INDEX = (
 )
 
 
+@pytest.fixture(scope="session")
+def folder_of_roots(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for the roots of tests that have no `tmp_path`: most of them write nothing."""
+    return tmp_path_factory.mktemp("roots")
+
+
 @pytest.fixture(autouse=True)
-def clean_environment(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def clean_environment(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, folder_of_roots: Path
+) -> Iterator[None]:
     """Nothing of the caller's shell or configuration decides a test; PROVISION_ROOT is a folder of the test's own."""
+    uses_files = "tmp_path" in request.fixturenames
+    own: Path = request.getfixturevalue("tmp_path") if uses_files else folder_of_roots / str(next(NUMBERS))
     scrubbed = SCRUBBED if request.node.get_closest_marker("real") else (*SCRUBBED, *INDEX)
     for name in list(os.environ):
         if name.startswith(scrubbed) or name in ("NO_COLOR", "FORCE_COLOR"):
             monkeypatch.delenv(name)
-    monkeypatch.setenv("PROVISION_ROOT", str(tmp_path / "root"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
+    monkeypatch.setenv("PROVISION_ROOT", str(own / "root"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(own / "settings"))
     monkeypatch.setattr("provision.machine.configuration.search_path.SITE_WIDE", ())
+    yield
+    if not uses_files:
+        shutil.rmtree(own, ignore_errors=True)
 
 
 # The files of real tests that take minutes. Workers take whole files, so these begin first and run side by side.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import subprocess
 from typing import Any
 
 import pytest
@@ -16,6 +19,13 @@ def call(*words: str) -> int:
         return cli.main(words)
     except SystemExit as end:
         return int(end.code or 0)
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    """What `provision` prints with these words, and its exit code, as a process of its own would give them."""
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        code = call(*words)
+    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
 
 
 def envelope(captured: pytest.CaptureFixture[str]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from parts.cli import call, envelope
+from parts.loops import for_each
 from provision import __version__, cli
 from provision.commands import VERBS
 from provision.commands.shared.parsers import parser_of
@@ -104,7 +105,7 @@ def test_an_option_without_a_verb_is_a_wrong_request(capsys: Captured) -> None:
     assert "--nosuch" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@for_each("command", COMMANDS, ids=" ".join)
 def test_every_verb_has_help_that_fits_and_takes_json(command: tuple[str, ...], capsys: Captured) -> None:
     assert call(*command, "--help") == 0
     out, err = capsys.readouterr()
@@ -114,7 +115,7 @@ def test_every_verb_has_help_that_fits_and_takes_json(command: tuple[str, ...], 
     assert max(map(len, out.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@for_each("command", COMMANDS, ids=" ".join)
 def test_an_unknown_option_is_a_wrong_request(command: tuple[str, ...], capsys: Captured) -> None:
     assert call(*command, "--nosuch") == 2
     out, err = capsys.readouterr()

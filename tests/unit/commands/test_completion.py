@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from parts.cli import call
+from parts.loops import for_each
 from provision.commands import VERBS
 from provision.commands.completion import bash, fish, zsh
 from provision.commands.completion.cases import leaves
@@ -203,7 +204,7 @@ def test_an_unknown_shell_is_refused_with_the_nearest(capsys: Captured) -> None:
 # The names
 
 
-@pytest.mark.parametrize("site", known("sites"))
+@for_each("site", known("sites"))
 def test_the_quick_reading_of_a_profile_finds_the_archs_that_it_has(site: str) -> None:
     data, _ = shipped.load_profile(site)
     assert names_of("archs", site) == list(data["archs"])

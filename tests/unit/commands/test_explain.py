@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from parts.cli import run
 from parts.tiny import TinySite, make_site
 
 
@@ -25,8 +25,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> TinySite:
 
 def explain(log: Path) -> subprocess.CompletedProcess[str]:
     """`provision explain` on a file."""
-    argv = [sys.executable, "-m", "provision", "explain", str(log)]
-    return subprocess.run(argv, capture_output=True, text=True, check=False)
+    return run("explain", str(log))
 
 
 def explained(done: subprocess.CompletedProcess[str], code: int) -> dict[str, Any]:

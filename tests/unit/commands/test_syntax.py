@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import provision
+from parts.loops import for_each
 from provision.commands import VERBS
 from provision.commands.completion.cases import leaves
 from provision.commands.shared.syntax import Command, read_commands
@@ -64,7 +65,7 @@ def test_an_argument_is_data_too() -> None:
     assert (argument.value.kind, argument.optional) == ("environments", False)
 
 
-@pytest.mark.parametrize("leaf", leaves(COMMANDS), ids=lambda leaf: leaf.name)
+@for_each("leaf", leaves(COMMANDS), ids=lambda leaf: leaf.name)
 def test_every_option_and_argument_says_what_it_is_for(leaf: Command) -> None:
     for option in leaf.options:
         assert option.purpose, option.names

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from parts.cli import call
 from parts.hostile import FACTOR, KINDS, fuzzed, strict_json, words
+from parts.loops import for_each
 from parts.profiles import ARCHS, PROFILES, SITES
 from provision.commands.shared.syntax import Value, every_command, read_commands
 from provision.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_JOB_LEFT, EXIT_OK, EXIT_USAGE
@@ -224,8 +225,8 @@ LONG = ("a" * 300, "a" * 5000, "a/" * 3000, "\udcff" * 300)
 PLAIN = Surroundings(environ={}, answer=b"", code=0, given=b"", encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", LONG, ids=("300", "5000", "folders", "bytes"))
-@pytest.mark.parametrize(
+@for_each("name", LONG, ids=("300", "5000", "folders", "bytes"))
+@for_each(
     "line",
     [
         ("list", "--site"),
@@ -257,8 +258,8 @@ def test_a_long_name_is_refused(folder: Path, line: tuple[str, ...], name: str) 
     assert ended in (EXIT_FAILED, EXIT_USAGE) or line[:1] == ("__complete",), (ended, out[:300], err[:300])
 
 
-@pytest.mark.parametrize("variable", ["PROVISION_ROOT", "PROVISION_CONFIG", "PROVISION_SITE", "HOME", "XDG_DATA_HOME"])
-@pytest.mark.parametrize("name", LONG, ids=("300", "5000", "folders", "bytes"))
+@for_each("variable", ["PROVISION_ROOT", "PROVISION_CONFIG", "PROVISION_SITE", "HOME", "XDG_DATA_HOME"])
+@for_each("name", LONG, ids=("300", "5000", "folders", "bytes"))
 def test_a_long_name_in_a_variable_is_no_traceback(folder: Path, variable: str, name: str) -> None:
     environ = {variable: f"/{name}", **({} if variable == "PROVISION_ROOT" else {"PROVISION_ROOT": ""})}
     for line in (

@@ -16,6 +16,7 @@ import pytest
 from golden_files import Golden, local_site
 from parts.cli import call
 from parts.jobs import MODULE, error_of, job, launched, refusal
+from parts.loops import for_each
 from parts.profiles import ARCHS, profile
 from provision.errors import EXIT_USAGE
 from provision.jobs.user_job import UserJob, decide, shape_of
@@ -42,7 +43,7 @@ OTHER_RUNTIMES: tuple[tuple[str, str, StrategyName, Runtime], ...] = (
 )
 
 
-@pytest.mark.parametrize(("name", "arch", "kind"), WRITTEN)
+@for_each(("name", "arch", "kind"), WRITTEN)
 def test_the_script_of_every_profile_arch_and_kind_equals_its_golden_file(
     name: str, arch: str, kind: StrategyName, golden: Golden
 ) -> None:
@@ -172,7 +173,7 @@ def test_a_decision_without_a_scheduler_has_no_batch() -> None:
 # What each kind is
 
 
-@pytest.mark.parametrize(("name", "arch", "kind"), WRITTEN)
+@for_each(("name", "arch", "kind"), WRITTEN)
 def test_every_script_stops_at_the_first_error_and_records_its_modules(
     name: str, arch: str, kind: StrategyName
 ) -> None:

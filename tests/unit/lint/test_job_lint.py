@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from parts.cli import call
+from parts.loops import for_each
 from parts.paths import GOLDEN
 from parts.profiles import profile
 from parts.texts import replace_once
@@ -84,7 +85,7 @@ def trained(text: str) -> list[tuple[str, int]]:
     return [(finding.rule, finding.line) for finding in read_training(text, "train.py").findings]
 
 
-@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: str(path.relative_to(JOBS)))
+@for_each("path", SCRIPTS, ids=lambda path: str(path.relative_to(JOBS)))
 def test_the_job_scripts_that_we_write_have_no_fault(path: Path) -> None:
     name, arch = path.relative_to(JOBS).parts[:2]
     text = path.read_text(encoding="utf-8")
@@ -102,7 +103,7 @@ def test_the_job_scripts_that_we_write_have_no_fault(path: Path) -> None:
         assert program.endswith("mnist.py" if path.stem == "cray-ml-plugin" else "train.py")
 
 
-@pytest.mark.parametrize("path", BUILDS, ids=lambda path: str(path.relative_to(JOBS.with_name("builds"))))
+@for_each("path", BUILDS, ids=lambda path: str(path.relative_to(JOBS.with_name("builds"))))
 def test_the_build_scripts_that_we_write_have_no_fault(path: Path) -> None:
     name, arch = path.relative_to(JOBS.with_name("builds")).parts[:2]
     assert found(path.read_text(encoding="utf-8"), site=name, arch=arch) == []

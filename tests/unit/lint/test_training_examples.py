@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import ast
 
-import pytest
-
 from parts.examples import FOLDER, PROGRAMS
+from parts.loops import for_each
 from parts.profiles import profile
 from provision.jobs.user_job import UserJob
 from provision.knowledge.examples import EXAMPLES, Example
@@ -18,7 +17,7 @@ from provision.lint.job_script import read_script
 from provision.lint.training import read_training
 from provision.machine.rendering.render_jobs import render_user_job
 
-every_program = pytest.mark.parametrize("name", PROGRAMS)
+every_program = for_each("name", PROGRAMS)
 
 
 def test_the_folder_contains_exactly_the_examples_of_the_list() -> None:
@@ -36,8 +35,8 @@ def test_our_linter_finds_no_fault_in_a_program(name: str) -> None:
     assert read_training(PROGRAMS[name], "train.py").findings == ()
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
-@pytest.mark.parametrize(("name", "arch"), [("sigma2-saga", "accel"), ("nersc-perlmutter", "gpu")])
+@for_each("example", EXAMPLES, ids=lambda example: example.name)
+@for_each(("name", "arch"), [("sigma2-saga", "accel"), ("nersc-perlmutter", "gpu")])
 def test_our_linter_finds_no_fault_in_the_job_of_a_program(example: Example, name: str, arch: str) -> None:
     site = profile(name)
     job = UserJob(
@@ -54,7 +53,7 @@ def test_our_linter_finds_no_fault_in_the_job_of_a_program(example: Example, nam
     assert lint_job(read_script(render_user_job(job), "job.sh"), training, site, site.arch(arch)) == ()
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+@for_each("example", EXAMPLES, ids=lambda example: example.name)
 def test_an_example_takes_the_folders_of_a_job_and_marks_what_differs(example: Example) -> None:
     text = PROGRAMS[f"{example.name}/train.py"]
     for word in ("--data-dir", "--output-dir", "--resume-from", "PROVISION_DATA", "PROVISION_OUTPUT", "report.json"):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import provision
+from parts.loops import for_each
 from parts.texts import replace_once
 from provision.lint.job_rules import lint_job
 from provision.lint.job_script import read_script
@@ -73,7 +74,7 @@ def test_a_good_script_has_no_fault(text: str) -> None:
     assert trained(text) == []
 
 
-@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: str(path.name))
+@for_each("path", PROGRAMS, ids=lambda path: str(path.name))
 def test_our_own_programs_have_no_fault(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert {rule for rule, _ in trained(text)} <= WHOLE_PROGRAM_RULES

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from parts.examples import PROGRAMS
+from parts.loops import for_each
 from parts.paths import REPOSITORY
 from parts.profiles import PROFILES, profile
 from provision.errors import ConfigError
@@ -103,7 +104,7 @@ def test_a_job_with_options_has_no_findings(options: dict[str, Any]) -> None:
     assert count
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@for_each("stack", STACKS)
 def test_the_jobs_of_every_stack_have_no_findings(stack: str) -> None:
     site = profile("nersc-perlmutter")
     arch = site.arch("gpu" if stack.endswith("-gpu") else "cpu")

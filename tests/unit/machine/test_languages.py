@@ -11,6 +11,7 @@ import jinja2
 import pytest
 
 from parts.languages import MODULEFILE, Script, replaced, run_harmlessly, scripts, texts
+from parts.loops import for_each
 from parts.scripts import lua, tclsh
 from provision.errors import ConfigError
 from provision.machine.configuration.search_path import shipped_root
@@ -121,7 +122,7 @@ def language(template: str) -> str:
     return template.split(".")[-2]
 
 
-@pytest.mark.parametrize("template", TEMPLATES)
+@for_each("template", TEMPLATES)
 def test_a_template_without_one_of_its_filters_is_refused(template: str) -> None:
     text = (Path(shipped_root()) / template).read_text(encoding="utf-8")
     names = "|".join(FILTERS[language(template)])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from parts.loops import for_each
 from provision.errors import ConfigError
 from provision.machine.configuration import shipped
 from provision.model.lock import Lock, check_lock, lock_header, parse_lock, without_markers
@@ -124,7 +125,7 @@ def test_a_missing_lock_is_refused_with_its_expected_path(tmp_path: Path, monkey
         shipped.load_lock("nosuch", "3.11")
 
 
-@pytest.mark.parametrize("path", sorted(REQUIREMENTS.glob("*.txt")), ids=lambda path: path.name)
+@for_each("path", sorted(REQUIREMENTS.glob("*.txt")), ids=lambda path: path.name)
 def test_every_shipped_lock_is_valid_and_matches_its_input(path: Path) -> None:
     source = path.with_name(path.stem.rsplit("-py", 1)[0] + ".in")
     text = path.read_text()
@@ -132,7 +133,7 @@ def test_every_shipped_lock_is_valid_and_matches_its_input(path: Path) -> None:
     assert without_markers(text) == text, "the pip of another Python would leave packages out of the wheelhouse"
 
 
-@pytest.mark.parametrize("name", shipped.known("stacks"))
+@for_each("name", shipped.known("stacks"))
 def test_the_locks_of_a_shipped_stack_pin_its_versions(name: str) -> None:
     stack = shipped.load_stack(name)
     for minor in stack.pythons:

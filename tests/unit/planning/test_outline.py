@@ -12,6 +12,7 @@ import pytest
 
 from golden_files import SUBMITTER, Golden, stack
 from parts.cli import call
+from parts.loops import for_each
 from parts.profiles import ARCHS, SITES, profile
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.jobs.build_job import profile_script
@@ -31,7 +32,7 @@ def build_of(name: str, arch: str, **environ: str) -> str:
     return render_build_job(profile_script(site, site.arch(arch), stack(), submitter, account="tests")).text
 
 
-@pytest.mark.parametrize(("name", "arch"), BUILT)
+@for_each(("name", "arch"), BUILT)
 def test_the_build_job_of_every_profile_and_arch_is_the_golden_one(
     name: str, arch: str, tmp_path: Path, golden: Golden
 ) -> None:
@@ -50,7 +51,7 @@ def test_shellcheck_finds_no_fault_in_any_build_job(tmp_path: Path, shellcheck: 
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize(("name", "arch"), ARCHS)
+@for_each(("name", "arch"), ARCHS)
 def test_the_outline_of_every_profile_and_arch_is_the_golden_one(name: str, arch: str, golden: Golden) -> None:
     site = profile(name)
     sections = outline(site, site.arch(arch), stack(), ("(the job's directives)",))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from golden_files import stack
+from parts.loops import for_each
 from parts.profiles import ARCHS, FILLED, PROFILES, parsed, profile
 from provision.errors import ConfigError
 from provision.jobs.limits import refusals
@@ -28,8 +29,8 @@ WANTED = {
 }
 OUR_OWN_KEYS = ("name", "title", "root", "stack", "sources.")
 
-every_profile = pytest.mark.parametrize("name", PROFILES)
-every_arch = pytest.mark.parametrize(("name", "arch"), ARCHS)
+every_profile = for_each("name", PROFILES)
+every_arch = for_each(("name", "arch"), ARCHS)
 
 
 def test_there_is_a_profile_for_each_known_site_with_its_archs() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from parts.loops import for_each
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.knowledge.targets import (
     family_of,
@@ -490,7 +491,7 @@ def test_own_profiles_override_shipped_profiles(tmp_path: Path, monkeypatch: pyt
     assert shipped.load_site("local").title.startswith("OURS")
 
 
-@pytest.mark.parametrize("name", shipped.known("sites"))
+@for_each("name", shipped.known("sites"))
 def test_every_shipped_profile_has_no_fault(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EXAMPLE_SITE", "/site")
     if name == "generic-slurm":
@@ -661,7 +662,7 @@ WHOLE["strategies"] = {"horovod": {"note": "a note"}}
 WHOLE["container"] = {"command": "apptainer", "image": "/i", "overlay": "/o", "setup": "/ext3/env.sh", "bind": ["/b"]}
 
 
-@pytest.mark.parametrize("path", leaves(WHOLE))
+@for_each("path", leaves(WHOLE))
 def test_no_text_of_a_profile_may_contain_a_control_character(path: str) -> None:
     assert site(WHOLE)
     key = path.replace("/", ".")
@@ -679,7 +680,7 @@ def test_no_text_of_a_profile_may_contain_a_control_character(path: str) -> None
         assert fault.isprintable()
 
 
-@pytest.mark.parametrize("path", leaves(STACK))
+@for_each("path", leaves(STACK))
 def test_no_text_of_a_stack_may_contain_a_control_character(path: str) -> None:
     for hidden in HIDDEN:
         many = path == "pythons"

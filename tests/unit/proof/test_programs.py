@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from parts.loops import for_each
 from parts.paths import PROGRAMS as FOLDER
 from provision.profile.stack import PROGRAMS as PROGRAMS_OF_A_STACK
 
@@ -85,12 +86,12 @@ def test_each_file_is_a_program_or_shared_by_programs() -> None:
     assert sorted(PROGRAMS + SHARED) == list(FILES)
 
 
-@pytest.mark.parametrize("name", FILES)
+@for_each("name", FILES)
 def test_a_program_parses_on_python_3_6(name: str) -> None:
     parse(name)
 
 
-@pytest.mark.parametrize("name", FILES)
+@for_each("name", FILES)
 def test_a_program_imports_only_its_siblings_and_the_environment(name: str) -> None:
     # An environment does not have `provision`, and a program is not in a package for relative imports.
     known = {"tensorflow", "horovod", "numpy", "keras", "tf_keras"} | SIBLINGS | sys.stdlib_module_names
@@ -98,7 +99,7 @@ def test_a_program_imports_only_its_siblings_and_the_environment(name: str) -> N
     assert imported_roots(parse(name)) <= known
 
 
-@pytest.mark.parametrize("name", FILES)
+@for_each("name", FILES)
 def test_heavy_imports_are_inside_functions(name: str) -> None:
     # The report must exist before TensorFlow is imported, because an illegal instruction fails there.
     top = ast.Module(body=[n for n in parse(name).body if isinstance(n, (ast.Import, ast.ImportFrom))], type_ignores=[])

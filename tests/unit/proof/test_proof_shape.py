@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 import re
 
-import pytest
-
 from golden_files import slurm_site, stack
+from parts.loops import for_each
 from parts.profiles import ARCHS, profile
 from provision.jobs.build_job import build_batch
 from provision.jobs.limits import refusals
@@ -23,8 +22,8 @@ def stack_with_proof(program: str) -> Stack:
     return dataclasses.replace(stack(), proof_program=program)
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
-@pytest.mark.parametrize(("name", "arch"), BUILT)
+@for_each("program", PROGRAMS)
+@for_each(("name", "arch"), BUILT)
 def test_plan_job_and_outline_have_the_same_allowed_shape(name: str, arch: str, program: str) -> None:
     site = profile(name)
     at, proved = site.arch(arch), stack_with_proof(program)
