@@ -32,7 +32,8 @@ def for_each(
     table = list(entries)
     if not table:
         raise ValueError(f"a loop over {', '.join(arguments)} has no entry")
-    titles = [name_entry(entry) for entry in table] if ids is None else made_ids(ids, table)
+    rows = [(entry,) if len(arguments) == 1 else tuple(entry) for entry in table]
+    titles = [name_row(row) for row in rows] if ids is None else made_ids(ids, rows)
 
     def decorate(test: Test) -> Test:
         signature = inspect.signature(test)
@@ -40,14 +41,16 @@ def for_each(
         @functools.wraps(test)
         def test_each(**fixtures: Any) -> None:
             wrong: dict[str, BaseException] = {}
-            for number, (title, entry) in enumerate(zip(titles, table, strict=True)):
-                values = (entry,) if len(arguments) == 1 else entry
+            skipped: dict[str, BaseException] = {}
+            for number, (title, values) in enumerate(zip(titles, rows, strict=True)):
                 with pytest.MonkeyPatch.context() as own:
                     try:
                         test(
                             **dict(zip(arguments, values, strict=True)),
                             **{name: own_fixture(name, one, number, own) for name, one in fixtures.items()},
                         )
+                    except pytest.skip.Exception as reason:
+                        skipped[title] = reason
                     # What `pytest.fail` and `pytest.raises` raise is no Exception.
                     except (Exception, pytest.fail.Exception) as error:
                         wrong[title if title not in wrong else f"{title} ({number})"] = error
@@ -55,6 +58,8 @@ def for_each(
                 reasons = [f"{title}: {describe(error)}" for title, error in wrong.items()]
                 message = f"{len(wrong)} of {len(table)} entries fail: {', '.join(wrong)}\n" + "\n".join(reasons)
                 raise AssertionError(message) from next(iter(wrong.values()))
+            if skipped:
+                pytest.skip(f"{len(skipped)} of {len(table)} entries: {next(iter(skipped.values()))}")
 
         kept = [parameter for name, parameter in signature.parameters.items() if name not in arguments]
         test_each.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
@@ -63,24 +68,19 @@ def for_each(
     return decorate
 
 
-def name_entry(entry: object) -> str:
+def name_row(values: tuple[Any, ...]) -> str:
     """The ID of an entry: its value or values, as one short line."""
-    texts = [one if isinstance(one, str) and one.strip() else repr(one) for one in values_of(entry)]
+    texts = [one if isinstance(one, str) and one.strip() else repr(one) for one in values]
     return re.sub(r"\s+", " ", "-".join(texts)).strip()[:LONGEST_ID]
 
 
-def values_of(entry: object) -> tuple[Any, ...]:
-    """The values of an entry; a list is one value."""
-    return entry if type(entry) is tuple else (entry,)
-
-
-def made_ids(ids: Callable[[Any], object] | Iterable[object], table: list[Any]) -> list[str]:
+def made_ids(ids: Callable[[Any], object] | Iterable[object], rows: list[tuple[Any, ...]]) -> list[str]:
     """The IDs that a test gives its entries, as many as there are entries; a function gets each value of an entry."""
     if callable(ids):
-        return ["-".join(str(ids(value)) for value in values_of(entry)) for entry in table]
+        return ["-".join(str(ids(value)) for value in row) for row in rows]
     given = [str(one) for one in ids]
-    if len(given) != len(table):
-        raise ValueError(f"{len(given)} IDs for {len(table)} entries")
+    if len(given) != len(rows):
+        raise ValueError(f"{len(given)} IDs for {len(rows)} entries")
     return given
 
 

@@ -68,6 +68,17 @@ class Users:
         return self.own(path, user, mode, group)
 
 
+TRIED: list[str] = []
+
+
+def why_not(users: Users) -> str:
+    """Why another user cannot start the tool, or nothing; it is tried once in a process of tests."""
+    if not TRIED:
+        started = users.tool("--version")
+        TRIED.append(started.stderr.strip()[-200:] or "no reason is given" if started.returncode else "")
+    return TRIED[0]
+
+
 @pytest.fixture
 def users() -> Iterator[Users]:
     """The two users; a test is skipped if this process cannot become another user."""
@@ -81,9 +92,8 @@ def users() -> Iterator[Users]:
     users = Users(folder)
     try:
         users.make_folder("home", VICTIM)
-        started = users.tool("--version")
-        if started.returncode:
-            pytest.skip(f"another user cannot start the Python of the tests: {started.stderr.strip()[-200:]}")
+        if reason := why_not(users):
+            pytest.skip(f"another user cannot start the Python of the tests: {reason}")
         yield users
     finally:
         shutil.rmtree(folder)

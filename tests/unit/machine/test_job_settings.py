@@ -17,7 +17,6 @@ import pytest
 from golden_files import SUBMITTER, facts_of, request_for, slurm_site
 from parts.cli import call
 from parts.credentials import SHAPES, Shape, leaks
-from parts.loops import for_each
 from provision.errors import ConfigError, JobError
 from provision.jobs.build_job import build_script, profile_script
 from provision.knowledge.index_settings import is_index_setting
@@ -57,7 +56,7 @@ def jobs(store: Store) -> Path:
     return store.jobs
 
 
-@for_each("shape", SHAPES, ids=lambda shape: shape.name)
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
 def test_a_script_has_no_setting_and_the_file_has_all(shape: Shape, jobs: Path) -> None:
     environ = {**shape.environ("index.example.org:8443"), "PROVISION_ROOT": "/site/root", "OTHER": "x"}
     job = job_with(environ, jobs)

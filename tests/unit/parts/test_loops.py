@@ -36,6 +36,15 @@ def test_an_exception_that_does_not_come_fails_its_entry() -> None:
         refused()
 
 
+def test_an_entry_of_one_argument_may_be_a_tuple() -> None:
+    @for_each("words", [("site", "list"), ("list",)], ids=" ".join)
+    def fails(words: tuple[str, ...]) -> None:
+        raise OSError(words)
+
+    with pytest.raises(AssertionError, match=r"2 of 2 entries fail: site list, list\n"):
+        fails()
+
+
 def test_a_loop_over_nothing_is_an_error_of_the_test() -> None:
     with pytest.raises(ValueError, match="has no entry"):
         for_each("name", [])
@@ -57,6 +66,18 @@ def test_each_entry_has_its_own_folder_and_settings(
     assert not list(tmp_path.iterdir()) and "OF_AN_ENTRY" not in os.environ
     (tmp_path / "file").touch()
     monkeypatch.setenv("OF_AN_ENTRY", str(number))
+
+
+def test_an_entry_that_cannot_run_here_hides_no_failure_of_others() -> None:
+    def skips(name: str) -> None:
+        if name == "one":
+            pytest.skip("there is no one")
+        assert name != "three"
+
+    with pytest.raises(AssertionError, match="1 of 3 entries fail: three\n"):
+        for_each("name", NUMBERS)(skips)()
+    with pytest.raises(pytest.skip.Exception, match="1 of 2 entries: there is no one"):
+        for_each("name", ["one", "two"])(skips)()
 
 
 def test_the_fixtures_of_the_test_stay() -> None:
