@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from parts.memory import MEMORY_PREFIX
 from provision.jobs.build_job import Submitter
 from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, Interpreter, MpiFacts, Place
 from provision.model.lock import Lock, lock_header, parse_lock
@@ -25,6 +26,8 @@ from provision.profile.site import Site, read_site
 from provision.profile.stack import Stack, read_stack
 
 FOLDER = Path(__file__).with_name("golden")
+REPOSITORY = Path(__file__).resolve().parents[1]
+IN_MEMORY = rf"[\w/]*/{MEMORY_PREFIX}\w+"
 Golden = Callable[[str, str], None]
 Words = Callable[[str, str], None]
 
@@ -54,7 +57,7 @@ def words(request: pytest.FixtureRequest, tmp_path: Path) -> Words:
     """Hold what a verb says, once or several times in a test, against this test's part of `golden/words/<verb>.txt`.
 
     Tests assert kinds, names and numbers; the wording itself stands only there, so that a better one is one command and a
-    diff to read. Folders of the test are written as `<tmp>`.
+    diff to read. Folders of the test are written as `<tmp>`, and those of this repository as `<here>`.
     """
     spoken: dict[str, int] = {}
 
@@ -65,7 +68,13 @@ def words(request: pytest.FixtureRequest, tmp_path: Path) -> Words:
         name = f"{request.path.stem}: {request.node.name}{number}"
         path = FOLDER / "words" / f"{verb.replace(' ', '-')}.txt"
         parts = read_parts(path)
-        said = "\n".join(line.rstrip() for line in text.replace(str(tmp_path), "<tmp>").strip("\n").splitlines())
+        said = "\n".join(
+            line.rstrip()
+            for line in re.sub(IN_MEMORY, "<tmp>", text.replace(str(tmp_path), "<tmp>"))
+            .replace(str(REPOSITORY), "<here>")
+            .strip("\n")
+            .splitlines()
+        )
         if request.config.getoption("--update-golden"):
             assert "PYTEST_XDIST_WORKER" not in os.environ, "several processes would write one file: leave out `-n`"
             parts[name] = said

@@ -12,6 +12,7 @@ import pytest
 from golden_files import (
     GPU_FACTS,
     Golden,
+    Words,
     facts_of,
     gpu_request,
     gpu_site,
@@ -202,50 +203,54 @@ def test_spack_yaml_of_the_route_source_is_the_golden_one(name: str, golden: Gol
     golden(f"spack/source-{name}.yaml", text)
 
 
-def test_a_plan_says_how_much_each_route_builds_and_about_how_long() -> None:
+def test_a_plan_says_how_much_each_route_builds_and_about_how_long(words: Words) -> None:
     """Before anything starts, with the packages that take hours; a plan that has nothing to do says nothing."""
     wheels, source = slurm_plan().notes
-    assert wheels.startswith("route wheels: builds 3 packages, about ")
-    assert "with 4 cores; only Horovod is compiled" in wheels
-    assert "about 155 packages in hours" in source
+    assert wheels.startswith("route wheels: ") and "3 packages" in wheels and "4 cores" in wheels
+    assert "about 155 packages" in source
     assert "bazel" in source and "llvm" in source
+    words("spack", f"{wheels}\n{source}")
     assert slurm_plan().notes == tuple(slurm_plan().to_dict()["notes"])
     cached = slurm_plan(spack=dataclasses.replace(SPACK, cache="file:///other/buildcache"))
     assert "3 packages from file:///other/buildcache" in cached.notes[0]
     again = slurm_plan(spack=dataclasses.replace(SPACK, took_s=600.0))
-    assert "builds 3 packages, about 10 min as the last time; only Horovod is compiled" in again.notes[0]
+    assert "10 min" in again.notes[0]
+    words("spack", again.notes[0])
 
 
 @pytest.mark.parametrize("version", ["4.1 (Cray)", "", "4.1:", "@4", "4.1-", "8~gnu"])
-def test_a_version_that_spacks_grammar_refuses_is_named_before_it_runs(version: str) -> None:
+def test_a_version_that_spacks_grammar_refuses_is_named_before_it_runs(version: str, words: Words) -> None:
     site = slurm_site()
     mpi = dataclasses.replace(facts(site).mpi, version=version)  # type: ignore[type-var]
-    with pytest.raises(PlanError, match="as the version of `mpich`") as error:
+    with pytest.raises(PlanError, match="`mpich`") as error:
         draft(spack_request(request_for(site)), facts(site, mpi=mpi), "haswell")
     assert "archs.haswell.modules" in str(error.value.hint)
+    words("spack", "\n".join(error.value.to_lines()))
 
 
-def test_a_root_whose_path_is_too_long_for_spack_is_named_before_it_runs() -> None:
+def test_a_root_whose_path_is_too_long_for_spack_is_named_before_it_runs(words: Words) -> None:
     """Trap: Spack finds that out after it has installed the first package."""
     site = slurm_site()
     for length, refused in ((105, False), (106, True)):
         root = "/" + "r" * (length - 1)
         request = spack_request(request_for(dataclasses.replace(site, root=root)))
         if refused:
-            with pytest.raises(PlanError, match="the path of the root is too long for Spack: by 1 character"):
+            with pytest.raises(PlanError, match="1 character") as error:
                 draft(request, facts(site), "haswell")
+            words("spack", "\n".join(error.value.to_lines()))
         else:
             draft(request, facts(site), "haswell")
 
 
 @pytest.mark.parametrize("wrapper", ["/mpicxx", "mpicxx", "/bin/mpicxx", "./bin/mpicxx"])
-def test_a_module_that_gives_no_usable_prefix_is_named_before_spack_runs(wrapper: str) -> None:
+def test_a_module_that_gives_no_usable_prefix_is_named_before_spack_runs(wrapper: str, words: Words) -> None:
     """Trap: an external without a prefix builds with None/bin/mpicxx."""
     site = slurm_site()
     mpi = dataclasses.replace(facts(site).mpi, cxx=wrapper)  # type: ignore[type-var]
-    with pytest.raises(PlanError, match="no usable prefix for `mpich`") as error:
+    with pytest.raises(PlanError, match="`mpich`") as error:
         draft(spack_request(request_for(site)), facts(site, mpi=mpi), "haswell")
     assert f"cxx: {wrapper}" in error.value.evidence
+    words("spack", "\n".join(error.value.to_lines()))
 
 
 def test_another_spack_yaml_is_another_environment() -> None:
@@ -407,14 +412,16 @@ def test_paths_are_padded_for_a_longer_root() -> None:
     assert "padded_length: 179" in program.configuration(Layout(long), "/b", 4)
 
 
-def test_a_python_that_is_too_old_for_the_generated_pip_is_refused() -> None:
+def test_a_python_that_is_too_old_for_the_generated_pip_is_refused(words: Words) -> None:
     """Python 3.6: at the plan, at the download, and where files are only shown."""
     request = dataclasses.replace(spack_request(request_for(slurm_site())), minor="3.6")
     for refused in (lambda: draft(request, facts(slurm_site()), "haswell"), lambda: sources_of(request)):
         with pytest.raises(PlanError) as error:
             refused()
-        assert "the backend `spack` needs Python 3.7 or newer, but arch `haswell` has Python 3.6" in error.value.message
-        assert "--backend venv` builds with this Python" in str(error.value.hint)
+        names = ("`spack`", "Python 3.7 ", "`haswell`", "Python 3.6")
+        assert [name for name in names if name not in error.value.message] == []
+        assert "--backend venv`" in str(error.value.hint)
+        words("spack", "\n".join(error.value.to_lines()))
 
 
 def test_a_repository_has_no_file_of_another_stack() -> None:

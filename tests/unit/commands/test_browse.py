@@ -6,20 +6,21 @@ from pathlib import Path
 
 import pytest
 
+from golden_files import Words
 from parts.cli import call, envelope
 from provision.machine.configuration.search_path import known
 
 Captured = pytest.CaptureFixture[str]
 
 
-def test_every_site_is_listed_with_its_scheduler_and_archs(capsys: Captured) -> None:
+def test_every_site_is_listed_with_its_scheduler_and_archs(capsys: Captured, words: Words) -> None:
     assert call("site", "list") == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == known("sites")
     assert any(line.startswith("local ") and "no scheduler; archs: native" in line for line in lines)
-    assert any(
-        line.startswith("nersc-cori ") and "slurm; archs: haswell, knl; retired in 2023" in line for line in lines
-    )
+    (cori,) = [line for line in lines if line.startswith("nersc-cori ")]
+    assert "slurm" in cori and "haswell, knl" in cori and "2023" in cori
+    words("site", " ".join(cori.split()))
 
 
 def test_a_site_is_shown_even_with_blanks(capsys: Captured) -> None:
@@ -70,12 +71,13 @@ def test_a_file_that_is_not_a_profile_does_not_hide_the_others(
         assert line.startswith("broken: `")
 
 
-def test_a_shipped_profile_has_no_faults(capsys: Captured) -> None:
+def test_a_shipped_profile_has_no_faults(capsys: Captured, words: Words) -> None:
     assert call("site", "check", "nersc-perlmutter") == 0
     out = capsys.readouterr().out
-    assert "✓ arch `gpu`: stack `tensorflow-2.15.1-gpu`, locked for Python 3.11, 3.10" in out
+    assert "✓ arch `gpu`: " in out and "`tensorflow-2.15.1-gpu`" in out
     assert "! not confirmed: modules, " in out
-    assert "no faults; next: `provision doctor --site nersc-perlmutter`" in out
+    assert out.endswith("`provision doctor --site nersc-perlmutter`\n")
+    words("site", out)
 
 
 def test_every_blank_and_every_fault_of_a_profile_is_listed(tmp_path: Path, capsys: Captured) -> None:
@@ -91,7 +93,7 @@ def test_every_blank_and_every_fault_of_a_profile_is_listed(tmp_path: Path, caps
 
 
 def test_a_lock_that_is_missing_is_a_fault_of_the_arch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured, words: Words
 ) -> None:
     (tmp_path / "stacks").mkdir()
     shipped = (Path(__file__).resolve().parents[3] / "stacks/tensorflow-2.15.1.toml").read_text()
@@ -99,8 +101,9 @@ def test_a_lock_that_is_missing_is_a_fault_of_the_arch(
     monkeypatch.setenv("PROVISION_CONFIG", str(tmp_path))
     assert call("site", "check", "nersc-perlmutter") == 1
     out = capsys.readouterr().out
-    assert "✗ arch `cpu`: " in out
-    assert "has no lock for Python 3.6" in out
+    (line,) = [line for line in out.splitlines() if line.startswith("✗ arch `cpu`: ")]
+    assert "Python 3.6" in line
+    words("site", line)
 
 
 def test_the_support_of_a_site_is_in_its_jobs_and_in_site_show(capsys: Captured) -> None:

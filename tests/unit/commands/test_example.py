@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from golden_files import Words
 from parts.json_page import result_faults
 from provision.cli import main
 from provision.knowledge.examples import EXAMPLES
@@ -21,11 +22,15 @@ def result(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, object]
     return found
 
 
-def test_the_examples_are_listed_with_their_job_and_tensorflow(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_examples_are_listed_with_their_job_and_tensorflow(
+    capsys: pytest.CaptureFixture[str], words: Words
+) -> None:
     rows = result(capsys)["examples"]
     assert [row["name"] for row in rows] == [example.name for example in EXAMPLES]  # type: ignore[attr-defined]
     assert main(["example"]) == 0
-    assert "job `horovod`, TensorFlow 1.15 and newer" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "`horovod`" in out and "1.15" in out
+    words("example", out)
 
 
 def test_a_copy_is_complete_and_the_next_commands_are_printed(
@@ -43,10 +48,12 @@ def test_a_copy_is_complete_and_the_next_commands_are_printed(
     assert result(capsys, "single", "new")["files"] == ["data/README.md", "data/digits.npz", "train.py"]
 
 
-def test_a_folder_with_files_is_left_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_with_files_is_left_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str], words: Words) -> None:
     (tmp_path / "train.py").write_text("mine")
     assert main(["example", "single", str(tmp_path)]) == 2
-    assert "is not an empty folder" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert str(tmp_path) in err
+    words("example", err)
     assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
     assert main(["example", "single", str(tmp_path / "train.py")]) == 2
     assert (tmp_path / "train.py").read_text() == "mine"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from golden_files import Words
 from parts.cli import run
 from parts.tiny import TinySite, make_site
 
@@ -54,14 +55,18 @@ def test_a_misspelt_environment_is_not_read_as_a_file(site: TinySite) -> None:
     assert "no environment" in error["message"] and error["hint"], error
 
 
-def test_logs_without_a_failure_name_the_command_that_compares(site: TinySite) -> None:
+def test_logs_without_a_failure_name_the_command_that_compares(site: TinySite, words: Words) -> None:
     prefix = next((site.root / "envs" / "b" / "tensorflow").iterdir())
     for log in (site.root / "logs" / "b").rglob("*.log"):
         log.write_text("all is well\n")
     name = f"b/tensorflow/{prefix.name}"
     done = site.run("explain", name, "--site", "both")
     assert done.returncode == 0, done.stderr
-    assert "the log shows no failure" in done.stdout and f"`provision verify {name} --site both`" in done.stdout
+    assert f"`provision verify {name} --site both`" in done.stdout
+    words(
+        "explain",
+        "\n".join(line for line in done.stdout.splitlines() if str(site.root) not in line and name not in line),
+    )
 
 
 @pytest.mark.parametrize(
@@ -69,13 +74,13 @@ def test_logs_without_a_failure_name_the_command_that_compares(site: TinySite) -
     [
         (
             "",
-            "no failure, unless the program should use a GPU: TensorFlow does not find the library `libcusolver.so.11` of CUDA",
+            "`libcusolver.so.11`",
         ),
         ("Training complete\n", "no failure\n"),
     ],
 )
 def test_a_notice_that_may_matter_stands_in_the_headline_if_no_end_is_shown(
-    tmp_path: Path, end: str, says: str
+    tmp_path: Path, end: str, says: str, words: Words
 ) -> None:
     log = tmp_path / "run.log"
     log.write_text(
@@ -84,54 +89,61 @@ def test_a_notice_that_may_matter_stands_in_the_headline_if_no_end_is_shown(
     )
     done = explain(log)
     assert done.returncode == 0, done.stderr
-    assert f"the log shows {says}" in done.stdout
+    assert says in done.stdout
+    words("explain", done.stdout)
 
 
-def test_of_several_runs_the_last_one_is_named_as_that(tmp_path: Path) -> None:
+def test_of_several_runs_the_last_one_is_named_as_that(tmp_path: Path, words: Words) -> None:
     log = tmp_path / "a.log"
     head = "step one of the run\nstep two of the run\nloading the data now\n"
     log.write_text(f"{head}flux: error: no such key\n{head}solve: error: bad value\n")
-    says = "several runs wrote to this log: this is the last one that failed, from line 5 on"
-    assert "`solve` reports" in (text := explain(log).stdout) and says in text
+    text = explain(log).stdout
+    assert "`solve` reports" in text and "several runs" in text and "line 5 " in text
+    words("explain", text)
     log.write_text(f"{head}flux: error: no such key\n")
     assert "several runs" not in explain(log).stdout
 
 
-def test_the_last_lines_are_not_called_errors(tmp_path: Path) -> None:
+def test_the_last_lines_are_not_called_errors(tmp_path: Path, words: Words) -> None:
     log = tmp_path / "a.log"
     log.write_text(
         "making profiles\nCommand '['solve', 'a']' returned non-zero exit status 1.\nall profiles are made\n"
     )
     done = explain(log)
     assert done.returncode == 3
-    assert "no other line looks like an error; the last lines:\n  line 1: making profiles\n" in done.stdout
+    assert "  line 1: making profiles\n" in done.stdout
+    words("explain", done.stdout)
+    heading = done.stdout.splitlines()[0]
     log.write_text("Command '['solve', 'a']' returned non-zero exit status 1.\nflux: error: no such key\n")
-    assert "the last lines" not in explain(log).stdout
+    assert heading not in explain(log).stdout
 
 
 @pytest.mark.parametrize(
     ("end", "code", "says"),
     [
-        ("# exit status 0 after 3 s", 0, "the log shows no failure\n"),
-        ("# exit status 1 after 3 s", 3, "no known failure"),
-        ("# ended by signal 9 after 3 s", 1, "the system killed the program (signal 9)"),
-        ("# ended by signal 11 after 3 s", 1, "crashed in native code"),
-        ("# ended by the time limit after 3 s", 1, "a program of a step took longer than its time limit"),
-        ("# could not be started after 0 s", 1, "a program of a step of the build could not be started"),
+        ("# exit status 0 after 3 s", 0, ""),
+        ("# exit status 1 after 3 s", 3, ""),
+        ("# ended by signal 9 after 3 s", 1, "signal 9"),
+        ("# ended by signal 11 after 3 s", 1, ""),
+        ("# ended by the time limit after 3 s", 1, "time limit"),
+        ("# could not be started after 0 s", 1, ""),
         (
             "# could not be started after 0 s\n\nerror: `pip` cannot be run",
             1,
-            "a program reports an error: `pip` cannot be",
+            "`pip`",
         ),
-        ("# stopped: [Errno 28] No space left on device after 3 s", 1, "the disk or file system is full"),
-        ("# stopped: list index out of range after 3 s", 1, "an error of its own: list index out of range"),
-        ("# interrupted after 3 s", 1, "the step of the build was interrupted"),
-        ("# interrupted after 3 s\n$ make\n# exit status 0 after 9 s", 0, "the log shows no failure\n"),
+        ("# stopped: [Errno 28] No space left on device after 3 s", 1, "disk"),
+        ("# stopped: list index out of range after 3 s", 1, ": list index out of range"),
+        ("# interrupted after 3 s", 1, "interrupted"),
+        ("# interrupted after 3 s\n$ make\n# exit status 0 after 9 s", 0, ""),
     ],
 )
-def test_the_last_line_of_a_step_says_how_it_ended(tmp_path: Path, end: str, code: int, says: str) -> None:
+def test_the_last_line_of_a_step_says_how_it_ended(
+    tmp_path: Path, end: str, code: int, says: str, words: Words
+) -> None:
     log = tmp_path / "compile.log"
     log.write_text(f"$ make\ncompiling\n{end}\n")
     done = explain(log)
     assert done.returncode == code, done.stdout
     assert says in done.stdout
+    words("explain", done.stdout)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from golden_files import Words
 from parts.cli import call, envelope
 from parts.examples import PROGRAMS
 from provision.errors import EXIT_USAGE
@@ -22,21 +23,24 @@ model.fit([1.0], [1.0])
 """
 
 
-def test_a_script_with_errors_is_refused_unless_the_user_knows_better(tmp_path: Path, capsys: Captured) -> None:
+def test_a_script_with_errors_is_refused_unless_the_user_knows_better(
+    tmp_path: Path, capsys: Captured, words: Words
+) -> None:
     train = tmp_path / "train.py"
     train.write_text(WRONG)
-    words = ("job", "horovod", *SAGA, "--script", str(train))
-    assert call(*words) == EXIT_USAGE
+    command = ("job", "horovod", *SAGA, "--script", str(train))
+    assert call(*command) == EXIT_USAGE
     out, err = capsys.readouterr()
     assert out == ""
-    assert f"in `{train}`, so the job was not written" in err.splitlines()[0]
+    assert f"`{train}`" in err.splitlines()[0]
+    words("job", err.splitlines()[0])
     assert "horovod-not-initialised" in err
     assert "`--no-lint`" in err.splitlines()[-1]
-    assert call(*words, "--json") == EXIT_USAGE
+    assert call(*command, "--json") == EXIT_USAGE
     error = envelope(capsys)["error"]
     assert (error["kind"], error["checked"]["training"]) == ("lint", str(train))
     assert ("horovod-not-initialised", "error") in {(one["rule"], one["weight"]) for one in error["findings"]}
-    assert call(*words, "--no-lint") == 0
+    assert call(*command, "--no-lint") == 0
     assert capsys.readouterr().out.startswith("#!/usr/bin/env bash\n")
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from golden_files import Words
 from parts.cli import call, envelope
 from parts.containers import container_program, no_namespaces
 from parts.json_page import faults
@@ -57,7 +58,7 @@ def test_a_real_client_runs_a_notebook_in_an_environment_that_has_ipykernel(
 
 
 def test_a_venv_of_a_user_gets_a_kernel_and_stays_when_that_is_removed(
-    prefix: Path, tmp_path: Path, capsys: Captured
+    prefix: Path, tmp_path: Path, capsys: Captured, words: Words
 ) -> None:
     venv = tmp_path / "my-venv"
     assert call("venv", "create", str(venv), "--on", "tensorflow/2.15.1") == 0
@@ -74,26 +75,28 @@ def test_a_venv_of_a_user_gets_a_kernel_and_stays_when_that_is_removed(
     assert done.stdout.split() == [f"{venv}/bin/python", f"{venv}/bin/pip", str(tensorflow)]
     capsys.readouterr()
     assert call("kernel", "install", str(venv), "--name", "mine") == 2
-    assert "there is a kernel `mine` already" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "`mine`" in err
+    words("kernel", err)
     assert call("kernel", "remove", "mine") == 0
     assert f"{venv} stays" in capsys.readouterr().out
     assert (venv / "bin" / "python").exists()
 
 
 def test_a_kernel_for_which_ipykernel_cannot_be_had_leaves_nothing(
-    prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+    prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured, words: Words
 ) -> None:
     assert prefix.is_dir()
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     assert call("kernel", "install", "tensorflow/2.15.1") == 1
     said = capsys.readouterr().err
-    assert "pip could not install `ipykernel`" in said
-    assert "that reaches the package index" in said
+    assert "`ipykernel`" in said
+    words("kernel", "\n".join(line for line in said.splitlines() if "ERROR" not in line))
     assert not (tmp_path / "jupyter" / "kernels" / "tensorflow-2.15.1").exists()
 
 
 def test_a_kernel_of_an_environment_that_is_not_loaded_stops_and_names_the_way_out(
-    prefix: Path, tmp_path: Path
+    prefix: Path, tmp_path: Path, words: Words
 ) -> None:
     (packages_of(prefix) / "ipykernel_launcher.py").write_text("")
     assert call("kernel", "install", "tensorflow/2.15.1", "--prefix", str(tmp_path / "hub")) == 0
@@ -101,26 +104,29 @@ def test_a_kernel_of_an_environment_that_is_not_loaded_stops_and_names_the_way_o
     (prefix / ".provision" / "activate.sh").write_text("export PROVISION_ENVIRONMENT=knl/tensorflow/9-0\n")
     done = subprocess.run([folder / "python", "-c", ""], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "but knl/tensorflow/9-0; `provision kernel remove tensorflow-2.15.1`" in done.stderr
+    assert "knl/tensorflow/9-0" in done.stderr and "`provision kernel remove tensorflow-2.15.1`" in done.stderr
+    words("kernel", done.stderr)
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("command", "says"),
     [
-        (("tensorflow/2.15.1", "--name", "a b"), "'a b' is not a valid name of a kernel"),
-        (("tensorflow/2.15.1", "--overlay", "x"), "would not use `--overlay` here"),
-        (("container",), "site `local` runs no containers"),
-        (("container", "--site", "nyu-torch"), "there is no file `/share/apps/images/"),
-        (("container", "--site", "nyu-torch", "--arch", "l40s"), "would not use `--arch` here"),
-        (("tensorflow/9",), "there is no environment `tensorflow/9`"),
+        (("tensorflow/2.15.1", "--name", "a b"), "'a b'"),
+        (("tensorflow/2.15.1", "--overlay", "x"), "`--overlay`"),
+        (("container",), "`local`"),
+        (("container", "--site", "nyu-torch"), "`/share/apps/images/"),
+        (("container", "--site", "nyu-torch", "--arch", "l40s"), "`--arch`"),
+        (("tensorflow/9",), "`tensorflow/9`"),
     ],
 )
 def test_bad_input_is_refused_and_writes_nothing(
-    prefix: Path, tmp_path: Path, capsys: Captured, words: tuple[str, ...], says: str
+    prefix: Path, tmp_path: Path, capsys: Captured, command: tuple[str, ...], says: str, words: Words
 ) -> None:
     assert prefix.is_dir()
-    assert call("kernel", "install", *words) == 2
-    assert says in capsys.readouterr().err
+    assert call("kernel", "install", *command) == 2
+    err = capsys.readouterr().err
+    assert says in err
+    words("kernel", err.splitlines()[0])
     assert not (tmp_path / "jupyter").exists()
 
 
@@ -134,14 +140,16 @@ def test_a_dry_run_prints_both_files_and_writes_nothing(tmp_path: Path, capsys: 
 
 
 @pytest.mark.usefixtures("prefix")
-def test_a_kernel_that_others_installed_is_not_removed(tmp_path: Path, capsys: Captured) -> None:
+def test_a_kernel_that_others_installed_is_not_removed(tmp_path: Path, capsys: Captured, words: Words) -> None:
     other = tmp_path / "jupyter" / "kernels" / "other"
     other.mkdir(parents=True)
     (other / "kernel.json").write_text('{"argv": [], "display_name": "Other"}')
     assert call("kernel", "remove", "other") == 2
     assert "`jupyter kernelspec remove other`" in capsys.readouterr().err
     assert call("kernel", "remove", "gone") == 2
-    assert "there is no kernel `gone`" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "`gone`" in err
+    words("kernel", err)
     assert other.is_dir()
 
 

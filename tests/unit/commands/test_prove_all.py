@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from golden_files import slurm_site
+from golden_files import Words, slurm_site
 from parts.cli import call, envelope
 from parts.json_page import faults
 from parts.published import put_proved
@@ -115,22 +115,23 @@ def test_the_job_has_the_shape_of_the_largest_proof() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "kind", "message"),
+    ("command", "kind", "message"),
     [
-        (("--all", "x"), "config", "`provision test` got `ENVIRONMENT` and `--all`"),
-        (("x", "--submit"), "usage", "would not use `--submit` here"),
-        (("--all", "--no-wait"), "usage", "would not use `--no-wait` here"),
-        (("--all", "--arch", "gone"), "unknown-arch", "has no arch `gone`"),
-        (("--all",), "plan", "run this inside a batch job"),
-        (("--all", "--submit", "--thorough"), "usage", "runs the same proof as a build"),
+        (("--all", "x"), "config", "`ENVIRONMENT` and `--all`"),
+        (("x", "--submit"), "usage", "`--submit`"),
+        (("--all", "--no-wait"), "usage", "`--no-wait`"),
+        (("--all", "--arch", "gone"), "unknown-arch", "`gone`"),
+        (("--all",), "plan", "job"),
+        (("--all", "--submit", "--thorough"), "usage", "`--submit`"),
     ],
 )
 def test_a_bad_request_is_one_clear_error(
-    words: tuple[str, ...], kind: str, message: str, store: Store, capsys: Captured
+    command: tuple[str, ...], kind: str, message: str, store: Store, capsys: Captured, words: Words
 ) -> None:
-    assert call("test", *words, "--site", "ours", "--json") in (1, 2)
+    assert call("test", *command, "--site", "ours", "--json") in (1, 2)
     error = envelope(capsys)["error"]
     assert (error["kind"], message in error["message"]) == (kind, True), error
+    words("test", error["message"])
 
 
 def test_nothing_published_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from golden_files import Words
 from parts.cli import call, envelope
 from parts.json_page import faults
 from parts.published import put_proved, put_unproved
@@ -28,7 +29,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     return made
 
 
-def test_publishing_and_going_back_print_what_changes(store: Store, capsys: Captured) -> None:
+def test_publishing_and_going_back_print_what_changes(store: Store, capsys: Captured, words: Words) -> None:
     assert call("publish", "0000000000") == 0
     assert capsys.readouterr().out == "tensorflow/2.21.0: 2.21.0-0000000000\n"
     assert call("publish", str(NEW), "--dry-run") == 0
@@ -36,21 +37,25 @@ def test_publishing_and_going_back_print_what_changes(store: Store, capsys: Capt
     capsys.readouterr()
     assert call("publish", str(NEW)) == 0
     out, err = capsys.readouterr()
-    assert out == (
-        "replaces 2.21.0-0000000000: keras 3.0 to 3.1\ntensorflow/2.21.0: 2.21.0-0000000000 -> 2.21.0-1111111111\n"
-    )
+    assert "keras 3.0 to 3.1\n" in out
+    assert out.endswith("\ntensorflow/2.21.0: 2.21.0-0000000000 -> 2.21.0-1111111111\n")
+    words("publish", out)
     assert f'+setenv("PROVISION_ENVIRONMENT", "{NEW}")' in err, "the difference of the modulefiles comes first"
     assert call("rollback") == 0
-    assert "arch knl went from generation 2 to 1" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "knl" in out and "2 to 1" in out
+    words("rollback", out)
     assert store.pointers() == {"knl/tensorflow/2.21.0": str(OLD)}
     capsys.readouterr()
     assert call("unpublish", str(OLD), "--dry-run") == 0
-    would = f"users of arch `knl` would no longer load `tensorflow/2.21.0`; the environment `{OLD}` stays\n"
-    assert capsys.readouterr().out == would
+    out = capsys.readouterr().out
+    assert [name for name in ("would", "`knl`", "`tensorflow/2.21.0`", str(OLD)) if name not in out] == []
+    words("unpublish", out)
     assert call("unpublish", str(OLD)) == 0
     assert store.pointers() == {}
-    again = f"`provision publish {OLD}` publishes it again\n"
-    assert capsys.readouterr().out == would.replace("would no longer", "no longer") + again
+    out = capsys.readouterr().out
+    assert "would" not in out and f"`provision publish {OLD}`" in out
+    words("unpublish", out)
     assert call("publish", str(OLD)) == 0
 
 
@@ -70,26 +75,27 @@ def test_their_json_is_as_documented(store: Store, capsys: Captured) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "kind", "message"),
+    ("command", "kind", "message"),
     [
-        (("rollback",), "no-generation", "nothing was published below this root"),
-        (("rollback", "--arch", "haswell"), "no-generation", "nothing was published for arch `haswell`"),
+        (("rollback",), "no-generation", ""),
+        (("rollback", "--arch", "haswell"), "no-generation", "`haswell`"),
         (("unpublish", "0000000000"), "unpublished", f"`{OLD}` is not published"),
-        (("publish", "0000000000", "--deprecate", "2027-02-30", "x"), "usage", "`2027-02-30` is not a date"),
-        (("publish", "0000000000", "--deprecate", "2027-02-03", " "), "config", "the text of `--deprecate` is empty"),
-        (("publish", "0000000000", "--hidden", "--visible"), "usage", "contradict each other"),
-        (("publish", "0000000000", "--force", "why"), "usage", "passed its proof, so it needs no `--force`"),
-        (("publish", "tensorflow/2.21.0"), "ambiguous-environment", "matches several environments"),
-        (("rollback", "--generation", "0"), "usage", "must be at least 1"),
-        (("rollback", "--list", "--generation", "1"), "usage", "would not use `--generation` here"),
+        (("publish", "0000000000", "--deprecate", "2027-02-30", "x"), "usage", "`2027-02-30`"),
+        (("publish", "0000000000", "--deprecate", "2027-02-03", " "), "config", "`--deprecate`"),
+        (("publish", "0000000000", "--hidden", "--visible"), "usage", "`--hidden`"),
+        (("publish", "0000000000", "--force", "why"), "usage", "`--force`"),
+        (("publish", "tensorflow/2.21.0"), "ambiguous-environment", "`tensorflow/2.21.0`"),
+        (("rollback", "--generation", "0"), "usage", "`0`"),
+        (("rollback", "--list", "--generation", "1"), "usage", "`--generation`"),
     ],
 )
 def test_a_bad_request_is_one_clear_error_and_changes_nothing(
-    words: tuple[str, ...], kind: str, message: str, store: Store, capsys: Captured
+    command: tuple[str, ...], kind: str, message: str, store: Store, capsys: Captured, words: Words
 ) -> None:
-    assert call(*words, "--json") == 2
+    assert call(*command, "--json") == 2
     error = envelope(capsys)["error"]
     assert (error["kind"], message in error["message"]) == (kind, True), error
+    words(command[0], f"{error['message']}\nhint: {error['hint']}")
     assert store.pointers() == {}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from golden_files import local_site
+from golden_files import Words, local_site
 from parts.records import publish
 from provision.commands.shared.target import find_environment, make_target
 from provision.errors import ConfigError
@@ -58,19 +58,20 @@ def test_an_environment_is_found_by_module_and_arch(
 @pytest.mark.parametrize(
     ("text", "arch", "message", "hint"),
     [
-        ("tensorflow/2.15.1", None, "`tensorflow/2.15.1` matches several environments", "add `--arch haswell`"),
-        ("b", None, "`b` matches several environments", "give a whole name: `haswell/tensorflow/2.15.1-bbbb`"),
+        ("tensorflow/2.15.1", None, "`tensorflow/2.15.1`", "add `--arch haswell`"),
+        ("b", None, "`b`", "give a whole name: `haswell/tensorflow/2.15.1-bbbb`"),
         ("tensorflw/2.15.1", "knl", "(did you mean `tensorflow/2.15.1`?)", "`tensorflow/2.15.1`"),
         (
-            *("x", "gpu", "there is no environment `x` of arch `gpu` below"),
+            *("x", "gpu", "`x` of arch `gpu`"),
             "leave `--arch` out, and give a whole name: `haswell/tensorflow/2.15.1-bbbb`",
         ),
     ],
 )
 def test_an_environment_that_is_not_clear_is_refused(
-    text: str, arch: str | None, message: str, hint: str, store: Store
+    text: str, arch: str | None, message: str, hint: str, store: Store, words: Words
 ) -> None:
     with pytest.raises(ConfigError) as caught:
         find_environment(store, text, arch)
     assert message in caught.value.message
+    words("show", "\n".join(caught.value.to_lines()))
     assert caught.value.hint == hint

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from golden_files import Words
 from parts.cli import call, envelope
 from parts.json_page import faults
 from parts.published import put_proved
@@ -39,7 +40,7 @@ def good(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[
     return done
 
 
-def test_all_archs_are_upgraded_or_none_and_one_command_goes_back(site: TinySite) -> None:
+def test_all_archs_are_upgraded_or_none_and_one_command_goes_back(site: TinySite, words: Words) -> None:
     """Users load the stack on `a`; on `b` they load nothing yet."""
     both = ("tiny", "--site", "both", "--arch", "a", "--arch", "b")
     good(site.run("build", "--site", "both", "--arch", "a"))
@@ -59,7 +60,8 @@ def test_all_archs_are_upgraded_or_none_and_one_command_goes_back(site: TinySite
     assert lock.read_text() == locked, "nobody else builds with the newer lock yet"
     (site.folder / "break-b").unlink()
     done = good(site.run("upgrade", *both, "--json"))
-    assert "using the newer locks of the upgrade that did not end" in done.stderr
+    (note,) = [line for line in done.stderr.splitlines() if "newer locks" in line]
+    words("upgrade", note)
     assert "arch a: " in done.stderr
     assert "building on arch a" not in done.stderr, "what is proved is kept"
     result = json.loads(done.stdout)["result"]
@@ -158,7 +160,9 @@ def test_one_that_was_killed_while_it_published_is_finished(
     assert loads(upgrades) == BEFORE
 
 
-def test_going_back_leaves_what_was_published_meanwhile_and_needs_what_it_goes_back_to(upgrades: Upgrades) -> None:
+def test_going_back_leaves_what_was_published_meanwhile_and_needs_what_it_goes_back_to(
+    upgrades: Upgrades, words: Words
+) -> None:
     upgrade = begun(upgrades)
     upgrades.publish(upgrade)
     other = EnvironmentId("a", "tensorflow", "2.21.0", "2222222222")
@@ -166,16 +170,19 @@ def test_going_back_leaves_what_was_published_meanwhile_and_needs_what_it_goes_b
     Publisher(upgrades.store).publish(other)
     gone = Path(upgrades.store.layout.records_folder(OLD["b"])) / "record.json"
     gone.rename(gone.with_suffix(".kept"))
-    with pytest.raises(StoreError, match="has not passed its proof"):
+    with pytest.raises(StoreError) as caught:
         upgrades.undo(upgrade)
+    assert caught.value.kind == "unproved" and str(OLD["b"]) in caught.value.message
+    words("upgrade", "\n".join(caught.value.to_lines()))
     assert loads(upgrades) == AFTER | {"a": "2222222222"}
     gone.with_suffix(".kept").rename(gone)
     done = upgrades.undo(upgrade)
-    assert done[0].note == f"users load {other} meanwhile, which stays"
+    assert str(other) in str(done[0].note)
+    words("upgrade", str(done[0].note))
     assert loads(upgrades) == BEFORE | {"a": "2222222222"}
 
 
-def test_what_changes_is_versions_advisories_and_patches() -> None:
+def test_what_changes_is_versions_advisories_and_patches(words: Words) -> None:
     advisory = {"aliases": (), "source": "x"}
     known = Advisories(
         sources=(),
@@ -191,37 +198,48 @@ def test_what_changes_is_versions_advisories_and_patches() -> None:
     found = upgrade_changes(
         {"keras": "3.14", "six": "1.16", "old": "1"}, {"keras": "3.15", "six": "1.17"}, identities, known
     )
-    assert change_lines(found) == [
-        "  keras 3.14 to 3.15",
-        "  old goes",
-        "  six 1.16 to 1.17",
-        "  advisories closed: CVE-1 (keras)",
-        "  advisories opened: CVE-2 (six)",
-        "  patches that no longer fit: 0001-a",
-        "  patches that come: 0003-c, 0002-b (changed)",
-        "  also differs: compiler",
-    ]
+    names = (
+        "keras 3.14 to 3.15",
+        "old",
+        "six 1.16 to 1.17",
+        "CVE-1 (keras)",
+        "CVE-2 (six)",
+        "0001-a",
+        "0003-c, 0002-b",
+        "compiler",
+    )
+    lines = change_lines(found)
+    for line, name in zip(lines, names, strict=True):
+        assert name in line
+    words("upgrade", "\n".join(lines))
 
 
 @pytest.mark.parametrize(
-    ("words", "kind", "message"),
+    ("command", "kind", "message"),
     [
-        (("nothing",), "unknown-stack", "there is no stack `nothing`"),
-        (("tensorflow-2.21.0", "--undo"), "no-generation", "there is no upgrade of `tensorflow-2.21.0` to take back"),
-        (("tensorflow-2.21.0", "--undo", "--submit"), "usage", "would not use `--submit` here"),
-        (("tensorflow-2.21.0", "--no-wait"), "usage", "would not use `--no-wait` here"),
-        (("tensorflow-2.21.0", "--locks", "x", "--recompile"), "usage", "would not use `--recompile` here"),
-        (("tensorflow-2.21.0",), "unpublished", "users load the stack `tensorflow-2.21.0` on no arch of site `local`"),
+        (("nothing",), "unknown-stack", "`nothing`"),
+        (("tensorflow-2.21.0", "--undo"), "no-generation", "`tensorflow-2.21.0`"),
+        (("tensorflow-2.21.0", "--undo", "--submit"), "usage", "`--submit`"),
+        (("tensorflow-2.21.0", "--no-wait"), "usage", "`--no-wait`"),
+        (("tensorflow-2.21.0", "--locks", "x", "--recompile"), "usage", "`--recompile`"),
+        (("tensorflow-2.21.0",), "unpublished", "`tensorflow-2.21.0`"),
     ],
 )
 def test_a_bad_request_is_one_clear_error(
-    words: tuple[str, ...], kind: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+    command: tuple[str, ...],
+    kind: str,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Captured,
+    words: Words,
 ) -> None:
     monkeypatch.setenv("PROVISION_ROOT", str(tmp_path / "root"))
-    assert call("upgrade", *words, "--json") == 2
+    assert call("upgrade", *command, "--json") == 2
     error = envelope(capsys)["error"]
     assert error["kind"] == kind
     assert message in error["message"]
+    words("upgrade", error["message"])
     shutil.rmtree(tmp_path / "root" / "locks", ignore_errors=True)
     assert not (tmp_path / "root" / "upgrades").exists()
 

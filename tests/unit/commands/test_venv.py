@@ -9,6 +9,7 @@ from pathlib import Path
 import pip
 import pytest
 
+from golden_files import Words
 from parts.cli import call, envelope
 from parts.json_page import faults
 from parts.modules import LMOD
@@ -103,10 +104,12 @@ def test_an_environment_whose_python_cannot_make_a_venv_leaves_nothing(
 
 
 @pytest.mark.usefixtures("prefix")
-def test_a_folder_that_it_did_not_make_is_not_checked(tmp_path: Path, capsys: Captured) -> None:
+def test_a_folder_that_it_did_not_make_is_not_checked(tmp_path: Path, capsys: Captured, words: Words) -> None:
     (tmp_path / "pyvenv.cfg").write_text("home = /usr/bin\n")
     assert call("venv", "check", str(tmp_path)) == 2
-    assert "was not made by `provision venv create`" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert str(tmp_path) in err
+    words("venv", err)
 
 
 # On modules of the site
@@ -200,24 +203,26 @@ def test_a_venv_on_the_sites_modules_imports_their_stack_and_pip_adds_to_it(
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("command", "message"),
     [
-        (("modules",), "`--on modules` matches the modules of several archs"),
-        (("modules", "--arch", "none"), "has no modules with TensorFlow for arch `none`"),
-        (("Empty/1.0",), "the modules Empty/1.0 bring no TensorFlow"),
-        (("TensorFlow/9",), "there is no environment `TensorFlow/9`"),
+        (("modules",), "`--on modules`"),
+        (("modules", "--arch", "none"), "`none`"),
+        (("Empty/1.0",), "Empty/1.0"),
+        (("TensorFlow/9",), "`TensorFlow/9`"),
     ],
 )
 def test_modules_on_which_no_venv_can_be_made_are_refused(
-    words: tuple[str, ...], message: str, site: Path, tmp_path: Path, capsys: Captured
+    command: tuple[str, ...], message: str, site: Path, tmp_path: Path, capsys: Captured, words: Words
 ) -> None:
-    assert call("venv", "create", str(tmp_path / "new"), "--site", str(site), "--on", *words) in (1, 2)
-    assert message in capsys.readouterr().err.splitlines()[0]
+    assert call("venv", "create", str(tmp_path / "new"), "--site", str(site), "--on", *command) in (1, 2)
+    first = capsys.readouterr().err.splitlines()[0]
+    assert message in first
+    words("venv", first)
     assert not (tmp_path / "new").exists()
 
 
 def test_a_kernel_without_network_is_refused_but_the_venv_stays(
-    prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+    prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured, words: Words
 ) -> None:
     assert prefix.is_dir()
     monkeypatch.setenv("PIP_NO_INDEX", "1")
@@ -225,7 +230,7 @@ def test_a_kernel_without_network_is_refused_but_the_venv_stays(
     venv = tmp_path / "my-venv"
     assert call("venv", "create", str(venv), "--on", "tensorflow/2.15.1", "--kernel") == 1
     said = capsys.readouterr().err
-    assert f"pip could not install `ipykernel` into `{venv}`" in said
-    assert f"run `provision kernel install {venv}` where pip reaches the package index" in said
+    assert f"`ipykernel` into `{venv}`" in said and f"`provision kernel install {venv}`" in said
+    words("venv", "\n".join(line for line in said.splitlines() if "ERROR" not in line))
     assert (venv / "bin" / "python").exists()
     assert not (tmp_path / "jupyter").exists()

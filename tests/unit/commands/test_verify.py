@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from golden_files import lock_of
+from golden_files import Words, lock_of
 from parts.cli import call, envelope
 from parts.json_page import faults
 from parts.published import SITE, put_proved, put_unproved
@@ -123,13 +123,13 @@ def test_a_damaged_file_is_found_with_its_package(
     assert (subject, reason, package) in seen(store)
 
 
-def test_a_flipped_bit_needs_hashes(store: Store, capsys: Captured) -> None:
+def test_a_flipped_bit_needs_hashes(store: Store, capsys: Captured, words: Words) -> None:
     flip(prefix_of(store) / TENSORFLOW / "ops.so")
     assert seen(store) == []
     assert call("verify", str(ENV), "--hashes") == 1
     out = capsys.readouterr().out
-    assert "package tensorflow: its content changed: 1 file" in out
-    assert f"{TENSORFLOW}/ops.so" in out
+    assert "package tensorflow: " in out and f"{TENSORFLOW}/ops.so" in out
+    words("verify", out)
 
 
 def test_bytecode_that_python_wrote_later_is_no_damage(store: Store) -> None:
@@ -176,25 +176,32 @@ def test_a_damaged_modulefile_is_found_and_publishing_repairs_it(
         assert seen(store) == []
 
 
-def test_a_generation_or_an_environment_that_vanished_is_found_by_all(store: Store, capsys: Captured) -> None:
+def test_a_generation_or_an_environment_that_vanished_is_found_by_all(
+    store: Store, capsys: Captured, words: Words
+) -> None:
     store.remove(str(prefix_of(store)))
     assert call("verify", "--all") == 1
-    assert f"broken   module knl/tensorflow/2.15.1: {ENV} is gone" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "module knl/tensorflow/2.15.1: " in out and str(ENV) in out
+    words("verify", out)
     shutil.rmtree(store.generations.folder("knl", 1))
     assert call("verify", "--all", "--json") == 1
     result = envelope(capsys)["result"]
     assert result["condition"] == "broken"
-    assert "generation 1 that it points to is missing" in result["lost"][0]
+    assert "generation 1" in result["lost"][0]
+    words("verify", result["lost"][0])
 
 
-def test_list_shows_what_is_broken_and_why(store: Store, capsys: Captured) -> None:
+def test_list_shows_what_is_broken_and_why(store: Store, capsys: Captured, words: Words) -> None:
     (prefix_of(store) / SITE).chmod(0o755)
     shutil.move(prefix_of(store) / TENSORFLOW, prefix_of(store) / "elsewhere")
     assert call("list") == 0
     row = capsys.readouterr().out.splitlines()[1]
     assert row.startswith("broken ")
-    assert row.endswith(f"{TENSORFLOW}: it is missing")
-    assert dict(store.existing().broken) == {str(ENV): f"{TENSORFLOW}: it is missing"}
+    broken = store.existing().broken
+    assert list(broken) == [str(ENV)] and broken[str(ENV)].startswith(f"{TENSORFLOW}: ")
+    assert row.endswith(broken[str(ENV)])
+    words("list", broken[str(ENV)])
     shutil.move(prefix_of(store) / "elsewhere", prefix_of(store) / TENSORFLOW)
     assert store.existing().broken == {}
 
@@ -215,14 +222,14 @@ def test_what_verify_found_is_remembered_until_it_is_repaired(store: Store, caps
     assert capsys.readouterr().out.splitlines()[1].startswith("published")
 
 
-def test_a_record_of_a_newer_version_is_left_alone(store: Store, capsys: Captured) -> None:
+def test_a_record_of_a_newer_version_is_left_alone(store: Store, capsys: Captured, words: Words) -> None:
     path = Path(store.layout.records_folder(ENV)) / "record.json"
     path.write_text(path.read_text().replace('"schema": 1', '"schema": 2', 1))
     refresh_head(store, ENV)
     assert call("show", str(ENV), "--json") == 1
     error = envelope(capsys)["error"]
     assert error["kind"] == "newer"
-    assert "a newer version of provision wrote it" in error["evidence"][0]
+    words("show", error["evidence"][0])
     assert call("list") == 0
     assert capsys.readouterr().out.splitlines()[1].startswith("newer")
     assert '"schema": 2' in path.read_text()
@@ -252,19 +259,27 @@ def drift(same_node: bool = True, **now: str | None) -> list[tuple[str, str, boo
     return [(one.subject, one.reason, one.breaks) for one in differences]
 
 
-def test_a_machine_that_changed_is_drift_and_what_is_gone_breaks() -> None:
+def test_a_machine_that_changed_is_drift_and_what_is_gone_breaks(words: Words) -> None:
     assert drift() == []
-    assert drift(system="glibc 2.38") == [("glibc", "it was glibc 2.36 and is glibc 2.38", False)]
-    assert drift(module="bb") == [("module /m/gcc/12", "the modulefile changed", False)]
-    assert drift(module=None) == [("module /m/gcc/12", "the modulefile is gone", True)]
-    assert drift(folder="/opt/gcc-13/bin") == [
-        ("/opt/gcc/bin", "it led to /opt/gcc-12/bin and leads to /opt/gcc-13/bin", False)
-    ]
-    assert drift(library="/lib/libmpi.so.40 bb") == [
-        ("/lib/libmpi.so", "it led to /lib/libmpi.so.12 and leads to /lib/libmpi.so.40", False)
-    ]
-    assert drift(library="/lib/libmpi.so.12 bb") == [("/lib/libmpi.so", "its content changed", False)]
-    assert drift(python=None) == [("/usr/bin/python3", "the Python that it was made with is gone", True)]
+    cases: tuple[tuple[dict[str, str | None], str, tuple[str, ...], bool], ...] = (
+        ({"system": "glibc 2.38"}, "glibc", ("glibc 2.36", "glibc 2.38"), False),
+        ({"module": "bb"}, "module /m/gcc/12", (), False),
+        ({"module": None}, "module /m/gcc/12", (), True),
+        ({"folder": "/opt/gcc-13/bin"}, "/opt/gcc/bin", ("/opt/gcc-12/bin", "/opt/gcc-13/bin"), False),
+        (
+            {"library": "/lib/libmpi.so.40 bb"},
+            "/lib/libmpi.so",
+            ("/lib/libmpi.so.12", "/lib/libmpi.so.40"),
+            False,
+        ),
+        ({"library": "/lib/libmpi.so.12 bb"}, "/lib/libmpi.so", (), False),
+        ({"python": None}, "/usr/bin/python3", (), True),
+    )
+    for now, subject, names, breaks in cases:
+        ((of, reason, broken),) = drift(**now)
+        assert (of, broken) == (subject, breaks)
+        assert [name for name in names if name not in reason] == []
+        words("verify", reason)
 
 
 def test_the_system_of_a_login_node_is_not_compared_with_that_of_a_job() -> None:
@@ -285,26 +300,28 @@ def test_the_machine_of_the_proof_is_in_the_record_and_compared(store: Store, ca
     refresh_head(store, ENV)
     assert call("verify", str(ENV)) == 1
     out = capsys.readouterr().out
-    assert out.startswith(f"drifted  {ENV}\n  ! glibc: it was glibc 2.17 and is glibc ")
+    assert out.startswith(f"drifted  {ENV}\n  ! glibc: ") and "glibc 2.17" in out
     assert out.endswith("1 drifted\n")
     assert store.existing().broken == {}, "what drifted is not built again by itself"
 
 
 def test_a_newer_lock_and_newer_advisories_are_drift_of_what_users_load(
-    store: Store, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+    store: Store, monkeypatch: pytest.MonkeyPatch, capsys: Captured, words: Words
 ) -> None:
     record = make_record()
     lock = lock_of("tensorflow-2.15.1", "numpy==1.26.4", "keras==3.15.1")
     (drift,) = newer_lock(
         dataclasses.replace(record, identity={"lock": "another"}), lock, {"numpy": "1.26.0", "pip": "24.0"}, "x"
     )
-    assert drift.reason == "the lock of `x` changed after it was built: keras 3.15.1 comes, numpy 1.26.0 to 1.26.4"
+    assert [name for name in ("`x`", "keras 3.15.1", "numpy 1.26.0") if name not in drift.reason] == []
     assert not drift.breaks
-    assert drift.hint == "`provision upgrade --dry-run x` shows what a newer environment changes"
+    assert "`provision upgrade --dry-run x`" in str(drift.hint)
+    words("verify", f"{drift.reason}\n{drift.hint}")
     assert newer_lock(dataclasses.replace(record, identity={"lock": lock.sha256}), lock, {}, "x") == []
     known = dataclasses.replace(record, advisories=("CVE-1",))
     (drift,) = newer_advisories(known, {"CVE-1": "keras", "CVE-2": "six"}, "x")
-    assert drift.reason == "1 open that were not known when it was built: CVE-2 (six)"
+    assert "CVE-2 (six)" in drift.reason and "CVE-1" not in drift.reason
+    words("verify", drift.reason)
     assert newer_advisories(dataclasses.replace(record, advisories=None), {"CVE-2": "six"}, "x") == []
 
     env = EnvironmentId("knl", "tensorflow", "2.16.0", "1111111111")
@@ -316,6 +333,8 @@ def test_a_newer_lock_and_newer_advisories_are_drift_of_what_users_load(
     monkeypatch.setattr(tables, "read_advisories", lambda: Advisories(sources=(), rows=(row,)))
     capsys.readouterr()
     assert call("verify", str(env)) == 1
-    assert "! advisories: 1 open that were not known when it was built: CVE-9 (six)" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "! advisories: " in out and "CVE-9 (six)" in out
+    words("verify", out)
     Publisher(store).unpublish(env)
     assert call("verify", str(env)) == 0, "what users do not load need not be the newest"

@@ -12,6 +12,7 @@ from types import ModuleType
 
 import pytest
 
+from golden_files import Words
 from provision.knowledge.failures.explain import explain
 from provision.machine.build.source_tree import apply_patches
 from provision.machine.configuration import shipped
@@ -52,7 +53,7 @@ def test_the_patch_is_for_every_tensorflow_and_for_cpus_and_gpus() -> None:
     assert not patch.gpu_only
 
 
-def test_the_hint_starts_the_same_program_with_the_same_ranks_and_settings(refusal: ModuleType) -> None:
+def test_the_hint_starts_the_same_program_with_the_same_ranks_and_settings(refusal: ModuleType, words: Words) -> None:
     words = ["python", "my train.py", "--name", "it's"]
     message = refusal.describe("horovodrun", 4, words, {"HOROVOD_TIMELINE": "a b.json", "HOROVOD_AUTOTUNE": "1"})
     srun, mpiexec, provision = hints(message)
@@ -72,9 +73,10 @@ def test_the_hint_has_the_launcher_of_the_site_with_its_options(
     assert provision == "provision job horovod --help"
 
 
-def test_the_message_gives_the_reason_before_the_hint(refusal: ModuleType) -> None:
+def test_the_message_gives_the_reason_before_the_hint(refusal: ModuleType, words: Words) -> None:
     first, *evidence = refusal.describe("horovodrun").partition("\n\nhint: ")[0].splitlines()
-    assert first == "`horovodrun` is switched off in this environment"
+    assert "`horovodrun`" in first
+    words("job", first)
     assert all(line.startswith("  ") for line in evidence)
     assert "CVE-2024-10190, CVE-2026-31234" in "".join(evidence)
 

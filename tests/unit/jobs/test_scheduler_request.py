@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from golden_files import slurm_site
+from golden_files import Words, slurm_site
 from provision.errors import ConfigError
 from provision.jobs.scheduler_request import batch_for, side_batch
 from provision.model.shape import Shape
@@ -66,9 +66,10 @@ def test_the_constraint_of_a_queue_replaces_that_of_the_arch() -> None:
     assert batch_for(site, arch, SHAPE, name="x", job=said).constraint == "mode=cache", "a job that says it keeps it"
 
 
-def test_a_preparing_job_uses_a_part_of_one_node() -> None:
+def test_a_preparing_job_uses_a_part_of_one_node(words: Words) -> None:
     site, arch = site_whose_job_says(exclusive=True)
     batch = side_batch(site, arch, "x", time="10", cpus=3, account="a", queue=None)
     assert (batch.nodes, batch.ranks_per_node, batch.cpus_per_rank, batch.exclusive) == (1, 1, 3, False)
-    with pytest.raises(ConfigError, match="is not a valid time"):
+    with pytest.raises(ConfigError, match="soon") as caught:
         side_batch(site, arch, "x", time="soon", cpus=3, account=None, queue=None)
+    words("job", "\n".join(caught.value.to_lines()))

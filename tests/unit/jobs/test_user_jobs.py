@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from golden_files import Golden, local_site
+from golden_files import Golden, Words, local_site
 from parts.cli import call
 from parts.jobs import MODULE, error_of, job, launched, refusal
 from parts.loops import for_each
@@ -114,20 +114,23 @@ def test_a_users_script_on_the_plug_in_gets_no_arguments_of_the_example() -> Non
 
 
 @pytest.mark.parametrize("name", sorted({name for name, _ in ARCHS} - {"alcf-theta"}))
-def test_a_plug_in_is_refused_if_the_site_has_no_modules_for_it(name: str) -> None:
+def test_a_plug_in_is_refused_if_the_site_has_no_modules_for_it(name: str, words: Words) -> None:
     error = refusal(job(name, profile(name).archs[0].name, "cray-ml-plugin"))
-    assert error.message == f"site `{name}` has no `cray-ml-plugin`"
-    assert error.evidence == (f"there is no `strategies.cray-ml-plugin` with its modules in `sites/{name}.toml`",)
+    assert f"`{name}`" in error.message and "`cray-ml-plugin`" in error.message
+    (reason,) = error.evidence
+    assert "`strategies.cray-ml-plugin`" in reason and f"`sites/{name}.toml`" in reason
     assert "horovod" in str(error.hint)
+    words("job", "\n".join([error.message, *error.evidence]))
 
 
-def test_a_plug_in_is_refused_with_another_runtime() -> None:
+def test_a_plug_in_is_refused_with_another_runtime(words: Words) -> None:
     error = refusal(job("alcf-theta", "knl", "cray-ml-plugin", runtime="venv"))
-    assert "which `--runtime venv` does not load" in error.message
+    assert "`--runtime venv`" in error.message
+    words("job", "\n".join(error.to_lines()))
 
 
 @pytest.mark.parametrize("script", [EXAMPLE, None])
-def test_the_plug_in_job_stops_if_the_modules_were_removed(script: str | None, tmp_path: Path) -> None:
+def test_the_plug_in_job_stops_if_the_modules_were_removed(script: str | None, tmp_path: Path, words: Words) -> None:
     """By bash, with a stand-in for `module`: first the modulefile is missing, then what it should have set."""
     asked = job("alcf-theta", "knl", "cray-ml-plugin", **({"script": script} if script else {}))
     (tmp_path / "train.py").write_text("")
@@ -141,17 +144,24 @@ def test_the_plug_in_job_stops_if_the_modules_were_removed(script: str | None, t
         assert done.returncode == (2 if "error:" in done.stderr else 127), done.stderr
         return done.stderr
 
-    assert "error: there is no modulefile /lus/theta-fs0/" in run(text)
+    said = run(text)
+    assert "/lus/theta-fs0/" in said
+    words("job", errors_of(said))
     there = text.replace("[ -e /lus/", "[ -e / ] || [ -e /lus/")
-    expected = "error: the modules do not set CRAYPE_ML_PLUGIN_BASEDIR" if script else "aprun: command not found"
-    assert expected in run(there)
+    said = run(there)
+    assert ("CRAYPE_ML_PLUGIN_BASEDIR" if script else "aprun: command not found") in said
+    if script:
+        words("job", errors_of(said))
 
 
 @pytest.mark.parametrize(("name", "arch", "kind"), sorted(REFUSED))
-def test_a_strategy_that_does_not_work_at_a_site_is_refused(name: str, arch: str, kind: StrategyName) -> None:
+def test_a_strategy_that_does_not_work_at_a_site_is_refused(
+    name: str, arch: str, kind: StrategyName, words: Words
+) -> None:
     error = refusal(job(name, arch, kind))
-    assert f"`multiworker` does not work at site `{name}`" in error.message
+    assert "`multiworker`" in error.message and f"`{name}`" in error.message
     assert "horovod" in str(error.hint)
+    words("job", "\n".join(error.to_lines()))
 
 
 def test_a_decision_has_the_runtime_shape_scheduler_and_batch_of_a_job() -> None:
@@ -258,13 +268,13 @@ def test_ranks_on_polaris_use_gpus_from_the_last_to_the_first() -> None:
     assert 'cd "$submit_folder"\n' in text
 
 
-def test_torch_jobs_request_a_gpu_model_and_no_partition() -> None:
+def test_torch_jobs_request_a_gpu_model_and_no_partition(words: Words) -> None:
     text = render_user_job(job("nyu-torch", "h200", "mirrored"))
     assert "--partition" not in text
     assert "#SBATCH --constraint=h200 " in text
-    assert error_of(job("nyu-torch", "h200", "mirrored", queue="gpu")).startswith(
-        "site `nyu-torch` forbids `partition`"
-    )
+    refused = error_of(job("nyu-torch", "h200", "mirrored", queue="gpu"))
+    assert "`nyu-torch`" in refused and "`partition`" in refused
+    words("job", refused)
 
 
 def test_a_job_with_a_registry_image_requires_that_it_was_pulled() -> None:
@@ -314,7 +324,7 @@ def test_a_job_resumes_from_the_checkpoints_of_another(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["single", "horovod"])
-def test_a_script_runs_to_its_launcher_on_this_machine(kind: StrategyName, tmp_path: Path) -> None:
+def test_a_script_runs_to_its_launcher_on_this_machine(kind: StrategyName, tmp_path: Path, words: Words) -> None:
     """The whole script by bash, with stand-ins for `module`, `srun` and `python` that say what they were given."""
     folder = tmp_path / "bin"
     folder.mkdir()
@@ -340,7 +350,13 @@ def test_a_script_runs_to_its_launcher_on_this_machine(kind: StrategyName, tmp_p
     (tmp_path / "my train.py").unlink()
     done = subprocess.run(["bash", str(path)], capture_output=True, text=True, check=False, env=environ, cwd=tmp_path)
     assert done.returncode == 2
-    assert "there is no training script" in done.stderr
+    assert "train.py" in errors_of(done.stderr)
+    words("job", errors_of(done.stderr))
+
+
+def errors_of(said: str) -> str:
+    """The errors in what a script printed."""
+    return "\n".join(line for line in said.splitlines() if line.startswith("error: "))
 
 
 def run_with_venv(
@@ -379,7 +395,9 @@ def put_tensorflow(folder: Path) -> None:
         (folder / name).mkdir(parents=True)
 
 
-def test_a_venv_that_hides_the_tensorflow_of_the_modules_stops_the_job(venv: Path, tmp_path: Path) -> None:
+def test_a_venv_that_hides_the_tensorflow_of_the_modules_stops_the_job(
+    venv: Path, tmp_path: Path, words: Words
+) -> None:
     put_tensorflow(packages_of(venv))
     alone = run_with_venv(tmp_path, venv)
     assert (alone.returncode, "trained" in alone.stdout.splitlines()) == (0, True), (
@@ -388,22 +406,24 @@ def test_a_venv_that_hides_the_tensorflow_of_the_modules_stops_the_job(venv: Pat
     put_tensorflow(tmp_path / "of-site")
     done = run_with_venv(tmp_path, venv, modules=tmp_path / "of-site")
     assert done.returncode == 2
-    assert f"error: {packages_of(venv)}/tensorflow hides the one of the modules ({tmp_path}/of-site)" in done.stderr
+    error = errors_of(done.stderr)
+    assert f"{packages_of(venv)}/tensorflow" in error and f"{tmp_path}/of-site" in error
+    words("job", error.replace(str(packages_of(venv)), "PACKAGES"))
     assert "trained" not in done.stdout
 
 
 @pytest.mark.parametrize(
-    ("built_for", "library", "said"),
+    ("built_for", "library", "named"),
     [
         ("2.15.1", "openmpi", ""),
-        ("2.14.0", "openmpi", "was compiled for TensorFlow 2.14.0, but the job loads 2.15.1"),
+        ("2.14.0", "openmpi", "TensorFlow 2.14.0"),
         (None, "openmpi", ""),
-        ("2.15.1", None, "links no MPI that the loaded modules have"),
-        ("2.15.1", "mpich", "links mpich"),
+        ("2.15.1", None, "MPI"),
+        ("2.15.1", "mpich", "mpich"),
     ],
 )
 def test_a_horovod_of_the_user_is_used_if_it_was_compiled_for_what_is_loaded(
-    built_for: str | None, library: str | None, said: str, venv: Path, tmp_path: Path
+    built_for: str | None, library: str | None, named: str, venv: Path, tmp_path: Path, words: Words
 ) -> None:
     """The venv and the libraries are real; they stand in for Open MPI's and MPICH's, by the symbol that tells them apart."""
     compiler = shutil.which("gcc")
@@ -420,22 +440,23 @@ def test_a_horovod_of_the_user_is_used_if_it_was_compiled_for_what_is_loaded(
         (mpi, symbol, ["-Wl,-soname,libmpi.so.40"]),
         (horovod / "mpi_lib.so", "int used;", ["-Wl,--no-as-needed", str(mpi)] if library else []),
     ):
-        words = [compiler, "-shared", "-fPIC", "-x", "c", "-", "-o", str(target), "-x", "none", *more]
-        subprocess.run(words, input=text, text=True, check=True)
+        command = [compiler, "-shared", "-fPIC", "-x", "c", "-", "-o", str(target), "-x", "none", *more]
+        subprocess.run(command, input=text, text=True, check=True)
     done = run_with_venv(tmp_path, venv, modules=tmp_path / "of-site", LD_LIBRARY_PATH=str(tmp_path))
-    if not said:
+    if not named:
         assert (done.returncode, "trained" in done.stdout.splitlines()) == (0, True), done.stderr
-        assert f"Horovod of {horovod.parent}: TensorFlow {built_for}, {mpi}" in done.stdout
-        assert ("does not say for which TensorFlow" in done.stderr) == (built_for is None)
+        assert str(horovod.parent) in done.stdout and str(mpi) in done.stdout
+        assert (str(horovod.parent) in done.stderr) == (built_for is None)
     else:
         assert done.returncode == 2
-        assert said in done.stderr
+        assert named in errors_of(done.stderr)
+        words("job", errors_of(done.stderr).replace(str(packages_of(venv)), "PACKAGES"))
         assert "trained" not in done.stdout
 
 
 @pytest.mark.parametrize("loaded", ["knl/tensorflow/2.15.1-0123456789", "knl/tensorflow/2.15.1-9876543210", None])
 def test_a_venv_that_was_made_on_another_environment_stops_the_job(
-    loaded: str | None, venv: Path, tmp_path: Path
+    loaded: str | None, venv: Path, tmp_path: Path, words: Words
 ) -> None:
     made_on = "knl/tensorflow/2.15.1-0123456789"
     with (venv / "pyvenv.cfg").open("a") as file:
@@ -445,11 +466,15 @@ def test_a_venv_that_was_made_on_another_environment_stops_the_job(
         assert (done.returncode, "trained" in done.stdout.splitlines()) == (0, True), done.stderr
     else:
         assert done.returncode == 2
-        assert f"{venv} was made on {made_on}, but the modules load {loaded or 'another TensorFlow'}" in done.stderr
+        error = errors_of(done.stderr)
+        assert str(venv) in error and made_on in error and (loaded or "") in error
+        words("job", error)
 
 
 @pytest.mark.parametrize("name", ["tensorflow/2.15.1", "tensorflow", "TensorFlow/2.11.0"])
-def test_a_venv_that_was_made_on_other_modules_stops_the_job(name: str, venv: Path, tmp_path: Path) -> None:
+def test_a_venv_that_was_made_on_other_modules_stops_the_job(
+    name: str, venv: Path, tmp_path: Path, words: Words
+) -> None:
     """The job loads `tensorflow/2.15.1`."""
     with (venv / "pyvenv.cfg").open("a") as file:
         file.write(f"provision-modules = {name}\n")
@@ -458,10 +483,9 @@ def test_a_venv_that_was_made_on_other_modules_stops_the_job(name: str, venv: Pa
         assert (done.returncode, "trained" in done.stdout.splitlines()) == (0, True), done.stderr
     else:
         assert done.returncode == 2
-        assert (
-            f"{venv} was made with the module {name}, which this job does not load; add --runtime modules"
-            in done.stderr
-        )
+        error = errors_of(done.stderr)
+        assert str(venv) in error and name in error and "--runtime modules" in error
+        words("job", error)
 
 
 def test_data_are_staged_to_the_burst_buffer(golden: Golden) -> None:
@@ -495,149 +519,141 @@ def test_the_load_of_the_gpus_is_recorded_next_to_the_output(golden: Golden) -> 
 @pytest.mark.parametrize(
     ("asked", "message", "hint"),
     [
-        (("sigma2-saga", "accel", "mirrored", {"ranks_per_node": 2}), "a `mirrored` job has one task", "horovod"),
-        (("sigma2-saga", "accel", "mirrored", {"nodes": 2}), "a `mirrored` job has one node", "leave `--nodes` out"),
-        (("sigma2-saga", "accel", "single", {"nodes": 2}), "a `single` job has one node", "`provision job horovod`"),
+        (("sigma2-saga", "accel", "mirrored", {"ranks_per_node": 2}), "`mirrored`", "horovod"),
+        (("sigma2-saga", "accel", "mirrored", {"nodes": 2}), "`mirrored`", "leave `--nodes` out"),
+        (("sigma2-saga", "accel", "single", {"nodes": 2}), "`single`", "`provision job horovod`"),
         (
             ("sigma2-saga", "accel", "horovod", {"nodes": 8}),
-            "the job has 8 nodes, but queue `accel` takes 7",
+            "8 nodes",
             "`--nodes 7`",
         ),
         (
             ("sigma2-saga", "accel", "single", {"time": "15-0"}),
-            "the job asks for 360:00:00, but queue",
+            "360:00:00",
             "`--time 336:00:00`",
         ),
         (
             ("sigma2-saga", "accel", "single", {"time": "soon"}),
-            "`--time soon` is not a valid time",
+            "`--time soon`",
             "`--time 00:30:00`",
         ),
         (
             ("sigma2-saga", "accel", "single", {"account": None}),
-            "requires `account` for every job",
+            "`account`",
             "`--account ACCOUNT`",
         ),
-        (("sigma2-saga", "normal", "single", {"gpus": 1}), "1 GPUs on each node, but arch `normal`", "`--arch accel`"),
+        (("sigma2-saga", "normal", "single", {"gpus": 1}), "`normal`", "`--arch accel`"),
         (
             ("sigma2-saga", "accel", "mirrored", {"gpus": 5}),
-            "5 GPUs on each node, but arch `accel` has 4",
+            "5 GPUs",
             "`--gpus 4`",
         ),
         (
             ("sigma2-saga", "accel", "horovod", {"ranks_per_node": 8}),
-            "one rank for each GPU, but this one has 8 ranks and 4 GPUs",
+            "8 ranks",
             "`--gpus 8`",
         ),
         (("sigma2-saga", "accel", "single", {"gpus": 1, "use_gpu": False}), "`--gpus` and `--no-gpu`", "leave one"),
         (
             ("sigma2-saga", "accel", "horovod", {"cpus": 7}),
-            "4 ranks of 7 CPUs on each node, but a node has 24",
+            "7 CPUs",
             "`--cpus 6`",
         ),
         (
             ("nyu-torch", "h200", "single", {"runtime": "venv"}),
-            "does not run TensorFlow with the runtime `venv`",
+            "`venv`",
             "container",
         ),
         (("sigma2-saga", "accel", "single", {"image": "x.sif"}), "`--image` is for", "`--runtime container`"),
         (
             ("nyu-greene", "gpu", "single", {"image": "docker://tensorflow/tensorflow:latest"}),
-            "the image `docker://tensorflow/tensorflow:latest` has no GPU support",
+            "`docker://tensorflow/tensorflow:latest`",
             "tensorflow:2.15.0-gpu`",
         ),
         (
             ("nyu-greene", "gpu", "single", {"image": "docker://tensorflow/tensorflow"}),
-            "the image `docker://tensorflow/tensorflow` has no GPU support",
+            "`docker://tensorflow/tensorflow`",
             "-gpu`",
         ),
         (
             ("nyu-greene", "gpu", "single", {"image": "a b.sif"}),
-            "`--image 'a b.sif'` is not a valid path",
+            "`--image 'a b.sif'`",
             "`--image /a/path`",
         ),
         (
             ("sigma2-saga", "accel", "single", {"module": "x/1\nreboot"}),
-            "is not a valid name of a module",
+            "--module",
             "--module tensorflow",
         ),
         (
             ("sigma2-saga", "accel", "single", {"module": "$(reboot)"}),
-            "is not a valid name of a module",
+            "--module",
             "--module tensorflow",
         ),
         (
             ("sigma2-saga", "accel", "single", {"account": "a\n#SBATCH --x"}),
-            "is not a valid name of an account",
+            "'a\\n#SBATCH --x'",
             "--account",
         ),
         (
             ("sigma2-saga", "accel", "single", {"account": "$(id)"}),
-            "'$(id)' is not a valid name of an account",
+            "'$(id)'",
             "--account",
         ),
-        (("sigma2-saga", "accel", "single", {"queue": "a b"}), "'a b' is not a valid name of a queue", "--queue"),
-        (("nersc-cori", "knl", "single", {"queue": "a\nb"}), "'a\\nb' is not a valid name of a queue", "--queue"),
+        (("sigma2-saga", "accel", "single", {"queue": "a b"}), "'a b'", "--queue"),
+        (("nersc-cori", "knl", "single", {"queue": "a\nb"}), "'a\\nb'", "--queue"),
         (
             ("sigma2-saga", "accel", "single", {"data": "/x/$(id)"}),
-            "`--data '/x/$(id)'` is not a valid path",
+            "`--data '/x/$(id)'`",
             "`--data",
         ),
-        (("sigma2-saga", "accel", "single", {"venv": "/x;id"}), "`--venv '/x;id'` is not a valid path", "`--venv"),
-        (("sigma2-saga", "accel", "single", {"stage_in": "/x"}), "has no burst buffer", "`--data /x`"),
-        (("nersc-cori", "knl", "single", {"stage_in": "/x", "data": "/y"}), "two places for the data", "`--data /x`"),
+        (("sigma2-saga", "accel", "single", {"venv": "/x;id"}), "`--venv '/x;id'`", "`--venv"),
+        (("sigma2-saga", "accel", "single", {"stage_in": "/x"}), "burst buffer", "`--data /x`"),
+        (("nersc-cori", "knl", "single", {"stage_in": "/x", "data": "/y"}), "data", "`--data /x`"),
         (
             ("nersc-cori", "knl", "single", {"watch_gpus": True}),
-            "`--watch-gpus` needs GPUs, but this job requests none",
+            "`--watch-gpus`",
             "leave `--watch-gpus`",
         ),
-        (("sigma2-saga", "accel", "single", {"resume": "../x"}), "`--resume-from ../x` is not a valid job ID", "123"),
-        (("sigma2-saga", "accel", "single", {"script": "a\nb.py"}), "has a line break", "--script train.py"),
+        (("sigma2-saga", "accel", "single", {"resume": "../x"}), "`--resume-from ../x`", "123"),
+        (("sigma2-saga", "accel", "single", {"script": "a\nb.py"}), "script", "--script train.py"),
         (
             ("alcf-theta", "knl", "horovod", {"nodes": 9}),
-            "the job has 9 nodes, but queue `debug-cache-quad` takes 8",
+            "9 nodes",
             "--queue",
         ),
         (
             ("alcf-theta", "knl", "horovod", {"queue": "default", "nodes": 8}),
-            "the job has 8 nodes, but queue `default` takes 128 at least",
+            "8 nodes",
             "`--nodes 128`",
         ),
         (
             ("nersc-cori", "knl", "single", {"time": "31"}),
-            "the job asks for 00:31:00, but queue `debug`",
+            "00:31:00",
             "`--time 00:30:00`",
         ),
     ],
 )
 def test_a_job_that_cannot_work_is_refused_with_a_hint(
-    asked: tuple[str, str, StrategyName, dict[str, Any]], message: str, hint: str
+    asked: tuple[str, str, StrategyName, dict[str, Any]], message: str, hint: str, words: Words
 ) -> None:
     name, arch, kind, changes = asked
     error = refusal(job(name, arch, kind, **changes))
     assert message in error.message
     assert hint in str(error.hint)
+    words("job", "\n".join(error.to_lines()))
 
 
-def test_one_error_contains_every_problem_of_a_job() -> None:
+def test_one_error_contains_every_problem_of_a_job(words: Words) -> None:
     wrong = {"account": None, "nodes": 2, "time": "15-0", "image": "a b.sif", "watch_gpus": True, "use_gpu": False}
     error = refusal(job("sigma2-saga", "accel", "mirrored", **wrong))
-    assert error.message == "`--watch-gpus` needs GPUs, but this job requests none"
-    assert error.evidence[0] == "`--no-gpu` was given"
+    assert "`--watch-gpus`" in error.message and "`--no-gpu`" in error.evidence[0]
     also = [line.removeprefix("also: ") for line in error.evidence if line.startswith("also: ")]
-    for line, start in zip(
-        also,
-        (
-            "`--image 'a b.sif'` is not a valid path",
-            "`--image` is for `--runtime container`",
-            "a `mirrored` job has one node",
-            "site `sigma2-saga` requires `account`",
-            "the job asks for 360:00:00",
-        ),
-        strict=True,
-    ):
-        assert line.startswith(start)
-    assert "  hint: leave `--nodes` out, or `provision job horovod` or `multiworker`" in error.evidence
+    names = ("`--image 'a b.sif'`", "`--image`", "`mirrored`", "`sigma2-saga`", "360:00:00")
+    for line, name in zip(also, names, strict=True):
+        assert name in line
+    assert any("`--nodes`" in line and "`provision job horovod`" in line for line in error.evidence)
+    words("job", "\n".join(error.to_lines()))
     assert [problem["subject"] for problem in error.problems][-2:] == ["account", "time"]
     assert error.kind == "config"
 
@@ -646,9 +662,10 @@ def test_a_job_that_only_the_site_refuses_has_its_own_error_kind() -> None:
     assert refusal(job("sigma2-saga", "accel", "single", account=None)).kind == "refused-by-site"
 
 
-def test_an_invalid_time_hides_no_other_problem() -> None:
+def test_an_invalid_time_hides_no_other_problem(words: Words) -> None:
     error = refusal(job("sigma2-saga", "accel", "single", time="soon", module="$(x)"))
-    assert "also: `--module '$(x)'` is not a valid name of a module" in error.evidence
+    assert any("`--module '$(x)'`" in line for line in error.evidence)
+    words("job", "\n".join(error.to_lines()))
 
 
 def test_an_image_without_gpu_support_is_accepted_with_no_gpu() -> None:
@@ -664,7 +681,9 @@ def test_a_user_job_is_refused_if_the_site_has_no_scheduler() -> None:
 
 
 @pytest.mark.parametrize("system", ["none", "lmod"])
-def test_a_program_is_run_without_a_job_by_the_command_that_loads_its_environment(system: ModuleSystemName) -> None:
+def test_a_program_is_run_without_a_job_by_the_command_that_loads_its_environment(
+    system: ModuleSystemName, words: Words
+) -> None:
     site = local_site()
     site = dataclasses.replace(
         site, modules=dataclasses.replace(site.modules, name=system, path=("/site/modulefiles", "/my modules"))
@@ -672,89 +691,97 @@ def test_a_program_is_run_without_a_job_by_the_command_that_loads_its_environmen
     asked = UserJob(
         kind="horovod", site=site, arch=site.archs[0], command="x", module="m/1", modulepath="/m", stack="s"
     )
-    assert refusal(asked).hint == (
-        "`provision build --site local --arch native --stack s` builds it and prints the command that loads it"
-    )
-    assert refusal(dataclasses.replace(asked, stack=None)).hint == (
-        "`provision list --site local` lists the modules that there are"
-    )
+    hint = str(refusal(asked).hint)
+    assert "`provision build --site local --arch native --stack s`" in hint
+    words("job", hint)
+    hint = str(refusal(dataclasses.replace(asked, stack=None)).hint)
+    assert "`provision list --site local`" in hint
+    words("job", hint)
     load = (
         "module use /site/modulefiles; module use '/my modules'; module use /m; module load m/1"
         if system == "lmod"
         else 'eval "$(provision activate --site local --arch native m/1)"'
     )
     published = dataclasses.replace(asked, activate="/site/activate.sh")
-    assert refusal(published).hint == f"`{load}`, then `mpiexec -n 2 python train.py`"
+    hint = str(refusal(published).hint)
+    assert f"`{load}`" in hint and "`mpiexec -n 2 python train.py`" in hint
+    words("job", hint)
 
 
 # The verb
 
 
 def test_the_verb_prints_the_script_and_notes_an_unpublished_module(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: Words
 ) -> None:
     script = tmp_path / "train.py"
     script.write_text("")
     monkeypatch.chdir(tmp_path)
-    words = ("horovod", "--site", "nersc-perlmutter", "--arch", "gpu", "--account", "tests", "--script", "train.py")
-    assert call("job", *words) == 0
+    command = ("horovod", "--site", "nersc-perlmutter", "--arch", "gpu", "--account", "tests", "--script", "train.py")
+    assert call("job", *command) == 0
     out, err = capsys.readouterr()
     assert out.startswith("#!/usr/bin/env bash\n#SBATCH --job-name=horovod-gpu ")
     assert "\n\n# Horovod: 8 ranks on 2 nodes" in out
     assert f"script={script}\n" in out
-    assert f"`provision job {' '.join(words)}`" in out
-    assert "note: `tensorflow/2.15.1` is not published" in err
-    assert "`provision build --site nersc-perlmutter --arch gpu --stack tensorflow-2.15.1-gpu` builds it" in err
+    assert f"`provision job {' '.join(command)}`" in out
+    (note,) = [line for line in err.splitlines() if line.startswith("note: ")]
+    assert "`tensorflow/2.15.1`" in note
+    assert "`provision build --site nersc-perlmutter --arch gpu --stack tensorflow-2.15.1-gpu`" in note
+    words("job", note)
     assert not Path(os.environ["PROVISION_ROOT"]).exists()
 
 
-def test_the_verb_advises_to_use_the_burst_buffer(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("horovod", "--site", "nersc-cori", "--arch", "knl", "--account", "tests")
-    assert call("job", *words, "--nodes", "32") == 0
-    assert "note: 32 nodes read the data from the parallel file system" in capsys.readouterr().err
-    assert call("job", *words, "--nodes", "32", "--stage-in", "/data") == 0
-    assert "parallel file system" not in capsys.readouterr().err
+def test_the_verb_advises_to_use_the_burst_buffer(capsys: pytest.CaptureFixture[str], words: Words) -> None:
+    command = ("horovod", "--site", "nersc-cori", "--arch", "knl", "--account", "tests")
+    assert call("job", *command, "--nodes", "32") == 0
+    err = capsys.readouterr().err
+    assert "32 nodes" in err
+    words("job", err)
+    assert call("job", *command, "--nodes", "32", "--stage-in", "/data") == 0
+    assert "32 nodes" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("command", "message"),
     [
-        (("horovod", "--site", "sigma2-saga", "--arch", "acel"), "site `sigma2-saga` has no arch `acel`"),
-        (("horovod", "--site", "generic-slurm"), "has 30 values to fill in"),
+        (("horovod", "--site", "sigma2-saga", "--arch", "acel"), "`acel`"),
+        (("horovod", "--site", "generic-slurm"), "30 values"),
         (
             ("single", "--site", "sigma2-saga", "--arch", "accel", "--script", "nosuch.py"),
-            "no training script `nosuch.py`",
+            "`nosuch.py`",
         ),
         (
             ("single", "--site", "sigma2-saga", "--arch", "accel", "--gpus", "0"),
-            "argument --gpus: `0` must be at least 1",
+            "--gpus: `0`",
         ),
-        (("single", "--site", "sigma2-saga", "--arch", "accel", "--arguments", "it's"), "cannot be split into words"),
-        (("mirrored", "7", "--site", "sigma2-saga"), "`provision job mirrored` takes no argument `7`"),
-        (("single", "--site", "local"), "has no scheduler"),
+        (("single", "--site", "sigma2-saga", "--arch", "accel", "--arguments", "it's"), "`--arguments`"),
+        (("mirrored", "7", "--site", "sigma2-saga"), "`7`"),
+        (("single", "--site", "local"), "scheduler"),
         (
             ("horovod", "--site", "local", "--stack", "tensorflow-2.20.0"),
-            "hint: `provision build --site local --arch native --stack tensorflow-2.20.0` builds it",
+            "`provision build --site local --arch native --stack tensorflow-2.20.0`",
         ),
-        (("horovod", "--site", "local"), "--stack tensorflow-2.21.0` builds it"),
-        (("single", "--site", "local", "--module", "tensorflow/2.20.0"), "hint: `provision list --site local` lists"),
+        (("horovod", "--site", "local"), "--stack tensorflow-2.21.0`"),
+        (("single", "--site", "local", "--module", "tensorflow/2.20.0"), "`provision list --site local`"),
     ],
 )
 def test_the_verb_refuses_with_exit_2_and_prints_no_script(
-    words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+    command: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str], words: Words
 ) -> None:
-    assert call("job", *words) == EXIT_USAGE
+    assert call("job", *command) == EXIT_USAGE
     out, err = capsys.readouterr()
     assert out == ""
     assert message in err
+    words("job", err.splitlines()[0])
     assert not Path(os.environ["PROVISION_ROOT"]).exists()
 
 
-def test_the_runtime_modules_is_refused_on_an_arch_without_a_module_of_tensorflow() -> None:
+def test_the_runtime_modules_is_refused_on_an_arch_without_a_module_of_tensorflow(words: Words) -> None:
     asked = job("sigma2-saga", "normal", "single", runtime="modules")
     error = refusal(dataclasses.replace(asked, arch=dataclasses.replace(asked.arch, provided=())))
-    assert "no modules with TensorFlow for arch `normal`" in error.message
+    assert "`normal`" in error.message
     assert "venv" in str(error.hint)
+    words("job", "\n".join(error.to_lines()))
 
 
 def test_a_saga_job_without_gpus_loads_the_module_of_the_sites_example_for_cpus() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from golden_files import Words
 from parts.cli import call
 from parts.jobs import MODULE, error_of, job, launched, refusal
 from parts.profiles import profile
@@ -147,19 +148,27 @@ def test_a_job_that_starts_again_continues_from_its_own_checkpoints(tmp_path: Pa
     assert "it continues" not in ran(text, tmp_path)
 
 
-def test_a_job_does_not_resume_from_a_folder_without_checkpoints(tmp_path: Path) -> None:
+def errors_of(said: str) -> str:
+    """The errors in what a script printed."""
+    return "\n".join(line for line in said.splitlines() if line.startswith("error: "))
+
+
+def test_a_job_does_not_resume_from_a_folder_without_checkpoints(tmp_path: Path, words: Words) -> None:
     text = render_user_job(job("sigma2-saga", "accel", "single", resume="42"))
     (tmp_path / "work/runs/42/checkpoints").mkdir(parents=True)
-    assert "error: there are no checkpoints in" in ran(text, tmp_path)
+    said = ran(text, tmp_path)
+    assert "word:" not in said
+    words("job", errors_of(said))
     (tmp_path / "work/runs/42/checkpoints/x").write_text("")
     assert f"word:--resume-from\nword:{tmp_path}/work/runs/42/checkpoints\n" in ran(text, tmp_path)
 
 
-def test_a_module_that_was_not_loaded_stops_the_job_even_if_module_succeeds(tmp_path: Path) -> None:
+def test_a_module_that_was_not_loaded_stops_the_job_even_if_module_succeeds(tmp_path: Path, words: Words) -> None:
     text = render_user_job(job("nersc-cori", "knl", "single"))
     silent = text.replace("set -euo pipefail\n", "set -euo pipefail\nmodule() { :; }\n", 1)
     said = ran(silent, tmp_path, SCRATCH=f"{tmp_path}/work")
-    assert "error: the module tensorflow/intel-1.15.0-py37 was not loaded" in said
+    assert "tensorflow/intel-1.15.0-py37 " in errors_of(said)
+    words("job", errors_of(said))
     assert "word:" not in said
     default = silent.replace("module() { :; }", "module() { :; }; LOADEDMODULES=a:tensorflow/intel-1.15.0-py37/x:b")
     assert "word:" in ran(default, tmp_path, SCRATCH=f"{tmp_path}/work"), "the version of a name without one"
@@ -179,7 +188,7 @@ def test_the_head_says_where_the_output_is_and_when_the_site_deletes_it() -> Non
         assert profile(name).files.scratch_deletes, "the living sites with a scratch delete files there"
 
 
-def test_the_pools_of_threads_are_those_that_the_user_asks_for() -> None:
+def test_the_pools_of_threads_are_those_that_the_user_asks_for(words: Words) -> None:
     text = render_user_job(job("alcf-theta", "knl", "horovod", inter=2, intra=32))
     for line in ("OMP_NUM_THREADS=32", "NUM_INTER_THREADS=2", "NUM_INTRA_THREADS=32"):
         assert f"\nexport {line}\n" in text
@@ -188,74 +197,78 @@ def test_the_pools_of_threads_are_those_that_the_user_asks_for() -> None:
         assert f"\nexport {line}\n" in zero
     cori = render_user_job(job("nersc-cori", "knl", "horovod", intra=4))
     assert "export OMP_NUM_THREADS" not in cori, "a module sets it there"
-    assert "3 inter × 128 intra are 384 threads, but the node has 256" in error_of(
-        job("alcf-theta", "knl", "horovod", inter=3, intra=128)
-    )
+    wrong = error_of(job("alcf-theta", "knl", "horovod", inter=3, intra=128))
+    assert [part for part in ("384 threads", "256") if part not in wrong] == []
+    words("job", wrong)
 
 
-def test_the_memory_mode_of_nodes_can_be_asked_for_in_every_queue() -> None:
+def test_the_memory_mode_of_nodes_can_be_asked_for_in_every_queue(words: Words) -> None:
     flat = {"queue": "default", "nodes": 128, "constraint": "mcdram=flat:numa=quad"}
     text = render_user_job(job("alcf-theta", "knl", "horovod", **flat))
     assert "#COBALT --attrs mcdram=flat:numa=quad:filesystems=home,theta-fs0\n" in text
     assert " ".join(launched(text)).endswith('numactl --preferred=1 python -u "$script"')
     wrong = job("alcf-theta", "knl", "horovod", queue="debug-flat-quad", constraint="mcdram=cache:numa=quad")
-    assert "asks for `mcdram=cache`, but the nodes of queue `debug-flat-quad` have `mcdram=flat`" in error_of(wrong)
+    said = error_of(wrong)
+    assert [part for part in ("`mcdram=cache`", "`debug-flat-quad`", "`mcdram=flat`") if part not in said] == []
+    words("job", said)
 
 
-def test_the_burst_buffer_has_the_size_that_the_user_asks_for() -> None:
+def test_the_burst_buffer_has_the_size_that_the_user_asks_for(words: Words) -> None:
     assert "#DW jobdw capacity=500GB " in render_user_job(
         job("nersc-cori", "knl", "single", stage_in="/x", burst_buffer_gb=500)
     )
-    assert "`--burst-buffer-gb` is the size for the data" in error_of(
-        job("nersc-cori", "knl", "single", burst_buffer_gb=9)
-    )
+    wrong = error_of(job("nersc-cori", "knl", "single", burst_buffer_gb=9))
+    assert "`--burst-buffer-gb`" in wrong
+    words("job", wrong)
 
 
-def test_a_launcher_must_fit_the_scheduler_and_the_mpi() -> None:
+def test_a_launcher_must_fit_the_scheduler_and_the_mpi(words: Words) -> None:
     site = profile("sigma2-saga")
     arch = with_launcher(site, site.arch("accel"), "mpirun")
     text = render_user_job(job("sigma2-saga", "accel", "horovod", arch=arch))
     assert launched(text)[0].startswith("mpirun -np 8 --map-by ppr:4:node --bind-to none -x ")
     assert with_launcher(site, site.arch("accel"), "srun") is site.arch("accel")
     for name in ("mpiexec", "aprun", "mpiexec-pals"):
-        with pytest.raises(ConfigError, match=f"`{name}` cannot start the ranks of a job on arch `accel`") as caught:
+        with pytest.raises(ConfigError, match=rf"`{name}` .*`accel`") as caught:
             with_launcher(site, site.arch("accel"), name)  # type: ignore[arg-type]
-        assert caught.value.hint == "`--launcher srun`, or leave `--launcher` out"
+        assert "`--launcher srun`" in str(caught.value.hint)
+        words("job", "\n".join(caught.value.to_lines()))
     assert "needs srun" in error_of(job("sigma2-saga", "accel", "multiworker", arch=arch))
 
 
 @pytest.mark.parametrize(
     ("asked", "changes", "message", "hint"),
     [
-        (SAGA, {"name": "a b"}, "`--name 'a b'` is not valid", "`--name mnist-2`"),
-        (SAGA, {"name": "x" * 65}, "is not valid", "`--name mnist-2`"),
-        (SAGA, {"memory": "8 GB"}, "`--memory '8 GB'` is not valid", "`--memory 8G`"),
-        (SAGA, {"memory": "200G"}, "the job asks for 4800 GiB of memory on each node", "`--memory`"),
-        (SAGA, {"qos": "turbo"}, "has no queue `turbo`", "`--queue"),
-        (SAGA, {"qos": "devel", "time": "03:00:00"}, "queue `devel` gives 02:00:00 at most", "`--time 02:00:00`"),
-        (SAGA, {"constraint": "a b"}, "`--constraint 'a b'` is not valid", "`--constraint a100`"),
-        (SAGA, {"mail": "me"}, "`--mail 'me'` is not valid", "`--mail me@example.org`"),
-        (SAGA, {"mail": "me@x\n#SBATCH -x"}, "is not valid", "`--mail me@example.org`"),
-        (SAGA, {"array": "8-1"}, "does not name the tasks of an array of Slurm", "`--array 1-8`"),
-        (POLARIS, {"array": "1,2"}, "does not name the tasks of an array of PBS", "`--array 1-8`"),
-        (SAGA, {"extra": ("nice",)}, "`--extra 'nice'` is not an option of Slurm", "#SBATCH OPTION"),
-        (SAGA, {"extra": ("#PBS -r y",)}, "is not an option of Slurm", "#SBATCH OPTION"),
-        (SAGA, {"extra": ("--a\n#SBATCH --b",)}, "is not an option of Slurm", "#SBATCH OPTION"),
-        (SAGA, {"extra": ("--nodes=4",)}, "contradicts what the script does", "--help"),
-        (SAGA, {"extra": ("-N4",)}, "contradicts what the script does", "--help"),
-        (SAGA, {"extra": ("--ntasks=4",)}, "contradicts what the script does", "--help"),
-        (POLARIS, {"extra": ("-l walltime=1",)}, "contradicts what the script does", "--help"),
-        (THETA, {"extra": ("-n 4",)}, "contradicts what the script does", "--help"),
-        (POLARIS, {"memory": "8G"}, "jobs at site `alcf-polaris` request no memory", "leave `--memory` out"),
-        (THETA, {"requeue": True}, "Cobalt does not start jobs again", "leave `--requeue` out"),
+        (SAGA, {"name": "a b"}, "`--name 'a b'`", "`--name mnist-2`"),
+        (SAGA, {"name": "x" * 65}, "--", "`--name mnist-2`"),
+        (SAGA, {"memory": "8 GB"}, "`--memory '8 GB'`", "`--memory 8G`"),
+        (SAGA, {"memory": "200G"}, "4800 GiB", "`--memory`"),
+        (SAGA, {"qos": "turbo"}, "`turbo`", "`--queue"),
+        (SAGA, {"qos": "devel", "time": "03:00:00"}, "`devel`", "`--time 02:00:00`"),
+        (SAGA, {"constraint": "a b"}, "`--constraint 'a b'`", "`--constraint a100`"),
+        (SAGA, {"mail": "me"}, "`--mail 'me'`", "`--mail me@example.org`"),
+        (SAGA, {"mail": "me@x\n#SBATCH -x"}, "--", "`--mail me@example.org`"),
+        (SAGA, {"array": "8-1"}, "Slurm", "`--array 1-8`"),
+        (POLARIS, {"array": "1,2"}, "PBS", "`--array 1-8`"),
+        (SAGA, {"extra": ("nice",)}, "`--extra 'nice'`", "#SBATCH OPTION"),
+        (SAGA, {"extra": ("#PBS -r y",)}, "--extra", "#SBATCH OPTION"),
+        (SAGA, {"extra": ("--a\n#SBATCH --b",)}, "--extra", "#SBATCH OPTION"),
+        (SAGA, {"extra": ("--nodes=4",)}, "--extra", "--help"),
+        (SAGA, {"extra": ("-N4",)}, "--extra", "--help"),
+        (SAGA, {"extra": ("--ntasks=4",)}, "--extra", "--help"),
+        (POLARIS, {"extra": ("-l walltime=1",)}, "--extra", "--help"),
+        (THETA, {"extra": ("-n 4",)}, "--extra", "--help"),
+        (POLARIS, {"memory": "8G"}, "`alcf-polaris`", "leave `--memory` out"),
+        (THETA, {"requeue": True}, "Cobalt", "leave `--requeue` out"),
     ],
 )
 def test_an_option_with_a_wrong_value_is_refused(
-    asked: tuple[str, str, StrategyName], changes: dict[str, Any], message: str, hint: str
+    asked: tuple[str, str, StrategyName], changes: dict[str, Any], message: str, hint: str, words: Words
 ) -> None:
     error = refusal(job(*asked, **changes))
     assert message in error.message
     assert hint in str(error.hint)
+    words("job", "\n".join(error.to_lines()))
 
 
 def test_an_extra_directive_is_given_with_or_without_its_first_word() -> None:
@@ -318,12 +331,13 @@ def test_a_job_is_submitted_and_followed_to_its_end(
 
 
 def test_a_job_that_ran_out_of_time_can_continue_from_its_checkpoints(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: Words
 ) -> None:
     assert call(*at_saga(tmp_path, monkeypatch, state="TIMEOUT")) == 1
     err = capsys.readouterr().err
-    assert "job 12 reached its time limit of 00:30:00" in err
-    assert "`provision job KIND --resume-from 12` continues from its checkpoints" in err
+    assert "job 12 " in err and "00:30:00" in err
+    assert "`provision job KIND --resume-from 12`" in err
+    words("job", "\n".join(line for line in err.splitlines() if not line.startswith("submitted ")))
 
 
 def test_nothing_stays_if_the_scheduler_refuses_the_job(
@@ -335,27 +349,29 @@ def test_nothing_stays_if_the_scheduler_refuses_the_job(
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("command", "message"),
     [
-        (("--no-wait",), "`--no-wait` is for `--submit`"),
-        (("--inter", "-1"), "`-1` must be at least 1"),
-        (("--launcher", "horovodrun"), "`horovodrun` is not a valid value of `--launcher`"),
-        (("--submit", "--array", "8-1"), "does not name the tasks"),
-        (("--submit", "--extra", "#COBALT -n 1"), "is not an option of Slurm"),
+        (("--no-wait",), "`--no-wait`"),
+        (("--inter", "-1"), "`-1`"),
+        (("--launcher", "horovodrun"), "`horovodrun`"),
+        (("--submit", "--array", "8-1"), "--array"),
+        (("--submit", "--extra", "#COBALT -n 1"), "--extra"),
     ],
 )
 def test_a_wrong_option_writes_and_submits_nothing(
-    words: tuple[str, ...],
+    command: tuple[str, ...],
     message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
+    words: Words,
 ) -> None:
     given = at_saga(tmp_path, monkeypatch)[:-1]
-    assert call(*given, *words) == EXIT_USAGE
+    assert call(*given, *command) == EXIT_USAGE
     out, err = capsys.readouterr()
     assert out == ""
     assert message in err
+    words("job", err)
     assert list(tmp_path.glob("*.sh")) == []
 
 

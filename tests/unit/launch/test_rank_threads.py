@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from golden_files import Words
 from provision.launch.rank_threads import (
     RankThreads,
     explain_too_many_threads,
@@ -96,9 +97,10 @@ def test_a_job_does_not_set_openmp_threads_if_the_module_does() -> None:
     ],
 )
 def test_more_threads_than_the_node_has_are_reported(
-    shape: dict[str, int], ranks: int, inter: int, intra: int, fits: bool
+    shape: dict[str, int], ranks: int, inter: int, intra: int, fits: bool, words: Words
 ) -> None:
     reason = explain_too_many_threads(node(shape), ranks, inter, intra)
     assert (reason is None) is fits
     if reason:
-        assert f"{ranks * inter * intra} threads, but the node has {shape['threads']}" in reason
+        assert f"{ranks * inter * intra} threads" in reason and str(shape["threads"]) in reason
+        words("job", reason)

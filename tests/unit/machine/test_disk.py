@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from golden_files import Words
 from parts.disks import files_below, fill
 from provision.errors import ConfigError, StoreError
 from provision.machine.disk import disk_error, read_given, read_json, rewrite, write
@@ -104,23 +105,25 @@ def test_a_full_disk_is_an_error_and_keeps_the_old_file(small_disk: Path) -> Non
 
 @pytest.mark.parametrize("name", ["nosuch", ".", "latin-1", "-"])
 def test_a_given_file_that_is_not_a_text_is_a_wrong_request(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: Words
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "latin-1").write_bytes(b"caf\xe9")
     with pytest.raises(ConfigError) as caught:
         read_given(name, "plan")
-    assert caught.value.message == f"the plan `{name}` cannot be read"
+    assert f"`{name}`" in caught.value.message
+    words("build", caught.value.message)
     assert caught.value.evidence
     assert caught.value.hint == f"`ls -l {name}`"
 
 
-def test_a_given_dash_is_stdin_only_if_the_verb_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_given_dash_is_stdin_only_if_the_verb_says_so(monkeypatch: pytest.MonkeyPatch, words: Words) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"caf\xe9\n")))
     assert read_given("-", "log", stdin=True, errors="replace") == "caf\ufffd\n"
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"caf\xe9\n")))
-    with pytest.raises(ConfigError, match="the plan `-` cannot be read"):
+    with pytest.raises(ConfigError, match="`-`") as caught:
         read_given("-", "plan", stdin=True)
+    words("build", caught.value.message)
 
 
 def test_a_path_in_a_hint_is_one_word_of_a_shell() -> None:

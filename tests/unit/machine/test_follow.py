@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from golden_files import Words
 from provision.errors import CommandError, JobError, StoreError
 from provision.machine.root.event_file import to_file
 from provision.machine.root.store import Store
@@ -47,11 +48,13 @@ def write_events(store: Store, *events: Event) -> None:
     (store.jobs / "x-42.events.jsonl").write_text("".join(map(emit_event, events)))
 
 
-def test_the_error_of_the_build_is_the_evidence_and_the_cause(store: Store, ended: Ended) -> None:
+def test_the_error_of_the_build_is_the_evidence_and_the_cause(store: Store, ended: Ended, words: Words) -> None:
     failure = StoreError("the disk is full", evidence=["df says 0"], hint="free some", log="/l/x.log", kind="no-space")
     write_events(store, error_event(failure))
     error = ended(output="error: another story\n\nhint: misleading\n")
-    assert error.evidence[:3] == ("the disk is full", "  df says 0", "log of the step: /l/x.log")
+    assert error.evidence[:2] == ("the disk is full", "  df says 0")
+    assert error.evidence[2].endswith(": /l/x.log")
+    words("job", "\n".join(error.to_lines()).replace(str(store.jobs), "JOBS"))
     assert (error.hint, error.log, error.kind, error.state) == ("free some", "/l/x.log", "job", "FAILED")
     assert error.to_dict()["cause"] == failure.to_dict()
     assert "another story" not in " ".join(error.evidence)
@@ -105,7 +108,7 @@ def test_a_damaged_line_of_events_is_left_out(line: str) -> None:
 
 
 def test_several_jobs_are_followed_and_one_failure_stops_no_other(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    store: Store, monkeypatch: pytest.MonkeyPatch, words: Words
 ) -> None:
     states = {
         "1": ["PENDING", "RUNNING", "COMPLETED"],
@@ -126,13 +129,16 @@ def test_several_jobs_are_followed_and_one_failure_stops_no_other(
     pauses: list[float] = []
     results = following.follow_all(jobs, pause=pauses.append)
     assert {job: type(error) for job, error in results.items()} == {"1": type(None), "2": JobError, "3": type(None)}
-    assert heard["1"] == ["job 1 is pending", "job 1 is running on "]
+    assert len(heard["1"]) == 2 and all(line.startswith("job 1 ") for line in heard["1"])
+    words("job", "\n".join(heard["1"]))
     assert heard["2"][-1].startswith("job 2 failed")
     assert len(pauses) == 4
     assert set(pauses) == {1.0}
 
 
-def test_a_scheduler_that_stops_answering_is_asked_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scheduler_that_stops_answering_is_asked_again(
+    store: Store, monkeypatch: pytest.MonkeyPatch, words: Words
+) -> None:
     answers: list[JobStatus | CommandError] = [
         JobStatus(job="1", state="RUNNING"),
         CommandError("Slurm does not answer", evidence=["timeout"]),
@@ -150,7 +156,9 @@ def test_a_scheduler_that_stops_answering_is_asked_again(store: Store, monkeypat
     said: list[str] = []
     pauses: list[float] = []
     following.follow("1", "slurm", store, lambda event: said.append(event.text), pause=pauses.append)
-    assert said == ["job 1 is running on ", "Slurm does not answer, trying again: timeout"]
+    running, silent = said
+    assert running.startswith("job 1 ") and silent.endswith(": timeout")
+    words("job", "\n".join(said))
     assert pauses == [1.0, 5.0, 5.0]
     answers = [CommandError("Slurm does not answer")]
     with pytest.raises(CommandError):
@@ -159,7 +167,7 @@ def test_a_scheduler_that_stops_answering_is_asked_again(store: Store, monkeypat
 
 @pytest.mark.parametrize("program", ["echo slurm_load_jobs error: Unable to contact >&2; exit 1", None])
 def test_a_scheduler_that_does_not_answer_at_first_names_the_command_that_must_work(
-    program: str | None, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    program: str | None, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: Words
 ) -> None:
     if program:
         (tmp_path / "scontrol").write_text(f"#!/bin/sh\n{program}\n")
@@ -168,4 +176,5 @@ def test_a_scheduler_that_does_not_answer_at_first_names_the_command_that_must_w
     with pytest.raises(CommandError, match="Slurm does not answer") as caught:
         following.follow("7", "slurm", store, lambda event: None)
     assert ("Unable to contact" if program else "`scontrol` cannot be run") in caught.value.evidence[0]
-    assert caught.value.hint == "`squeue --me` must work here; then run the same command again"
+    assert "`squeue --me`" in str(caught.value.hint)
+    words("job", str(caught.value.hint))

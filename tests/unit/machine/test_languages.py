@@ -166,7 +166,7 @@ def test_a_template_of_a_site_with_a_fault_is_refused_with_its_file(
     (tmp_path / "jobs" / "mine.sh.j2").write_text(text, encoding="utf-8")
     (tmp_path / "jobs" / "other.sh.j2").write_text("\n{{ title }}\n", encoding="utf-8")
     monkeypatch.setenv("PROVISION_CONFIG", str(tmp_path))
-    with pytest.raises(ConfigError, match=r"the template `jobs/mine\.sh\.j2` cannot be rendered") as caught:
+    with pytest.raises(ConfigError, match=r"`jobs/mine\.sh\.j2`") as caught:
         render("jobs/mine.sh.j2", title="a title", module=subprocess)
     assert caught.value.evidence[0].startswith(fault)
     assert caught.value.hint == f"edit `{tmp_path}/jobs/{'other' if 'include' in text else 'mine'}.sh.j2`"

@@ -6,6 +6,7 @@ import io
 
 import pytest
 
+from golden_files import Words
 from provision.machine.terminal.live_table import ASCII_MARKS, Table, live_table
 from provision.model.event import Event
 
@@ -61,26 +62,19 @@ def text_of(table: Table, width: int = 100, height: int = 30) -> list[str]:
     return ["".join(text for text, _ in line).rstrip() for line in table.screen(width, height)]
 
 
-def test_a_running_build_is_drawn_like_this() -> None:
-    assert text_of(build()[0]) == [
-        "= create       kept  virtual environment with Python 3.11",
-        "✓ install      16 s  44 locked packages by uv: 1.7 GB",
-        "› compile      24 s  Horovod 0.28.1+provision.18 from source",
-        "                     file 3 of 27, group_table.cc; 1 min 52 s last time",
-        "· horovod            Horovod into the environment",
-        "· bytecode           bytecode of all packages",
-        "· inspect            versions and libraries of the environment",
-        "· candidate          candidate modulefile",
-        "· proof              train on 2 ranks, 1 node",
-        "· publish            users load tensorflow/2.21.0",
-        "step 3 of 9, 40 s so far, about 2 min left",
-    ]
+def test_a_running_build_is_drawn_like_this(words: Words) -> None:
+    lines = text_of(build()[0])
+    marks = ["= create", "✓ install", "› compile", "", "· horovod", "· bytecode", "· inspect", "· candidate"]
+    assert [line[:12].strip() for line in lines] == [*marks, "· proof", "· publish", "step 3 of 9,"]
+    assert "file 3 of 27, group_table.cc" in lines[3] and "1 min 52 s" in lines[3]
+    assert "40 s" in lines[-1] and "2 min" in lines[-1]
+    words("build", "\n".join(lines))
 
 
 def test_a_warning_of_the_compiler_does_not_hide_the_count() -> None:
     table, _ = build()
     table.listen(Event(kind="progress", step="compile", text="   | ^~~~~~~~~~~"))
-    assert "file 3 of 27, group_table.cc" in text_of(table)[3]
+    assert "3 of 27, group_table.cc" in text_of(table)[3]
 
 
 def test_what_a_step_did_is_not_shown_of_the_next() -> None:
@@ -90,22 +84,26 @@ def test_what_a_step_did_is_not_shown_of_the_next() -> None:
     assert "group_table.cc" not in "\n".join(text_of(table))
 
 
-def test_before_the_first_build_of_a_stack_there_is_no_estimate() -> None:
+def test_before_the_first_build_of_a_stack_there_is_no_estimate(words: Words) -> None:
     table, _ = build(Event(kind="plan", steps=STEPS))
-    assert text_of(table)[3].strip() == "file 3 of 27, group_table.cc"
-    assert text_of(table)[-1] == "step 3 of 9, 40 s so far"
+    assert text_of(table)[3].endswith("3 of 27, group_table.cc")
+    assert text_of(table)[-1].startswith("step 3 of 9, 40 s")
+    words("build", text_of(table)[-1])
 
 
-def test_an_estimate_without_one_of_the_steps_is_not_shown() -> None:
+def test_an_estimate_without_one_of_the_steps_is_not_shown(words: Words) -> None:
     without_proof = tuple(pair for pair in EXPECTED if pair[0] != "proof")
     table, _ = build(Event(kind="plan", steps=STEPS, expected=without_proof))
-    assert text_of(table)[-1] == "step 3 of 9, 40 s so far"
+    assert text_of(table)[-1].startswith("step 3 of 9, 40 s")
+    words("build", text_of(table)[-1])
 
 
-def test_a_step_that_takes_longer_than_before_leaves_the_rest_to_the_estimate() -> None:
+def test_a_step_that_takes_longer_than_before_leaves_the_rest_to_the_estimate(words: Words) -> None:
     table, clock = build()
     clock.now += 500
-    assert text_of(table)[-1] == "step 3 of 9, 9 min so far, about 30 s left"
+    last = text_of(table)[-1]
+    assert "step 3 of 9" in last and "9 min" in last and "30 s" in last
+    words("build", last)
 
 
 @pytest.mark.parametrize(("width", "height"), [(100, 30), (80, 24), (60, 8), (40, 20), (40, 8), (20, 4), (10, 2)])
@@ -127,14 +125,14 @@ def test_a_low_terminal_shows_the_running_step_and_the_next() -> None:
     assert lines[2] == "› compile      24 s  Horovod 0.28.1+provision.18 from sourc"
 
 
-def test_a_narrow_terminal_keeps_mark_name_and_seconds() -> None:
-    assert text_of(build()[0], 40, 20)[2:4] == [
-        "› compile      24 s  Horovod 0.28.1+pro",
-        "  file 3 of 27, group_table.cc; 1 min 5",
-    ]
+def test_a_narrow_terminal_keeps_mark_name_and_seconds(words: Words) -> None:
+    lines = text_of(build()[0], 40, 20)
+    assert max(map(len, lines)) <= 40
+    assert lines[2].startswith("› compile      24 s  Horovod") and "3 of 27, group_table.cc" in lines[3]
+    words("build", "\n".join(lines[2:4]))
 
 
-def test_a_build_that_ends_says_how_long_its_steps_took_also_if_it_is_followed_later() -> None:
+def test_a_build_that_ends_says_how_long_its_steps_took_also_if_it_is_followed_later(words: Words) -> None:
     table, clock = build()
     for name, _, _ in STEPS[2:]:
         table.listen(Event(kind="finished", step=name, seconds=1))
@@ -143,23 +141,26 @@ def test_a_build_that_ends_says_how_long_its_steps_took_also_if_it_is_followed_l
     clock.now += 100
     lines = text_of(table, 60, 8)
     assert len(lines) == 10, "the result is whole also on a low terminal"
-    assert lines[-1] == "8 steps done in 23 s"
+    assert "8 steps" in lines[-1] and "23 s" in lines[-1]
+    words("build", lines[-1])
 
 
-def test_a_build_that_stops_says_in_which_step() -> None:
+def test_a_build_that_stops_says_in_which_step(words: Words) -> None:
     table, _ = build()
     table.listen(Event(kind="failed", step="compile", seconds=24))
     table.listen(Event(kind="error", error={"message": "it failed"}))
     table.end()
     assert text_of(table)[2].startswith("✗ compile ")
-    assert text_of(table)[-1] == "stopped in step compile after 40 s"
+    assert "compile" in text_of(table)[-1] and "40 s" in text_of(table)[-1]
+    words("build", text_of(table)[-1])
 
 
-def test_a_job_that_is_no_longer_followed_is_not_called_stopped() -> None:
+def test_a_job_that_is_no_longer_followed_is_not_called_stopped(words: Words) -> None:
     table, _ = build()
     table.end()
     assert text_of(table)[2].startswith("› compile")
-    assert text_of(table)[-1] == "step 3 of 9 after 40 s"
+    assert "step 3 of 9" in text_of(table)[-1] and "40 s" in text_of(table)[-1]
+    words("build", text_of(table)[-1])
 
 
 def test_words_before_the_plan_are_printed_and_draw_no_table() -> None:
@@ -206,7 +207,7 @@ def test_marks_are_drawn_in_what_the_terminal_can_write(encoding: str, mark: str
     drawn = terminal.bytes.getvalue().decode(encoding)
     assert f"{mark} install " in drawn
     assert "said above" in drawn
-    assert "1 step done in 1 s" in drawn
+    assert "1 step " in drawn
 
 
 @pytest.mark.usefixtures("small")

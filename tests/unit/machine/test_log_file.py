@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from golden_files import Words
 from provision.errors import ConfigError
 from provision.machine.programs.log_file import BLOCK, given_blocks, log_blocks, whole_lines
 
@@ -42,12 +43,13 @@ def test_stdin_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", ["nosuch", "."])
 def test_a_log_that_cannot_be_read_is_a_wrong_request(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: Words
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match=f"the log `{name}` cannot be read") as caught:
+    with pytest.raises(ConfigError, match=f"`{name}`") as caught:
         list(given_blocks(name))
     assert caught.value.hint == f"`ls -l {name}`"
+    words("explain", caught.value.message)
 
 
 @pytest.mark.parametrize("way", ["file", "stdin"])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from golden_files import slurm_site
+from golden_files import Words, slurm_site
 from parts.cli import call, envelope
 from parts.modules import ENVIRONMENT_MODULES, LMOD
 from parts.profiles import profile
@@ -98,17 +98,20 @@ def test_modules_are_listed_by_subject(system: ModuleSystem, site: str, tmp_path
 
 @pytest.mark.parametrize("system", SYSTEMS[:1])
 def test_a_name_that_no_module_has_is_refused(
-    system: ModuleSystem, site: str, tmp_path: Path, capsys: Captured
+    system: ModuleSystem, site: str, tmp_path: Path, capsys: Captured, words: Words
 ) -> None:
     use(system, tmp_path)
     assert call("modules", "--site", site, "nosuch") == 2
-    assert "none of 5 modules of site `here` matches `nosuch`" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert " 5 " in err and "`here`" in err and "`nosuch`" in err
+    words("modules", err)
 
 
-def test_modules_of_another_machine_are_refused(capsys: Captured) -> None:
+def test_modules_of_another_machine_are_refused(capsys: Captured, words: Words) -> None:
     assert call("modules", "--site", "sigma2-saga") != 0
-    assert "init file `" in (error := capsys.readouterr().err)
-    assert "hint: run this on a node of the site" in error
+    error = capsys.readouterr().err
+    assert "init file `" in error and "\nhint: " in error
+    words("modules", error.splitlines()[-1])
     assert call("modules", "--site", "local") == 2
     assert "has no module system" in capsys.readouterr().err
 
@@ -132,7 +135,9 @@ def test_the_sites_own_tensorflow_must_load(modulefiles: Path) -> None:
     assert ".provided`" in problem.hint
 
 
-def test_a_container_site_needs_its_program_and_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_container_site_needs_its_program_and_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: Words
+) -> None:
     site = profile("nyu-greene")
     assert site.container is not None
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -143,13 +148,15 @@ def test_a_container_site_needs_its_program_and_files(tmp_path: Path, monkeypatc
     )
     site = dataclasses.replace(site, container=container)
     missing = [
-        ("bad", "program `singularity` is not on PATH"),
-        ("bad", f"image `{tmp_path}/no.sif` does not exist"),
-        ("note", f"overlay `{tmp_path}/o.ext3` does not exist"),
-        ("bad", f"template of overlays `{tmp_path}/t.gz` does not exist"),
+        ("bad", "`singularity`"),
+        ("bad", f"`{tmp_path}/no.sif`"),
+        ("note", f"`{tmp_path}/o.ext3`"),
+        ("bad", f"`{tmp_path}/t.gz`"),
     ]
     seen = look_at_container(site)
-    assert [(one.state, one.message) for one in seen] == missing
+    assert [one.state for one in seen] == [state for state, _ in missing]
+    assert [name for one, (_, name) in zip(seen, missing, strict=True) if name not in one.message] == []
+    words("doctor", "\n".join(one.message for one in seen))
     assert all(one.hint for one in seen)
     assert "`provision job overlay --site nyu-greene --arch gpu`" in str(seen[2].hint)
     second = dataclasses.replace(site, runtimes=("venv", "container"))
@@ -161,17 +168,17 @@ def test_a_container_site_needs_its_program_and_files(tmp_path: Path, monkeypatc
     assert [one.state for one in look_at_container(site)] == ["good"] * 4
     monkeypatch.delenv("SCRATCH")
     (note,) = [one for one in look_at_container(site) if one.state == "note"]
-    assert "`$SCRATCH/o.ext3` was not checked: a variable in it is not set" in note.message
+    assert "`$SCRATCH/o.ext3`" in note.message
+    words("doctor", note.message)
 
 
-def test_an_image_of_a_registry_is_looked_for_where_jobs_use_it(tmp_path: Path) -> None:
+def test_an_image_of_a_registry_is_looked_for_where_jobs_use_it(tmp_path: Path, words: Words) -> None:
     site = profile("sigma2-olivia")
     assert "was not checked" in look_at_container(site)[1].message, "it is in the folder of the submission"
     site = dataclasses.replace(site, files=dataclasses.replace(site.files, scratch=str(tmp_path)))
     _, image = look_at_container(site)
-    assert (image.state, image.message) == (
-        "bad",
-        f"image `{tmp_path}/images/tensorflow-25.02-tf2-py3.sif` does not exist",
-    )
+    assert image.state == "bad"
+    assert f"`{tmp_path}/images/tensorflow-25.02-tf2-py3.sif`" in image.message
+    words("doctor", image.message)
     assert "`provision job image --site sigma2-olivia --arch accel`" in str(image.hint)
     assert look_at_container(profile("sigma2-saga")) == ()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from golden_files import local_site, slurm_site, stack
+from golden_files import Words, local_site, slurm_site, stack
 from provision.machine.probes.probe import Probes, interpreter_at, unloaded
 from provision.profile.module_system import ModuleSystem
 from provision.profile.site import Site
@@ -66,21 +66,24 @@ def test_modules_are_loaded_and_their_environment_is_read(tmp_path: Path) -> Non
     assert probes.problems == []
 
 
-def test_a_missing_module_is_a_problem_that_lists_the_available_ones(tmp_path: Path) -> None:
+def test_a_missing_module_is_a_problem_that_lists_the_available_ones(tmp_path: Path, words: Words) -> None:
     probes = probes_at(site_of_modules(tmp_path, MODULE, ("mpich/4.0.2", "gcc/12.2.0")))
     assert "LOADEDMODULES" not in probes.environment()
     (problem,) = probes.problems
-    assert problem.message == "module `gcc/12.2.0` of arch `haswell` cannot be loaded"
+    assert "`gcc/12.2.0`" in problem.message and "`haswell`" in problem.message
     assert problem.evidence == ("searched: /site/modulefiles", "Lmod has detected the following error")
-    assert str(problem.hint).startswith("`module avail gcc` lists gcc/9.1.0, gcc/11.3.0 (newest: `gcc/11.3.0`); change")
+    hint = str(problem.hint)
+    assert hint.startswith("`module avail gcc` ") and "gcc/9.1.0, gcc/11.3.0 " in hint and "`gcc/11.3.0`" in hint
+    words("doctor", f"{problem.message}\n{hint}")
 
 
-def test_a_misspelt_module_is_answered_with_the_nearest_name(tmp_path: Path) -> None:
+def test_a_misspelt_module_is_answered_with_the_nearest_name(tmp_path: Path, words: Words) -> None:
     init = MODULE.replace('"load gcc/12.2.0")', '"load gc/11.3.0")')
     probes = probes_at(site_of_modules(tmp_path, init, ("gc/11.3.0",)))
     probes.environment()
     (problem,) = probes.problems
-    assert problem.message == ("module `gc/11.3.0` of arch `haswell` cannot be loaded (did you mean `gcc/11.3.0`?)")
+    assert "`gc/11.3.0`" in problem.message and "`gcc/11.3.0`" in problem.message
+    words("doctor", f"{problem.message}\n{problem.hint}")
     assert str(problem.hint).startswith("write `gcc/11.3.0` in `archs.haswell.modules`")
 
 
@@ -117,20 +120,18 @@ def test_a_program_with_other_output_is_not_an_interpreter(tmp_path: Path, scrip
     assert interpreter_at(str(tmp_path / "nosuch"), {}) is None
 
 
-def test_a_python_without_wheels_is_a_problem_with_its_version(tmp_path: Path) -> None:
+def test_a_python_without_wheels_is_a_problem_with_its_version(tmp_path: Path, words: Words) -> None:
     python(tmp_path / "python3", "3.6.15")
     old = dataclasses.replace(stack(), pythons=("3.7",))
     probes = probes_at(local_site())
     assert probes.python(old, {"PATH": str(tmp_path), "HOME": str(tmp_path)}) is None
     (problem,) = probes.problems
-    assert (
-        problem.message
-        == "there is no Python 3.7 on this machine, and `tensorflow-2.15.1` has no wheels for another version"
-    )
+    assert "Python 3.7 " in problem.message and "`tensorflow-2.15.1`" in problem.message
+    words("doctor", problem.message)
     assert problem.evidence == (f"{tmp_path}/python3 is 3.6.15",)
 
 
-def test_only_the_python_that_the_arch_names_is_tried(tmp_path: Path) -> None:
+def test_only_the_python_that_the_arch_names_is_tried(tmp_path: Path, words: Words) -> None:
     site = slurm_site()
     environ = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
     path = python(tmp_path / "python3.11", "3.11.7")
@@ -140,7 +141,8 @@ def test_only_the_python_that_the_arch_names_is_tried(tmp_path: Path) -> None:
     python(tmp_path / "python3.11", "3.10.2")
     probes = probes_at(site)
     assert probes.python(stack(), environ) is None
-    assert "`python3.11` is not a Python 3.11" in probes.problems[0].message
+    assert "`python3.11`" in probes.problems[0].message
+    words("doctor", probes.problems[0].message)
 
 
 # The compiler

@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from golden_files import Words
 from parts.modules import ENVIRONMENT_MODULES, LMOD, ModuleSystem, bash
 from parts.published import put_proved
 from provision.errors import ConfigError, StoreError
@@ -52,7 +53,9 @@ def run(store: Store, system: ModuleSystem, kind: str, script: str) -> str:
     return done.stdout
 
 
-def test_a_rollback_gives_back_what_was_loaded_before_and_another_one_what_was_before_that(store: Store) -> None:
+def test_a_rollback_gives_back_what_was_loaded_before_and_another_one_what_was_before_that(
+    store: Store, words: Words
+) -> None:
     publisher = Publisher(store)
     for env in (OLD, NEW, NEWER):
         publisher.publish(env)
@@ -61,8 +64,10 @@ def test_a_rollback_gives_back_what_was_loaded_before_and_another_one_what_was_b
     assert modules(store)["tensorflow/2.21.0"] == str(NEW)
     assert publisher.roll_back("knl", None).number == 1
     assert modules(store) == {"tensorflow/2.15.1": str(OLD)}
-    with pytest.raises(ConfigError, match="no earlier generation to go back to"):
+    with pytest.raises(ConfigError) as caught:
         publisher.roll_back("knl", None)
+    assert caught.value.kind == "no-generation"
+    words("rollback", f"{caught.value.message}\nhint: {caught.value.hint}")
     assert modules(store) == {"tensorflow/2.15.1": str(OLD)}
     publisher.roll_back("knl", 3)
     assert modules(store)["tensorflow/2.21.0"] == str(NEWER)
@@ -77,15 +82,18 @@ def test_after_a_rollback_and_a_publication_a_rollback_goes_to_what_users_had(st
     assert publisher.roll_back("knl", None).number == 1, "not 2, which users did not load when 3 came"
 
 
-def test_a_rollback_to_an_environment_that_is_gone_is_refused_and_names_a_good_generation(store: Store) -> None:
+def test_a_rollback_to_an_environment_that_is_gone_is_refused_and_names_a_good_generation(
+    store: Store, words: Words
+) -> None:
     publisher = Publisher(store)
     for env in (OLD, NEW, NEWER):
         publisher.publish(env)
     store.remove(str(store.layout.prefix(NEW)))
-    with pytest.raises(ConfigError, match="needs what is gone") as caught:
+    with pytest.raises(ConfigError) as caught:
         publisher.roll_back("knl", None)
     assert str(NEW) in caught.value.evidence[0]
-    assert caught.value.hint == "`provision rollback --arch knl --generation 1`"
+    assert "`provision rollback --arch knl --generation 1`" in str(caught.value.hint)
+    words("rollback", "\n".join(caught.value.to_lines()))
     assert modules(store)["tensorflow/2.21.0"] == str(NEWER)
 
 
@@ -104,20 +112,24 @@ def test_what_is_unpublished_is_gone_for_users_but_stays_on_the_disk(store: Stor
     assert modules(store)["tensorflow/2.21.0"] == str(NEW)
 
 
-def test_an_environment_without_a_proof_is_not_published(store: Store) -> None:
+def test_an_environment_without_a_proof_is_not_published(store: Store, words: Words) -> None:
     env = EnvironmentId("knl", "tensorflow", "9", "3333333333")
     Path(store.layout.records_folder(env)).mkdir(parents=True)
-    with pytest.raises(StoreError, match="has not passed its proof"):
+    with pytest.raises(StoreError) as caught:
         Publisher(store).publish(env)
+    assert caught.value.kind == "unproved"
+    words("publish", "\n".join(caught.value.to_lines()))
     assert not Path(store.layout.modules("knl")).exists()
 
 
-def test_a_modulefile_that_was_edited_stays_marked_when_another_one_is_published(store: Store) -> None:
+def test_a_modulefile_that_was_edited_stays_marked_when_another_one_is_published(store: Store, words: Words) -> None:
     publisher = Publisher(store)
     publisher.publish(OLD)
     path = Path(store.layout.modules("knl")) / "lua/tensorflow/2.15.1.lua"
     path.write_text("-- edited\n")
-    assert list(store.generations.damaged("knl").values()) == ["it was changed after it was published"]
+    damaged = store.generations.damaged("knl")
+    assert list(damaged) == [path]
+    words("list", damaged[path])
     publisher.publish(NEW)
     assert list(store.generations.damaged("knl")) == [path]
     publisher.publish(OLD)
@@ -125,26 +137,28 @@ def test_a_modulefile_that_was_edited_stays_marked_when_another_one_is_published
 
 
 def test_a_generation_that_vanished_is_noticed_and_the_next_publication_starts_from_the_newest_left(
-    store: Store,
+    store: Store, words: Words
 ) -> None:
     publisher = Publisher(store)
     for env in (OLD, NEW):
         publisher.publish(env)
     shutil.rmtree(store.generations.folder("knl", 2))
     (reason,) = store.generations.damaged("knl").values()
-    assert reason == "generation 2 that it points to is missing"
+    assert "generation 2" in reason
+    words("list", reason)
     publisher.publish(NEWER)
     assert modules(store) == {"tensorflow/2.15.1": str(OLD), "tensorflow/2.21.0": str(NEWER)}
 
 
-def test_a_generation_of_a_newer_version_is_not_changed(store: Store) -> None:
+def test_a_generation_of_a_newer_version_is_not_changed(store: Store, words: Words) -> None:
     publisher = Publisher(store)
     publisher.publish(OLD)
     about = Path(store.layout.modules("knl")) / "generation.json"
     about.write_text(about.read_text().replace('"schema": 1', '"schema": 2'))
     with pytest.raises(StoreError) as caught:
         publisher.publish(NEW)
-    assert "a newer version of provision wrote it" in caught.value.evidence[0]
+    assert "`schema` is 2" in caught.value.evidence[0]
+    words("publish", "\n".join(caught.value.to_lines()))
     assert modules_of_pointers(store) == {"knl/tensorflow/2.15.1": str(OLD)}
 
 
@@ -169,7 +183,8 @@ def test_the_module_systems_know_default_hidden_and_deprecated(store: Store, sys
     assert run(store, system, kind, "module load tensorflow/2.22.0; echo $PROVISION_ENVIRONMENT").strip() == str(newest)
     old = run(store, system, kind, "module load tensorflow/2.15.1; echo rc $? $PROVISION_ENVIRONMENT")
     words = " ".join(old.split())
-    assert 'tensorflow/2.15.1 is deprecated and may be removed after 2027-03-01: load 2.21.0 [see "docs"]' in words
+    for part in ("tensorflow/2.15.1", "2027-03-01", 'load 2.21.0 [see "docs"]'):
+        assert part in words
     assert f"rc 0 {OLD}" in words
     publisher.publish(OLD, Marks(no_deprecation=True))
     publisher.publish(newest, Marks(hidden=False, default=True))
@@ -213,10 +228,7 @@ def test_a_module_whose_prefix_is_gone_is_refused_with_one_sentence(
         store, system, kind, "module load tensorflow/2.21.0; echo rc $? $(type -p python) $PROVISION_ENVIRONMENT."
     )
     words = " ".join(bad.split())
-    assert (
-        f"tensorflow/2.21.0 cannot be loaded: {store.layout.prefix(NEW)} is gone; ask those who maintain this module"
-        in words
-    )
+    assert "tensorflow/2.21.0 " in words and f"{store.layout.prefix(NEW)} " in words
     assert "rc 1" in words
     assert words.endswith(".")
     assert str(NEW) not in words.rpartition("rc")[2]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from golden_files import Words
 from parts.reports import workers
 from provision import cli
 from provision.errors import ConfigError, ProofError
@@ -107,17 +108,18 @@ def test_workers_that_do_not_stall_are_started_once(start: Start) -> None:
     proof = ranks.prove()
     (call,) = launcher_calls(folder)
     assert call[call.index("--communication") :][:4] == ["--communication", "AUTO", "--stall", "20"]
-    assert "2 workers on 1 node trained digits to 95.0%" in proof.summary
+    assert [part for part in ("2 workers", "1 node", "digits", "95.0%") if part not in proof.summary] == []
 
 
-def test_stalled_workers_are_started_again_with_ring(start: Start) -> None:
+def test_stalled_workers_are_started_again_with_ring(start: Start, words: Words) -> None:
     ranks, folder = start(stalled_workers(), workers_with_ring())
     proof = ranks.prove()
     assert [call[-1] for call in launcher_calls(folder)] == ["20", "RING"]
     messages = {check.name: check.message for check in proof.verdict.checks}
     assert messages["communication"].startswith("second try: RING")
-    assert "AUTO stalled in stage `training`: nothing happened for 20 s" in messages["communication"]
-    assert "2 workers (with RING, because AUTO stalled)" in proof.summary
+    assert "`training`" in messages["communication"] and "20 s" in messages["communication"]
+    words("test", messages["communication"])
+    assert "2 workers" in proof.summary and "RING" in proof.summary and "AUTO" in proof.summary
     assert len(list((ranks.into / "proof-stalled").glob("report-*.json"))) == 2
 
 
@@ -151,23 +153,24 @@ def test_the_numerical_proof_is_refused_for_a_stack_without_ranks(start: Start) 
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "message"),
+    ("command", "code", "message"),
     [
-        ((), 2, "no environment is given"),
-        (("--provided", "tensorflow/2.21.0"), 2, "`--provided` tests the site's modules"),
-        (("tensorflow/2.21.0", "--stack", "s"), 2, "`--stack` needs `--provided`"),
-        (("--provided", "--site", "nyu-greene", "--arch", "cpu"), 2, "does not provide TensorFlow for arch `cpu`"),
+        ((), 2, "environment"),
+        (("--provided", "tensorflow/2.21.0"), 2, "`--provided`"),
+        (("tensorflow/2.21.0", "--stack", "s"), 2, "`--stack`"),
+        (("--provided", "--site", "nyu-greene", "--arch", "cpu"), 2, "`cpu`"),
         (
             ("--provided", "--site", "nersc-cori", "--arch", "knl"),
             1,
-            "run this inside a batch job",
+            "job",
         ),
     ],
 )
 def test_what_cannot_be_tested_is_refused_with_a_hint(
-    words: tuple[str, ...], code: int, message: str, capsys: pytest.CaptureFixture[str]
+    command: tuple[str, ...], code: int, message: str, capsys: pytest.CaptureFixture[str], words: Words
 ) -> None:
-    assert cli.main(["test", *words]) == code
+    assert cli.main(["test", *command]) == code
     err = capsys.readouterr().err
     assert message in err
+    words("test", err.splitlines()[0])
     assert "hint: " in err

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from golden_files import Words
 from parts.scripts import HOSTILE, lua, tclsh
 from provision.errors import ConfigError
 from provision.machine.rendering.render import render
@@ -47,6 +48,7 @@ def test_a_template_without_a_value_that_it_needs_is_an_error() -> None:
     assert caught.value.evidence == ("'module' is undefined",)
 
 
-def test_a_missing_template_is_an_error() -> None:
-    with pytest.raises(ConfigError, match=r"`jobs/nosuch\.j2` is missing in this installation"):
+def test_a_missing_template_is_an_error(words: Words) -> None:
+    with pytest.raises(ConfigError, match=r"`jobs/nosuch\.j2`") as caught:
         render("jobs/nosuch.j2")
+    words("job", "\n".join(caught.value.to_lines()))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from golden_files import Words
 from parts.cli import call
 from parts.credentials import SHAPES, Shape, files_with, leaks, pip_argv, refusing_index, try_everywhere, uv_argv
 from provision.machine.programs.run import capture, stream
@@ -225,7 +226,7 @@ def test_hiding_takes_time_in_proportion_to_the_text(unit: str) -> None:
 
 
 def test_a_secret_at_the_place_where_a_long_line_is_split_is_hidden(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: Words
 ) -> None:
     monkeypatch.setenv("X_TOKEN", "Kanarie7fugl")
     program = "import os; print(' '.join([os.environ['X_TOKEN']] * 300_000))"
@@ -235,16 +236,19 @@ def test_a_secret_at_the_place_where_a_long_line_is_split_is_hidden(
     assert len(words) == 300_000
 
 
-def test_a_script_with_a_secret_in_it_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+def test_a_script_with_a_secret_in_it_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: Captured, words: Words
+) -> None:
     monkeypatch.setenv("WANDB_API_KEY", "Kanarie7fugl")
-    words = ("job", "single", "--site", "alcf-theta", "--arch", "knl", "--account", "me", "--runtime", "modules")
-    assert call(*words) == 0
-    assert call(*words, "--arguments", "lr Kanarie8fugl") == 0
+    command = ("job", "single", "--site", "alcf-theta", "--arch", "knl", "--account", "me", "--runtime", "modules")
+    assert call(*command) == 0
+    assert call(*command, "--arguments", "lr Kanarie8fugl") == 0
     capsys.readouterr()
     for more in ((), ("--json",)):
-        assert call(*words, *more, "--arguments", "key Kanarie7fugl") == 2
+        assert call(*command, *more, "--arguments", "key Kanarie7fugl") == 2
         out, err = capsys.readouterr()
-        assert "would contain a secret of this shell" in out + err
+        if not more:
+            words("job", err)
         assert "key ***" in out + err
         assert "Kanarie7fugl" not in out + err
 

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from golden_files import Words
 from provision.errors import ConfigError, ProvisionError
 from provision.machine.network import spack_sources
 from provision.machine.root.spack_setup import read_setup, too_old, version_of
@@ -82,17 +83,21 @@ def test_a_git_repository_gives_the_whole_commit_and_not_what_was_edited(store: 
     assert spack_sources.set_up(store, f"file://{source}", whole, None, None).commit == whole
 
 
-def test_a_source_without_a_commit_is_refused(store: Store, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="does not name its commit") as error:
+def test_a_source_without_a_commit_is_refused(store: Store, tmp_path: Path, words: Words) -> None:
+    with pytest.raises(ConfigError) as error:
         spack_sources.set_up(store, str(checkout(tmp_path / "spack")), None, None, None)
     assert "--commit" in str(error.value.hint)
+    words("spack", "\n".join(error.value.to_lines()))
 
 
-def test_a_spack_that_is_too_old_is_refused_with_the_range_that_works(store: Store, tmp_path: Path) -> None:
-    with pytest.raises(ProvisionError, match=r"Spack 0\.23\.1 is too old.* 1\.0 or newer") as error:
+def test_a_spack_that_is_too_old_is_refused_with_the_range_that_works(
+    store: Store, tmp_path: Path, words: Words
+) -> None:
+    with pytest.raises(ProvisionError, match=r"0\.23\.1 .* 1\.0 ") as error:
         spack_sources.set_up(store, str(checkout(tmp_path / "spack", "0.23.1")), COMMIT, None, None)
     assert "9cf6633" in " ".join(error.value.evidence)
     assert "v1.0" in str(error.value.hint)
+    words("spack", "\n".join(error.value.to_lines()))
     assert read_setup(store) is None
     assert not list((store.root / "spack" / "checkout").iterdir())
 
@@ -102,10 +107,11 @@ def test_the_oldest_version_is_1_0(version: str, old: bool) -> None:
     assert too_old(version) is old
 
 
-def test_a_folder_that_is_no_spack_is_refused(store: Store, tmp_path: Path) -> None:
+def test_a_folder_that_is_no_spack_is_refused(store: Store, tmp_path: Path, words: Words) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ConfigError, match="is not a checkout of Spack"):
+    with pytest.raises(ConfigError, match="empty") as error:
         spack_sources.set_up(store, str(tmp_path / "empty"), COMMIT, None, None)
+    words("spack", "\n".join(error.value.to_lines()))
 
 
 @pytest.mark.parametrize("words", [("/nowhere/spack", COMMIT), ("/nowhere", "zzz")])

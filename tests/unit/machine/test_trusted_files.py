@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from golden_files import Words
 from provision.machine.trusted_files import open_regular, read_regular
 
 
@@ -38,7 +39,7 @@ def test_the_status_stays_that_of_the_opened_file_when_the_path_is_replaced(tmp_
 
 
 @pytest.mark.parametrize("kind", ["FIFO", "folder", "socket", "device", "FIFO behind a link"])
-def test_what_is_not_a_regular_file_is_refused_at_once(kind: str, tmp_path: Path) -> None:
+def test_what_is_not_a_regular_file_is_refused_at_once(kind: str, tmp_path: Path, words: Words) -> None:
     path = tmp_path / "x"
     if kind == "folder":
         path.mkdir()
@@ -60,7 +61,8 @@ def test_what_is_not_a_regular_file_is_refused_at_once(kind: str, tmp_path: Path
     done = subprocess.run(
         [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True, timeout=20
     )
-    assert done.stdout == f"{errno.EINVAL} is a {kind.split()[0]}, not a regular file\n"
+    assert done.stdout.startswith(f"{errno.EINVAL} ") and kind.split()[0] in done.stdout
+    words("build", done.stdout.partition(" ")[2])
 
 
 def test_no_descriptor_is_left_open_after_a_refusal(tmp_path: Path) -> None:
@@ -72,21 +74,23 @@ def test_no_descriptor_is_left_open_after_a_refusal(tmp_path: Path) -> None:
     assert len([*Path("/proc/self/fd").iterdir()]) == before
 
 
-def test_a_link_is_followed_only_if_the_caller_says_so(tmp_path: Path) -> None:
+def test_a_link_is_followed_only_if_the_caller_says_so(tmp_path: Path, words: Words) -> None:
     (tmp_path / "file").write_bytes(b"x")
     (tmp_path / "link").symlink_to("file")
     assert read_regular(tmp_path / "link")[0] == b"x"
-    with pytest.raises(OSError, match="is a symbolic link, not a regular file") as caught:
+    with pytest.raises(OSError) as caught:
         read_regular(tmp_path / "link", follow=False)
+    words("build", str(caught.value.strerror))
     assert caught.value.errno == errno.ELOOP
 
 
-def test_a_file_over_the_limit_is_refused_and_one_at_the_limit_is_read(tmp_path: Path) -> None:
+def test_a_file_over_the_limit_is_refused_and_one_at_the_limit_is_read(tmp_path: Path, words: Words) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"x" * 1000)
     assert len(read_regular(path, limit=1000)[0]) == 1000
-    with pytest.raises(OSError, match="is larger than 999 bytes") as caught:
+    with pytest.raises(OSError, match="999 bytes") as caught:
         read_regular(path, limit=999)
+    words("build", str(caught.value.strerror))
     assert caught.value.errno == errno.EFBIG
 
 
@@ -99,9 +103,10 @@ def test_a_file_without_an_end_is_read_to_the_limit_only(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["a\0b", "a\udcff\ud800"])
-def test_a_name_that_cannot_be_a_path_is_an_error_of_the_system(name: str) -> None:
-    with pytest.raises(OSError, match="is not a valid path"):
+def test_a_name_that_cannot_be_a_path_is_an_error_of_the_system(name: str, words: Words) -> None:
+    with pytest.raises(OSError) as caught:
         read_regular(name)
+    words("build", str(caught.value.strerror))
 
 
 def test_a_missing_file_is_an_error_of_the_system(tmp_path: Path) -> None:

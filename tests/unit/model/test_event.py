@@ -34,7 +34,8 @@ def test_an_event_is_parsed_as_it_was_emitted(event: Event) -> None:
 
 def test_the_event_of_a_plan_has_steps_and_expected_seconds() -> None:
     assert PLAN.environment.startswith("haswell/tensorflow/2.15.1-")
-    assert PLAN.steps[0] == ("create", "virtual environment with Python 3.11", "create")
+    name, title, action = PLAN.steps[0]
+    assert (name, action) == ("create", "create") and "Python 3.11" in title
     assert [name for name, _, _ in PLAN.steps][-1] == "publish"
     assert PLAN.expected == (("install", 15.2),)
 

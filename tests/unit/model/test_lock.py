@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from golden_files import Words
 from parts.loops import for_each
 from provision.errors import ConfigError
 from provision.machine.configuration import shipped
@@ -97,7 +98,7 @@ def test_all_wrong_lines_of_a_lock_are_reported_at_once() -> None:
 
 @pytest.mark.parametrize("text", ["", LOCK.replace("# input", "# Input"), LOCK.replace("sha256: ", "sha256: x")])
 def test_a_lock_that_does_not_name_its_input_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match="has no header that names the input"):
+    with pytest.raises(ConfigError, match=r"it-py311\.txt"):
         lock(text)
 
 
@@ -109,17 +110,20 @@ def test_a_lock_that_pins_nothing_is_refused() -> None:
 
 @pytest.mark.parametrize("edited", [INPUT + "six\n", INPUT.replace("0.28.1", "0.28.2"), INPUT + "\n", ""])
 def test_a_lock_is_refused_if_its_input_was_edited(edited: str) -> None:
-    with pytest.raises(ConfigError, match=r"was not compiled from the current `/site/it\.in`") as caught:
+    with pytest.raises(ConfigError, match=r"`/site/it\.in`") as caught:
         check_lock(lock(), edited, "/site/it.in")
     assert "provision lock" in str(caught.value.hint)
 
 
-def test_a_missing_lock_is_refused_with_its_expected_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_lock_is_refused_with_its_expected_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: Words
+) -> None:
     (tmp_path / "requirements").mkdir()
     (tmp_path / "requirements" / "own.in").write_text("six\n")
     monkeypatch.setenv("PROVISION_CONFIG", str(tmp_path))
-    with pytest.raises(ConfigError, match=r"own.in` has no lock for Python 3\.11") as caught:
+    with pytest.raises(ConfigError, match=r"own\.in` .*3\.11") as caught:
         shipped.load_lock("own", "3.11")
+    words("lock", "\n".join(caught.value.to_lines()))
     assert caught.value.evidence == (f"expected: {tmp_path}/requirements/own-py311.txt",)
     with pytest.raises(ConfigError, match=r"there is no `requirements/nosuch\.in`"):
         shipped.load_lock("nosuch", "3.11")

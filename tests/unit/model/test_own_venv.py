@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from golden_files import Words
 from provision.errors import ConfigError
 from provision.model.own_venv import (
     Beneath,
@@ -52,7 +53,7 @@ def test_what_pyvenv_cfg_has_is_read_back() -> None:
         read_beneath("home = /usr/bin\n")
 
 
-def test_a_venv_on_modules_of_the_site_is_read_back_and_judged() -> None:
+def test_a_venv_on_modules_of_the_site_is_read_back_and_judged(words: Words) -> None:
     names = "Python/3.10.4 TensorFlow/2.11.0"
     of_site = dataclasses.replace(BENEATH, environment=None, module=names, arch="accel")
     assert read_beneath(of_site.config()) == of_site
@@ -65,7 +66,9 @@ def test_a_venv_on_modules_of_the_site_is_read_back_and_judged() -> None:
     assert all(check.passed for check in judge_venv(of_site, **{**own, "horovod": horovod}))
     other = dataclasses.replace(horovod, family="openmpi")
     (bad,) = [check for check in judge_venv(of_site, **{**own, "horovod": other}) if not check.passed]
-    assert "it links mpich (/opt/mpich/lib/libmpi.so.12), the site starts ranks of openmpi" in bad.message
+    for name in ("mpich", "/opt/mpich/lib/libmpi.so.12", "openmpi"):
+        assert name in bad.message
+    words("venv", bad.message)
 
 
 def test_constraints_have_the_stack_and_leave_the_builders_free() -> None:
@@ -90,24 +93,25 @@ def test_a_good_venv_passes_all_checks() -> None:
 @pytest.mark.parametrize(
     ("changes", "name", "message"),
     [
-        ({"published": None}, "environment", "is not published anymore"),
-        ({"published": "knl/tensorflow/2.15.1-9"}, "environment", "loads `knl/tensorflow/2.15.1-9`"),
+        ({"published": None}, "environment", ""),
+        ({"published": "knl/tensorflow/2.15.1-9"}, "environment", "`knl/tensorflow/2.15.1-9`"),
         ({"installed": {**PACKAGES, "numpy": "2.0"}}, "packages of the environment", "numpy 1.26.4 by 2.0"),
         (
             {"installed": {**PACKAGES, "new": "1"}, "recorded": {"gone": "1"}},
             "packages of the environment",
-            "gone 1, which",
+            "gone 1",
         ),
         ({"own": {"numpy": "2.0"}}, "shadowed packages", "numpy 1.26.4 by 2.0"),
-        ({"origins": {"keras": None}}, "imports", "`keras` is imported from nowhere"),
+        ({"origins": {"keras": None}}, "imports", "`keras`"),
         ({"origins": {"numpy": "/root/envs/x/lib/site-packages2/numpy"}}, "imports", "site-packages2"),
-        ({"constrained": False}, "pip", "does not read"),
+        ({"constrained": False}, "pip", ""),
     ],
 )
-def test_each_fault_fails_its_own_check(changes: dict[str, Any], name: str, message: str) -> None:
+def test_each_fault_fails_its_own_check(changes: dict[str, Any], name: str, message: str, words: Words) -> None:
     (found,) = failed(**changes).items()
     assert found[0] == name
     assert message in found[1]
+    words("venv", found[1])
 
 
 def test_an_own_horovod_must_have_the_stacks_tensorflow_and_mpi() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from golden_files import Words
 from provision.model.progress import Doing, package_line, read_progress
 
 
@@ -67,7 +68,7 @@ def test_a_known_line_of_output_gives_progress(line: str, text: str) -> None:
 )
 def test_unknown_lines_do_not_change_the_progress(noise: str) -> None:
     assert last(noise) == ""
-    assert last(NINJA, noise) == "file 3 of 27, group_table.cc"
+    assert last(NINJA, noise).endswith("3 of 27, group_table.cc")
 
 
 def test_the_progress_is_cleared_when_an_installer_ends() -> None:
@@ -76,12 +77,14 @@ def test_the_progress_is_cleared_when_an_installer_ends() -> None:
     assert last("Prepared 2 packages in 1.4s", "Installed 2 packages in 4.22s") == ""
 
 
-def test_packages_are_counted_while_they_are_installed() -> None:
+def test_packages_are_counted_while_they_are_installed(words: Words) -> None:
     lines = ("Prepared 44 packages in 12s", package_line(1, 44), "Uninstalled 1 package in 10ms", package_line(9, 44))
-    assert last(*lines) == "package 9 of 44, installing"
-    assert last(*lines, "Installed 44 packages in 4s") == "package 9 of 44"
+    assert "9 of 44" in last(*lines)
+    words("build", last(*lines))
+    words("build", last(*lines, "Installed 44 packages in 4s"))
 
 
-def test_checks_of_the_numerical_proof_are_counted() -> None:
+def test_checks_of_the_numerical_proof_are_counted(words: Words) -> None:
     lines = ("gradients   passed   1.2 s", "I0000 noise", "sparse gradients   skipped   0.0 s  one rank")
-    assert last(*lines) == "check 2, sparse gradients skipped"
+    assert "sparse gradients" in last(*lines) and " 2" in last(*lines)
+    words("build", last(*lines))

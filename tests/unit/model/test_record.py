@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from golden_files import Words
 from parts.records import FIGURES, PROOF, make_record
 from provision.model.proof_result import ProofResult
 from provision.model.receipt import Receipt
@@ -90,10 +91,10 @@ def test_a_damaged_proof_is_refused(damage: dict[str, Any]) -> None:
         ProofResult.from_dict({**PROOF.to_dict(), **damage})
 
 
-def test_a_proof_is_summarized_in_one_line() -> None:
-    assert PROOF.summary == (
-        "2 ranks on 1 node trained digits to 95.0% at 1234 images/s, weights identical (2026-11-22)"
-    )
+def test_a_proof_is_summarized_in_one_line(words: Words) -> None:
+    for figure in ("2 ranks", "1 node", "digits", "95.0%", "1234 images/s", "2026-11-22"):
+        assert figure in PROOF.summary
+    words("test", PROOF.summary)
 
 
 def test_a_receipt_is_read_back_with_its_findings() -> None:

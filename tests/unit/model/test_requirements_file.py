@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from golden_files import lock_of
+from golden_files import Words, lock_of
 from provision.errors import ConfigError
 from provision.model.requirements_file import read_requirements
 
@@ -34,34 +34,35 @@ def test_packages_that_allow_the_versions_of_the_lock_are_taken(text: str) -> No
     assert read_requirements(text, "own.txt", LOCK, "3.10").path == "own.txt"
 
 
-def test_a_conflict_names_both_versions_and_the_line() -> None:
+def test_a_conflict_names_both_versions_and_the_line(words: Words) -> None:
     error = refused("pandas\nnumpy==2.0\\\n\n\ntensorflow<2.10\n")
-    assert error.message == "`own.txt` conflicts with the packages of the overlay"
-    assert error.evidence == (
-        "line 2 wants `numpy==2.0`, but the overlay has `numpy==1.26.4` (`" + LOCK.path + "`)",
-        "line 5 wants `tensorflow<2.10`, but the overlay has `tensorflow==2.15.1` (`" + LOCK.path + "`)",
-    )
+    assert "`own.txt`" in error.message
+    second, fifth = error.evidence
+    assert second.startswith("line 2 ") and "`numpy==2.0`" in second and "`numpy==1.26.4`" in second
+    assert fifth.startswith("line 5 ") and "`tensorflow<2.10`" in fifth and "`tensorflow==2.15.1`" in fifth
+    words("job", "\n".join(error.to_lines()))
 
 
 @pytest.mark.parametrize(
-    ("text", "fault"),
+    ("text", "names"),
     [
-        ("", "it names no package"),
-        ("# nothing", "it names no package"),
-        ("-e .", "line 1: `-e .` is not a package with a version"),
-        ("pandas\n--index-url https://x", "line 2: `--index-url https://x` is not"),
-        ("./wheel.whl", "line 1: `./wheel.whl` is not"),
-        ("x @ https://example.org/x.whl", "line 1: `x` comes from an address"),
-        ("Horovod==0.28.1", "line 1: Horovod has no wheels"),
-        ("numpy\ntensorflow>2", "the overlay has all of its packages already"),
-        (f"pandas==2 {HASH}\nscipy==1", "`scipy` has no `--hash`, but others have"),
-        ("pandas\0", "is not a package with a version"),
+        ("", ()),
+        ("# nothing", ()),
+        ("-e .", ("line 1: ", "`-e .`")),
+        ("pandas\n--index-url https://x", ("line 2: ", "`--index-url https://x`")),
+        ("./wheel.whl", ("line 1: ", "`./wheel.whl`")),
+        ("x @ https://example.org/x.whl", ("line 1: ", "`x`")),
+        ("Horovod==0.28.1", ("line 1: ", "Horovod")),
+        ("numpy\ntensorflow>2", ()),
+        (f"pandas==2 {HASH}\nscipy==1", ("`scipy`", "`--hash`")),
+        ("pandas\0", ("line 1: ",)),
     ],
 )
-def test_a_file_that_the_job_cannot_use_is_refused(text: str, fault: str) -> None:
+def test_a_file_that_the_job_cannot_use_is_refused(text: str, names: tuple[str, ...], words: Words) -> None:
     error = refused(text)
-    assert error.message == "`own.txt` cannot be used for an overlay"
-    assert any(fault in line for line in error.evidence), error.evidence
+    assert "`own.txt`" in error.message
+    assert [name for name in names if not any(name in line for line in error.evidence)] == []
+    words("job", "\n".join(error.to_lines()).replace("\0", r"\0"))
 
 
 def test_all_faults_of_a_file_are_named_at_once() -> None:

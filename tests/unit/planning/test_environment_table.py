@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from golden_files import Words
 from parts.cli import call, envelope
 from parts.records import ENVIRONMENT, PROOF, make_record, write_published
 from provision.machine.probes.probe import cpu
@@ -73,7 +74,7 @@ def test_environments_are_filtered_and_sorted(choice: dict[str, str], fingerprin
 
 
 def test_the_verb_lists_what_is_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: Words
 ) -> None:
     monkeypatch.setenv("PROVISION_ROOT", str(tmp_path))
     write_published(tmp_path, make_record())
@@ -81,10 +82,9 @@ def test_the_verb_lists_what_is_there(
     (row,) = envelope(capsys)["result"]["environments"]
     assert (row["arch"], row["stack"], row["state"], row["bytes"]) == ("knl", "tensorflow-2.15.1", "published", None)
     assert call("list", "--arch", "haswell") == 0
-    assert (
-        f"no environment below {tmp_path} matches; `provision list --site local` lists the only one"
-        in capsys.readouterr().out
-    )
+    out = capsys.readouterr().out
+    assert str(tmp_path) in out and "`provision list --site local`" in out
+    words("list", out)
     assert call("list") == 0
     assert "published  tensorflow/2.15.1  knl" in capsys.readouterr().out
 
@@ -115,6 +115,6 @@ def test_a_native_arch_on_a_machine_with_another_cpu_finds_nothing_and_says_why(
     write_published(tmp_path, record)
     assert call(*words.split(), "--arch", "native") == 2
     error = capsys.readouterr().err
-    assert f"arch `native` (on this machine `{cpu().target}`)" in error
+    assert "`native`" in error and f"`{cpu().target}`" in error
     evidence = "archs with modules: `knl`" if words == "rollback" else f"of another arch: {record.environment}"
     assert f"  {evidence}\n" in error

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from golden_files import facts_of, request_for, slurm_site, stack
+from golden_files import Words, facts_of, request_for, slurm_site, stack
 from provision.errors import PlanError
 from provision.knowledge.math_libraries import has_onednn, selecting_environ
 from provision.model.facts import Existing
@@ -61,13 +61,12 @@ def test_a_setting_of_the_profile_wins_and_reaches_the_inspection() -> None:
     ]
 
 
-def test_a_package_that_has_eigen_alone_is_refused_before_anything_is_built() -> None:
+def test_a_package_that_has_eigen_alone_is_refused_before_anything_is_built(words: Words) -> None:
     request = of_package(requiring(), "tensorflow", "1.15.5")
     with pytest.raises(PlanError) as refused:
         planned(request)
-    assert refused.value.message == (
-        f"arch `{request.arch.name}` requires oneDNN, but `tensorflow` 1.15.5 computes with Eigen"
-    )
+    assert f"`{request.arch.name}`" in refused.value.message and "`tensorflow` 1.15.5" in refused.value.message
+    words("plan", "\n".join(refused.value.to_lines()))
     assert refused.value.hint and refused.value.hint.startswith("`--stack tensorflow-1.15.2-intel`")
     (of_stack,) = library_problems(of_package(requiring(of_stack=True), "tensorflow", "1.15.5"))
     assert of_stack.message.startswith("the stack `") and of_stack.hint and "`intel-tensorflow`" in of_stack.hint

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from golden_files import Golden, cray_site, facts_of, local_site, lock_of, place, request_for, slurm_site
+from golden_files import Golden, Words, cray_site, facts_of, local_site, lock_of, place, request_for, slurm_site
 from provision.errors import ConfigError, PlanError
 from provision.horovod.flags import build_environ
 from provision.machine.rendering.render_modulefile import emit_modulefile
@@ -76,7 +76,7 @@ def test_the_proof_runs_the_program_that_the_stack_names(program: str) -> None:
 
 
 @pytest.mark.parametrize("program", ONE_PROCESS_PROGRAMS)
-def test_the_proof_of_one_process_is_one_task_on_one_node(program: str) -> None:
+def test_the_proof_of_one_process_is_one_task_on_one_node(program: str, words: Words) -> None:
     request = request_for(slurm_site())
     arch = dataclasses.replace(
         request.arch,
@@ -95,9 +95,10 @@ def test_the_proof_of_one_process_is_one_task_on_one_node(program: str) -> None:
     devices = ", 3 devices each" if program == "mirrored" else ""
     assert held(plan)["proof"] == f"{program}: 1 nodes, 1 ranks each{devices}, srun --mpi=pmi2"
     for shape in ({"ranks_per_node": 2}, {"nodes": 2}):
-        with pytest.raises(ConfigError, match=f"`{program}` is one process on one node") as caught:
+        with pytest.raises(ConfigError, match=f"`{program}`") as caught:
             dataclasses.replace(proof, **shape)
         assert caught.value.exit_code == 2 and "proof.program" in str(caught.value.hint)
+        words("plan", "\n".join(caught.value.to_lines()))
 
 
 @SITES
@@ -311,14 +312,12 @@ def test_the_fingerprint_depends_on_every_value_but_not_on_the_order() -> None:
     assert len(fingerprint({})) == 10
 
 
-def test_each_difference_has_one_line() -> None:
+def test_each_difference_has_one_line(words: Words) -> None:
     assert differences({"a": "1"}, {"a": "1"}) == []
     lines = differences({"a": "1", "b": "2", "c": "3"}, {"a": "1", "b": "4", "d": "5"})
-    assert lines == [
-        "b: planned '2', here '4'",
-        "c: planned '3', here 'nothing'",
-        "d: planned 'nothing', here '5'",
-    ]
+    assert [line.partition(":")[0] for line in lines] == ["b", "c", "d"]
+    assert "'2'" in lines[0] and "'4'" in lines[0] and "'3'" in lines[1] and "'5'" in lines[2]
+    words("build", "\n".join(lines))
 
 
 # The key of a wheel
@@ -453,11 +452,12 @@ def test_all_problems_of_the_probes_are_in_one_error() -> None:
 
 
 @pytest.mark.parametrize("pins", [("tensorflow-cpu==2.15.0", "horovod==0.28.1"), ("tensorflow-cpu==2.15.1", "six==1")])
-def test_a_lock_that_does_not_match_the_stack_is_refused(pins: tuple[str, ...]) -> None:
+def test_a_lock_that_does_not_match_the_stack_is_refused(pins: tuple[str, ...], words: Words) -> None:
     request = dataclasses.replace(request_for(local_site()), lock=lock_of("tensorflow-2.15.1", *pins))
-    with pytest.raises(PlanError, match="the lock does not pin") as caught:
+    with pytest.raises(PlanError) as caught:
         make_plan(request, facts_of(local_site()), Existing())
     assert "provision lock" in str(caught.value.hint)
+    words("plan", "\n".join(caught.value.to_lines()))
 
 
 def test_facts_without_a_part_and_without_a_reason_are_refused() -> None:
@@ -497,13 +497,14 @@ def test_the_tools_own_pip_is_not_run_by_a_python_that_it_does_not_support() -> 
 # What is wrong
 
 
-def test_a_python_whose_pip_is_too_old_for_the_packages_needs_uv() -> None:
+def test_a_python_whose_pip_is_too_old_for_the_packages_needs_uv(words: Words) -> None:
     oldest = Interpreter(
         executable="/site/python/bin/python3.6", version="3.6.1", tag="cpython-36m linux", own_venv=True
     )
     assert plan_for(local_site(), python=oldest, uv="/site/provision/bin/uv").steps
-    with pytest.raises(PlanError, match=r"there is no `uv`, and the pip of Python 3\.6\.1 cannot install"):
+    with pytest.raises(PlanError, match=r"`uv`.* 3\.6\.1 ") as caught:
         plan_for(local_site(), python=oldest, uv=None)
+    words("plan", "\n".join(caught.value.to_lines()))
 
 
 def test_two_environments_of_one_module_are_distinguished() -> None:

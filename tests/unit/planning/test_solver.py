@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from golden_files import gpu_site, local_site
+from golden_files import Words, gpu_site, local_site
 from golden_files import stack as any_stack
 from provision.errors import ConfigError, PlanError
 from provision.knowledge.compatibility import Cell
@@ -76,11 +76,14 @@ def test_the_newest_that_fulfils_the_wish_is_chosen() -> None:
     assert chosen(wish(keras="2"), *stacks) == ("tensorflow-2.15.1", ())
 
 
-def test_each_newer_one_that_does_not_work_has_one_line() -> None:
+def test_each_newer_one_that_does_not_work_has_one_line(words: Words) -> None:
     stacks = [stack_of(version, gpu=True) for version in ("2.18.1", "2.13.1", "1.15.5")]
     offer = dataclasses.replace(GPUS, cuda=("11.8",))
     name, passed = chosen(wish(), *stacks, offer=offer)
-    assert (name, passed) == ("tensorflow-2.13.1-gpu", ("tensorflow-2.18.1-gpu: wants CUDA 12.5, modules offer 11.8",))
+    (line,) = passed
+    assert (name, line.partition(":")[0]) == ("tensorflow-2.13.1-gpu", "tensorflow-2.18.1-gpu")
+    assert "CUDA 12.5" in line and "11.8" in line
+    words("compat", line)
 
 
 def test_a_newer_one_that_wants_another_cuda_names_those_that_modules_offer() -> None:
@@ -97,26 +100,29 @@ def test_a_newer_one_that_wants_another_cuda_names_those_that_modules_offer() ->
     assert chosen(wish(), *stacks, offer=both) == ("tensorflow-2.13.1-gpu", (line,))
 
 
-def test_cuda_of_the_same_major_version_will_do() -> None:
+def test_cuda_of_the_same_major_version_will_do(words: Words) -> None:
     assert chosen(wish(), stack_of("2.18.1", gpu=True), offer=GPUS) == ("tensorflow-2.18.1-gpu", ())
     none = dataclasses.replace(GPUS, cuda=())
     with pytest.raises(PlanError) as refused:
         chosen(wish(), stack_of("2.18.1", gpu=True), offer=none)
-    assert "wants CUDA 12.5, modules offer none" in str(refused.value.evidence)
+    assert "CUDA 12.5" in str(refused.value.evidence)
+    words("compat", "\n".join(refused.value.to_lines()))
 
 
 @pytest.mark.parametrize(
     ("offer", "line"),
     [
-        ({"pythons": ("3.8",)}, "has locks for Python 3.11, this machine offers 3.8"),
-        ({"pythons": ()}, "has locks for Python 3.11, this machine offers none"),
-        ({"glibc": "2.17"}, "needs glibc 2.27, this machine offers 2.17"),
-        ({"machine": "ppc64le"}, "has wheels for aarch64 and x86_64, this machine offers ppc64le"),
+        ({"pythons": ("3.8",)}, " 3.8"),
+        ({"pythons": ()}, "Python 3.11"),
+        ({"glibc": "2.17"}, " 2.17"),
+        ({"machine": "ppc64le"}, " ppc64le"),
     ],
 )
-def test_what_is_against_a_stack(offer: dict[str, Any], line: str) -> None:
+def test_what_is_against_a_stack(offer: dict[str, Any], line: str, words: Words) -> None:
     verdict = judge_stack(stack_of("2.21.0"), dataclasses.replace(HERE, **offer), KNOWN, ())
-    assert (verdict.against, verdict.state) == ((line,), "no")
+    (against,) = verdict.against
+    assert verdict.state == "no" and line in against
+    words("compat", against)
 
 
 def test_what_is_not_known_is_not_held_against_a_stack() -> None:
@@ -150,7 +156,7 @@ def test_stacks_for_another_kind_of_arch_are_not_passed_over() -> None:
     assert chosen(wish(), stack_of("2.21.0", gpu=True), stack_of("2.15.1")) == ("tensorflow-2.15.1", ())
 
 
-def test_an_impossible_wish_names_the_fewest_wishes_to_drop() -> None:
+def test_an_impossible_wish_names_the_fewest_wishes_to_drop(words: Words) -> None:
     stacks = [stack_of("2.21.0", "3.11"), stack_of("2.11.1", "3.10")]
     with pytest.raises(PlanError) as refused:
         chosen(wish(tensorflow=">=2.13", python="==3.10"), *stacks)
@@ -158,13 +164,17 @@ def test_an_impossible_wish_names_the_fewest_wishes_to_drop() -> None:
         "without `tensorflow`: `tensorflow-2.11.1` works",
         "without `python`: `tensorflow-2.21.0` works",
     ]
-    assert refused.value.hint == "drop `tensorflow` from its `[choose]`, or `--stack tensorflow-2.11.1`"
+    hint = str(refused.value.hint)
+    assert "`tensorflow`" in hint and "`--stack tensorflow-2.11.1`" in hint
+    words("plan", "\n".join(refused.value.to_lines()))
 
 
-def test_two_wishes_are_dropped_only_if_one_does_not_suffice() -> None:
+def test_two_wishes_are_dropped_only_if_one_does_not_suffice(words: Words) -> None:
     with pytest.raises(PlanError) as refused:
         chosen(wish(tensorflow=">=3", keras="2"), stack_of("2.21.0"))
-    assert refused.value.evidence[-1] == "without `tensorflow` and `keras`: `tensorflow-2.21.0` works"
+    last = refused.value.evidence[-1]
+    assert [name for name in ("`tensorflow`", "`keras`", "`tensorflow-2.21.0`") if name not in last] == []
+    words("plan", last)
 
 
 def test_without_any_stack_that_works_no_wish_is_to_blame() -> None:
@@ -206,12 +216,11 @@ def test_faults_of_a_stack_with_ranges_are_named(changes: dict[str, Any], fault:
 # A profile alone
 
 
-def test_what_no_module_of_a_profile_is_named_after() -> None:
+def test_what_no_module_of_a_profile_is_named_after(words: Words) -> None:
     arch = dataclasses.replace(gpu_site().archs[0], modules=("gcc/12",), python=None)
-    assert [line.split(":")[0] for line in missing_in_profile(arch, stack_of("2.15.1", gpu=True))][:2] == [
-        "no module is named after Python",
-        "no module is named after cuDNN",
-    ]
+    lines = missing_in_profile(arch, stack_of("2.15.1", gpu=True))
+    assert "Python" in lines[0] and "cuDNN" in lines[1]
+    words("compat", "\n".join(lines[:2]))
     full = dataclasses.replace(arch, modules=("Python/3.11", "cuda/12.2", "cuDNN/8.9"))
     assert missing_in_profile(full, stack_of("2.15.1", gpu=True)) == ()
 
@@ -234,7 +243,7 @@ def test_values_that_no_text_confirms_are_those_of_the_arch() -> None:
     assert unconfirmed_values(site, arch) == ("network", f"archs.{arch.name}.mpi")
 
 
-def test_an_arch_that_requires_onednn_passes_over_packages_that_have_eigen_alone() -> None:
+def test_an_arch_that_requires_onednn_passes_over_packages_that_have_eigen_alone(words: Words) -> None:
     offer = dataclasses.replace(HERE, math="onednn")
     intel = stack_of("1.15.2")
     intel = dataclasses.replace(
@@ -243,5 +252,7 @@ def test_an_arch_that_requires_onednn_passes_over_packages_that_have_eigen_alone
     old = wish(tensorflow=">=1.15,<2.5")
     name, passed_over = chosen(old, stack_of("2.2.3"), intel, offer=offer)
     assert name == intel.name
-    assert passed_over == ("tensorflow-2.2.3: computes with Eigen on CPUs, the arch requires oneDNN",)
+    (line,) = passed_over
+    assert line.startswith("tensorflow-2.2.3: ") and "Eigen" in line and "oneDNN" in line
+    words("compat", line)
     assert chosen(old, stack_of("2.2.3"), intel)[0] == "tensorflow-2.2.3"

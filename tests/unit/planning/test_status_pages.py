@@ -186,5 +186,6 @@ def test_a_plot_of_one_value_or_of_zeros_is_drawn() -> None:
 
 def test_a_report_without_environments_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert call("report", str(tmp_path / "out"), "--json") == 2
-    assert "there is no environment below" in envelope(capsys)["error"]["message"]
+    error = envelope(capsys)["error"]
+    assert str(tmp_path / "root") in error["message"] and "`provision build" in error["hint"]
     assert not (tmp_path / "out").exists()

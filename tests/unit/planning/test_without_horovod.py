@@ -14,6 +14,7 @@ import pytest
 from golden_files import (
     GPU_FACTS,
     Golden,
+    Words,
     facts_of,
     gpu_request,
     gpu_site,
@@ -114,15 +115,17 @@ def test_the_mpi_wheel_that_starts_the_proof_is_installed_and_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("program", "title"),
+    ("program", "parts"),
     [
-        ("single", "train in one process, 1 node"),
-        ("mirrored", "train on 2 devices of one process, 1 node"),
-        ("multiworker", "train on 2 workers, 2 nodes"),
+        ("single", ("one process", "1 node")),
+        ("mirrored", ("2 devices", "1 node")),
+        ("multiworker", ("2 workers", "2 nodes")),
     ],
 )
-def test_the_plan_says_who_trains(program: str, title: str) -> None:
-    assert next(step.title for step in plain_plan(slurm_site(), program).steps if step.name == "proof") == title
+def test_the_plan_says_who_trains(program: str, parts: tuple[str, ...], words: Words) -> None:
+    title = next(step.title for step in plain_plan(slurm_site(), program).steps if step.name == "proof")
+    assert [part for part in parts if part not in title] == []
+    words("plan", title)
 
 
 def test_what_is_kept_is_kept_without_a_wheel() -> None:
@@ -137,10 +140,11 @@ def test_what_is_kept_is_kept_without_a_wheel() -> None:
     assert not again.asks_network
 
 
-def test_horovod_still_needs_its_compiler_and_its_mpi() -> None:
+def test_horovod_still_needs_its_compiler_and_its_mpi(words: Words) -> None:
     for missing in ("compiler", "mpi"):
-        with pytest.raises(PlanError, match="did not find a compiler and MPI, and gave no reason"):
+        with pytest.raises(PlanError) as caught:
             make_plan(request_for(slurm_site()), facts_of(slurm_site(), **{missing: None}), Existing())
+        words("plan", "\n".join(caught.value.to_lines()))
 
 
 def test_a_lock_that_does_not_pin_the_framework_is_refused() -> None:
@@ -253,7 +257,7 @@ mpi = { provider = "site", family = "mpich", cxx = "no-such-mpicxx" }
 """
 
 
-def test_a_machine_without_mpi_and_compiler_plans_and_has_no_problems(tmp_path: Path) -> None:
+def test_a_machine_without_mpi_and_compiler_plans_and_has_no_problems(tmp_path: Path, words: Words) -> None:
     tool, site = Tool(tmp_path / "root"), tmp_path / "bare.toml"
     site.write_text(SITE, encoding="utf-8")
     if interpreter_of("3.11", os.environ) is None:
@@ -265,5 +269,5 @@ def test_a_machine_without_mpi_and_compiler_plans_and_has_no_problems(tmp_path: 
     assert "no-such" not in tool.run("doctor", "--site", str(site)).stdout
     refused = tool.run("plan", "--site", str(site), "--stack", "tensorflow-2.15.1")
     assert refused.returncode == 1
-    assert "there is no C++ compiler `no-such-compiler` on PATH" in refused.stderr
-    assert "its compiler wrapper `no-such-mpicxx` is not on PATH" in refused.stderr
+    assert "`no-such-compiler`" in refused.stderr and "`no-such-mpicxx`" in refused.stderr
+    words("plan", "\n".join(line for line in refused.stderr.splitlines() if "`no-such-" in line))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from golden_files import Words
 from parts.profiles import parsed
 from provision.errors import ConfigError
 from provision.profile.site import read_site
@@ -37,13 +38,13 @@ def changed(profile: str, key: str, value: str) -> dict[str, Any]:
         ("archs/gpu/mpi/cxx", "./mpicxx"),
     ],
 )
-def test_a_relative_path_is_a_fault_of_its_key(key: str, value: str) -> None:
+def test_a_relative_path_is_a_fault_of_its_key(key: str, value: str, words: Words) -> None:
     data = changed("nersc-perlmutter", key, value)
     with pytest.raises(ConfigError) as caught:
         read_site(data, "x.toml", {"PROVISION_ROOT": "/x"})
     (line,) = caught.value.evidence
-    assert line.startswith(f"{key.replace('/', '.')}: must be ")
-    assert line.endswith(f"an absolute path, but is {value!r}")
+    assert line.startswith(f"{key.replace('/', '.')}: ") and repr(value) in line
+    words("site", line)
 
 
 @pytest.mark.parametrize("value", ["python3.11", "/usr/bin/python3", "~/bin/python3", "${HOME}/python"])
@@ -53,7 +54,9 @@ def test_a_name_on_path_and_an_absolute_path_are_accepted(value: str) -> None:
     assert str(site.arch("gpu").python).endswith(value.rpartition("}")[2])
 
 
-def test_a_variable_with_a_relative_path_is_refused_too() -> None:
+def test_a_variable_with_a_relative_path_is_refused_too(words: Words) -> None:
     with pytest.raises(ConfigError) as caught:
         read_site(parsed("local"), "x.toml", {"PROVISION_ROOT": "here"})
-    assert caught.value.evidence == ("root: must be an absolute path, but is 'here' (from `${PROVISION_ROOT}`)",)
+    (line,) = caught.value.evidence
+    assert line.startswith("root: ") and "'here'" in line and "`${PROVISION_ROOT}`" in line
+    words("site", line)

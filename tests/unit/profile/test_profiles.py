@@ -74,7 +74,7 @@ def test_the_build_job_of_each_arch_is_accepted_with_an_account(name: str, arch:
     site = profile(name)
     kind = site.arch(arch)
     if "account" in site.scheduler.required:
-        with pytest.raises(ConfigError, match="requires `account` for every job"):
+        with pytest.raises(ConfigError, match="`account`"):
             build_batch(site, kind, stack(), "x", "/jobs")
     batch = build_batch(site, kind, stack(), "x", "/jobs", account="tests")
     assert refusals(site, kind, batch) == ()
@@ -83,7 +83,7 @@ def test_the_build_job_of_each_arch_is_accepted_with_an_account(name: str, arch:
 
 
 def test_the_generic_profile_is_refused_until_it_is_filled_in() -> None:
-    with pytest.raises(ConfigError, match="has 30 values to fill in") as caught:
+    with pytest.raises(ConfigError, match="30 values") as caught:
         read_site(parsed("generic-slurm"), "sites/generic-slurm.toml", {})
     assert [line.split(":")[0] for line in caught.value.evidence] == list(FILLED)
 

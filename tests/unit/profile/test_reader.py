@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from golden_files import Words
 from parts.loops import for_each
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.knowledge.targets import (
@@ -90,7 +91,7 @@ def test_a_valid_profile_is_read_with_its_defaults() -> None:
     assert (knl.proof.nodes, knl.proof.ranks_per_node, knl.proof.ranks) == (1, 2, 2)
 
 
-def test_all_faults_of_a_profile_are_reported_at_once() -> None:
+def test_all_faults_of_a_profile_are_reported_at_once(words: Words) -> None:
     table = put(SITE, "archs/knl/proof", {"nodes": 0, "ranks_per_node": "two", "timeout_s": True})
     table = put(table, "archs/haswell/target", None)
     table = put(table, "modules/path", "/site/modulefiles")
@@ -108,186 +109,191 @@ def test_all_faults_of_a_profile_are_reported_at_once() -> None:
         "modules.path",
         "rooot",
     }
-    assert messages["rooot"] == "is not a known key (did you mean `root`?)"
+    assert "`root`" in messages["rooot"]
     assert messages["archs.haswell.target"] == "missing; text is required"
-    assert messages["archs.knl.proof.ranks_per_node"] == "must be a whole number, but is 'two'"
+    assert "'two'" in messages["archs.knl.proof.ranks_per_node"]
+    words("site", "\n".join(caught.value.to_lines()))
 
 
 @pytest.mark.parametrize(
     ("path", "value", "fault"),
     [
-        ("name", 3, "name: must be text, but is 3"),
-        ("name", "", "name: is empty"),
-        ("name", "../etc", "name: '../etc' does not have the form"),
-        ("root", None, "root: missing; text is required"),
-        ("archs", None, "archs: missing; a table is required"),
-        ("archs", {}, "archs: contains no arch"),
-        ("archs", ["knl"], "archs: must be a table, but is ['knl']"),
-        ("archs/knl", 3, "archs.knl: must be a table, but is 3"),
-        ("archs/knl/mpi", None, "archs.knl.mpi.provider: missing; text is required"),
-        ("archs/knl/mpi/provider", "sites", "archs.knl.mpi.provider: must be one of site, pypi, but is 'sites'"),
-        ("archs/knl/mpi/provider", "pypi", "archs.knl.mpi.requirements: missing; with provider `pypi`"),
-        ("archs/knl/mpi/famly", "mpich", "archs.knl.mpi.famly: is not a known key (did you mean `family`?)"),
-        ("archs/knl/math", "mkl", "archs.knl.math: must be one of onednn, but is 'mkl'"),
-        ("archs/knl/modules", ["gcc/12", 3], "archs.knl.modules[1]: must be text, but is 3"),
+        ("name", 3, "name: "),
+        ("name", "", "name: "),
+        ("name", "../etc", "name: "),
+        ("root", None, "root: "),
+        ("archs", None, "archs: "),
+        ("archs", {}, "archs: "),
+        ("archs", ["knl"], "archs: "),
+        ("archs/knl", 3, "archs.knl: "),
+        ("archs/knl/mpi", None, "archs.knl.mpi.provider: "),
+        ("archs/knl/mpi/provider", "sites", "archs.knl.mpi.provider: "),
+        ("archs/knl/mpi/provider", "pypi", "archs.knl.mpi.requirements: "),
+        ("archs/knl/mpi/famly", "mpich", "archs.knl.mpi.famly: "),
+        ("archs/knl/math", "mkl", "archs.knl.math: "),
+        ("archs/knl/modules", ["gcc/12", 3], "archs.knl.modules[1]: "),
         (
             "archs/knl/modules",
             ["gcc/12\nrm"],
-            "archs.knl.modules[0]: must not contain a line break or another control character, but contains '\\n'",
+            "archs.knl.modules[0]: ",
         ),
-        ("archs/knl/modules", ["$(reboot)"], "archs.knl.modules[0]: '$(reboot)' does not have the form"),
-        ("archs/knl/modules", ["gcc;reboot"], "archs.knl.modules[0]: 'gcc;reboot' does not have the form"),
-        ("archs/knl/modules", [""], "archs.knl.modules[0]: is empty"),
-        ("archs/knl/environ", {"A B": "1"}, "archs.knl.environ.A B: is not the name of an environment variable"),
-        ("archs/knl/environ", {"A": 1.5}, "archs.knl.environ.A: must be text or a whole number, but is 1.5"),
-        ("archs/knl/environ", {"A": True}, "archs.knl.environ.A: must be text or a whole number, but is True"),
-        ("archs/knl/environ", {"A": "x\ny"}, "archs.knl.environ.A: must not contain a line break"),
-        ("archs/knl/job", {"time": "tomorrow"}, "archs.knl.job.time: 'tomorrow' does not have the form"),
+        ("archs/knl/modules", ["$(reboot)"], "archs.knl.modules[0]: "),
+        ("archs/knl/modules", ["gcc;reboot"], "archs.knl.modules[0]: "),
+        ("archs/knl/modules", [""], "archs.knl.modules[0]: "),
+        ("archs/knl/environ", {"A B": "1"}, "archs.knl.environ.A B: "),
+        ("archs/knl/environ", {"A": 1.5}, "archs.knl.environ.A: "),
+        ("archs/knl/environ", {"A": True}, "archs.knl.environ.A: "),
+        ("archs/knl/environ", {"A": "x\ny"}, "archs.knl.environ.A: "),
+        ("archs/knl/job", {"time": "tomorrow"}, "archs.knl.job.time: "),
         ("archs/knl/job", {"constraint": "knl\n#SBATCH"}, "archs.knl.job.constraint: "),
         ("archs/knl/job", {"options": ["--x=1\n--y"]}, "archs.knl.job.options[0]: "),
-        ("archs/knl/job", {"options": ["x"]}, "archs.knl.job.options[0]: 'x' does not have the form"),
+        ("archs/knl/job", {"options": ["x"]}, "archs.knl.job.options[0]: "),
         (
             "archs/knl/launcher",
             {"name": "arun"},
-            "archs.knl.launcher.name: must be one of srun, mpiexec, mpirun, none, but is 'arun'",
+            "archs.knl.launcher.name: ",
         ),
-        ("modules/system", "lmodd", "modules.system: must be one of none, lmod, environment-modules, but is 'lmodd'"),
-        ("modules/init", None, "modules.init: missing; the file that bash sources"),
-        ("modules/system", "none", 'archs.knl.modules: lists modules, but `modules.system` is "none"'),
+        ("modules/system", "lmodd", "modules.system: "),
+        ("modules/init", None, "modules.init: "),
+        ("modules/system", "none", "archs.knl.modules: "),
         (
             "scheduler/system",
             "slrm",
-            "scheduler.system: must be one of none, slurm, pbs, cobalt, but is 'slrm' (did you mean `slurm`?)",
+            "scheduler.system: ",
         ),
-        ("arch", {}, "arch: is not a known key (did you mean `archs`?)"),
+        ("arch", {}, "arch: "),
         (
             "archs/knl/modules",
             ["Python/3.8.2-GCCcore-9.3.0", "CUDA/10.1.243", "TensorFlow/2.2.0-fosscuda-2019b-Python-3.7.4"],
-            "archs.knl.modules: mixes toolchain generations: `Python/3.8.2-GCCcore-9.3.0` is of 2020a, `TensorFlow/",
+            "archs.knl.modules: ",
         ),
-        ("modules/use", ["/m"], "modules.use: is not a known key (did you mean `modules.path`?)"),
-        ("modules/load", ["gcc"], "modules.load: is not a known key (did you mean `archs.ARCH.modules`?)"),
-        ("modules/paths", ["/m"], "modules.paths: is not a known key (did you mean `path`?)"),
-        ("modules/reset", "purged", "modules.reset: must be one of purge, reset, none, but is 'purged'"),
-        ("scheduler/required", ["acount"], "scheduler.required[0]: must be one of account, partition"),
-        ("scheduler/forbidden", ["time"], "scheduler.forbidden: contains `time`, which is also in `required`"),
-        ("archs/knl/unload", ["atp; reboot"], "archs.knl.unload[0]: 'atp; reboot' does not have the form"),
-        ("archs/knl/node", {"sockets": 1}, "archs.knl.node.cores: missing; a whole number is required"),
-        ("archs/knl/node", {"cores": 68, "sockets": 3}, "archs.knl.node.cores: is for the whole node, but 68 is not"),
-        ("archs/knl/node", {"cores": 68, "threads": 4}, "archs.knl.node.threads: is for the whole node, but 4 is not"),
-        ("archs/knl/gpu", {"model": "a100"}, "archs.knl.gpu.per_node: missing; a whole number is required"),
-        ("archs/knl/gpu", {"per_node": 4, "capabilities": ["8.0"]}, "archs.knl.gpu.capabilities[0]: '8.0' does not"),
-        ("archs/knl/threads", {"owner": "me"}, "archs.knl.threads.owner: must be one of module, job, but is 'me'"),
-        ("archs/knl/job", {"memory": "lots"}, "archs.knl.job.memory: 'lots' does not have the form"),
-        ("archs/knl/job", {"filesystems": ["a b"]}, "archs.knl.job.filesystems[0]: 'a b' does not have the form"),
-        ("archs/knl/queues", {"debug": {"time": "long"}}, "archs.knl.queues.debug.time: 'long' does not have the form"),
-        ("archs/knl/queues", {"flat": {"constraint": "a b"}}, "archs.knl.queues.flat.constraint: 'a b' does not have"),
+        ("modules/use", ["/m"], "modules.use: "),
+        ("modules/load", ["gcc"], "modules.load: "),
+        ("modules/paths", ["/m"], "modules.paths: "),
+        ("modules/reset", "purged", "modules.reset: "),
+        ("scheduler/required", ["acount"], "scheduler.required[0]: "),
+        ("scheduler/forbidden", ["time"], "scheduler.forbidden: "),
+        ("archs/knl/unload", ["atp; reboot"], "archs.knl.unload[0]: "),
+        ("archs/knl/node", {"sockets": 1}, "archs.knl.node.cores: "),
+        ("archs/knl/node", {"cores": 68, "sockets": 3}, "archs.knl.node.cores: "),
+        ("archs/knl/node", {"cores": 68, "threads": 4}, "archs.knl.node.threads: "),
+        ("archs/knl/gpu", {"model": "a100"}, "archs.knl.gpu.per_node: "),
+        ("archs/knl/gpu", {"per_node": 4, "capabilities": ["8.0"]}, "archs.knl.gpu.capabilities[0]: "),
+        ("archs/knl/threads", {"owner": "me"}, "archs.knl.threads.owner: "),
+        ("archs/knl/job", {"memory": "lots"}, "archs.knl.job.memory: "),
+        ("archs/knl/job", {"filesystems": ["a b"]}, "archs.knl.job.filesystems[0]: "),
+        ("archs/knl/queues", {"debug": {"time": "long"}}, "archs.knl.queues.debug.time: "),
+        ("archs/knl/queues", {"flat": {"constraint": "a b"}}, "archs.knl.queues.flat.constraint: "),
         (
             "archs/knl/queues",
             {"debug": {"least_nodes": 4, "most_nodes": 2}},
-            "archs.knl.queues.debug.most_nodes: is less than `least_nodes` (4)",
+            "archs.knl.queues.debug.most_nodes: ",
         ),
-        ("network", {"compute": "proxy"}, "network.proxy: missing; the address of the proxy"),
-        ("network", {"compute": "proxy", "proxy": "http://x y"}, "network.proxy: is not an address like http"),
+        ("network", {"compute": "proxy"}, "network.proxy: "),
+        ("network", {"compute": "proxy", "proxy": "http://x y"}, "network.proxy: "),
         (
             "network",
             {"proxy": "http://a:pw@h:1"},
-            "network.proxy: is not an address like http://proxy.example.org:3128; all",
+            "network.proxy: ",
         ),
-        ("root", "${HF_TOKEN}/x", "root: `${HF_TOKEN}` holds a secret"),
-        ("archs/knl/environ", {"HF_TOKEN": "x"}, "archs.knl.environ.HF_TOKEN: holds a secret"),
-        ("archs/knl/environ", {"A": "http://a:pw@h"}, "archs.knl.environ.A: holds a secret"),
-        ("files", {"umask": "888"}, "files.umask: '888' does not have the form"),
-        ("files", {"group": "a b"}, "files.group: 'a b' does not have the form"),
-        ("files", {"admins": ["alice", "-rf"]}, "files.admins[1]: '-rf' does not have the form"),
-        ("files", {"scratch": "/scratch/$(id)"}, "files.scratch: '/scratch/$(id)' does not have the form"),
-        ("files", {"scratch": "/scratch/`id`"}, "files.scratch: '/scratch/`id`' does not have the form"),
-        ("container", {"image": "/x.sif"}, "container.command: missing; text is required"),
-        ("container", {"command": "docker", "image": "x"}, "container.command: must be one of apptainer, singularity"),
+        ("root", "${HF_TOKEN}/x", "root: "),
+        ("archs/knl/environ", {"HF_TOKEN": "x"}, "archs.knl.environ.HF_TOKEN: "),
+        ("archs/knl/environ", {"A": "http://a:pw@h"}, "archs.knl.environ.A: "),
+        ("files", {"umask": "888"}, "files.umask: "),
+        ("files", {"group": "a b"}, "files.group: "),
+        ("files", {"admins": ["alice", "-rf"]}, "files.admins[1]: "),
+        ("files", {"scratch": "/scratch/$(id)"}, "files.scratch: "),
+        ("files", {"scratch": "/scratch/`id`"}, "files.scratch: "),
+        ("container", {"image": "/x.sif"}, "container.command: "),
+        ("container", {"command": "docker", "image": "x"}, "container.command: "),
         (
             "container",
             {"command": "shifter", "image": "x", "overlay": "/o"},
-            "container.overlay: is only for apptainer and",
+            "container.overlay: ",
         ),
         (
             "container",
             {"command": "apptainer", "image": "x", "overlay": "/o", "setup": "env.sh"},
-            "container.setup: must be the path of the file in the overlay to source before Python",
+            "container.setup: ",
         ),
         (
             "container",
             {"command": "apptainer", "image": "x", "overlay_templates": {"15GB-500K": "/t"}},
-            "container.overlay: missing; the path of the overlay to make from `overlay_templates`",
+            "container.overlay: ",
         ),
         (
             "container",
             {"command": "apptainer", "image": "x", "overlay_templates": {"large": "/t"}},
-            "container.overlay_templates.large: is not a valid size: give the size and the number of files, as in `15GB-500K`",
+            "container.overlay_templates.large: ",
         ),
         (
             "container",
             {"command": "apptainer", "image": "x", "write_options": ["fakeroot"]},
-            "container.write_options[0]: 'fakeroot' does not have the form",
+            "container.write_options[0]: ",
         ),
-        ("network", {"download_node": "g dtn"}, "network.download_node: 'g dtn' does not have the form"),
+        ("network", {"download_node": "g dtn"}, "network.download_node: "),
         (
             "strategies",
             {"horovd": {}},
-            "strategies.horovd: is not a known strategy (did you mean `horovod`?); known: single",
+            "strategies.horovd: ",
         ),
         (
             "strategies",
             {"cray-ml-plugin": {}},
-            "strategies.cray-ml-plugin.modules: missing; a plug-in comes from modules",
+            "strategies.cray-ml-plugin.modules: ",
         ),
-        ("strategies", {"horovod": {"modules": ["x/1"]}}, "strategies.horovod.modules: is only for plug-ins"),
+        ("strategies", {"horovod": {"modules": ["x/1"]}}, "strategies.horovod.modules: "),
         (
             "strategies",
             {"cray-ml-plugin": {"modules": ["x/1"], "example": "/a.py"}},
-            "strategies.cray-ml-plugin.example: must begin with a `$VARIABLE`",
+            "strategies.cray-ml-plugin.example: ",
         ),
-        ("files", {"burst_buffer_from": 8}, "files.burst_buffer_from: needs a burst buffer, but `files.burst_buffer`"),
-        ("strategies", {"horovod": {"status": "good"}}, "strategies.horovod.status: must be one of recommended"),
-        ("retired", "long ago", "retired: 'long ago' does not have the form"),
-        ("sources", {"page": {"date": "2018", "values": ["name"]}}, "sources.page.text: missing; text is required"),
+        ("files", {"burst_buffer_from": 8}, "files.burst_buffer_from: "),
+        ("strategies", {"horovod": {"status": "good"}}, "strategies.horovod.status: "),
+        ("retired", "long ago", "retired: "),
+        ("sources", {"page": {"date": "2018", "values": ["name"]}}, "sources.page.text: "),
         (
             "sources",
             {"page": {"text": "a page", "date": "lately", "values": ["name"]}},
-            "sources.page.date: 'lately' does not have the form",
+            "sources.page.date: ",
         ),
         (
             "sources",
             {"page": {"text": "a page", "date": "2018-09", "values": ["archs.*.nod"]}},
-            "sources.page.values[0]: 'archs.*.nod' is not in this profile",
+            "sources.page.values[0]: ",
         ),
     ],
 )
-def test_a_fault_in_a_profile_is_reported_with_its_key_path(path: str, value: object, fault: str) -> None:
-    assert any(line.startswith(fault) for line in faults(site, put(SITE, path, value)))
+def test_a_fault_in_a_profile_is_reported_with_its_key_path(path: str, value: object, fault: str, words: Words) -> None:
+    found = [line for line in faults(site, put(SITE, path, value)) if line.startswith(fault)]
+    assert found
+    words("site", "\n".join(found))
 
 
 @pytest.mark.parametrize(
     ("path", "value", "fault"),
     [
-        ("module", "tensorflow", "module: 'tensorflow' does not have the form"),
-        ("module", "tensorflow/2/3", "module: 'tensorflow/2/3' does not have the form"),
-        ("pythons", ["3.11", "311"], "pythons[1]: '311' does not have the form"),
-        ("pythons", None, "pythons: missing; a list of texts is required"),
-        ("framework", None, "framework: missing; a table is required"),
-        ("framework/name", "torch", "framework.name: must be one of tensorflow, but is 'torch'"),
-        ("framework/version", 2.15, "framework.version: must be text, but is 2.15"),
-        ("horovod/version", "latest", "horovod.version: 'latest' does not have the form"),
-        ("proof/digits", None, "proof.digits: missing; a table is required"),
-        ("proof/mnist/epochs", 0, "proof.mnist.epochs: must be at least 1, but is 0"),
-        ("proof/mnist/min_accuracy", "high", "proof.mnist.min_accuracy: must be a number, but is 'high'"),
-        ("proof/mnist/batchsize", 3, "proof.mnist.batchsize: is not a known key (did you mean `batch_size`?)"),
-        ("proof/program", "pytorch", f"proof.program: must be one of {', '.join(PROGRAMS)}, but is 'pytorch'"),
-        ("proof/program", "cray-ml-plugin", "proof.program: `cray-ml-plugin` is only for job scripts"),
-        ("sumary", "x", "sumary: is not a known key (did you mean `summary`?)"),
+        ("module", "tensorflow", "module: "),
+        ("module", "tensorflow/2/3", "module: "),
+        ("pythons", ["3.11", "311"], "pythons[1]: "),
+        ("pythons", None, "pythons: "),
+        ("framework", None, "framework: "),
+        ("framework/name", "torch", "framework.name: "),
+        ("framework/version", 2.15, "framework.version: "),
+        ("horovod/version", "latest", "horovod.version: "),
+        ("proof/digits", None, "proof.digits: "),
+        ("proof/mnist/epochs", 0, "proof.mnist.epochs: "),
+        ("proof/mnist/min_accuracy", "high", "proof.mnist.min_accuracy: "),
+        ("proof/mnist/batchsize", 3, "proof.mnist.batchsize: "),
+        ("proof/program", "pytorch", "proof.program: "),
+        ("proof/program", "cray-ml-plugin", "proof.program: "),
+        ("sumary", "x", "sumary: "),
     ],
 )
-def test_a_fault_in_a_stack_is_reported_with_its_key_path(path: str, value: object, fault: str) -> None:
-    assert any(line.startswith(fault) for line in faults(stack, put(STACK, path, value)))
+def test_a_fault_in_a_stack_is_reported_with_its_key_path(path: str, value: object, fault: str, words: Words) -> None:
+    found = [line for line in faults(stack, put(STACK, path, value)) if line.startswith(fault)]
+    assert found
+    words("stack", "\n".join(found))
 
 
 @pytest.mark.parametrize(
@@ -307,25 +313,23 @@ def test_a_value_with_a_fault_has_no_second_one(path: str, value: object) -> Non
     assert "must be " in fault
 
 
-def test_a_variable_is_expanded_and_an_unset_variable_is_a_fault() -> None:
+def test_a_variable_is_expanded_and_an_unset_variable_is_a_fault(words: Words) -> None:
     table = put(SITE, "root", "${SCRATCH}/provision")
     assert site(table, SCRATCH="/site/scratch").root == "/site/scratch/provision"
-    assert "root: `${SCRATCH}` is not set in the environment" in faults(site, table)
+    (fault,) = faults(site, table)
+    assert fault.startswith("root: ") and "`${SCRATCH}`" in fault
+    words("site", fault)
 
 
-@pytest.mark.parametrize(
-    ("value", "fault"),
-    [
-        ("relative/root", "root: must be an absolute path, but is 'relative/root/x' (from `${SCRATCH}`)"),
-        ("", "root: `${SCRATCH}` is empty in the environment"),
-    ],
-)
-def test_a_wrong_variable_is_named_and_not_the_profile(value: str, fault: str) -> None:
+@pytest.mark.parametrize("value", ["relative/root", ""])
+def test_a_wrong_variable_is_named_and_not_the_profile(value: str, words: Words) -> None:
     table = put(SITE, "root", "${SCRATCH}/x")
     with pytest.raises(ConfigError) as caught:
         site(table, SCRATCH=value)
-    assert caught.value.evidence == (fault,)
-    assert caught.value.hint == "`export SCRATCH=/PATH`; or edit `sites/cluster.toml`"
+    (fault,) = caught.value.evidence
+    assert fault.startswith("root: ") and "`${SCRATCH}`" in fault and value in fault
+    assert "`export SCRATCH=/PATH`" in str(caught.value.hint)
+    words("site", "\n".join(caught.value.to_lines()))
     with pytest.raises(ConfigError) as caught:
         site(put(table, "rooot", "x"), SCRATCH=value)
     assert caught.value.hint == "edit `sites/cluster.toml`"
@@ -341,17 +345,20 @@ def test_the_hint_is_no_variable_that_is_right(root: str) -> None:
     assert caught.value.hint == "edit `sites/cluster.toml`"
 
 
-def test_all_variables_that_are_not_set_are_in_the_hint() -> None:
+def test_all_variables_that_are_not_set_are_in_the_hint(words: Words) -> None:
     with pytest.raises(ConfigError) as caught:
         site(put(SITE, "root", "/${A}/${B}"))
-    assert caught.value.hint == "`export A=/PATH`, `export B=/PATH`; or edit `sites/cluster.toml`"
+    assert "`export A=/PATH`, `export B=/PATH`" in str(caught.value.hint)
+    words("site", "\n".join(caught.value.to_lines()))
 
 
 @pytest.mark.parametrize("value", ["", "here"])
-def test_a_wrong_root_of_the_tool_can_be_unset(value: str) -> None:
+def test_a_wrong_root_of_the_tool_can_be_unset(value: str, words: Words) -> None:
     with pytest.raises(ConfigError) as caught:
         site(put(SITE, "root", "${PROVISION_ROOT}"), PROVISION_ROOT=value)
-    assert caught.value.hint == "`unset PROVISION_ROOT` for the default folder, or `export PROVISION_ROOT=/PATH`"
+    for command in ("`unset PROVISION_ROOT`", "`export PROVISION_ROOT=/PATH`"):
+        assert command in str(caught.value.hint)
+    words("site", "\n".join(caught.value.to_lines()))
 
 
 def test_a_variable_in_a_plain_text_is_not_expanded() -> None:
@@ -373,29 +380,32 @@ def test_easybuild_modules_of_one_generation_are_accepted() -> None:
     ]
 
 
-def test_an_unknown_arch_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match=r"site `cluster` has no arch `kln` \(did you mean `knl`\?\)") as caught:
+def test_an_unknown_arch_is_refused_with_the_known_ones(words: Words) -> None:
+    with pytest.raises(ConfigError, match=r"`cluster` .* `kln` .*`knl`") as caught:
         site(SITE).arch("kln")
+    assert caught.value.kind == "unknown-arch"
+    words("site", "\n".join(caught.value.to_lines()))
     assert "known archs: `knl`, `haswell`" in caught.value.evidence
 
 
-def test_an_arch_must_be_named_if_there_are_several() -> None:
-    with pytest.raises(ConfigError, match="has several archs: `knl`, `haswell`") as caught:
+def test_an_arch_must_be_named_if_there_are_several(words: Words) -> None:
+    with pytest.raises(ConfigError, match="`knl`, `haswell`") as caught:
         site(SITE).arch(None)
+    assert caught.value.kind == "ambiguous-arch"
+    words("site", "\n".join(caught.value.to_lines()))
     assert caught.value.hint == "add `--arch knl`"
     assert site(put(SITE, "archs/haswell", None)).arch(None).name == "knl"
 
 
-def test_an_unknown_target_is_refused_with_the_nearest_one() -> None:
+def test_an_unknown_target_is_refused_with_the_nearest_one(words: Words) -> None:
     require_known_target("native")
     require_known_target("mic_knl")
-    with pytest.raises(
-        ConfigError, match=r"`haswel` is not a CPU target that archspec knows \(did you mean `haswell`\?\)"
-    ):
+    with pytest.raises(ConfigError, match=r"`haswel` .*`haswell`") as caught:
         require_known_target("haswel")
+    words("site", caught.value.message)
 
 
-def test_no_fact_of_an_unknown_target_is_made_up() -> None:
+def test_no_fact_of_an_unknown_target_is_made_up(words: Words) -> None:
     for ask in (
         lambda: family_of("zen9", "x86_64"),
         lambda: flags_for("zen9", "gcc", "12.2.0"),
@@ -403,8 +413,9 @@ def test_no_fact_of_an_unknown_target_is_made_up() -> None:
         lambda: missing_features("zen9", ()),
         lambda: features_of("zen9"),
     ):
-        with pytest.raises(ConfigError, match=r"`zen9` is not a CPU target that archspec knows"):
+        with pytest.raises(ConfigError, match="`zen9`") as caught:
             ask()
+        words("site", caught.value.message)
     assert family_of("native", "aarch64") == "aarch64"
 
 
@@ -431,16 +442,18 @@ def test_an_empty_profile_is_refused_with_all_required_keys(tmp_path: Path) -> N
     assert [line.split(":")[0] for line in caught.value.evidence] == ["name", "root", "stack", "archs"]
 
 
-def test_an_unknown_site_is_refused_with_the_nearest_one() -> None:
-    with pytest.raises(ConfigError, match=r"there is no site `lokal` \(did you mean `local`\?\)") as caught:
+def test_an_unknown_site_is_refused_with_the_nearest_one(words: Words) -> None:
+    with pytest.raises(ConfigError, match=r"`lokal` .*`local`") as caught:
         shipped.load_site("lokal")
+    assert caught.value.kind == "unknown-site"
+    words("site", caught.value.message)
     assert "local" in caught.value.evidence[0]
     assert caught.value.hint
 
 
 @pytest.mark.parametrize(("kind", "shipped_name"), [("site", "local"), ("stack", "tensorflow-2.15.1")])
 def test_a_copy_that_still_has_the_name_of_its_original_is_refused(
-    kind: str, shipped_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, shipped_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: Words
 ) -> None:
     load = shipped.load_site if kind == "site" else shipped.load_stack
     text = shipped.read(f"{kind}s/{shipped_name}.toml")
@@ -451,7 +464,8 @@ def test_a_copy_that_still_has_the_name_of_its_original_is_refused(
     for typed in ("ours", str(copy)):
         with pytest.raises(ConfigError, match=f"describes the {kind} `{shipped_name}`") as caught:
             load(typed)
-        assert caught.value.hint == f'set `name = "ours"` in it, or rename the file to `{shipped_name}.toml`'
+        assert '`name = "ours"`' in str(caught.value.hint) and f"`{shipped_name}.toml`" in str(caught.value.hint)
+        words("site", "\n".join(caught.value.to_lines()))
         assert caught.value.kind == "invalid-file"
     copy.write_text(text.replace(f'name = "{shipped_name}"', 'name = "ours"', 1), encoding="utf-8")
     assert load("ours").name == "ours"
@@ -475,9 +489,11 @@ def test_only_lmod_reads_lua(name: ModuleSystemName, kind: str) -> None:
     assert ModuleSystem(name=name, init=None, path=()).module_kind == kind
 
 
-def test_an_unknown_stack_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match=r"there is no stack `tensorflow-2\.15`") as caught:
+def test_an_unknown_stack_is_refused_with_the_known_ones(words: Words) -> None:
+    with pytest.raises(ConfigError, match=r"`tensorflow-2\.15`") as caught:
         shipped.load_stack("tensorflow-2.15")
+    assert caught.value.kind == "unknown-stack"
+    words("stack", caught.value.message)
     assert "tensorflow-2.15.1" in caught.value.evidence[0]
 
 
@@ -492,11 +508,12 @@ def test_own_profiles_override_shipped_profiles(tmp_path: Path, monkeypatch: pyt
 
 
 @for_each("name", shipped.known("sites"))
-def test_every_shipped_profile_has_no_fault(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_shipped_profile_has_no_fault(name: str, monkeypatch: pytest.MonkeyPatch, words: Words) -> None:
     monkeypatch.setenv("EXAMPLE_SITE", "/site")
     if name == "generic-slurm":
-        with pytest.raises(ConfigError, match="has 30 values to fill in"):
+        with pytest.raises(ConfigError, match="30 values") as caught:
             shipped.load_site(name)
+        words("site", caught.value.message)
         return
     read = shipped.load_site(name)
     assert read.name == name
@@ -534,10 +551,11 @@ def test_optional_keys_of_a_profile_have_defaults() -> None:
         ("root", "?"),
     ],
 )
-def test_a_blank_is_refused_with_its_key_path(path: str, value: object) -> None:
+def test_a_blank_is_refused_with_its_key_path(path: str, value: object, words: Words) -> None:
     with pytest.raises(ConfigError) as caught:
         site(put(SITE, path, value))
-    assert caught.value.message == "`sites/cluster.toml` has 1 value to fill in"
+    assert "1 value " in caught.value.message and "`sites/cluster.toml`" in caught.value.message
+    words("site", "\n".join(caught.value.to_lines()))
     assert caught.value.evidence[0].startswith(path.replace("/", "."))
     assert caught.value.exit_code == EXIT_USAGE
 
@@ -576,18 +594,20 @@ def test_a_stack_that_trains_without_horovod_can_omit_it(program: str) -> None:
 
 
 @pytest.mark.parametrize("program", sorted(set(PROGRAMS) - set(WITHOUT_HOROVOD)))
-def test_a_stack_that_trains_with_horovod_must_name_it(program: str) -> None:
+def test_a_stack_that_trains_with_horovod_must_name_it(program: str, words: Words) -> None:
     (fault,) = faults(stack, put(put(STACK, "proof/program", program), "horovod", None))
-    assert fault == (
-        f"horovod: missing; `proof.program` is `{program}`, but only `single`, `mirrored` and `multiworker` train without it"
-    )
+    assert fault.startswith("horovod: ") and f"`{program}`" in fault
+    words("stack", fault)
 
 
-def test_a_missing_version_and_a_misspelt_program_are_one_fault_each() -> None:
+def test_a_missing_version_and_a_misspelt_program_are_one_fault_each(words: Words) -> None:
     plain = put(STACK, "proof/program", "mirrored")
-    assert faults(stack, put(plain, "horovod", {})) == ("horovod.version: missing; text is required",)
+    (fault,) = faults(stack, put(plain, "horovod", {}))
+    assert fault.startswith("horovod.version: ")
+    words("stack", fault)
     (fault,) = faults(stack, put(put(STACK, "proof/program", "mirored"), "horovod", None))
-    assert fault.endswith("is 'mirored' (did you mean `mirrored`?)")
+    assert "'mirored'" in fault and "`mirrored`" in fault
+    words("stack", fault)
 
 
 # Values that must be refused
@@ -676,7 +696,7 @@ def test_no_text_of_a_profile_may_contain_a_control_character(path: str) -> None
         place = f"{key}[0]" if many else key
         found = faults(site, put(WHOLE, path, [text] if many else text))
         (fault,) = [line for line in found if line.startswith(f"{place}: ")]
-        assert fault == f"{place}: must not contain a line break or another control character, but contains {hidden!r}"
+        assert repr(hidden) in fault
         assert fault.isprintable()
 
 
@@ -686,33 +706,35 @@ def test_no_text_of_a_stack_may_contain_a_control_character(path: str) -> None:
         many = path == "pythons"
         text = f"3.11{hidden}"
         (fault,) = faults(stack, put(STACK, path, [text] if many else text))
-        assert fault.startswith(f"{path.replace('/', '.')}{'[0]' * many}: must not contain a line break or another")
+        assert fault.startswith(f"{path.replace('/', '.')}{'[0]' * many}: ") and repr(hidden) in fault
 
 
 @pytest.mark.parametrize(
     ("path", "fault"),
     [
-        ("archs/kn\nl", "archs.kn\\nl: is not a valid name of an arch"),
-        ("archs/knl/queues/q\x1b", "archs.knl.queues.q\\x1b: is not a valid name of a queue"),
-        ("sources/a\u2028b", "sources.a\\u2028b: is not a valid name of a source"),
-        ("new\nline", "new\\nline: is not a known key"),
-        ("archs/knl/environ/A\n", "archs.knl.environ.A\\n: is not the name of an environment variable"),
+        ("archs/kn\nl", "archs.kn\\nl: "),
+        ("archs/knl/queues/q\x1b", "archs.knl.queues.q\\x1b: "),
+        ("sources/a\u2028b", "sources.a\\u2028b: "),
+        ("new\nline", "new\\nline: "),
+        ("archs/knl/environ/A\n", "archs.knl.environ.A\\n: "),
     ],
 )
-def test_a_key_with_a_control_character_is_one_fault_that_can_be_printed(path: str, fault: str) -> None:
+def test_a_key_with_a_control_character_is_one_fault_that_can_be_printed(path: str, fault: str, words: Words) -> None:
     (only,) = faults(site, put(SITE, path, {}))
     assert only.startswith(fault)
+    words("site", only)
 
 
-def test_a_variable_with_a_line_break_is_a_fault_of_the_value_that_uses_it() -> None:
+def test_a_variable_with_a_line_break_is_a_fault_of_the_value_that_uses_it(words: Words) -> None:
     (fault,) = faults(
         lambda table: site(table, PROVISION_ROOT="/x\ntouch /y"), put(SITE, "root", "${PROVISION_ROOT}/z")
     )
-    assert fault == ("root: must not contain a line break or another control character, but contains '\\n'")
+    assert fault.startswith("root: ") and r"'\n'" in fault
+    words("site", fault)
 
 
 @pytest.mark.parametrize("number", ["\u0662", "\u00b2"])
-def test_digits_of_other_scripts_are_not_numbers(number: str) -> None:
+def test_digits_of_other_scripts_are_not_numbers(number: str, words: Words) -> None:
     for path, value in (
         ("archs/knl/job", {"time": f"0{number}:00:00"}),
         ("archs/knl/job", {"memory": f"1{number}G"}),
@@ -720,7 +742,7 @@ def test_digits_of_other_scripts_are_not_numbers(number: str) -> None:
         ("retired", f"202{number}"),
     ):
         (fault,) = faults(site, put(SITE, path, value))
-        assert "does not have the form" in fault
+        words("site", fault)
 
 
 def test_the_sites_name_is_one_word_of_a_command() -> None:

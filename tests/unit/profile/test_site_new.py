@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from golden_files import Words
 from parts.cli import call
 from parts.profiles import FILLED, SITES
 from provision import cli
@@ -35,7 +36,7 @@ def sets(answers: dict[str, str]) -> list[str]:
     return [word for path, value in answers.items() for word in ("--set", f"{path}={value}")]
 
 
-def test_blanks_have_questions_in_the_order_of_the_text() -> None:
+def test_blanks_have_questions_in_the_order_of_the_text(words: Words) -> None:
     assert [blank.path for blank in BLANKS] == list(FILLED)
     assert [blank.path for blank in BLANKS if blank.many] == [
         "modules.path",
@@ -45,8 +46,9 @@ def test_blanks_have_questions_in_the_order_of_the_text() -> None:
         "archs.gpu.launcher.options",
         "archs.gpu.gpu.capabilities",
     ]
-    assert BLANKS[0].question.startswith("a folder that compute nodes can read")
+    assert BLANKS[0].path == "root"
     assert "$LMOD_PKG/init/bash" in BLANKS[1].question
+    words("site", "\n".join(f"{blank.path}: {blank.question}" for blank in BLANKS))
 
 
 def test_answers_replace_blanks_and_comments_stay() -> None:
@@ -75,9 +77,10 @@ def test_an_answer_may_contain_any_characters() -> None:
     assert shipped.parse(text, "x")["root"] == 'a "b" \\ # c'
 
 
-def test_a_blank_that_is_only_part_of_a_value_is_refused() -> None:
-    with pytest.raises(ConfigError, match="the text has 2 blanks, but 1 values"):
+def test_a_blank_that_is_only_part_of_a_value_is_refused(words: Words) -> None:
+    with pytest.raises(ConfigError, match=r"2 .* 1 ") as caught:
         blanks('a = "?"\nb = ["x", "?"]\n', shipped.parse)
+    words("site", caught.value.message)
 
 
 EDITED = """\
@@ -120,27 +123,33 @@ def test_a_key_can_be_left_out_however_it_is_spaced(line: str) -> None:
     assert fill(text, None, blanks(text, shipped.parse), {"a": "-"}) == "b = 1\n"
 
 
-def test_a_list_of_several_lines_is_not_left_out_by_halves() -> None:
+def test_a_list_of_several_lines_is_not_left_out_by_halves(words: Words) -> None:
     text = 'a = [\n  "?",\n]\n'
-    with pytest.raises(ConfigError, match="cannot leave out a key whose value has several lines"):
+    with pytest.raises(ConfigError) as caught:
         fill(text, None, blanks(text, shipped.parse), {"a": "-"})
+    words("site", "\n".join(caught.value.to_lines()))
 
 
-def test_a_profile_with_all_answers_can_be_planned(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_profile_with_all_answers_can_be_planned(
+    here: Path, capsys: pytest.CaptureFixture[str], words: Words
+) -> None:
     assert call("site", "new", "ours", *sets(SET)) == 0
     out = capsys.readouterr().out
     assert f"written: {here}/sites/ours.toml" in out
-    assert "next: `provision doctor --site ours`" in out
+    assert "`provision doctor --site ours`" in out
+    words("site", "\n".join(line for line in out.splitlines() if not line.startswith("note: ")))
     assert shipped.load_site("ours").arch("gpu").target == "zen3"
     assert cli.main(["plan", "--site", "ours", "--arch", "gpu", "--profile"]) == 0
 
 
-def test_a_plan_refuses_an_unknown_cpu(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_refuses_an_unknown_cpu(here: Path, capsys: pytest.CaptureFixture[str], words: Words) -> None:
     assert call("site", "new", "ours", *sets(SET)) == 0
     path = here / "sites/ours.toml"
     path.write_text(path.read_text().replace('target = "zen3"', 'target = "zen9"'))
     assert cli.main(["plan", "--site", "ours", "--arch", "gpu", "--profile"]) == EXIT_USAGE
-    assert "`zen9` is not a CPU target that archspec knows" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "`zen9`" in err
+    words("plan", err.splitlines()[0])
 
 
 @pytest.mark.parametrize(("kept", "gone"), [("cpu", "gpu"), ("gpu", "cpu")])
@@ -153,16 +162,25 @@ def test_an_omitted_arch_is_removed_with_its_blanks_and_sources(kept: str, gone:
     assert call("site", "new", "both", "--arch", kept, "--arch", gone) == 0
 
 
-def test_remaining_blanks_are_listed_and_refused_by_other_verbs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_remaining_blanks_are_listed_and_refused_by_other_verbs(
+    here: Path, capsys: pytest.CaptureFixture[str], words: Words
+) -> None:
     some = {path: value for path, value in SET.items() if path not in ("root", "archs.gpu.job.partition")}
     assert call("site", "new", "ours", *sets(some)) == 0
     out = capsys.readouterr().out
-    assert "2 values are still to be filled in before a build:\n  root = " in out
+    (heading,) = [line for line in out.splitlines() if "2 values" in line]
+    assert f"{heading}\n  root = " in out
+    words("site", heading)
     assert '  archs.gpu.job.partition = "?"' in out
     assert call("site", "new", "other", *sets({**some, "root": "/r"})) == 0
-    assert "1 value is still to be filled in before a build:\n  archs.gpu.job.partition = " in capsys.readouterr().out
+    out = capsys.readouterr().out
+    (heading,) = [line for line in out.splitlines() if "1 value " in line]
+    assert f"{heading}\n  archs.gpu.job.partition = " in out
+    words("site", heading)
     assert cli.main(["build", "--site", "ours"]) == EXIT_USAGE
-    assert "has 2 values to fill in" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "2 values" in err
+    words("build", err)
 
 
 def test_values_found_on_the_machine_are_filled_in_and_listed(
@@ -194,40 +212,42 @@ def test_on_a_terminal_each_blank_is_a_question(
     out, err = capsys.readouterr()
     assert "archs.gpu.target: " in err
     assert "files.scratch [$SCRATCH]: " in err
-    assert "from this machine: files.scratch = $SCRATCH" in out
+    assert "files.scratch = $SCRATCH" in out
     assert shipped.load_site("ours").files.scratch == "$SCRATCH"
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("command", "message"),
     [
-        (("new", "../x"), "cannot be the name of a site"),
-        (("new", "ours", "--from", "nosuch"), "there is no site `nosuch`"),
-        (("new", "local"), "`local` is a site that comes with the tool, and every `--site local` would mean yours"),
-        (("new", "ours", "--arch", "gpus"), "this profile has no arch `gpus` (did you mean `gpu`?)"),
-        (("new", "ours", "--set", "root"), "`--set root` is not KEY=VALUE"),
+        (("new", "../x"), "`../x`"),
+        (("new", "ours", "--from", "nosuch"), "`nosuch`"),
+        (("new", "local"), "`local`"),
+        (("new", "ours", "--arch", "gpus"), "`gpus`"),
+        (("new", "ours", "--set", "root"), "`--set root`"),
         (
             ("new", "ours", "--set", "archs.gpu.targt=zen3"),
-            "is not a blank of this profile (did you mean `archs.gpu.target`?)",
+            "`archs.gpu.target`",
         ),
         (("new", "a b"), "hint: `provision site new a-b`"),
-        (("new", "generic-slurm"), "`generic-slurm` is a site that comes with the tool"),
-        (("new", "ours", "--set", "foo=1"), "hint: `provision site new ours` asks for the blanks, or lists them"),
+        (("new", "generic-slurm"), "`generic-slurm`"),
+        (("new", "ours", "--set", "foo=1"), "hint: `provision site new ours`"),
         (("new", "ours", "--set", "archs.gpu.targt=a b"), "hint: `--set 'archs.gpu.target=a b'`"),
         (("new", "ours", "--from", "local", "--set", "foo=1"), "hint: omit `--set`"),
-        (("new", "ours", "--set", "archs.gpu.target=a b"), "archs.gpu.target: 'a b' does not have the form"),
-        (("new", "ours", "--set", "archs.gpu.node.cores=many"), "archs.gpu.node.cores: must be a whole number, but"),
-        (("new", "ours", "--set", "network.compute=maybe"), "`--set network.compute=maybe` is not a valid answer"),
-        (("new", "ours", "--set", "archs.cpu.target=zen9"), "`zen9` is not a CPU target that archspec knows"),
-        (("new", "ours", "--set", "network.proxy=http://me:secret@p:1"), "has a user or a password"),
-        (("new", "ours", "--set", "root=-"), "root: missing; text is required"),
+        (("new", "ours", "--set", "archs.gpu.target=a b"), "archs.gpu.target: "),
+        (("new", "ours", "--set", "archs.gpu.node.cores=many"), "archs.gpu.node.cores: "),
+        (("new", "ours", "--set", "network.compute=maybe"), "`--set network.compute=maybe`"),
+        (("new", "ours", "--set", "archs.cpu.target=zen9"), "`zen9`"),
+        (("new", "ours", "--set", "network.proxy=http://me:secret@p:1"), "password"),
+        (("new", "ours", "--set", "root=-"), "root: "),
     ],
 )
 def test_a_wrong_answer_writes_nothing(
-    words: tuple[str, ...], message: str, here: Path, capsys: pytest.CaptureFixture[str]
+    command: tuple[str, ...], message: str, here: Path, capsys: pytest.CaptureFixture[str], words: Words
 ) -> None:
-    assert call("site", *words) == EXIT_USAGE
-    assert message in capsys.readouterr().err
+    assert call("site", *command) == EXIT_USAGE
+    err = capsys.readouterr().err
+    assert message in err
+    words("site", "\n".join(line for line in err.splitlines() if "import archspec" not in line))
     assert not here.exists()
 
 
@@ -259,7 +279,7 @@ def test_a_site_of_the_tool_is_replaced_only_by_its_copy(here: Path) -> None:
 
 
 def test_the_same_command_asks_for_the_blanks_again(
-    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: Words
 ) -> None:
     some = {path: value for path, value in SET.items() if path not in ("root", "archs.gpu.job.partition")}
     assert call("site", "new", "ours", *sets(some)) == 0
@@ -269,13 +289,21 @@ def test_the_same_command_asks_for_the_blanks_again(
     )
     capsys.readouterr()
     assert cli.main(["plan", "--site", "ours"]) == EXIT_USAGE
-    assert "hint: `provision site new ours` fills in what it finds" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "hint: `provision site new ours`" in err
+    words("plan", err)
     assert call("site", "new", "ours", "--arch", "cpu") == EXIT_USAGE
-    assert "already exists, with the arch `gpu`" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "`gpu`" in err
+    words("site", err)
     assert call("site", "new", "ours", "--from", "generic-slurm") == EXIT_USAGE
-    assert "already exists, but `--from` is for a new profile" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "`--from`" in err
+    words("site", err)
     assert call("site", "new", "ours", "--set", "archs.gpu.target=zen4") == EXIT_USAGE
-    assert f"`archs.gpu.target` already has a value in `{path}`\n\nhint: edit `{path}`" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "`archs.gpu.target`" in err and f"hint: edit `{path}`" in err
+    words("site", err)
     assert call("site", "new", "ours", "--set", f"root={SET['root']}", "--json") == 0
     assert json.loads(capsys.readouterr().out)["result"]["left"] == ["archs.gpu.job.partition"]
     monkeypatch.setattr("sys.stdin", io.StringIO("work\n"))
@@ -288,15 +316,15 @@ def test_the_same_command_asks_for_the_blanks_again(
 
 
 def test_a_fault_outside_the_blanks_of_an_existing_profile_is_corrected_in_it(
-    here: Path, capsys: pytest.CaptureFixture[str]
+    here: Path, capsys: pytest.CaptureFixture[str], words: Words
 ) -> None:
     assert call("site", "new", "ours", *sets({path: value for path, value in SET.items() if path != "root"})) == 0
     path = here / "sites/ours.toml"
     path.write_text(path.read_text().replace('system = "lmod"', 'system = "lmodd"'))
     assert call("site", "new", "ours", "--set", "root=/r") == EXIT_USAGE
     err = capsys.readouterr().err
-    assert "modules.system: must be one of" in err
-    assert f"hint: nothing was written; correct `{path}`, then run the same command again" in err
+    assert "modules.system: " in err and "\nhint: " in err and f"`{path}`" in err
+    words("site", err)
 
 
 def test_a_private_profile_behind_a_link_stays_private_and_linked(here: Path) -> None:
@@ -310,20 +338,26 @@ def test_a_private_profile_behind_a_link_stays_private_and_linked(here: Path) ->
     assert shipped.load_site("ours").root == "/r"
 
 
-def test_blanks_of_a_profile_that_comes_with_the_tool_are_for_a_copy(capsys: pytest.CaptureFixture[str]) -> None:
+def test_blanks_of_a_profile_that_comes_with_the_tool_are_for_a_copy(
+    capsys: pytest.CaptureFixture[str], words: Words
+) -> None:
     assert cli.main(["plan", "--site", "generic-slurm"]) == EXIT_USAGE
-    assert "hint: `provision site new SITE --from generic-slurm` copies it, fills in" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "hint: `provision site new SITE --from generic-slurm`" in err
+    words("plan", err.splitlines()[-1])
 
 
 def test_blanks_of_an_own_profile_are_filled_in_by_any_path(
-    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: Words
 ) -> None:
     assert call("site", "new", "ours") == 0
     monkeypatch.chdir(here)
     for name in ("ours", "./sites/ours.toml", "sites/../sites/ours.toml"):
         capsys.readouterr()
         assert cli.main(["plan", "--site", name]) == EXIT_USAGE
-        assert "hint: `provision site new ours` fills in what it finds" in capsys.readouterr().err, name
+        err = capsys.readouterr().err
+        assert "hint: `provision site new ours`" in err, name
+        words("plan", err.splitlines()[-1])
 
 
 def test_the_profile_is_written_to_the_folder_of_own_settings(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

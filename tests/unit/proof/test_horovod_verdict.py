@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from golden_files import Words
 from provision.model.verdict import Verdict
 from provision.proof.horovod import judge
 
@@ -80,14 +81,15 @@ def test_a_run_on_gpus_passes_if_gpus_are_requested() -> None:
     assert verdict.figures.gpus == 2
 
 
-def test_missing_gpus_fail_with_the_evidence_of_the_ranks() -> None:
+def test_missing_gpus_fail_with_the_evidence_of_the_ranks(words: Words) -> None:
     verdict = judge(without_gpu(good_reports(2)), ranks=2, min_accuracy=MIN_ACCURACY, gpus=True)
     assert not verdict.passed
     first = verdict.failures[0]
     assert first.name == "gpus"
-    assert "2 of 2 processes found no GPU" in first.message
+    assert "2 of 2" in first.message
     assert "no driver (libcuda.so.1" in first.message and "no device files" in first.message
     assert first.hint and "nvidia-smi -L" in first.hint
+    words("test", f"{first.message}\n{first.hint}")
 
 
 def test_a_run_on_the_cpu_fails_if_gpus_are_requested() -> None:
@@ -182,105 +184,90 @@ def test_the_order_of_reports_does_not_matter() -> None:
     )
 
 
-def test_processes_that_did_not_see_each_other_fail() -> None:
+def test_processes_that_did_not_see_each_other_fail(words: Words) -> None:
     verdict = judge(unconnected_processes(4), ranks=4, min_accuracy=MIN_ACCURACY)
 
     assert not verdict.passed
     first = verdict.failures[0]
     assert first.name == "ranks"
-    assert "each of 4 processes reports rank 0 of 1" in first.message
-    assert "did not see each other" in first.message
+    assert "4 processes" in first.message and "rank 0 of 1" in first.message
     assert first.hint is not None
     assert "--mpi=pmi2" in first.hint
+    words("test", f"{first.message}\n{first.hint}")
     # The good figures of each process must not hide it: the sums, the shards and the first weights fail too.
     assert {"allreduce", "peers", "shards", "initial-weights"} <= set(failed_names(verdict))
 
 
-def test_a_job_that_split_into_two_groups_of_ranks_fails() -> None:
+def test_a_job_that_split_into_two_groups_of_ranks_fails(words: Words) -> None:
     reports = good_reports(2) + good_reports(2)
 
     first = judge(reports, ranks=4, min_accuracy=MIN_ACCURACY).failures[0]
 
     assert first.name == "ranks"
-    assert "expected every process to see 4 ranks, seen sizes: 2 (4 times)" in first.message
+    assert "4 ranks" in first.message and "2 (4 times)" in first.message
+    words("test", first.message)
 
 
 @pytest.mark.parametrize(
-    ("spoil", "check", "words"),
+    ("spoil", "check", "figures"),
     [
-        pytest.param(drop_report(1), "reports", "expected 3 reports, one per rank, found 2", id="missing report"),
+        pytest.param(drop_report(1), "reports", "3 reports", id="missing report"),
         pytest.param(drop_report(1), "ranks", "missing 1", id="missing rank"),
-        pytest.param(change(2, rank=1), "ranks", "missing 2; more than once 1", id="duplicate rank"),
-        pytest.param(change(2, rank=3), "ranks", "missing 2; out of range 3", id="rank out of range"),
-        pytest.param(change(2, size=4), "ranks", "seen sizes: 3 (2 times), 4 (1 times)", id="another size"),
+        pytest.param(change(2, rank=1), "ranks", "missing 2", id="duplicate rank"),
+        pytest.param(change(2, rank=3), "ranks", "missing 2", id="rank out of range"),
+        pytest.param(change(2, size=4), "ranks", "3 (2 times), 4 (1 times)", id="another size"),
         pytest.param(change(2, rank="2"), "ranks", "missing 2", id="rank is text"),
         pytest.param(
             change(1, error="ImportError: libcudart.so.12", stage="import tensorflow"),
             "reports",
-            "rank 1 of 3 (n1, pid 101) failed in stage `import tensorflow`: ImportError: libcudart.so.12",
+            "`import tensorflow`: ImportError: libcudart.so.12",
             id="error",
         ),
         pytest.param(
             change(1, stage="training"),
             "reports",
-            "1 stopped without an error message, in stage: `training`",
+            "`training`",
             id="stall",
         ),
-        pytest.param(
-            change_part(1, "versions", tensorflow="2.14.0"), "versions", "tensorflow on all ranks", id="mixed versions"
-        ),
-        pytest.param(change_every(versions={"python": "3.11.7"}), "versions", "reports hold: python", id="no versions"),
+        pytest.param(change_part(1, "versions", tensorflow="2.14.0"), "versions", "tensorflow", id="mixed versions"),
+        pytest.param(change_every(versions={"python": "3.11.7"}), "versions", "python", id="no versions"),
         pytest.param(change_part(1, "allreduce", sum=[6.0, 13.0]), "allreduce", "[6, 12], rank 1 of 3", id="wrong sum"),
         pytest.param(change_part(1, "allreduce", sum=[6.0]), "allreduce", "got [6]", id="short sum"),
-        pytest.param(
-            change_part(1, "allreduce", sum=[6.0, float("nan")]), "allreduce", "got no vector", id="sum is not a number"
-        ),
-        pytest.param(change_part(1, "allreduce", average=[2.0, 4.1]), "allreduce", "the average", id="wrong average"),
-        pytest.param(
-            change_part(1, "allreduce", expected=[3.0, 6.0]), "allreduce", "predicted sum", id="wrong expectation"
-        ),
-        pytest.param(change_part(1, "allreduce", large_wrong=17), "allreduce", "counted 17", id="large messages"),
-        pytest.param(change(1, allreduce=None), "allreduce", "some ranks reported none", id="no allreduce"),
-        pytest.param(change(1, peers=[[0, "n1", 100]]), "peers", "gathered 1: rank 0 (n1, pid 100)", id="wrong peers"),
-        pytest.param(change(1, peers="none"), "peers", "gathered 0", id="no peers"),
-        pytest.param(
-            change(1, shard={"start": 0, "stop": 10, "sha256": "other"}), "shards", "the same ones", id="shards overlap"
-        ),
-        pytest.param(change_part(1, "shard", sha256="shard0"), "shards", "the same ones", id="equal shards"),
+        pytest.param(change_part(1, "allreduce", sum=[6.0, float("nan")]), "allreduce", "", id="sum is not a number"),
+        pytest.param(change_part(1, "allreduce", average=[2.0, 4.1]), "allreduce", "average", id="wrong average"),
+        pytest.param(change_part(1, "allreduce", expected=[3.0, 6.0]), "allreduce", "", id="wrong expectation"),
+        pytest.param(change_part(1, "allreduce", large_wrong=17), "allreduce", " 17", id="large messages"),
+        pytest.param(change(1, allreduce=None), "allreduce", "", id="no allreduce"),
+        pytest.param(change(1, peers=[[0, "n1", 100]]), "peers", "1: rank 0 (n1, pid 100)", id="wrong peers"),
+        pytest.param(change(1, peers="none"), "peers", " 0", id="no peers"),
+        pytest.param(change(1, shard={"start": 0, "stop": 10, "sha256": "other"}), "shards", "", id="shards overlap"),
+        pytest.param(change_part(1, "shard", sha256="shard0"), "shards", "", id="equal shards"),
         pytest.param(change_part(2, "shard", stop=29), "shards", "from 9 to 10", id="uneven shards"),
         pytest.param(change(1, shard={}), "shards", "rank 1 of 3 (n1, pid 101) reports {}", id="no shard"),
-        pytest.param(
-            change_every(weights_sha256_initial="same"), "initial-weights", "3 different sets", id="equal first weights"
-        ),
+        pytest.param(change_every(weights_sha256_initial="same"), "initial-weights", "3 ", id="equal first weights"),
         pytest.param(
             change(1, weights_sha256="other", weights_max_difference=0.25),
             "weights",
-            "seen 2 different sets, up to 0.25 away from rank 0's",
+            " 0.25 ",
             id="weights differ",
         ),
-        pytest.param(change(1, weights_sha256=None), "weights", "seen 2 different sets", id="no weights on one rank"),
-        pytest.param(change_every(weights_sha256=None), "weights", "seen 1 different sets", id="no weights"),
-        pytest.param(
-            change_every(weights_sha256=["a"]), "weights", "expected identical weights", id="weights are a list"
-        ),
-        pytest.param(
-            change_every(loss=[1.0, float("nan")]), "loss", "2.3100 before training and no finite", id="loss is NaN"
-        ),
-        pytest.param(change_every(loss=[1.0, None]), "loss", "no finite number at the end", id="loss is null"),
-        pytest.param(change_every(loss=[]), "loss", "no finite number at the end", id="no loss"),
-        pytest.param(
-            change_every(loss_before=float("inf")), "loss", "has no finite number before", id="infinite first loss"
-        ),
-        pytest.param(
-            change_every(loss=[1.0, 2.31]), "loss", "2.3100 before training and 2.3100", id="loss did not fall"
-        ),
-        pytest.param(change(1, accuracy=0.8999), "accuracy", "at least 0.9000, seen 0.8999 on rank 1", id="too low"),
-        pytest.param(change(1, accuracy=None), "accuracy", "seen no finite number on rank 1", id="no accuracy"),
-        pytest.param(use_gpus("1:0", "1:0", "2:0"), "gpus", "2 ranks used the GPU 1:0 on n1", id="shared GPU"),
-        pytest.param(use_gpus("1:0", "2:0", None), "gpus", "1 had none", id="one rank without GPU"),
+        pytest.param(change(1, weights_sha256=None), "weights", " 2 ", id="no weights on one rank"),
+        pytest.param(change_every(weights_sha256=None), "weights", " 1 ", id="no weights"),
+        pytest.param(change_every(weights_sha256=["a"]), "weights", "weights", id="weights are a list"),
+        pytest.param(change_every(loss=[1.0, float("nan")]), "loss", "2.3100 ", id="loss is NaN"),
+        pytest.param(change_every(loss=[1.0, None]), "loss", "", id="loss is null"),
+        pytest.param(change_every(loss=[]), "loss", "", id="no loss"),
+        pytest.param(change_every(loss_before=float("inf")), "loss", "", id="infinite first loss"),
+        pytest.param(change_every(loss=[1.0, 2.31]), "loss", "2.3100 ", id="loss did not fall"),
+        pytest.param(change(1, accuracy=0.8999), "accuracy", "0.8999 on rank 1", id="too low"),
+        pytest.param(change(1, accuracy=None), "accuracy", "on rank 1", id="no accuracy"),
+        pytest.param(use_gpus("1:0", "1:0", "2:0"), "gpus", "1:0 on n1", id="shared GPU"),
+        pytest.param(use_gpus("1:0", "2:0", None), "gpus", "1 ", id="one rank without GPU"),
     ],
 )
-def test_a_faulty_run_fails_with_the_reason(spoil: Callable[[Reports], None], check: str, words: str) -> None:
+def test_a_faulty_run_fails_with_the_reason(
+    spoil: Callable[[Reports], None], check: str, figures: str, words: Words
+) -> None:
     reports = good_reports(3)
     spoil(reports)
 
@@ -288,7 +275,9 @@ def test_a_faulty_run_fails_with_the_reason(spoil: Callable[[Reports], None], ch
 
     assert not verdict.passed
     assert check in failed_names(verdict)
-    assert words in next(failure.message for failure in verdict.failures if failure.name == check)
+    message = next(failure.message for failure in verdict.failures if failure.name == check)
+    assert figures in message
+    words("test", message)
     json.dumps(verdict.to_dict(), allow_nan=False)
 
 
@@ -325,16 +314,17 @@ def test_gpus_are_judged_only_if_used() -> None:
 
 
 @pytest.mark.parametrize(("nodes", "passed"), [(None, True), (1, True), (2, False)])
-def test_the_number_of_hosts_is_checked_only_on_request(nodes: int | None, passed: bool) -> None:
+def test_the_number_of_hosts_is_checked_only_on_request(nodes: int | None, passed: bool, words: Words) -> None:
     verdict = judge(good_reports(2), ranks=2, min_accuracy=MIN_ACCURACY, nodes=nodes)
 
     assert verdict.passed is passed
     if not passed:
         assert failed_names(verdict) == ["nodes"]
-        assert "expected 2 distinct hosts, seen 1: n1" in verdict.failures[0].message
+        assert verdict.failures[0].message.endswith(" 1: n1")
+        words("test", verdict.failures[0].message)
 
 
-def test_reports_of_an_earlier_run_fail() -> None:
+def test_reports_of_an_earlier_run_fail(words: Words) -> None:
     old = good_reports(2)
     for report in old:
         report["pid"] += 50
@@ -342,7 +332,8 @@ def test_reports_of_an_earlier_run_fail() -> None:
     verdict = judge(good_reports(2) + old, ranks=2, min_accuracy=MIN_ACCURACY)
 
     assert failed_names(verdict)[0] == "reports"
-    assert "expected 2 reports, one per rank, found 4" in verdict.failures[0].message
+    assert "2 reports" in verdict.failures[0].message and " 4" in verdict.failures[0].message
+    words("test", verdict.failures[0].message)
 
 
 def test_no_reports_at_all_fail() -> None:
@@ -353,14 +344,15 @@ def test_no_reports_at_all_fail() -> None:
     assert verdict.figures.accuracy is None
 
 
-def test_a_process_that_died_in_the_import_hints_at_the_processor() -> None:
+def test_a_process_that_died_in_the_import_hints_at_the_processor(words: Words) -> None:
     reports: Reports = [{"schema": 1, "stage": "import tensorflow", "error": None, "host": "n1", "pid": 7}]
 
     (failure,) = judge(reports, ranks=1, min_accuracy=MIN_ACCURACY).failures
 
-    assert "a process without a rank (n1, pid 7)" in failure.message
+    assert "(n1, pid 7)" in failure.message
     assert failure.hint is not None
     assert "illegal instruction" in failure.hint
+    words("test", f"{failure.message}\n{failure.hint}")
 
 
 def test_empty_reports_fail_every_check_without_an_exception() -> None:
@@ -370,7 +362,7 @@ def test_empty_reports_fail_every_check_without_an_exception() -> None:
     assert {check.name for check in verdict.checks} - set(failed_names(verdict)) == {"reports"}
 
 
-def test_the_first_error_is_quoted_not_the_errors_it_caused() -> None:
+def test_the_first_error_is_quoted_not_the_errors_it_caused(words: Words) -> None:
     reports = good_reports(3)
     for report in reports:
         report.update(stage="training", error="UnknownError: Horovod has been shut down. This was caused by …")
@@ -379,7 +371,8 @@ def test_the_first_error_is_quoted_not_the_errors_it_caused() -> None:
     message = judge(reports, ranks=3, min_accuracy=MIN_ACCURACY).failures[0].message
 
     assert "rank 1 of 3" in message
-    assert "(and 2 more with an error): ResourceExhaustedError: out of memory" in message
+    assert " 2 more " in message and message.endswith(": ResourceExhaustedError: out of memory")
+    words("test", message)
 
 
 def test_a_long_error_is_shortened_to_one_line() -> None:
@@ -423,29 +416,31 @@ def continued_reports(ranks: int) -> Reports:
     return reports
 
 
-def test_a_restart_that_continued_where_it_stopped_passes() -> None:
+def test_a_restart_that_continued_where_it_stopped_passes(words: Words) -> None:
     verdict = judge(continued_reports(2), ranks=2, min_accuracy=MIN_ACCURACY)
 
     assert verdict.passed
     messages = {check.name: check.message for check in verdict.checks}
-    assert messages["restart"] == "continued at step 96 with the weights of rank 0's checkpoint"
+    assert "step 96" in messages["restart"] and "rank 0" in messages["restart"]
+    words("test", messages["restart"])
 
 
 @pytest.mark.parametrize(
-    ("rank", "changed", "words"),
+    ("rank", "changed", "figures"),
     [
-        (0, {"began_at": 0}, "at step 96 of rank 0's checkpoint, rank 0 of 2 (n1, pid 100) began at step 0"),
-        (1, {"began_sha256": "other"}, "with the weights half of rank 0's checkpoint, rank 1 of 2"),
-        (0, {"saved_at": None}, "began at step 96"),
+        (0, {"began_at": 0}, "rank 0 of 2 (n1, pid 100)"),
+        (1, {"began_sha256": "other"}, "rank 1 of 2"),
+        (0, {"saved_at": None}, "step 96"),
     ],
 )
-def test_a_restart_from_elsewhere_fails(rank: int, changed: dict[str, object], words: str) -> None:
+def test_a_restart_from_elsewhere_fails(rank: int, changed: dict[str, object], figures: str, words: Words) -> None:
     reports = continued_reports(2)
     reports[rank]["restart"].update(changed)
     verdict = judge(reports, ranks=2, min_accuracy=MIN_ACCURACY)
 
     assert failed_names(verdict) == ["restart"]
-    assert words in verdict.failures[0].message
+    assert figures in verdict.failures[0].message
+    words("test", verdict.failures[0].message)
 
 
 def test_a_rank_that_does_not_report_the_restart_fails() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from golden_files import Words
 from parts.reports import Report, one_process, workers
 from provision.model.verdict import Verdict
 from provision.proof.without_horovod import judge_mirrored, judge_single, judge_workers, stall_of
@@ -154,13 +155,14 @@ def judge_two_workers(reports: list[Report], **more: Any) -> Verdict:
     return judge_workers(reports, workers=2, nodes=1, min_accuracy=MIN_ACCURACY, **more)
 
 
-def test_workers_that_trained_together_pass() -> None:
+def test_workers_that_trained_together_pass(words: Words) -> None:
     verdict = judge_two_workers(workers())
     assert verdict.passed
     messages = {check.name: check.message for check in verdict.checks}
     names = {"communication", "allreduce", "peers", "shards", "initial-weights", "broadcast", "weights"}
     assert names <= set(messages)
-    assert messages["communication"] == "AUTO, addresses from TF_CONFIG, trained with fit"
+    assert [part for part in ("AUTO", "TF_CONFIG", "fit") if part not in messages["communication"]] == []
+    words("test", messages["communication"])
 
 
 @pytest.mark.parametrize(
@@ -199,15 +201,17 @@ def test_a_dead_worker_fails() -> None:
     assert failed_names(judge_two_workers(workers()[:1]))[0] == "reports"
 
 
-def test_a_stall_is_read_from_a_report_and_the_second_try_names_it() -> None:
+def test_a_stall_is_read_from_a_report_and_the_second_try_names_it(words: Words) -> None:
     stuck, killed = workers()
     stuck.update(stage="training", error="Stall: nothing happened", stalled={"stage": "training", "seconds": 120})
     killed["stage"] = "training"
     stall = stall_of([killed, stuck])
-    assert stall == "AUTO stalled in stage `training`: nothing happened for 120 s"
+    assert stall is not None and stall.startswith("AUTO ") and "`training`" in stall and "120 s" in stall
+    words("test", stall)
     assert stall_of(workers()) is None
     again = workers()
     for report in again:
         report["communication"]["asked"] = "RING"
     message = {check.name: check.message for check in judge_two_workers(again, stalled=stall).checks}["communication"]
-    assert message == f"second try: RING, addresses from TF_CONFIG, trained with fit; {stall}"
+    assert "RING" in message and "TF_CONFIG" in message and message.endswith(f"; {stall}")
+    words("test", message)

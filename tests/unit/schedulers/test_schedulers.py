@@ -11,7 +11,7 @@ from typing import get_args
 
 import pytest
 
-from golden_files import SUBMITTER, facts_of, request_for
+from golden_files import SUBMITTER, Words, facts_of, request_for
 from parts.languages import options_of_sbatch
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.jobs.build_job import build_script
@@ -68,9 +68,10 @@ def test_all_scheduler_modules_have_the_same_functions() -> None:
                 assert theirs == list(inspect.signature(shape).parameters)[1:], f"{name}.{attribute}"
 
 
-def test_a_site_without_a_scheduler_has_no_scheduler_module() -> None:
-    with pytest.raises(ConfigError, match="the site has no scheduler"):
+def test_a_site_without_a_scheduler_has_no_scheduler_module(words: Words) -> None:
+    with pytest.raises(ConfigError) as caught:
         scheduler_for("none")
+    words("job", "\n".join(caught.value.to_lines()))
 
 
 @pytest.mark.parametrize(
@@ -92,7 +93,7 @@ def test_a_time_limit_is_parsed_as_slurm_does(text: str, seconds: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "soon", "1:2:3", "-1", "1.5"])
 def test_an_invalid_time_limit_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is not a valid time"):
+    with pytest.raises(ValueError, match=repr(text)):
         to_seconds(text)
 
 
@@ -147,21 +148,22 @@ def test_all_fields_of_a_running_pbs_job_are_parsed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "state", "words"),
+    ("more", "state", "figures"),
     [
-        ("    Exit_status = 0\n", "COMPLETED", "finished after 00:10:00"),
-        ("    Exit_status = 3\n", "FAILED", "failed with exit code 3"),
-        ("    Exit_status = 265\n", "FAILED", "was ended by signal 9"),
-        ("    Exit_status = -29\n", "TIMEOUT", "reached its time limit of 01:30:00"),
-        ("    Exit_status = -27\n", "OUT_OF_MEMORY", "used more memory"),
-        ("", "CANCELLED", "was cancelled"),
+        ("    Exit_status = 0\n", "COMPLETED", "00:10:00"),
+        ("    Exit_status = 3\n", "FAILED", "exit code 3"),
+        ("    Exit_status = 265\n", "FAILED", "signal 9"),
+        ("    Exit_status = -29\n", "TIMEOUT", "01:30:00"),
+        ("    Exit_status = -27\n", "OUT_OF_MEMORY", "memory"),
+        ("", "CANCELLED", "cancelled"),
     ],
 )
-def test_each_ending_of_a_pbs_job_is_described(more: str, state: str, words: str) -> None:
+def test_each_ending_of_a_pbs_job_is_described(more: str, state: str, figures: str, words: Words) -> None:
     ended = status("F", more)
     assert ended.ended
     assert ended.state == state
-    assert words in ending(ended)
+    assert figures in ending(ended)
+    words("job", ending(ended))
 
 
 def test_the_comment_of_pbs_explains_why_a_job_waits() -> None:
@@ -286,13 +288,14 @@ def test_a_cobalt_build_job_uses_cobalt_variables_and_directives(script: str) ->
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_build_job_without_the_required_account_is_refused(name: SchedulerName) -> None:
+def test_a_build_job_without_the_required_account_is_refused(name: SchedulerName, words: Words) -> None:
     site = site_of(name)
     request = request_for(site)
     plan = make_plan(request, facts_of(site), Existing())
-    with pytest.raises(ConfigError, match="requires `account` for every job") as caught:
+    with pytest.raises(ConfigError, match="`account`") as caught:
         build_script(request, plan, SUBMITTER)
     assert caught.value.exit_code == EXIT_USAGE
+    words("job", "\n".join(caught.value.to_lines()))
 
 
 # Values in directives: what a root or an option of a profile can contain.
@@ -330,5 +333,6 @@ def test_pbs_reads_the_output_folder_as_one_word_and_cobalt_gets_only_plain_ones
     (line,) = [str(line) for line in pbs.directives(batch) if str(line).startswith("#PBS -o")]
     assert shlex.split(line.removeprefix("#PBS"))[1:] == [f"/{value}/"]
     if value != "--wrap=id":
-        with pytest.raises(ConfigError, match="is not a plain value"):
+        with pytest.raises(ConfigError) as caught:
             cobalt.directives(batch)
+        assert caught.value.exit_code == EXIT_USAGE

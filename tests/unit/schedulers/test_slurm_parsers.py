@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from golden_files import Words
 from parts.paths import RECORDED
 from provision.model.batch import Batch
 from provision.profile.scheduler import GpuSpelling, Scheduler
@@ -40,7 +41,7 @@ ENDINGS = {
 
 
 @pytest.mark.parametrize("name", ENDINGS)
-def test_each_ending_of_a_slurm_job_is_described(name: str) -> None:
+def test_each_ending_of_a_slurm_job_is_described(name: str, words: Words) -> None:
     state, words = ENDINGS[name]
     parsed = status(name)
     assert parsed.ended
@@ -48,11 +49,11 @@ def test_each_ending_of_a_slurm_job_is_described(name: str) -> None:
     assert ending(parsed).startswith(words)
 
 
-def test_each_final_state_has_a_different_description() -> None:
+def test_each_final_state_has_a_different_description(words: Words) -> None:
     ended = dataclasses.replace(status("failed"), job="1", run_time="00:10:00", time_limit="01:00:00")
     sentences = {state: ending(dataclasses.replace(ended, state=state)) for state in ENDED}
     assert len(set(sentences.values())) == len(ENDED)
-    assert sentences["OUT_OF_MEMORY"] == "job 1 used more memory than it requested"
+    words("job", "\n".join(sentences[state] for state in sorted(sentences)))
     assert "NODE_FAIL" in sentences["NODE_FAIL"]
     assert "PREEMPTED" in sentences["PREEMPTED"]
 
