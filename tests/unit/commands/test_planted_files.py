@@ -152,12 +152,16 @@ def store(template: Path, memory: Path, tmp_path: Path, monkeypatch: pytest.Monk
     return Store(Layout(PurePosixPath(root)))
 
 
+class Hangs(BaseException):
+    """A reader waits for ever. It is no TimeoutError: that is an OSError, which a reader takes for a fault of the file."""
+
+
 @contextlib.contextmanager
 def time_limit(seconds: int) -> Iterator[None]:
     """Fail instead of waiting for ever."""
 
     def stop(number: int, frame: FrameType | None) -> None:
-        raise TimeoutError
+        raise Hangs
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.alarm(seconds)
