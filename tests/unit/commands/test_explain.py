@@ -36,6 +36,7 @@ def explained(done: subprocess.CompletedProcess[str], code: int) -> dict[str, An
     return result
 
 
+@pytest.mark.real
 def test_the_failed_step_of_an_environment_is_explained(site: TinySite) -> None:
     folder = next((site.root / "logs" / "b").iterdir())
     prefix = next((site.root / "envs" / "b" / "tensorflow").iterdir())
@@ -47,6 +48,7 @@ def test_the_failed_step_of_an_environment_is_explained(site: TinySite) -> None:
         assert result["hint"].startswith("run it yourself: `")
 
 
+@pytest.mark.real
 def test_a_misspelt_environment_is_not_read_as_a_file(site: TinySite) -> None:
     prefix = next((site.root / "envs" / "b" / "tensorflow").iterdir())
     done = site.run("explain", f"b/tensorflow/{prefix.name[:-1]}x", "--site", "both", "--json")
@@ -55,6 +57,7 @@ def test_a_misspelt_environment_is_not_read_as_a_file(site: TinySite) -> None:
     assert "no environment" in error["message"] and error["hint"], error
 
 
+@pytest.mark.real
 def test_logs_without_a_failure_name_the_command_that_compares(site: TinySite, words: Words) -> None:
     prefix = next((site.root / "envs" / "b" / "tensorflow").iterdir())
     for log in (site.root / "logs" / "b").rglob("*.log"):

@@ -7,9 +7,12 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
+
 from parts.tiny import MINOR, make_site
 
 
+@pytest.mark.real
 def test_a_login_shell_cron_and_a_job_give_the_same_fingerprint(tmp_path: Path) -> None:
     """The login shell has a compiler and a Python of its own in front, as conda and pyenv put them there."""
     site, own = make_site(tmp_path), tmp_path / "conda" / "bin"

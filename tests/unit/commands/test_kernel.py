@@ -36,6 +36,7 @@ def give_ipykernel(python_packages: Path) -> None:
     (python_packages / "jupyter.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
 
 
+@pytest.mark.real
 def test_a_real_client_runs_a_notebook_in_an_environment_that_has_ipykernel(
     prefix: Path, tmp_path: Path, capsys: Captured
 ) -> None:
@@ -153,6 +154,7 @@ def test_a_kernel_that_others_installed_is_not_removed(tmp_path: Path, capsys: C
     assert other.is_dir()
 
 
+@pytest.mark.real
 def test_a_kernel_in_a_container_is_run_by_the_real_client(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:

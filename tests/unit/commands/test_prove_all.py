@@ -30,6 +30,7 @@ from provision.model.layout import EnvironmentId, Layout
 Captured = pytest.CaptureFixture[str]
 
 
+@pytest.mark.real
 def test_a_proof_that_is_slower_than_the_history_is_a_finding_that_stays(tmp_path: Path) -> None:
     site = make_site(tmp_path)
     built = site.run("build", "--site", "one")

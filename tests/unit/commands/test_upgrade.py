@@ -40,6 +40,7 @@ def good(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[
     return done
 
 
+@pytest.mark.real
 def test_all_archs_are_upgraded_or_none_and_one_command_goes_back(site: TinySite, words: Words) -> None:
     """Users load the stack on `a`; on `b` they load nothing yet."""
     both = ("tiny", "--site", "both", "--arch", "a", "--arch", "b")

@@ -33,6 +33,7 @@ def pip_install(venv: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.real
 def test_the_stack_imports_and_pip_adds_to_it_but_does_not_replace_it(
     prefix: Path, tmp_path: Path, capsys: Captured
 ) -> None:
@@ -168,6 +169,7 @@ node = {{ sockets = 2, cores = 32, threads = 32, memory_gb = 192 }}
     return path
 
 
+@pytest.mark.real
 def test_a_venv_on_the_sites_modules_imports_their_stack_and_pip_adds_to_it(
     site: Path, tmp_path: Path, capsys: Captured
 ) -> None:

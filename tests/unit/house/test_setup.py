@@ -8,9 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 CHECKOUT = Path(__file__).resolve().parents[3]
 
 
+@pytest.mark.real
 def test_a_shell_that_uses_the_environment_can_make_it_again(tmp_path: Path) -> None:
     """Its `python3` is in the folder that is removed first; without an index the installation ends there."""
     (tmp_path / "tools").mkdir()

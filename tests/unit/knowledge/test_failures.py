@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from pathlib import Path
@@ -348,9 +349,11 @@ SURROUNDINGS = {
 @pytest.mark.parametrize("name", SURROUNDINGS)
 @for_each("failure", known_failures().failures, ids=lambda failure: failure.id)
 def test_every_known_failure_is_found_in_logs_around_its_message(failure: KnownFailure, name: str) -> None:
-    alone = name == "after harmless lines, coloured"
-    if not alone and (failure.waits or failure.weight == WEIGHTS["notice"]):
-        return  # it counts only if the log ends with it, or no failure is in the log
+    # A notice counts only if no failure is in the log, and what waits only if the log ends with it.
+    fitting = list(SURROUNDINGS)[: 1 if failure.waits or failure.weight == WEIGHTS["notice"] else 3]
+    # In turn, as the search of a log takes milliseconds; `make fuzz` takes all.
+    if name not in fitting or ("FUZZ" not in os.environ and name != fitting[len(failure.message) % len(fitting)]):
+        return
     explanation = shown(SURROUNDINGS[name](failure.message.rstrip("\n") + "\n"))
     if failure.weight == WEIGHTS["notice"]:
         assert explanation.verdict == "healthy"
