@@ -103,8 +103,8 @@ def _write(path: Path, text: str, mode: int) -> None:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
+            os.fchmod(file.fileno(), mode)
             os.fsync(file.fileno())
-        beside.chmod(mode)
         beside.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import socket
+import stat
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,7 +30,7 @@ from provision.machine.programs.run import Result, stream
 from provision.machine.programs.secrets_here import secrets_here
 from provision.machine.rendering.render_modulefile import emit_modulefile
 from provision.machine.root.durable import sync_file_system
-from provision.machine.root.file_tree import make_writable
+from provision.machine.root.beneath import change_modes
 from provision.machine.root.locks import Lock
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.sealing import is_sealed, seal
@@ -108,7 +109,8 @@ class Executor:
             self.store.shared.make(Path(path.parent))
         self.store.sweep(env)
         if {step.name for step in self.plan.steps if step.action == "create"} - set(READING):
-            make_writable(Path(self.plan.prefix))
+            with contextlib.suppress(OSError):  # there is none, or another admin built it
+                change_modes(Path(self.plan.prefix), lambda mode: mode | (0o700 if stat.S_ISDIR(mode) else 0))
         for step in self.plan.steps:
             if step.action == "create":
                 self.lock.refuse_lost()

@@ -6,16 +6,15 @@ while they are in memory, as they are after a proof, and 20 s from a slow disk.
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import hashlib
 import os
 import re
-import shutil
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from provision.machine.root.beneath import change_modes
 from provision.machine.trusted_files import open_regular
 from provision.model.manifest import LINK, OUTSIDE, FileEntry, packages_of
 
@@ -23,8 +22,6 @@ from provision.model.manifest import LINK, OUTSIDE, FileEntry, packages_of
 THREADS = 4
 AT_ONCE = 64
 RECORDS = "lib/python*/site-packages/*.dist-info/RECORD"
-# What `disk.write`, `Store.remove` and `Generations.change` call a file or folder that is not finished.
-LEFT = re.compile(r"\..+\.(removed\.)?[0-9]+\.[0-9a-f]{6}|\.next\..+")
 DEPTH_OF_FIRST = 4
 MOST_FIRST = 4000
 
@@ -170,41 +167,10 @@ def first_of(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(found)[:MOST_FIRST])
 
 
-def make_read_only(prefix: Path, report: Callable[[Path, OSError], None] | None = None) -> None:
+def make_read_only(prefix: Path) -> None:
     """Take away the right to write below a prefix from everyone, the owner too; the tool's records stay writable.
 
     Raises:
-        OSError: a mode cannot be changed, and nobody wants to know which (`report`).
+        OSError: a mode cannot be changed.
     """
-    for folder, names in _walk(prefix):
-        for path in (*(prefix / f"{folder}{name}" for name in names), *((prefix / folder,) if folder else ())):
-            _set_mode(path, lambda mode: mode & ~0o222, report)
-
-
-def make_writable(folder: Path) -> None:
-    """Let the owner write in all folders below this one again, so that it can be removed; what is not ours is left out."""
-    for place, _, _ in os.walk(folder):
-        _set_mode(Path(place), lambda mode: mode | 0o700, lambda *_: None)
-
-
-def remove_left(path: Path) -> None:
-    """Remove a file or folder that a killed run left, if it is of this run's user; anything with another name stays."""
-    if LEFT.fullmatch(path.name):
-        if path.is_dir() and not path.is_symlink():
-            make_writable(path)
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            with contextlib.suppress(OSError):
-                path.unlink()
-
-
-def _set_mode(path: Path, wanted: Callable[[int], int], report: Callable[[Path, OSError], None] | None) -> None:
-    try:
-        status = path.lstat()
-        mode = stat.S_IMODE(status.st_mode)
-        if not stat.S_ISLNK(status.st_mode) and wanted(mode) != mode:
-            path.chmod(wanted(mode))
-    except OSError as error:
-        if report is None:
-            raise
-        report(path, error)
+    change_modes(prefix, lambda mode: mode & ~0o222, OUTSIDE)

@@ -21,7 +21,6 @@ from provision.machine.disk import disk_error, json_object, sha256_of, write
 from provision.machine.root import locks
 from provision.machine.root.claims import utc_now
 from provision.machine.root.durable import sync_folder, sync_tree
-from provision.machine.root.file_tree import remove_left
 from provision.machine.root.locks import Lock
 from provision.machine.root.own_files import new_folder
 from provision.machine.root.shared_root import SharedRoot, user_name
@@ -214,8 +213,7 @@ class Generations:
                 after, before=old_number, user=user_name(os.geteuid()), host=socket.gethostname(), since=utc_now()
             )
             self.shared.make(generations)
-            for path in (*generations.glob(".next.*"), *pointer.parent.glob(f".{pointer.name}.*")):
-                remove_left(path)  # of a killed run: we hold the lock
+            self.sweep(arch)
             try:
                 beside = new_folder(generations, ".next.")
             except OSError as error:
@@ -232,7 +230,8 @@ class Generations:
                 sync_folder(generations)
                 self._point(arch, number)
             except OSError as error:
-                shutil.rmtree(beside, ignore_errors=True)
+                with contextlib.suppress(OSError):
+                    self.shared.remove(beside)
                 raise disk_error(error, pointer) from error
         return Change(before=before, after=after, number=number, old_number=old_number)
 
@@ -251,6 +250,12 @@ class Generations:
             except OSError as error:
                 raise disk_error(error, self.pointer(arch)) from error
         return Change(before=before, after=generations[number], number=number, old_number=old_number)
+
+    def sweep(self, arch: str) -> None:
+        """Remove what killed runs left. Needs the lock of the arch."""
+        pointer = self.pointer(arch)
+        for path in (*Path(self.shared.layout.generations(arch)).glob(".*"), *pointer.parent.glob(f".{arch}.*")):
+            self.shared.remove_left(path)
 
     def _source(self, arch: str) -> Path | None:
         """The generation that the next one is made from: the current one; if it vanished, the newest that exists.

@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import TextIO
 
+from provision.machine.root.beneath import change_mode
 from provision.machine.trusted_files import open_regular
 
 LARGEST = 1 << 30
@@ -87,5 +88,5 @@ def copy_own(source: Path, target: Path) -> None:
 def new_folder(parent: Path, prefix: str) -> Path:
     """A folder of ours with a name that nobody can know before; all users can read it, like its neighbours."""
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
-    folder.chmod(stat.S_IMODE(folder.stat().st_mode) | 0o055)
+    change_mode(folder, lambda mode: mode | 0o055)
     return folder

@@ -16,9 +16,9 @@ from pathlib import Path
 from provision.errors import StoreError
 from provision.machine.disk import write
 from provision.machine.probes.in_use import processes_below
-from provision.machine.root.file_tree import LEFT
 from provision.machine.root.locks import Waiting, describe_holder
 from provision.machine.root.sealing import read_description
+from provision.machine.root.shared_root import LEFT
 from provision.machine.root.spack_store import uninstall, unused_packages
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId
@@ -291,9 +291,24 @@ class Remover:
                         continue
                     self.store.remove(leftover.path)
             else:
-                self.store.remove(leftover.path)
+                why = self._remove_leftover(Path(leftover.path))
+                if why is not None:
+                    kept.append(f"{leftover.path}: {why}")
+                    continue
             gone.append(leftover)
         return gone, kept
+
+    def _remove_leftover(self, path: Path) -> str | None:
+        """Remove what no environment needs; returns why it stays after all."""
+        modules = self.store.root / "modules"
+        arch = path.name[1:].rsplit(".", 2)[0] if path.parent == modules else path.parent.name
+        locked = self.store.generations.held(arch, "changes what users load") if modules in path.parents else None
+        try:
+            with locked or contextlib.nullcontext():  # a run that publishes has such files too
+                self.store.remove(str(path))
+        except StoreError as error:
+            return error.message
+        return "another user owns it" if os.path.lexists(path) else None
 
     def _uninstall(self, packages: Sequence[Leftover]) -> tuple[list[Leftover], list[str]]:
         """Let Spack remove what still no environment uses; returns what is gone, and a line for each that stays."""

@@ -8,16 +8,20 @@ written by its owner alone, so that checking the owner of the folder is enough.
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import grp
 import os
 import pwd
+import re
 import stat
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from provision.errors import StoreError
 from provision.machine.disk import JSON, MOST_JSON, disk_error, json_object
+from provision.machine.root import beneath
 from provision.machine.trusted_files import read_regular
 from provision.model.layout import Layout, is_replaced_in
 from provision.model.owners import Owners, Sharing
@@ -25,6 +29,8 @@ from provision.model.problem import Problem, raise_problems
 from provision.model.quoting import bash
 
 SHARED = stat.S_ISGID | 0o775
+# What `disk.write`, `Store.remove` and `Generations.change` call a file or folder that is not finished.
+LEFT = re.compile(r"\..+\.(removed\.)?[0-9]+\.[0-9a-f]{6}|\.next\..+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,55 +151,115 @@ class SharedRoot:
         Raises:
             StoreError: it cannot be made, another user owns a folder on the way, or the group cannot be given to it.
         """
-        gid, owners = self._group(), None
+        gid, below = self._group(), below or self.root
         try:
             self.root.parent.mkdir(parents=True, exist_ok=True)
-            for part in (
-                (self.root, *folders_between(self.root, folder)) if below is None else folders_between(below, folder)
-            ):
-                with contextlib.suppress(FileExistsError):
-                    part.mkdir(mode=0o755)
-                owners = owners or self.owners()
-                self._refuse_folder(part, owners)
-                if gid is not None:
-                    self._share(part, gid)
+            with contextlib.suppress(FileExistsError):
+                self.root.mkdir(mode=0o755)
+            owners = self.owners()
+            _refuse(self.root, self.root.lstat(), owners)  # it may be a link
+            with contextlib.closing(self._enter(folder, below)) as entered:
+                for part, descriptor, by_link in entered:
+                    if below in part.parents or part == self.root:
+                        _refuse(part, os.fstat(descriptor), owners)
+                        if gid is not None:
+                            self._share(part, descriptor, gid, change=not by_link)
         except OSError as error:
             raise disk_error(error, self.root) from error
         return folder
 
-    def _refuse_folder(self, folder: Path, owners: Owners) -> None:
-        """Raise if a folder on the way, or the link to it, belongs to a user who is not an admin; its group may write it."""
-        status = folder.lstat()
-        problem = judge(folder, status, owners, ~stat.S_IWGRP)
-        if problem is None and stat.S_ISLNK(status.st_mode):
-            problem = judge(folder, folder.stat(), owners, ~stat.S_IWGRP)
-        raise_problems([problem] if problem else (), StoreError, "untrusted")
+    @contextlib.contextmanager
+    def opened(self, folder: Path) -> Iterator[int]:
+        """The descriptor of a folder below the root.
 
-    def _share(self, folder: Path, gid: int) -> None:
-        """Give a folder to the group, if it is ours.
+        Raises:
+            StoreError: another user made a link on the way.
+            OSError: it does not exist, or cannot be opened.
+        """
+        with contextlib.closing(self._enter(folder)) as entered:
+            yield next(descriptor for part, descriptor, _ in entered if part == folder)
+
+    def remove(self, path: Path) -> None:
+        """Remove what is at this path below the root, if it exists, with everything in it: see `beneath.remove`.
+
+        Raises:
+            StoreError: another user made a link on the way.
+            OSError: something stays.
+        """
+        with contextlib.suppress(FileNotFoundError), self.opened(path.parent) as folder:
+            beneath.remove(path, folder)
+
+    def remove_left(self, path: Path) -> None:
+        """Remove what a killed run left, as far as this user can; what has another name stays."""
+        if LEFT.fullmatch(path.name):
+            with contextlib.suppress(OSError, StoreError):
+                self.remove(path)
+
+    def _enter(self, folder: Path, make_below: Path | None = None) -> Generator[tuple[Path, int, bool], None, None]:
+        """Open the root, and from it each folder on the way: its path, its descriptor until the next, whether by a link.
+
+        What is below `make_below` is made if it does not exist.
+        """
+        descriptor = os.open(self.root, beneath.FOLDER)
+        try:
+            yield self.root, descriptor, False
+            for part in folders_between(self.root, folder):
+                if make_below in part.parents:
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(part.name, mode=0o755, dir_fd=descriptor)
+                inside, by_link = self._step(part, descriptor)
+                os.close(descriptor)
+                descriptor = inside
+                yield part, descriptor, by_link
+        finally:
+            os.close(descriptor)
+
+    def _step(self, part: Path, outside: int) -> tuple[int, bool]:
+        """Open a folder in the one that is open, and whether a link leads to it: an admin may have put it on another disk.
+
+        A pointer is an admin's link too, and every member of the group can move it: its path is not absolute.
+        """
+        try:
+            place = os.open(part.name, beneath.PLACE, dir_fd=outside)
+            try:
+                status = os.fstat(place)
+                if stat.S_ISDIR(status.st_mode):
+                    return os.open(".", beneath.FOLDER, dir_fd=place), False
+                _refuse(part, status, self.owners())
+                if not stat.S_ISLNK(status.st_mode):
+                    raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+                target = os.readlink("", dir_fd=place)
+                if self.sharing.group is not None and not os.path.isabs(target):  # noqa: PTH117
+                    raise OSError(errno.ELOOP, "is a symbolic link, and its target is not an absolute path")
+                return os.open(target, beneath.FOLDER, dir_fd=outside), True
+            finally:
+                os.close(place)
+        except OSError as error:
+            error.filename = str(part)
+            raise
+
+    def _share(self, folder: Path, descriptor: int, gid: int, *, change: bool) -> None:
+        """Give the folder that is open to the group, if it is ours and may be changed.
 
         Raises:
             StoreError: the group cannot write it.
         """
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
+        status = os.fstat(descriptor)
+        wanted = SHARED | (0 if is_replaced_in(folder.relative_to(self.root)) else stat.S_ISVTX)
+        mine = change and os.geteuid() in (status.st_uid, 0)
+        if mine and (status.st_gid, stat.S_IMODE(status.st_mode)) != (gid, wanted):
+            # If the file system refuses (a root that is squashed to another user), its status shows that.
+            with contextlib.suppress(PermissionError):
+                os.fchown(descriptor, -1, gid)
+                os.fchmod(descriptor, wanted)
             status = os.fstat(descriptor)
-            wanted = SHARED | (0 if is_replaced_in(folder.relative_to(self.root)) else stat.S_ISVTX)
-            if os.geteuid() in (status.st_uid, 0) and (status.st_gid, stat.S_IMODE(status.st_mode)) != (gid, wanted):
-                # If the file system refuses (a root that is squashed to another user), its status shows that.
-                with contextlib.suppress(PermissionError):
-                    os.fchown(descriptor, -1, gid)
-                    os.fchmod(descriptor, wanted)
-                status = os.fstat(descriptor)
-                if folder == self.root and not status.st_mode & stat.S_ISGID:
-                    from provision.machine.terminal.console import say  # it loads much, and is rarely needed
+            if folder == self.root and not status.st_mode & stat.S_ISGID:
+                from provision.machine.terminal.console import say  # it loads much, and is rarely needed
 
-                    say(
-                        f"warning: the file system of `{folder}` ignores setgid: folders get the group "
-                        f"`{self.sharing.group}`, but files belong to the group of the one who writes them"
-                    )
-        finally:
-            os.close(descriptor)
+                say(
+                    f"warning: the file system of `{folder}` ignores setgid: folders get the group "
+                    f"`{self.sharing.group}`, but files belong to the group of the one who writes them"
+                )
         if status.st_gid != gid or not status.st_mode & stat.S_IWGRP:
             raise self._not_shared(folder, status)
 
@@ -256,6 +322,16 @@ def folders_between(top: Path, folder: Path) -> list[Path]:
     """Every folder on the way from `top`, which is left out, to `folder`, which is the last."""
     parts = folder.relative_to(top).parts
     return [top.joinpath(*parts[: length + 1]) for length in range(len(parts))]
+
+
+def _refuse(path: Path, status: os.stat_result, owners: Owners) -> None:
+    """Raise if a folder on the way, or a link to it, belongs to a user who is not an admin; its group may write it.
+
+    Raises:
+        StoreError: of kind `untrusted`.
+    """
+    problem = judge(path, status, owners, ~stat.S_IWGRP)
+    raise_problems([problem] if problem else (), StoreError, "untrusted")
 
 
 def judge(path: Path, status: os.stat_result, owners: Owners, mask: int = ~0) -> Problem | None:

@@ -10,7 +10,6 @@ import contextlib
 import errno
 import json
 import os
-import shutil
 import stat
 import time
 from dataclasses import dataclass, field
@@ -18,11 +17,11 @@ from pathlib import Path
 
 from provision.errors import StoreError
 from provision.machine.disk import JSON, disk_error, json_object, write
+from provision.machine.root.beneath import change_mode, change_modes
 from provision.machine.root.downloads import Downloads
-from provision.machine.root.file_tree import LEFT, make_writable, remove_left
 from provision.machine.root.generations import Generations
 from provision.machine.root.locks import Lock, Waiting, held, holder, is_left
-from provision.machine.root.shared_root import SharedRoot, user_name
+from provision.machine.root.shared_root import LEFT, SharedRoot, user_name
 from provision.machine.root.wheels import Wheels
 from provision.model.facts import Existing, Place
 from provision.model.layout import EnvironmentId, Layout
@@ -214,17 +213,21 @@ class Store:
         folder = Path(os.path.abspath(path))
         if not folder.is_relative_to(self.root) or folder == self.root:
             raise StoreError(f"`{folder}` is not below `{self.root}` and must not be removed")
-        if not folder.exists() and not folder.is_symlink():
-            return None
+        aside = folder.with_name(f".{folder.name}.removed.{os.getpid()}.{os.urandom(3).hex()}")
         try:
-            if folder.is_symlink() or not folder.is_dir():
-                folder.unlink()
-                return None
-            if LEFT.fullmatch(folder.name):
-                return folder
-            return folder.rename(folder.with_name(f".{folder.name}.removed.{os.getpid()}.{os.urandom(3).hex()}"))
+            with self.shared.opened(folder.parent) as parent:
+                if not stat.S_ISDIR(os.stat(folder.name, dir_fd=parent, follow_symlinks=False).st_mode):
+                    os.unlink(folder.name, dir_fd=parent)
+                    return None
+                if LEFT.fullmatch(folder.name):
+                    return folder
+                os.rename(folder.name, aside.name, src_dir_fd=parent, dst_dir_fd=parent)
+        except FileNotFoundError:
+            return None
         except OSError as error:
+            error.filename = str(folder)
             raise disk_error(error, folder) from error
+        return aside
 
     def delete(self, trash: Path | None) -> None:
         """Delete what `set_aside` renamed.
@@ -235,12 +238,11 @@ class Store:
         if trash is None:
             return
         try:
-            foreign = trash.lstat().st_uid != os.geteuid()
-            make_writable(trash)
+            self.shared.remove(trash)
+        except PermissionError as error:
             # What another admin wrote can be moved away, but only that admin can delete it: `sweep` does so then.
-            shutil.rmtree(trash, ignore_errors=foreign)
-        except FileNotFoundError:
-            return  # another run deleted it
+            if trash.lstat().st_uid == os.geteuid():
+                raise disk_error(error, trash) from error
         except OSError as error:
             raise disk_error(error, trash) from error
 
@@ -322,10 +324,10 @@ class Store:
         records = Path(self.layout.records_folder(env))
         for folder in (Path(self.layout.prefix(env)), Path(self.layout.build(env))):
             for path in folder.parent.glob(f".{folder.name}.*"):
-                remove_left(path)
+                self.shared.remove_left(path)
         for place, folders, names in os.walk(records):
             for name in (*folders, *names):
-                remove_left(Path(place, name))
+                self.shared.remove_left(Path(place, name))
 
     def make_readable(self, path: str) -> int:
         """Let all users read everything below `path`, and enter and run what the owner can; only the owner can write it.
@@ -335,18 +337,14 @@ class Store:
         Raises:
             StoreError: a mode cannot be changed: another user owns the file.
         """
-        size = 0
+
+        def readable(mode: int) -> int:
+            return (mode | 0o444 | (0o111 if mode & 0o100 else 0)) & ~0o022
+
         try:
-            for folder, _, names in os.walk(path):
-                for file in (Path(folder), *(Path(folder) / name for name in names)):
-                    status = file.lstat()
-                    mode, size = status.st_mode, size + status.st_size
-                    wanted = (mode | 0o444 | (0o111 if mode & 0o100 else 0)) & ~0o022
-                    if wanted != mode and not stat.S_ISLNK(mode):
-                        file.chmod(stat.S_IMODE(wanted))
+            return change_mode(path, readable).st_size + change_modes(Path(path), readable)
         except OSError as error:
             raise disk_error(error, path) from error
-        return size
 
     def write_receipt(self, env: EnvironmentId, receipt: Receipt) -> None:
         """Record that a step is done."""

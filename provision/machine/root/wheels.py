@@ -40,7 +40,8 @@ class Wheels:
         self.shared.make(target.parent)
         with held(self.shared, Path(self.shared.layout.root) / "locks" / f"wheel-{key}.lock", {"does": f"keeps {key}"}):
             for left in target.parent.glob(f".{target.name}.*"):
-                shutil.rmtree(left, ignore_errors=True)  # of a killed run: we hold the lock
+                with contextlib.suppress(OSError):
+                    self.shared.remove(left)  # of a killed run: we hold the lock
             self._keep(wheels[0], target, key, abi)
 
     def _keep(self, wheel: Path, target: Path, key: str, abi: Mapping[str, object]) -> None:
@@ -58,7 +59,7 @@ class Wheels:
             beside.rename(target)
         except OSError as error:
             with contextlib.suppress(OSError):
-                shutil.rmtree(beside)
+                self.shared.remove(beside)
             if not self.has(key):
                 raise disk_error(error, target) from error
 

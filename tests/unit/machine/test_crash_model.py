@@ -27,9 +27,9 @@ from parts.shared_build import build
 from parts.tiny_tool import CHANGES
 from provision.errors import ProvisionError
 from provision.machine.root.checking import examine_files
-from provision.machine.root.file_tree import LEFT
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.removing import Remover
+from provision.machine.root.shared_root import LEFT
 from provision.machine.root.store import Store
 from provision.machine.root.upgrades import Upgrades
 from provision.model.layout import EnvironmentId, Layout

@@ -1,0 +1,220 @@
+"""Another user exchanges a name while modes change or something is removed: only what was looked at is changed or removed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from parts.exchange import at_each_moment
+from parts.members import User, shared_group, users
+from provision.errors import StoreError
+from provision.machine.root.store import Store
+from provision.model.layout import Layout
+from provision.model.owners import Sharing
+
+
+class Site:
+    """A root of Alice, an admin; Mallory is a member of its group, but not an admin."""
+
+    def __init__(self, folder: Path) -> None:
+        self.alice, _, self.mallory = users()
+        self.root, self.home = folder / "root", folder / "home"
+        self.gid = shared_group().gr_gid
+        self.put(folder, self.alice)
+        self.put(self.home, self.alice)
+        self.secret = self.put(self.home / "secret", self.alice, 0o600, "Alice's work\n")
+
+    @property
+    def store(self) -> Store:
+        """The store of the root."""
+        sharing = Sharing(group=shared_group().gr_name, admins=(self.alice.name,))
+        return Store(Layout(PurePosixPath(self.root)), sharing)
+
+    def put(self, path: Path, user: User, mode: int = 0o755, text: str | None = None) -> Path:
+        """A folder, or a file with this text, of this user."""
+        if text is None:
+            path.mkdir(parents=True, exist_ok=True)
+        else:
+            path.write_text(text)
+        os.chown(path, user.uid, self.gid if path.is_relative_to(self.root) else user.gid)
+        path.chmod(mode)
+        return path
+
+    def renew(self, *shared: str) -> None:
+        """An empty root with these folders of Alice, which the group can write."""
+        shutil.rmtree(self.root, ignore_errors=True)
+        self.put(self.root, self.alice, 0o3775)
+        for name in shared:
+            self.put(self.root / name, self.alice, 0o2775)
+
+    def of_home(self) -> list[tuple[str, int, int, int]]:
+        """What is in Alice's home, with mode, owner and group."""
+        paths = [self.home, *sorted(self.home.rglob("*"))]
+        return [(path.name, (s := path.lstat()).st_mode, s.st_uid, s.st_gid) for path in paths]
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    """A site below /tmp, because other users cannot enter pytest's folders."""
+    folder = Path(tempfile.mkdtemp(prefix="provision-beneath-"))
+    try:
+        yield Site(folder)
+    finally:
+        shutil.rmtree(folder)
+
+
+def exchange(path: Path, target: Path) -> None:
+    """Put a link to `target` in the place of this path, if something is there; as the user who runs."""
+    with contextlib.suppress(FileNotFoundError):
+        path.rename(path.with_name("away"))
+        path.symlink_to(target)
+
+
+@pytest.mark.parametrize("name", ["modules/.generations", "envs/knl/tensorflow", "logs/knl/x"])
+def test_a_folder_that_is_exchanged_for_a_link_shares_no_home(site: Site, name: str) -> None:
+    path, before = site.root / name, site.of_home()
+
+    def prepare() -> None:
+        site.renew(*map(str, reversed(PurePosixPath(name).parents[:-1])), name)
+        path.chmod(0o755)  # so that there is something to change
+
+    moments = at_each_moment(
+        site.alice,
+        site.mallory,
+        prepare=prepare,
+        act=lambda: site.store.shared.make(path / "zen2"),
+        exchange=lambda: exchange(path, site.home),
+    )
+    assert moments > 3
+    assert site.of_home() == before
+
+
+@pytest.mark.parametrize(("name", "target"), [("d", "secret"), ("d", "."), ("d/e", "secret"), ("", ".")])
+def test_a_folder_in_what_is_removed_that_is_exchanged_for_a_link_does_no_harm(
+    site: Site, name: str, target: str
+) -> None:
+    trash, before = site.root / "envs/knl/tensorflow/.x.1.abcdef", site.of_home()
+
+    def prepare() -> None:
+        site.renew("envs", "envs/knl", "envs/knl/tensorflow")
+        for folder, mode in (
+            (trash, 0o777 if name else 0o577),
+            (trash / "d", 0o577 if name == "d" else 0o777),
+            (trash / "d/e", 0o577),
+        ):
+            site.put(folder, site.mallory, mode)
+
+    moments = at_each_moment(
+        site.alice,
+        site.mallory,
+        prepare=prepare,
+        act=lambda: site.store.remove(str(trash)),
+        exchange=lambda: exchange(trash / name, site.home / target),
+    )
+    assert moments > 3
+    assert site.of_home() == before
+
+
+def test_what_is_removed_behind_a_link_of_another_user_stays(site: Site) -> None:
+    site.renew("envs", "envs/knl")
+    left = site.put(site.home / ".x.1.abcdef", site.alice)
+    link = site.root / "envs/knl/planted"
+    link.symlink_to(site.home)
+    os.chown(link, site.mallory.uid, site.gid, follow_symlinks=False)
+    with pytest.raises(StoreError) as caught:
+        site.store.remove(str(link / left.name))
+    assert caught.value.kind == "untrusted"
+    assert left.is_dir()
+
+
+def test_a_pointer_that_is_moved_to_a_folder_leads_to_no_home(site: Site) -> None:
+    """Alice's own link is relative, so what it leads to depends on where Mallory moves it."""
+    site.renew("modules", ".generations", ".generations/knl")
+    (site.root / "wheels").symlink_to(".generations/knl/000001")
+    os.chown(site.root / "wheels", site.alice.uid, site.gid, follow_symlinks=False)
+    (site.root / ".generations/knl/000001").symlink_to(site.home)
+    before = site.of_home()
+    with pytest.raises(StoreError):
+        site.store.shared.make(site.root / "wheels/x")
+    assert site.of_home() == before
+
+
+def test_an_admin_may_link_a_folder_to_another_disk(site: Site) -> None:
+    site.renew()
+    disk = site.put(site.root.parent / "disk", site.alice, 0o755)
+    (site.root / "cache").symlink_to(disk)
+    os.chown(site.root / "cache", site.alice.uid, site.gid, follow_symlinks=False)
+    with pytest.raises(StoreError, match="is not shared with the group"):
+        site.store.shared.make(site.root / "cache/sources")
+    assert stat.S_IMODE(disk.stat().st_mode) == 0o755, "what a link leads to is never changed"
+    os.chown(disk, site.alice.uid, site.gid)
+    disk.chmod(0o2775)
+    assert site.store.shared.make(site.root / "cache/sources").is_dir()
+    site.store.remove(str(site.root / "cache/sources"))
+    assert not list(disk.iterdir())
+
+
+@pytest.mark.parametrize("what", ["folder", "file"])
+def test_what_is_mounted_in_a_folder_that_is_removed_stays(tmp_path: Path, what: str) -> None:
+    """Also if it is of the same file system: a bind mount has the same device."""
+    store = Store(Layout(PurePosixPath(tmp_path / "root")))
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "work").write_text("of years")
+    trash = store.root / "envs/knl/tensorflow/.x.1.abcdef"
+    (trash / "a/b").mkdir(parents=True)
+    for name in ("first", "a/last"):
+        (trash / name).touch()
+    at, source = (trash / "a/b", precious) if what == "folder" else (trash / "first", precious / "work")
+    if subprocess.run(["mount", "--bind", source, at], capture_output=True, check=False).returncode:
+        pytest.skip("nothing can be mounted here")
+    try:
+        with pytest.raises(StoreError) as caught:
+            store.remove(str(trash))
+        assert str(at) in caught.value.message
+        assert (precious / "work").read_text() == "of years"
+        assert not (trash / "a/last").exists(), "the rest is gone"
+    finally:
+        subprocess.run(["umount", at], check=True)
+    store.remove(str(trash))
+    assert not trash.exists()
+
+
+def test_read_only_folders_of_ours_are_removed(site: Site) -> None:
+    site.renew("envs")
+    for folder in ("envs/x", "envs/x/y"):
+        site.put(site.root / folder, site.alice, 0o755)
+    site.put(site.root / "envs/x/y/file", site.alice, 0o400, "x")
+    for folder, mode in (("envs/x/y", 0o000), ("envs/x", 0o555)):
+        (site.root / folder).chmod(mode)
+    program = "import sys; from pathlib import PurePosixPath as P; from provision.machine.root.store import Store\n"
+    program += "from provision.model.layout import Layout; Store(Layout(P(sys.argv[1]))).remove(sys.argv[2])"
+    done = site.alice.python(program, str(site.root), str(site.root / "envs/x"))
+    assert done.returncode == 0, done.stderr
+    assert not list((site.root / "envs").iterdir())
+
+
+def test_very_many_folders_in_each_other_are_an_error_and_not_a_crash(tmp_path: Path) -> None:
+    store = Store(Layout(PurePosixPath(tmp_path / "root")))
+    place = store.root / ".x.1.abcdef"
+    place.mkdir(parents=True)
+    folder = os.open(place, os.O_RDONLY)
+    for _ in range(1100):
+        os.mkdir("d", dir_fd=folder)
+        inside = os.open("d", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = inside
+    os.close(folder)
+    try:
+        with pytest.raises(StoreError):
+            store.remove(str(place))
+    finally:
+        subprocess.run(["rm", "-rf", place], check=True)
