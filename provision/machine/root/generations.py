@@ -158,7 +158,7 @@ class Generations:
         """
         pointers: dict[str, str] = {}
         owners = owners or self.shared.owners()
-        for arch in sorted((self.shared.root / "modules").glob("*")):
+        for arch in sorted((self.shared.root / "modules").glob("[!.]*")):
             if not self.refused(arch.name, owners):
                 modules = self.modules_in(arch, owners)
                 pointers |= {f"{arch.name}/{module}": environment for module, environment in modules.items()}
@@ -241,7 +241,8 @@ class Generations:
         Raises:
             StoreError: the link cannot be replaced, or the file system has no locks.
         """
-        with self.held(arch, "rolls back"):
+        with self.held(arch, "changes what users load"):
+            self.sweep(arch)
             generations, old_number = self.read_all(arch), self.current(arch)
             number = choose(old_number, generations)
             before = generations.get(old_number or 0, Generation())

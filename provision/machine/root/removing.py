@@ -29,7 +29,7 @@ from provision.schedulers.status import RunningJob
 
 # Where runs write beside what they replace, and rename what they remove.
 TRASH = (
-    *("envs/*/*/.*", "wheels/.*", "modules/.generations/*/.*", "build/*/.*", "logs/*/*/.*"),
+    *("envs/*/*/.*", "wheels/.*", "modules/.*", "modules/.generations/*/.*", "build/*/.*", "logs/*/*/.*"),
     *("verified/*/.*", "pins/*/.*", "upgrades/*/.*", "upgrades/*/*/.*"),
 )
 

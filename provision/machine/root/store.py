@@ -142,7 +142,7 @@ class Store:
                 if why:
                     broken[str(env)] = why
         wheels = [path.parent for path in (self.root / "wheels").glob("[!.]*/wheel.json")]
-        for path in (*wheels, *(self.root / "modules").glob("*")):
+        for path in (*wheels, *(self.root / "modules").glob("[!.]*")):
             of_path = (
                 self.generations.refused(path.name, owners) if path not in wheels else self.shared.refused(path, owners)
             )

@@ -17,6 +17,7 @@ from parts.disks import files_below, fill
 from parts.records import make_record, publish
 from provision.errors import StoreError
 from provision.machine.disk import read_json, sha256_of, write
+from provision.machine.root.removing import Remover
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.receipt import Receipt
@@ -419,6 +420,26 @@ def test_publishing_removes_what_a_killed_publication_left(store: Store) -> None
     publish(store, OTHER, {"lua/t/2.lua": "x"})
     assert sorted(path.name for path in generations.iterdir()) == ["000001", "000002"]
     assert sorted(path.name for path in pointer.parent.iterdir()) == [".generations", ".knl2.17.abcdef", "knl"]
+
+
+@pytest.mark.parametrize("repair", ["rollback", "publish", "prune"])
+def test_the_link_that_a_killed_rollback_left_is_no_pointer_and_goes(store: Store, repair: str) -> None:
+    publish(store, ENV, {"lua/t/1.lua": "x"})
+    publish(store, ENV, {"lua/t/1.lua": "y"})
+    left = store.root / "modules" / ".knl.17.abcdef"
+    left.symlink_to(".generations/knl/000001")
+    assert store.pointers() == {ENV.pointer: str(ENV)}
+    assert store.existing().pointers == store.pointers()
+    match repair:
+        case "rollback":
+            store.generations.roll_back("knl", lambda current, generations: 1)
+        case "publish":
+            publish(store, ENV, {"lua/t/1.lua": "z"})
+        case "prune":
+            remover = Remover(store)
+            remover.carry_out([], remover.leftovers([], [], 10))
+    assert not os.path.lexists(left)
+    assert store.pointers() == {ENV.pointer: str(ENV)}
 
 
 def test_the_folder_of_a_proof_is_new_and_below_the_folder_of_tests(store: Store) -> None:
