@@ -126,7 +126,7 @@ def _force(store: Store, env: EnvironmentId, reason: str) -> None:
         raise ConfigError(
             f"`{env}` passed its proof, so it needs no `--force`", hint=f"`provision publish {env}`", kind="usage"
         )
-    does = {"does": f"publishes {env} by force"}
+    does = {"does": f"publishes {env}"}
     with store.held(Path(store.layout.lock(env)), does, wait=False):
         try:
             seal(store, env, forced=reason)

@@ -15,7 +15,7 @@ import signal
 import socket
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +30,8 @@ BEAT_S = 2.0
 # Of a claim on another machine, and of a file that is not a claim: its holder may be writing it.
 SILENCE_S = 60.0
 NONSENSE_S = 3 * BEAT_S
+# The key of everything that is not a claim: if it depended on the file, who changes that all the time would not be waited out.
+OTHER = "x"
 # A claim has some hundred bytes.
 MOST = 1 << 16
 # The programs that a holder starts have its token in this variable, so that they are found when the holder was killed.
@@ -41,7 +43,7 @@ class Claim:
     """What is at the path of a lock. `says` is empty if that is not a claim that an admin of the site wrote."""
 
     key: str
-    """Names this claim: its token, or the number of a file that is not a claim."""
+    """Names this claim: its token, or `OTHER`."""
     beat: tuple[int, int]
     """Changes when the holder beats."""
     says: Mapping[str, object]
@@ -82,8 +84,40 @@ def read_claim(shared: SharedRoot, path: Path) -> Claim | None:
             token = said.get("token")
             if isinstance(token, str) and token.isalnum() and judge(path, status, shared.owners()) is None:
                 says = said
-    key = str(says["token"]) if says else f"{status.st_ino:x}-{status.st_ctime_ns:x}"
-    return Claim(key=key, beat=(status.st_ino, status.st_mtime_ns), says=says)
+    key = str(says["token"]) if says else OTHER
+    return Claim(key=key, beat=(status.st_ino, status.st_mtime_ns if says else status.st_ctime_ns), says=says)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """What is at the path of a lock, and behind it."""
+
+    places: Sequence[Path]
+    """Where the claims are, and the files that are not claims."""
+    claim: Claim | None
+    """The last claim that an admin wrote: the lock is held by its process, if that lives."""
+    place: Path
+    """Where that claim is."""
+    other: tuple[int, int] | None
+    """What the last file has instead of a beat, if it is not a claim."""
+    next: Path
+    """Where the next claim is written."""
+
+
+def read_chain(shared: SharedRoot, path: Path) -> Chain:
+    """The claims of a lock, and where the next one belongs."""
+    places: list[Path] = []
+    last, place, at, other = None, path, path, None
+    while (claim := read_claim(shared, place)) is not None:
+        places.append(place)
+        last, at, other = (claim, place, None) if claim.says else (last, at, claim.beat)
+        place = successor_of(place, claim.key)
+    return Chain(places=places, claim=last, place=at, other=other, next=place)
+
+
+def successor_of(place: Path, key: str) -> Path:
+    """Where the claim is that takes over from the claim with this key."""
+    return place.with_name(f"{place.name}.{key}")
 
 
 def write_claim(path: Path, says: JSON) -> int | None:
@@ -158,11 +192,6 @@ def boot_id() -> str | None:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
     except OSError:
         return None
-
-
-def is_there(path: Path) -> bool:
-    """Whether anything is at this path, a link to nothing included."""
-    return os.path.lexists(path)
 
 
 def same_file(path: Path, descriptor: int) -> bool:

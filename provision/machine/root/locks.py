@@ -1,8 +1,9 @@
 """Locks: one process at a time. The lock of a process that has ended is taken over, and so is a file that is not a claim.
 
-A lock is held by the last claim of a chain. The first claim is the file `NAME`. If its holder is dead, the one who takes over
-writes `NAME.KEY`, where KEY names the dead claim; a file system makes such a file for one process only. Then the new claim is
-renamed to `NAME`, if the folder lets us: an admin cannot always replace what another one left, and need not.
+A lock is held by the last claim of a chain that an admin wrote. The first one is the file `NAME`. If its holder is dead, the one
+who takes over writes `NAME.KEY`, where KEY names the dead claim; a file system makes such a file for one process only. Then the
+new claim is renamed to `NAME`, if the folder lets us: an admin cannot always replace what another one left, and need not. Files
+that are not claims have one key, whatever is in them: a user who is not an admin can put them in the way, but takes no lock.
 """
 
 from __future__ import annotations
@@ -22,8 +23,20 @@ from provision.errors import StoreError
 from provision.machine.disk import JSON, disk_error
 from provision.machine.programs.process_tree import end_marked
 from provision.machine.root import claims
-from provision.machine.root.claims import BEAT_S, MARK, Claim, is_there, judge_here, read_claim, same_file, write_claim
+from provision.machine.root.claims import (
+    BEAT_S,
+    MARK,
+    Chain,
+    Claim,
+    judge_here,
+    read_chain,
+    read_claim,
+    same_file,
+    successor_of,
+    write_claim,
+)
 from provision.machine.root.shared_root import SharedRoot, user_name
+from provision.model.quoting import bash
 from provision.wording import count
 
 POLL_S = 0.3
@@ -87,17 +100,22 @@ class Lock:
 
     def beat(self) -> None:
         """Show that this process lives. Repairs the claim if it was removed or overwritten."""
-        successor = successor_of(self.path, str(self.says["token"]))
-        if same_file(self.path, self.descriptor):
+        successor = read_chain(self.shared, self._next).claim
+        if successor is not None:
+            self.lost_to = describe_claim(successor)
+        elif same_file(self.path, self.descriptor):
             mine = claims.content_of(self.says)
             if os.pread(self.descriptor, claims.MOST, 0) != mine:
                 os.ftruncate(self.descriptor, 0)
                 os.pwrite(self.descriptor, mine, 0)
             os.utime(self.descriptor)
-        elif not is_there(successor):
+        else:
             self._claim_again()
-        if is_there(successor):
-            self.lost_to = describe_claim(read_claim(self.shared, successor))
+
+    @property
+    def _next(self) -> Path:
+        """Where the one who takes this lock over writes its claim."""
+        return successor_of(self.path, str(self.says["token"]))
 
     def _claim_again(self) -> None:
         """Claim the lock again after another process or user removed or replaced the file."""
@@ -128,7 +146,7 @@ class Lock:
         """Remove the claim, unless another process has taken the lock. It can be called again if a signal interrupted it."""
         self.stop.set()
         with contextlib.suppress(OSError):
-            if same_file(self.path, self.descriptor) and not is_there(successor_of(self.path, str(self.says["token"]))):
+            if same_file(self.path, self.descriptor) and read_chain(self.shared, self._next).claim is None:
                 self.path.unlink()
         with contextlib.suppress(OSError):
             os.close(self.descriptor)
@@ -139,8 +157,8 @@ def holder(shared: SharedRoot, path: Path) -> JSON | None:
 
     A claim of another machine counts if it was not silent for long, by the clocks of both machines.
     """
-    claim = last_claim(shared, path)[1]
-    if claim is None or not claim.says:
+    claim = read_chain(shared, path).claim
+    if claim is None:
         return None
     lives = judge_here(claim)[0]
     if lives is None:
@@ -150,7 +168,7 @@ def holder(shared: SharedRoot, path: Path) -> JSON | None:
 
 def is_left(shared: SharedRoot, path: Path) -> bool:
     """Whether a process of this machine that has ended left its claim at `path`, and this one may remove it."""
-    claim = last_claim(shared, path)[1]
+    claim = read_chain(shared, path).claim
     return claim is not None and judge_here(claim)[0] is False and os.access(path.parent, os.W_OK)
 
 
@@ -195,10 +213,10 @@ def _end(shared: SharedRoot, path: Path, says: JSON, lock: Lock | None, beating:
 
 def withdraw(shared: SharedRoot, path: Path, says: JSON) -> None:
     """Remove this claim if it was written: a signal ends its process before it has the lock in hand."""
-    places, claim = last_claim(shared, path)
-    if claim is not None and claim.key == says["token"]:
+    chain = read_chain(shared, path)
+    if chain.claim is not None and chain.claim.key == says["token"]:
         with contextlib.suppress(OSError):
-            places[-1].unlink()
+            chain.place.unlink()
 
 
 def take(shared: SharedRoot, path: Path, says: JSON, waiting: Waiting, *, wait: bool) -> Lock:
@@ -209,39 +227,42 @@ def take(shared: SharedRoot, path: Path, says: JSON, waiting: Waiting, *, wait: 
     """
     watch = Watch(waiting=waiting, wait=wait)
     while True:
-        places, claim = last_claim(shared, path)
-        place = places[-1]
-        try:
-            if claim is None:
-                descriptor = write_claim(place, says)
-                if descriptor is not None:
-                    return Lock(place, says, descriptor, shared)
-                continue
-            why = watch.why_dead(claim)
-            if why is not None:
-                successor = successor_of(place, claim.key)
-                descriptor = write_claim(successor, says)
-                if descriptor is None:
-                    continue
-                now = read_claim(shared, place)
-                if now is None or now.key != claim.key:  # another process was faster, and has renamed its claim
-                    os.close(descriptor)
-                    successor.unlink(missing_ok=True)
-                    continue
-                whose = f"the lock of {describe_claim(claim)}" if claim.says else f"the lock `{place}`"
-                waiting.say(f"took over {whose}: {why}")
-                return Lock(renamed(successor, places), says, descriptor, shared)
-        except OSError as error:
-            raise unwritable(path, error) from error
-        if not wait and watch.lives:
-            raise StoreError(
-                f"this is already being built: {describe_claim(claim)}",
-                evidence=[f"lock: {path}"],
-                hint="wait for it (omit `--no-wait`), or end that process",
-                kind="locked",
-            )
-        waiting.looks()
-        time.sleep(POLL_S)
+        chain = read_chain(shared, path)
+        why = watch.why_free(chain)
+        if why is not None:
+            try:
+                descriptor = write_claim(chain.next, says)
+                if descriptor is not None and read_chain(shared, path).place != chain.next:
+                    os.close(descriptor)  # another process was faster, and has renamed its claim
+                    chain.next.unlink(missing_ok=True)
+                elif descriptor is not None:
+                    if why:
+                        whose = f"the lock of {describe_claim(chain.claim)}" if chain.claim else f"the lock `{path}`"
+                        waiting.say(f"took over {whose}: {why}")
+                    return Lock(renamed(chain.next, chain.places), says, descriptor, shared)
+            except OSError as error:
+                raise unwritable(path, error) from error
+        elif not wait and watch.lives:
+            raise refused(path, chain.claim)
+        else:
+            waiting.looks()
+            time.sleep(POLL_S)
+
+
+def refused(path: Path, claim: Claim | None) -> StoreError:
+    """The error for a lock that another process holds, or at whose path another user writes."""
+    evidence = [f"lock: {path}"]
+    if claim is not None:
+        hint = "run the same command again when that has ended; `provision list` shows what is being built"
+        return StoreError(describe_work(dict(claim.says)), evidence=evidence, hint=hint, kind="locked")
+    with contextlib.suppress(OSError):
+        evidence.append(f"owner: {user_name(path.lstat().st_uid)}")
+    return StoreError(
+        "the lock cannot be taken: a file that is not a lock changes at its path",
+        evidence=evidence,
+        hint=f"as its owner or root: `{bash('rm -r %s', str(path))}`, then run the same command again",
+        kind="locked",
+    )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -257,23 +278,34 @@ class Watch:
     silent_s: float = 0.0
     asked_s: float = 0.0
     looked: float = 0.0
+    blocked: tuple[int, int] | None = None
+    blocked_s: float = 0.0
 
-    def why_dead(self, claim: Claim) -> str | None:
-        """Why the holder of this claim is dead; None as long as it may live."""
+    def why_free(self, chain: Chain) -> str | None:
+        """Why the lock can be taken, empty if nothing is there; None as long as its holder may live."""
         now = time.monotonic()
+        passed, self.looked = min(now - self.looked, MOST_COUNTED_S), now
+        why = self._why_dead(chain.claim, passed) if chain.claim is not None else ""
+        if chain.other is None or why is None:
+            return why
+        # The seconds count for the path, not for the file: it may be another one each time.
+        self.blocked_s += passed if self.blocked is not None else 0.0
+        self.lives, self.blocked = self.blocked not in (None, chain.other), chain.other
+        return (why or "the file is not a lock") if self.blocked_s >= claims.NONSENSE_S else None
+
+    def _why_dead(self, claim: Claim, passed: float) -> str | None:
+        """Why the holder of this claim is dead; None as long as it may live. `passed`: the seconds since the last look."""
         if claim.key != self.key:
-            self.key, self.beat, self.looked = claim.key, claim.beat, now
-            self.lives, self.reported, self.silent_s, self.asked_s = False, False, 0.0, -ASK_SCHEDULER_S
+            self.key, self.beat = claim.key, claim.beat
+            self.lives, self.reported, self.silent_s, self.asked_s, passed = False, False, 0.0, -ASK_SCHEDULER_S, 0.0
         here, why = judge_here(claim)
         if here is False:
             return self._without_children(claim, why)
         if here is None and claim.beat == self.beat:
-            self.silent_s += min(now - self.looked, MOST_COUNTED_S)
+            self.silent_s += passed
         else:
-            self.silent_s, self.lives = 0.0, True
-        self.beat, self.looked = claim.beat, now
-        if not claim.says:
-            return "the file is not a lock" if self.silent_s >= claims.NONSENSE_S else None
+            self.silent_s, self.lives, self.blocked, self.blocked_s = 0.0, True, None, 0.0
+        self.beat = claim.beat
         if self.silent_s >= claims.SILENCE_S:
             return f"no sign of life for {claims.SILENCE_S:.0f} s"
         if here is None and self.silent_s >= 2 * BEAT_S and self._job_ended(claim):
@@ -299,24 +331,6 @@ class Watch:
         if left:
             return None
         return f"{why}; ended {count(number, 'process', 'processes')} that it left" if number else why
-
-
-def last_claim(shared: SharedRoot, path: Path) -> tuple[list[Path], Claim | None]:
-    """The claim that holds the lock, and the places of all claims up to it; None if the lock is free."""
-    places, claim = [path], read_claim(shared, path)
-    while claim is not None:
-        successor = successor_of(places[-1], claim.key)
-        if not is_there(successor):
-            return places, claim
-        places, claim = [*places, successor], read_claim(shared, successor)
-        if claim is None:  # it was released or renamed between the two looks
-            places, claim = [path], read_claim(shared, path)
-    return [path], None
-
-
-def successor_of(place: Path, key: str) -> Path:
-    """Where the claim is that takes over from the claim with this key."""
-    return place.with_name(f"{place.name}.{key}")
 
 
 def renamed(successor: Path, dead: Sequence[Path]) -> Path:
@@ -347,6 +361,17 @@ def unwritable(path: Path, error: OSError) -> StoreError:
         hint=f"as `{user_name(status.st_uid)}` or root: `chmod u+rwx {shlex.quote(str(folder))}`; to share the root with a group "
         "of admins, set `files.group` in the site profile",
     )
+
+
+DONE = {"builds": "built", "changes": "changed", "publishes": "published", "removes": "removed", "upgrades": "upgraded"}
+
+
+def describe_work(holder: JSON) -> str:
+    """What the holder of a lock does, as a sentence: `… is being published by alice on n1, process 123, since …`."""
+    verb, _, what = str(holder.get("does", "")).partition(" ")
+    if verb in DONE and what:
+        return f"{what} is being {DONE[verb]} by {describe_holder(holder)}"
+    return f"another process holds the lock: {describe_holder(holder)}"
 
 
 def describe_claim(claim: Claim | None) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
@@ -418,6 +420,106 @@ def test_something_else_at_the_path_of_a_lock_stops_no_build(
         assert not is_free(store, path)
     assert is_free(store, path)
     assert precious.read_text() == "work of years"
+
+
+# A member of the group who is not an admin
+
+
+@contextlib.contextmanager
+def changing(path: Path) -> Iterator[None]:
+    """A file that is not a lock is replaced at this path all the time."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    stop = threading.Event()
+
+    def change() -> None:
+        for number in itertools.count():
+            beside = path.with_name("beside")
+            beside.write_text("x" * number)
+            beside.replace(path)
+            if stop.wait(0.1):
+                return
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def foreign(path: Path, text: str = "") -> Path:
+    """A file that a user who is not an admin wrote."""
+    if os.geteuid() != 0:
+        pytest.skip("giving a file to another user needs root")
+    path.write_text(text)
+    os.chown(path, 54322, 54322)
+    return path
+
+
+def test_a_lock_path_that_changes_all_the_time_keeps_nobody_waiting(store: Store, path: Path) -> None:
+    with changing(path):
+        began = time.monotonic()
+        with store.held(path, {}, Waiting(says=lambda _: None)):
+            assert time.monotonic() - began < 5
+
+
+def test_a_lock_path_that_changes_is_refused_at_once_without_waiting(
+    store: Store, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "NONSENSE_S", 60.0)
+    with changing(path):
+        with pytest.raises(StoreError) as caught, store.held(path, {}, wait=False):
+            pass
+        assert (caught.value.kind, caught.value.evidence[0]) == ("locked", f"lock: {path}")
+
+
+@pytest.mark.parametrize("text", ["", json.dumps(make_claim({"does": "builds all"}))])
+def test_what_another_user_writes_as_a_successor_takes_no_lock(store: Store, path: Path, text: str) -> None:
+    with store.held(path, {"does": "builds x"}) as lock:
+        planted = foreign(path.with_name(f"{path.name}.{lock.says['token']}"), text)
+        lock.beat()
+        lock.refuse_lost()
+        assert not is_free(store, path)
+        content = store.holder(path)
+        assert content is not None
+        assert content["does"] == "builds x"
+    assert not path.exists()
+    planted.unlink()
+
+
+def test_what_another_user_puts_in_the_way_of_a_takeover_does_not_stop_it(store: Store, path: Path) -> None:
+    says = put(path, kernel=claims.this_kernel(), pid=2**22)
+    foreign(path.with_name(f"{path.name}.{says['token']}"))
+    for _ in range(2):
+        with store.held(path, {}, Waiting(says=lambda _: None)):
+            assert store.holder(path) is not None
+            assert not is_free(store, path)
+        assert store.holder(path) is None
+
+
+@pytest.mark.parametrize(
+    ("does", "words"),
+    [
+        ("publishes knl/t/1-a", "knl/t/1-a is being published by"),
+        ("builds knl/t/1-a", "knl/t/1-a is being built by"),
+        ("upgrades t", "t is being upgraded by"),
+        ("removes knl/t/1-a", "knl/t/1-a is being removed by"),
+        ("changes what users load on arch knl", "what users load on arch knl is being changed by"),
+    ],
+)
+def test_a_refused_lock_says_what_its_holder_does(store: Store, path: Path, does: str, words: str) -> None:
+    with store.held(path, {"does": does}):
+        with pytest.raises(StoreError, match=f"{words} .*, process {os.getpid()}, since 20") as caught:
+            take_now(store, path)
+        assert "end that process" not in str(caught.value.hint)
+
+
+def take_now(store: Store, path: Path) -> None:
+    """Take the lock without waiting."""
+    with store.held(path, {}, wait=False):
+        pass
 
 
 # Many at once
