@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> Outcome:
     bad = sum(observation.state == "bad" for observation in observations)
     lines += [
         "",
-        f"{bad} problem{'s' * (bad != 1)} would make a build fail" if bad else "no problems found: a build can start",
+        f"{bad} problem{'s' * (bad != 1)} found" if bad else "no problems found: a build can start",
     ]
     return Outcome(
         text="\n".join(lines),
@@ -165,7 +165,7 @@ def _root(site: Site) -> list[Observation]:
     if not problems:
         message = f"`{place.path}` can be written, {place.free_bytes / 1e9:.0f} GB left"
         observations.append(Observation(group="root", state="good", message=message))
-    return observations + _owners(store)
+    return observations + _owners(store) + _modules(store)
 
 
 def _owners(store: Store) -> list[Observation]:
@@ -179,6 +179,22 @@ def _owners(store: Store) -> list[Observation]:
         *(_of("root", problem) for problem in untrusted.values()),
         *(_of("root", problem, "note") for problem in notes),
     ]
+
+
+def _modules(store: Store) -> list[Observation]:
+    """Check that each module that users can load leads to what passed its proof."""
+    from provision.machine.root.usable import unusable
+
+    try:
+        wrong, there = unusable(store), store.pointers()
+    except StoreError:
+        return []  # the root is not believed: that is an observation already
+    bad = [
+        Observation(group="modules", state="bad", message=f"{one.subject}: {one.reason}", hint=one.hint)
+        for one in wrong
+    ]
+    message = f"the modules that users can load ({len(there)}) lead to what passed its proof"
+    return bad or ([Observation(group="modules", state="good", message=message)] if there else [])
 
 
 def _arch(target: Target) -> list[Observation]:

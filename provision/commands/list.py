@@ -8,6 +8,7 @@ from provision.commands.shared.options import add_arch, add_site
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import arch_below, read_store
 from provision.model.overview import Entry
+from provision.wording import count
 
 ORDERS = ("name", "age", "size", "state")
 
@@ -26,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """List the environments; columns that do not fit on the terminal are left out."""
     from provision.machine.configuration import shipped
-    from provision.machine.root.entries import read_overview
+    from provision.machine.root.entries import lost_modules, read_overview
     from provision.machine.terminal.console import width_of_output
     from provision.planning.environment_table import select, table
 
@@ -34,16 +35,21 @@ def run(args: argparse.Namespace) -> Outcome:
     store = read_store(site)
     entries = read_overview(store)
     chosen = select(entries, arch=arch_below(site, args.arch), stack=args.stack, state=args.state, sort=args.sort)
-    result = {"environments": [row(entry, sorted(store.receipts(entry.environment))) for entry in chosen]}
+    lost = lost_modules(store, entries)
+    rows = [row(entry, sorted(store.receipts(entry.environment))) for entry in chosen]
+    result = {"environments": rows, "lost": lost}
+    check = f"{count(len(lost), 'module')} of users cannot be relied on: `provision verify --all --site {site.typed}` says why"
+    more = [check] if lost else []
     if not entries:
-        return Outcome(text=f"there is no environment below {store.root}; `provision build` builds one", result=result)
+        text = f"there is no environment below {store.root}; `provision build` builds one"
+        return Outcome(text="\n".join([text, *more]), result=result)
     if not chosen:
         return Outcome(
             text=f"no environment below {store.root} matches; `provision list --site {site.typed}` lists "
             + (f"all {len(entries)}" if len(entries) > 1 else "the only one"),
             result=result,
         )
-    return Outcome(text="\n".join(table(chosen, width_of_output())), result=result)
+    return Outcome(text="\n".join([*table(chosen, width_of_output()), *more]), result=result)
 
 
 def row(entry: Entry, steps: list[str]) -> dict[str, object]:

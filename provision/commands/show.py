@@ -31,9 +31,9 @@ def run(args: argparse.Namespace) -> Outcome:
 
     from provision.machine.configuration import shipped
     from provision.machine.probes.installed_packages import installed_versions
-    from provision.machine.root.checking import glance
     from provision.machine.root.completing import hint_to_complete
     from provision.machine.root.entries import building
+    from provision.machine.root.usable import glance
 
     site = shipped.load_site(args.site)
     store = read_store(site)
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> Outcome:
         if pointer
         else "proved"
     )
-    why = glance(store, env)
+    why = glance(store, env, record)
     state = f"broken: {why}" if why else state
     advisories = advisories_line(installed_versions(Path(store.layout.prefix(env))))
     lines = [

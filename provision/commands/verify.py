@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 
 from provision.commands.shared.options import add_arch, add_environment, add_site, refuse_unused
 from provision.commands.shared.outcome import Outcome
-from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError
+from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError, StoreError
 from provision.machine.disk import exists
 from provision.machine.programs.shell import environ, which
 
 if TYPE_CHECKING:
-    from provision.machine.root.store import Store
     from provision.model.record import Record
 
 
@@ -26,7 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_environment(parser, optional=True)
     add_site(parser)
     add_arch(parser, omitted="needed if the name matches environments of several archs")
-    parser.add_argument("--all", action="store_true", help="verify every environment that passed its proof")
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="verify every environment that passed its proof, and what users can load",
+    )
     parser.add_argument(
         "--hashes",
         action="store_true",
@@ -70,15 +73,16 @@ def _examine(args: argparse.Namespace) -> Outcome:
     from provision.machine.configuration import shipped
     from provision.machine.root.checking import examine_files, remember
     from provision.machine.root.completing import hint_to_complete
+    from provision.machine.root.usable import unusable
     from provision.model.condition import describe, totals
 
     site = shipped.load_site(args.site)
     store = read_store(site)
+    arch = arch_below(site, args.arch) if args.all else None
     if args.all:
-        arch = arch_below(site, args.arch)
         proved = [env for env in store.environments() if exists(f"{store.layout.records_folder(env)}/record.json")]
         envs = [env for env in proved if arch in (None, env.arch)]
-        if args.arch and not envs:
+        if args.arch and not envs and arch not in store.generations.archs():
             raise ConfigError(
                 f"no environment of arch {describe_arch(site, args.arch)} below `{store.root}` has passed its proof",
                 evidence=of_other_archs(proved),
@@ -93,46 +97,40 @@ def _examine(args: argparse.Namespace) -> Outcome:
                 hint=hint_to_complete(store, envs[0], site),
                 kind="unproved",
             )
-    found, lines = [], []
+    found, lines, refused = [], [], {}
     for env in envs:
-        examination = examine_files(store, env, hashes=args.hashes)
+        try:
+            examination = examine_files(store, env, hashes=args.hashes)
+        except StoreError as error:
+            if not args.all:
+                raise
+            refused[str(env)] = error
+            continue
         newer = newer_than_build(store, env)
         examination = dataclasses.replace(examination, differences=(*examination.differences, *newer))
         remember(store, env, examination)
         found.append(examination)
         lines += describe(examination)
-    lost = _lost(store) if args.all else []
+    broken = {examination.environment for examination in found if examination.condition == "broken"}
+    wrong = unusable(store, arch) if args.all else []
+    lost = [one.line for one in wrong if one.environment not in broken]
+    known = {one.environment for one in wrong}
+    lost += [
+        f"{env}: {error.message}; {error.hint or '`provision doctor` says more'}"
+        for env, error in refused.items()
+        if env not in known
+    ]
     lines += [f"broken   {line}" for line in lost]
     bad = bool(lost) or any(examination.condition != "fresh" for examination in found)
     return Outcome(
-        text="\n".join([*lines, totals(found)]),
+        text="\n".join([*lines, *([totals(found)] if found or not lost else [])]),
         result={
             "environments": [examination.to_dict() for examination in found],
             "lost": lost,
-            "condition": "broken"
-            if lost or any(examination.condition == "broken" for examination in found)
-            else "drifted"
-            if bad
-            else "fresh",
+            "condition": "broken" if lost or broken else "drifted" if bad else "fresh",
         },
         exit_code=EXIT_FAILED if bad else EXIT_OK,
     )
-
-
-def _lost(store: Store) -> list[str]:
-    """Modules that users see, but whose environment is gone, and pointers to generations that are gone."""
-    there, lines = set(map(str, store.environments())), []
-    for name, environment in store.pointers().items():
-        if environment not in there:
-            lines.append(f"module {name}: {environment} is gone; `provision rollback` or `provision build` repairs it")
-    for arch in store.generations.archs():
-        pointer = store.generations.pointer(arch)
-        lines += [
-            f"{path}: {reason}; `provision rollback --arch {arch}` goes back to one that is there"
-            for path, reason in store.generations.damaged(arch).items()
-            if path == pointer
-        ]
-    return lines
 
 
 def _loaded() -> Outcome:

@@ -23,7 +23,7 @@ from provision.machine.root.file_tree import digest_of, digests, status_of_files
 from provision.machine.root.generations import ABOUT, files_of
 from provision.machine.root.spack_store import uninstall_command
 from provision.machine.root.store import Store
-from provision.model.condition import Difference, Examination, remembered_reason
+from provision.model.condition import Difference, Examination
 from provision.model.layout import EnvironmentId
 from provision.model.manifest import FILES, HEAD, LINK, FileEntry, ManifestHead, is_bytecode_of, read_files
 from provision.model.stored import NewerError
@@ -175,7 +175,10 @@ def _records(store: Store, env: EnvironmentId, notes: list[str]) -> Iterator[Dif
             missing = isinstance(error, FileNotFoundError)
             yield Difference(subject=str(path), reason="it is missing" if missing else str(error.strerror), hint=repair)
     try:
-        store.record(env)
+        record, prefix = store.record(env), str(store.layout.prefix(env))
+        if record is not None and record.prefix != prefix:
+            reason = f"it was built at {record.prefix}, and works only there"
+            yield Difference(subject=prefix, reason=reason, hint=REBUILD)
     except StoreError as error:
         if error.kind == "untrusted":
             raise
@@ -213,29 +216,6 @@ def _modulefiles(store: Store, env: EnvironmentId) -> Iterator[Difference]:
                 else f"`provision publish {env}` writes it again"
             )
             yield Difference(subject=str(path), reason=reason, hint=hint)
-
-
-# Quickly, for verbs that must know whether an environment is broken at all
-
-
-def glance(store: Store, env: EnvironmentId) -> str | None:
-    """Why an environment is broken, as far as a few hundred looks show it, or the last `verify` found it; None if it is not."""
-    prefix = Path(store.layout.prefix(env))
-    try:
-        head = read_head(store, env)
-    except (OSError, ValueError, StoreError):
-        head = None
-    for name in head.first if head else ():
-        if not os.path.lexists(prefix / name):
-            return f"{name}: it is missing"
-    python = prefix / "bin" / "python"
-    if python.is_symlink() and not python.exists():
-        return f"bin/python: the Python that it was made with is gone ({python.readlink()})"
-    try:
-        seen = store.shared.read_json(Path(store.layout.verified(env)))
-    except StoreError:
-        return None
-    return remembered_reason(seen, str(env)) if seen else None
 
 
 def remember(store: Store, env: EnvironmentId, examination: Examination) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import os
+from collections.abc import Iterable
 from datetime import datetime, timezone
 from pathlib import Path
 
 from provision.errors import StoreError
-from provision.machine.root.checking import glance
 from provision.machine.root.locks import describe_holder
 from provision.machine.root.store import Store
+from provision.machine.root.usable import glance, modulefiles
 from provision.model.layout import EnvironmentId
 from provision.model.overview import Entry
 from provision.model.proof_result import ProofResult
@@ -23,9 +25,11 @@ def read_overview(store: Store) -> tuple[Entry, ...]:
         why = None
         try:
             record = store.record(env)
-            why = glance(store, env) if record else None
+            why = glance(store, env, record) if record else None
+            if record is None and str(env) in pointers:
+                why = "users load it, but its record is missing"
             state = "broken" if why else "published" if str(env) in pointers else "proved" if record else "unfinished"
-            if record is None and (by := building(store, env)):
+            if state == "unfinished" and (by := building(store, env)):
                 state, why = "building", by
         except StoreError as error:
             record, state = None, error.kind if error.kind in ("untrusted", "newer") else "damaged"
@@ -43,6 +47,20 @@ def read_overview(store: Store) -> tuple[Entry, ...]:
             )
         )
     return tuple(entries)
+
+
+def lost_modules(store: Store, entries: Iterable[Entry]) -> list[str]:
+    """The modules and pointers that do not lead to a published environment that is whole, as far as these entries show it."""
+    generations, owners = store.generations, store.shared.owners()
+    good = {str(entry.environment) for entry in entries if entry.state in ("published", "newer")}
+    pointers, lost = store.pointers(owners), []
+    for arch in generations.archs():
+        pointer = generations.pointer(arch)
+        if os.path.lexists(pointer) and (not pointer.is_dir() or generations.refused(arch, owners)):
+            lost.append(str(pointer))
+        else:
+            lost += [f"{arch}/{name}" for name in sorted(modulefiles(pointer)) if f"{arch}/{name}" not in pointers]
+    return [*lost, *(name for name, environment in pointers.items() if environment not in good)]
 
 
 def building(store: Store, env: EnvironmentId) -> str | None:

@@ -129,7 +129,7 @@ class Store:
         An unfinished environment that another admin began has no receipts: its prefix can be written by that admin alone,
         so another one starts over. A finished one is used as it is.
         """
-        from provision.machine.root.checking import glance  # it needs the store
+        from provision.machine.root.usable import glance  # it needs the store
 
         owners, untrusted, receipts, broken = self.shared.owners(), {}, {}, {}
         for env in self.environments():
@@ -138,7 +138,7 @@ class Store:
                 untrusted[str(self.layout.prefix(env))] = problem
             elif os.access(folder, os.W_OK) or (folder / "record.json").exists():
                 receipts[str(env)] = self.receipts(env, owners)
-                why = glance(self, env) if "publish" in receipts[str(env)] else None
+                why = glance(self, env, self.record(env, owners)) if "publish" in receipts[str(env)] else None
                 if why:
                     broken[str(env)] = why
         wheels = [path.parent for path in (self.root / "wheels").glob("[!.]*/wheel.json")]

@@ -1,0 +1,137 @@
+"""What users get: does each module that they can load lead to what passed its proof? For `verify`, `doctor`, `list` and `build`.
+
+It starts at the pointers and the modulefiles, not at the records: what was purged, moved or exchanged has no record that says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from provision.errors import ProvisionError, StoreError
+from provision.machine.programs.run import capture
+from provision.machine.programs.shell import environ
+from provision.machine.root.checking import read_head
+from provision.machine.root.store import Store
+from provision.model.condition import remembered_reason
+from provision.model.layout import KINDS, EnvironmentId
+from provision.model.record import Record
+
+STARTS = "provision: the Python starts"
+ILLEGAL_INSTRUCTION = -4
+START_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unusable:
+    """A module that does not lead to what passed its proof, or a file of what users load that is damaged."""
+
+    subject: str
+    """`module knl/tensorflow/2.15.1`, or a path."""
+    reason: str
+    hint: str
+    environment: str | None = None
+
+    @property
+    def line(self) -> str:
+        """All of it as one line."""
+        return f"{self.subject}: {self.reason}; {self.hint}"
+
+
+def unusable(store: Store, arch: str | None = None) -> list[Unusable]:
+    """What users of one arch, or of all, can load but does not lead to what passed its proof. Starts each Python once.
+
+    Raises:
+        StoreError: every user can write the root.
+    """
+    archs = [one for one in store.generations.archs() if arch in (None, one)]
+    return [found for one in archs for found in _of_arch(store, one)]
+
+
+def _of_arch(store: Store, arch: str) -> Iterator[Unusable]:
+    generations, owners = store.generations, store.shared.owners()
+    pointer, back = generations.pointer(arch), f"`provision rollback --arch {arch}` goes back to one that is there"
+    problem = generations.refused(arch, owners)
+    if problem is not None:
+        yield Unusable(subject=str(pointer), reason=problem.message, hint=problem.hint or back)
+        return
+    modules = generations.modules_in(pointer, owners)
+    damaged = {}
+    with contextlib.suppress(StoreError):
+        damaged = generations.damaged(arch, owners)
+    for path, reason in damaged.items():
+        module = "/".join(path.parts[-2:]).removesuffix(".lua")
+        again = f"`provision publish {modules[module]}` writes it again" if module in modules else back
+        yield Unusable(subject=str(path), reason=reason, hint=again, environment=modules.get(module))
+    for module in sorted(modulefiles(pointer) - modules.keys()):
+        reason = "no file says to which environment it leads"
+        yield Unusable(subject=f"module {arch}/{module}", reason=reason, hint=back)
+    for module, environment in modules.items():
+        why = _why_unusable(store, environment)
+        if why is not None:
+            hint = "`provision rollback` or `provision build` repairs it"
+            yield Unusable(subject=f"module {arch}/{module}", reason=why, hint=hint, environment=environment)
+
+
+def modulefiles(pointer: Path) -> set[str]:
+    """The modules that the module system shows."""
+    paths = [(kind, path) for kind in KINDS for path in pointer.glob(f"{kind}/[!.]*/[!.]*")]
+    return {f"{path.parent.name}/{path.stem if kind == 'lua' else path.name}" for kind, path in paths}
+
+
+def _why_unusable(store: Store, environment: str) -> str | None:
+    """Why a module that loads this environment does not give what passed its proof; None if it does."""
+    try:
+        env = EnvironmentId.parse(environment)
+    except ValueError:
+        return f"`{environment}` is not an environment"
+    if not Path(store.layout.prefix(env)).is_dir():
+        return f"{environment} is gone"
+    try:
+        record = store.record(env)
+    except StoreError as error:
+        return None if error.kind == "newer" else error.message
+    if record is None:
+        return f"{store.layout.records_folder(env)}/record.json: it is missing"
+    return glance(store, env, record) or _why_not_starting(store, env, record)
+
+
+def _why_not_starting(store: Store, env: EnvironmentId, record: Record) -> str | None:
+    """Why the Python of an environment does not start here; None if it does, or this machine cannot tell."""
+    python = f"{store.layout.prefix(env)}/bin/python"
+    try:
+        done = capture([python, "-I", "-c", f"print({STARTS!r})"], environ(), START_S)
+    except ProvisionError as error:
+        return f"bin/python does not start: {error.message}"
+    needs_modules = record.modules and "shared librar" in done.stderr
+    if done.returncode == ILLEGAL_INSTRUCTION or needs_modules or STARTS in done.stdout:
+        return None  # it is for another CPU, or needs libraries of modules that are not loaded here
+    last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+    return f"bin/python does not start: {last}"
+
+
+def glance(store: Store, env: EnvironmentId, record: Record | None) -> str | None:
+    """Why a finished environment is broken, as far as a few hundred looks show it, or the last `verify` found it; None if not."""
+    prefix = Path(store.layout.prefix(env))
+    if record is not None and record.environment != str(env):
+        return f"its record is that of {record.environment}"
+    if record is not None and record.prefix != str(prefix):
+        return f"it was built at {record.prefix}, and works only there"
+    try:
+        head = read_head(store, env)
+    except (OSError, ValueError, StoreError):
+        head = None
+    for name in head.first if head else ():
+        if not os.path.lexists(prefix / name):
+            return f"{name}: it is missing"
+    python = prefix / "bin" / "python"
+    if python.is_symlink() and not python.exists():
+        return f"bin/python: the Python that it was made with is gone ({python.readlink()})"
+    try:
+        seen = store.shared.read_json(Path(store.layout.verified(env)))
+    except StoreError:
+        return None
+    return remembered_reason(seen, str(env)) if seen else None
