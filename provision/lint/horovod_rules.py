@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from provision.lint.syntax import Fault, Script, dotted, last
+from provision.lint.syntax import TRAINS, Fault, Script, dotted, last
+from provision.lint.together import uses_horovod
 
 WRAPPERS = (
     *("DistributedOptimizer", "DistributedGradientTape", "DistributedAdasumOptimizer", "PartialDistributedOptimizer"),
@@ -19,17 +20,8 @@ BROADCASTS = (
     # States of elastic Horovod broadcast by themselves.
     *("KerasState", "TensorFlowState", "TensorFlowKerasState", "TorchState"),
 )
-# Modules of Horovod that start programs elsewhere: a script that imports only these is not a training script.
-STARTERS = ("runner", "spark", "ray", "common", "data", "_keras")
 FUNCTIONS = ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size", "init")
 SLURM_NUMBERS = {"SLURM_PROCID": "rank", "SLURM_LOCALID": "local_rank", "SLURM_NTASKS": "size"}
-TRAINS = ("fit", "fit_generator", "minimize", "apply_gradients", "train_on_batch", "train_and_evaluate", "backward")
-
-
-def _trains(module: str) -> bool:
-    """Whether a module is a part of Horovod that training scripts import."""
-    first, *rest = module.split(".")
-    return first == "horovod" and bool(rest) and rest[0] not in STARTERS
 
 
 def read_imports(script: Script) -> tuple[set[str], int | None]:
@@ -39,43 +31,46 @@ def read_imports(script: Script) -> tuple[set[str], int | None]:
     if any(name.startswith(("horovod.spark", "horovod.ray", "pyspark")) for name in script.modules):
         return aliases, None  # an estimator of Horovod trains, and does by itself what the rules ask for
     for node in script.nodes:
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                if _trains(alias.name):
-                    aliases.add(alias.asname or alias.name)
-                    lines.append(node.lineno)
-        elif isinstance(node, ast.ImportFrom) and not node.level and _trains(node.module or ""):
-            aliases |= {alias.asname or alias.name for alias in node.names}
-            lines.append(node.lineno)
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        of = f"{node.module}." if isinstance(node, ast.ImportFrom) and not node.level else ""
+        for alias in node.names:
+            if uses_horovod(f"{of}{alias.name}"):
+                aliases.add(alias.asname or alias.name)
+                lines.append(node.lineno)
     return aliases, min(lines, default=None)
 
 
-def horovod_faults(script: Script, aliases: set[str], line: int) -> Iterator[Fault]:
-    """The faults of a script that imports Horovod in this line."""
-    called = script.called
-    of_tensorflow = any(module.startswith(("horovod.tensorflow", "horovod.keras")) for module in script.modules)
-    if of_tensorflow and script.is_whole:
-        if "init" not in called and called & set(TRAINS) and not _only_names(script, aliases):
-            yield Fault(
-                rule="horovod-not-initialised",
-                line=line,
-                message="Horovod is imported but never initialised",
-                fix="call `hvd.init()` first",
-            )
-        if called & set(TRAINS) and not called & set(WRAPPERS):
-            yield Fault(
-                rule="not-distributed",
-                line=line,
-                message="Horovod is imported, but no optimizer or tape is wrapped, so each rank trains alone",
-                fix="`opt = hvd.DistributedOptimizer(opt)`, or `tape = hvd.DistributedGradientTape(tape)`",
-            )
-        if called & set(TRAINS) and not called & set(BROADCASTS):
-            yield Fault(
-                rule="no-broadcast",
-                line=line,
-                message="the first weights are not broadcast, so the ranks start from different weights",
-                fix="use `hvd.callbacks.BroadcastGlobalVariablesCallback(0)`, the hook of that name, or `broadcast_variables`",
-            )
+def whole_faults(scripts: Sequence[Script], aliases: set[str], line: int) -> Iterator[Fault]:
+    """The faults of a program with Horovod of which every part was read: the training script, then the modules beside it."""
+    called: set[str] = set().union(*(script.called for script in scripts))
+    if not called & set(TRAINS):
+        return
+    if "init" not in called and not _only_names(scripts[0], aliases):
+        yield Fault(
+            rule="horovod-not-initialised",
+            line=line,
+            message="Horovod is imported but never initialised",
+            fix="call `hvd.init()` first",
+        )
+    if not called & set(WRAPPERS):
+        yield Fault(
+            rule="not-distributed",
+            line=line,
+            message="Horovod is imported, but no optimizer or tape is wrapped, so each rank trains alone",
+            fix="`opt = hvd.DistributedOptimizer(opt)`, or `tape = hvd.DistributedGradientTape(tape)`",
+        )
+    if not called & set(BROADCASTS):
+        yield Fault(
+            rule="no-broadcast",
+            line=line,
+            message="the first weights are not broadcast, so the ranks start from different weights",
+            fix="use `hvd.callbacks.BroadcastGlobalVariablesCallback(0)`, the hook of that name, or `broadcast_variables`",
+        )
+
+
+def horovod_faults(script: Script, aliases: set[str]) -> Iterator[Fault]:
+    """The faults in how a script uses the functions of Horovod."""
     functions = {id(call.func) for call in script.calls}
     passed = {
         id(argument) for call in script.calls for argument in (*call.args, *(word.value for word in call.keywords))

@@ -93,7 +93,10 @@ def _ranks(script: JobScript, line: Line, launcher: str, text: str, nodes: int) 
     tasks = script.number("ntasks")
     if launcher == "horovodrun":
         return
-    wanted = nodes * per_node if per_node is not None else tasks if launcher == "srun" and not own_nodes else None
+    # A line that names hosts, allows more ranks than tasks, or starts several programs does so on purpose.
+    own = own_nodes or re.search(r"(?:^|\s)(--?(hosts?|hostfile|machinefile|oversubscribe|H|f)\b|:(?=\s))", text)
+    by_tasks = script.scheduler == "slurm" and launcher in ("srun", "mpirun", "mpiexec") and not own
+    wanted = nodes * per_node if per_node is not None else tasks if by_tasks else None
     if wanted is None or ranks == wanted:
         return
     product = f"{nodes} nodes × {per_node} ranks per node are {wanted}" if per_node is not None else ""

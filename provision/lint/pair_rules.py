@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from provision.launch.rank_threads import INTER, INTRA
 from provision.lint import Finding
 from provision.lint.job_script import JobScript, Start, fault, gpus_of, ranks_per_node, tasks_of
+from provision.lint.together_rules import check_together
 from provision.lint.training import Training
 
 
@@ -15,6 +15,7 @@ def check_pair(script: JobScript, training: Training, start: Start | None) -> It
     """What is wrong between a job script and its training script. `start` is the command; None if it is not known."""
     yield from _shape(script, training, start)
     yield from _ranks(script, training, start)
+    yield from check_together(script, training, start)
     yield from _multiworker(script, training)
     yield from _gpus(script, training)
     launchers = {launcher: line for line, launcher, _ in script.started()}
@@ -77,41 +78,19 @@ def _shape(script: JobScript, training: Training, start: Start | None) -> Iterat
 
 
 def _ranks(script: JobScript, training: Training, start: Start | None) -> Iterator[Finding]:
-    """Several ranks must be started by a launcher, and must work together."""
+    """Several ranks must be started by a launcher."""
     tasks = tasks_of(script) or 1
     if start is None:
         return
-    line = start.command.line
-    if not _launched(script, start):
-        if tasks > 1 and (training.horovod or training.multiworker_by_slurm) and script.scheduler == "slurm":
-            yield fault(
-                script,
-                "no-launcher",
-                line,
-                f"the job has {tasks} tasks, but without a launcher this starts one process, which trains alone",
-                f"`srun {line.text.strip()}`"[:200],
-            )
-        return
-    if training.alone is not None and _several(script, start):
-        yield Finding(
-            rule="ranks-alone",
-            file=training.file,
-            line=training.alone,
-            message="the job starts several ranks, but nothing in this script makes them work together: each trains alone",
-            evidence=line.text[:300].replace("\n", " "),
-            fix="use Horovod or a strategy of `tf.distribute`, or start one task",
+    line, together = start.command.line, training.horovod or training.multiworker_by_slurm
+    if not _launched(script, start) and tasks > 1 and together and script.scheduler == "slurm":
+        yield fault(
+            script,
+            "no-launcher",
+            line,
+            f"the job has {tasks} tasks, but without a launcher this starts one process, which trains alone",
+            f"`srun {line.text.strip()}`"[:200],
         )
-
-
-def _several(script: JobScript, start: Start) -> bool:
-    """Whether the launcher certainly starts more than one rank of this program."""
-    if start.command.launcher is None or "array" in script.options:
-        return False
-    launcher, words = start.command.launcher
-    given = re.search(r"(?:^|\s)(?:-n|-np|--np|--ntasks)[ =]?(\S+)", " ".join(words))
-    if given:
-        return given[1].isdigit() and int(given[1][:9]) > 1
-    return launcher == "srun" and (tasks_of(script) or 1) > 1
 
 
 def _multiworker(script: JobScript, training: Training) -> Iterator[Finding]:
@@ -168,7 +147,7 @@ def _gpus(script: JobScript, training: Training) -> Iterator[Finding]:
     single = not (training.horovod or training.multi_gpu)
     if single and training.uses_tensorflow and gpus > 1 and (tasks_of(script) or 1) == 1:
         chosen = "CUDA_VISIBLE_DEVICES" in script.text or training.chooses_gpu
-        if not chosen and training.trains:
+        if not chosen and training.trains is not None:
             yield fault(
                 script,
                 "one-of-many-gpus",

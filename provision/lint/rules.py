@@ -108,7 +108,19 @@ RULES: dict[str, Rule] = {
     "run-tf-function": Rule("error", "job and program", "`experimental_run_tf_function`, missing or not known"),
     "parallel-reads": Rule("advice", "job and program", "more parallel reads than threads"),
     "no-launcher": Rule("error", "job and program", "a script for several ranks that is started without a launcher"),
-    "ranks-alone": Rule("error", "job and program", "several ranks of a script that knows no other ranks"),
+    "ranks-alone": Rule("error", "job and program", "several ranks of a program that uses nothing to train together"),
+    "horovod-unused": Rule(
+        "error", "job and program", "a job of `provision job horovod` whose program does not use Horovod"
+    ),
+    "strategy-unused": Rule(
+        "error", "job and program", "a job for a strategy or a plug-in whose program does not use it"
+    ),
+    "kind-unseen": Rule(
+        "warning",
+        "job and program",
+        "a program that shows no use of what its kind of job is for, but cannot be read as a whole",
+    ),
+    "one-process": Rule("advice", "job and program", "a job of one process whose program can use several"),
     "tasks-per-gpu": Rule("error", "job and program", "more tasks than GPUs, if each task takes its own"),
     "one-of-many-gpus": Rule("warning", "job and program", "several GPUs for a script that uses one"),
     "keras-3-names": Rule("error", "job and program", "names of files that Keras 3 refuses"),

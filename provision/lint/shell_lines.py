@@ -85,8 +85,9 @@ class Command:
         """The launcher that starts its program on the nodes, with the words behind it; None if it has none."""
         words = self.all_words
         for index, word in enumerate(words):
-            if base(word) in LAUNCHERS and (index == 0 or _starts_here(words[:index])):
-                return base(word), words[index + 1 :]
+            name = re.sub(r"^(mpirun|mpiexec)\.\w+$|^orterun$", lambda match: match[1] or "mpirun", base(word))
+            if name in LAUNCHERS and (index == 0 or _starts_here(words[:index])):
+                return name, words[index + 1 :]
         return None
 
     @property

@@ -198,7 +198,7 @@ def _gpus(
 
 def _trains(training: Training | None) -> bool:
     """Whether the job trains a model of TensorFlow, for which a user waits for nodes with GPUs."""
-    return training is not None and training.uses_tensorflow and training.trains
+    return training is not None and training.uses_tensorflow and training.trains is not None
 
 
 def _uses_gpus(script: JobScript) -> bool:

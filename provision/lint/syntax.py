@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
+from provision.lint.imports import Import, read_imports
+
 RANK = re.compile(
     r"rank|chief|master|primary|is_root|root_|is_main|main_process|first_worker|procid|local_id|localid", re.IGNORECASE
 )
 LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
-
+TRAINS = ("fit", "fit_generator", "minimize", "apply_gradients", "train_on_batch", "train_and_evaluate", "backward")
 
 # Modules that hold no part of a user's program: Python's own, and the usual ones of data, models and plots.
 KNOWN_MODULES = {
@@ -24,6 +26,7 @@ KNOWN_MODULES = {
         "h5py",
         "horovod",
         "imageio",
+        "jax",
         "keras",
         "matplotlib",
         "mpi4py",
@@ -130,19 +133,44 @@ class Script:
     @cached_property
     def modules(self) -> set[str]:
         """The modules that the script imports, with their full names."""
-        names: set[str] = set()
-        for node in self.nodes:
-            if isinstance(node, ast.Import):
-                names |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom):
-                names.add("." * node.level + (node.module or ""))
-        return names
+        return {imported.module for imported in self.imports}
+
+    @cached_property
+    def imports(self) -> tuple[Import, ...]:
+        """All imports."""
+        return tuple(read_imports(self.nodes))
+
+    @cached_property
+    def names(self) -> set[str]:
+        """All names and attributes that stand in the code."""
+        names = {node.attr for node in self.nodes if isinstance(node, ast.Attribute)}
+        return names | {node.id for node in self.nodes if isinstance(node, ast.Name)}
+
+    @cached_property
+    def keywords(self) -> set[str]:
+        """The names with which arguments are given."""
+        return {node.arg for node in self.nodes if isinstance(node, ast.keyword) and node.arg}
+
+    @cached_property
+    def texts(self) -> dict[str, int]:
+        """All texts in the code that are values, with a line of each; a docstring is none."""
+        documents = {id(node.value) for node in self.nodes if isinstance(node, ast.Expr)}
+        return {
+            node.value: node.lineno
+            for node in self.nodes
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documents
+        }
 
     @cached_property
     def is_whole(self) -> bool:
         """Whether this is a program of one file: it runs something itself, and imports no module that may hold a part of it."""
         if any(name.startswith(".") or name.partition(".")[0] not in KNOWN_MODULES for name in self.modules):
             return False
+        return self.runs
+
+    @cached_property
+    def runs(self) -> bool:
+        """Whether this runs something, and does not only define it."""
         if any(isinstance(node, ast.Name) and node.id == "__name__" for node in self.nodes):
             return True
         body = self.nodes[0].body if isinstance(self.nodes[0], ast.Module) else []

@@ -4,95 +4,43 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from provision.lint import Finding
 from provision.lint.data_rules import Download, downloads, input_faults, unsplit_fault
 from provision.lint.horovod_rules import (
-    TRAINS,
     horovod_faults,
     read_imports,
     unimported_fault,
+    whole_faults,
     writer_faults,
 )
+from provision.lint.imports import parse
 from provision.lint.path_rules import path_faults
 from provision.lint.strategy_rules import strategy_faults
-from provision.lint.syntax import Fault, Script, last
+from provision.lint.syntax import TRAINS, Fault, Script, last
 from provision.lint.tensorflow_rules import Needs, callback_faults, fixed_threads, needs, session_faults
-
-# Modules that a script may import without working together with other ranks by them.
-PLAIN = (
-    *(
-        "__future__",
-        "absl",
-        "argparse",
-        "atexit",
-        "collections",
-        "contextlib",
-        "copy",
-        "csv",
-        "dataclasses",
-        "datetime",
-    ),
-    *("enum", "functools", "gc", "glob", "gzip", "h5py", "itertools", "json", "keras", "logging", "math", "matplotlib"),
-    *(
-        "numpy",
-        "operator",
-        "os",
-        "pandas",
-        "pathlib",
-        "pickle",
-        "platform",
-        "pprint",
-        "psutil",
-        "random",
-        "re",
-        "scipy",
-    ),
-    *(
-        "shutil",
-        "signal",
-        "sklearn",
-        "socket",
-        "string",
-        "struct",
-        "sys",
-        "tempfile",
-        "tensorflow",
-        "tensorflow_datasets",
-        "textwrap",
-        "time",
-    ),
-    *("timeit", "tqdm", "traceback", "types", "typing", "urllib", "warnings", "yaml", "zipfile"),
-)
-# Words in names, texts and comments of scripts that know that they are one of several.
-TOGETHER = re.compile(
-    r"horovod|hvd|mpi|distribute|strategy|rank|slurm|procid|world_size|worker|cluster|array|task_?id|seed|shard|grid|sweep|fold",
-    re.IGNORECASE,
-)
+from provision.lint.together import Together, read_together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """A training script: what it uses, and all its faults."""
+    """A training script with the modules beside it: what they use, and the faults of the script."""
 
     file: str
-    horovod: bool = False
-    mirrored: bool = False
-    multiworker: bool = False
+    together: Together = field(default_factory=Together)
+    """What they use to work together with other processes, and what may hide it."""
     multiworker_by_slurm: bool = False
     """Whether it asks Slurm for the workers of MultiWorkerMirroredStrategy."""
     multi_gpu: bool = False
     """Whether it uses several GPUs or processes in any way that is known: a strategy, MPI, PyTorch."""
     uses_tensorflow: bool = False
-    trains: bool = False
+    trains: int | None = None
+    """The first line that trains, 1 if it is in a module beside the script; None if there is none."""
     has_session: bool = False
     chooses_gpu: bool = False
     """Whether it chooses the GPUs that it uses."""
-    alone: int | None = None
-    """The line that trains, in a script that certainly knows nothing of other ranks."""
     reads_threads: bool = True
     picks_gpu_by_local_rank: int | None = None
     """The line that takes a GPU from a list with `local_rank()` or SLURM_LOCALID."""
@@ -106,17 +54,33 @@ class Training:
     needs: Needs
     findings: tuple[Finding, ...]
 
+    @property
+    def horovod(self) -> bool:
+        """Whether it uses Horovod."""
+        return "horovod" in self.together.uses
 
-def read_training(text: str, file: str) -> Training:
-    """The training script in this text. A text that is not Python 3 is a script with one finding."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Python prints some of what it reads, such as `"\d"`
-            tree = ast.parse(text)
-    # Brackets or operators, thousands deep, are too much for Python's own parser.
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        return Training(file=file, needs=needs(Script(ast.Module([], []))), findings=(_no_python(text, file, error),))
-    return _Reader(Script(tree), text, file).read()
+    @property
+    def mirrored(self) -> bool:
+        """Whether it uses MirroredStrategy, and not the one of several workers."""
+        return "mirrored" in self.together.uses and not self.multiworker
+
+    @property
+    def multiworker(self) -> bool:
+        """Whether it uses MultiWorkerMirroredStrategy."""
+        return "multiworker" in self.together.uses
+
+
+def read_training(text: str, file: str, beside: Mapping[str, str] | None = None) -> Training:
+    """The training script in this text. A text that is not Python 3 is a script with one finding.
+
+    `beside` are the texts of the modules that it imports from its folder, by their paths.
+    """
+    tree = parse(text)
+    if not isinstance(tree, ast.Module):
+        return Training(file=file, needs=needs(Script(ast.Module([], []))), findings=(_no_python(text, file, tree),))
+    trees = {path: parse(other) for path, other in (beside or {}).items()}
+    modules = {path: Script(other) for path, other in trees.items() if isinstance(other, ast.Module)}
+    return _Reader(Script(tree), text, file, modules).read()
 
 
 def _no_python(text: str, file: str, error: Exception) -> Finding:
@@ -139,36 +103,34 @@ def _no_python(text: str, file: str, error: Exception) -> Finding:
 class _Reader:
     """Reads one syntax tree, and knows the names under which the script imports Horovod."""
 
-    def __init__(self, script: Script, text: str, file: str) -> None:
-        self.script, self.nodes, self.text = script, script.nodes, text
+    def __init__(self, script: Script, text: str, file: str, beside: Mapping[str, Script]) -> None:
+        self.script, self.nodes = script, script.nodes
         self.source, self.file = text.splitlines(), file
         self.aliases, self.imported = read_imports(script)
-        self.names = {node.attr for node in self.nodes if isinstance(node, ast.Attribute)}
-        self.names |= {node.id for node in self.nodes if isinstance(node, ast.Name)}
-        self.texts = {
-            node.value for node in self.nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)
-        }
+        self.together = read_together({file: script, **beside})
+        self.scripts = (script, *beside.values())
+        self.names: set[str] = set().union(*(one.names for one in self.scripts))
+        self.texts: set[str] = set().union(*(one.texts for one in self.scripts))
+        self.called: set[str] = set().union(*(one.called for one in self.scripts))
+        self.keywords: set[str] = set().union(*(one.keywords for one in self.scripts))
+        self.modules = {name.partition(".")[0] for one in self.scripts for name in one.modules}
 
     def read(self) -> Training:
         """The training script: what it uses, and its faults."""
-        multiworker = "MultiWorkerMirroredStrategy" in self.names
-        modules = {name.partition(".")[0] for name in self.script.modules}
-        others = modules & {"mpi4py", "torch", "dask", "ray", "deepspeed", "mesh_tensorflow", "ml_comm", "jax"}
+        others = self.modules & {"mpi4py", "torch", "dask", "ray", "deepspeed", "mesh_tensorflow", "ml_comm", "jax"}
+        lines = [call.lineno for call in self.script.calls if last(call) in TRAINS]
         return Training(
             file=self.file,
-            horovod=self.imported is not None,
-            mirrored="MirroredStrategy" in self.names and not multiworker,
-            multiworker=multiworker,
-            multiworker_by_slurm=multiworker and "SlurmClusterResolver" in self.names,
+            together=self.together,
+            multiworker_by_slurm="multiworker" in self.together.uses and "SlurmClusterResolver" in self.names,
             multi_gpu=bool(others) or any(name.endswith("Strategy") for name in self.names),
-            uses_tensorflow=bool(modules & {"tensorflow", "keras", "horovod"}),
-            trains=bool(self.script.called & {*TRAINS, "fit"}),
+            uses_tensorflow=bool(self.modules & {"tensorflow", "keras", "horovod"}),
+            trains=min(lines, default=1 if self.called & set(TRAINS) else None),
             has_session=bool({"Session", "MonitoredTrainingSession", "ConfigProto"} & self.names),
-            chooses_gpu=bool({"set_visible_devices", "visible_device_list", "device"} & (self.names | self._keywords()))
+            chooses_gpu=bool({"set_visible_devices", "visible_device_list", "device"} & (self.names | self.keywords))
             or "CUDA_VISIBLE_DEVICES" in self.texts,
-            alone=self._alone(modules),
             reads_threads=bool({"NUM_INTER_THREADS", "NUM_INTRA_THREADS"} & self.texts)
-            or any("intra_op_parallelism_threads" in name for name in self.names | self._keywords()),
+            or any("intra_op_parallelism_threads" in name for name in self.names | self.keywords),
             picks_gpu_by_local_rank=self._picks_gpu(),
             reads_slurm=min(
                 (node.lineno for node in self.nodes if isinstance(node, ast.Constant) and _is_slurm(node)), default=None
@@ -179,14 +141,6 @@ class _Reader:
             needs=needs(self.script),
             findings=tuple(sorted(self._findings(), key=lambda finding: finding.line)),
         )
-
-    def _alone(self, modules: set[str]) -> int | None:
-        """The line that trains, if nothing in the script can make ranks work together or give them different work."""
-        if not modules & {"tensorflow", "keras"} or any(name.startswith(".") for name in self.script.modules):
-            return None
-        if not modules <= set(PLAIN) or TOGETHER.search(self.text) or "argv" in self.names:
-            return None
-        return min((call.lineno for call in self.script.calls if last(call) == "fit"), default=None)
 
     def _picks_gpu(self) -> int | None:
         lines = [
@@ -218,9 +172,6 @@ class _Reader:
                 return node.lineno, key.value
         return None
 
-    def _keywords(self) -> set[str]:
-        return {node.arg for node in self.nodes if isinstance(node, ast.keyword) and node.arg}
-
     @staticmethod
     def _is_environ(node: ast.expr) -> bool:
         return isinstance(node, ast.Attribute) and node.attr == "environ"
@@ -235,8 +186,16 @@ class _Reader:
 
     def _faults(self) -> Iterator[Fault]:
         script = self.script
+        of_tensorflow = any(
+            module.startswith(("horovod.tensorflow", "horovod.keras"))
+            for one in self.scripts
+            for imported in one.imports
+            for module in imported.modules
+        )
+        if "horovod" in self.together.uses and of_tensorflow and self.together.is_whole and script.runs:
+            yield from whole_faults(self.scripts, self.aliases, self.imported or 1)
         if self.imported is not None:
-            yield from horovod_faults(script, self.aliases, self.imported)
+            yield from horovod_faults(script, self.aliases)
             yield from writer_faults(script)
             yield from unsplit_fault(script, self.aliases)
         yield from unimported_fault(script)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from provision.commands.job.program import read_program
 from provision.errors import LintError
 from provision.machine.terminal.console import say
 from provision.profile.arch import Arch
@@ -20,10 +21,8 @@ def check_program(path: str, job: str, site: Site, arch: Arch) -> None:
     from provision.lint import count_findings
     from provision.lint.job_rules import count_rules, lint_job, lint_program
     from provision.lint.job_script import read_script
-    from provision.lint.training import read_training
-    from provision.machine.disk import read_given
 
-    training = read_training(read_given(path, "training script", errors="replace"), path)
+    training = read_program(path)
     script = read_script(job, "job.sh")
     everything = (*lint_job(script, training, site, arch, script.main()), *lint_program(training, site, script))
     findings = [one for one in everything if one.rule not in DECIDED_ELSEWHERE]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from provision.commands.job.program import read_program
 from provision.errors import ConfigError
 from provision.machine.terminal.console import say
 from provision.profile.site import Site
@@ -18,16 +19,10 @@ def check_downloads(site: Site, script: str | None) -> None:
     if site.network.compute != "no" or script is None:
         return
     from provision.lint.job_rules import fetch_command
-    from provision.lint.training import read_training
-    from provision.machine.disk import read_given
     from provision.machine.network.data_files import is_fetched, place_of
     from provision.machine.tables import read_keras_files
 
-    wanted = [
-        download
-        for download in read_training(read_given(script, "training script", errors="replace"), script).downloads
-        if download.name is not None
-    ]
+    wanted = [download for download in read_program(script).downloads if download.name is not None]
     if not wanted:
         return
     files = read_keras_files()

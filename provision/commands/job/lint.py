@@ -7,6 +7,7 @@ import shlex
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from provision.commands.job.program import read_program
 from provision.commands.shared.options import add_arch, add_site
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.parsers import SubVerb
@@ -37,7 +38,6 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.lint.job_rules import count_rules, lint_job, lint_program, sort_findings
     from provision.lint.job_script import read_script
     from provision.lint.kinds import is_program
-    from provision.lint.training import read_training
     from provision.machine.configuration import shipped
     from provision.machine.disk import read_exactly
 
@@ -61,12 +61,12 @@ def run(args: argparse.Namespace) -> Outcome:
                 f"`--script` is for a job script, but `{name}` is a training script",
                 hint=f"`provision job lint {shlex.quote(args.script)}`",
             )
-        trainings = [read_training(text, name)]
+        trainings = [read_program(name, text)]
     else:
         script = read_script(text, name)
         main, others, unread = _programs(script, args)
         if script.is_python:
-            main = (None, read_training(text, name))
+            main = (None, read_program(name, text))
         trainings = [training for _, training in ((main,) if main else ())] + others
         start, training = main or (None, None)
         findings += lint_job(script, training, known, arch, start)
@@ -162,11 +162,8 @@ def _programs(
     script: JobScript, args: argparse.Namespace
 ) -> tuple[tuple[Start | None, Training] | None, list[Training], list[tuple[str, str]]]:
     """The main training script with its command, the others, and those that cannot be read, each with the reason."""
-    from provision.lint.training import read_training
-    from provision.machine.disk import read_given
-
     if args.script is not None:
-        return (script.main(), read_training(read_given(args.script, "training script"), args.script)), [], []
+        return (script.main(), read_program(args.script)), [], []
     main, first, others, unread = script.main(), None, [], []
     seen: dict[str, None] = {}
     for start in script.starts():
@@ -177,9 +174,9 @@ def _programs(
         if path is None:
             unread.append((start.path, reason))
         elif main is not None and start.path == main.path:
-            first = (main, read_training(read_given(path, "training script"), path))
+            first = (main, read_program(path))
         else:
-            others.append(read_training(read_given(path, "training script"), path))
+            others.append(read_program(path))
     return first, others, unread
 
 

@@ -409,7 +409,7 @@ def test_a_fault_between_a_job_and_its_program_is_found(
         (SLURM, HOROVOD),
         (ONE, PLAIN),
         (ONE.replace("gpus-per-task=1", "gpus=4"), MIRRORED),
-        (SLURM, PLAIN + "# each task of the array has its own part\n"),
+        (SLURM, PLAIN + "part = os.environ['SLURM_PROCID']\n"),
         (SLURM, "from mine import train\n" + PLAIN),
         (ONE.replace("2.11.0", "2.21.0"), PLAIN + "model.save('out.keras')\nmodel.save(path)\n"),
         (ONE.replace("2.11.0", "2.15.1"), PLAIN + "model.save('out')\n"),

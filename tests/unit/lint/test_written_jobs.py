@@ -44,7 +44,7 @@ def written(
         kind=kind,
         site=site,
         arch=arch,
-        command="a test",
+        command=f"provision job {kind} --site {site.name} --arch {arch.name}",
         module=module,
         modulepath="/site/modules",
         account="tests",

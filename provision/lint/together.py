@@ -1,0 +1,152 @@
+"""Whether the processes of a program can work together: what it uses for that, and what hides from the linter whether it does.
+
+A program is its training script with the modules beside it. Comments and docstrings are not part of it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from provision.lint.imports import BY_NAME, files_of
+from provision.lint.syntax import KNOWN_MODULES, Script, dotted, last
+
+# Modules that make processes work together, or may: what they do is not known here.
+LIBRARIES = ("mpi4py", "dask", "ray", "deepspeed", "mesh_tensorflow", "pyspark")
+MIRRORED = ("MirroredStrategy", "CentralStorageStrategy", "multi_gpu_model")
+WORKERS = ("MultiWorkerMirroredStrategy", "CollectiveAllReduceStrategy")
+# Modules of Horovod that start programs elsewhere: a script that imports only these is not a training script.
+STARTERS = ("runner", "spark", "ray", "common", "data", "_keras")
+# The variables by which a process knows which one it is.
+RANKS = re.compile(
+    r"(SLURM|PMI|PMIX|PALS|ALPS|OMPI_COMM_WORLD|MV2_COMM_WORLD|MPI|PBS|HOROVOD)_\w*"
+    r"(RANK|RANKID|PROCID|LOCALID|NODEID|TASK_?NUM|APP_PE|ARRAY_\w+|NTASKS|SIZE)|RANK|LOCAL_RANK|WORLD_SIZE|TF_CONFIG"
+    r"|PROVISION_TASK"
+)
+# Words in the code of programs that know of other processes, or that find out which part of the work is theirs.
+APART = re.compile(
+    r"(?<![a-z])(horovod|hvd|mpi|distribut\w*|strateg\w*|ranks?|slurm|procid|world|workers?|cluster|shards?|grid|sweep|ensemble"
+    r"|task_?id|gethostname|hostname|getpid|uname|queue|lock)(?![a-z])",
+    re.IGNORECASE,
+)
+# What runs or imports a file that is named only when the program runs.
+RUNNERS = ("run_path", "run_module", "exec_module", "load_module", "load_source", "SourceFileLoader", "LoadLibrary")
+PROGRAMS = re.compile(
+    r"os\.(system|popen|exec\w*|spawn\w*|posix_spawnp?)|(subprocess|sp)\.\w+|Popen|check_call|check_output"
+)
+HARMLESS = re.compile(
+    r"(?:\S*/)?(nvidia-smi|rocm-smi|hostname|ls|cat|echo|mkdir|rm|cp|mv|ln|tar|unzip|gzip|gunzip|wget|curl|git|free|df|du|lscpu"
+    r"|numactl|module|date|uname|id|which|whoami|clear|cls|touch|head|tail|wc|nproc|rsync)(\s|$)"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Together:
+    """What a program uses to work together with other processes, and what may hide it."""
+
+    uses: frozenset[str] = frozenset()
+    """Kinds of jobs whose way of training the program uses, and names of other ways."""
+    doubts: tuple[str, ...] = ()
+    """Why the program may train together in a way that was not seen; the first is the clearest."""
+    apart: bool = False
+    """Whether words of the code let each process have its own work on purpose."""
+    is_whole: bool = True
+    """Whether every part of the program was read, apart from packages that are known to hold none."""
+
+
+def uses_horovod(module: str) -> bool:
+    """Whether a module is a part of Horovod that training scripts import."""
+    first, *rest = module.split(".")
+    return first == "horovod" and bool(rest) and rest[0] not in STARTERS
+
+
+def read_together(scripts: Mapping[str, Script]) -> Together:
+    """What the scripts of a program, by their paths, use to work together. The first is the training script."""
+    uses: set[str] = set()
+    doubts: dict[str, None] = {}
+    apart, is_whole = False, True
+    for file, script in scripts.items():
+        uses.update(_uses(script))
+        unread = [(line, f"imports `{name}`, which was not read") for line, name in _unread(script, file, scripts)]
+        is_whole = is_whole and not unread
+        doubts.update(dict.fromkeys(f"line {line} of `{file}` {what}" for line, what in (*unread, *_doubts(script))))
+        apart = apart or any(APART.search(word) for word in (*script.names, *script.texts, *script.modules))
+    return Together(uses=frozenset(uses), doubts=tuple(doubts), apart=apart, is_whole=is_whole)
+
+
+def _unread(script: Script, file: str, scripts: Mapping[str, Script]) -> Iterator[tuple[int, str]]:
+    """The imports that may be a part of the program, and that are not among these scripts."""
+    program = next(iter(scripts))
+    for imported in script.imports:
+        first = imported.module.partition(".")[0]
+        if first not in KNOWN_MODULES and not any(path in scripts for path in files_of(imported, file, program)):
+            yield imported.line, imported.module
+
+
+def _uses(script: Script) -> Iterator[str]:
+    names = script.names | {text for call in script.calls if last(call) == "getattr" for text in _texts(call)}
+    if any(uses_horovod(module) for imported in script.imports for module in imported.modules):
+        yield "horovod"
+    if names & set(WORKERS):
+        yield "multiworker"
+    if names & set(MIRRORED):
+        yield "mirrored"
+    modules = {module for imported in script.imports for module in imported.modules}
+    first = {module.partition(".")[0] for module in modules}
+    if "ml_comm" in first:
+        yield "cray-ml-plugin"
+    yield from (f"`{name}`" for name in LIBRARIES if name in first)
+    yield from (f"`{name}`" for name in sorted(modules) if re.match(r"horovod\.(runner|spark|ray)\b", name))
+    strategies = {name for name in names if re.fullmatch(r"\w*Strategy(V\d)?", name)} - {
+        *MIRRORED,
+        *WORKERS,
+        "Strategy",
+    }
+    yield from (f"`{name}`" for name in sorted(strategies))
+    if first & {"torch", "jax", "keras"}:
+        wanted = {
+            "distributed",
+            "distribution",
+            "DistributedDataParallel",
+            "DataParallel",
+            "init_process_group",
+            "pmap",
+        }
+        yield from (f"`{name}`" for name in sorted((names | {name.rpartition(".")[2] for name in modules}) & wanted))
+
+
+def _doubts(script: Script) -> Iterator[tuple[int, str]]:
+    """The lines that may bring in something that the linter does not see, with what they do."""
+    for text, line in script.texts.items():
+        if RANKS.fullmatch(text):
+            yield line, f"reads `{text}`"
+    for call in script.calls:
+        name, first = last(call), call.args[0] if call.args else None
+        if name in BY_NAME and not isinstance(first, ast.Constant):
+            yield call.lineno, "imports a module by a name that is known only when it runs"
+        elif name in RUNNERS or (name in ("exec", "eval") and isinstance(call.func, ast.Name)):
+            yield call.lineno, f"runs other code with `{name}`"
+        elif name == "getattr" and first is not None and "distribute" in dotted(first) and not _texts(call):
+            yield call.lineno, "takes a strategy by a name that is known only when it runs"
+        elif PROGRAMS.fullmatch(dotted(call.func)) and not HARMLESS.match(_command(first)):
+            yield call.lineno, "starts another program"
+
+
+def _texts(call: ast.Call) -> set[str]:
+    return {part.value for part in call.args if isinstance(part, ast.Constant) and isinstance(part.value, str)}
+
+
+def _command(node: ast.expr | None) -> str:
+    """The beginning of a command that a program starts; empty if it is not written out."""
+    while isinstance(node, ast.JoinedStr | ast.List | ast.Tuple | ast.BinOp):
+        parts = (
+            [node.left]
+            if isinstance(node, ast.BinOp)
+            else node.values
+            if isinstance(node, ast.JoinedStr)
+            else node.elts
+        )
+        node = parts[0] if parts else None
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
