@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from provision.lint import Finding
 from provision.lint.arch_choice import archs_for, on_other_nodes
+from provision.lint.container_rules import check_hidden
 from provision.lint.data_rules import Download
 from provision.lint.job_script import JobScript, Start, fault
 from provision.lint.launch_rules import check_containers, check_launch, check_shape
@@ -38,7 +39,7 @@ def lint_job(
     """
     archs = () if site is None else (arch,) if arch else archs_for(script, site)
     findings = [*check_text(script), *check_modules(script, site, archs), *check_launch(script, site, archs)]
-    findings += [*check_shape(script), *check_containers(script)]
+    findings += [*check_shape(script), *check_containers(script), *check_hidden(script)]
     if training is not None:
         findings += check_pair(script, training, start)
         findings += check_versions(script, training)

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from provision.knowledge.images import sees_no_gpu
 from provision.lint import Finding
-from provision.lint.job_script import JobScript, fault, gpus_of
-from provision.lint.shell_lines import Line
+from provision.lint.job_script import JobScript, fault, gpus_of, tasks_of
+from provision.lint.shell_lines import Command, Line
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 
@@ -117,6 +117,29 @@ def _ranks(script: JobScript, line: Line, launcher: str, text: str, nodes: int) 
             f"{differs}: the rest of the nodes is not used",
             f"`{all_ranks[0].strip().replace(all_ranks[1], str(wanted))}`",
         )
+
+
+def starts_several(script: JobScript, command: Command) -> bool:
+    """Whether a launcher certainly starts more than one rank of a command."""
+    if command.launcher is None or "array" in script.options:
+        return False
+    launcher, words = command.launcher
+    text, tasks = " ".join(words), tasks_of(script) or 1
+    each = re.search(r"(?:^|\s)(?:--ntasks-per-node|--tasks-per-node|--ppn|-ppn|-npernode)[ =](\d{1,9})(?=\s|$)", text)
+    given = re.search(r"(?:^|\s)(?:-np?|--np|--n|--ntasks)(?:[ =]|(?=\d))(\S+)", text)
+    if given:
+        number = given[1].strip("\"'")
+        return (
+            int(number[:9]) > 1
+            if number.isdigit()
+            else tasks > 1 and re.search(r"SLURM_(NTASKS|NPROCS)\b", number) is not None
+        )
+    if each:
+        return int(each[1]) > 1 or (script.number("nodes") or 1) > 1
+    own_nodes = re.search(r"(?:^|\s)(?:-N|--nodes)[ =]?(\d{1,9})(?=\s|$)", text) if launcher == "srun" else None
+    if own_nodes and int(own_nodes[1]) == 1 and script.number("ntasks") is None:
+        return (script.number("ntasks-per-node") or script.number("tasks-per-node") or 1) > 1
+    return launcher in ("srun", "mpirun", "mpiexec") and script.scheduler == "slurm" and tasks > 1
 
 
 def _of_site(

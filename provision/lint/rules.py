@@ -43,6 +43,7 @@ RULES: dict[str, Rule] = {
     "tasks-anywhere": Rule("warning", "job", "GPUs per task without a number of nodes"),
     "overlay-rw": Rule("warning", "job", "an overlay that is open for writing, so that only one job can use it"),
     "container-gpu": Rule("error", "job", "a container without `--nv` in a job with GPUs"),
+    "container-env": Rule("error", "job", "several ranks in containers that hide the launcher's variables"),
     "image-gpu": Rule("error", "job", "an image without GPU support in a job with GPUs"),
     "line-ends": Rule("error", "job", "line ends of Windows"),
     "empty": Rule("error", "job", "a script without a command"),

@@ -7,7 +7,8 @@ import shlex
 from collections.abc import Iterator
 
 from provision.lint import Finding
-from provision.lint.job_script import JobScript, Start, tasks_of
+from provision.lint.job_script import JobScript, Start
+from provision.lint.launch_rules import starts_several
 from provision.lint.training import Training
 
 WRITTEN = re.compile(
@@ -55,12 +56,12 @@ def check_together(script: JobScript, training: Training, start: Start | None) -
         and training.uses_tensorflow
         and not together.uses
         and not together.doubts
-        and _starts_several(script, start)
+        and start is not None
+        and starts_several(script, start.command)
         and not _divided(script, start)
     ):
         loaded = next((line for line, name in script.modules() if "horovod" in name.lower()), None)
         if loaded is not None or not together.apart:
-            assert start is not None
             yield Finding(
                 rule="ranks-alone",
                 file=training.file,
@@ -121,29 +122,6 @@ def _command(command: list[str], kind: str) -> str:
         else:
             skips = False
     return shlex.join(words)
-
-
-def _starts_several(script: JobScript, start: Start | None) -> bool:
-    """Whether a launcher certainly starts more than one rank of the program."""
-    if start is None or start.command.launcher is None or "array" in script.options:
-        return False
-    launcher, words = start.command.launcher
-    text, tasks = " ".join(words), tasks_of(script) or 1
-    each = re.search(r"(?:^|\s)(?:--ntasks-per-node|--tasks-per-node|--ppn|-ppn|-npernode)[ =](\d{1,9})(?=\s|$)", text)
-    given = re.search(r"(?:^|\s)(?:-np?|--np|--n|--ntasks)(?:[ =]|(?=\d))(\S+)", text)
-    if given:
-        number = given[1].strip("\"'")
-        return (
-            int(number[:9]) > 1
-            if number.isdigit()
-            else tasks > 1 and re.search(r"SLURM_(NTASKS|NPROCS)\b", number) is not None
-        )
-    if each:
-        return int(each[1]) > 1 or (script.number("nodes") or 1) > 1
-    own_nodes = re.search(r"(?:^|\s)(?:-N|--nodes)[ =]?(\d{1,9})(?=\s|$)", text) if launcher == "srun" else None
-    if own_nodes and int(own_nodes[1]) == 1 and script.number("ntasks") is None:
-        return (script.number("ntasks-per-node") or script.number("tasks-per-node") or 1) > 1
-    return launcher in ("srun", "mpirun", "mpiexec") and script.scheduler == "slurm" and tasks > 1
 
 
 def _divided(script: JobScript, start: Start | None) -> bool:

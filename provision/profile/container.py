@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from provision.errors import ConfigError
+from provision.knowledge.container_options import hides_environment
 from provision.profile.patterns import MODULE, OPTION, SHELL_PATH
 from provision.profile.reader import Reader
 
@@ -88,6 +89,13 @@ def read_container(table: Reader) -> Container | None:
         options=table.texts("options", pattern=OPTION),
         write_options=table.texts("write_options", pattern=OPTION),
     )
+    for index, option in enumerate(container.options):
+        if container.command != "shifter" and hides_environment(option):
+            table.fault(
+                f"options[{index}]",
+                f"`{option}` hides the launcher's variables from the program, so every rank would be rank 0 of 1; "
+                "leave it out: jobs start from clean modules, and `--no-home` hides the home folder",
+            )
     if container.command == "shifter" and container.overlay:
         table.fault("overlay", "is only for apptainer and singularity; shifter has no overlays")
     if container.overlay_templates and not container.overlay:

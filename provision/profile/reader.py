@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from provision.errors import ConfigError
+from provision.knowledge.container_options import VARIABLES, is_no
 from provision.knowledge.secret_names import holds_user, is_secret_name
 from provision.profile.patterns import CONTROL, describe, show_controls
 from provision.wording import nearest
@@ -250,6 +251,11 @@ class Reader:
                 inner.fault(name, f"must be text or a whole number, but is {value!r}")
             elif control := CONTROL.search(str(value)):
                 inner.fault(name, f"{NO_CONTROLS}, but contains {control[0]!r}")
+            elif name in VARIABLES and not is_no(str(value)):
+                inner.fault(
+                    name,
+                    "hides the launcher's variables in containers, so every rank would be rank 0 of 1; leave it out",
+                )
             else:
                 variables.append((name, str(value)))
         return tuple(variables)

@@ -11,6 +11,7 @@ from provision.jobs.image_job import MANIFESTS, ImageJob, make_image_script
 from provision.jobs.overlay_job import OverlayJob, make_overlay_script
 from provision.jobs.user_job import UserJob
 from provision.jobs.user_script import PROXIES, Script, leaves_omp, make_script
+from provision.knowledge.container_options import VARIABLES
 from provision.machine.probes.probe import cpu_family
 from provision.machine.rendering.render import render
 from provision.machine.submission import BuildJob
@@ -66,6 +67,7 @@ def render_user_script(script: Script) -> str:
         scheduler=_names(script.scheduler),
         submit=script.scheduler.SUBMIT,
         proxies=PROXIES,
+        hiding=VARIABLES,
         omp_is_the_modules=leaves_omp(script),
         image_file=image_path(job.site, script.image) if script.image else None,
         pull=pull_command(job.site, job.arch, job.image),

@@ -715,7 +715,7 @@ def test_the_verb_prints_the_script_and_notes_an_unpublished_module(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: Words
 ) -> None:
     script = tmp_path / "train.py"
-    script.write_text("")
+    script.write_text("import horovod.tensorflow.keras as hvd\nhvd.init()\n")
     monkeypatch.chdir(tmp_path)
     command = ("horovod", "--site", "nersc-perlmutter", "--arch", "gpu", "--account", "tests", "--script", "train.py")
     assert call("job", *command) == 0

@@ -54,6 +54,7 @@ image="/scratch/work/public/singularity/cuda12.1.1-cudnn8.9.0-devel-ubuntu22.04.
 [ -f "$image" ] || stop "there is no container image $image"
 overlay="/scratch/$USER/tensorflow-example/tensorflow.ext3" # read-only in jobs, because several jobs can share it
 [ -f "$overlay" ] || stop "there is no overlay $overlay; make it first: provision job overlay --site nyu-greene --arch cpu"
+unset APPTAINER_CLEANENV APPTAINER_CONTAINALL APPTAINER_COMPAT SINGULARITY_CLEANENV SINGULARITY_CONTAINALL SINGULARITY_COMPAT # they hide the launcher's variables: every rank is rank 0 of 1
 bind="$submit_folder,$(dirname "$script"),$PROVISION_OUTPUT,/scratch/$USER"
 
 # Variables that TensorFlow and its libraries read.

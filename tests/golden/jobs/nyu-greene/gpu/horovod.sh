@@ -55,6 +55,7 @@ image="/scratch/$USER/images/horovod-0.28.1.sif"
 [ -f "$image" ] || stop "there is no $image; pull it first: provision job image --site nyu-greene --arch gpu --image docker://horovod/horovod:0.28.1"
 image=$(readlink -f "$image") # the real name contains the digest
 echo "image: $image"
+unset APPTAINER_CLEANENV APPTAINER_CONTAINALL APPTAINER_COMPAT SINGULARITY_CLEANENV SINGULARITY_CONTAINALL SINGULARITY_COMPAT # they hide the launcher's variables: every rank is rank 0 of 1
 bind="$submit_folder,$(dirname "$script"),$PROVISION_OUTPUT,/scratch/$USER"
 
 # Variables that TensorFlow and its libraries read.

@@ -57,6 +57,7 @@ image="/share/apps/images/cuda-13.3.1-ubuntu-26.04.sif"
 [ -f "$image" ] || stop "there is no container image $image"
 overlay="/scratch/$USER/tensorflow/tensorflow.ext3" # read-only in jobs, because several jobs can share it
 [ -f "$overlay" ] || stop "there is no overlay $overlay; make it first: provision job overlay --site nyu-torch --arch l40s"
+unset APPTAINER_CLEANENV APPTAINER_CONTAINALL APPTAINER_COMPAT SINGULARITY_CLEANENV SINGULARITY_CONTAINALL SINGULARITY_COMPAT # they hide the launcher's variables: every rank is rank 0 of 1
 bind="$submit_folder,$(dirname "$script"),$PROVISION_OUTPUT,/scratch/$USER"
 
 # Variables that TensorFlow and its libraries read.

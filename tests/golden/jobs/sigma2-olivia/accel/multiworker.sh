@@ -63,6 +63,7 @@ image="$submit_folder/images/tensorflow-25.02-tf2-py3.sif"
 [ -f "$image" ] || stop "there is no $image; pull it first: provision job image --site sigma2-olivia --arch accel"
 image=$(readlink -f "$image") # the real name contains the digest
 echo "image: $image"
+unset APPTAINER_CLEANENV APPTAINER_CONTAINALL APPTAINER_COMPAT SINGULARITY_CLEANENV SINGULARITY_CONTAINALL SINGULARITY_COMPAT # they hide the launcher's variables: every rank is rank 0 of 1
 bind="$submit_folder,$(dirname "$script"),$PROVISION_OUTPUT,$EBROOTNCCL"
 
 # Variables that TensorFlow and its libraries read.
