@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from provision.knowledge.failures.words import from_word, split_alternatives, sure_words, word_set
+from provision.knowledge.failures.words import bound_repetitions, from_word, split_alternatives, sure_words, word_set
 
 # What a failure says about the log, from the strongest: the cause itself; an error that may have several causes; how a
 # program died; the words of a program that no other entry explains; what follows from a failure elsewhere; and a line that
@@ -139,7 +139,12 @@ def read_alternatives(failure: KnownFailure) -> tuple[Alternative, ...]:
             if not words:
                 raise ValueError(f"`{text}` in the patterns of `{failure.id}` has no whole word")
             found.append(
-                Alternative(failure=failure, pattern=from_word(text), words=words, ignore_case=plain != pattern)
+                Alternative(
+                    failure=failure,
+                    pattern=bound_repetitions(from_word(text)),
+                    words=words,
+                    ignore_case=plain != pattern,
+                )
             )
     return tuple(found)
 

@@ -56,7 +56,7 @@ FRAMES = (
 )
 # What calls the handler of the signal, or belongs to the language: the library below it is the one that crashed.
 OF_SYSTEM = re.compile(
-    r"lib(?:c|m|pthread|dl|gcc_s|stdc\+\+|ucs|SegFault|asan|python[\d.]*\w*|gfortran|quadmath)(?:-[\w.]+?)?\.so"
+    r"lib(?:c|m|pthread|dl|gcc_s|stdc\+\+|ucs|SegFault|asan|python[\d.]{0,9}\w{0,9}|gfortran|quadmath)(?:-[\w.]{1,60}?)?\.so"
 )
 # So many lines below the signal are looked at; a list ends with so many lines that are none of it.
 MOST_LINES, MOST_OTHERS = 32, 6

@@ -38,7 +38,7 @@ NO_REASON = word_set(
 )
 # The places where Keras, TensorFlow and PyTorch read saved models and weights.
 READS_SAVED = re.compile(
-    r"(?:keras|tensorflow|torch|transformers|safetensors)\S*[/\\](?:\S*(?:saving|saved_model|serializ|checkpoint|hdf5|model_config|safetensors|"
+    r"(?:keras|tensorflow|torch|transformers|safetensors)\S{0,300}[/\\](?:[^\s/\\]{0,99}(?:saving|saved_model|serializ|checkpoint|hdf5|model_config|safetensors|"
     r"pretrained|configuration_|modeling_|tokenization_)\w*[/\\.]|models?(?:_utils)?\.py$|load_context\.py$|module_v2\.py$)"
 )
 LOADS = re.compile(

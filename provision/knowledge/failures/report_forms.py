@@ -102,7 +102,7 @@ OTHERS = (
     form(ERRS, r"(?P<program>[a-z][\w.+-]{1,40}): ERROR (?P<text>\w.+)"),
     form(ERRS, r"(?!__)\w{1,40} (?:ERROR|FATAL|CRITICAL)\b:? *(?P<text>\S.*)"),
     # The boxes of init scripts and of lists of checks.
-    form(ERRS, r"(?P<text>\S.{3,200}?)[. ]*\s{2,}\[ {0,4}(?:FAIL|FAILED|ERROR|FATAL) {0,4}\]\s*$"),
+    form(ERRS, r"(?P<text>\S.{3,200}?)[. ]{0,99}\s\s\[ {0,4}(?:FAIL|FAILED|ERROR|FATAL) {0,4}\]\s*$"),
     form(
         ENDS,
         r"(?:/\S{0,200}/)?(?P<program>python[\d.]{0,5}): (?P<text>Error while finding module specification for .+|"

@@ -14,6 +14,8 @@ CASED = re.compile(r"[^\W_]|\[([A-Za-z])(?!\1)(?i:\1)\]")
 # In the skeleton of a pattern: any text, perhaps letters; and a place where no letter can be.
 ANY, BORDER = "\0", "\1"
 REPEATED = ("*", "+", "?")
+# A path has at most so many letters in practice; `log_reader` cuts long lines into parts that overlap by a little more.
+LONGEST_REPETITION = 400
 # So many letters of a word stand for it if its end is not known.
 BEGINNING = 5
 
@@ -60,6 +62,18 @@ def sure_words(alternative: str) -> frozenset[str]:
 def from_word(alternative: str) -> str:
     """The pattern of an alternative: one that begins with a letter begins at the beginning of a word."""
     return rf"\b{alternative}" if CASED.match(alternative) else alternative
+
+
+def bound_repetitions(pattern: str) -> str:
+    """The pattern with an end for each repetition: without one, the time for a line grows with the square of its length."""
+    tokens: list[str] = []
+    for token in TOKEN.findall(pattern):
+        if token in ("*", "+") and tokens[-1:] != ["("]:
+            token = f"{{{'01'[token == '+']},{LONGEST_REPETITION}}}"
+        elif re.fullmatch(r"\{\d+,\}", token):
+            token = f"{token[:-1]}{LONGEST_REPETITION}}}"
+        tokens.append(token)
+    return "".join(tokens)
 
 
 def _skeleton(alternative: str) -> str:
