@@ -23,10 +23,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     # A run makes many objects and drops few: looking for cycles took a tenth of the time of a build with nothing to do.
     gc.set_threshold(100_000)
     if words[:1] == ["__complete"]:
-        from provision.commands.shared.names import names_of
+        from provision.commands.shared.names import print_names
 
-        for name in names_of(*words[1:3]):
-            print(name)
+        print_names(*words[1:3])
         return 0
     if not words:
         from provision.commands.shared.help_text import help_here

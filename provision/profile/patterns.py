@@ -37,6 +37,6 @@ MEMORY = form(r"[1-9][0-9]*[MGT]", "of an amount of memory, such as `4G`")
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def show_controls(text: str) -> str:
-    r"""The text in one line that can be printed: each of these characters as an escape sequence such as `\n`."""
-    return CONTROL.sub(lambda character: character[0].encode("unicode_escape").decode(), text)
+def show_controls(text: str, keep: str = "") -> str:
+    r"""The text in one line that can be printed: each of these characters, but those of `keep`, as an escape such as `\n`."""
+    return CONTROL.sub(lambda found: found[0] if found[0] in keep else found[0].encode("unicode_escape").decode(), text)

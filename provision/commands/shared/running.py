@@ -71,6 +71,7 @@ def _run(words: Sequence[str], args: argparse.Namespace) -> int:
     from provision.machine.disk import disk_error
     from provision.machine.programs.secrets_here import secrets_here
     from provision.machine.programs.streams import discard_stdout
+    from provision.machine.terminal.console import write_out
 
     try:
         outcome = args.run(args)
@@ -92,8 +93,7 @@ def _run(words: Sequence[str], args: argparse.Namespace) -> int:
         if args.json:
             envelope(words[0], result=outcome.result)
         elif outcome.text:
-            text = secrets_here().hide_known(outcome.text)
-            print(text, end="" if text.endswith("\n") else "\n", flush=True)
+            write_out(secrets_here().hide_known(outcome.text))
     except BrokenPipeError:
         discard_stdout()
     except OSError as error:

@@ -16,6 +16,7 @@ from typing import TextIO
 from provision.errors import ProvisionError
 from provision.machine.programs.secrets_here import secrets_here
 from provision.model.event import Event, Listener
+from provision.profile.patterns import show_controls
 from provision.wording import count, duration
 
 
@@ -29,9 +30,28 @@ def error_lines(error: ProvisionError) -> list[str]:
     return error.to_lines()
 
 
+def for_people(text: str) -> str:
+    """The text as a terminal may get it: lines and tabs stay, and any other control character is shown as an escape sequence.
+
+    Logs, names of files and answers of programs may hold what would clear the screen, set the clipboard or hide a part. All
+    text for people passes here, and our own colours are added behind it.
+    """
+    return show_controls(text, keep="\n\t")
+
+
 def say(text: str) -> None:
     """Print a line to stderr, without the secrets of this run."""
-    print(secrets_here().hide(text), file=sys.stderr, flush=True)
+    _say(for_people(secrets_here().hide(text)))
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def write_out(text: str) -> None:
+    """Print a text to stdout."""
+    text = for_people(text)
+    print(text, end="" if text.endswith("\n") else "\n", flush=True)
 
 
 def width_of_output() -> int | None:
@@ -50,7 +70,7 @@ def can_ask() -> bool:
 
 def ask(question: str) -> str | None:
     """Print a question to stderr and read the line that answers it from stdin; None at the end of stdin (Ctrl-D)."""
-    print(question, end="", file=sys.stderr, flush=True)
+    print(for_people(question), end="", file=sys.stderr, flush=True)
     line = sys.stdin.readline()
     return line.strip() if line else None
 
@@ -59,7 +79,8 @@ def show_error(error: ProvisionError) -> None:
     """Print an error; only the word `error:` is coloured, and only on a terminal without NO_COLOR."""
     first, *rest = error_lines(error)
     colour = is_terminal(sys.stderr) and not os.environ.get("NO_COLOR")
-    say(first.replace("error:", "\033[1;31merror:\033[0m", 1) if colour else first)
+    first = for_people(secrets_here().hide(first))
+    _say(first.replace("error:", "\033[1;31merror:\033[0m", 1) if colour else first)
     for line in rest:
         say(line)
 

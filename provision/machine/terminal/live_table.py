@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Protocol, TextIO, TypeVar
 
 from provision.machine.programs.secrets_here import secrets_here
 from provision.machine.programs.streams import can_encode
+from provision.machine.terminal.console import for_people
 from provision.model.estimate import UNTIMED
 from provision.model.event import Event
 from provision.model.progress import Doing, read_progress
+from provision.profile.patterns import show_controls
 from provision.wording import about, count, duration
 
 if TYPE_CHECKING:
@@ -185,7 +187,7 @@ def drawn_live(stream: TextIO, make: Callable[[Callable[[str], None], dict[str, 
 
     console = Console(file=stream, no_color=bool(os.environ.get("NO_COLOR")), highlight=False)
     marks = MARKS if can_encode(stream, "".join(MARKS.values())) else ASCII_MARKS
-    table = make(lambda text: console.print(Text(secrets_here().hide(text))), marks)
+    table = make(lambda text: console.print(Text(for_people(secrets_here().hide(text)))), marks)
     with Live(
         console=console, get_renderable=lambda: _drawn(table, console), refresh_per_second=8, redirect_stdout=False
     ):
@@ -200,4 +202,5 @@ def _drawn(table: Screen, console: Console) -> RenderableType:
     from rich.text import Text
 
     lines = table.screen(*console.size)
-    return Group(*(Text.assemble(*line, no_wrap=True, end="\n") for line in lines))
+    shown = (tuple((show_controls(text), style) for text, style in line) for line in lines)
+    return Group(*(Text.assemble(*line, no_wrap=True, end="\n") for line in shown))
