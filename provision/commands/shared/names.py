@@ -19,10 +19,10 @@ ROOT = re.compile(r"""^[ \t]*root[ \t]*=[ \t]*["'](.*?)["']""", re.MULTILINE)
 
 def print_names(*words: str) -> None:
     """Print the names that complete a word, each in a line."""
-    from provision.machine.terminal.console import write_out
+    from provision.profile.patterns import show_controls
 
     for name in names_of(*words):
-        write_out(name)
+        print(show_controls(name))
 
 
 def names_of(kind: str = "", site: str = "") -> list[str]:

@@ -15,7 +15,7 @@ SUCCESS = re.compile(
     r"finished|trained|saved)|"
     r"\b\d+ passed\b|\b[Ee]xit(?:ed)?(?: with)? ?(?:code|status)[:= ]+0\b|\bExit_status ?= ?0\b|"
     r"\bState: COMPLETED\b|\bAll tests passed|^OK(?: \([^()]{1,80}\))?$|"
-    r"(?:[Tt]est|[Ff]inal|[Vv]al\w*) (?:accuracy|loss|acc|score)\b ?[:=]|"
+    r"(?:[Tt]est|[Ff]inal|[Vv]al\w{0,20}) (?:accuracy|loss|acc|score)\b ?[:=]|"
     r"(?<!Debug info has been )(?<!odel state was )\bsaved (?:model |checkpoint )?to\b|"
     r"^\[\+\] /|\bexited (?:normally|successfully)|\bsuccessfully\.?$|"
     r"\"status\": \"success\"|"
@@ -66,7 +66,7 @@ SUCCESS_WORDS = word_set(
 )
 # A training that goes on.
 PROGRESS = re.compile(
-    r"(?:\b|_)loss['\"]?(?: \([a-z]+\))? ?[:=> ]+-?\d|\baccuracy[:= ]+\d|\b\d+/\d+ \[=+[>.=]*\]|\b\d+/\d+ [━ ]+ |"
+    r"(?:\b|_)loss['\"]?(?: \([a-z]+\))? ?[:=> ]+-?\d|\baccuracy[:= ]+\d|\b\d+/\d+ \[=[>.=]{0,200}\]|\b\d+/\d+ [━ ]+ |"
     r"\bimages?/sec\b.{0,40}\d|\bstep[:= ]+\d+.{0,80}\bloss\b|"
     r"\bImg/sec per\b|\bglobal_step/sec\b|\bIter #\d+|\bEpoch ?:? ?\[? ?\d+(?:/\d+)?\]?|\b(?:Train|Test|Val\w*):? ?\[ ?\d+/\d+\]",
     re.IGNORECASE,

@@ -50,7 +50,7 @@ _OLDER = re.compile(
 )
 _NAMES_TAKEN = re.compile(r"\basync ?=(?!=)|\.async\b|\bimport async\b|\basync\.\w|\bas async\b|\basync,")
 # The version in the folder of an interpreter: `/lib/python3.5/`, `Python35\`, `python-3.8.1`.
-_VERSION = re.compile(r"[Pp]ython[-_]?(?:([23])\.(\d{1,2})|([23])(\d{1,2}))(?=[\w.-]*[/\\])")
+_VERSION = re.compile(r"[Pp]ython[-_]?(?:([23])\.(\d{1,2})|([23])(\d{1,2}))(?=[\w.-]{0,80}[/\\])")
 # How Python 2 and each version up to 3.9 call all syntax that they do not know; newer ones say more.
 _PLAIN = re.compile(
     r"invalid syntax(?! in|\. )|invalid (?:token|decimal literal)|leading zeros in decimal integer|f-string: "

@@ -61,7 +61,8 @@ def test_no_other_pattern_that_reads_logs_is_slow_on_hostile_lines() -> None:
     for module in pkgutil.iter_modules(failures.__path__, f"{failures.__name__}."):
         values = vars(importlib.import_module(module.name))
         for name, value in values.items():
-            if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
+            # The patterns of `words` read our own patterns.
+            if isinstance(value, re.Pattern) and isinstance(value.pattern, str) and not module.name.endswith(".words"):
                 anywhere = f"{name}.search(" in SOURCES or f"{name}.finditer(" in SOURCES
                 search = value.search if anywhere else value.match
                 # `level` gives this one the beginning of a line only.
