@@ -42,8 +42,6 @@ class Surroundings:
     process_limit: int | None
     driver: str | None
     """The version of NVIDIA's driver."""
-    pip_settings: tuple[tuple[str, str], ...]
-    """Settings in pip's configuration files that would change where or what it installs: the setting and the file."""
     mpiexec: str | None
     """The mpiexec that the loaded modules give."""
     root_mount: tuple[str, str] = ("", "")

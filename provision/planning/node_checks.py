@@ -172,16 +172,6 @@ def _shell(around: Surroundings, facts: Facts) -> Iterator[Observation]:
             f"the shell has a proxy ({' '.join(proxies)}) but no `no_proxy`: TensorFlow's workers would connect through it",
             hint="in jobs of MultiWorkerMirroredStrategy, `unset http_proxy https_proxy`, or set `no_proxy` to the nodes",
         )
-    for setting, file in around.pip_settings:
-        yield _seen(
-            "pip-settings",
-            "bad"
-            if setting.split(".")[1].startswith(("user", "target", "prefix", "root", "require-virtualenv"))
-            else "note",
-            f"`{file}` changes what pip installs: `{setting}`",
-            "pip would not install the locked packages into the environment",
-            hint=f"remove that line from `{file}`, or `export PIP_CONFIG_FILE=/dev/null`",
-        )
     if around.shell.get("CONDA_PREFIX") and f"{around.shell['CONDA_PREFIX']}/bin" in facts.environ.get(
         "PATH", ""
     ).split(":"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os.path
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from provision.knowledge.cuda import same_major
@@ -22,9 +22,14 @@ def below(path: str, folders: tuple[str, ...]) -> bool:
 
 
 def judge_inspection(
-    report: Mapping[str, Any], expectation: Expectation, resolve: Callable[[str], str]
+    report: Mapping[str, Any],
+    expectation: Expectation,
+    resolve: Callable[[str], str],
+    links_out: Sequence[tuple[str, str]] = (),
 ) -> tuple[Check, ...]:
     """Compare the report with the expectation: one check for each question.
+
+    `links_out` are the links of the environment that lead out of it, each with what it names.
 
     `resolve` follows symbolic links: the kernel names mapped files by their real paths.
     """
@@ -46,9 +51,10 @@ def judge_inspection(
             )
         )
     if expectation.horovod:
-        checks += [*_horovod(report, expectation), _mpi(mapped, expectation, resolve)]
+        checks += [*_horovod(report, expectation, resolve), _mpi(mapped, expectation, resolve)]
     checks += [
         _outside(mapped, expectation, resolve),
+        _links(links_out),
         _math(report, expectation.math),
         Check(
             name="no packages from a home directory",
@@ -61,18 +67,33 @@ def judge_inspection(
     return tuple(checks)
 
 
-def _horovod(report: Mapping[str, Any], expectation: Expectation) -> list[Check]:
-    """Horovod is built for this framework, with MPI and without Gloo."""
+def _links(links_out: Sequence[tuple[str, str]]) -> Check:
+    """No file of the environment is elsewhere, such as in a user's cache."""
+    return Check(
+        name="links",
+        passed=not links_out,
+        message="; ".join(f"{path} is a link to {target}" for path, target in links_out[:4])
+        or "no link leads out of the environment",
+        hint="`provision build --rebuild`, without a setting that makes an installer link to its cache"
+        if links_out
+        else None,
+    )
+
+
+def _horovod(report: Mapping[str, Any], expectation: Expectation, resolve: Callable[[str], str]) -> list[Check]:
+    """Horovod is built for this framework, with MPI and without Gloo; its compiled part is loaded."""
     horovod = read_mapping(report, "horovod")
     flags, metadata = read_mapping(horovod, "flags"), read_mapping(horovod, "metadata").get("tensorflow")
-    extensions = read_texts(horovod, "extensions")
+    extensions, mapped = read_texts(horovod, "extensions"), read_texts(report, "mapped_objects")
+    loaded = any(resolve(path) in mapped for path in extensions)
     wanted = dict(expectation.versions)["tensorflow"]
     return [
         Check(
             name="framework built in",
-            passed=metadata == wanted and bool(extensions),
+            passed=metadata == wanted and loaded,
             message=f"Horovod's metadata.json contains TensorFlow {metadata}, planned {wanted}; extensions: "
-            f"{', '.join(os.path.basename(path) for path in extensions) or 'none'}",
+            f"{', '.join(os.path.basename(path) for path in extensions) or 'none'}"
+            f"{'' if loaded or not extensions else ', not loaded'}",
         ),
         Check(
             name="MPI built in",

@@ -306,5 +306,7 @@ def make_wheel(folder: Path, name: str, version: str, files: Mapping[str, str | 
     file = folder / f"{name}-{version}-py3-none-any.whl"
     with zipfile.ZipFile(file, "w") as wheel:
         for path, data in content.items():
-            wheel.writestr(zipfile.ZipInfo(path), data)
+            member = zipfile.ZipInfo(path)
+            member.external_attr = (0o100755 if ".data/scripts/" in path else 0o100644) << 16  # pip keeps it
+            wheel.writestr(member, data)
     return file

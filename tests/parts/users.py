@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -48,6 +49,19 @@ class Users:
     def tool(self, *words: str, cwd: Path | None = None, **environ: str) -> subprocess.CompletedProcess[str]:
         """Run `provision` as the victim."""
         return self.run(VICTIM, sys.executable, "-I", "-m", "provision", *words, cwd=cwd, **environ)
+
+    def python(self) -> str:
+        """The Python of the tests, as a user can start it who may not enter the home in which it is installed."""
+        minor = f"python3.{sys.version_info[1]}"
+        venv, packages = self.folder / "python", sysconfig.get_path("purelib")
+        bases = (os.path.realpath(sys.executable), f"/usr/bin/{minor}", f"/usr/local/bin/{minor}")
+        for base in bases:
+            if self.run(VICTIM, "env", base, "-c", "import venv").returncode == 0:
+                subprocess.run([base, "-I", "-m", "venv", "--without-pip", str(venv)], check=True)
+                (venv / "lib" / minor / "site-packages" / "ours.pth").write_text(f"{packages}\n")
+                (venv / "bin" / "uv").symlink_to(Path(sys.executable).with_name("uv"))
+                return str(venv / "bin" / "python")
+        pytest.skip(f"another user can start none of {', '.join(bases)}")
 
     def own(self, path: Path, user: int, mode: int, group: int | None = None) -> Path:
         """Give a file or folder to a user, with this mode."""

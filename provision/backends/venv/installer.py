@@ -43,15 +43,18 @@ class Installer:
         source = ("--no-index", "--find-links", self.wheelhouse) if self.wheelhouse else ()
         exactly = (*source, "--require-hashes", "--no-deps", "-r", requirements)
         if self.uv:
-            # Copies: by default uv links to its cache, and an edit of a package there would change the published one.
-            return (self.uv, "pip", "install", "--link-mode", "copy", "--python", python, *exactly)
+            return (*self._uv_install(self.uv, python), *exactly)
         return (*self._pip_install(python), *exactly)
 
     def wheel_argv(self, python: str) -> tuple[str, ...]:
         """The command that installs a wheel, whose path is appended; it can be repeated."""
         if self.uv:
-            return (self.uv, "pip", "install", "--python", python, "--reinstall", "--no-deps")
+            return (*self._uv_install(self.uv, python), "--reinstall", "--no-index", "--no-deps")
         return (*self._pip_install(python), "--force-reinstall", "--no-index", "--no-deps")
+
+    def _uv_install(self, uv: str, python: str) -> tuple[str, ...]:
+        # Copies: by default uv links to its cache, and an edit of a package there would change the published one.
+        return (uv, "pip", "install", "--link-mode", "copy", "--python", python)
 
     def _pip_install(self, python: str) -> tuple[str, ...]:
         # No bytecode here: the step `bytecode` compiles it once, with all cores, after uv and pip alike.

@@ -26,11 +26,13 @@ from provision.machine.disk import disk_error, write
 from provision.machine.probes.installed_packages import PackageCounter
 from provision.machine.probes.other_users import check_other_users
 from provision.machine.programs.failed_program import failed_program
+from provision.machine.programs.installer_environ import installer_environ
 from provision.machine.programs.run import Result, stream
 from provision.machine.programs.secrets_here import secrets_here
 from provision.machine.rendering.render_modulefile import emit_modulefile
 from provision.machine.root.durable import sync_file_system
 from provision.machine.root.beneath import change_modes
+from provision.machine.root.file_tree import links_of, links_out
 from provision.machine.root.locks import Lock
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.sealing import is_sealed, seal
@@ -248,6 +250,7 @@ class Executor:
 
     def _run(self, run: StepRun, command: Command, *, quiet: bool = False) -> Result:
         environ = {**self.store.installer_caches(), **self.environ, **dict(command.environ), **self.lock.environ}
+        environ = installer_environ(environ)
         environ["PATH"] = os.pathsep.join((*command.path, self.environ.get("PATH", "")))
         argv = command.argv if command.launcher is None else node_argv(command.launcher, command.argv, environ)
 
@@ -279,7 +282,9 @@ class Executor:
         if not isinstance(report, dict):
             raise command_error(run, result)
         python = self.store.layout.prefix(self.plan.environment) / "bin" / "python"
-        checks = judge_inspection(report, inspect.expectation, os.path.realpath)
+        prefix = Path(self.plan.prefix)
+        links = list(links_out(prefix, links_of(prefix), str(self.store.layout.spack_store)))
+        checks = judge_inspection(report, inspect.expectation, os.path.realpath, links)
         checks = (*checks, *inspect_objects(report, self.plan, inspect, self.environ))
         checks = (*checks, *check_other_users(str(self.store.root), str(python)))
         mapped = [path for path in report.get("mapped_objects") or () if isinstance(path, str) and path.startswith("/")]

@@ -16,6 +16,7 @@ from provision.launch.launchers import launch_argv, select_rank_environ
 from provision.machine.disk import read_given, write
 from provision.machine.network.fetching import fetch_packages
 from provision.machine.programs.failed_program import failed_program
+from provision.machine.programs.installer_environ import installer_environ
 from provision.machine.programs.run import Result, capture, stream
 from provision.machine.root.store import Store
 from provision.model.event import Event, Listener
@@ -95,7 +96,7 @@ def run_spack(
     on_line: Callable[[str], None] | None = None,
 ) -> Result:
     """Run Spack in its own environment; of the caller's it gets only the settings of the package index and the proxy."""
-    settings = {name: value for name, value in environ.items() if is_index_setting(name)}
+    settings = {name: value for name, value in installer_environ(environ).items() if is_index_setting(name)}
     own = dict(spack.environ)
     Path(own["HOME"]).mkdir(parents=True, exist_ok=True)
     return stream(spack.argv, environ={**settings, **own, **mark}, log=log, on_line=on_line)

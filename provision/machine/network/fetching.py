@@ -15,6 +15,7 @@ from provision.launch.modules import clean_environ
 from provision.machine.network import datasets
 from provision.machine.probes.probe import cpu_family
 from provision.machine.programs.failed_program import failed_program
+from provision.machine.programs.installer_environ import installer_environ
 from provision.machine.programs.run import stream
 from provision.machine.root.store import Store
 from provision.machine.terminal.console import say
@@ -114,7 +115,7 @@ def fetch_data(store: Store) -> str:
 
 def _pip(argv: tuple[str, ...], log: Path) -> None:
     """Run pip; the error of a failure quotes pip's output."""
-    result = stream(argv, environ=clean_environ(os.environ), log=log)
+    result = stream(argv, environ=installer_environ(clean_environ(os.environ)), log=log)
     if result.code:
         raise failed_program(
             "the download failed",

@@ -20,6 +20,7 @@ from provision.machine.configuration import shipped
 from provision.machine.configuration.permissions import read_configuration
 from provision.machine.disk import write
 from provision.machine.programs.failed_program import failed_program
+from provision.machine.programs.installer_environ import installer_environ
 from provision.machine.programs.run import stream
 from provision.machine.terminal.console import say
 from provision.model.facts import Interpreter
@@ -53,7 +54,7 @@ def compile_locks(
         for source in inputs
     }
     written = []
-    environ = clean_environ(os.environ)
+    environ = installer_environ(clean_environ(os.environ))
     with tempfile.TemporaryDirectory(prefix="provision-lock-") as scratch:
         log = Path(scratch) / "log"
         tools = f"{scratch}/pip-tools"

@@ -17,6 +17,7 @@ from provision.machine.configuration import shipped
 from provision.machine.disk import disk_error
 from provision.machine.network.fetching import fetch_wheel
 from provision.machine.programs.failed_program import failed_program
+from provision.machine.programs.installer_environ import installer_environ
 from provision.machine.programs.run import capture, stream
 from provision.machine.root.spack_setup import COMMIT, TRIED, SpackSetup, too_old, version_of, write_setup
 from provision.machine.root.store import Store
@@ -228,7 +229,7 @@ def _python(folder: Path) -> Path:
             (*make, str(folder)),
             (*install, "--require-hashes", "--only-binary", ":all:", "-r", str(requirements)),
         ):
-            result = stream(argv, environ=clean_environ(os.environ), log=log)
+            result = stream(argv, environ=installer_environ(clean_environ(os.environ)), log=log)
             if result.code:
                 raise failed_program(
                     "clingo could not be installed",

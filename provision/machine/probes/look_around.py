@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import configparser
 import contextlib
 import locale
 import os
@@ -29,18 +28,6 @@ VERBS = Path("/sys/class/infiniband")
 CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO")
 # The server of a network file system may not answer.
 QUOTA_LIMIT_S = 5
-# Of pip's options for `install`, those with which the packages of an environment would be elsewhere, or not the locked ones.
-PIP_OPTIONS = (
-    "user",
-    "target",
-    "prefix",
-    "root",
-    "no-deps",
-    "require-virtualenv",
-    "constraint",
-    "requirement",
-    "editable",
-)
 
 
 def look_around(facts: Facts, root: Path) -> Surroundings:
@@ -63,7 +50,6 @@ def look_around(facts: Facts, root: Path) -> Surroundings:
         available_memory_bytes=_available_memory(),
         process_limit=_limit(resource.RLIMIT_NPROC),
         driver=_driver(),
-        pip_settings=_pip_settings(shell),
         mpiexec=shutil.which("mpiexec", path=facts.environ.get("PATH")) if facts.mpi else None,
         root_mount=mount_of(os.path.realpath(nearest_existing(root)), _read_mounts()),
         open_files_limit=_limit(resource.RLIMIT_NOFILE),
@@ -204,28 +190,3 @@ def _driver() -> str | None:
         found = re.search(r"Kernel Module(?: for \S+)?\s+(\d{1,6}(?:\.\d{1,6})+)", text)
         return found[1] if found else None
     return None
-
-
-def _pip_settings(shell: dict[str, str]) -> tuple[tuple[str, str], ...]:
-    """The settings of `PIP_OPTIONS` in pip's files (pip's documentation, Configuration: global, user and PIP_CONFIG_FILE)."""
-    home = Path(shell.get("HOME") or "/")
-    config = Path(shell.get("XDG_CONFIG_HOME") or home / ".config")
-    places = (
-        Path("/etc/pip.conf"),
-        config / "pip/pip.conf",
-        home / ".pip/pip.conf",
-        Path(shell.get("PIP_CONFIG_FILE") or ""),
-    )
-    found = []
-    for place in places:
-        parser = configparser.RawConfigParser(strict=False)
-        try:
-            parser.read_string(read_regular(place, limit=1 << 20)[0].decode("utf-8", "replace"))
-        except (OSError, configparser.Error):
-            continue
-        for section in ("global", "install"):
-            for name in PIP_OPTIONS:
-                value = parser.get(section, name, fallback="").strip()
-                if value and value.lower() not in ("0", "no", "false", "off"):
-                    found.append((f"{section}.{name} = {value}", str(place)))
-    return tuple(dict.fromkeys(found))

@@ -19,7 +19,7 @@ from provision.errors import StoreError
 from provision.machine.disk import json_object, sha256_of, write
 from provision.machine.probes.traces import measure_trace
 from provision.machine.root.claims import utc_now
-from provision.machine.root.file_tree import digest_of, digests, status_of_files
+from provision.machine.root.file_tree import digest_of, digests, links_out, status_of_files
 from provision.machine.root.generations import ABOUT, files_of
 from provision.machine.root.spack_store import uninstall_command
 from provision.machine.root.store import Store
@@ -113,6 +113,9 @@ def _files(store: Store, env: EnvironmentId, head: ManifestHead, *, hashes: bool
         elif hashes or status.st_mtime_ns != entry.mtime_ns or entry.digest.startswith(LINK):
             to_read.append(path)
     changed |= dict(_contents(prefix, to_read, expected))
+    links = [path for path in to_read if expected[path].digest.startswith(LINK) and not path.startswith("/")]
+    for path, target in links_out(prefix, links, str(store.layout.spack_store)):
+        changed.setdefault(path, f"it is a link to a file that is not of the environment, or is gone: {target}")
     for path in sorted(changed):
         hint = _of_store(store, prefix, path) if path.startswith("/") else REBUILD
         yield Difference(subject=path, reason=changed[path], package=expected[path].package, hint=hint)

@@ -22,6 +22,7 @@ from provision.model.manifest import LINK, OUTSIDE, FileEntry, packages_of
 THREADS = 4
 AT_ONCE = 64
 RECORDS = "lib/python*/site-packages/*.dist-info/RECORD"
+INTERPRETER = re.compile(r"(view/)?bin/python[0-9.]*")
 DEPTH_OF_FIRST = 4
 MOST_FIRST = 4000
 
@@ -42,6 +43,25 @@ def status_of_files(prefix: Path, beside: Iterable[str] = ()) -> dict[str, os.st
                 path = f"{start}{folder}{name}"
                 found[path] = os.lstat(prefix / path)
     return found
+
+
+def links_out(prefix: Path, paths: Iterable[str], store: str) -> Iterator[tuple[str, str]]:
+    """Those of these links that lead out of the prefix, or nowhere, each with what it names.
+
+    The links of an interpreter lead to the Python that it was made with, those of Spack's view to its `store`.
+    """
+    inside = tuple(f"{os.path.realpath(folder)}/" for folder in (prefix, store))
+    for path in paths:
+        target = os.path.realpath(prefix / path)
+        out = not target.startswith(inside) and not INTERPRETER.fullmatch(path)
+        if out or not os.path.lexists(target):
+            yield path, str((prefix / path).readlink())
+
+
+def links_of(prefix: Path) -> list[str]:
+    """The symbolic links of a prefix, by their paths from there."""
+    paths = (f"{folder}{name}" for folder, names in _walk(prefix) for name in names) if prefix.is_dir() else ()
+    return [path for path in paths if (prefix / path).is_symlink()]
 
 
 def packages_beside(prefix: Path, store: str) -> tuple[str, ...]:

@@ -185,7 +185,7 @@ def inspect(gpu=False, cuobjdump=None, with_horovod=True):
     # The package without its extension: this distinguishes a Horovod that cannot be loaded from one that is missing.
     horovod = ask("import horovod", __import__, "horovod") if with_horovod else None
     if horovod is not None:
-        facts["versions"]["horovod"] = horovod.__version__
+        facts["versions"]["horovod"] = getattr(horovod, "__version__", None)  # None: an empty folder
         facts["horovod"]["metadata"] = ask("metadata", horovod_metadata, horovod)
         facts["horovod"]["extensions"] = ask("extensions", horovod_extensions, horovod)
         if cuobjdump:

@@ -123,6 +123,22 @@ def test_a_damaged_file_is_found_with_its_package(
     assert (subject, reason, package) in seen(store)
 
 
+@pytest.mark.parametrize("hashes", [False, True])
+@pytest.mark.parametrize("name", [f"{SITE}/mpi_lib.so", "bin/mpicxx", "lib/linked"])
+def test_a_link_that_leaves_the_environment_breaks_it_although_its_proof_passed(
+    store: Store, tmp_path: Path, name: str, hashes: bool
+) -> None:
+    """As an installer makes it that links to the cache of its user, which is cleaned one day."""
+    other, cache = dataclasses.replace(ENV, fingerprint="0000000001"), tmp_path / "home/.cache/uv"
+    cache.mkdir(parents=True)
+    (put_unproved(store, other) / name).symlink_to(cache)
+    seal(store, other)
+    for _ in range(2):
+        found = examine_files(store, other, hashes=hashes).differences
+        assert [one.subject for one in found] == [name]
+        cache.rename(cache.with_name("cleaned")) if cache.exists() else None
+
+
 def test_a_flipped_bit_needs_hashes(store: Store, capsys: Captured, words: Words) -> None:
     flip(prefix_of(store) / TENSORFLOW / "ops.so")
     assert seen(store) == []

@@ -161,25 +161,6 @@ def test_packages_in_the_home_are_named(tmp_path: Path) -> None:
     assert str(folder) in seen.evidence[0]
 
 
-@pytest.mark.parametrize(
-    ("text", "state"),
-    [
-        ("[install]\nuser = true\n", "bad"),
-        ("[global]\ntarget = /x\n", "bad"),
-        ("[install]\nno-deps = true\n", "note"),
-        ("[install]\nuser = false\n", None),
-        ("[global]\nindex-url = https://mirror\n", None),
-        ("not a configuration", None),
-    ],
-)
-def test_settings_of_pip_that_change_what_is_installed(tmp_path: Path, text: str, state: str | None) -> None:
-    folder = tmp_path / "xdg_config_home/pip"
-    folder.mkdir()
-    (folder / "pip.conf").write_text(text)
-    found = observed()
-    assert (found["pip-settings"].state if "pip-settings" in found else None) == state
-
-
 def test_a_locale_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LC_ALL", "xx_YY.UTF-8")
     assert observed()["shell-locale"].state == "note"
