@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from provision.commands.shared.after_publish import after_publish
 from provision.commands.shared.built import describe_built
-from provision.commands.shared.following import stopped_following
+from provision.commands.shared.following import follow_to_end, refuse_unseen
 from provision.commands.shared.options import add_account, add_backend, add_site, add_stack, refuse_unused
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.replaced import replaced_line
@@ -283,8 +283,7 @@ def _archs(args: argparse.Namespace) -> list[str]:
 
 
 def _submit(args: argparse.Namespace) -> Outcome:
-    from provision.machine.submission import remove_left_settings, submit
-    from provision.machine.terminal.follow import follow
+    from provision.machine.submission import submit
 
     prepared = prepare_job(args)
     target, plan = prepared.target, prepared.plan
@@ -299,14 +298,11 @@ def _submit(args: argparse.Namespace) -> Outcome:
             text=number, result={"job": number, "environment": str(plan.environment)}, exit_code=EXIT_JOB_LEFT
         )
     say(f"submitted job {number} for {plan.environment}")
-    try:
-        with listener() as listen:
-            follow(number, target.site.scheduler.name, target.store, listen, build=True)
-    except KeyboardInterrupt:
-        raise stopped_following(number, again, target.site) from None
-    finally:
-        remove_left_settings(target.store, target.site.scheduler.name)
-    return _outcome(target, plan, f"published by job {number}")
+    status, name = follow_to_end(number, again, target.site, target.store, build=True)
+    # Another job may have finished the rebuild meanwhile, and this one its own plan of it.
+    if name in ("", str(plan.environment)):
+        refuse_unseen(target.site, target.store, plan.environment, status, publish=not args.no_publish)
+    return _outcome(target, plan, f"{'proved' if args.no_publish else 'published'} by job {number}")
 
 
 def show_plan(plan: Plan, expected: Mapping[str, float], *, verbose: bool, replaced: str | None = None) -> None:

@@ -4,6 +4,7 @@ TINY_FOLDER                 the folder of the packages
 TINY_KILL=SIGKILL:EVENT     the process sends itself this signal at an event of the build (`started install`), or before
                             the given number of changes of files (`12`)
 TINY_SILENCE=SECONDS        how long the holder of a lock on another machine may be silent
+TINY_LATE=SECONDS           how long this machine may not see what a node has written
 TINY_CLOCK=SECONDS          the clock of this process is wrong by so much, and jumps at every look
 
 At SIGUSR1 it prints what each of its threads does: who waits for its end learns why it does not come.
@@ -30,6 +31,7 @@ from provision.jobs.build_job import Submitter
 from provision.machine import submission
 from provision.machine.root import claims, event_file, locks, needed_space
 from provision.machine.root.store import Store
+from provision.machine.terminal import follow
 from provision.model.event import Event, Listener
 from provision.model.operation import Prove
 from provision.model.request import Request
@@ -141,6 +143,8 @@ def main() -> int:
         kill_at(getattr(signal, name), moment)
     if silence := environ.get("TINY_SILENCE"):
         claims.SILENCE_S = float(silence)
+    if late := environ.get("TINY_LATE"):
+        follow.LATE_S = float(late)
     if clock := environ.get("TINY_CLOCK"):
         jump(float(clock))
     return cli.main()

@@ -6,6 +6,9 @@ Slurm, its nodes (emulated), its signals, preemption and queue are real; the pac
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +36,41 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TinyCluster]:
         assert [(build["arch"], build["state"]) for build in builds] == [("a", "published"), ("b", "published")]
         assert len({build["job"] for build in builds}) == 2
         yield one
+
+
+# Whose root
+
+
+@pytest.mark.parametrize("words", [("--arch", "a"), ("--all-archs",)])
+def test_what_a_job_built_below_another_root_is_not_called_published(
+    cluster: TinyCluster, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """The login node has another folder there than the nodes: an export that was not mounted."""
+    site, mine = cluster.site, tmp_path / "mine"
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a folder over another one")
+    shutil.copytree(site.root, mine, symlinks=True)
+    cluster.write_profile(value=f"elsewhere {words[0]}")
+    mount = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
+    before = ("unshare", "--mount", "sh", "-c", mount, "sh", str(mine), str(site.root))
+
+    def elsewhere(*verb: str) -> subprocess.CompletedProcess[str]:
+        environ = site.environ(**cluster.slurm.environ, TINY_LATE="2")
+        argv = [*before, *site.argv(*verb, "--site", NAME)]
+        return subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=300, check=False)
+
+    try:
+        done = elsewhere("build", *words, "--submit")
+        assert done.returncode == 1, done.stderr
+        assert "ended well, but" in done.stderr
+        assert "published by" not in done.stderr
+        assert "activate" not in done.stdout
+        job = re.findall(r"submitted job (\d+)", done.stderr)[0]
+        followed = elsewhere("job", "follow", job)
+        assert followed.returncode == 1, followed.stdout + followed.stderr
+        assert cluster.run("job", "follow", job).returncode == 0
+    finally:
+        cluster.write_profile()
 
 
 # Several archs

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import re
+from pathlib import Path
 
 from provision.commands.shared.built import describe_built, is_loaded_by_users, load_command
-from provision.commands.shared.following import stopped_following
+from provision.commands.shared.following import follow_to_end, refuse_unseen, wait_for_result
 from provision.commands.shared.options import add_site
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.parsers import SubVerb
 from provision.commands.shared.target import read_store
 from provision.errors import ConfigError
-from provision.machine.terminal.console import listener
+from provision.machine.disk import is_file
+from provision.model.layout import EnvironmentId
+
+# Of an environment: a hash, and the number of a rebuild.
+FINGERPRINT = re.compile(r"[0-9a-f]{10}(\.[0-9]+)?")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,9 +29,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """Follow the job to its end; Ctrl-C leaves it running."""
     from provision.machine.configuration import shipped
-    from provision.machine.submission import remove_left_settings
-    from provision.machine.terminal.follow import follow
-    from provision.model.event import Event
     from provision.schedulers import scheduler_for
 
     site = shipped.load_site(args.site)
@@ -41,25 +44,18 @@ def run(args: argparse.Namespace) -> Outcome:
             hint=f"`{scheduler.QUEUE}` lists your jobs, then `provision job follow ID --site {args.site}`",
         )
     store = read_store(site)
-    name = ""
-    try:
-        with listener() as listen:
-
-            def note(event: Event) -> None:
-                nonlocal name
-                name = event.environment if event.kind == "plan" else name
-                listen(event)
-
-            status = follow(args.job, site.scheduler.name, store, note)
-    except KeyboardInterrupt:
-        raise stopped_following(args.job, f"provision job follow {args.job} --site {args.site}", site) from None
-    finally:
-        remove_left_settings(store, site.scheduler.name)
+    again = f"provision job follow {args.job} --site {args.site}"
+    status, name = follow_to_end(args.job, again, site, store)
+    wanted = _built(name)
+    if wanted is not None:
+        refuse_unseen(site, store, wanted, status, publish=False)
+    elif status.output.startswith(f"{store.layout.jobs}/"):  # of a job of this tool, even if it left no events here
+        wait_for_result(site, store, status, Path(status.output), lambda: is_file(status.output))
     text = f"job {args.job} finished after {status.run_time}"
     result = {"job": args.job, "state": status.state, "environment": None, "published": None, "use": None}
     # Only one that is below the root: the events are a file of the one who submitted the job.
-    env = next((env for env in store.environments() if str(env) == name), None)
-    if env is not None and store.record(env) is not None:
+    env = next((env for env in store.environments() if env == wanted), None)
+    if env is not None:
         published = is_loaded_by_users(store, env)
         use = load_command(site, store, env, candidate=not published)
         what = f"{'published' if published else 'built'} by job {args.job}"
@@ -67,6 +63,15 @@ def run(args: argparse.Namespace) -> Outcome:
         result |= {name: described[name] for name in ("environment", "published", "use")}
         text = f"{text}\n{use}" if use else text
     return Outcome(text=text, result=result)
+
+
+def _built(name: str) -> EnvironmentId | None:
+    """The environment with this name, which a file of the user has; None if it is not a name that a build writes."""
+    try:
+        env = EnvironmentId.parse(name)
+    except ValueError:
+        return None
+    return env if FINGERPRINT.fullmatch(env.fingerprint) and ".." not in (env.arch, env.name) else None
 
 
 SUBVERBS = (SubVerb(name="follow", purpose="follow a job to its end", add_arguments=add_arguments, run=run),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,12 @@ from provision.errors import Interruption
 if TYPE_CHECKING:
     from provision.commands.shared.target import Target
     from provision.machine.root.locks import Waiting
-    from provision.model.event import Listener
+    from provision.machine.root.store import Store
+    from provision.model.event import Event, Listener
+    from provision.model.layout import EnvironmentId
     from provision.model.plan import Plan
     from provision.profile.site import Site
+    from provision.schedulers.status import JobStatus
 
 
 def stopped_following(number: str, again: str, site: Site) -> Interruption:
@@ -23,6 +27,80 @@ def stopped_following(number: str, again: str, site: Site) -> Interruption:
     end = f"{scheduler_for(site.scheduler.name).CANCEL} {number}"
     return Interruption(
         f"stopped following job {number}, which keeps running", hint=f"resume: `{again}`; cancel: `{end}`"
+    )
+
+
+def follow_to_end(
+    number: str, again: str, site: Site, store: Store, *, build: bool | None = None
+) -> tuple[JobStatus, str]:
+    """Follow a job to its end; its status, and the environment that it builds, as its events name it.
+
+    Raises:
+        Interruption: the user stopped following; the job keeps running, and `again` is the command that resumes.
+        ProvisionError: as of `follow`.
+    """
+    from provision.machine.submission import remove_left_settings
+    from provision.machine.terminal.console import listener
+    from provision.machine.terminal.follow import follow
+
+    name = ""
+    try:
+        with listener() as listen:
+
+            def note(event: Event) -> None:
+                nonlocal name
+                name = event.environment if event.kind == "plan" else name
+                listen(event)
+
+            return follow(number, site.scheduler.name, store, note, build=build), name
+    except KeyboardInterrupt:
+        raise stopped_following(number, again, site) from None
+    finally:
+        remove_left_settings(store, site.scheduler.name)
+
+
+def refuse_unseen(site: Site, store: Store, env: EnvironmentId, status: JobStatus, *, publish: bool) -> None:
+    """Raise if this machine does not see what a job that ended well has built, and with `publish` let users load.
+
+    The exit code of a job says nothing about the root: the nodes can have another folder under the same path.
+
+    Raises:
+        JobError: the record or the pointer does not come.
+    """
+    from provision.commands.shared.built import is_loaded_by_users
+
+    record = Path(store.layout.records_folder(env)) / "record.json"
+    wait_for_result(site, store, status, record, lambda: store.record(env) is not None)
+    if publish:
+        pointer = Path(store.layout.modules(env.arch))
+        wait_for_result(site, store, status, pointer, lambda: is_loaded_by_users(store, env))
+
+
+def wait_for_result(site: Site, store: Store, status: JobStatus, path: Path, there: Callable[[], bool]) -> None:
+    """Wait for what a job that ended well wrote to `path`.
+
+    Raises:
+        JobError: it does not come.
+    """
+    from provision.errors import JobError
+    from provision.machine.programs.servers import node_name
+    from provision.machine.terminal.console import say
+    from provision.machine.terminal.follow import wait_until_seen
+    from provision.model.quoting import bash
+
+    if wait_until_seen(there, path.parent, say):
+        return
+    nodes = status.nodes if status.nodes != "(null)" else ""
+    look = bash("ls -id %s; df %s", str(store.root), str(store.root))
+    raise JobError(
+        f"job {status.job} ended well, but `{node_name()}` does not see its result",
+        state=status.state,
+        evidence=[
+            f"not here, or not as the job left it: {path}",
+            f"root: {store.root}; {nodes or 'the nodes of the job'} may have another folder there",
+        ],
+        hint=f"`{look}`, here and in a job, shows whether it is the same folder; if it is, the file system is late: "
+        f"`provision job follow {status.job} --site {site.typed}` looks again",
     )
 
 

@@ -8,11 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from provision.commands.shared.following import refuse_unseen
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.submitting import command_to_use, prepare_job
 from provision.commands.shared.target import Target
 from provision.errors import EXIT_FAILED, EXIT_JOB_LEFT, EXIT_OK, Interruption, ProvisionError
 from provision.machine.terminal.console import error_lines, listeners, say
+from provision.model.layout import EnvironmentId
+from provision.schedulers.status import JobStatus
 
 
 @dataclass(slots=True, kw_only=True)
@@ -93,8 +96,15 @@ def _follow(args: argparse.Namespace, builds: Sequence[Build], targets: dict[str
     finally:
         for target in targets.values():
             remove_left_settings(target.store, site.scheduler.name)
-    for build in submitted:
-        build.error = results[build.job or ""]
+    for build, job in zip(submitted, followed, strict=True):
+        build.error = results[job.job]
+        if build.error is None and build.environment:
+            env = EnvironmentId.parse(build.environment)
+            status = JobStatus(job=job.job, state="COMPLETED")
+            try:
+                refuse_unseen(site, job.store, env, status, publish=not args.no_publish)
+            except ProvisionError as error:
+                build.error = error
         build.state = "failed" if build.error else "proved" if args.no_publish else "published"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +23,9 @@ from provision.schedulers.status import JobStatus, ending
 
 # Of events, and of the end of a job's output: more is not needed, unless something is wrong.
 MOST_AT_ONCE = MIB
+# How long this machine may not see what a node has written: clients of NFS believe what they know of a folder for up to 60 s
+# (nfs(5), acdirmax).
+LATE_S = 90.0
 
 
 @dataclass(slots=True)
@@ -164,6 +168,23 @@ def follow(
         if ended is not None:
             return ended
         pause(followed.pause_s)
+
+
+def wait_until_seen(
+    there: Callable[[], bool], folder: Path, say: Callable[[str], None], pause: Callable[[float], None] = time.sleep
+) -> bool:
+    """Wait until this machine sees below `folder` what a job wrote; whether it does. The file system may be late."""
+    waited = 0.0
+    while not there():
+        if waited >= LATE_S:
+            return False
+        if not waited:
+            say(f"the job ended well; waiting up to {LATE_S:.0f} s until this machine sees its result below `{folder}`")
+        pause(1.0)
+        waited += 1.0
+        with contextlib.suppress(OSError):
+            os.listdir(folder)  # noqa: PTH208  (a client of NFS then asks for the folder again)
+    return True
 
 
 def follow_all(

@@ -137,3 +137,46 @@ def test_events_that_name_no_environment_below_the_root_do_no_harm(
     out = capsys.readouterr().out
     assert len(out.splitlines()) == 1 and "job 7" in out
     words("job", out)
+
+
+def test_a_result_that_this_machine_sees_late_is_waited_for(
+    cluster: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_published(cluster)
+    put_events(cluster)
+    records = Path(cluster.layout.records_folder(ENVIRONMENT))
+    hidden = tmp_path / "hidden"
+    records.rename(hidden)
+    waits: list[float] = []
+
+    def later(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 3:
+            hidden.rename(records)
+
+    waited = follow.wait_until_seen
+    monkeypatch.setattr(follow, "wait_until_seen", lambda *given: waited(*given, pause=later))
+    assert call("job", "follow", "7", "--site", "cluster") == 0
+    assert len(waits) == 3
+
+
+def test_a_result_that_never_comes_is_an_error_that_names_where_it_should_be(
+    cluster: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(follow, "LATE_S", 0.0)
+    put_events(cluster)
+    assert call("job", "follow", "7", "--site", "cluster") == 1
+    assert str(cluster.layout.records_folder(ENVIRONMENT)) in capsys.readouterr().err
+
+
+def test_the_output_of_a_build_that_is_not_here_is_an_error_without_its_events(
+    cluster: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follow, "LATE_S", 0.0)
+    output = f"{cluster.layout.jobs}/x/build-7.out"
+    status = JobStatus(job="7", state="COMPLETED", run_time="00:02:54", output=output)
+    monkeypatch.setattr(follow, "status", lambda *_: status)
+    assert call("job", "follow", "7", "--site", "cluster") == 1
+    Path(output).parent.mkdir(exist_ok=True)
+    Path(output).touch()
+    assert call("job", "follow", "7", "--site", "cluster") == 0

@@ -62,6 +62,9 @@ def prepared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     monkeypatch.setattr(several, "prepare_job", prepare)
     monkeypatch.setattr(several, "command_to_use", lambda target, plan: f"module load {plan.environment}")
     monkeypatch.setattr(submission, "submit", submit)
+    monkeypatch.setattr(
+        several, "refuse_unseen", lambda *given, **more: None
+    )  # real jobs: tests/real/test_tiny_slurm.py
     monkeypatch.setattr(submission, "remove_left_settings", lambda *args: None)
     return submitted
 
