@@ -18,8 +18,27 @@ from provision.commands import VERBS
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    """Run the command line and return its exit code: whatever happens, and at whatever moment, without a traceback."""
+    words, code = list(sys.argv[1:] if argv is None else argv), 0
+    try:
+        try:
+            code = _run(words)
+        finally:
+            show("")
+        if argv is None:
+            from provision.commands.shared.running import end_quietly
+
+            end_quietly()
+    except (Exception, KeyboardInterrupt) as error:
+        from provision.commands.shared.running import report_failure
+
+        verb, rest = verb_first(words) if words else ("help", [])
+        code = report_failure((verb, *rest), error, code)
+    return code
+
+
+def _run(words: list[str]) -> int:
+    """Print what is known without a verb, or run the verb among these words."""
     # A run makes many objects and drops few: looking for cycles took a tenth of the time of a build with nothing to do.
     gc.set_threshold(100_000)
     if words[:1] == ["__complete"]:
@@ -35,10 +54,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words[0] in ("-h", "--help") or words == ["help"]:
         from provision.commands.shared.help_text import help_here
 
-        print(help_here())
+        show(help_here())
         return 0
     if words[0] in ("-V", "--version") or words == ["version"]:
-        print(f"provision {__version__}")
+        show(f"provision {__version__}")
         return 0
     if words[0] == "help":
         words = [*words[1:], "--help"]
@@ -46,6 +65,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     verb, rest = verb_first(words)
     return run_verb(verb, rest)
+
+
+def show(text: str) -> None:
+    """Print a text, and all that was printed before.
+
+    Raises:
+        OSError: it cannot be written; `stdout` is its file.
+    """
+    try:
+        print(text, end="\n" if text else "", flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, "stdout") from error
 
 
 def verb_first(words: Sequence[str]) -> tuple[str, list[str]]:

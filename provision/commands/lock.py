@@ -20,8 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "names",
         metavar="NAME",
         nargs="*",
-        help="requirements/NAME.in (default: all in the first configuration folder that has any)",
+        help="requirements/NAME.in",
     )
+    parser.add_argument("--all", action="store_true", help="all in the first configuration folder that has any")
     parser.add_argument(
         "--python", action="append", metavar="VERSION", help="only for this minor version (3.11); can be repeated"
     )
@@ -34,22 +35,30 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.knowledge.miniforge import release_for
     from provision.machine.configuration import shipped
     from provision.machine.configuration.search_path import known
-    from provision.machine.network.lock_compiler import compile_locks, inputs_of_locks
+    from provision.machine.network.lock_compiler import compile_locks, inputs_of_locks, refuse_installed
     from provision.machine.probes.probe import interpreter_of
     from provision.profile.stack import PYTHON
 
     inputs, named = inputs_of_locks()
+    if bool(args.names) == args.all:
+        raise ConfigError(
+            "`provision lock` got names and `--all`" if args.all else "`provision lock` got no name",
+            evidence=[f"known: {', '.join(sorted(named))}"],
+            hint=f"`provision lock {sorted(named)[0]}`, or `provision lock --all` for all of `{inputs[0].parent}`",
+            kind="usage",
+        )
     for name in args.names:
         if name not in named:
             near = nearest_name(name, tuple(named))
             raise ConfigError(
                 f"there is no `requirements/{name}.in`{nearest(name, tuple(named))}",
                 evidence=[f"known: {', '.join(sorted(named))}"],
-                hint="`provision lock` compiles all of the first configuration folder",
+                hint="`provision lock --all` compiles all of the first configuration folder",
                 correction=(name, near) if near else None,
             )
     if args.names:
         inputs = [named[name] for name in dict.fromkeys(args.names)]
+    refuse_installed(inputs)
     stacks = [shipped.load_stack(name) for name in known("stacks") if shipped.load_wish(name) is None]
     every = tuple(dict.fromkeys(minor for stack in stacks for minor in stack.pythons))
     served = {stack.name: stack.pythons for stack in stacks}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from provision.errors import ConfigError
 
@@ -71,7 +72,8 @@ def parse_lock(text: str, path: str) -> Lock:
     Raises:
         ConfigError: the header is missing, or packages are not pinned or have no hash; the error lists each such line.
     """
-    hint = "run `provision lock` to compile it again"
+    name = PurePosixPath(path).name.rpartition("-py")[0]
+    hint = f"`provision lock {name or 'NAME'}` compiles it again"
     header = HEADER.search(text)
     if header is None:
         raise ConfigError(f"`{path}` has no header that names the input from which it was compiled", hint=hint)
@@ -114,5 +116,5 @@ def check_lock(lock: Lock, input_text: str, input_path: str) -> None:
         raise ConfigError(
             f"the lock `{lock.path}` was not compiled from the current `{input_path}`",
             evidence=["the input was edited after the lock was compiled"],
-            hint="run `provision lock` to compile it again",
+            hint=f"`provision lock {PurePosixPath(input_path).stem}` compiles it again",
         )

@@ -57,6 +57,6 @@ class Request:
             raise PlanError(
                 f"the lock does not pin `{package}=={version}`, which the stack `{self.stack.name}` requires",
                 evidence=[self.lock.path, f"it pins: {pin.version if pin else 'nothing'}"],
-                hint="use the same version in the stack and in its requirements, then run `provision lock`",
+                hint="use the same version in the stack and in its requirements, then run `provision lock NAME`",
             )
         return pin

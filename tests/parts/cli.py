@@ -34,5 +34,5 @@ def envelope(captured: pytest.CaptureFixture[str]) -> dict[str, Any]:
     assert err == ""
     body = json.loads(out)
     assert isinstance(body, dict)
-    assert list(body) == ["schema", "verb", "ok", "result" if body["ok"] else "error"]
+    assert list(body) == ["schema", "verb", "ok", "error" if "error" in body else "result"]
     return body

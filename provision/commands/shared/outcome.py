@@ -19,9 +19,11 @@ class Outcome:
     exit_code: int = EXIT_OK
 
 
-def envelope(verb: str, *, result: dict[str, Any] | None = None, error: ProvisionError | None = None) -> None:
+def envelope(
+    verb: str, *, ok: bool = False, result: dict[str, Any] | None = None, error: ProvisionError | None = None
+) -> None:
     """Print the one JSON object of `--json`: the same shape for every verb, and on failure; without the secrets of this run."""
-    body: dict[str, Any] = {"schema": 1, "verb": verb, "ok": error is None}
+    body: dict[str, Any] = {"schema": 1, "verb": verb, "ok": ok}
     secrets = secrets_here()
     # A result is ours, and may have an address that must stay whole; an error may have the output of a program.
     body |= (

@@ -12,7 +12,6 @@ from provision.commands import VERBS
 from provision.errors import EXIT_OK, Interruption, ProvisionError
 
 if TYPE_CHECKING:
-    import argparse
     from types import FrameType
 
 # What these verbs keep if they are interrupted, and what the same command then does. The others keep nothing.
@@ -33,25 +32,73 @@ class Terminated(KeyboardInterrupt):
 
 
 def run_verb(verb: str, words: Sequence[str]) -> int:
-    """Run a verb with these words behind it and return the exit code."""
+    """Run a verb with these words behind it and return the exit code.
+
+    Raises:
+        BaseException: what it met; `report_failure` reports it.
+    """
+    from provision.commands.shared.outcome import Outcome, envelope
     from provision.commands.shared.parsers import parse
+    from provision.machine.programs.secrets_here import secrets_here
     from provision.machine.programs.shell import set_umask
-    from provision.machine.programs.streams import replace_unknown_characters
+    from provision.machine.programs.streams import discard_stdout, replace_unknown_characters
+    from provision.machine.terminal.console import write_out
 
     replace_unknown_characters(sys.stdout, sys.stderr)
     set_umask()
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
             signal.signal(number, _terminated)
-    try:
-        if verb not in dict(VERBS):
-            from provision.commands.shared.typos import refuse_verb
+    if verb not in dict(VERBS):
+        from provision.commands.shared.typos import refuse_verb
 
-            refuse_verb(verb, words)
-        args = parse(verb, words)
-    except ProvisionError as error:
-        return report((verb, *words), error, "--json" in words)
-    return _run((verb, *words), args)
+        refuse_verb(verb, words)
+    args = parse(verb, words)
+    outcome = args.run(args)
+    assert isinstance(outcome, Outcome)
+    try:
+        if args.json:
+            envelope(verb, result=outcome.result, ok=outcome.exit_code == EXIT_OK)
+        elif outcome.text:
+            write_out(secrets_here().hide_known(outcome.text))
+    except BrokenPipeError:  # the reader has seen enough: `provision list | head -1`
+        discard_stdout()
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, "stdout") from error
+    return outcome.exit_code
+
+
+def report_failure(words: Sequence[str], error: BaseException, code: int) -> int:
+    """Report what ended the command line, and return the exit code; `words` begin with the verb.
+
+    If a reader has seen enough (`provision --help | head -1`), it is `code`, that of what was done.
+    """
+    from provision.machine.disk import disk_error
+    from provision.machine.programs.streams import discard_stdout, replace_unknown_characters
+
+    if isinstance(error, BrokenPipeError):
+        discard_stdout()
+        return code
+    replace_unknown_characters(sys.stdout, sys.stderr)
+    as_json = "--json" in words
+    if isinstance(error, ProvisionError):
+        return report(words, error, as_json)
+    if isinstance(error, KeyboardInterrupt):
+        word = "ended by a signal" if isinstance(error, Terminated) else "interrupted"
+        return report(words, interruption(word, words), as_json)
+    # A path that cannot be used, of whatever kind and wherever it came from, is a fault of the path.
+    if isinstance(error, OSError) and error.filename is not None:
+        if error.filename == "stdout":
+            discard_stdout()
+            as_json = False
+        return report(words, disk_error(error, error.filename), as_json)
+    assert isinstance(error, Exception)
+    return _bug(words, error, as_json)
+
+
+def end_quietly() -> None:
+    """Let Ctrl-C end the process at once from now on: the interpreter, which tidies up, would print where it was."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _terminated(number: int, frame: FrameType | None) -> None:
@@ -64,42 +111,6 @@ def _terminated(number: int, frame: FrameType | None) -> None:
 
 def _ignored(number: int, frame: FrameType | None) -> None:
     """Nothing. With SIG_IGN, programs that are started later would ignore the signal too."""
-
-
-def _run(words: Sequence[str], args: argparse.Namespace) -> int:
-    from provision.commands.shared.outcome import Outcome, envelope
-    from provision.machine.disk import disk_error
-    from provision.machine.programs.secrets_here import secrets_here
-    from provision.machine.programs.streams import discard_stdout
-    from provision.machine.terminal.console import write_out
-
-    try:
-        outcome = args.run(args)
-    except ProvisionError as error:
-        return report(words, error, args.json)
-    except KeyboardInterrupt as stop:
-        word = "ended by a signal" if isinstance(stop, Terminated) else "interrupted"
-        return report(words, interruption(word, words), args.json)
-    except BrokenPipeError:
-        discard_stdout()
-        return EXIT_OK
-    except Exception as error:
-        # A path that cannot be used, of whatever kind and wherever it came from, is a fault of the path.
-        if isinstance(error, OSError) and error.filename is not None:
-            return report(words, disk_error(error, error.filename), args.json)
-        return _bug(words, error, args.json)
-    assert isinstance(outcome, Outcome)
-    try:
-        if args.json:
-            envelope(words[0], result=outcome.result)
-        elif outcome.text:
-            write_out(secrets_here().hide_known(outcome.text))
-    except BrokenPipeError:
-        discard_stdout()
-    except OSError as error:
-        discard_stdout()
-        return report(words, ProvisionError(f"stdout cannot be written: {error.strerror}"), False)
-    return outcome.exit_code
 
 
 def interruption(word: str, words: Sequence[str]) -> Interruption:
@@ -123,7 +134,8 @@ def report(words: Sequence[str], error: ProvisionError, as_json: bool) -> int:
             envelope(words[0], error=error)
         else:
             show_error(error)
-    except BrokenPipeError:
+        sys.stdout.flush()
+    except OSError:
         discard_stdout()
     return error.exit_code
 

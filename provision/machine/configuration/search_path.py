@@ -13,14 +13,19 @@ import sys
 from provision.machine.trusted_files import read_regular
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+INSIDE = os.path.join(PACKAGE, "_shipped")
 # Of all users: beside the installed package (the folder that contains `bin/provision`), and of the machine.
 SITE_WIDE = (os.path.join(sys.prefix, "etc", "provision"), "/etc/provision")
 
 
 def shipped_root() -> str:
     """The folder of the shipped files: inside the package in a wheel, next to it in a checkout."""
-    inside = os.path.join(PACKAGE, "_shipped")
-    return inside if os.path.isdir(inside) else os.path.dirname(PACKAGE)
+    return INSIDE if is_installed() else os.path.dirname(PACKAGE)
+
+
+def is_installed() -> bool:
+    """Whether this is an installed tool, and not a checkout."""
+    return os.path.isdir(INSIDE)
 
 
 def user_folder() -> str:

@@ -249,7 +249,7 @@ def load_lock(requirements: str, minor: str) -> Lock:
     source, name = f"requirements/{requirements}.in", lock_name(requirements, minor)
     place = place_of(source)
     if place is None:
-        raise ConfigError(f"there is no `{source}`", hint="write it, then `provision lock`")
+        raise ConfigError(f"there is no `{source}`", hint=f"write it, then `provision lock {requirements}`")
     path, own = os.path.join(place, name), os.path.join(place, source)
     newer, given = folders.locks_folder(), _read(own, source, place)
     if newer is not None and os.path.exists(os.path.join(newer, os.path.basename(name))):
@@ -261,7 +261,7 @@ def load_lock(requirements: str, minor: str) -> Lock:
         raise ConfigError(
             f"`{own}` has no lock for Python {minor}",
             evidence=[f"expected: {path}"],
-            hint="compile it (this needs the network): `provision lock`",
+            hint=f"compile it (this needs the network): `provision lock {requirements}`",
         )
     lock = parse_lock(_read(path, name, place), path)
     check_lock(lock, given, own)

@@ -64,7 +64,7 @@ def fetch_source(store: Store, request: Request) -> bool:
     """
     pin = request.lock.pin("horovod")
     if pin is None:
-        raise ConfigError(f"`{request.lock.path}` does not pin horovod", hint="`provision lock`")
+        raise ConfigError(f"`{request.lock.path}` does not pin horovod", hint=f"`provision lock {request.stack.name}`")
     path = str(store.layout.sources / source_name(pin))
     if store.downloads.has_source(path, pin.hashes):
         return False

@@ -16,7 +16,7 @@ from pathlib import Path
 from provision.errors import ConfigError
 from provision.knowledge.versions import release
 from provision.launch.modules import clean_environ
-from provision.machine.configuration import shipped
+from provision.machine.configuration import search_path, shipped
 from provision.machine.configuration.permissions import read_configuration
 from provision.machine.disk import write
 from provision.machine.programs.failed_program import failed_program
@@ -25,6 +25,7 @@ from provision.machine.programs.run import stream
 from provision.machine.terminal.console import say
 from provision.model.facts import Interpreter
 from provision.model.lock import lock_header, parse_lock, without_markers
+from provision.model.quoting import bash
 
 
 def inputs_of_locks() -> tuple[list[Path], dict[str, Path]]:
@@ -40,6 +41,24 @@ def inputs_of_locks() -> tuple[list[Path], dict[str, Path]]:
             "there is no folder `requirements`", hint="set `PROVISION_CONFIG` to the folder that contains it"
         )
     return first, {path.stem: path for inputs in reversed(folders) for path in inputs}
+
+
+def refuse_installed(inputs: Sequence[Path]) -> None:
+    """Raise for inputs that come with an installed tool: its next version replaces what was written there.
+
+    Raises:
+        ConfigError: one of them is there.
+    """
+    shipped_files = search_path.shipped_root()
+    for source in inputs:
+        if search_path.is_installed() and source.is_relative_to(shipped_files):
+            folder = Path(search_path.own_folder()) / "requirements"
+            raise ConfigError(
+                f"`{source}` comes with the installed tool, which is not changed",
+                hint=bash(
+                    "`mkdir -p %s && cp %s %s && provision lock %s`", str(folder), str(source), str(folder), source.stem
+                ),
+            )
 
 
 def compile_locks(
@@ -63,7 +82,9 @@ def compile_locks(
             result = stream(argv, environ=environ, log=log)
             if result.code:
                 raise failed_program(
-                    f"`{' '.join(argv[:4])} …` failed", result.tail, hint="fix the input, then `provision lock`"
+                    f"`{' '.join(argv[:4])} …` failed",
+                    result.tail,
+                    hint="fix the input, then run the same command again",
                 )
 
         if interpreter.own_venv:

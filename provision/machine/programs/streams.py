@@ -8,7 +8,7 @@ import os
 import sys
 from typing import TextIO
 
-HANDLER = "provision-ascii"
+HANDLER, HANDLER_OF_BYTES = "provision-ascii", "provision-ascii-and-bytes"
 ASCII = {"✓": "+", "✗": "x", "›": ">", "·": ".", "…": "...", "→": "->", "≥": ">=", "≤": "<=", "×": "x", "–": "-"}
 
 
@@ -24,10 +24,12 @@ def can_encode(stream: TextIO, text: str) -> bool:
 def replace_unknown_characters(*streams: object) -> None:
     """From now on, write ASCII for the characters that a stream's encoding lacks; others as `\\u2713`."""
     codecs.register_error(HANDLER, _in_ascii)
+    codecs.register_error(HANDLER_OF_BYTES, _in_ascii_or_bytes)
     for stream in streams:
-        # `surrogateescape` brings back the bytes of a file's name, so it stays.
-        if getattr(stream, "errors", None) in ("strict", "backslashreplace") and hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors=HANDLER)
+        errors = getattr(stream, "errors", None)
+        if errors in ("strict", "backslashreplace", "surrogateescape") and hasattr(stream, "reconfigure"):
+            # `surrogateescape`, of the locales C and POSIX, brings back the bytes of a file's name.
+            stream.reconfigure(errors=HANDLER_OF_BYTES if errors == "surrogateescape" else HANDLER)
 
 
 def discard_stdout() -> None:
@@ -44,3 +46,10 @@ def _in_ascii(error: UnicodeError) -> tuple[str, int]:
         raise error
     wrong = error.object[error.start : error.end]
     return "".join(ASCII.get(letter, f"\\u{ord(letter):04x}") for letter in wrong), error.end
+
+
+def _in_ascii_or_bytes(error: UnicodeError) -> tuple[str | bytes, int]:
+    """As `_in_ascii`; what stands for a byte that is not text (PEP 383) becomes that byte."""
+    if isinstance(error, UnicodeEncodeError) and 0xDC80 <= ord(error.object[error.start]) <= 0xDCFF:
+        return bytes([ord(error.object[error.start]) - 0xDC00]), error.start + 1
+    return _in_ascii(error)

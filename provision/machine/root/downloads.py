@@ -97,7 +97,7 @@ class Downloads:
             raise StoreError(
                 f"no file downloaded to `{folder}` has a hash of the lock",
                 evidence=[*(f"{file.name} sha256:{sha256_of(file)}" for file in Path(folder).glob("*")), *hashes],
-                hint="the package index no longer serves the locked file: check the index, then run `provision lock`",
+                hint="the package index no longer serves the locked file: check the index, then run `provision lock NAME`",
             )
         target = Path(path)
         self.shared.make(target.parent)

@@ -114,7 +114,7 @@ def test_a_difference_that_verify_finds_is_a_result(
     monkeypatch.setenv("PROVISION_ENVIRONMENT", str(ENVIRONMENT))
     monkeypatch.setenv("VIRTUAL_ENV", str(store.layout.prefix(ENVIRONMENT)))
     code, body = printed(capsys, "verify", "--loaded")
-    assert (code, body["ok"]) == (1, True)
+    assert (code, body["ok"]) == (1, False)
     assert faults(body["result"], "verify") == []
     assert all(faults(check, "Check") == [] for check in body["result"]["checks"])
 

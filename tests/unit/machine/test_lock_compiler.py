@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from parts.cli import call
+from parts.paths import REPOSITORY
+from provision.machine.configuration import search_path
 from provision.machine.network import lock_compiler
 from provision.machine.programs.run import Result
 from provision.model.facts import Interpreter
@@ -37,3 +40,23 @@ def test_pip_tools_of_an_old_python_gets_a_pip_and_options_that_it_knows(
     assert written == [str(source.with_name(f"own-py{minor.replace('.', '')}.txt"))]
     assert any(argv[-2:] == ("--upgrade", "pip<23.2") for argv in commands) is old
     assert ("--resolver=backtracking" in commands[-1]) is chooses_resolver
+
+
+@pytest.mark.parametrize("words", [(), ("--all", "x"), ("--upgrade",)])
+def test_a_lock_is_compiled_only_if_it_is_named_or_all_are(words: tuple[str, ...], tmp_path: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in (REPOSITORY / "requirements").iterdir()}
+    assert call("lock", *words) == 2
+    assert {path: path.stat().st_mtime_ns for path in (REPOSITORY / "requirements").iterdir()} == before
+
+
+@pytest.mark.parametrize("words", [("--all",), ("x",)])
+def test_the_files_of_an_installed_tool_are_not_changed(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shipped = tmp_path / "_shipped"
+    (shipped / "requirements").mkdir(parents=True)
+    (shipped / "requirements/x.in").write_text("six\n")
+    monkeypatch.setattr(search_path, "INSIDE", str(shipped))
+    assert call("lock", *words) == 2
+    assert "comes with the installed tool" in capsys.readouterr().err
+    assert [path.name for path in (shipped / "requirements").iterdir()] == ["x.in"]

@@ -1,0 +1,69 @@
+"""Nothing ends in a traceback: Ctrl-C at any moment, a reader that closes the pipe, a locale without our marks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# Ctrl-C at one of the imports of the command line, and some time after it has begun. The interpreter's own start is not ours.
+INTERRUPTED = """
+import os, signal, sys
+from provision import cli
+left = int(sys.argv.pop(1))
+def count(event, arguments):
+    global left
+    left -= event in ("import", "open", "os.listdir")
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGINT)
+sys.addaudithook(count)
+sys.exit(cli.main())
+"""
+ASCII = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+
+@pytest.mark.parametrize("words", [("list",), ("doctor", "--json"), ("job", "horovod", "--help"), ("--help",)])
+def test_ctrl_c_at_any_moment_prints_no_traceback(words: tuple[str, ...]) -> None:
+    argv = [sys.executable, "-c", INTERRUPTED]
+    processes = [
+        subprocess.Popen([*argv, str(number), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for number in (1, 2, 3, 5, 9, 17, 33, 60, 90, 150, 250, 400)
+    ]
+    for process in processes:
+        out, err = process.communicate(timeout=120)
+        assert "Traceback" not in out + err, err
+        assert process.returncode in (0, 1, 130, -2), err
+
+
+@pytest.mark.parametrize(
+    "words", ["--help", "--version", "list --help", "help build", "list", "stack list", "nonsense"]
+)
+def test_a_reader_that_closes_the_pipe_at_once(words: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    argv = [sys.executable, "-m", "provision", *words.split()]
+    done = subprocess.run(argv, stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=120)
+    os.close(writing)
+    assert done.returncode == (2 if words == "nonsense" else 0)
+    assert "Error" not in done.stderr
+
+
+@pytest.mark.parametrize("words", ["doctor", "list", "stack list", "--help", "explain /nonexistent/✓", "nonsénse"])
+def test_a_locale_without_our_marks(words: str) -> None:
+    argv = [sys.executable, "-m", "provision", *words.split()]
+    done = subprocess.run(argv, env={**os.environ, **ASCII}, capture_output=True, check=False, timeout=120)
+    assert b"Traceback" not in done.stderr
+    assert b"a bug in provision" not in done.stderr
+
+
+@pytest.mark.parametrize("words", ["--help", "list --json", "stack list"])
+def test_a_full_disk_for_stdout_is_an_error_of_stdout(words: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        argv = [sys.executable, "-m", "provision", *words.split()]
+        done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=120)
+    assert done.returncode == 1
+    assert "stdout" in done.stderr
+    assert "a bug" not in done.stderr
