@@ -17,6 +17,7 @@ from provision.machine.disk import exists
 from provision.machine.programs.shell import environ, which
 
 if TYPE_CHECKING:
+    from provision.model.own_venv import Beneath
     from provision.model.record import Record
 
 
@@ -135,6 +136,12 @@ def _examine(args: argparse.Namespace) -> Outcome:
 
 def _loaded() -> Outcome:
     """Compare the module that is loaded with the record of its proof."""
+    from provision.commands.venv.check import check_venv
+    from provision.machine.probes.installed_packages import shadows_on
+    from provision.machine.root.checking import first_damage
+    from provision.machine.root.store import Store
+    from provision.machine.root.usable import glance
+    from provision.model.layout import EnvironmentId, Layout
     from provision.proof.loaded import judge_loaded
 
     name, prefix = environ().get("PROVISION_ENVIRONMENT"), environ().get("VIRTUAL_ENV")
@@ -144,9 +151,22 @@ def _loaded() -> Outcome:
             evidence=[f"LOADEDMODULES: {environ().get('LOADEDMODULES') or 'nothing'}"],
             hint="`module load tensorflow/VERSION`, then this command; `provision list` lists the modules",
         )
-    path = Path(prefix) / ".provision" / "record.json"
-    record = _record(path, name)
-    checks = judge_loaded(record, environ(), which("python"))
+    own = _own_venv(Path(prefix))
+    below = Path(own.prefix if own else prefix)
+    record = _record(below / ".provision" / "record.json", name)
+    env = EnvironmentId.parse(name)
+    store = Store(Layout(PurePosixPath(str(below).removesuffix(f"/envs/{env}"))))
+    checks = [
+        *judge_loaded(
+            record,
+            environ(),
+            which("python"),
+            venv=prefix if own else None,
+            damage=glance(store, env, record) or first_damage(store, env),
+            shadows=shadows_on(environ().get("PYTHONPATH", ""), below),
+        ),
+        *(check_venv(Path(prefix))[2] if own else ()),
+    ]
     wrong = [check for check in checks if not check.passed]
     lines = [f"environment  {name}"]
     for check in checks:
@@ -158,6 +178,16 @@ def _loaded() -> Outcome:
         result={"environment": name, "checks": [check.to_dict() for check in checks]},
         exit_code=EXIT_FAILED if wrong else EXIT_OK,
     )
+
+
+def _own_venv(prefix: Path) -> Beneath | None:
+    """What a user's own venv was made on; None if it is another folder, such as the environment itself."""
+    from provision.machine.build.make_own_venv import read_venv
+
+    try:
+        return read_venv(prefix)
+    except ConfigError:
+        return None
 
 
 def _record(path: Path, name: str) -> Record:

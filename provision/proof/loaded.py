@@ -3,21 +3,44 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from provision.model.record import Record
 from provision.model.verdict import Check
 from provision.wording import count
 
 
-def judge_loaded(record: Record, environ: Mapping[str, str], python: str | None) -> tuple[Check, ...]:
-    """Whether this shell has the modules, Python and variables of the proof.
+def judge_loaded(
+    record: Record,
+    environ: Mapping[str, str],
+    python: str | None,
+    *,
+    venv: str | None = None,
+    damage: str | None = None,
+    shadows: Sequence[str] = (),
+) -> tuple[Check, ...]:
+    """Whether this shell has the modules, Python, variables and files of the proof.
+
+    `venv` is the user's own venv on the environment that is active, `damage` what is wrong with its files, `shadows` the files on
+    PYTHONPATH that are imported instead of a package of the environment.
 
     `record` is the environment's, `environ` the shell's, `python` the interpreter that it would start. The modules are
     those of the proof (LOADEDMODULES then and now); if the site has no module system, there are none to compare.
     """
-    checks = [_modules(record, environ), _python(record, python), _variables(record, environ), _shadows(environ)]
-    return tuple(checks)
+    return (
+        _modules(record, environ),
+        _python(f"{venv or record.prefix}/bin/python", python),
+        _variables(record, environ),
+        _shadows(environ, shadows),
+        Check(
+            name="files",
+            passed=damage is None,
+            message=damage or "as they were when the proof passed",
+            hint=f"`provision verify {record.environment}` lists what differs; an admin of the site builds it again"
+            if damage
+            else None,
+        ),
+    )
 
 
 def _modules(record: Record, environ: Mapping[str, str]) -> Check:
@@ -42,8 +65,7 @@ def _modules(record: Record, environ: Mapping[str, str]) -> Check:
     return Check(name="modules", passed=True, message=f"{same}{also}")
 
 
-def _python(record: Record, python: str | None) -> Check:
-    wanted = f"{record.prefix}/bin/python"
+def _python(wanted: str, python: str | None) -> Check:
     return Check(
         name="python",
         passed=python == wanted,
@@ -71,12 +93,17 @@ def _variables(record: Record, environ: Mapping[str, str]) -> Check:
     )
 
 
-def _shadows(environ: Mapping[str, str]) -> Check:
-    """Whether a variable puts something before the environment's own packages and libraries."""
-    shadows = [f"{name}={environ[name]}" for name in ("PYTHONPATH", "PYTHONHOME", "LD_PRELOAD") if environ.get(name)]
+def _shadows(environ: Mapping[str, str], shadows: Sequence[str]) -> Check:
+    """Whether something comes before the environment's own packages and libraries.
+
+    PYTHONPATH alone is no fault: a Python module of EasyBuild sets it to a folder without packages.
+    """
+    names = [name for name in ("PYTHONHOME", "LD_PRELOAD") if environ.get(name)]
+    found = [*(f"{name}={environ[name]}" for name in names), *shadows]
+    names += ["PYTHONPATH"] if shadows else []
     return Check(
         name="nothing before it",
-        passed=not shadows,
-        message=f"set, but not in the proof: {'; '.join(shadows)}" if shadows else "nothing comes before its packages",
-        hint=f"`unset {' '.join(word.split('=')[0] for word in shadows)}`" if shadows else None,
+        passed=not found,
+        message=f"before its own: {'; '.join(found)}" if found else "nothing comes before its packages",
+        hint=f"`unset {' '.join(names)}`" if found else None,
     )

@@ -113,6 +113,7 @@ def write_published(root: Path, record: Record) -> None:
     env = EnvironmentId.parse(record.environment)
     records = Path(store.layout.records_folder(env))
     (records / "receipts").mkdir(parents=True)
+    record = dataclasses.replace(record, prefix=str(store.layout.prefix(env)))
     (records / "record.json").write_text(json.dumps(record.to_dict()))
     (records / "verdict.json").write_text(json.dumps(record.verdict.to_dict()))
     publish(store, env, {})

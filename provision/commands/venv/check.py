@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import read_store
 from provision.errors import EXIT_FAILED, EXIT_OK
 from provision.machine.programs.shell import absolute, environ
+
+if TYPE_CHECKING:
+    from provision.machine.build.make_own_venv import Contents
+    from provision.model.own_venv import Beneath
+    from provision.model.verdict import Check
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,17 +22,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="DIR", help="a virtual environment that `provision venv create` made")
 
 
-def run(args: argparse.Namespace) -> Outcome:
-    """Check; exit 1 if something is wrong."""
+def check_venv(folder: Path) -> tuple[Beneath, Contents, tuple[Check, ...]]:
+    """What a venv was made on, what is in it, and the checks.
+
+    Raises:
+        ConfigError: `provision venv create` did not make it.
+    """
     import dataclasses
-    from pathlib import Path
 
     from provision.machine.build import make_own_venv
     from provision.machine.configuration import shipped
     from provision.machine.probes.provided import provided_python
     from provision.model.own_venv import judge_venv
 
-    folder = Path(absolute(args.folder))
     beneath = make_own_venv.read_venv(folder)
     site = dataclasses.replace(shipped.load_site(beneath.site), root=beneath.root)
     if beneath.environment is None:
@@ -47,6 +56,13 @@ def run(args: argparse.Namespace) -> Outcome:
         constrained=contents.constrained,
         horovod=contents.horovod,
     )
+    return beneath, contents, checks
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Check; exit 1 if something is wrong."""
+    folder = Path(absolute(args.folder))
+    beneath, contents, checks = check_venv(folder)
     lines = [f"folder       {folder}", f"environment  {beneath.title}"]
     for check in checks:
         lines.append(f"{'✓' if check.passed else '✗'} {check.name}: {check.message}")

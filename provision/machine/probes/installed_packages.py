@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,3 +58,20 @@ class PackageCounter:
         if done > self.reported:
             self.reported = done
             self.report(package_line(done, self.total))
+
+
+def shadows_on(pythonpath: str, prefix: Path) -> list[str]:
+    """The files on PYTHONPATH that Python imports instead of a package of an environment."""
+    own = {name for folder in prefix.glob("lib/python3*/site-packages") for name, _ in _importable(folder)}
+    folders = [Path(folder) for folder in pythonpath.split(os.pathsep)] if pythonpath else []
+    return [str(path) for folder in folders for name, path in _importable(folder) if name in own]
+
+
+def _importable(folder: Path) -> list[tuple[str, Path]]:
+    """The names that a folder gives to `import`; of folders only packages, because another one hides none behind it."""
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError:
+        return []
+    modules = [(path.name.partition(".")[0], path) for path in entries if path.suffix in (".py", ".so")]
+    return modules + [(path.name, path) for path in entries if (path / "__init__.py").is_file()]

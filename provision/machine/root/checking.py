@@ -221,6 +221,15 @@ def _modulefiles(store: Store, env: EnvironmentId) -> Iterator[Difference]:
             yield Difference(subject=str(path), reason=reason, hint=hint)
 
 
+def first_damage(store: Store, env: EnvironmentId) -> str | None:
+    """Why an environment is broken, by the status of each of its files; None if it is not."""
+    try:
+        found = next(_files(store, env, read_head(store, env), hashes=False), None)
+    except (OSError, ValueError, StoreError):
+        return None  # an older version built it, or only its owner may read what it was
+    return f"{found.subject}: {found.reason}" if found else None
+
+
 def remember(store: Store, env: EnvironmentId, examination: Examination) -> None:
     """Keep what was found, so that `list` shows it and `build` repairs it; nothing if we cannot write below the root."""
     path = Path(store.layout.verified(env))

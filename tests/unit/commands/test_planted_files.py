@@ -145,6 +145,8 @@ def store(template: Path, memory: Path, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(locks, "POLL_S", 0.02)
     root = memory / "root"
     shutil.copytree(template, root, symlinks=True)
+    for record in root.glob("envs/*/*/*/.provision/record.json"):
+        record.write_text(record.read_text().replace(str(template), str(root)))
     monkeypatch.setenv("PROVISION_ROOT", str(root))
     monkeypatch.setenv("PROVISION_ENVIRONMENT", str(ENVIRONMENT))
     monkeypatch.setenv("VIRTUAL_ENV", str(root / ENV))

@@ -149,7 +149,7 @@ def test_what_is_published_between_the_plan_and_the_removal_stays(store: Store, 
 def test_what_is_being_built_stays(store: Store) -> None:
     with store.held(Path(store.layout.lock(OLD)), {"does": "builds it"}):
         assert Remover(store).residents([OLD])[0].protection is not None
-        assert "already" in (Remover(store).remove(OLD) or "")
+        assert "is being built by" in (Remover(store).remove(OLD) or "")
     assert Remover(store).remove(OLD) is None
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +19,7 @@ from parts.modules import LMOD
 from parts.records import ENVIRONMENT
 from parts.small_environment import make_small_environment
 from parts.tiny import make_wheel
+from provision.model.record import Record
 
 Captured = pytest.CaptureFixture[str]
 
@@ -236,3 +240,25 @@ def test_a_kernel_without_network_is_refused_but_the_venv_stays(
     words("venv", "\n".join(line for line in said.splitlines() if "ERROR" not in line))
     assert (venv / "bin" / "python").exists()
     assert not (tmp_path / "jupyter").exists()
+
+
+def test_verify_loaded_looks_below_a_venv_and_at_what_it_hides(
+    prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    venv = tmp_path / "my-venv"
+    assert call("venv", "create", str(venv), "--on", "tensorflow/2.15.1") == 0
+    record = Record.from_dict(json.loads((prefix / ".provision/record.json").read_text()))
+    monkeypatch.setenv("PROVISION_ENVIRONMENT", record.environment)
+    monkeypatch.setenv("VIRTUAL_ENV", str(venv))
+    monkeypatch.setenv("LOADEDMODULES", ":".join(record.verdict.modules or record.modules))
+    monkeypatch.setenv("PATH", f"{venv}/bin:{os.environ['PATH']}")
+    for word in shlex.split(record.identity.get("module environment", "")):
+        name, _, value = word.partition("=")
+        monkeypatch.setenv(name, value)
+    capsys.readouterr()
+    assert call("verify", "--loaded") == 0, capsys.readouterr()
+    other = make_wheel(tmp_path, "numpy", "2.0.0", {"numpy/__init__.py": ""})
+    argv = [venv / "bin" / "pip", "install", "--no-index", "-q", other]
+    subprocess.run(argv, env={"PIP_CONFIG_FILE": "/dev/null"}, check=True)
+    assert call("verify", "--loaded") == 1
+    assert "shadowed packages" in capsys.readouterr().out

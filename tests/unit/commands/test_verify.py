@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
@@ -354,3 +355,58 @@ def test_a_newer_lock_and_newer_advisories_are_drift_of_what_users_load(
     words("verify", out)
     Publisher(store).unpublish(env)
     assert call("verify", str(env)) == 0, "what users do not load need not be the newest"
+
+
+@pytest.fixture
+def loaded(store: Store, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A shell that has loaded the environment; its prefix."""
+    record = store.record(ENV)
+    assert record is not None
+    modules = record.verdict.modules or record.modules
+    monkeypatch.setenv("PROVISION_ENVIRONMENT", str(ENV))
+    monkeypatch.setenv("VIRTUAL_ENV", record.prefix)
+    monkeypatch.setenv("LOADEDMODULES", ":".join(modules))
+    monkeypatch.setenv("PATH", f"{record.prefix}/bin:{os.environ['PATH']}")
+    for word in shlex.split(record.identity.get("module environment", "")):
+        name, _, value = word.partition("=")
+        monkeypatch.setenv(name, value)
+    for name in ("PYTHONPATH", "LD_PRELOAD"):
+        monkeypatch.delenv(name, raising=False)
+    assert call("verify", "--loaded") == 0
+    return Path(record.prefix)
+
+
+@pytest.mark.parametrize("gone", [TENSORFLOW, SIX, f"{TENSORFLOW}/__init__.py", "bin/python"])
+def test_a_shell_whose_environment_lacks_a_file_is_not_green(loaded: Path, gone: str) -> None:
+    path = loaded / gone
+    path.parent.chmod(0o755)
+    if path.is_dir():
+        path.chmod(0o755)
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+    assert call("verify", "--loaded") == 1
+
+
+@pytest.mark.parametrize(
+    ("files", "code"),
+    [
+        ((), 0),
+        (("sitecustomize.py",), 0),
+        (("easybuild/__init__.py", "mine.py"), 0),
+        (("tensorflow/data.txt",), 0),
+        (("six.py",), 1),
+        (("tensorflow/__init__.py",), 1),
+        (("six.cpython-311-x86_64-linux-gnu.so",), 1),
+    ],
+)
+def test_pythonpath_is_a_fault_only_if_it_hides_a_package(
+    loaded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: tuple[str, ...], code: int
+) -> None:
+    """A Python module of EasyBuild sets it, on purpose, to a folder with `sitecustomize.py`."""
+    folder = tmp_path / "easybuild/python"
+    for name in files:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    monkeypatch.setenv("PYTHONPATH", f"{folder}:{tmp_path / 'gone'}")
+    assert call("verify", "--loaded") == code

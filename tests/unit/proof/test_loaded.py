@@ -41,12 +41,12 @@ def test_the_shell_of_the_proof_passes() -> None:
 
 def test_what_is_as_in_the_proof_is_counted(words: Words) -> None:
     python = f"{PREFIX}/bin/python"
-    modules, variables = [check.message for check in judge_loaded(RECORD, SHELL, python)][::2]
+    modules, variables = [check.message for check in judge_loaded(RECORD, SHELL, python)][:4:2]
     assert "3 modules" in modules and "3 variables" in variables
     words("verify", f"{modules}\n{variables}")
     few = make_record(prefix=PREFIX, modules=(), identity={"module environment": "A=1"})
     few = dataclasses.replace(few, verdict=dataclasses.replace(few.verdict, modules=()))
-    modules, variables = [check.message for check in judge_loaded(few, {"A": "1"}, python)][::2]
+    modules, variables = [check.message for check in judge_loaded(few, {"A": "1"}, python)][:4:2]
     assert "1 variable " in variables
     words("verify", f"{modules}\n{variables}")
 
@@ -58,7 +58,7 @@ def test_what_is_as_in_the_proof_is_counted(words: Words) -> None:
         ({"LOADEDMODULES": "gcc/12.2.0:tensorflow/2.15.1"}, "modules", "mpich/4.0.2 (not loaded)"),
         ({"LOADEDMODULES": ""}, "modules", "gcc/12.2.0 (not loaded), mpich/4.0.2 (not loaded)"),
         ({"OMP_NUM_THREADS": "272"}, "variables", "OMP_NUM_THREADS is '272', was '68'"),
-        ({"PYTHONPATH": "/home/ada/lib"}, "nothing before it", "PYTHONPATH=/home/ada/lib"),
+        ({"LD_PRELOAD": "/home/ada/lib.so"}, "nothing before it", "LD_PRELOAD=/home/ada/lib.so"),
     ],
 )
 def test_a_difference_fails_the_check_that_names_it(change: dict[str, str], name: str, words: str) -> None:
