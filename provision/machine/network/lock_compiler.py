@@ -92,12 +92,11 @@ def compile_locks(
         else:
             made = (sys.executable, "-m", "virtualenv", "--no-periodic-update", "--python", interpreter.executable)
             must(*made, tools)
-        install = (f"{tools}/bin/python", "-m", "pip", "install", "--no-input")
-        if interpreter.own_venv:
-            # The pip 18.1 that Python 3.6 brings chooses packages that the Python cannot run; the last pip-tools for an old
-            # Python does not know the last pip for it: `cannot import name 'DEV_PKGS'`.
-            must(*install, "--upgrade", "pip<23.2")
-        must(*install, "pip-tools", *(("pip<23.2",) if interpreter.own_venv else ()))
+        # The index is not trusted: what compiles the hashes has hashes of its own.
+        lock = Path(scratch) / "pip-tools.txt"
+        lock.write_text(shipped.load_lock("pip-tools", interpreter.minor).without(""), encoding="utf-8")
+        install = (f"{tools}/bin/python", "-m", "pip", "install", "--no-input", "--upgrade")
+        must(*install, "--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", str(lock))
         for source, text in texts.items():
             target = (into or source.parent) / Path(shipped.lock_name(source.stem, interpreter.minor)).name
             out = Path(scratch) / target.name

@@ -10,6 +10,7 @@ import pytest
 from parts.cli import call
 from parts.paths import REPOSITORY
 from provision.machine.configuration import search_path
+from provision.machine.configuration.shipped import load_lock
 from provision.machine.network import lock_compiler
 from provision.machine.programs.run import Result
 from provision.model.facts import Interpreter
@@ -38,8 +39,19 @@ def test_pip_tools_of_an_old_python_gets_a_pip_and_options_that_it_knows(
     interpreter = Interpreter(executable=f"/site/python{minor}", version=version, tag="x", own_venv=old)
     written = lock_compiler.compile_locks(interpreter, [source], upgrade=False)
     assert written == [str(source.with_name(f"own-py{minor.replace('.', '')}.txt"))]
-    assert any(argv[-2:] == ("--upgrade", "pip<23.2") for argv in commands) is old
+    installs = [argv for argv in commands if "install" in argv]
+    assert all("--require-hashes" in argv and "--no-deps" in argv for argv in installs)
+    assert all(argv[-2] == "-r" for argv in installs)  # no package by its name alone
     assert ("--resolver=backtracking" in commands[-1]) is chooses_resolver
+
+
+def test_each_python_for_which_there_are_locks_has_one_of_pip_tools() -> None:
+    minors = {path.stem.rpartition("-py")[2] for path in (REPOSITORY / "requirements").glob("*-py3*.txt")}
+    assert minors == {path.stem.rpartition("-py")[2] for path in (REPOSITORY / "requirements").glob("pip-tools-*.txt")}
+    for minor in minors:
+        lock = load_lock("pip-tools", f"3.{minor[1:]}")
+        assert {"pip", "pip-tools"} <= {pin.name for pin in lock.pins}
+        assert all(pin.hashes for pin in lock.pins)
 
 
 @pytest.mark.parametrize("words", [(), ("--all", "x"), ("--upgrade",)])
