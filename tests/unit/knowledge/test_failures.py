@@ -64,6 +64,10 @@ new connection: [Errno 111] Connection refused')': /simple/six/
 ERROR: Could not find a version that satisfies the requirement six (from versions: none)
 ERROR: No matching distribution found for six
 """
+UV_FORBIDDEN = (
+    "hint: An index (http://mirror/simple) returned a 403 Forbidden error. Check that the index URL is correct and the "
+    "credentials are valid."
+)
 UV_NO_VERSION = """\
 Using Python 3.11.7 environment at: v
 error: No solution found when resolving dependencies
@@ -182,6 +186,8 @@ EXPLAINED = {
     "uv name": (UV_NO_NAME, "index-unreachable"),
     "pip refused": (PIP_REFUSED, "index-unreachable"),
     "uv version": (UV_NO_VERSION, "not-on-index"),
+    "uv forbidden": (f"{UV_NO_VERSION}\n\n{UV_FORBIDDEN}", "index-answer"),
+    "uv login": (f"{UV_NO_VERSION}\n\n{UV_FORBIDDEN.replace('403 Forbidden', '401 Unauthorized')}", "index-answer"),
     "pip version": (PIP_NO_VERSION, "not-on-index-python"),
     "uv disk": (UV_DISK, "disk-full"),
     "pip disk": (PIP_DISK, "disk-full"),
