@@ -42,9 +42,10 @@ def _run(words: list[str]) -> int:
     # A run makes many objects and drops few: looking for cycles took a tenth of the time of a build with nothing to do.
     gc.set_threshold(100_000)
     if words[:1] == ["__complete"]:
-        from provision.commands.shared.names import print_names
+        from provision.commands.shared.names import names_of
 
-        print_names(*words[1:3])
+        for name in names_of(*words[1:3]):
+            print(name)
         return 0
     if not words:
         from provision.commands.shared.help_text import help_here

@@ -17,14 +17,6 @@ SAFE = re.compile(r"[\w.+/-]+")
 ROOT = re.compile(r"""^[ \t]*root[ \t]*=[ \t]*["'](.*?)["']""", re.MULTILINE)
 
 
-def print_names(*words: str) -> None:
-    """Print the names that complete a word, each in a line."""
-    from provision.profile.patterns import show_controls
-
-    for name in names_of(*words):
-        print(show_controls(name))
-
-
 def names_of(kind: str = "", site: str = "") -> list[str]:
     """The names of this kind (`sites`, `archs`, `stacks`, `environments`), those of a site for some."""
     site = site or default_site() or "local"

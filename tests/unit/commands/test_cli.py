@@ -148,7 +148,7 @@ def test_an_empty_root_is_listed_as_data(capsys: Captured, words: Words) -> None
 
 def test_list_has_its_envelope(capsys: Captured) -> None:
     assert call("list", "--json") == 0
-    assert envelope(capsys) == {"schema": 1, "verb": "list", "ok": True, "result": {"environments": []}}
+    assert envelope(capsys) == {"schema": 1, "verb": "list", "ok": True, "result": {"environments": [], "lost": []}}
 
 
 def test_list_shows_unfinished_environments(capsys: Captured, words: Words) -> None:

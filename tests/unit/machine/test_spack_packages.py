@@ -15,13 +15,14 @@ import pytest
 from golden_files import Words
 from parts.cli import call
 from parts.published import put_proved, put_unproved
-from provision.machine.root.checking import examine_files, glance
+from provision.machine.root.checking import examine_files
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.removing import Remover
 from provision.machine.root.sealing import seal
 from provision.machine.root.spack_setup import SpackSetup, write_setup
 from provision.machine.root.spack_store import stored_packages, unused_packages
 from provision.machine.root.store import Store
+from provision.machine.root.usable import glance
 from provision.model.layout import EnvironmentId, Layout
 
 ENV = EnvironmentId("knl", "tensorflow", "2.15.1", "0000000000")
@@ -105,10 +106,11 @@ def test_the_hint_removes_the_damaged_package_before_the_rebuild(store: Store) -
 
 
 def test_an_environment_whose_package_is_gone_is_broken_at_a_glance(store: Store) -> None:
-    assert glance(store, ENV) is None
+    record = store.record(ENV)
+    assert record is not None and glance(store, ENV, record) is None
     gone = package_of(store, USED)
     shutil.rmtree(gone)
-    assert glance(store, ENV) == f"{gone}: it is missing"
+    assert glance(store, ENV, record) == f"{gone}: it is missing"
 
 
 def test_a_package_that_no_lock_names_is_a_leftover(store: Store) -> None:
