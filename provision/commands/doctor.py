@@ -248,11 +248,28 @@ def _arch(target: Target) -> list[Observation]:
         )
     except ProvisionError:
         pass  # the problems that stop the request are observations already
+    observations += _index(target, facts)
     node = observe_node(target, facts)
     if not any(seen.state != "good" for seen in node):
         message = "TMPDIR, variables, limits, glibc and the compiler of this node fit"
         observations.append(Observation(group="node", state="good", message=message))
     return [*observations, *node]
+
+
+def _index(target: Target, facts: Facts) -> list[Observation]:
+    """Ask the package index for one file, if a build or `provision fetch` on this machine would."""
+    from provision.machine.network.ask_index import ask_index
+
+    network = target.site.network
+    try:
+        request = target.request(facts)
+    except ProvisionError:
+        return []
+    reach = network.compute if facts.job else network.login
+    if reach == "no" or {lock.sha256 for lock in request.locks} <= target.store.existing().fetched:
+        return []
+    seen = ask_index(facts, request.lock, dict(network.environ) if reach == "proxy" else {})
+    return [seen] if seen else []
 
 
 def _provided(site: Site, arch: Arch) -> list[Observation]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -94,6 +95,28 @@ def test_everything_is_fetched_by_the_users_files(person: Person) -> None:
     assert any(path.startswith("/files/horovod") for path in person.index.asked)
     person.index.status = 500
     assert person.run("build", "--site", "one").returncode == 0
+
+
+@both
+@pytest.mark.parametrize("status", [401, 403])
+def test_an_index_that_refuses_is_named_as_such(person: Person, installer: str, status: int) -> None:
+    """By the doctor before, and by the build."""
+    person.write(*FILES["the user's"])
+    assert person.run("doctor", "--site", "one", **INSTALLERS[installer]).returncode == 0
+    person.index.status = status
+    for verb in ("doctor", "build"):
+        done = person.run(verb, "--site", "one", **INSTALLERS[installer])
+        assert done.returncode == 1
+        assert f"refuses: {status}" in done.stdout + done.stderr
+
+
+def test_the_doctor_finds_a_certificate_that_is_not_trusted(person: Person) -> None:
+    person.write(".config/pip/pip.conf", "[global]\nindex-url = {address}\n")
+    done = person.run("doctor", "--site", "one", "--json")
+    assert done.returncode == 1
+    seen = [one for one in json.loads(done.stdout)["result"]["observations"] if one["group"] == "index"]
+    assert [one["state"] for one in seen] == ["bad"]
+    assert "certificate" in seen[0]["message"]
 
 
 ELSEWHERE = "/nonexistent"

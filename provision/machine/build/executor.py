@@ -10,7 +10,7 @@ import socket
 import stat
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from provision.machine.build.spack_steps import Setting, carry_out
 from provision.machine.build.stray_data import place_data
 from provision.machine.build.unfinished_compile import resume, settle
 from provision.machine.disk import disk_error, write
+from provision.machine.network.ask_index import hidden_answers
 from provision.machine.probes.installed_packages import PackageCounter
 from provision.machine.probes.other_users import check_other_users
 from provision.machine.programs.failed_program import failed_program
@@ -246,12 +247,16 @@ class Executor:
     def _command(self, run: StepRun, command: Command) -> None:
         result = self._run(run, command)
         if result.code:
-            raise command_error(run, result)
+            tail = (*result.tail, *hidden_answers(result.argv, self._environ(command), result.tail))
+            raise command_error(run, replace(result, tail=tail))
+
+    def _environ(self, command: Command) -> dict[str, str]:
+        environ = {**self.store.installer_caches(), **self.environ, **dict(command.environ), **self.lock.environ}
+        environ["PATH"] = os.pathsep.join((*command.path, self.environ.get("PATH", "")))
+        return installer_environ(environ)
 
     def _run(self, run: StepRun, command: Command, *, quiet: bool = False) -> Result:
-        environ = {**self.store.installer_caches(), **self.environ, **dict(command.environ), **self.lock.environ}
-        environ = installer_environ(environ)
-        environ["PATH"] = os.pathsep.join((*command.path, self.environ.get("PATH", "")))
+        environ = self._environ(command)
         argv = command.argv if command.launcher is None else node_argv(command.launcher, command.argv, environ)
 
         def progress(line: str) -> None:

@@ -13,6 +13,7 @@ from provision.errors import ConfigError, ProvisionError
 from provision.knowledge.targets import family_of
 from provision.launch.modules import clean_environ
 from provision.machine.network import datasets
+from provision.machine.network.ask_index import hidden_answers
 from provision.machine.probes.probe import cpu_family
 from provision.machine.programs.failed_program import failed_program
 from provision.machine.programs.installer_environ import installer_environ
@@ -115,11 +116,12 @@ def fetch_data(store: Store) -> str:
 
 def _pip(argv: tuple[str, ...], log: Path) -> None:
     """Run pip; the error of a failure quotes pip's output."""
-    result = stream(argv, environ=installer_environ(clean_environ(os.environ)), log=log)
+    environ = installer_environ(clean_environ(os.environ))
+    result = stream(argv, environ=environ, log=log)
     if result.code:
         raise failed_program(
             "the download failed",
-            result.tail,
+            (*result.tail, *hidden_answers(argv, environ, result.tail)),
             hint="run this on a machine with network; behind a proxy, set `https_proxy`",
         )
 

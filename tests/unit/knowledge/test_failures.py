@@ -64,6 +64,10 @@ new connection: [Errno 111] Connection refused')': /simple/six/
 ERROR: Could not find a version that satisfies the requirement six (from versions: none)
 ERROR: No matching distribution found for six
 """
+UV_LOGIN = (
+    "hint: An index URL (http://mirror/simple) could not be queried due to a lack of valid authentication credentials "
+    "(401 Unauthorized)"
+)
 UV_FORBIDDEN = (
     "hint: An index (http://mirror/simple) returned a 403 Forbidden error. Check that the index URL is correct and the "
     "credentials are valid."
@@ -187,7 +191,7 @@ EXPLAINED = {
     "pip refused": (PIP_REFUSED, "index-unreachable"),
     "uv version": (UV_NO_VERSION, "not-on-index"),
     "uv forbidden": (f"{UV_NO_VERSION}\n\n{UV_FORBIDDEN}", "index-answer"),
-    "uv login": (f"{UV_NO_VERSION}\n\n{UV_FORBIDDEN.replace('403 Forbidden', '401 Unauthorized')}", "index-answer"),
+    "uv login": (f"{UV_NO_VERSION}\n\n{UV_LOGIN}", "index-answer"),
     "pip version": (PIP_NO_VERSION, "not-on-index-python"),
     "uv disk": (UV_DISK, "disk-full"),
     "pip disk": (PIP_DISK, "disk-full"),
