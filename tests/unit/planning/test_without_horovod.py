@@ -192,7 +192,7 @@ def test_the_inspection_asks_for_the_framework_and_for_nothing_of_horovod() -> N
     checks = judged(plan, report())
     assert all(checks.values())
     assert sorted(checks) == [
-        *("imports", "math backend", "no packages from a home directory", "nothing from outside"),
+        *("imports", "links", "math backend", "no packages from a home directory", "nothing from outside"),
         *("version of python", "version of tensorflow"),
     ]
 
