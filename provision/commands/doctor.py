@@ -261,12 +261,12 @@ def _index(target: Target, facts: Facts) -> list[Observation]:
     from provision.machine.network.ask_index import ask_index
 
     network = target.site.network
-    try:
-        request = target.request(facts)
-    except ProvisionError:
-        return []
     reach = network.compute if facts.job else network.login
-    if reach == "no" or {lock.sha256 for lock in request.locks} <= target.store.existing().fetched:
+    try:
+        request, fetched = target.request(facts), target.store.existing().fetched
+    except ProvisionError:
+        return []  # what stops the request, or a root that is not believed, is an observation already
+    if reach == "no" or {lock.sha256 for lock in request.locks} <= fetched:
         return []
     seen = ask_index(facts, request.lock, dict(network.environ) if reach == "proxy" else {})
     return [seen] if seen else []
