@@ -22,7 +22,8 @@ from provision.model.manifest import LINK, OUTSIDE, FileEntry, packages_of
 THREADS = 4
 AT_ONCE = 64
 RECORDS = "lib/python*/site-packages/*.dist-info/RECORD"
-INTERPRETER = re.compile(r"(view/)?bin/python[0-9.]*(-config)?")
+# In the folder of the environment, in that of a virtual environment, in the view of Spack and behind its name.
+INTERPRETER = re.compile(r"(view/|\._view/\w+/)?bin/python[0-9.]*(-config)?")
 DEPTH_OF_FIRST = 4
 MOST_FIRST = 4000
 
