@@ -23,12 +23,12 @@ from parts.tiny_cluster import wait_for
 
 pytestmark = pytest.mark.real
 
-# A package index that cannot be reached, and is not asked again.
+# A package index that cannot be reached. Only before another try does pip print why.
 NOWHERE = {
     "UV_DEFAULT_INDEX": "http://127.0.0.1:9/simple",
     "PIP_INDEX_URL": "http://127.0.0.1:9/simple",
     "UV_HTTP_RETRIES": "0",
-    "PIP_RETRIES": "0",
+    "PIP_RETRIES": "1",
     "PIP_CONFIG_FILE": os.devnull,
 }
 
