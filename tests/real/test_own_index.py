@@ -6,10 +6,11 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from parts.own_index import OwnIndex, own_index
 from parts.tiny import TinySite, make_site
@@ -75,10 +76,17 @@ VARIABLES = {
 }
 INSTALLERS = {"uv": {}, "pip": {"PROVISION_INSTALLER": "pip"}}
 both = pytest.mark.parametrize("installer", ["uv", pytest.param("pip", marks=pytest.mark.long)])
+# One of each kind of file in `make test`, all of them in `make test-all`.
+QUICK = ("the user's", "uv's", "the named file", "uv.toml", "pip.conf", "uv's variables", "links", 401)
+
+
+def cases(kinds: Iterable[str | int]) -> list[ParameterSet]:
+    """These kinds, those that are not quick for `make test-all` alone."""
+    return [pytest.param(kind, marks=[] if kind in QUICK else pytest.mark.long, id=str(kind)) for kind in kinds]
 
 
 @both
-@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize("kind", cases(FILES))
 def test_the_first_command_finds_the_index_of_the_users_files(person: Person, kind: str, installer: str) -> None:
     name, text = FILES[kind]
     person.write(name, text)
@@ -98,7 +106,7 @@ def test_everything_is_fetched_by_the_users_files(person: Person) -> None:
 
 
 @both
-@pytest.mark.parametrize("status", [401, 403])
+@pytest.mark.parametrize("status", cases([401, 403]))
 def test_an_index_that_refuses_is_named_as_such(person: Person, installer: str, status: int) -> None:
     """By the doctor before, and by the build."""
     person.write(*FILES["the user's"])
@@ -134,7 +142,7 @@ LAYING = {
 
 
 @both
-@pytest.mark.parametrize("kind", LAYING)
+@pytest.mark.parametrize("kind", cases(LAYING))
 def test_no_setting_of_a_user_decides_how_packages_are_laid_down(person: Person, kind: str, installer: str) -> None:
     """Only files below the prefix, none of them shared with a cache, and no link that leaves it but that of Python."""
     name, text, variables = LAYING[kind]
