@@ -44,9 +44,9 @@ matrix: .venv/ready
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[fast,test]'
 	touch $@
 
-# needs no real build and no cluster
+# Needs no real build and no cluster. Some tests wait, so there is one worker more than cores.
 test-fast: .venv/ready-test
-	.venv/bin/pytest -q -n auto -m "not real and not slurm"
+	.venv/bin/pytest -q -n $$(( $$(nproc) + 1 )) -m "not real and not slurm"
 
 # the property tests with FUZZ times as many examples
 fuzz: .venv/ready-test
