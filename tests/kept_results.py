@@ -75,7 +75,7 @@ class Kept:
         """One phase of a test has ended."""
         if self.is_worker:
             return
-        name = report.nodeid.partition("@")[0]  # xdist adds the group
+        name = report.nodeid
         self.seconds[name] = self.seconds.get(name, 0.0) + report.duration
         self.good[name] = self.good.get(name, True) and report.passed
         if report.when == "teardown" and self.good[name] and self.file:

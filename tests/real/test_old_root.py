@@ -30,7 +30,7 @@ OLD, NEW = "a/tensorflow/2.21.0-9d19224fa8", "a/tensorflow/2.21.0-5301f59b98"
 
 @pytest.fixture
 def tool() -> Iterator[Tool]:
-    """The tool of today at the root of then; one test at a time has it, whoever else runs tests here."""
+    """The present tool, with the old root unpacked at its place; a lock keeps other runs of the tests away."""
     done = (
         subprocess.run([PYTHON, "--version"], capture_output=True, text=True, check=False)
         if Path(PYTHON).exists()

@@ -78,12 +78,13 @@ def remove(path: Path, folder: int) -> None:
 
 def _remove(path: Path, folder: int, errors: list[OSError], depth: int) -> None:
     try:
+        # Most are files. A link is removed itself, and a folder is refused: no look is needed before.
+        with contextlib.suppress(IsADirectoryError):
+            os.unlink(path.name, dir_fd=folder)
+            return
         place = os.open(path.name, PLACE, dir_fd=folder)
         try:
             mode = os.fstat(place).st_mode
-            if not stat.S_ISDIR(mode):
-                os.unlink(path.name, dir_fd=folder)
-                return
             if _mount_of(place) != _mount_of(folder):
                 raise OSError(errno.EXDEV, "another file system is mounted there")
             if depth > DEEPEST:

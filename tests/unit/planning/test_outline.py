@@ -114,8 +114,8 @@ def test_the_place_of_each_phase_follows_from_the_profile(words: Words) -> None:
     assert "container" in torch["build"][0]
     assert "read-only" in outline_at("nersc-perlmutter", "gpu")["install"][0]
     assert outline_at("sigma2-saga", "a100")["modules"][:2] == ("module reset", "module --force unload StdEnv")
-    for told in (theta["fetch"], theta["compile"], polaris["fetch"], torch["build"]):
-        words("plan", "\n".join(told))
+    for lines in (theta["fetch"], theta["compile"], polaris["fetch"], torch["build"]):
+        words("plan", "\n".join(lines))
 
 
 # The verbs
