@@ -7,6 +7,7 @@ import argparse
 from provision.commands.shared.options import add_arch, add_site
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import arch_below, read_store
+from provision.errors import EXIT_FAILED, EXIT_OK
 from provision.model.overview import Entry
 from provision.wording import count
 
@@ -25,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Outcome:
-    """List the environments; columns that do not fit on the terminal are left out."""
+    """List the environments; the exit code is 1 if users can load what is not whole. Columns that do not fit are left out."""
     from provision.machine.configuration import shipped
     from provision.machine.root.entries import lost_modules, read_overview
     from provision.machine.terminal.console import width_of_output
@@ -37,19 +38,21 @@ def run(args: argparse.Namespace) -> Outcome:
     chosen = select(entries, arch=arch_below(site, args.arch), stack=args.stack, state=args.state, sort=args.sort)
     lost = lost_modules(store, entries)
     rows = [row(entry, sorted(store.receipts(entry.environment))) for entry in chosen]
-    result = {"environments": rows, "lost": lost}
-    check = f"{count(len(lost), 'module')} of users cannot be relied on: `provision verify --all --site {site.typed}` says why"
-    more = [check] if lost else []
     if not entries:
-        text = f"there is no environment below {store.root}; `provision build` builds one"
-        return Outcome(text="\n".join([text, *more]), result=result)
-    if not chosen:
-        return Outcome(
-            text=f"no environment below {store.root} matches; `provision list --site {site.typed}` lists "
-            + (f"all {len(entries)}" if len(entries) > 1 else "the only one"),
-            result=result,
-        )
-    return Outcome(text="\n".join([*table(chosen, width_of_output()), *more]), result=result)
+        lines = [f"there is no environment below {store.root}; `provision build` builds one"]
+    elif not chosen:
+        which = f"all {len(entries)}" if len(entries) > 1 else "the only one"
+        lines = [f"no environment below {store.root} matches; `provision list --site {site.typed}` lists {which}"]
+    else:
+        lines = table(chosen, width_of_output())
+    if lost:
+        modules = count(len(lost), "module")
+        lines.append(f"{modules} of users cannot be relied on: `provision verify --all --site {site.typed}` says why")
+    return Outcome(
+        text="\n".join(lines),
+        result={"environments": rows, "lost": lost},
+        exit_code=EXIT_FAILED if lost else EXIT_OK,
+    )
 
 
 def row(entry: Entry, steps: list[str]) -> dict[str, object]:

@@ -216,7 +216,7 @@ def test_an_environment_of_another_user_is_listed_as_untrusted_and_not_shown_or_
     store: Store, path: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     of_another_user(store.root / path)
-    assert cli.main(["list", "--json"]) == 0
+    assert cli.main(["list", "--json"]) == 1
     rows = json.loads(capsys.readouterr().out)["result"]["environments"]
     assert {row["environment"]: row["state"] for row in rows}[str(ENVIRONMENT)] == "untrusted"
     for words in (SHOW, ACTIVATE):
