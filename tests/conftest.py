@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = ["parts.fixtures", "parts.users", "parts.templates", "golden_files", "kept_results"]
+pytest_plugins = ["parts.fixtures", "parts.users", "golden_files", "kept_results"]
 
 # A script in the background starts its programs with Ctrl-C ignored, and what they start inherits that.
 signal.signal(signal.SIGINT, signal.default_int_handler)

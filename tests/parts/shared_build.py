@@ -22,7 +22,6 @@ from pathlib import Path, PurePosixPath
 
 from parts.profiles import profile
 from parts.records import ENVIRONMENT, PROOF
-from parts.templates import compile_once
 from provision.backends.backend import Row
 from provision.errors import ProvisionError
 from provision.machine.build.executor import Executor
@@ -111,7 +110,6 @@ def build(store: Store, env: EnvironmentId, stop_after: str | None = None) -> di
 
 def serve() -> int:
     """Build for each line of stdin, `{"words": …, "umask": …}`, and print what the build printed, as one line of JSON."""
-    compile_once()
     with tempfile.TemporaryDirectory() as folder:
         build(Store(Layout(PurePosixPath(folder, "root"))), ENVIRONMENT)  # reads and compiles what every build needs
     for line in sys.stdin:

@@ -7,6 +7,7 @@ when the template is read, also in a part that is not rendered. Templates run in
 
 from __future__ import annotations
 
+import functools
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -51,9 +52,8 @@ def render(template: str, **values: object) -> str:
     """
     import jinja2
 
-    text = shipped.read(template)
     try:
-        rendered = environment(template.split(".")[-2]).from_string(text).render(**values)
+        rendered = environment(template.split(".")[-2]).get_template(template).render(**values)
     except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError, RecursionError) as error:
         file, line = template, ""
         if isinstance(error, jinja2.TemplateSyntaxError):
@@ -67,6 +67,13 @@ def render(template: str, **values: object) -> str:
     return refuse_secrets(template, rendered)
 
 
+def read_template(name: str) -> tuple[str, None, Callable[[], bool]]:
+    """The text of a template, and how jinja asks whether what it compiled of it is still true. Compiling takes the time."""
+    text = shipped.read(name)
+    return text, None, lambda: shipped.read(name) == text
+
+
+@functools.cache
 def environment(language: str) -> SandboxedEnvironment:
     """What renders the templates of one language."""
     import jinja2
@@ -112,7 +119,7 @@ def environment(language: str) -> SandboxedEnvironment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
         autoescape=False,
-        loader=jinja2.FunctionLoader(shipped.read),  # loads the templates that others extend
+        loader=jinja2.FunctionLoader(read_template),
     )
     made.filters.update(filters)
     return made

@@ -143,7 +143,9 @@ def test_what_users_load_and_is_not_what_was_proved_is_reported(root: Path, caps
 
 
 @pytest.mark.parametrize("harm", [name for name in HARMS if name not in LATER])
-def test_the_list_fails_with_a_line_about_it_before_anything_was_verified(root: Path, capsys: Captured, harm: str) -> None:
+def test_the_list_fails_with_a_line_about_it_before_anything_was_verified(
+    root: Path, capsys: Captured, harm: str
+) -> None:
     HARMS[harm](root)
     assert call("list") == 1
     assert "`provision verify --all --site local` says why" in capsys.readouterr().out

@@ -49,6 +49,6 @@ def test_a_template_without_a_value_that_it_needs_is_an_error() -> None:
 
 
 def test_a_missing_template_is_an_error(words: Words) -> None:
-    with pytest.raises(ConfigError, match=r"`jobs/nosuch\.j2`") as caught:
-        render("jobs/nosuch.j2")
+    with pytest.raises(ConfigError, match=r"`jobs/nosuch\.sh\.j2`") as caught:
+        render("jobs/nosuch.sh.j2")
     words("job", "\n".join(caught.value.to_lines()))
