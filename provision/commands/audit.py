@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from provision.commands.shared.options import add_environment, add_site
 from provision.commands.shared.outcome import Outcome
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError
-from provision.wording import nearest
+from provision.wording import count, nearest
 
 if TYPE_CHECKING:
     from provision.knowledge.advisories import Advisories, Open
@@ -134,7 +134,7 @@ def _lines(subject: Subject, found: Sequence[Open], *, verbose: bool) -> list[st
         return [f"{subject.name}: no package is installed"]
     if not found:
         return [f"{subject.name}: none of {total} packages has an advisory that is known to be open"]
-    lines = [f"{subject.name}: {len(found)} open in {len(by_package)} of {total} packages"]
+    lines = [f"{subject.name}: {len(found)} open in {len(by_package)} of {count(total, 'package')}"]
     for (name, version), ones in sorted(by_package.items(), key=lambda item: (-len(item[1]), item[0])):
         fixed = "; ".join(dict.fromkeys(_fixed(one) for one in ones)) if len(ones) <= MOST_NAMED else _last_fix(ones)
         lines.append(f"  {name} {version}: {len(ones)} open, {fixed}")

@@ -16,6 +16,7 @@ from provision.commands.shared.target import find_environment, make_target, read
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError
 from provision.machine.programs.shell import which
 from provision.machine.terminal.console import listener, shown_as_step
+from provision.wording import count
 
 if TYPE_CHECKING:
     from provision.machine.build.ranks import Ranks
@@ -104,7 +105,9 @@ def run(args: argparse.Namespace) -> Outcome:
     if args.thorough:
         checks = proof.verdict.checks
         skipped = sum(check.skipped for check in checks)
-        summary = f"{len(checks) - skipped} checks on {ranks.proof.processes} ranks, {skipped} skipped, "
+        summary = (
+            f"{count(len(checks) - skipped, 'check')} on {count(ranks.proof.processes, 'rank')}, {skipped} skipped, "
+        )
         summary += f"in {proof.seconds:.0f} s\n"
         summary += "\n".join(f"  {check.name}: {check.message}" for check in checks)
     else:

@@ -13,7 +13,7 @@ from provision.model.walltime import to_clock, to_seconds
 from provision.profile.arch import Arch
 from provision.profile.patterns import NAME
 from provision.profile.site import Site
-from provision.wording import nearest, nearest_name
+from provision.wording import count, nearest, nearest_name
 
 # The options with which a profile may give each of these itself.
 OPTION_SPELLINGS: dict[str, tuple[str, ...]] = {
@@ -117,7 +117,7 @@ class _Limits:
         for queue in self.arch.queues_of(batch.partition, batch.qos):
             place, other = f"archs.{self.arch.name}.queues.{queue.name}", "or another queue: `--queue QUEUE`"
             most, least, time = queue.most_nodes, queue.least_nodes, queue.time_for(batch.nodes)
-            nodes = f"the job has {batch.nodes} nodes, but queue `{queue.name}` takes"
+            nodes = f"the job has {count(batch.nodes, 'node')}, but queue `{queue.name}` takes"
             if most is not None and batch.nodes > most:
                 yield self.refusal(
                     "limit", "nodes", f"{nodes} {most} at most", f"{place}.most_nodes", f"`--nodes {most}`, {other}"
@@ -145,7 +145,7 @@ class _Limits:
     def node(self) -> Iterator[Problem]:
         """GPUs, CPUs and memory against what a node has."""
         site, arch, batch = self.site, self.arch, self.batch
-        gpus = f"the job has {batch.gpus_per_node} GPUs on each node"
+        gpus = f"the job has {count(batch.gpus_per_node, 'GPU')} on each node"
         if batch.gpus_per_node and arch.gpu is None:
             with_gpus = " or ".join(f"`--arch {other.name}`" for other in site.archs if other.gpu)
             yield Problem(
@@ -167,10 +167,11 @@ class _Limits:
             return
         cpus, memory, most = cpus_of_node(site, arch), memory_gib(batch), arch.node.memory_gb
         if batch.cpus_per_rank * batch.ranks_per_node > cpus:
+            ranks = f"{count(batch.ranks_per_node, 'rank')} of {count(batch.cpus_per_rank, 'CPU')}"
             yield self.refusal(
                 "limit",
                 "cpus",
-                f"the job has {batch.ranks_per_node} ranks of {batch.cpus_per_rank} CPUs on each node, but a node has {cpus}",
+                f"the job has {ranks} on each node, but a node has {cpus}",
                 f"archs.{arch.name}.node.cores",
                 f"`--cpus {cpus // batch.ranks_per_node}`",
             )

@@ -17,6 +17,7 @@ from provision.profile.job import CONSTRAINT
 from provision.profile.patterns import CONTROL, MEMORY, MODULE, OPTION, SHELL_PATH, TIME
 from provision.profile.strategy import PLUGINS, STRATEGIES
 from provision.schedulers import TITLES
+from provision.wording import count
 
 JOB_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]{0,63}")
 MAIL = re.compile(r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9.-]{1,255}")
@@ -362,8 +363,8 @@ def _shape(decision: Decision) -> Iterator[Problem]:
         yield Problem(
             kind="mismatch",
             subject="ranks",
-            message=f"a `{job.kind}` job has one rank for each GPU, but this one has {shape.ranks_per_node} ranks and "
-            f"{shape.gpus_per_node} GPUs on each node",
+            message=f"a `{job.kind}` job has one rank for each GPU, but this one has {count(shape.ranks_per_node, 'rank')} and "
+            f"{count(shape.gpus_per_node, 'GPU')} on each node",
             hint=f"`--gpus {shape.ranks_per_node}`, or leave `--ranks-per-node` out",
         )
 

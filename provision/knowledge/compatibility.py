@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from provision.knowledge.versions import release
+from provision.wording import count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +83,7 @@ def describe_cell(tensorflow: str, keras: str, python: str, cell: Cell | None) -
     circumstances = f"({cell.date}, {cell.compiler}, {cell.mpi})"
     if cell.failed:
         return f"{combination} failed {circumstances}: {cell.failed}"
-    proofs = ", ".join(f"{proof.passed} checks on {proof.ranks} ranks" for proof in cell.proofs)
+    proofs = ", ".join(f"{count(proof.passed, 'check')} on {count(proof.ranks, 'rank')}" for proof in cell.proofs)
     return f"{combination} passed {proofs} {circumstances}"
 
 

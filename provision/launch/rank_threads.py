@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from provision.profile.arch import Arch
 from provision.profile.node import Node
 from provision.profile.site import Site
+from provision.wording import count
 
 INTER, INTRA, OMP = "NUM_INTER_THREADS", "NUM_INTRA_THREADS", "OMP_NUM_THREADS"
 
@@ -65,9 +66,8 @@ def explain_too_many_threads(node: Node, ranks_per_node: int, inter: int, intra:
     wanted = ranks_per_node * inter * intra
     if wanted <= node.threads:
         return None
-    return (
-        f"{ranks_per_node} ranks × {inter} inter × {intra} intra are {wanted} threads, but the node has {node.threads}"
-    )
+    ranks = count(ranks_per_node, "rank")
+    return f"{ranks} × {inter} inter × {intra} intra are {wanted} threads, but the node has {node.threads}"
 
 
 def job_environ(arch: Arch, parts: float, ranks_per_node: int = 1) -> tuple[tuple[str, str], ...]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from provision.model import stored
 from provision.model.verdict import Verdict
+from provision.wording import count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +54,7 @@ class ProofResult:
             verdict=verdict,
             data=stored.text(data, "data"),
             # A build that was continued after an upgrade has none.
-            trained_by=stored.optional_text(data, "trained_by") or f"{verdict.figures.ranks} ranks",
+            trained_by=stored.optional_text(data, "trained_by") or count(verdict.figures.ranks, "rank"),
             command=stored.texts(data, "command"),
             modules=stored.texts(data, "modules"),
             seconds=stored.number(data, "seconds"),

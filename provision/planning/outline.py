@@ -16,6 +16,7 @@ from provision.profile.arch import Arch
 from provision.profile.site import Site
 from provision.profile.stack import Stack
 from provision.proof.proof_shape import proof_environ, proof_shape
+from provision.wording import count
 
 # Titles that a stack without Horovod lacks: nothing is compiled.
 OF_HOROVOD = ("compiler", "mpi", "horovod", "compile")
@@ -64,10 +65,11 @@ def _arch(arch: Arch) -> str:
     words = [f"{arch.name} ({arch.target})"]
     if node:
         sockets = f"{node.sockets} socket{'s' if node.sockets > 1 else ''}"
-        words.append(f"{sockets}, {node.cores} cores, {node.threads} threads, {node.memory_gb} GiB")
+        words.append(f"{sockets}, {count(node.cores, 'core')}, {count(node.threads, 'thread')}, {node.memory_gb} GiB")
     if gpu:
         words.append(
-            f"{gpu.per_node} GPUs" + (f" of capability {', '.join(gpu.capabilities)}" if gpu.capabilities else "")
+            f"{count(gpu.per_node, 'GPU')}"
+            + (f" of capability {', '.join(gpu.capabilities)}" if gpu.capabilities else "")
         )
     return "; ".join(words)
 

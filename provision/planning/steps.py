@@ -9,6 +9,7 @@ from provision.model.facts import Existing
 from provision.model.layout import EnvironmentId
 from provision.model.operation import Inspect, Prove, Publish, Seal, WriteCandidate
 from provision.model.plan import Action, Step
+from provision.wording import count
 
 
 def decide_steps(
@@ -111,4 +112,4 @@ def _describe_processes(proof: Prove) -> str:
         case "multiworker":
             return f"on {proof.processes} workers"
         case _:
-            return f"on {proof.processes} ranks"
+            return f"on {count(proof.processes, 'rank')}"

@@ -17,6 +17,7 @@ from provision.profile.queue import Queue, read_queues
 from provision.profile.reader import Reader
 from provision.profile.scheduler import SchedulerName
 from provision.profile.threads import Threads, read_threads
+from provision.wording import count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +101,7 @@ def read_arch(name: str, archs: Reader, scheduler: SchedulerName) -> Arch:
     if arch.gpu and not table.has_fault("gpu.per_node") and arch.proof.ranks_per_node > arch.gpu.per_node:
         table.fault(
             "proof.ranks_per_node",
-            f"is {arch.proof.ranks_per_node}, but a node has only {arch.gpu.per_node} GPUs, and every rank needs one",
+            f"is {arch.proof.ranks_per_node}, but a node has only {count(arch.gpu.per_node, 'GPU')}, and every rank needs one",
         )
     for part in (compiler, table):
         part.done()

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from provision.model.verdict import Check
 from provision.proof.report_text import list_counts, list_values, name_process, quote_error
 from provision.proof.reports import Report, distinct_hosts, is_finished, read_integer, read_mapping
+from provision.wording import count
 
 SHUTDOWN_ECHO = "Horovod has been shut down"
 """Text of the error that Horovod raises on all other ranks when one has failed."""
@@ -25,7 +26,7 @@ def check_reports(reports: Sequence[Report], ranks: int) -> Check:
         return Check(
             name=name,
             passed=False,
-            message=f"expected {ranks} processes to finish, but {name_process(report)} failed in stage "
+            message=f"expected {count(ranks, 'process', 'processes')} to finish, but {name_process(report)} failed in stage "
             f"`{report.get('stage', 'unknown')}`{others}: {quote_error(report['error'])}",
             hint="the traceback is in that process's report, field `traceback`",
         )
@@ -34,7 +35,7 @@ def check_reports(reports: Sequence[Report], ranks: int) -> Check:
         return Check(
             name=name,
             passed=False,
-            message=f"expected {ranks} processes to finish, but {len(failed)} stopped without an error "
+            message=f"expected {count(ranks, 'process', 'processes')} to finish, but {len(failed)} stopped without an error "
             f"message, in stage: {stages}; the first is {name_process(failed[0])}",
             hint=_STAGE_HINTS.get(
                 str(failed[0].get("stage")),
@@ -85,7 +86,7 @@ def check_ranks(finished: Sequence[Report], ranks: int) -> Check:
         return Check(
             name=name,
             passed=False,
-            message=f"expected every process to see {ranks} ranks, seen sizes: {sizes}",
+            message=f"expected every process to see {count(ranks, 'rank')}, seen sizes: {sizes}",
             hint="the job was split into several MPI worlds, or the launcher was given another number of ranks; "
             "compare its arguments with the tasks of the job",
         )

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from provision.proof.reports import Report
+from provision.wording import count
 
 QUOTED_CHARS = 300
 """Longest quotation of an error in a message; the report contains all of it."""
@@ -33,7 +34,7 @@ def list_values(values: Sequence[object], most: int = 8) -> str:
 
 def list_counts(words: Iterable[str]) -> str:
     """Words with the number of times that each occurs."""
-    return list_values([f"{word} ({times} times)" for word, times in sorted(Counter(words).items())])
+    return list_values([f"{word} ({count(times, 'time')})" for word, times in sorted(Counter(words).items())])
 
 
 def format_vector(values: Sequence[float]) -> str:

@@ -10,6 +10,7 @@ from provision.model.verdict import Verdict
 from provision.proof.horovod import judge
 from provision.proof.reports import Report
 from provision.proof.without_horovod import judge_mirrored, judge_single, judge_workers
+from provision.wording import count
 
 # Workers that do nothing for this part of the proof's time limit have stalled; the rest of the time is for a second try.
 STALL_SHARE = 5
@@ -42,7 +43,7 @@ def _judge_horovod(proof: Prove, reports: Sequence[Report], min_accuracy: float,
 
 
 def _name_ranks(proof: Prove, gpus: int, _: str | None) -> str:
-    return f"{proof.processes} ranks{' with a GPU each' if gpus else ''}"
+    return f"{count(proof.processes, 'rank')}{' with a GPU each' if gpus else ''}"
 
 
 def _judge_single(proof: Prove, reports: Sequence[Report], min_accuracy: float, _: str | None) -> Verdict:

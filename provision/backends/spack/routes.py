@@ -30,7 +30,7 @@ def describe_routes(
     else:
         seconds = WHEELS_S + (HOROVOD_CPU_S / max(cores, 1) if compiles else 0.0)
         what = "only Horovod is compiled" if compiles else "nothing is compiled"
-        took = before or f"{about(seconds)} with {cores} cores"
+        took = before or f"{about(seconds)} with {count(cores, 'core')}"
         taken = f"route wheels: builds {count(len(packages), 'package')}, {took}; {what}"
     other = f"route source: would build about {SOURCE_PACKAGES} packages in hours, among them {', '.join(LARGE)}"
     return (taken, f"{other}; only `provision spack show --route source` writes it")

@@ -215,7 +215,7 @@ def test_a_job_that_split_into_two_groups_of_ranks_fails(words: Words) -> None:
         pytest.param(drop_report(1), "ranks", "missing 1", id="missing rank"),
         pytest.param(change(2, rank=1), "ranks", "missing 2", id="duplicate rank"),
         pytest.param(change(2, rank=3), "ranks", "missing 2", id="rank out of range"),
-        pytest.param(change(2, size=4), "ranks", "3 (2 times), 4 (1 times)", id="another size"),
+        pytest.param(change(2, size=4), "ranks", "3 (2 times), 4 (1 time)", id="another size"),
         pytest.param(change(2, rank="2"), "ranks", "missing 2", id="rank is text"),
         pytest.param(
             change(1, error="ImportError: libcudart.so.12", stage="import tensorflow"),
