@@ -51,18 +51,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-wait",
         action="store_true",
-        help="with --submit: print the job ID and exit; otherwise: fail, instead of waiting, if this environment is "
-        "already being built",
+        help="with --submit: print the job ID and exit; without: fail if another process builds this environment",
     )
     parser.add_argument(
         "--rebuild",
         action="store_true",
-        help="build it again beside the one that is there, prove it, and let users load that",
+        help="build a second one beside the first, prove it, and let users load the second",
     )
     parser.add_argument(
         "--no-publish",
         action="store_true",
-        help="stop after the proof: pilots load it from its own module path, all others after `provision publish`",
+        help="stop after the proof; pilots can load it from a module path of its own",
     )
     add_account(parser, when="with --submit: ")
     parser.add_argument(
@@ -76,8 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--settings",
         metavar="FILE",
-        help="in a job: read the settings of pip, uv and the proxy from this file, which only you can read, and remove it at "
-        "the end; if an earlier job has removed it, use those of the environment",
+        help="used in generated jobs: file with the settings of pip, uv and the proxy; the job removes it at its end",
     )
     parser.add_argument(
         "--requeue",

@@ -1,4 +1,4 @@
-"""`provision compat`: which stacks work on a kind of node, what is against the others, and what each TensorFlow needs."""
+"""`provision compat`: which stacks work on a kind of node, why the others do not, and what each TensorFlow needs."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_site(parser)
     add_arch(parser, omitted="needed if the name matches environments of several archs")
     parser.add_argument("--reason", default="an admin wants to keep it", metavar="TEXT", help="why it must stay")
-    parser.add_argument("--off", action="store_true", help="let it go again")
+    parser.add_argument("--off", action="store_true", help="remove the pin")
 
 
 def run(args: argparse.Namespace) -> Outcome:

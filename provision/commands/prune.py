@@ -29,25 +29,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=whole,
         default=30,
         metavar="DAYS",
-        help="only environments that are at least so old (default: 30)",
+        help="only environments of at least this age, in days (default: 30)",
     )
     parser.add_argument(
         "--unused-for",
         type=whole,
         metavar="DAYS",
-        help="with --usage: only environments that no user loaded for so long",
+        help="with --usage: only environments that no user loaded for this many days",
     )
     parser.add_argument(
         "--usage",
         metavar="FILE",
-        help="a log of the module system with the loads of environments (`-`: stdin); see the page about removing",
+        help="a log of module loads (`-`: stdin), as docs/howto/lifecycle.md describes it",
     )
     parser.add_argument(
         "--generations",
         type=whole,
         default=10,
         metavar="NUMBER",
-        help="keep so many older generations of each arch, for `rollback` (default: 10)",
+        help="keep this many older generations of each arch, for `rollback` (default: 10)",
     )
     parser.add_argument("--yes", action="store_true", help="remove it; without this, only show what would go")
 

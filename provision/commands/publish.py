@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--default", action="store_true", help="users who give no version get this one")
     parser.add_argument("--no-default", action="store_true", help="let the module system choose the version again")
     parser.add_argument(
-        "--hidden", action="store_true", help="`module avail` does not list it; users who know the name can load it"
+        "--hidden", action="store_true", help="hidden from `module avail`; still loads by its full name"
     )
     parser.add_argument("--visible", action="store_true", help="`module avail` lists it again")
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""`provision verify`: compare environments with what passed the proof, and with the machine of then.
+"""`provision verify`: check that environments and the machine are as they were when the environments were proved.
 
 With `--loaded`, users and job scripts compare what their shell has loaded.
 """

@@ -51,8 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser, *, kind: str) -> None:
             "--sweep",
             type=sizes,
             metavar="SIZES",
-            help="one job with --record for each size, for `provision scaling`: 1,2,4,8 GPUs, or ranks where nodes have no "
-            "GPUs; not one array, because each of its tasks would hold the largest size; needs --submit or --out",
+            help="one recorded job per size, for `provision scaling`: 1,2,4,8 GPUs (ranks if the nodes have none); needs "
+            "--submit or --out",
         )
         size.add_argument("--out", metavar="DIR", help="with --sweep: write the scripts to this folder")
     size.add_argument("--no-gpu", action="store_true", help="use CPUs only, for a quick start in the queue")
@@ -91,7 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, kind: str) -> None:
             nargs="+",
             action="extend",
             metavar="NAME",
-            help="modules to load, in this order, instead of the profile's; with --runtime venv: the one of our environment",
+            help="modules to load, in this order, instead of the profile's; with --runtime venv: the module of our environment",
         )
         runtime.add_argument(
             "--launcher",
@@ -105,7 +105,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, kind: str) -> None:
             action="append",
             default=[],
             metavar="FILE",
-            help="with --runtime container: your own overlay, over the site's; can be repeated",
+            help="with --runtime container: an overlay image to mount on top of the site's; can be repeated",
         )
         runtime.add_argument(
             "--no-overlay", action="store_true", help="with --runtime container: without the site's overlay"

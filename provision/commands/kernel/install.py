@@ -41,8 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "where",
         metavar="WHERE",
-        help="a published environment of `provision list`, a folder that `provision venv create` made, or `container`: the "
-        "site's container with its overlay",
+        help="an environment of `provision list`, a virtual environment of `provision venv create`, or `container` (the site's "
+        "container with its overlay)",
     )
     parser.add_argument("--name", help="name of the kernel in its folder (default: from the module or the folder)")
     parser.add_argument("--display-name", metavar="TEXT", help="what Jupyter shows (default: the module and the site)")
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         action="append",
         default=[],
-        help="with `container`: your own overlay, over that of the site; can be repeated",
+        help="with `container`: an overlay image to mount on top of the site's; can be repeated",
     )
     parser.add_argument("--dry-run", action="store_true", help="print the files, and write nothing")
     add_site(parser)

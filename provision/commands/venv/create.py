@@ -24,9 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--on",
         metavar="ENVIRONMENT",
         required=True,
-        help="a published environment of `provision list`: its name, the beginning of its fingerprint, or its module; "
-        "`loaded`: the one whose module this shell has loaded; `modules`, or one of their names: the site's own modules with "
-        "TensorFlow (`provided` of the arch)",
+        help="the environment to extend: name, fingerprint or module from `provision list`; or `loaded` (the module that this "
+        "shell has loaded); or `modules` (the site's own TensorFlow: `provided` of the arch)",
     )
     parser.add_argument(
         "--kernel",

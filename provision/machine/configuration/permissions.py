@@ -203,7 +203,7 @@ def _untrusted(path: str, name: str, strangers: Sequence[Stranger]) -> ConfigErr
     ]
     return ConfigError(
         f"`{path}` is refused: {who} {may} {f'{what}`{entry.path}`' if what else 'it'}",
-        evidence=[*described, "who may write it can run programs as you"],
+        evidence=[*described, "anybody who can write this file can run programs as you"],
         hint=_fix(path, name, strangers),
         kind="untrusted",
     )
