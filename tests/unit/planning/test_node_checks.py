@@ -335,7 +335,7 @@ def test_every_check_is_on_the_page_and_in_a_test() -> None:
     checks = set(re.findall(r'(?:_seen\(\s*|\()"([a-z-]+)"(?:,\s*"(?:bad|note|good)"|, around)', source))
     assert {"tmp-writable", "root-files", "quota"} <= checks
     assert len(checks) > 20
-    page = (here.parents[3] / "docs/howto/node-checks.md").read_text(encoding="utf-8")
+    page = (here.parents[3] / "docs/reference/node-checks.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `([a-z-]+)`", page, re.MULTILINE)) == checks
     tests = here.read_text(encoding="utf-8")
     assert [name for name in sorted(checks) if f'"{name}"' not in tests] == []
