@@ -14,10 +14,11 @@ TYPES = {"string": str, "number": (int, float), "boolean": bool, "list": list, "
 
 
 def section(title: str) -> str:
-    """The text under a heading of the page, up to the next heading."""
-    found = re.search(rf"^#+ {re.escape(title)}\n(.*?)(?=^#|\Z)", PAGE, re.MULTILINE | re.DOTALL)
-    assert found, f"the page has no heading `{title}`"
-    return found[1]
+    """The text under a heading of the page (`one` or `one, another`), up to the next heading."""
+    for heading, text in re.findall(r"^#+ (.+)\n((?:(?!#).*\n)*)", PAGE, re.MULTILINE):
+        if title in heading.split(", "):
+            return str(text)
+    raise AssertionError(f"the page has no heading `{title}`")
 
 
 def faults(data: dict[str, Any], title: str) -> list[str]:

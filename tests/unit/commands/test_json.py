@@ -145,7 +145,7 @@ def test_a_wrong_request_has_a_stable_kind(words: tuple[str, ...], kind: str, ca
 
 
 def test_every_verb_has_a_heading() -> None:
-    headings = set(re.findall(r"^### (.+)$", PAGE, re.MULTILINE))
+    headings = set(", ".join(re.findall(r"^### (.+)$", PAGE, re.MULTILINE)).split(", "))
     commands = [one for verb in read_commands() for one in (verb.subverbs or (verb,))]
     assert {command.name.removeprefix("provision ") for command in commands} <= headings
 
