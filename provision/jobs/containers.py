@@ -20,7 +20,7 @@ def container_of(site: Site, what: str) -> Container:
     """
     if site.container is None or "container" not in site.runtimes:
         raise ConfigError(
-            f"site `{site.name}` runs no containers, and {what} is for them",
+            f"site `{site.name}` runs no containers, so there is no use for {what}",
             evidence=[f"`runtimes` in `{site.origin}`: {', '.join(site.runtimes)}"],
             hint=f"describe `[container]` in `{site.origin}`, and name `container` in its `runtimes`",
         )

@@ -120,7 +120,7 @@ def make_overlay_script(job: OverlayJob, cpu_family: str) -> OverlayScript:
     where = site.network.where_to_download
     if site.network.compute == "no" and where is None:
         raise ConfigError(
-            f"no node of site `{site.name}` reaches the network, and the packages of an overlay are downloaded",
+            f"an overlay needs downloads, but no node of site `{site.name}` reaches the network",
             evidence=[f"`network.login` and `network.compute` in `{site.origin}` are `no`"],
             hint=f"name the host that does: `network.download_node` in `{site.origin}`",
         )

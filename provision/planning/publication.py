@@ -113,7 +113,7 @@ def rollback_target(
             if number not in (target, current) and set(found.modules.values()) <= set(usable)
         ]
         raise ConfigError(
-            f"generation {target} of arch `{arch}` needs what is gone or broken",
+            f"generation {target} of arch `{arch}` has environments that are missing or broken",
             evidence=[f"module `{module}` loads {environment}" for module, environment in lost.items()],
             hint=f"`provision rollback --arch {arch} --generation {max(whole)}`"
             if whole

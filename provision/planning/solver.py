@@ -216,9 +216,9 @@ def _impossible(
                 f"`--stack {ways[0][1]}`",
             )
     return PlanError(
-        f"no stack works here, whatever `{wish.name}` wishes for",
+        f"no stack works here, even without the wishes of `{wish.name}`",
         evidence=[_line(judge_stack(stack, offer, known, cells)) for stack in stacks],
-        hint="`provision compat` shows what is against each",
+        hint="`provision compat` shows why not",
     )
 
 

@@ -113,7 +113,7 @@ def _create_on_modules(args: argparse.Namespace, folder: str, site: Site, arch: 
     """Make it on the modules of the site that bring TensorFlow.
 
     Raises:
-        PlanError: they do not load here, or they bring no TensorFlow.
+        PlanError: they do not load here, or they contain no TensorFlow.
     """
     from pathlib import Path
 
@@ -127,7 +127,7 @@ def _create_on_modules(args: argparse.Namespace, folder: str, site: Site, arch: 
     names = " ".join(arch.provided)
     if not any(name in python.packages for name in TENSORFLOW):
         raise PlanError(
-            f"the modules {names} bring no TensorFlow",
+            f"the modules {names} contain no TensorFlow",
             evidence=[
                 f"`{python.executable}` finds {len(python.packages)} packages, and none of {', '.join(TENSORFLOW)}"
             ],

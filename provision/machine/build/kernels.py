@@ -131,7 +131,7 @@ def install_ipykernel(venv: Path, environ: Mapping[str, str], where: str | None)
         said = [line for line in (done.stderr or done.stdout).strip().splitlines() if line.strip()]
         command = bash("%s -m pip install ipykernel", str(venv / "bin" / "python"))
         raise CommandError(
-            f"pip could not install `ipykernel` into `{venv}`, and Jupyter needs it there",
+            f"pip could not install `ipykernel` into `{venv}`, but Jupyter needs it",
             evidence=said[-4:],
             hint=f"run the same command again on {where or 'a node'} that reaches the package index; "
             f"`{command}` shows the whole reason",

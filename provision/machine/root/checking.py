@@ -30,7 +30,7 @@ from provision.model.stored import NewerError
 from provision.model.trace import judge_traces
 from provision.schedulers import job_here
 
-REBUILD = "`provision build --rebuild` builds it again beside this one, proves it, and lets users load that"
+REBUILD = "`provision build --rebuild` builds a second one beside it, proves the second, and publishes it"
 MOST_TEXT = 256 << 20
 
 
