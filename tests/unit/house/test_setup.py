@@ -1,4 +1,4 @@
-"""`tools/setup`, which `make` starts: it makes .venv again, also from a shell that uses it."""
+"""`tools/setup`, which `make` starts, makes .venv again, also from a shell that uses it; an installation is whole."""
 
 from __future__ import annotations
 
@@ -11,6 +11,15 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[3]
+
+
+def test_nothing_of_the_package_is_ignored() -> None:
+    """The wheel leaves out what `.gitignore` names: a rule for `build/` left `machine/build` out of each installation."""
+    names = ["git", "ls-files", "--cached", "--ignored", "--exclude-per-directory=.gitignore", "--", "."]
+    done = subprocess.run(names, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip("this is no checkout of git")
+    assert done.stdout.splitlines() == []
 
 
 @pytest.mark.real
