@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -196,6 +198,8 @@ def write_page(commands: tuple[Command, ...]) -> str:
         "|---|---|",
         *(f"| [{command.name}](#provision-{command.name}) | {command.purpose} |" for command in commands),
     ]
+    common = common_rows(commands)
+    lines += ["", "## Options of several commands", "", *table(sorted(common.items()))]
     for command in commands:
         lines += ["", f"## provision {command.name}", "", f"{sentence(command.purpose)}"]
         for leaf in leaves(command):
@@ -203,13 +207,26 @@ def write_page(commands: tuple[Command, ...]) -> str:
                 lines += ["", f"### provision {leaf.name}", "", sentence(leaf.purpose)]
             lines += ["", f"`{synopsis(leaf)}`"]
             rows = rows_of(leaf)
-            if rows:
-                lines += ["", "| word | meaning |", "|---|---|"]
-                lines += [f"| `{cell(word)}` | {cell(purpose)} |" for word, purpose in rows]
+            lines += table([row for row in rows if row not in common.items()], before=("",))
+            others = [f"`{cell(word)}`" for word, purpose in rows if common.get(word) == purpose]
+            if others:
+                lines += ["", f"[As in other commands](#options-of-several-commands): {', '.join(others)}"]
     lines += ["", "## Completion", "", "Write the script of your shell to the place where the shell looks for it:", ""]
     lines += ["| shell | place |", "|---|---|", *(f"| {shell} | {place} |" for shell, place in WHERE.items())]
     lines += ["", "See also [environment variables](environment.md) and [exit codes](exit-codes.md)."]
     return "\n".join(lines) + "\n"
+
+
+def common_rows(commands: tuple[Command, ...]) -> dict[str, str]:
+    """The options that at least four commands have, and what they mean in most of these."""
+    counts = Counter(row for command in commands for leaf in leaves(command) for row in rows_of(leaf))
+    return {word: purpose for (word, purpose), count in reversed(counts.most_common()) if count > 3}
+
+
+def table(rows: Sequence[tuple[str, str]], before: tuple[str, ...] = ()) -> list[str]:
+    """The lines of a table of options; none if there are no rows."""
+    lines = [f"| `{cell(word)}` | {cell(purpose)} |" for word, purpose in rows]
+    return [*before, "| word | meaning |", "|---|---|", *lines] if lines else []
 
 
 def sentence(text: str) -> str:
