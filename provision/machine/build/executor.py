@@ -31,8 +31,8 @@ from provision.machine.programs.installer_environ import installer_environ
 from provision.machine.programs.run import Result, stream
 from provision.machine.programs.secrets_here import secrets_here
 from provision.machine.rendering.render_modulefile import emit_modulefile
-from provision.machine.root.durable import sync_file_system
 from provision.machine.root.beneath import change_modes
+from provision.machine.root.durable import sync_file_system
 from provision.machine.root.file_tree import links_of, links_out
 from provision.machine.root.locks import Lock
 from provision.machine.root.publishing import Publisher
