@@ -36,9 +36,10 @@ class Pin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lock:
-    """A whole lock file. `path` is where it was read, `sha256` is the digest of its bytes."""
+    """A whole lock file. `path` is where it was read, `text` its content, `sha256` the digest of its bytes."""
 
     path: str
+    text: str
     sha256: str
     input_sha256: str
     pins: tuple[Pin, ...]
@@ -80,7 +81,8 @@ def parse_lock(text: str, path: str) -> Lock:
     pins, faults = _read_entries(text)
     if faults or not pins:
         raise ConfigError(f"`{path}` is not a lock", evidence=faults or ["it contains no package"], hint=hint)
-    return Lock(path=path, sha256=hashlib.sha256(text.encode()).hexdigest(), input_sha256=header[1], pins=tuple(pins))
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return Lock(path=path, text=text, sha256=digest, input_sha256=header[1], pins=tuple(pins))
 
 
 def pins_in(text: str) -> tuple[Pin, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shlex
@@ -16,6 +17,8 @@ import pytest
 from parts.paths import REPOSITORY
 from parts.provision import Tool
 from parts.spack import MISSING, RealSpack, find_spack, plain_spack
+from provision.horovod.patches import select_patches
+from provision.machine.configuration.shipped import load_patches
 
 pytestmark = pytest.mark.real
 
@@ -81,8 +84,31 @@ def test_plain_spack_solves_the_shipped_environment(
         solved = nodes[package]["arch"]["target"]  # a generic target is only a name
         assert (solved if isinstance(solved, str) else solved["name"]) == target[1]
     assert nodes["gcc"]["external"]["path"] == "/PREFIX-OF-GCC"
-    if "gpu" in str(name.parent):
-        assert {"cuda", "nccl"} <= set(nodes)
+    gpu = "gpu" in str(name.parent)
+    assert {"cuda", "nccl"} & set(nodes) == ({"cuda", "nccl"} if gpu else set())
+    tensorflow = nodes["py-tensorflow"]
+    assert tensorflow["parameters"]["lock"].startswith(f"{name.parent.name}-py")
+    assert f"-{tensorflow['version']}-" in f"{name.parent.name}-"
+    patches = select_patches(load_patches("0.28.1"), tensorflow["version"], gpu=gpu)
+    files = {hashlib.sha256(patch.text.encode()).hexdigest() for patch in patches}
+    assert set(nodes["py-horovod"]["parameters"]["patches"]) == files
+
+
+def test_the_packages_of_one_environment_are_those_that_all_share(
+    tool: Tool, spack: RealSpack, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """By Spack's hashes, in which the locks and patches of other environments have no part."""
+    folder, python = tmp_path_factory.mktemp("envs"), tool.root / "spack" / "python" / "bin" / "python"
+    shutil.copytree(REPOSITORY / "spack-envs", folder / "shared")
+    name = Path("example-slurm/tensorflow-2.15.1/haswell")
+    words = ("--site", "example-slurm", "--arch", "haswell", "--profile", "--into", str(folder / "own"))
+    tool.good("spack", "show", *words, EXAMPLE_SITE="/example")
+    locks = []
+    for kind in ("shared", "own"):
+        done = plain_spack(spack.checkout, python, folder / f"home-{kind}", folder / kind / name, "concretize")
+        assert done.returncode == 0, done.stdout + done.stderr
+        locks.append(json.loads((folder / kind / name / "spack.lock").read_text())["concrete_specs"])
+    assert locks[0] == locks[1]
 
 
 def test_plain_spack_gets_its_sources_as_the_comment_says(

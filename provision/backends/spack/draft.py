@@ -9,18 +9,12 @@ from pathlib import PurePosixPath
 
 from provision.backends.backend import Construction, Row
 from provision.backends.spack import program
-from provision.backends.spack.environment_yaml import write_yaml
-from provision.backends.spack.externals import External, compiler_in, externals_here
+from provision.backends.spack.environment_yaml import SpackEnvironment, write_yaml
+from provision.backends.spack.externals import External, externals_here
 from provision.backends.spack.pip_wheel import PIP_SHA256, PIP_VERSION, PIP_WHEEL
-from provision.backends.spack.repository import (
-    REPOSITORY,
-    Sources,
-    digest,
-    repository_files,
-    sources_of,
-)
+from provision.backends.spack.repository import REPOSITORY, Sources, digest, repository_files, sources_of
 from provision.backends.spack.routes import describe_routes
-from provision.backends.spack.shown_files import built, spack_yaml
+from provision.backends.spack.shown_files import OWN
 from provision.backends.venv.wheelhouse import not_fetched, source_argv, source_name, wheel_argv
 from provision.errors import PlanError
 from provision.horovod.wheel import Build, make_build
@@ -79,12 +73,15 @@ class SpackDraft:
     @cached_property
     def files(self) -> dict[str, str]:
         """The files of the generated repository."""
-        return repository_files(self.sources)
+        return repository_files([self.sources])
 
     @cached_property
     def yaml(self) -> str:
         """The text of spack.yaml."""
-        return write_yaml(spack_yaml(self.request, self.target, self.sources, self.externals, f"$env/{REPOSITORY}"))
+        environment = SpackEnvironment(
+            request=self.request, target=self.target, externals=self.externals, sources=self.sources
+        )
+        return write_yaml(environment, OWN)
 
     @property
     def identity(self) -> Mapping[str, str]:
@@ -127,7 +124,7 @@ class SpackDraft:
             allowed=(str(layout.spack_store),),
             proved=(self._cache_row(layout, environment),),
             notes=describe_routes(
-                built(self.sources),
+                len(self.sources.built),
                 cores=self.facts.cores,
                 compiles=self.build is not None,
                 cache=self.spack.cache,
@@ -241,7 +238,7 @@ class SpackDraft:
             root_spec=self.sources.root_spec,
             targets=tuple(
                 (name, family_of(self.target, self.target) if name in ("py-pip", "py-tensorflow") else self.target)
-                for name in built(self.sources)
+                for name in self.sources.built
             ),
             externals=tuple((external.name, external.prefix, external.target) for external in self.externals),
             caches=self._caches(layout),
@@ -341,6 +338,6 @@ def draft(request: Request, facts: Facts, target: str) -> SpackDraft:
         spack=facts.spack,
         target=target,
         build=build,
-        sources=sources_of(request, compiler_in(externals)),
+        sources=sources_of(request),
         externals=externals,
     )

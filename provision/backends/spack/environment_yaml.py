@@ -8,6 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from provision.backends.spack.externals import UNKNOWN_PREFIX, External
+from provision.backends.spack.repository import Sources
+from provision.knowledge.targets import family_of
+from provision.model.request import Request
 
 # What YAML reads as itself between other words, without quotes.
 PLAIN = re.compile(r"[A-Za-z0-9/_.][A-Za-z0-9/_.+@~-]*")
@@ -16,28 +19,32 @@ NOT_TEXT = re.compile(r"(true|false|yes|no|on|off|null|[0-9._+-]+(e[0-9]+)?|0x[0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpackYaml:
-    """Everything that spack.yaml says. `family` is the target of the packages that are the same for all archs.
+class SpackEnvironment:
+    """What spack.yaml says: a request for a CPU target, what Spack is to use of the site, and the packages.
 
-    `repository` is the folder of the generated packages, in which `$env` is the folder of spack.yaml.
+    `sources` is None on the route `source`, which has no generated packages.
     """
 
-    site: str
-    arch: str
-    stack: str
+    request: Request
     target: str
-    family: str
-    root_spec: str
     externals: tuple[External, ...]
-    built: tuple[str, ...]
-    repository: str
-    modules: tuple[str, ...]
-    command: str
+    sources: Sources | None
 
     @property
-    def known(self) -> bool:
-        """Whether every external has its prefix."""
-        return not any(external.prefix.startswith(UNKNOWN_PREFIX) for external in self.externals)
+    def command(self) -> str:
+        """What writes its spack.yaml."""
+        site, arch, stack = self.request.site, self.request.arch, self.request.stack
+        command = f"provision spack show --site {site.name} --arch {arch.name} --stack {stack.name}"
+        return command if self.sources else f"{command} --route source"
+
+    @property
+    def head(self) -> list[str]:
+        """The first lines of its spack.yaml."""
+        site, arch, stack = self.request.site, self.request.arch, self.request.stack
+        return [
+            f"# Site {site.name}, arch {arch.name}, stack {stack.name}{'' if self.sources else ': everything from source'}.",
+            f"# Written by `{self.command}`; do not edit: the next run writes it again.",
+        ]
 
 
 def scalar(text: str) -> str:
@@ -47,24 +54,25 @@ def scalar(text: str) -> str:
     return json.dumps(text, ensure_ascii=True)
 
 
-def write_yaml(environment: SpackYaml) -> str:
-    """The text of spack.yaml."""
-    target = environment.target
+def write_yaml(environment: SpackEnvironment, repository: str) -> str:
+    """The text of spack.yaml; `repository` is the folder of the packages, in which `$env` is the folder of spack.yaml."""
+    assert environment.sources  # the route `source` has another text
+    target, sources = environment.target, environment.sources
+    family = family_of(target, target)
     names = [external.name for external in environment.externals]
     lines = [
-        f"# Site {environment.site}, arch {environment.arch}, stack {environment.stack}.",
-        f"# Written by `{environment.command}`; do not edit: the next run writes it again.",
-        *_how_to_use(environment),
+        *environment.head,
+        *_how_to_use(environment, repository),
         "spack:",
         "  specs:",
-        f"  - {scalar(environment.root_spec)}",
+        f"  - {scalar(sources.root_spec)}",
         "  concretizer:",
         "    unify: true",
         "    reuse: false                    # an installed package of another environment must not decide a version",
         "    targets:",
         "      host_compatible: false        # the login node may have another CPU than the arch",
         "  repos::                           # only the generated packages; the two colons leave out Spack's own",
-        f"    provision: {scalar(environment.repository)}",
+        f"    provision: {scalar(repository)}",
         "  view:",
         "    default:",
         "      root: ./view",
@@ -74,9 +82,10 @@ def write_yaml(environment: SpackYaml) -> str:
         "      buildable: false              # only what is named below is built",
         f"      require: [{scalar(f'target={target}')}]",
     ]
-    for name in environment.built:
-        own = environment.family if name in ("py-pip", "py-tensorflow") else target
-        lines += [f"    {name}:", "      buildable: true", f"      require: [{scalar(f'target={own}')}]"]
+    for name, choices in sources.built.items():
+        own = family if name in ("py-pip", "py-tensorflow") else target
+        required = ", ".join(map(scalar, (f"target={own}", *choices)))
+        lines += [f"    {name}:", "      buildable: true", f"      require: [{required}]"]
     if {"mpich", "openmpi"} & set(names):
         mpi = next(name for name in names if name in ("mpich", "openmpi"))
         lines += ["    mpi:", "      buildable: false", f"      require: [{mpi}]"]
@@ -85,11 +94,12 @@ def write_yaml(environment: SpackYaml) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _how_to_use(environment: SpackYaml) -> list[str]:
-    if environment.known:
+def _how_to_use(environment: SpackEnvironment, repository: str) -> list[str]:
+    if not any(external.prefix.startswith(UNKNOWN_PREFIX) for external in environment.externals):
         return []
-    sources = environment.repository.replace("$env/", "") + "/sources.txt"
-    load = f"module load {' '.join(environment.modules)}" if environment.modules else "log in"
+    sources = repository.replace("$env/", "") + "/sources.txt"
+    modules = environment.request.arch.modules
+    load = f"module load {' '.join(modules)}" if modules else "log in"
     return [
         "#",
         "# The profile names the site's modules but not their folders. On a machine of the site, the command above writes this",

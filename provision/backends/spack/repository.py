@@ -1,24 +1,41 @@
 """The package repository that the tool generates: what Spack builds by the route `wheels`, as texts of files. Pure.
 
-Three packages are built. `py-pip` is pip's wheel; `py-tensorflow` is the whole lock of the stack, installed by that pip into
-a virtual environment of the site's Python with the lock's hashes; `py-horovod` is compiled from its source package with our
-patches, with the same flags and tools as in a virtual environment.
+One repository serves any number of environments: all shipped ones share that of `spack-envs/`, and an environment below a root
+has its own. Three packages are built. `py-pip` is pip's wheel; `py-tensorflow` is a whole lock, which its variant `lock` names,
+installed by that pip into a virtual environment of the site's Python with the lock's hashes; `py-horovod` is compiled from its
+source package with our patches, with the same flags and tools as in a virtual environment.
+
+Spack's hash of a package covers the text of its package.py and the digests of its patches, but no other file, and it leaves out
+a method whose `@when` does not apply. So such methods have the digests of the locks: a lock that changes is another package for
+the environments that use it, and for no others.
 
 The other packages describe what the site provides. They replace Spack's own packages of the same names, none of which is ever
 built here: those have 690 possible dependencies, and the solver looks at all of them (27 CPU seconds instead of one).
 `compiler-wrapper` and `glibc` are never used, but Spack 1.x looks for them by name. Our packages run the site's compiler
-directly: they depend on the package `gcc`, not on the language `cxx`, so Spack's wrapper, whose source is on GitHub, is not
-needed.
+directly: they depend on `site-compiler`, not on the language `cxx`, so Spack's wrapper, whose source is on GitHub, is not needed.
 
-Source of the facts: Spack 1.2.0.dev0 (commit 9cf6633), `solver/asp.py`, `compilers/libraries.py`, `build_environment.py`.
+Source of the facts: Spack 1.2.0.dev0 (commit 9cf6633), `solver/asp.py`, `compilers/libraries.py`, `build_environment.py`,
+`util/package_hash.py`.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from provision.backends.spack.pip_wheel import PIP_SHA256, PIP_VERSION, PIP_WHEEL, refuse_old_python
+from provision.backends.spack.recipes import (
+    EXTERNAL,
+    HOROVOD_VERSION,
+    LOCK,
+    NEVER_BUILT,
+    PY_HOROVOD,
+    PY_PIP,
+    PY_TENSORFLOW,
+    TOOLS,
+)
 from provision.horovod import flags
 from provision.horovod.patches import select_patches
 from provision.model.lock import Lock, Pin
@@ -26,18 +43,16 @@ from provision.model.patch import Patch
 from provision.model.request import Request
 
 NAMESPACE = "provision"
-# Its folder, below that of spack.yaml.
+# Its folder: below that of spack.yaml, or below that of all environments that share it.
 REPOSITORY = f"spack_repo/{NAMESPACE}"
-RUN = '("build", "link", "run")'
 
-HEAD = "# Written by provision for the stack `{stack}` and Python {minor}. `provision spack show` writes it again.\n"
+HEAD = "# Written by provision: `provision spack show` writes it again.\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """What the packages of one stack are made of: the locks, and Horovod's source with the patches that apply."""
+    """What the packages of one environment are made of: the locks, and Horovod's source with the patches that apply."""
 
-    stack: str
     minor: str
     framework: Pin
     lock: Lock
@@ -46,29 +61,35 @@ class Sources:
     horovod: Pin | None
     patches: tuple[Patch, ...]
     gpu: bool
-    compiler: str
-    """Spack's name of the compiler: `gcc` or `llvm`."""
 
     @property
-    def requirements(self) -> str:
-        """The packages of the environment, as text for pip: the stack's lock and that of an MPI from a wheel."""
-        locks = [lock for lock in (self.lock, self.mpi_lock) if lock]
-        return "".join(lock.without("horovod") for lock in locks)
+    def locks(self) -> dict[str, Lock]:
+        """The locks of `py-tensorflow` by the names of their files: the stack's, and that of an MPI from a wheel."""
+        return {_file(lock): lock for lock in (self.lock, self.mpi_lock) if lock}
 
     @property
-    def downloads(self) -> str:
-        """What Spack itself fetches, as text for pip: pip's wheel, and Horovod's source package."""
-        pip = f"pip=={PIP_VERSION} --hash=sha256:{PIP_SHA256}\n"
-        return pip + (self.horovod.text if self.horovod else "")
+    def variant(self) -> str:
+        """The value of the variant `lock`, which decides everything about `py-tensorflow`."""
+        return "-with-".join(name.removesuffix(".txt") for name in self.locks)
 
     @property
     def root_spec(self) -> str:
         """The package that the environment is made for."""
         return f"py-horovod@{self.horovod.version}" if self.horovod else f"py-tensorflow@{self.framework.version}"
 
+    @property
+    def built(self) -> dict[str, tuple[str, ...]]:
+        """The packages that are built, and what spack.yaml requires of each apart from its target."""
+        horovod = (*(["+cuda"] if self.gpu else []), *(["mpi=wheel"] if self.mpi_lock else []))
+        return {
+            "py-pip": (),
+            "py-tensorflow": (f"lock={self.variant}",),
+            **({"py-horovod": horovod} if self.horovod else {}),
+        }
 
-def sources_of(request: Request, compiler: str = "gcc") -> Sources:
-    """The sources of a request's stack; `compiler` is Spack's name of the compiler.
+
+def sources_of(request: Request) -> Sources:
+    """The sources of a request's stack.
 
     Raises:
         PlanError: the Python is too old, or the lock does not pin what the stack names.
@@ -78,7 +99,6 @@ def sources_of(request: Request, compiler: str = "gcc") -> Sources:
     framework = request.pinned(stack.framework.package, stack.framework.version)
     gpu = request.arch.gpu is not None
     return Sources(
-        stack=stack.name,
         minor=request.minor,
         framework=framework,
         lock=request.lock,
@@ -87,30 +107,27 @@ def sources_of(request: Request, compiler: str = "gcc") -> Sources:
         horovod=request.pinned("horovod", stack.horovod) if stack.horovod else None,
         patches=select_patches(request.patches, framework.version, gpu=gpu) if stack.horovod else (),
         gpu=gpu,
-        compiler=compiler,
     )
 
 
-def repository_files(sources: Sources) -> dict[str, str]:
-    """The files of the repository: their paths below its folder, and their texts."""
-    head = HEAD.format(stack=sources.stack, minor=sources.minor)
-    files = {
-        "repo.yaml": f"{head}repo:\n  namespace: {NAMESPACE}\n  api: v2.0\n",
-        "sources.txt": sources.downloads,
-        "packages/py_pip/package.py": head + PY_PIP.format(version=PIP_VERSION, sha256=PIP_SHA256, wheel=PIP_WHEEL),
-        "packages/py_tensorflow/requirements.txt": sources.requirements,
-        "packages/py_tensorflow/package.py": head + _tensorflow(sources),
+def repository_files(environments: Sequence[Sources]) -> dict[str, str]:
+    """The files of the repository that serves these environments: their paths below its folder, and their texts."""
+    compiled = [sources for sources in environments if sources.horovod]
+    locks = {name: lock for sources in environments for name, lock in sources.locks.items()}
+    locks |= {_file(sources.tools): sources.tools for sources in compiled if sources.tools}
+    packages = {"py-pip": PY_PIP.format(version=PIP_VERSION, sha256=PIP_SHA256, wheel=PIP_WHEEL)}
+    packages |= {"py-tensorflow": _tensorflow(environments)}
+    packages |= {"py-horovod": _horovod(compiled)} if compiled else {}
+    packages |= {name: _external(name) for name in NEVER_BUILT}
+    return {
+        "repo.yaml": f"{HEAD}repo:\n  namespace: {NAMESPACE}\n  api: v2.0\n",
+        "sources.txt": _downloads(compiled),
+        **{f"locks/{name}": lock.text for name, lock in sorted(locks.items())},
+        **{
+            f"packages/py_horovod/patches/{patch.name}": patch.text for sources in compiled for patch in sources.patches
+        },
+        **{f"packages/{name.replace('-', '_')}/package.py": HEAD + text for name, text in packages.items()},
     }
-    if sources.horovod and sources.tools:
-        folder = "packages/py_horovod"
-        files |= {f"{folder}/{patch.name}": patch.text for patch in sources.patches}
-        files[f"{folder}/build.txt"] = sources.tools.without("horovod")
-        files[f"{folder}/toolchain.cmake"] = flags.toolchain_file("@MPICXX@", ("@RUNPATH@",), gpu=sources.gpu)
-        files[f"{folder}/cmake"] = flags.CMAKE_WRAPPER
-        files[f"{folder}/package.py"] = head + _horovod(sources)
-    for name in NEVER_BUILT:
-        files[f"packages/{name.replace('-', '_')}/package.py"] = head + _external(name)
-    return dict(sorted(files.items()))
 
 
 def digest(files: dict[str, str]) -> str:
@@ -121,257 +138,71 @@ def digest(files: dict[str, str]) -> str:
     return whole.hexdigest()
 
 
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+def _file(lock: Lock) -> str:
+    return PurePosixPath(lock.path).name
 
 
-def _tensorflow(sources: Sources) -> str:
-    count = sum(len(lock.pins) for lock in (sources.lock, sources.mpi_lock) if lock) - (sources.horovod is not None)
+def _sorted(lines: Iterable[str]) -> str:
+    return "".join(sorted(set(lines)))
+
+
+def _downloads(compiled: Sequence[Sources]) -> str:
+    """What Spack itself fetches, as text for pip: pip's wheel, and Horovod's source package."""
+    pip = f"pip=={PIP_VERSION} --hash=sha256:{PIP_SHA256}\n"
+    return pip + _sorted(sources.horovod.text for sources in compiled if sources.horovod)
+
+
+def _tensorflow(environments: Sequence[Sources]) -> str:
+    by_lock = {sources.variant: sources for sources in environments}
     return PY_TENSORFLOW.format(
-        package=sources.framework.name,
-        version=sources.framework.version,
-        minor=sources.minor,
-        count=count,
-        lock=sources.lock.sha256,
-        sha256=_sha256(sources.requirements),
+        versions=_sorted(f'    version("{sources.framework.version}")\n' for sources in environments),
+        default=max(by_lock),
+        values="".join(f'            "{lock}",\n' for lock in sorted(by_lock)),
+        locks="".join(_lock(lock, sources) for lock, sources in sorted(by_lock.items())),
         wheel=PIP_WHEEL,
     )
 
 
-def _horovod(sources: Sources) -> str:
-    assert sources.horovod and sources.tools  # the caller asks only then
-    (source,) = (text.removeprefix("sha256:") for text in sources.horovod.hashes[:1])
-    patched = "".join(f'    patch("{patch.name}")  # {patch.subject}\n' for patch in sources.patches)
-    environ = flags.build_environ(cxx="", arch_flags="", patches=len(sources.patches))
+def _lock(name: str, sources: Sources) -> str:
+    files = "".join(f'            "{name}": "{lock.sha256}",\n' for name, lock in sources.locks.items())
+    return LOCK.format(lock=name, version=sources.framework.version, minor=sources.minor, files=files)
+
+
+def _horovod(compiled: Sequence[Sources]) -> str:
+    patches = {patch.name: patch for sources in compiled for patch in sources.patches}
+    tools = {sources.minor: sources.tools for sources in compiled if sources.tools}
+    environ = flags.build_environ(cxx="", arch_flags="")
     switches = {name: value for name, value in environ.items() if name not in ("CXX", "HOROVOD_BUILD_ARCH_FLAGS")}
-    texts = {
-        "build.txt": sources.tools.without("horovod"),
-        "cmake": flags.CMAKE_WRAPPER,
-        "toolchain.cmake": flags.toolchain_file("@MPICXX@", ("@RUNPATH@",), gpu=sources.gpu),
-    }
-    used = {
-        sources.compiler: '"build"',
-        **({} if sources.mpi_lock else {"mpi": RUN}),
-        **({"cuda": RUN, "nccl": RUN} if sources.gpu else {}),
-    }
+    toolchains = {gpu: flags.toolchain_file("@MPICXX@", ("@RUNPATH@",), gpu=gpu) for gpu in (False, True)}
     return PY_HOROVOD.format(
-        version=sources.horovod.version,
-        sha256=source,
-        minor=sources.minor,
-        framework=sources.framework.version,
-        patches=patched,
-        depends="".join(f'    depends_on("{name}", type={types})\n' for name, types in used.items()),
+        versions=_sorted(_horovod_version(sources.horovod) for sources in compiled if sources.horovod),
+        patches="".join(_patch(patch, compiled) for _, patch in sorted(patches.items())),
         switches="".join(f'        "{name}": "{value}",\n' for name, value in sorted(switches.items())),
-        digests="".join(f'        "{name}": "{_sha256(text)}",\n' for name, text in texts.items()),
+        cmake=flags.CMAKE_WRAPPER,
+        toolchain=toolchains[False],
+        cuda_toolchain=toolchains[True],
+        tools="".join(
+            TOOLS.format(minor=minor, name=_file(lock), sha256=lock.sha256) for minor, lock in sorted(tools.items())
+        ),
         wheel=PIP_WHEEL,
     )
+
+
+def _horovod_version(source: Pin) -> str:
+    return HOROVOD_VERSION.format(version=source.version, sha256=source.hashes[0].removeprefix("sha256:"))
+
+
+def _patch(patch: Patch, compiled: Sequence[Sources]) -> str:
+    """The directive of a patch: only the version of TensorFlow and GPUs decide whether it applies."""
+    possible = {sources.framework.version for sources in compiled if sources.gpu or not patch.gpu_only}
+    chosen = {sources.framework.version for sources in compiled if patch in sources.patches}
+    words = ["+cuda"] if patch.gpu_only else []
+    words += [f"^py-tensorflow@{','.join(sorted(chosen))}"] if chosen != possible else []
+    when = f', when="{" ".join(words)}"' if words else ""
+    return f'    patch("patches/{patch.name}"{when})  # {patch.subject}\n'
 
 
 def _external(name: str) -> str:
     """A package that is never built: it only says what Spack must know of an external."""
     words = "".join(word.capitalize() for word in name.split("-"))
     return EXTERNAL.format(name=words, extra=NEVER_BUILT[name])
-
-
-# Spack asks a compiler for its C compiler and its libc before it solves, and knows compilers by this tag.
-COMPILER = """\
-    tags = ["compiler"]
-    verbose_flags = "-v"
-    implicit_rpath_libs = ["libgcc"]
-
-    @property
-    def cc(self):
-        return self.spec.extra_attributes["compilers"]["c"]
-
-    @property
-    def cxx(self):
-        return self.spec.extra_attributes["compilers"]["cxx"]
-"""
-# The packages of the site, by their names in Spack, with what Spack must know of each.
-NEVER_BUILT = {
-    "python": "",
-    "gcc": COMPILER,
-    "llvm": COMPILER,
-    "cuda": "",
-    "nccl": "",
-    "glibc": '    tags = ["runtime"]\n    provides("libc")\n',
-    "compiler-wrapper": '    tags = ["runtime"]\n',
-    "mpich": '    provides("mpi")\n',
-    "openmpi": '    provides("mpi")\n',
-}
-
-EXTERNAL = '''\
-from spack.package import *
-
-
-class {name}(Package):
-    """What the site provides under this name: it is an external and is never built."""
-
-    has_code = False
-    version("1")
-{extra}'''
-
-PY_PIP = '''\
-import os
-
-from spack.package import *
-
-# A folder with the files of `sources.txt`, for a Spack that has no mirror with them.
-SOURCES = os.environ.get("PROVISION_SOURCES", "/PROVISION_SOURCES-is-not-set")
-
-
-class PyPip(Package):
-    """pip as its wheel, which Python runs without installing it."""
-
-    homepage = "https://pip.pypa.io"
-    version(
-        "{version}",
-        sha256="{sha256}",
-        url=f"file://{{SOURCES}}/{wheel}",
-        expand=False,
-    )
-
-    def install(self, spec, prefix):
-        install(self.stage.archive_file, join_path(prefix, "{wheel}"))
-'''
-
-PY_TENSORFLOW = '''\
-import hashlib
-import os
-
-from spack.package import *
-
-
-class PyTensorflow(Package):
-    """{package} {version} with the {count} packages of its lock, in a virtual environment of the site's Python."""
-
-    homepage = "https://www.tensorflow.org"
-    has_code = False
-    version("{version}")
-
-    depends_on("python@{minor}", type=("build", "link", "run"))
-    depends_on("py-pip", type="build")
-
-    # The sha256 of the stack's lock, and of `requirements.txt`, which has its packages without Horovod.
-    lock_sha256 = "{lock}"
-    requirements_sha256 = "{sha256}"
-
-    def install(self, spec, prefix):
-        requirements = join_path(self.package_dir, "requirements.txt")
-        with open(requirements, "rb") as file:
-            if hashlib.sha256(file.read()).hexdigest() != self.requirements_sha256:
-                raise InstallError(f"{{requirements}} is not the file that this package was written with")
-        Executable(spec["python"].extra_attributes["executable"])("-m", "venv", "--without-pip", prefix)
-        python = Executable(join_path(prefix.bin, "python"))
-        # pip compares every file with the hashes of the lock. Without a wheelhouse it asks the package index.
-        wheelhouse = os.environ.get("PROVISION_WHEELHOUSE")
-        source = ("--no-index", "--find-links", wheelhouse) if wheelhouse else ()
-        pip = join_path(spec["py-pip"].prefix, "{wheel}", "pip")
-        options = ("--require-hashes", "--no-deps", "--no-compile", "--no-input", "--disable-pip-version-check")
-        python(pip, "install", *options, *source, "-r", requirements)
-        # Without bytecode every rank compiles at every start, and cannot keep the result.
-        python("-m", "compileall", "-q", "-j", str(make_jobs), join_path(prefix, "lib"))
-'''
-
-PY_HOROVOD = '''\
-import hashlib
-import os
-
-from spack.package import *
-
-# A folder with the files of `sources.txt`, for a Spack that has no mirror with them.
-SOURCES = os.environ.get("PROVISION_SOURCES", "/PROVISION_SOURCES-is-not-set")
-
-
-class PyHorovod(Package):
-    """Horovod {version} for TensorFlow {framework} over the site's MPI, from its source package with provision's patches."""
-
-    homepage = "https://horovod.ai"
-    version(
-        "{version}",
-        sha256="{sha256}",
-        url=f"file://{{SOURCES}}/horovod-{version}.tar.gz",
-    )
-{patches}
-    depends_on("python@{minor}", type=("build", "link", "run"))
-    depends_on("py-pip", type="build")
-    depends_on("py-tensorflow@{framework}", type=("build", "link", "run"))
-{depends}
-    # Every switch is explicit, so the result does not depend on what the build happens to find.
-    switches = {{
-{switches}    }}
-    # The sha256 of the files beside this one.
-    beside = {{
-{digests}    }}
-
-    def read(self, name):
-        with open(join_path(self.package_dir, name), encoding="utf-8") as file:
-            text = file.read()
-        if hashlib.sha256(text.encode()).hexdigest() != self.beside[name]:
-            raise InstallError(f"{{name}} is not the file that this package was written with")
-        return text
-
-    def install(self, spec, prefix):
-        tensorflow, stage = spec["py-tensorflow"].prefix, self.stage.path
-        python = Executable(join_path(tensorflow.bin, "python"))
-        pip = join_path(spec["py-pip"].prefix, "{wheel}", "pip")
-        options = ("--no-input", "--disable-pip-version-check", "--no-cache-dir")
-        wheelhouse = os.environ.get("PROVISION_WHEELHOUSE")
-        source = ("--no-index", "--find-links", wheelhouse) if wheelhouse else ()
-
-        # CMake and ninja, as locked, in an environment of their own.
-        tools = join_path(stage, "tools")
-        python("-m", "venv", "--without-pip", tools)
-        build = join_path(stage, "build.txt")
-        self.write(build, self.read("build.txt"))
-        Executable(join_path(tools, "bin", "python"))(
-            pip, "install", "--require-hashes", "--no-deps", *options, *source, "-r", build
-        )
-        cmake = join_path(stage, "cmake")
-        self.write(cmake, self.read("cmake"))
-        set_executable(cmake)
-
-        compiler = spec["gcc"] if "gcc" in spec else spec["llvm"]
-        mpicxx = join_path(tensorflow.bin, "mpicxx")
-        packages = join_path(tensorflow.lib, f"python{{spec['python'].version.up_to(2)}}", "site-packages")
-        folders = ["$ORIGIN/../../tensorflow", join_path(packages, "tensorflow")]
-        if "mpi" in spec:
-            mpicxx = spec["mpi"].extra_attributes["compilers"]["cxx"]
-            folders += [os.path.dirname(path) for path in spec["mpi"].extra_attributes["libraries"].split(":")]
-        else:
-            folders += ["$ORIGIN/../../../..", tensorflow.lib]
-        if "nccl" in spec and os.environ.get("HOROVOD_NCCL_LINK") == "SHARED":
-            library = spec["nccl"].extra_attributes["library"]
-            folders.append(os.path.dirname(library))
-            # The NCCL wheel has only `libnccl.so.2`, but CMake looks for `libnccl.so`.
-            mkdirp(join_path(stage, "nccl"))
-            self.write(join_path(stage, "nccl", "libnccl.so"), f'INPUT("{{library}}")\\n')
-            os.environ["HOROVOD_NCCL_LIB"] = join_path(stage, "nccl")
-        toolchain = join_path(stage, "toolchain.cmake")
-        runpath = ";".join(dict.fromkeys(folders)).replace("$", "\\\\$")
-        self.write(
-            toolchain, self.read("toolchain.cmake").replace("@MPICXX@", mpicxx).replace("@RUNPATH@", runpath)
-        )
-
-        os.environ.update(self.switches)
-        os.environ.update(
-            CXX=compiler.extra_attributes["compilers"]["cxx"],
-            HOROVOD_CMAKE=cmake,
-            CMAKE_GENERATOR="Ninja",
-            CMAKE_TOOLCHAIN_FILE=toolchain,
-            CMAKE_BUILD_PARALLEL_LEVEL=str(make_jobs),
-            # If MAKEFLAGS is set, Horovod's setup.py leaves the number of jobs to CMake, and CMake reads the variable above.
-            MAKEFLAGS=f"-j{{make_jobs}}",
-            PATH=os.pathsep.join((join_path(tools, "bin"), tensorflow.bin, os.environ["PATH"])),
-        )
-        wheels = join_path(stage, "wheel")
-        flags = ("--verbose", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", wheels)
-        python(pip, "wheel", *options, *flags, self.stage.source_path)
-        (wheel,) = find(wheels, "horovod-*.whl")
-        python(pip, "install", *options, "--no-index", "--no-deps", "--no-compile", f"--prefix={{prefix}}", wheel)
-        python("-m", "compileall", "-q", "-j", str(make_jobs), join_path(prefix, "lib"))
-
-    def write(self, path, text):
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-'''

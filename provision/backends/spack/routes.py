@@ -16,21 +16,19 @@ HOROVOD_CPU_S = 170.0
 CACHE_S = 45.0
 
 
-def describe_routes(
-    packages: tuple[str, ...], *, cores: int, compiles: bool, cache: str, took_s: float = 0.0
-) -> tuple[str, ...]:
-    """One line for each route: the one that is taken first. `packages` are those that it builds.
+def describe_routes(packages: int, *, cores: int, compiles: bool, cache: str, took_s: float = 0.0) -> tuple[str, ...]:
+    """One line for each route: the one that is taken first. `packages` is the number of those that it builds.
 
     `took_s` are the seconds of the last build of the stack; if there was none (0), they are estimated.
     """
     before = f"{about(took_s)} as the last time" if took_s else ""
     if cache:
         took = before or about(CACHE_S)
-        taken = f"route wheels: {count(len(packages), 'package')} from {cache}, {took}; nothing is compiled"
+        taken = f"route wheels: {count(packages, 'package')} from {cache}, {took}; nothing is compiled"
     else:
         seconds = WHEELS_S + (HOROVOD_CPU_S / max(cores, 1) if compiles else 0.0)
         what = "only Horovod is compiled" if compiles else "nothing is compiled"
         took = before or f"{about(seconds)} with {count(cores, 'core')}"
-        taken = f"route wheels: builds {count(len(packages), 'package')}, {took}; {what}"
+        taken = f"route wheels: builds {count(packages, 'package')}, {took}; {what}"
     other = f"route source: would build about {SOURCE_PACKAGES} packages in hours, among them {', '.join(LARGE)}"
     return (taken, f"{other}; only `provision spack show --route source` writes it")

@@ -8,11 +8,10 @@ the estimator are not tied to TensorFlow's version, and variants for GPUs reach 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from provision.backends.spack.environment_yaml import external_lines, scalar
+from provision.backends.spack.environment_yaml import SpackEnvironment, external_lines, scalar
 from provision.backends.spack.externals import External, compiler_in
 from provision.model.request import Request
 
@@ -40,8 +39,9 @@ def _minor(request: Request, name: str) -> str | None:
     return ".".join(pin.version.split(".")[:2]) if pin else None
 
 
-def source_yaml(request: Request, target: str, externals: Sequence[External], command: str) -> str:
+def source_yaml(environment: SpackEnvironment) -> str:
     """The text of spack.yaml for Spack's own recipes."""
+    request, target, externals = environment.request, environment.target, environment.externals
     compiler = next(external for external in externals if external.name == compiler_in(externals))
     version = compiler.spec.partition("@")[2]
     gpu = request.arch.gpu
@@ -49,8 +49,7 @@ def source_yaml(request: Request, target: str, externals: Sequence[External], co
     variants = f"+cuda cuda_arch={codes} ~rocm" if gpu else "~cuda ~rocm"
     mpi = next((external.name for external in externals if external.name in ("mpich", "openmpi")), None)
     lines = [
-        f"# Site {request.site.name}, arch {request.arch.name}, stack {request.stack.name}: everything from source.",
-        f"# Written by `{command}`; do not edit: the next run writes it again.",
+        *environment.head,
         "#",
         "# Spack's own recipes compile about 155 packages, TensorFlow among them: with bazel, a JDK, LLVM and Rust. That needs",
         "# hours, network on the node that builds or a whole mirror, and 50 GB. With Spack 1.0 or newer:",

@@ -1,7 +1,7 @@
 """`provision spack show` and `spack diff`: the environments for plain Spack, as files that a person can read and use.
 
-The files of all archs of the shipped profiles are in `spack-envs/`: `<site>/<stack>/<arch>/spack.yaml`, and the generated
-packages, which archs share, in `packages/<stack>-<python>/`.
+The files of one environment are in `<site>/<stack>/<arch>/`: spack.yaml and, beside it, the generated packages. Those of all
+archs of the shipped profiles are in `spack-envs/`, where all environments share one repository of packages.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from provision.commands.shared.target import Target, make_target
 from provision.errors import ConfigError, ProvisionError
 
 if TYPE_CHECKING:
+    from provision.backends.spack.environment_yaml import SpackEnvironment
     from provision.model.facts import Facts
     from provision.model.request import Request
 
@@ -36,7 +37,7 @@ def add_diff_arguments(parser: argparse.ArgumentParser) -> None:
     add_target(parser)
     _add_all(parser)
     parser.add_argument(
-        "--with", dest="into", metavar="DIR", default=FOLDER, help=f"the folder to compare (default: {FOLDER})"
+        "--with", dest="into", metavar="DIR", required=True, help="the folder to compare, which `show` wrote"
     )
 
 
@@ -63,7 +64,7 @@ def run_show(args: argparse.Namespace) -> Outcome:
     files, skipped = _files(args)
     if args.into:
         for name, text in files.items():
-            write(Path(args.into) / name, text, executable=name.endswith("/cmake"))
+            write(Path(args.into) / name, text)
         written = sorted(files)
         shown = [name for name in written if name.endswith("spack.yaml")]
         lines = [*shown, *(f"not written: {line}" for line in skipped)]
@@ -99,17 +100,20 @@ def run_diff(args: argparse.Namespace) -> Outcome:
 
 def _files(args: argparse.Namespace) -> tuple[dict[str, str], list[str]]:
     """The files that the options name, and the archs that have none."""
+    from provision.backends.spack.shown_files import files_of_one
+
     if args.all:
         return every_file(args.route)
-    return files_of(_target(args), from_profile=args.profile, route=args.route), []
+    return files_of_one(_shown(_target(args), args.route, from_profile=args.profile)), []
 
 
 def every_file(route: str = "wheels") -> tuple[dict[str, str], list[str]]:
     """The files of all archs of all profiles, and the archs that have none, each with the reason."""
+    from provision.backends.spack.shown_files import files_of_all
     from provision.machine.configuration import shipped
     from provision.machine.configuration.search_path import known
 
-    files: dict[str, str] = {}
+    environments = []
     skipped = []
     for name in known("sites"):
         try:
@@ -119,24 +123,24 @@ def every_file(route: str = "wheels") -> tuple[dict[str, str], list[str]]:
             continue
         for arch in site.archs:
             try:
-                files |= files_of(make_target(site, arch.name, None), from_profile=True, route=route)
+                environments.append(_shown(make_target(site, arch.name, None), route, from_profile=True))
             except ProvisionError as error:
                 skipped.append(f"{name}/{arch.name}: {error.message}")
-    return files, skipped
+    return files_of_all(environments), skipped
 
 
-def files_of(target: Target, *, from_profile: bool = False, route: str = "wheels") -> dict[str, str]:
-    """The files of one arch: from this machine if it is one of the site's, otherwise from the profile alone.
+def _shown(target: Target, route: str, *, from_profile: bool) -> SpackEnvironment:
+    """The environment of one arch: from this machine if it is one of the site's, otherwise from the profile alone.
 
     Raises:
         ProvisionError: the site does not build environments, or something that one needs is missing.
     """
-    from provision.backends.spack.shown_files import files_here, profile_files
+    from provision.backends.spack.shown_files import shown_here, shown_of_profile
 
     if from_profile or not target.is_here:
-        return profile_files(_request_of_profile(target), route)
+        return shown_of_profile(_request_of_profile(target), route)
     facts = _observe(target)
-    return files_here(target.request(facts), facts, route)
+    return shown_here(target.request(facts), facts, route)
 
 
 def _target(args: argparse.Namespace) -> Target:

@@ -1,4 +1,4 @@
-# Written by provision for the stack `tensorflow-2.15.1` and Python 3.11. `provision spack show` writes it again.
+# Written by provision: `provision spack show` writes it again.
 from spack.package import *
 
 
@@ -8,6 +8,7 @@ class Gcc(Package):
     has_code = False
     version("1")
     tags = ["compiler"]
+    provides("site-compiler")
     verbose_flags = "-v"
     implicit_rpath_libs = ["libgcc"]
 

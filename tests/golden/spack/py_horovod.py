@@ -1,5 +1,4 @@
-# Written by provision for the stack `tensorflow-2.15.1` and Python 3.11. `provision spack show` writes it again.
-import hashlib
+# Written by provision: `provision spack show` writes it again.
 import os
 
 from spack.package import *
@@ -9,7 +8,7 @@ SOURCES = os.environ.get("PROVISION_SOURCES", "/PROVISION_SOURCES-is-not-set")
 
 
 class PyHorovod(Package):
-    """Horovod 0.28.1 for TensorFlow 2.15.1 over the site's MPI, from its source package with provision's patches."""
+    """Horovod for TensorFlow over MPI, from its source package with provision's patches."""
 
     homepage = "https://horovod.ai"
     version(
@@ -17,20 +16,25 @@ class PyHorovod(Package):
         sha256="055a93c632729a369e78d864f111656fb845ecc9fed4991b7d0f3efaabacec7c",
         url=f"file://{SOURCES}/horovod-0.28.1.tar.gz",
     )
-    patch("0001-all.patch")  # what 0001-all.patch is for
-    patch("0003-gpus.patch")  # what 0003-gpus.patch is for
 
-    depends_on("python@3.11", type=("build", "link", "run"))
+    variant("cuda", default=False, description="operations on GPUs, with NCCL")
+    variant("mpi", default="site", values=("site", "wheel"), description="the site's MPI, or one from a wheel of the lock")
+
+    patch("patches/0001-all.patch")  # what 0001-all.patch is for
+    patch("patches/0003-gpus.patch", when="+cuda")  # what 0003-gpus.patch is for
+
+    depends_on("site-compiler", type="build")
     depends_on("py-pip", type="build")
-    depends_on("py-tensorflow@2.15.1", type=("build", "link", "run"))
-    depends_on("gcc", type="build")
-    depends_on("cuda", type=("build", "link", "run"))
-    depends_on("nccl", type=("build", "link", "run"))
+    with default_args(type=("build", "link", "run")):
+        depends_on("python")
+        depends_on("py-tensorflow")
+        depends_on("mpi", when="mpi=site")
+        depends_on("cuda", when="+cuda")
+        depends_on("nccl", when="+cuda")
 
     # Every switch is explicit, so the result does not depend on what the build happens to find.
     switches = {
         "HOROVOD_CPU_OPERATIONS": "MPI",
-        "HOROVOD_LOCAL_VERSION": "provision.2",
         "HOROVOD_WITHOUT_GLOO": "1",
         "HOROVOD_WITHOUT_MXNET": "1",
         "HOROVOD_WITHOUT_NVTX": "1",
@@ -38,19 +42,57 @@ class PyHorovod(Package):
         "HOROVOD_WITH_MPI": "1",
         "HOROVOD_WITH_TENSORFLOW": "1",
     }
-    # The sha256 of the files beside this one.
-    beside = {
-        "build.txt": "1f07c3c91c647e1e305404c11251dfb492255c10aef982ced7dc450978eb9461",
-        "cmake": "105ea052f828466dfbe2675a246a5de5acd3b600bee4abd795a1a41cb884b997",
-        "toolchain.cmake": "1af4e620b3527935f8e6133ce12b6e6835f117c98c15be6bf2d2a39c1762c500",
-    }
+    cmake = r"""#!/usr/bin/env bash
+# Written by provision. Horovod's setup.py passes VERBOSE=1 to the build tool. make accepts that, but ninja fails.
+set -euo pipefail
+arguments=()
+for argument in "$@"; do
+  [ "$argument" = VERBOSE=1 ] || arguments+=("$argument")
+done
+exec cmake "${arguments[@]}"
+"""
 
-    def read(self, name):
-        with open(join_path(self.package_dir, name), encoding="utf-8") as file:
-            text = file.read()
-        if hashlib.sha256(text.encode()).hexdigest() != self.beside[name]:
-            raise InstallError(f"{name} is not the file that this package was written with")
-        return text
+    @when("^python@3.11")
+    def tools(self):
+        return "build-py311.txt", "e7acc31e80a99ca6f3f2962bb81e5dcae095f3174c1a7ab257e6ace9d0d4d837"
+
+    @when("~cuda")
+    def toolchain(self):
+        return r"""set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O3 -DNDEBUG -DEIGEN_USE_AVX512_GEMM_KERNELS=0 -DEIGEN_USE_AVX512_TRSM_KERNELS=0" CACHE STRING "" FORCE)
+set(MPI_CXX_COMPILER "\@MPICXX@" CACHE FILEPATH "" FORCE)
+set(MPI_CXX_SKIP_MPICXX ON)
+set(CMAKE_CUDA_COMPILER "" CACHE FILEPATH "" FORCE)
+set(CMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit ON)
+set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
+set(CMAKE_INSTALL_RPATH "\@RUNPATH@")
+function(provision_unity_build)
+  if(TARGET tensorflow)
+    set_target_properties(tensorflow PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 9)
+    get_target_property(sources tensorflow SOURCES)
+    list(FILTER sources INCLUDE REGEX "/horovod/tensorflow/[^/]*$")
+    set_source_files_properties(${sources} TARGET_DIRECTORY tensorflow PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+endfunction()
+cmake_language(DEFER CALL provision_unity_build)
+"""
+
+    @when("+cuda")
+    def toolchain(self):
+        return r"""set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O3 -DNDEBUG -DEIGEN_USE_AVX512_GEMM_KERNELS=0 -DEIGEN_USE_AVX512_TRSM_KERNELS=0" CACHE STRING "" FORCE)
+set(MPI_CXX_COMPILER "\@MPICXX@" CACHE FILEPATH "" FORCE)
+set(MPI_CXX_SKIP_MPICXX ON)
+set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
+set(CMAKE_INSTALL_RPATH "\@RUNPATH@")
+function(provision_unity_build)
+  if(TARGET tensorflow)
+    set_target_properties(tensorflow PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 9)
+    get_target_property(sources tensorflow SOURCES)
+    list(FILTER sources INCLUDE REGEX "/horovod/tensorflow/[^/]*$")
+    set_source_files_properties(${sources} TARGET_DIRECTORY tensorflow PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+endfunction()
+cmake_language(DEFER CALL provision_unity_build)
+"""
 
     def install(self, spec, prefix):
         tensorflow, stage = spec["py-tensorflow"].prefix, self.stage.path
@@ -64,15 +106,14 @@ class PyHorovod(Package):
         tools = join_path(stage, "tools")
         python("-m", "venv", "--without-pip", tools)
         build = join_path(stage, "build.txt")
-        self.write(build, self.read("build.txt"))
+        self.write(build, spec["py-tensorflow"].package.read_lock(*self.tools()))
         Executable(join_path(tools, "bin", "python"))(
             pip, "install", "--require-hashes", "--no-deps", *options, *source, "-r", build
         )
         cmake = join_path(stage, "cmake")
-        self.write(cmake, self.read("cmake"))
+        self.write(cmake, self.cmake)
         set_executable(cmake)
 
-        compiler = spec["gcc"] if "gcc" in spec else spec["llvm"]
         mpicxx = join_path(tensorflow.bin, "mpicxx")
         packages = join_path(tensorflow.lib, f"python{spec['python'].version.up_to(2)}", "site-packages")
         folders = ["$ORIGIN/../../tensorflow", join_path(packages, "tensorflow")]
@@ -90,13 +131,13 @@ class PyHorovod(Package):
             os.environ["HOROVOD_NCCL_LIB"] = join_path(stage, "nccl")
         toolchain = join_path(stage, "toolchain.cmake")
         runpath = ";".join(dict.fromkeys(folders)).replace("$", "\\$")
-        self.write(
-            toolchain, self.read("toolchain.cmake").replace("@MPICXX@", mpicxx).replace("@RUNPATH@", runpath)
-        )
+        self.write(toolchain, self.toolchain().replace("@MPICXX@", mpicxx).replace("@RUNPATH@", runpath))
 
         os.environ.update(self.switches)
+        if spec.patches:
+            os.environ["HOROVOD_LOCAL_VERSION"] = f"provision.{len(spec.patches)}"
         os.environ.update(
-            CXX=compiler.extra_attributes["compilers"]["cxx"],
+            CXX=spec["site-compiler"].extra_attributes["compilers"]["cxx"],
             HOROVOD_CMAKE=cmake,
             CMAKE_GENERATOR="Ninja",
             CMAKE_TOOLCHAIN_FILE=toolchain,

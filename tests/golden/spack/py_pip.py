@@ -1,4 +1,4 @@
-# Written by provision for the stack `tensorflow-2.15.1` and Python 3.11. `provision spack show` writes it again.
+# Written by provision: `provision spack show` writes it again.
 import os
 
 from spack.package import *

@@ -11,6 +11,8 @@ import pytest
 
 from golden_files import (
     GPU_FACTS,
+    PATCH_OF_ALL,
+    PATCH_OF_THE_NEWEST,
     Golden,
     Words,
     facts_of,
@@ -28,7 +30,7 @@ from provision.backends.spack.environment_yaml import scalar
 from provision.backends.spack.externals import module_changes, version_in
 from provision.backends.spack.pip_wheel import PIP_WHEEL
 from provision.backends.spack.repository import repository_files, sources_of
-from provision.backends.spack.shown_files import files_here
+from provision.backends.spack.shown_files import files_of_one, shown_here
 from provision.errors import PlanError
 from provision.model.facts import Existing, Facts, SpackFacts
 from provision.model.layout import Layout
@@ -124,7 +126,8 @@ def test_compilers_are_required_by_package_and_never_by_language() -> None:
     made = slurm_draft()
     assert "%gcc" not in made.yaml
     horovod = made.files["packages/py_horovod/package.py"]
-    assert 'depends_on("gcc", type="build")' in horovod
+    assert 'depends_on("site-compiler", type="build")' in horovod
+    assert all('provides("site-compiler")' in made.files[f"packages/{name}/package.py"] for name in ("gcc", "llvm"))
     assert not re.search(r'depends_on\("(c|cxx|fortran)"', horovod)
 
 
@@ -196,8 +199,8 @@ def test_spack_yaml_of_the_route_source_is_the_golden_one(name: str, golden: Gol
     """Coherent pins, which Spack's own recipes do not have; nothing of it names a host or a path of the tool."""
     site = slurm_site() if name == "slurm" else gpu_site()
     request = request_for(site) if name == "slurm" else gpu_request(site)
-    files = files_here(spack_request(request), facts(site, **({} if name == "slurm" else {"gpu": GPU_FACTS})), "source")
-    ((path, text),) = files.items()
+    machine = facts(site, **({} if name == "slurm" else {"gpu": GPU_FACTS}))
+    ((path, text),) = files_of_one(shown_here(spack_request(request), machine, "source")).items()
     assert path == f"source/{site.name}/{request.stack.name}/{request.arch.name}/spack.yaml"
     assert "HOROVOD_" not in text
     golden(f"spack/source-{name}.yaml", text)
@@ -317,22 +320,22 @@ def test_only_the_generated_packages_are_ever_built() -> None:
 def test_the_framework_is_the_same_package_for_all_archs() -> None:
     """A second arch installs only Horovod: the rest has the target of the family."""
     yaml = slurm_draft().yaml
-    assert '    py-tensorflow:\n      buildable: true\n      require: ["target=x86_64"]' in yaml
+    assert '    py-tensorflow:\n      buildable: true\n      require: ["target=x86_64", "lock=' in yaml
     assert '    py-horovod:\n      buildable: true\n      require: ["target=haswell"]' in yaml
     assert slurm_draft("haswell").files == slurm_draft("mic_knl").files
 
 
 def test_the_lock_is_the_one_of_the_venv_backend() -> None:
-    """Byte for byte, without Horovod; its hash decides the package."""
+    """Byte for byte; its hash decides the package."""
     made = slurm_draft()
     request = request_for(slurm_site())
-    assert made.files["packages/py_tensorflow/requirements.txt"] == request.lock.without("horovod")
+    assert made.files[f"locks/{PurePosixPath(request.lock.path).name}"] == request.lock.text
     package = made.files["packages/py_tensorflow/package.py"]
     assert request.lock.sha256 in package
     assert "--require-hashes" in package
     horovod = made.files["packages/py_horovod/package.py"]
     assert request.lock.pins[0].hashes[0].removeprefix("sha256:") in horovod
-    assert 'patch("0001-all.patch")' in horovod
+    assert 'patch("patches/0001-all.patch")' in horovod
     assert "0002-newest" not in horovod
 
 
@@ -426,8 +429,32 @@ def test_a_python_that_is_too_old_for_the_generated_pip_is_refused(words: Words)
 
 def test_a_repository_has_no_file_of_another_stack() -> None:
     """Without Horovod there is no package that compiles."""
-    files = repository_files(sources_of(without_horovod(request_for(slurm_site()), "mirrored")))
+    files = repository_files([sources_of(without_horovod(request_for(slurm_site()), "mirrored"))])
     assert not any("py_horovod" in name for name in files)
+
+
+def test_one_repository_serves_environments_of_several_stacks() -> None:
+    """A patch says to which versions and builds it applies; what is the same for all environments has no condition."""
+    cpu, gpu = slurm_draft().sources, gpu_draft().sources
+    newer = dataclasses.replace(
+        cpu,
+        framework=dataclasses.replace(cpu.framework, version="2.19.1"),
+        lock=dataclasses.replace(cpu.lock, path="/site/requirements/tensorflow-2.19.1-py311.txt"),
+        patches=(PATCH_OF_ALL, PATCH_OF_THE_NEWEST),
+    )
+    files = repository_files([cpu, gpu, newer])
+    horovod = files["packages/py_horovod/package.py"]
+    assert re.findall(r'patch\("patches/(\d+)[^"]*"(?:, when="(.*)")?\)', horovod) == [
+        ("0001", ""),
+        ("0002", "^py-tensorflow@2.19.1"),
+        ("0003", "+cuda"),
+    ]
+    assert re.findall(r'requires\("(.*)"\)', files["packages/py_tensorflow/package.py"]) == [
+        "@2.15.1",
+        "@2.15.1",
+        "@2.19.1",
+    ]
+    assert set(files) >= set(repository_files([cpu])) | set(repository_files([gpu]))
 
 
 def test_the_shipped_environments_are_those_that_the_tool_writes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -438,8 +465,9 @@ def test_the_shipped_environments_are_those_that_the_tool_writes(monkeypatch: py
     folder = REPOSITORY / "spack-envs"
     files, skipped = every_file()
     assert not any("shipped" in line for line in skipped)
+    # The locks and the patches are links to those of this repository: their files are no files of this folder.
     written = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} - {"README.md"}
     again = "run `EXAMPLE_SITE=/example provision spack show --all --into spack-envs`, then `git diff`"
-    assert written == set(files), again
+    assert written == {name for name in files if "/locks/" not in name and "/patches/" not in name}, again
     for name, text in files.items():
         assert (folder / name).read_text(encoding="utf-8") == text, f"{name} differs: {again}"

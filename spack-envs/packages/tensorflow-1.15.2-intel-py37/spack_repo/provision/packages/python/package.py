@@ -1,9 +1,0 @@
-# Written by provision for the stack `tensorflow-1.15.2-intel` and Python 3.7. `provision spack show` writes it again.
-from spack.package import *
-
-
-class Python(Package):
-    """What the site provides under this name: it is an external and is never built."""
-
-    has_code = False
-    version("1")

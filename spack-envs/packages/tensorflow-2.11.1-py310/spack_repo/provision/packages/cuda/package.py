@@ -1,9 +1,0 @@
-# Written by provision for the stack `tensorflow-2.11.1` and Python 3.10. `provision spack show` writes it again.
-from spack.package import *
-
-
-class Cuda(Package):
-    """What the site provides under this name: it is an external and is never built."""
-
-    has_code = False
-    version("1")
