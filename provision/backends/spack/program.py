@@ -81,7 +81,8 @@ def configuration(layout: Layout, build: str, cores: int) -> str:
             f"    padded_length: {padded}",
             f"  build_stage: [{scalar(build)}]",
             f"  source_cache: {scalar(str(cache / 'sources'))}",
-            f"  misc_cache: {scalar(str(cache / 'misc'))}",
+            # Spack keeps one index of packages for each namespace: builds of two stacks would take each other's.
+            f"  misc_cache: {scalar(f'{build}/misc')}",
             f"  build_jobs: {cores}",
             "",
         )

@@ -408,6 +408,12 @@ def test_the_versions_of_a_profile_come_from_the_names_of_its_modules(
     assert version_in(modules, name) == version
 
 
+def test_two_builds_have_no_index_of_packages_in_common() -> None:
+    """Trap: `Couldn't find patch for package provision.py-horovod`, since Spack keeps its index by namespace and time."""
+    texts = [program.configuration(Layout(PurePosixPath("/site/root")), build, 4) for build in ("/b/one", "/b/two")]
+    assert ["misc_cache: /b/one/misc" in texts[0], "misc_cache: /b/two/misc" in texts[1]] == [True, True]
+
+
 def test_paths_are_padded_for_a_longer_root() -> None:
     """Trap of the build cache: text in a library cannot grow."""
     assert "padded_length: 128" in program.configuration(Layout(PurePosixPath("/site/root")), "/b", 4)
