@@ -96,14 +96,11 @@ def test_spack_yaml_is_the_golden_one(name: str, golden: Golden) -> None:
     golden(f"spack/{name}.yaml", drafts[name]().yaml)
 
 
-def test_the_generated_packages_are_the_golden_ones(golden: Golden) -> None:
-    """And all are Python that compiles."""
-    files = gpu_draft().files
-    for name, text in files.items():
+def test_the_generated_packages_are_python() -> None:
+    """A person reviews those of `spack-envs/`, which are compared with what the tool writes."""
+    for name, text in gpu_draft().files.items():
         if name.endswith(".py"):
             ast.parse(text)
-    for package in ("py_pip", "py_tensorflow", "py_horovod", "gcc", "mpich", "glibc"):
-        golden(f"spack/{package}.py", files[f"packages/{package}/package.py"])
 
 
 def test_the_same_input_gives_the_same_bytes() -> None:
