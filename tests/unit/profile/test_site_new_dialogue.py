@@ -56,39 +56,6 @@ def profile_of(tmp_path: Path, name: str = "ours") -> Path:
     return tmp_path / f"settings/provision/sites/{name}.toml"
 
 
-def test_a_wrong_answer_is_asked_again_at_once(terminal, tmp_path: Path, capsys: Captured) -> None:  # type: ignore[no-untyped-def]
-    wrong = {
-        "root": "relative/path",
-        "network.compute": "perhaps",
-        "network.proxy": "http://me:secret@p:1",
-        "archs.cpu.target": "EPYC 7763",
-        "archs.gpu.target": "zen33",
-        "archs.cpu.mpi.family": "openMPI",
-        "archs.cpu.node.cores": "lots",
-        "archs.cpu.node.memory_gb": "512GB",
-        "archs.cpu.node.threads": "0x10",
-    }
-    lines = [line for path in BLANKS for line in (*([wrong[path]] if path in wrong else []), RIGHT[path])]
-    terminal(lines)
-    assert call("site", "new", "ours") == 0
-    err = capsys.readouterr().err
-    assert f"{len(BLANKS)} questions.\nEnter takes" in err
-    assert err.count(f"(1 of {len(BLANKS)}) root: ") == 2
-    for words in (
-        "  must be an absolute path",
-        "  must be one of yes, no, proxy, but is 'perhaps'",
-        "has a user or a password",
-        "  'EPYC 7763' does not have the form",
-        "but is 'openMPI'",
-        "`zen33` is not a CPU target that archspec knows (did you mean `zen3`?)",
-        "  must be a whole number, but is 'lots'",
-        "  must be a whole number, but is '512GB'",
-    ):
-        assert words in err, words
-    assert shipped.load_site("ours").arch("gpu").target == "zen3"
-    assert [path.name for path in profile_of(tmp_path).parent.iterdir()] == ["ours.toml"]
-
-
 def test_a_file_that_is_not_on_this_machine_is_taken_with_a_note(  # type: ignore[no-untyped-def]
     terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
@@ -142,10 +109,15 @@ def test_a_key_can_be_left_out_but_not_a_required_one(terminal, capsys: Captured
 
 
 def test_one_can_go_back_and_ask_for_help(terminal, capsys: Captured) -> None:  # type: ignore[no-untyped-def]
-    terminal(["/first", "?", "<", "/second", *(RIGHT[path] for path in BLANKS[1:])])
+    """After going back, Enter takes the answer that was given."""
+    lines = [RIGHT[path] for path in BLANKS]
+    terminal(["/first", "?", "<", "/second", lines[1], "<", "<", "", *lines[1:]])
     assert call("site", "new", "ours") == 0
+    out, err = capsys.readouterr()
     assert shipped.load_site("ours").root == "/second"
-    assert capsys.readouterr().err.count("`<` goes back") == 3  # twice in the help, once for a folder that is not here
+    assert err.count("`<` goes back") == 3  # twice in the help, once for a folder that is not here
+    assert f"(1 of {len(BLANKS)}) root [/second]: " in err
+    assert "from this machine: root" not in out
 
 
 @pytest.mark.parametrize(("ends", "code"), [(KeyboardInterrupt, 130), (None, 2)], ids=["Ctrl-C", "Ctrl-D"])
@@ -207,10 +179,7 @@ def test_nodes_of_the_scheduler_are_proposed_and_absent_archs_left_out(  # type:
         "job.partition",
         "job.constraint",
         "target",
-        "node.sockets",
-        "node.cores",
-        "node.threads",
-        "node.memory_gb",
+        *(f"node.{key}" for key in ("sockets", "cores", "threads", "memory_gb")),
     )
     mine = {path: RIGHT[path] for path in BLANKS if not path.startswith("archs.gpu")}
     terminal(["" if path.removeprefix("archs.cpu.") in taken else answer for path, answer in mine.items()])
@@ -227,38 +196,36 @@ def test_nodes_of_the_scheduler_are_proposed_and_absent_archs_left_out(  # type:
     assert "from this machine: root" not in out
 
 
-def test_a_new_profile_does_not_name_the_sources_of_its_template(terminal, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_a_new_profile_does_not_name_the_sources_of_its_template(terminal, tmp_path: Path, capsys: Captured) -> None:  # type: ignore[no-untyped-def]
     terminal([RIGHT[path] for path in BLANKS])
     assert call("site", "new", "ours") == 0
     text = profile_of(tmp_path).read_text()
-    assert "ml-dist, README" not in text
-    assert "[sources" not in text
+    assert "ml-dist, README" not in text and "[sources" not in text
     assert text.startswith("# The profile of `ours`, written by `provision site new` from `generic-slurm` on 20")
     assert (shipped.load_site("ours").title, shipped.load_site("ours").sources) == ("ours", ())
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith(("#", "`", "Enter", "Ctrl"))]
+    assert max(map(len, lines)) < 80, "no line of a question is wider than a terminal"
 
 
-def test_after_going_back_enter_takes_the_answer_that_was_given(terminal, tmp_path: Path, capsys: Captured) -> None:  # type: ignore[no-untyped-def]
-    lines = [RIGHT[path] for path in BLANKS]
-    terminal([lines[0], lines[1], "<", "<", "", lines[1], *lines[2:]])
-    assert call("site", "new", "ours") == 0
-    out, err = capsys.readouterr()
-    assert f"(1 of {len(BLANKS)}) {BLANKS[0]} [{lines[0]}]: " in err
-    assert f"from this machine: {BLANKS[0]}" not in out
-    assert lines[0] in profile_of(tmp_path).read_text()
-
-
-def test_no_line_of_a_question_is_wider_than_a_terminal(terminal, capsys: Captured) -> None:  # type: ignore[no-untyped-def]
-    terminal([RIGHT[path] for path in BLANKS])
-    assert call("site", "new", "ours") == 0
-    err = capsys.readouterr().err
-    assert [line for line in err.splitlines() if line.startswith(("#", "`", "Enter", "Ctrl")) and len(line) > 79] == []
-
-
-def test_a_wrong_form_is_described_in_words(terminal, capsys: Captured, words: Words) -> None:  # type: ignore[no-untyped-def]
-    wrong = {"archs.cpu.job.partition": "big mem", "archs.gpu.gpu.capabilities": "8.0"}
+def test_a_wrong_form_is_described_in_words(terminal, tmp_path: Path, capsys: Captured, words: Words) -> None:  # type: ignore[no-untyped-def]
+    """At once, and the question comes again."""
+    wrong = {
+        "root": "relative/path",
+        "network.compute": "perhaps",
+        "network.proxy": "http://me:secret@p:1",
+        "archs.cpu.job.partition": "big mem",
+        "archs.cpu.target": "EPYC 7763",
+        "archs.gpu.target": "zen33",
+        "archs.cpu.mpi.family": "openMPI",
+        "archs.cpu.node.cores": "lots",
+        "archs.cpu.node.threads": "0x10",
+        "archs.gpu.gpu.capabilities": "8.0",
+    }
     terminal([line for path in BLANKS for line in (*([wrong[path]] if path in wrong else []), RIGHT[path])])
     assert call("site", "new", "ours") == 0
-    err = capsys.readouterr().err
-    found = [line for line in err.splitlines() if "'big mem'" in line or "'8.0'" in line]
-    assert len(found) == 2
-    words("site", "\n".join(found))
+    err = capsys.readouterr().err.splitlines()
+    for path in wrong:
+        assert sum(f"of {len(BLANKS)}) {path}" in line for line in err) == 2, path
+    words("site", "\n".join(line for line in err if line.startswith("  ")))
+    assert shipped.load_site("ours").arch("gpu").target == "zen3"
+    assert [path.name for path in profile_of(tmp_path).parent.iterdir()] == ["ours.toml"]
