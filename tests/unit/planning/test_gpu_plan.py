@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from golden_files import GPU_FACTS, Golden, Words, facts_of, gpu_request, gpu_site, local_site, request_for
+from golden_files import GPU_FACTS, Golden, Words, facts_of, gpu_request, gpu_site, request_for
 from provision.errors import PlanError
 from provision.knowledge.cuda import cuda_of
 from provision.model.facts import Existing, GpuFacts
-from provision.model.operation import Command, Inspect, Prove, Unpack, WriteFile
+from provision.model.operation import Command, Inspect, WriteFile
 from provision.model.plan import Plan, differences
 from provision.model.request import Request
 from provision.planning.planner import make_plan
@@ -43,27 +43,6 @@ def test_the_plan_of_a_machine_with_gpus_is_the_golden_one(golden: Golden) -> No
     golden("gpu/plan.json", json.dumps(gpu_plan().to_dict(), indent=1) + "\n")
 
 
-def test_horovod_is_built_with_nccl_on_gpus_and_mpi_on_cpus() -> None:
-    environ = compile_environ(gpu_plan())
-    assert environ["HOROVOD_GPU_OPERATIONS"] == "NCCL"
-    assert environ["HOROVOD_CPU_OPERATIONS"] == "MPI"
-    assert environ["HOROVOD_CUDA_HOME"] == "/site/cuda"
-    assert environ["HOROVOD_NCCL_HOME"] == "/site/nccl"
-    assert environ["HOROVOD_NCCL_LINK"] == "SHARED"
-    assert environ["HOROVOD_BUILD_CUDA_CC_LIST"] == "80,90"
-
-
-def test_the_linker_finds_nccl_in_the_build_folder() -> None:
-    plan = gpu_plan()
-    written = {one.path.rsplit("/", 1)[1]: one for one in operations(plan, "compile") if isinstance(one, WriteFile)}
-    assert written["libnccl.so"].text == 'INPUT("/site/nccl/lib/libnccl.so.2")\n'
-    assert compile_environ(plan)["HOROVOD_NCCL_LIB"] == written["libnccl.so"].path.rsplit("/", 1)[0]
-    assert written["libnccl.so"].path.startswith("/site/root/build/")
-    toolchain = written["toolchain.cmake"].text
-    assert ';/site/nccl/lib")' in toolchain
-    assert "CMAKE_CUDA_COMPILER" not in toolchain and "DISABLE_FIND_PACKAGE_CUDAToolkit" not in toolchain
-
-
 def test_a_static_nccl_is_linked_and_not_searched_at_run_time() -> None:
     static = dataclasses.replace(GPU_FACTS, nccl_library="/site/nccl/lib/libnccl_static.a")
     plan = gpu_plan(static, gpu_request(gpu_site(nccl_link="STATIC")))
@@ -76,11 +55,6 @@ def test_a_static_nccl_is_linked_and_not_searched_at_run_time() -> None:
     assert "/site/nccl" not in written["toolchain.cmake"]
     (inspect,) = [one for one in operations(plan, "inspect") if isinstance(one, Inspect)]
     assert inspect.expectation.gpu is not None and inspect.expectation.gpu.nccl_library is None
-
-
-def test_a_patch_for_gpus_is_in_the_plan_for_gpus_alone() -> None:
-    (unpack,) = [one for one in operations(gpu_plan(), "compile") if isinstance(one, Unpack)]
-    assert [one.name for one in unpack.patches] == ["0001-all.patch", "0003-gpus.patch"]
 
 
 @pytest.mark.parametrize(
@@ -112,14 +86,6 @@ def test_the_module_tells_xla_where_cuda_is_unless_the_site_does() -> None:
     arch = dataclasses.replace(request.arch, environ=(("XLA_FLAGS", "--own"),))
     own = gpu_plan(request=dataclasses.replace(request, arch=arch)).modulefile.environ
     assert [value for name, value in own if name == "XLA_FLAGS"] == ["--own"]
-
-
-def test_the_proof_of_an_arch_with_gpus_asks_for_them() -> None:
-    (proof,) = [one for one in operations(gpu_plan(), "proof") if isinstance(one, Prove)]
-    assert proof.gpu is not None
-    cpu = make_plan(request_for(local_site()), facts_of(local_site()), Existing())
-    (proof,) = [one for one in operations(cpu, "proof") if isinstance(one, Prove)]
-    assert proof.gpu is None
 
 
 def test_a_framework_without_gpus_is_refused_on_an_arch_with_them(words: Words) -> None:

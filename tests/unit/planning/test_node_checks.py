@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from golden_files import facts_of, gpu_site, local_site, slurm_site, stack
+from golden_files import facts_of, gpu_site, local_site, stack
 from parts.disks import mounted
 from provision.machine.probes.look_around import look_around, look_into, mount_of
 from provision.machine.tables import read_combinations
@@ -24,6 +24,7 @@ from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, MpiFacts
 from provision.model.observation import Observation
 from provision.model.surroundings import Surroundings
 from provision.planning.node_checks import check_node
+from provision.profile.launcher import Launcher
 from provision.profile.site import Site
 
 KNOWN = read_combinations()
@@ -168,31 +169,10 @@ def test_a_locale_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None
     assert "shell-locale" not in observed()
 
 
-def test_few_processes() -> None:
-    program = (
-        "import resource; resource.setrlimit(resource.RLIMIT_NPROC, (100, 100));"
-        "from pathlib import Path; from provision.machine.probes import look_around as s;"
-        "print(s._limit(resource.RLIMIT_NPROC))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    limit = int(done.stdout)
-    around = dataclasses.replace(look_around(facts_of(local_site()), ROOT), process_limit=limit)
-    assert judged(local_site(), facts_of(local_site()), around)["limit-processes"].state == "note"
-
-
 def test_a_conda_environment_on_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CONDA_PREFIX", str(tmp_path))
     assert observed(environ={"PATH": f"{tmp_path}/bin:/usr/bin"})["shell-conda"].state == "note"
     assert "shell-conda" not in observed(environ={"PATH": "/usr/bin"})
-
-
-def test_the_glibc_of_this_system_is_the_one_that_it_prints() -> None:
-    try:
-        printed = subprocess.run(["ldd", "--version"], capture_output=True, text=True, check=True).stdout
-    except OSError:
-        pytest.skip("this system has no `ldd`")
-    around = look_around(facts_of(local_site()), ROOT)
-    assert around.glibc is None or around.glibc in printed
 
 
 def test_looking_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -204,24 +184,6 @@ def test_looking_leaves_nothing_behind(tmp_path: Path) -> None:
 # Values of the facts
 
 
-@pytest.mark.parametrize(
-    ("variables", "check", "state"),
-    [
-        ({"PYTHONHOME": "/x"}, "modules-python-home", "bad"),
-        ({"PYTHONPATH": "/x"}, "modules-python-path", "note"),
-        ({"CCL_ROOT": "/opt/intel/oneapi/ccl/latest"}, "modules-ccl", "bad"),
-        ({"LDFLAGS": "-L/x"}, "modules-flags", "note"),
-        ({"CXXFLAGS": "-O2 -static"}, "modules-flags", "bad"),
-        ({"HOROVOD_GPU": "CUDA"}, "modules-horovod", "note"),
-        ({"CRAYPE_LINK_TYPE": "static"}, "modules-static", "bad"),
-    ],
-)
-def test_variables_that_modules_set(variables: dict[str, str], check: str, state: str) -> None:
-    found = observed(environ={"PATH": "/usr/bin", **variables})
-    assert found[check].state == state
-    assert check not in observed(environ={"PATH": "/usr/bin"})
-
-
 def test_the_build_environment_of_the_profile_wins_over_the_modules() -> None:
     site = local_site()
     own = (("CRAYPE_LINK_TYPE", "dynamic"), ("CCL_ROOT", ""), ("LDFLAGS", ""))
@@ -231,81 +193,102 @@ def test_the_build_environment_of_the_profile_wins_over_the_modules() -> None:
     assert not [name for name in found if name.startswith("modules-")]
 
 
-@pytest.mark.parametrize(
-    ("glibc", "state"), [("2.12", "bad"), ("2.16", "bad"), ("2.17", None), ("2.36", None), (None, None)]
+MPICH = MpiFacts(
+    family="mpich", version="4.0.2", cxx="/opt/mpich/bin/mpicxx", show="g++", libraries=("/opt/mpich/lib/libmpi.so",)
 )
-def test_a_glibc_that_is_older_than_the_wheel_needs(glibc: str | None, state: str | None) -> None:
-    facts = facts_of(local_site())
-    around = dataclasses.replace(look_around(facts, ROOT), glibc=glibc)
-    found = judged(local_site(), facts, around)
-    assert (found["wheel-glibc"].state if "wheel-glibc" in found else None) == state
+KNL, MPIEXEC = {"target": "mic_knl"}, {"launcher": Launcher(name="mpiexec", options=())}
+TMP = look_into(Path("/tmp"), try_program=False)
+FEW_FILES = dataclasses.replace(TMP, free_files=1000)
 
 
-def test_a_cpu_without_avx() -> None:
-    facts = facts_of(local_site(), cpu=Cpu(target="nehalem", features=frozenset({"sse2", "ssse3", "sse4_2"})))
-    around = look_around(facts, ROOT)
-    assert judged(local_site(), facts, around)["wheel-avx"].state == "bad"
-    # A login node: the arch has another CPU.
-    assert "wheel-avx" not in judged(local_site(), facts, around, runs_here=False)
+def compiler(family: str, version: str) -> dict[str, Any]:
+    """The facts of a machine with this compiler."""
+    return {"compiler": CompilerFacts(family=family, version=version, cxx="/usr/bin/c++")}
 
 
-@pytest.mark.parametrize(
-    ("family", "version", "state"), [("gcc", "15.1.0", "bad"), ("gcc", "14.2.0", None), ("clang", "19.1.0", "note")]
-)
-def test_a_compiler_that_dropped_the_target(family: str, version: str, state: str | None) -> None:
-    site = local_site()
-    site = dataclasses.replace(site, archs=(dataclasses.replace(site.archs[0], target="mic_knl"),))
-    facts = facts_of(site, compiler=CompilerFacts(family=family, version=version, cxx="/usr/bin/c++"))
-    found = judged(site, facts, look_around(facts, ROOT))
-    assert (found["compiler-target"].state if "compiler-target" in found else None) == state
+def modules_set(**variables: str) -> dict[str, Any]:
+    """The facts of a machine on which the modules set these variables."""
+    return {"environ": {"PATH": "/usr/bin", **variables}}
 
 
-def test_a_compiler_that_is_too_old_for_c17_is_only_a_note() -> None:
-    found = observed(compiler=CompilerFacts(family="gcc", version="7.5.0", cxx="/usr/bin/g++"))
-    assert found["compiler-age"].state == "note"
-
-
-def mpi(**changes: str) -> MpiFacts:
-    """An MPI below /opt."""
-    values = {"family": "mpich", "version": "4.0.2", "cxx": "/opt/mpich/bin/mpicxx", "show": "g++ -lmpi", **changes}
-    return MpiFacts(libraries=("/opt/mpich/lib/libmpi.so",), **values)
-
-
-def test_two_mpis_a_static_one_and_the_launcher_of_another() -> None:
-    site = slurm_site()
-    found = observed(site, mpi=mpi(show="g++ -static -lmpi"), modules=("gcc/12", "openmpi/4.1", "mpich/4.0"))
-    assert (found["mpi-static"].state, found["mpi-two"].state) == ("bad", "bad")
-    site = local_site()
-    launcher = dataclasses.replace(site.archs[0].launcher, name="mpiexec")
-    site = dataclasses.replace(site, archs=(dataclasses.replace(site.archs[0], launcher=launcher),))
-    facts = facts_of(site, mpi=mpi())
-    for path, seen in (("/opt/openmpi/bin/mpiexec", True), ("/opt/mpich/bin/mpiexec", False), (None, False)):
-        around = dataclasses.replace(look_around(facts, ROOT), mpiexec=path)
-        assert ("mpi-launcher" in judged(site, facts, around)) == seen
+def cuda(version: str) -> dict[str, Any]:
+    """The facts of a machine with this CUDA."""
+    return {"gpu": GpuFacts(cuda_home="/opt/cuda", cuda_version=version)}
 
 
 @pytest.mark.parametrize(
-    ("driver", "cuda", "state"),
+    ("check", "state", "arch", "facts", "around"),
     [
-        ("470.57.02", "12.4.131", "bad"),
-        ("525.60.13", "12.4.131", None),
-        ("440.33", "11.8", "note"),
-        (None, "12.4.131", None),
+        ("modules-python-home", "bad", {}, modules_set(PYTHONHOME="/x"), {}),
+        ("modules-python-path", "note", {}, modules_set(PYTHONPATH="/x"), {}),
+        ("modules-ccl", "bad", {}, modules_set(CCL_ROOT="/opt/intel/oneapi/ccl/latest"), {}),
+        ("modules-flags", "note", {}, modules_set(LDFLAGS="-L/x"), {}),
+        ("modules-flags", "bad", {}, modules_set(CXXFLAGS="-O2 -static"), {}),
+        ("modules-horovod", "note", {}, modules_set(HOROVOD_GPU="CUDA"), {}),
+        ("modules-static", "bad", {}, modules_set(CRAYPE_LINK_TYPE="static"), {}),
+        (
+            "modules-stubs",
+            "note",
+            {},
+            {**cuda("12.4"), **modules_set(LD_LIBRARY_PATH="/cuda/lib64/stubs:/cuda/lib64")},
+            {},
+        ),
+        ("modules-stubs", None, {}, {**cuda("12.4"), **modules_set(LD_LIBRARY_PATH="/cuda/lib64")}, {}),
+        *(("wheel-glibc", "bad", {}, {}, {"glibc": glibc}) for glibc in ("2.12", "2.16")),
+        *(("wheel-glibc", None, {}, {}, {"glibc": glibc}) for glibc in ("2.17", "2.36", None)),
+        ("wheel-avx", "bad", {}, {"cpu": Cpu(target="nehalem", features=frozenset({"sse2", "ssse3"}))}, {}),
+        ("compiler-target", "bad", KNL, compiler("gcc", "15.1.0"), {}),
+        ("compiler-target", "note", KNL, compiler("clang", "19.1.0"), {}),
+        ("compiler-target", None, KNL, compiler("gcc", "14.2.0"), {}),
+        ("compiler-age", "note", {}, compiler("gcc", "7.5.0"), {}),
+        ("mpi-static", "bad", {}, {"mpi": dataclasses.replace(MPICH, show="g++ -static -lmpi")}, {}),
+        ("mpi-two", "bad", {}, {"mpi": MPICH, "modules": ("gcc/12", "openmpi/4.1", "mpich/4.0")}, {}),
+        ("mpi-launcher", "note", MPIEXEC, {"mpi": MPICH}, {"mpiexec": "/opt/openmpi/bin/mpiexec"}),
+        ("mpi-launcher", None, MPIEXEC, {"mpi": MPICH}, {"mpiexec": "/opt/mpich/bin/mpiexec"}),
+        ("mpi-launcher", None, MPIEXEC, {"mpi": MPICH}, {"mpiexec": None}),
+        ("driver-cuda", "bad", {}, cuda("12.4.131"), {"driver": "470.57.02"}),
+        ("driver-cuda", "note", {}, cuda("11.8"), {"driver": "440.33"}),
+        *(("driver-cuda", None, {}, cuda("12.4.131"), {"driver": driver}) for driver in ("525.60.13", None)),
+        ("limit-shared-memory", "note", {}, {}, {"shared_memory_bytes": 64 * 2**20}),
+        ("limit-memory", "note", {}, {}, {"available_memory_bytes": 10**8}),
+        ("limit-processes", "note", {}, {}, {"process_limit": 100}),
+        ("limit-open-files", "note", {}, {}, {"open_files_limit": 256}),
+        ("limit-locked-memory", "note", {}, {}, {"infiniband": True, "locked_memory_bytes": 65536}),
+        ("limit-locked-memory", None, {}, {}, {"infiniband": False, "locked_memory_bytes": 65536}),
+        ("limit-locked-memory", None, {}, {}, {"infiniband": True, "locked_memory_bytes": None}),
+        ("tmp-files", "note", {}, {}, {"tmp": FEW_FILES}),
+        ("tmp-files", None, {}, {}, {"tmp": dataclasses.replace(TMP, free_files=None)}),
+        ("root-files", "note", {}, {}, {"root": FEW_FILES}),
+        ("root-locks", "note", {}, {}, {"root_mount": ("lustre", "rw,lazystatfs")}),
+        ("root-locks", "note", {}, {}, {"root_mount": ("nfs", "rw,nolock,vers=3")}),
+        ("root-locks", None, {}, {}, {"root_mount": ("lustre", "rw,flock,lazystatfs")}),
+        ("root-locks", None, {}, {}, {"root_mount": ("lustre", "rw,localflock")}),
+        ("root-locks", None, {}, {}, {"root_mount": ("nfs4", "rw,local_lock=none")}),
+        ("root-locks", None, {}, {}, {"root_mount": ("ext4", "rw")}),
     ],
 )
-def test_a_driver_that_is_too_old_for_cuda(driver: str | None, cuda: str, state: str | None) -> None:
-    site = gpu_site()
-    facts = facts_of(site, gpu=GpuFacts(cuda_home="/opt/cuda", cuda_version=cuda))
-    around = dataclasses.replace(look_around(facts, ROOT), driver=driver)
-    found = judged(site, facts, around)
-    assert (found["driver-cuda"].state if "driver-cuda" in found else None) == state
+def test_a_bad_value_of_the_machine_is_seen(
+    check: str, state: str | None, arch: dict[str, Any], facts: dict[str, Any], around: dict[str, Any]
+) -> None:
+    """And a good one of the same check is not."""
+    site = gpu_site() if "gpu" in facts else local_site()
+    site = dataclasses.replace(site, archs=(dataclasses.replace(site.archs[0], **arch),))
+    seen = facts_of(site, **facts)
+    found = judged(site, seen, dataclasses.replace(look_around(seen, ROOT), **around))
+    assert (found[check].state if check in found else None) == state
 
 
-def test_little_shared_memory_and_little_memory() -> None:
-    facts = facts_of(local_site())
-    around = dataclasses.replace(look_around(facts, ROOT), shared_memory_bytes=64 * 2**20, available_memory_bytes=10**8)
-    found = judged(local_site(), facts, around)
-    assert (found["limit-shared-memory"].state, found["limit-memory"].state) == ("note", "note")
+def test_the_cpu_of_a_login_node_is_not_judged() -> None:
+    facts = facts_of(local_site(), cpu=Cpu(target="nehalem", features=frozenset({"sse2"})))
+    assert "wheel-avx" not in judged(local_site(), facts, look_around(facts, ROOT), runs_here=False)
+
+
+def test_the_limit_of_processes_is_that_of_the_shell() -> None:
+    program = (
+        "import resource; resource.setrlimit(resource.RLIMIT_NPROC, (100, 100));"
+        "from provision.machine.probes import look_around as s; print(s._limit(resource.RLIMIT_NPROC))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "100\n"
 
 
 def test_a_root_with_spaces() -> None:
@@ -317,10 +300,9 @@ def test_a_root_with_spaces() -> None:
     around = look_around(facts, ROOT)
     seen = check_node(local_site().archs[0], without, facts, around, KNOWN, runs_here=True)
     assert [found.state for found in seen if found.check == "root-spaces"] == ["note"]
-    site = local_site()
-    mpi = dataclasses.replace(site.archs[0].mpi, provider="site")
-    site = dataclasses.replace(site, archs=(dataclasses.replace(site.archs[0], mpi=mpi),))
-    assert judged(site, facts, look_around(facts, ROOT))["root-spaces"].state == "note"
+    arch = local_site().archs[0]
+    arch = dataclasses.replace(arch, mpi=dataclasses.replace(arch.mpi, provider="site"))
+    assert observed(dataclasses.replace(local_site(), archs=(arch,)), place=place)["root-spaces"].state == "note"
 
 
 # The page
@@ -344,12 +326,6 @@ def test_every_check_is_on_the_page_and_in_a_test() -> None:
 # File systems, limits, certificates and stubs
 
 
-def around_with(**changes: Any) -> dict[str, str]:
-    """The states of the checks on surroundings with these values."""
-    facts = facts_of(local_site())
-    return states(judged(local_site(), facts, dataclasses.replace(look_around(facts, ROOT), **changes)))
-
-
 def test_a_quota_that_is_used_up_is_seen_with_what_quota_prints(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -360,29 +336,6 @@ def test_a_quota_that_is_used_up_is_seen_with_what_quota_prints(
     assert observed()["quota"].evidence == ("Block limit reached on /home",)
     (tmp_path / "quota").write_text("#!/bin/sh\necho 'Disk quotas for user u: none'\nexit 0\n")
     assert "quota" not in observed()
-
-
-def test_few_files_that_may_be_made_are_noted_and_no_limit_is_not() -> None:
-    tmp = look_into(Path("/tmp"), try_program=False)
-    assert around_with(tmp=dataclasses.replace(tmp, free_files=1000)) == {"tmp-files": "note"}
-    assert around_with(root=dataclasses.replace(tmp, free_files=1000), tmp=tmp) == {"root-files": "note"}
-    assert around_with(tmp=dataclasses.replace(tmp, free_files=None)) == {}
-
-
-@pytest.mark.parametrize(
-    ("mount", "noted"),
-    [
-        (("lustre", "rw,lazystatfs"), True),
-        (("lustre", "rw,flock,lazystatfs"), False),
-        (("lustre", "rw,localflock"), False),
-        (("nfs", "rw,nolock,vers=3"), True),
-        (("nfs4", "rw,local_lock=none"), False),
-        (("ext4", "rw"), False),
-    ],
-)
-def test_a_file_system_without_locks_is_noted(mount: tuple[str, str], noted: bool) -> None:
-    tmp = look_into(Path("/tmp"), try_program=False)
-    assert around_with(tmp=tmp, root_mount=mount) == ({"root-locks": "note"} if noted else {})
 
 
 MOUNTS = """\
@@ -401,26 +354,9 @@ def test_the_file_system_of_a_folder_is_the_deepest_mount_above_it() -> None:
     assert mount_of("/x", "") == ("", "")
 
 
-def test_limits_of_open_files_and_locked_memory_are_noted() -> None:
-    tmp = look_into(Path("/tmp"), try_program=False)
-    assert around_with(tmp=tmp, open_files_limit=256) == {"limit-open-files": "note"}
-    assert around_with(tmp=tmp, infiniband=True, locked_memory_bytes=65536) == {"limit-locked-memory": "note"}
-    assert around_with(tmp=tmp, infiniband=False, locked_memory_bytes=65536) == {}
-    assert around_with(tmp=tmp, infiniband=True, locked_memory_bytes=None) == {}
-
-
 def test_certificates_that_are_not_there_are_noted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TMPDIR", "/tmp")
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "gone.pem"))
     assert observed()["shell-certificates"].evidence == (f"REQUESTS_CA_BUNDLE={tmp_path / 'gone.pem'}",)
     (tmp_path / "gone.pem").touch()
     assert "shell-certificates" not in observed()
-
-
-def test_stubs_of_cuda_on_the_library_path_are_noted() -> None:
-    site = gpu_site()
-    facts = facts_of(site, environ={"LD_LIBRARY_PATH": "/cuda/lib64/stubs:/cuda/lib64", "PATH": "/usr/bin"})
-    found = judged(site, facts, look_around(facts, ROOT))
-    assert found["modules-stubs"].evidence == ("/cuda/lib64/stubs",)
-    facts = facts_of(site, environ={"LD_LIBRARY_PATH": "/cuda/lib64", "PATH": "/usr/bin"})
-    assert "modules-stubs" not in judged(site, facts, look_around(facts, ROOT))

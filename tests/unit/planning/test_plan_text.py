@@ -55,12 +55,7 @@ def test_a_plan_fits_on_a_screen_of_80_by_24(plan: Plan) -> None:
 
 def test_the_plan_of_a_bare_machine_reads_like_this(words: Words) -> None:
     lines = plan_lines(plan_at(local_site()), expected=SECONDS)
-    shown = lines[lines.index("") + 1 :]
-    names = ["create", "install", "bytecode", "compile", "horovod", "inspect", "candidate", "proof", "publish"]
-    numbered = [line.split()[:2] for line in shown if line[2].isdigit()]
-    assert numbered == [[str(number), name] for number, name in enumerate(names, 1)]
-    assert [part for part in ("9 steps", "1 to compile", "2 min 40 s") if part not in shown[-1]] == []
-    words("plan", "\n".join(shown))
+    words("plan", "\n".join(lines[lines.index("") + 1 :]))
 
 
 def test_verbose_lists_each_patch_and_the_reason_of_each_step(words: Words) -> None:
@@ -91,17 +86,15 @@ def test_a_plan_says_which_environment_of_the_module_it_replaces() -> None:
 
 
 def test_a_step_that_is_not_to_be_done_says_so(words: Words) -> None:
-    plan = plan_at(local_site())
-    lines = plan_lines(plan_at(local_site(), proved(plan)), expected=SECONDS)
-    (install,) = [line for line in lines if line.startswith("  2 install ")]
-    assert install.endswith("  (kept)") and "1 of 9 steps" in lines[-1]
-    words("plan", f"{install}\n{lines[-1]}")
-    cached = plan_at(local_site(), dataclasses.replace(proved(plan), receipts={}))
-    lines = plan_lines(cached, expected=SECONDS)
-    (wheel,) = [line for line in lines if line.startswith("  4 compile ")]
-    assert wheel.endswith("  (from the cache)")
-    assert "8 of 9 steps" in lines[-1] and "45 s" in lines[-1]
-    words("plan", f"{wheel}\n{lines[-1]}")
+    kept = proved(plan_at(local_site()))
+    for existing, row, ending in (
+        (kept, "  2 install ", "  (kept)"),
+        (dataclasses.replace(kept, receipts={}), "  4 compile ", "  (from the cache)"),
+    ):
+        lines = plan_lines(plan_at(local_site(), existing), expected=SECONDS)
+        (step,) = [line for line in lines if line.startswith(row)]
+        assert step.endswith(ending)
+        words("plan", f"{step}\n{lines[-1]}")
 
 
 def test_a_plan_without_earlier_builds_makes_no_estimate(words: Words) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from golden_files import Words, cray_site, facts_of, local_site, place, request_for, slurm_site
-from provision.errors import ConfigError, PlanError
+from provision.errors import PlanError
 from provision.machine.configuration import shipped
 from provision.machine.configuration.search_path import known
 from provision.model.facts import Cpu, Existing, Place, SpackFacts
@@ -21,7 +21,6 @@ from provision.planning.preflight import (
     gpu_problems,
     network_problems,
     place_problems,
-    refuse_runtime,
 )
 from provision.profile.site import Site
 
@@ -98,7 +97,10 @@ def test_all_problems_are_listed_at_once() -> None:
         job=None,
         place=place(free_bytes=5, free_inodes=5),
     )
-    assert subjects(blockers(request_for(slurm_site()), facts)) == ["cpu", "job", "root", "root"]
+    problems = blockers(request_for(slurm_site()), facts)
+    assert subjects(problems) == ["cpu", "job", "root", "root"]
+    assert [problem.kind for problem in problems] == ["mismatch", "outside-job", "no-space", "no-space"]
+    assert all(problem.hint for problem in problems)
 
 
 @pytest.mark.parametrize("target", ["power9le", "ppc64le", "aarch64"])
@@ -160,22 +162,6 @@ def test_a_build_without_network_is_stopped_unless_all_is_fetched(site: Site, st
         fetched=frozenset(lock.sha256 for lock in request.locks), sources=frozenset({"horovod-0.28.1.tar.gz"})
     )
     assert network_problems(request, make_plan(request, facts, fetched)) == ()
-
-
-def test_a_site_of_containers_is_refused_and_its_jobs_are_named(words: Words) -> None:
-    refuse_runtime(slurm_site())
-    site = dataclasses.replace(slurm_site(), runtimes=("container",))
-    with pytest.raises(ConfigError, match=r"`cluster` .*container") as caught:
-        refuse_runtime(site)
-    assert "provision job single --site cluster" in str(caught.value.hint)
-    words("build", "\n".join(caught.value.to_lines()))
-
-
-def test_every_problem_has_a_fix() -> None:
-    facts = facts_of(slurm_site(), cpu=Cpu(target="x86_64", features=frozenset()), job=None, place=place(free_bytes=5))
-    problems = blockers(request_for(slurm_site()), facts)
-    assert [problem.kind for problem in problems] == ["mismatch", "outside-job", "no-space"]
-    assert all(problem.hint for problem in problems)
 
 
 def test_a_stack_for_gpus_is_refused_on_an_arch_without_them(words: Words) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from provision.launch.available_modules import describe
 from provision.planning.site_proposals import Surroundings, archs_without_nodes, propose
+from provision.schedulers.node_kind import NodeKind
 from provision.schedulers.slurm import parse_node_kinds
 
 # What Slurm 22.05 printed for three partitions over two kinds of nodes.
@@ -23,7 +24,7 @@ SEEN = Surroundings(values={"root": "/r"}, kinds=KINDS, modules=MODULES, targets
 
 def test_the_kinds_of_nodes_of_slurm_are_read() -> None:
     assert len(KINDS) == 4
-    normal, accel = KINDS[0], KINDS[1]
+    normal, accel = KINDS[:2]
     assert (normal.partition, normal.default, normal.cores, normal.memory_gib, normal.gpus) == (
         "normal",
         True,
@@ -32,6 +33,10 @@ def test_the_kinds_of_nodes_of_slurm_are_read() -> None:
         0,
     )
     assert (accel.default, accel.gpus, accel.gpu_type, accel.features) == (False, 4, "a100", ("zen3",))
+    (kind,) = parse_node_kinds("p|2:64:2|524288|gpu:4(S:0-1),nic:2|(null)")
+    assert (kind.gpus, kind.gpu_type, kind.cores, kind.threads, kind.features) == (4, "", 128, 256, ())
+    (kind,) = parse_node_kinds("p|48:1:1|192000|(null)|(null)")
+    assert (kind.sockets, kind.cores, kind.threads) == (1, 48, 48), "without a topology"
 
 
 @pytest.mark.parametrize(
@@ -39,16 +44,6 @@ def test_the_kinds_of_nodes_of_slurm_are_read() -> None:
 )
 def test_a_line_that_is_not_of_that_form_is_left_out(line: str) -> None:
     assert parse_node_kinds(line) == ()
-
-
-def test_gpus_without_a_type_and_behind_other_resources_are_counted() -> None:
-    (kind,) = parse_node_kinds("p|2:64:2|524288|gpu:4(S:0-1),nic:2|(null)")
-    assert (kind.gpus, kind.gpu_type, kind.cores, kind.threads, kind.features) == (4, "", 128, 256, ())
-
-
-def test_cpus_without_a_topology_are_the_cores_of_one_socket() -> None:
-    (kind,) = parse_node_kinds("p|48:1:1|192000|(null)|(null)")
-    assert (kind.sockets, kind.cores, kind.threads) == (1, 48, 48)
 
 
 @pytest.mark.parametrize(
@@ -93,8 +88,6 @@ def test_nothing_is_proposed_without_a_scheduler_and_modules() -> None:
     assert propose("archs.cpu.launcher.options", {"archs.cpu.mpi.family": "mpich"}, ["gpu"], Surroundings()) == ""
 
 
-def test_archs_without_nodes_are_left_out() -> None:
-    assert archs_without_nodes(["gpu"], ["cpu"], KINDS) == ()
-    assert archs_without_nodes(["gpu"], ["cpu"], KINDS[:1]) == ("gpu",)
-    assert archs_without_nodes(["gpu"], ["cpu"], KINDS[1:2]) == ("cpu",)
-    assert archs_without_nodes(["gpu"], ["cpu"], ()) == ()
+@pytest.mark.parametrize(("kinds", "without"), [(KINDS, ()), (KINDS[:1], ("gpu",)), (KINDS[1:2], ("cpu",)), ((), ())])
+def test_archs_without_nodes_are_left_out(kinds: tuple[NodeKind, ...], without: tuple[str, ...]) -> None:
+    assert archs_without_nodes(["gpu"], ["cpu"], kinds) == without

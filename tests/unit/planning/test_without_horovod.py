@@ -19,7 +19,6 @@ from golden_files import (
     gpu_request,
     gpu_site,
     local_site,
-    lock_of,
     request_for,
     slurm_site,
     without_horovod,
@@ -73,36 +72,30 @@ def inspection(plan: Plan) -> Inspect:
 def test_nothing_is_compiled_and_no_compiler_and_no_mpi_is_needed(make_site: Callable[[], Site], program: str) -> None:
     plan = plain_plan(make_site(), program)
     assert tuple(step.name for step in plan.steps) == STEPS
-    assert plan.abi_key is None
-    assert plan.modulefile.version == f"2.15.1-{program}"
+    assert (plan.abi_key, plan.modulefile.version) == (None, f"2.15.1-{program}")
     said = json.dumps(plan.to_dict()).replace("--without-horovod", "").replace("without Horovod", "")
-    for word in ("compiler", "mpicxx", "cmake", "patches"):
-        assert word not in said
-    assert "orovod" not in said
+    assert not [word for word in ("compiler", "mpicxx", "cmake", "patches", "orovod") if word in said]
+    env = plan.environment
+    pointers = {f"{env.arch}/{env.name}/{env.version}": str(env)}
+    done = Existing(receipts={str(env): frozenset(STEPS)}, pointers=pointers)
+    again = plain_plan(make_site(), program, existing=done)
+    assert again.done and not again.asks_network, "it needs no wheel to be kept"
 
 
 def test_the_plan_is_the_golden_one(golden: Golden) -> None:
     golden("slurm/multiworker.json", json.dumps(plain_plan(slurm_site()).to_dict(), indent=1) + "\n")
 
 
-@SITES
-def test_the_compiler_and_mpi_do_not_decide_it_without_horovod(make_site: Callable[[], Site]) -> None:
-    site = make_site()
-    request = without_horovod(request_for(site), "single")
-    with_both, with_none = (make_plan(request, facts, Existing()) for facts in (facts_of(site), bare_facts(site)))
-    assert with_both.identity == with_none.identity
-    assert not {"compiler", "horovod", "patches", "build environment"} & set(with_none.identity)
-
-
-def test_build_variables_do_not_decide_it_but_the_target_does() -> None:
+def test_nothing_that_compiles_decides_it_but_the_target_does() -> None:
+    """Neither a compiler, nor an MPI, nor the variables of a build."""
     request = without_horovod(request_for(slurm_site()), "single")
     compiler = dataclasses.replace(request.arch.compiler, cc="cc")
     arch = dataclasses.replace(request.arch, compiler=compiler, build_environ=(("CRAYPE_LINK_TYPE", "dynamic"),))
-    facts, site = bare_facts(slurm_site()), slurm_site()
-    plan = make_plan(dataclasses.replace(request, arch=arch), facts, Existing())
-    assert plan.identity == plain_plan(site, "single").identity
+    plan = make_plan(dataclasses.replace(request, arch=arch), facts_of(slurm_site()), Existing())
+    assert plan.identity == plain_plan(slurm_site(), "single").identity
+    assert not {"compiler", "horovod", "patches", "build environment"} & set(plan.identity)
     older = dataclasses.replace(request, arch=dataclasses.replace(arch, target="x86_64_v2"))
-    assert make_plan(older, facts, Existing()).identity == {**plan.identity, "target": "x86_64_v2"}
+    assert make_plan(older, bare_facts(slurm_site()), Existing()).identity == {**plan.identity, "target": "x86_64_v2"}
 
 
 def test_the_mpi_wheel_that_starts_the_proof_is_installed_and_shown() -> None:
@@ -114,30 +107,9 @@ def test_the_mpi_wheel_that_starts_the_proof_is_installed_and_shown() -> None:
     assert "mpi" not in plain_plan(slurm_site()).identity
 
 
-@pytest.mark.parametrize(
-    ("program", "parts"),
-    [
-        ("single", ("one process", "1 node")),
-        ("mirrored", ("2 devices", "1 node")),
-        ("multiworker", ("2 workers", "2 nodes")),
-    ],
-)
-def test_the_plan_says_who_trains(program: str, parts: tuple[str, ...], words: Words) -> None:
-    title = next(step.title for step in plain_plan(slurm_site(), program).steps if step.name == "proof")
-    assert [part for part in parts if part not in title] == []
-    words("plan", title)
-
-
-def test_what_is_kept_is_kept_without_a_wheel() -> None:
-    plan = plain_plan(slurm_site())
-    env = plan.environment
-    done = Existing(
-        receipts={str(env): frozenset(STEPS)},
-        pointers={f"{env.arch}/{env.name}/{env.version}": str(env)},
-    )
-    again = plain_plan(slurm_site(), existing=done)
-    assert again.done
-    assert not again.asks_network
+@every_program
+def test_the_plan_says_who_trains(program: str, words: Words) -> None:
+    words("plan", next(step.title for step in plain_plan(slurm_site(), program).steps if step.name == "proof"))
 
 
 def test_horovod_still_needs_its_compiler_and_its_mpi(words: Words) -> None:
@@ -145,14 +117,6 @@ def test_horovod_still_needs_its_compiler_and_its_mpi(words: Words) -> None:
         with pytest.raises(PlanError) as caught:
             make_plan(request_for(slurm_site()), facts_of(slurm_site(), **{missing: None}), Existing())
         words("plan", "\n".join(caught.value.to_lines()))
-
-
-def test_a_lock_that_does_not_pin_the_framework_is_refused() -> None:
-    request = dataclasses.replace(
-        without_horovod(request_for(slurm_site()), "single"), lock=lock_of("x", "six==1.17.0")
-    )
-    with pytest.raises(PlanError, match=r"does not pin `tensorflow-cpu==2\.15\.1`"):
-        make_plan(request, bare_facts(slurm_site()), Existing())
 
 
 @pytest.mark.parametrize("kind", ["lua", "tcl", "sh"])
