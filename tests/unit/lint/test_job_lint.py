@@ -89,6 +89,7 @@ def trained(text: str) -> list[tuple[str, int]]:
 
 @for_each("path", SCRIPTS, ids=lambda path: str(path.relative_to(JOBS)))
 def test_the_job_scripts_that_we_write_have_no_fault(path: Path) -> None:
+    assert len(SCRIPTS) >= 60
     name, arch = path.relative_to(JOBS).parts[:2]
     text = path.read_text(encoding="utf-8")
     assert found(text, site=name, arch=arch) == []
@@ -97,23 +98,17 @@ def test_the_job_scripts_that_we_write_have_no_fault(path: Path) -> None:
     # Saga's other module tree is a module without a version; only its profile states that.
     without_profile |= {"module-version"} if "module load Zen2Env" in text else set()
     assert {rule for rule, _ in found(text, site=None)} == without_profile
-    program = read_script(text, "job.sh").program()
-    if path.stem in ("image", "overlay", "own-overlay"):
-        assert program is None, "they train nothing"
-    else:
-        assert program is not None
-        assert program.endswith("mnist.py" if path.stem == "cray-ml-plugin" else "train.py")
+    program = read_script(text, "job.sh").program() or ""
+    trains = path.stem not in ("image", "overlay", "own-overlay")
+    assert program.endswith("mnist.py" if path.stem == "cray-ml-plugin" else "train.py" if trains else "")
+    assert trains or not program
 
 
 @for_each("path", BUILDS, ids=lambda path: str(path.relative_to(JOBS.with_name("builds"))))
 def test_the_build_scripts_that_we_write_have_no_fault(path: Path) -> None:
+    assert len(BUILDS) >= 10
     name, arch = path.relative_to(JOBS.with_name("builds")).parts[:2]
     assert found(path.read_text(encoding="utf-8"), site=name, arch=arch) == []
-
-
-def test_there_are_scripts_to_check() -> None:
-    assert len(SCRIPTS) >= 60
-    assert len(BUILDS) >= 10
 
 
 def test_a_good_script_of_a_user_has_no_fault() -> None:
@@ -122,70 +117,6 @@ def test_a_good_script_of_a_user_has_no_fault() -> None:
     safe = replace_once(HOROVOD, "gpus[hvd.local_rank()]", "gpus[0]")
     assert found(GOOD, training=safe, site=None) == []
     assert trained(HOROVOD) == []
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "rule", "line"),
-    [
-        ("--account=nn1234k", "--account=nnXXXXk", "blank", 9),
-        ("--account=nn1234k", "--account=<project>", "blank", 9),
-        ("--account=nn1234k", "--account=?", "blank", 9),
-        ("train.py\n", "/scratch/NetID/train.py\n", "blank", 17),
-        ("TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0", "TensorFlow", "module-version", 13),
-        ("module list\n", "module load Python/3.8.2-GCCcore-9.3.0\nmodule list\n", "toolchains", 13),
-        ("module reset\n", "", "modules-on-top", 12),
-        ("module list\n", "", "no-module-list", 13),
-        ("set -euo pipefail\n", "", "goes-on", 12),
-        ("set -euo pipefail\n", "set -euo pipefail\n#SBATCH --qos=devel\n", "late-directive", 12),
-        ("#SBATCH --time=", " #SBATCH --time=", "late-directive", 7),
-        ("srun --cpus-per-task=6 ", "srun ", "srun-cpus", 17),
-        ("srun --cpus-per-task=6 ", "horovodrun -np 8 ", "horovodrun", 17),
-        ("srun --cpus-per-task=6 ", "mpirun -np 6 ", "fewer-ranks", 17),
-        ("srun --cpus-per-task=6 ", "srun --ntasks=4 --cpus-per-task=6 ", "fewer-ranks", 17),
-        ("python -u train.py", "python -u x.py\\\ntrain.py", "glued-backslash", 17),
-        ("export OMP_NUM_THREADS=6", "wget --no-check-certificate https://x", "no-certificate", 15),
-        ("export OMP_NUM_THREADS=6", "APPTAINER_CACHEDIR=/scratch/x", "not-exported", 15),
-        ("export OMP_NUM_THREADS=6", "export PYTHONPATH=/ext3/bin:$PATH", "path-in-pythonpath", 15),
-        ("python -u train.py", 'bash -c "source /ext3/env.sh; python train.py"', "source-then", 17),
-    ],
-)
-def test_a_fault_is_found_in_any_script_at_its_line(old: str, new: str, rule: str, line: int) -> None:
-    text = replace_once(GOOD, old, new)
-    assert (rule, line) in found(text, site=None)
-    assert {finding for finding, _ in found(text, site=None)} == {rule}
-
-
-def test_horovodrun_is_found_on_one_node_too() -> None:
-    text = replace_once(GOOD, "--nodes=2", "--nodes=1")
-    assert found(text, site=None) == []
-    text = replace_once(text, "srun --cpus-per-task=6 ", "horovodrun -np 4 ")
-    assert found(text, site=None) == [("horovodrun", 17)]
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "rule", "line"),
-    [
-        ("#SBATCH --account=nn1234k\n", "", "account", 1),
-        ("--mem-per-cpu=8G", "--mem-per-cpu=20G", "memory", 6),
-        ("#SBATCH --mem-per-cpu=8G\n", "", "memory", 1),
-        ("#SBATCH --mem-per-cpu=8G", "#SBATCH --mem=500G", "memory", 6),
-        ("--time=00:30:00", "--time=15-00:00:00", "time", 7),
-        ("--nodes=2", "--nodes=8", "nodes", 2),
-        ("--cpus-per-task=6\n", "--cpus-per-task=12\n", "cpus", 4),
-        ("--gpus-per-task=1", "--gpus-per-task=2", "gpus", 5),
-        ("OMP_NUM_THREADS=6", "OMP_NUM_THREADS=24", "threads", 15),
-        ("OMP_NUM_THREADS=6", "NUM_INTER_THREADS=2\nexport NUM_INTRA_THREADS=6", "threads", 16),
-        ("OMP_NUM_THREADS=6", "OMP_NUM_THREADS=4\nexport NUM_INTRA_THREADS=6", "intra-omp", 16),
-    ],
-)
-def test_a_fault_against_the_site_is_found_at_its_line(old: str, new: str, rule: str, line: int) -> None:
-    text = replace_once(GOOD, old, new)
-    assert (rule, line) in found(text)
-    assert found(text, site=None) == []
-
-
-def test_memory_of_a_whole_node_counts_as_memory() -> None:
-    assert found(replace_once(GOOD, "--mem-per-cpu=8G", "--mem=192G")) == []
 
 
 def test_gpus_on_an_arch_without_gpus_are_found() -> None:
@@ -218,10 +149,9 @@ def test_horovod_with_one_task_for_many_gpus_is_found() -> None:
 
 
 def test_multiworker_with_mpirun_or_with_proxies_is_found() -> None:
+    by_mpirun = replace_once(GOOD, "srun --cpus-per-task=6", "mpirun -np 8")
     assert found(GOOD, training=MULTIWORKER) == []
-    assert ("multiworker-launcher", 17) in found(
-        replace_once(GOOD, "srun --cpus-per-task=6", "mpirun -np 8"), training=MULTIWORKER
-    )
+    assert ("multiworker-launcher", 17) in found(by_mpirun, training=MULTIWORKER)
     assert ("proxies", 16) in found(replace_once(GOOD, "unset http_proxy https_proxy\n", ""), training=MULTIWORKER)
 
 
@@ -249,25 +179,6 @@ def test_thread_variables_that_the_training_does_not_read_are_found() -> None:
 
 
 ADAM = "tf.keras.optimizers.Adam(0.001 * hvd.size())"
-TRAINING_FAULTS = [
-    (
-        "hvd.DistributedOptimizer(tf.keras.optimizers.Adam(0.001 * hvd.size()))",
-        "tf.keras.optimizers.Adam()",
-        "not-distributed",
-        3,
-    ),
-    ("hvd.init()\n", "", "horovod-not-initialised", 3),
-    ("hvd.callbacks.BroadcastGlobalVariablesCallback(0)", "", "no-broadcast", 3),
-    ("if hvd.rank() == 0:", "if hvd.rank == 0 or hvd.rank():", "never-called", 10),
-    ("if hvd.rank() == 0:", "if True:", "all-ranks-save", 11),
-    ("hvd.size()", "int(os.environ['SLURM_NTASKS'])", "slurm-number-in-horovod", 8),
-    ('"x"', '"/tmp/train_logs"', "node-local-output", 11),
-]
-
-
-@pytest.mark.parametrize(("old", "new", "rule", "line"), TRAINING_FAULTS)
-def test_a_fault_of_a_training_script_is_found_at_its_line(old: str, new: str, rule: str, line: int) -> None:
-    assert trained(replace_once(HOROVOD, old, new)) == [(rule, line)]
 
 
 def test_a_comparison_of_text_with_a_number_is_found() -> None:
@@ -295,35 +206,26 @@ def test_names_imported_from_horovod_count() -> None:
 
 def test_a_text_that_is_not_python_is_one_finding() -> None:
     assert trained("import os\nprint 'rank'\n") == [("no-python", 2)]
+    assert "Python 2" in read_training("print 'rank'\n", "train.py").findings[0].message
     assert trained("\0") == [("no-python", 1)]
 
 
-# Containers
-
-
-CONTAINER = """\
-#!/bin/bash
-#SBATCH --nodes=1
-#SBATCH --ntasks=1
-#SBATCH --gres=gpu:2
-set -e
-module purge
-overlay=/scratch/ada/overlay.ext3
-srun singularity exec --nv --overlay $overlay:ro /images/tf.sif python train.py
-"""
-
-
 @pytest.mark.parametrize(
-    ("old", "new", "rule"),
+    ("start", "rule"),
     [
-        (":ro", ":rw", "overlay-rw"),
-        (" --nv", "", "container-gpu"),
-        ("/images/tf.sif", "docker://tensorflow/tensorflow:latest", "image-gpu"),
+        ("exec --overlay $overlay:rw --nv /x.sif", "overlay-rw"),
+        ("exec --overlay $overlay:ro /x.sif", "container-gpu"),
+        ("exec --nv docker://tensorflow/tensorflow:latest", "image-gpu"),
+        ("exec --nv --overlay $overlay:ro /x.sif", None),
     ],
 )
-def test_a_fault_of_a_container_is_found(old: str, new: str, rule: str) -> None:
-    assert found(CONTAINER, site=None) == []
-    assert found(replace_once(CONTAINER, old, new), site=None) == [(rule, 8)]
+def test_a_fault_of_a_container_is_found(start: str, rule: str | None) -> None:
+    head = "#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --ntasks=1\n#SBATCH --gres=gpu:2\nset -e\nmodule purge\n"
+    text = f"{head}overlay=/scratch/ada/overlay.ext3\nsrun singularity {start} python train.py\n"
+    assert found(text, site=None) == ([(rule, 8)] if rule else [])
+
+
+# Containers
 
 
 # Other schedulers
@@ -339,37 +241,22 @@ def test_directives_of_another_scheduler_are_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "rule"),
+    ("site", "arch", "old", "new", "rule"),
     [
-        ("umask 022\n", "", "umask"),
-        ('cd "$submit_folder"\n', "", "folder"),
-        ("#PBS -l filesystems=home:eagle\n", "", "filesystems"),
-        ("#PBS -A tests\n", "", "account"),
-        ("select=2:", "select=3:", "nodes"),
-        ("walltime=00:30:00", "walltime=02:00:00", "time"),
+        ("alcf-polaris", "gpu", "umask 022\n", "", "umask"),
+        ("alcf-polaris", "gpu", 'cd "$submit_folder"\n', "", "folder"),
+        ("alcf-theta", "knl", ":filesystems=home,theta-fs0", "", "filesystems"),
+        ("alcf-theta", "knl", "#COBALT -n 2\n", "#COBALT -n 9\n", "nodes"),
+        ("alcf-theta", "knl", "aprun -n 2 ", "aprun -n 4 ", "ranks"),
+        ("alcf-theta", "knl", "#!/usr/bin/env bash\n", "#!/usr/bin/env bash\n\n", "late-directive"),
+        ("alcf-theta", "knl", "#!/usr/bin/env bash\n", "", "late-directive"),
+        ("alcf-theta", "knl", "OMP_NUM_THREADS=62\n", "OMP_NUM_THREADS=300\n", "threads"),
+        ("alcf-theta", "knl", "NUM_INTRA_THREADS=62\n", "NUM_INTRA_THREADS=64\n", "intra-omp"),
     ],
 )
-def test_a_fault_under_pbs_is_found(old: str, new: str, rule: str) -> None:
-    text = replace_once(written("alcf-polaris", "gpu", "horovod"), old, new)
-    assert rule in dict(found(text, site="alcf-polaris", arch="gpu"))
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "rule"),
-    [
-        (":filesystems=home,theta-fs0", "", "filesystems"),
-        ("#COBALT -n 2\n", "#COBALT -n 9\n", "nodes"),
-        ("aprun -n 2 ", "aprun -n 4 ", "ranks"),
-        ("#COBALT -n 2\n", "# The nodes:\n#COBALT -n 2\n", "late-directive"),
-        ("#!/usr/bin/env bash\n", "#!/usr/bin/env bash\n\n", "late-directive"),
-        ("#!/usr/bin/env bash\n", "", "late-directive"),
-        ("OMP_NUM_THREADS=62\n", "OMP_NUM_THREADS=300\n", "threads"),
-        ("NUM_INTRA_THREADS=62\n", "NUM_INTRA_THREADS=64\n", "intra-omp"),
-    ],
-)
-def test_a_fault_under_cobalt_is_found(old: str, new: str, rule: str) -> None:
-    text = replace_once(written("alcf-theta", "knl", "horovod"), old, new)
-    assert rule in dict(found(text, site="alcf-theta", arch="knl"))
+def test_a_fault_under_pbs_and_cobalt_is_found(site: str, arch: str, old: str, new: str, rule: str) -> None:
+    text = replace_once(written(site, arch, "horovod"), old, new)
+    assert rule in dict(found(text, site=site, arch=arch))
 
 
 def test_a_script_whose_exports_aprun_forwards_has_no_fault() -> None:
@@ -472,23 +359,15 @@ def test_a_script_without_fault_is_reported_with_what_was_read(
 ) -> None:
     assert call("job", "lint", str(job), "--site", "sigma2-saga") == 0
     out, err = capsys.readouterr()
-    first, second = out.splitlines()
-    assert f"`{job}`" in first and f"`{job.parent / 'train.py'}`" in first
     count = count_rules(job=True, site=True, program=True)
-    assert count == len(RULES)
-    assert [part for part in (f" {count} ", "`sigma2-saga`", "`accel`") if part not in second] == []
-    assert err == ""
-    words("lint", first)
+    assert (count, err) == (len(RULES), "") and f" {count} " in out
+    words("lint", without_counts(out))
 
 
 def test_only_errors_make_the_exit_code_2(job: Path, capsys: pytest.CaptureFixture[str], words: Words) -> None:
     job.write_text(replace_once(job.read_text(), "module list\n", ""))
     assert call("job", "lint", str(job), "--site", "sigma2-saga") == 0
-    out = capsys.readouterr().out
-    assert f"`{job}`" in out and f"`{job.parent / 'train.py'}`" in out and "1 advice\n" in out
-    assert f"  {job}:13: advice: no-module-list: " in out
-    assert "`module list`" in out.partition("\n    fix: ")[2]
-    words("lint", without_counts(out))
+    words("lint", without_counts(capsys.readouterr().out))
     assert call("job", "lint", str(job), "--site", "sigma2-saga", "--json") == 0
     result = json.loads(capsys.readouterr().out)["result"]
     assert [finding["weight"] for finding in result["findings"]] == ["advice"]
@@ -503,36 +382,25 @@ def test_findings_are_reported_with_line_evidence_and_fix(
     assert call("job", "lint", str(job), "--site", "sigma2-saga") == EXIT_USAGE
     out, err = capsys.readouterr()
     assert out == ""
-    assert "1 error, 1 advice" in err.splitlines()[0] and f"`{job}`" in err and f"`{train}`" in err
-    assert f"  {job}:13: advice: no-module-list: " in err and ": module load TensorFlow" in err
-    assert f"  {train}:10: error: never-called: `hvd.rank`" in err and "    fix: `hvd.rank()`" in err
-    assert "\nhint: " in err and f"`provision job lint {job} --site sigma2-saga`" in err
     words("lint", without_counts(err))
     assert call("job", "lint", str(job), "--site", "sigma2-saga", "--json") == EXIT_USAGE
     error = json.loads(capsys.readouterr().out)["error"]
     finding = error["findings"][0]
     assert "`module list`" in finding.pop("fix") and finding.pop("message")
-    assert finding == {
-        "weight": "advice",
-        "rule": "no-module-list",
-        "file": str(job),
-        "line": 13,
-        "evidence": "module load TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0",
-    }
+    evidence = "module load TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0"
+    wanted = {"weight": "advice", "rule": "no-module-list", "file": str(job), "line": 13, "evidence": evidence}
+    assert finding == wanted
     assert error["checked"]["read"] == [str(train)]
 
 
 def test_a_training_script_is_checked_alone(job: Path, capsys: pytest.CaptureFixture[str], words: Words) -> None:
     train = job.parent / "train.py"
     assert call("job", "lint", str(train), "--site", "sigma2-saga") == 0
-    count = count_rules(job=False, site=True, program=True)
-    first, second = (out := capsys.readouterr().out).splitlines()
-    assert f"`{train}`" in first and f" {count} " in second and "`sigma2-saga`" in second
+    out = capsys.readouterr().out
+    assert f" {count_rules(job=False, site=True, program=True)} " in out
     words("lint", without_counts(out))
     assert call("job", "lint", str(train), "--script", "x.py") == EXIT_USAGE
-    err = capsys.readouterr().err
-    assert f"`{train}`" in err
-    words("lint", err)
+    words("lint", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(
@@ -591,13 +459,10 @@ def test_a_training_script_that_is_not_read_is_named(
     assert "add `--script PROGRAM`" in out
 
 
-def test_a_job_script_in_python_is_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "job.py"
-    path.write_text("#!/usr/bin/env python3\n#SBATCH --nodes=1\nimport os\nif os.environ['X'] == 0:\n    pass\n")
-    assert call("job", "lint", str(path)) == EXIT_USAGE
-    err = capsys.readouterr().err
-    assert "text-is-no-number" in err
-    assert "empty" not in err
+def test_a_job_script_in_python_is_both() -> None:
+    text = "#!/usr/bin/env python3\n#SBATCH --nodes=1\nimport os\nif os.environ['X'] == 0:\n    pass\n"
+    assert trained(text) == [("text-is-no-number", 4)]
+    assert found(text, site=None) == []
 
 
 def test_another_training_script_can_be_given(job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -625,12 +490,3 @@ def test_a_wrong_request_is_refused(
     err = capsys.readouterr().err
     assert message in err
     words("lint", err.splitlines()[0])
-
-
-@pytest.mark.parametrize("text", ["", "\n", "#!/bin/bash\n", "a 'b\n", "#SBATCH\n#SBATCH --\n#PBS -l\n", "x \\"])
-def test_any_text_can_be_read(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "job.sh"
-    path.write_text(text)
-    for site in ("local", "sigma2-saga", "alcf-polaris", "alcf-theta"):
-        assert call("job", "lint", str(path), "--site", site) in (0, EXIT_USAGE)
-        assert "a bug in provision" not in capsys.readouterr().err

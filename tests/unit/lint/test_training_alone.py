@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,12 @@ from parts.cli import call, envelope
 from parts.examples import PROGRAMS
 from parts.profiles import profile
 from parts.texts import replace_once
+from provision.jobs.user_job import UserJob
 from provision.lint.job_rules import lint_job
 from provision.lint.job_script import read_script
 from provision.lint.training import read_training
+from provision.machine.rendering.render_jobs import render_user_job
+from provision.profile.strategy import StrategyName
 
 Captured = pytest.CaptureFixture[str]
 SAGA = ("--site", "sigma2-saga", "--account", "tests")
@@ -46,84 +50,89 @@ ARCHS = {"horovod": "normal", "multiworker": "accel", "mirrored": "accel"}
 WEIGHTS = {"horovod-unused": "error", "strategy-unused": "error", "kind-unseen": "warning", "one-process": "advice"}
 
 
-def written(tmp_path: Path, capsys: Captured, kind: str, arch: str, files: dict[str, str]) -> dict[str, str]:
-    """The rules about kinds that `job KIND` finds in these files, each with its fix; `job lint` of the script finds the same."""
-    for name, text in files.items():
+@functools.cache
+def script_of(kind: StrategyName, arch: str) -> str:
+    """The script of a job of this kind on two nodes, of `train.py` beside it."""
+    site = profile("sigma2-saga")
+    job = UserJob(
+        kind=kind,
+        site=site,
+        arch=site.arch(arch),
+        command=f"provision job {kind} --site sigma2-saga --account tests --arch {arch} --script train.py",
+        module="tensorflow/2.15.1",
+        modulepath="/site/modules",
+        account="tests",
+        nodes=2 if kind in ("horovod", "multiworker") else None,
+    )
+    return render_user_job(job)
+
+
+def linted(tmp_path: Path, capsys: Captured, kind: StrategyName, arch: str, files: dict[str, str]) -> dict[str, str]:
+    """The rules about kinds that `job lint` finds in the script of a job that starts these files, each with its fix."""
+    for name, text in {"job.sh": script_of(kind, arch), **files}.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    words = ("job", kind, *SAGA, "--arch", arch, "--script", str(tmp_path / "train.py"))
-    several = ("--nodes", "2") if kind in ("horovod", "multiworker") else ()
-    code = call(*words, *several)
-    shown = capsys.readouterr()
-    assert call(*words, *several, "--no-lint") == 0
-    (tmp_path / "job.sh").write_text(capsys.readouterr().out)
-    linted = call("job", "lint", str(tmp_path / "job.sh"), "--site", "sigma2-saga", "--json")
+    code = call("job", "lint", str(tmp_path / "job.sh"), "--site", "sigma2-saga", "--json")
     answer = envelope(capsys)
-    findings = (answer["error"] if linted else answer["result"])["findings"]
+    findings = (answer["error"] if code else answer["result"])["findings"]
     found = {one["rule"]: one["fix"] for one in findings if one["rule"] in WEIGHTS}
-    assert all(rule in shown.out + shown.err for rule in found)
-    if any(WEIGHTS[rule] == "error" for rule in found):
-        assert (code, linted, shown.out) == (2, 2, "")
+    assert code == 2 or not any(WEIGHTS[rule] == "error" for rule in found)
     return found
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_job_of_a_program_that_trains_alone_is_not_written(kind: str, tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "train.py").write_text(KERAS)
+    words = ("job", kind, *SAGA, "--arch", ARCHS[kind], "--script", str(tmp_path / "train.py"))
+    assert call(*words) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert ("horovod-unused" if kind == "horovod" else "strategy-unused") in shown.err
+    assert call(*words, "--no-lint") == 0
+
+
+ALONE = {
+    "keras": KERAS,
+    "print": "print(1)\n",
+    "docstring": '"""Trains with Horovod: import horovod.tensorflow as hvd, MirroredStrategy."""\n' + KERAS,
+    "comment": "# import horovod.tensorflow.keras as hvd; MultiWorkerMirroredStrategy\n" + KERAS,
+    "programs": "import os\nimport subprocess\nos.system('nvidia-smi')\nsubprocess.run(['hostname'])\n" + KERAS,
+    "words": "import argparse\nimport sys\nprint(sys.argv, 'no horovod')\n" + KERAS.replace(")))", ")), workers=4)"),
+    "loop": LOOP,
+    "graph": OLD,
+    "torch": TORCH,
+    "bare-import": "import horovod\n" + KERAS,
+}
+
+
 @pytest.mark.parametrize(
-    "text",
-    [
-        KERAS,
-        "print(1)\n",
-        '"""Trains with Horovod: import horovod.tensorflow as hvd, MirroredStrategy."""\n' + KERAS,
-        "# import horovod.tensorflow.keras as hvd; MultiWorkerMirroredStrategy\n" + KERAS,
-        "import os\nimport subprocess\nos.system('nvidia-smi')\nsubprocess.run(['hostname'])\n" + KERAS,
-        "import argparse\nimport sys\nprint(sys.argv, 'without horovod')\n" + KERAS.replace(")))", ")), workers=4)"),
-        LOOP,
-        OLD,
-        TORCH,
-        "import horovod\n" + KERAS,
-    ],
-    ids=["keras", "print", "docstring", "comment", "programs", "words", "loop", "graph", "torch", "bare-import"],
+    ("kind", "name"), [*(("horovod", name) for name in ALONE), ("multiworker", "keras"), ("mirrored", "comment")]
 )
 def test_a_program_that_trains_alone_is_an_error_of_its_kind_of_job(
-    kind: str, text: str, tmp_path: Path, capsys: Captured
+    kind: StrategyName, name: str, tmp_path: Path, capsys: Captured
 ) -> None:
-    found = written(tmp_path, capsys, kind, ARCHS[kind], {"train.py": text})
-    (rule,) = found
+    ((rule, fix),) = linted(tmp_path, capsys, kind, ARCHS[kind], {"train.py": ALONE[name]}).items()
     assert rule == ("horovod-unused" if kind == "horovod" else "strategy-unused")
-    assert found[rule].startswith("`provision job single --")
-    assert "--nodes" not in found[rule]
-    assert "--account tests" in found[rule]
+    assert fix.startswith("`provision job single --") and "--account tests" in fix and "--nodes" not in fix
 
 
-@pytest.mark.parametrize(
-    ("kind", "text", "right"),
-    [
-        ("horovod", MIRRORED, "mirrored"),
-        ("horovod", WORKERS, "multiworker"),
-        ("multiworker", MIRRORED, "mirrored"),
-        ("multiworker", HOROVOD, "horovod"),
-        ("mirrored", HOROVOD, "horovod"),
-        ("mirrored", WORKERS, "multiworker"),
-    ],
-)
+TRAINS = {"horovod": HOROVOD, "multiworker": WORKERS, "mirrored": MIRRORED, "single": KERAS}
+
+
+@pytest.mark.parametrize("right", TRAINS)
+@pytest.mark.parametrize("kind", TRAINS)
 def test_a_program_of_another_kind_is_an_error_that_names_its_kind(
-    kind: str, text: str, right: str, tmp_path: Path, capsys: Captured
+    kind: StrategyName, right: str, tmp_path: Path, capsys: Captured
 ) -> None:
-    found = written(tmp_path, capsys, kind, "accel", {"train.py": text})
-    (fix,) = found.values()
-    assert fix.startswith(f"`provision job {right} --")
-
-
-@pytest.mark.parametrize("kind", [*KINDS, "single"])
-def test_a_program_of_its_kind_is_not_reported(kind: str, tmp_path: Path, capsys: Captured) -> None:
-    text = {"horovod": HOROVOD, "multiworker": WORKERS, "mirrored": MIRRORED, "single": KERAS}[kind]
-    assert written(tmp_path, capsys, kind, "accel", {"train.py": text}) == {}
-
-
-@pytest.mark.parametrize("text", [HOROVOD, MIRRORED, WORKERS])
-def test_one_process_of_a_program_for_several_is_only_advice(text: str, tmp_path: Path, capsys: Captured) -> None:
-    assert set(written(tmp_path, capsys, "single", "accel", {"train.py": text})) <= {"one-process"}
+    found = linted(tmp_path, capsys, kind, "accel", {"train.py": TRAINS[right]})
+    if kind == right:
+        assert found == {}
+    elif kind == "single":
+        assert set(found) <= {"one-process"}, "one process of a program for several is only advice"
+    else:
+        (fix,) = found.values()
+        assert fix.startswith(f"`provision job {right} --")
 
 
 SPLIT = {
@@ -151,18 +160,14 @@ SPLIT = {
 }
 
 
-@pytest.mark.parametrize("files", SPLIT.values(), ids=SPLIT)
-def test_horovod_in_a_module_beside_the_program_is_seen(
-    files: dict[str, str], tmp_path: Path, capsys: Captured
-) -> None:
-    assert written(tmp_path, capsys, "horovod", "normal", files) == {}
-
-
-@pytest.mark.parametrize("name", [name for name in SPLIT if not name.startswith("from")])
-def test_modules_beside_the_program_without_horovod_are_an_error(name: str, tmp_path: Path, capsys: Captured) -> None:
-    files = {file: text.replace(HOROVOD, KERAS) for file, text in SPLIT[name].items()}
-    files = {file: text if "hvd" not in text else "def fit():\n    return 1\n" for file, text in files.items()}
-    assert set(written(tmp_path, capsys, "horovod", "normal", files)) == {"horovod-unused"}
+@pytest.mark.parametrize("name", SPLIT)
+def test_horovod_in_a_module_beside_the_program_is_seen(name: str, tmp_path: Path, capsys: Captured) -> None:
+    files = SPLIT[name]
+    assert linted(tmp_path, capsys, "horovod", "normal", files) == {}
+    if not name.startswith("from"):
+        files = {file: text.replace(HOROVOD, KERAS) for file, text in files.items()}
+        files = {file: text if "hvd" not in text else "def fit():\n    return 1\n" for file, text in files.items()}
+        assert set(linted(tmp_path, capsys, "horovod", "normal", files)) == {"horovod-unused"}
 
 
 @pytest.mark.parametrize(
@@ -182,17 +187,12 @@ def test_modules_beside_the_program_without_horovod_are_an_error(name: str, tmp_
         "import os; part = int(os.environ['SLURM_PROCID'])",
         "import tensorflow as tf; strategy = getattr(tf.distribute, name)()",
         "import tensorflow as tf; strategy = tf.distribute.experimental.ParameterServerStrategy(r)",
+        "import broken",
     ],
 )
 def test_what_cannot_be_read_is_at_most_a_warning(line: str, tmp_path: Path, capsys: Captured) -> None:
-    for kind in ("horovod", "mirrored"):
-        found = written(tmp_path, capsys, kind, "accel", {"train.py": f"{line}\n{KERAS}"})
-        assert set(found) == {"kind-unseen"}, kind
-
-
-def test_a_module_with_a_fault_of_syntax_was_not_read(tmp_path: Path, capsys: Captured) -> None:
-    files = {"train.py": "import run\n" + KERAS, "run.py": "print 'x'\n"}
-    assert set(written(tmp_path, capsys, "horovod", "normal", files)) == {"kind-unseen"}
+    files = {"train.py": f"{line}\n{KERAS}", "broken.py": "print 'x'\n"}
+    assert set(linted(tmp_path, capsys, "horovod", "accel", files)) == {"kind-unseen"}
 
 
 def test_a_program_in_parts_that_never_wraps_its_optimizer_is_found(tmp_path: Path, capsys: Captured) -> None:
@@ -216,8 +216,10 @@ srun python train.py
 """
 
 
-def by_hand(job: str, program: str) -> set[str]:
-    script = read_script(job, "job.sh")
+def by_hand(start: str, program: str, *changes: str) -> set[str]:
+    """The rules that find something in a user's job with this start of a program, and a part of it changed."""
+    job = replace_once(HAND, "srun python train.py", start)
+    script = read_script(replace_once(job, *changes) if changes else job, "job.sh")
     return {finding.rule for finding in lint_job(script, read_training(program, "train.py"), None, None, script.main())}
 
 
@@ -235,53 +237,54 @@ def by_hand(job: str, program: str) -> set[str]:
     ],
 )
 def test_ranks_that_a_user_starts_and_that_train_alone_are_found(start: str) -> None:
-    job = replace_once(HAND, "srun python train.py", start)
     seeded = KERAS + "np.random.seed(3)\n# not with horovod, mpi or ranks\n"
     for program in (KERAS, seeded, LOOP, OLD):
-        assert "ranks-alone" in by_hand(job, program)
+        assert "ranks-alone" in by_hand(start, program)
 
 
 def test_a_module_of_horovod_makes_the_job_one_for_horovod() -> None:
-    job = replace_once(HAND, "module list", "module load Horovod/0.28.1\nmodule list")
+    module = ("module list", "module load Horovod/0.28.1\nmodule list")
     program = KERAS + "print('worker')\n"
-    assert "ranks-alone" not in by_hand(HAND, program)
-    assert "ranks-alone" in by_hand(job, program)
-    assert "ranks-alone" not in by_hand(job, HOROVOD)
+    assert "ranks-alone" not in by_hand("srun python train.py", program)
+    assert "ranks-alone" in by_hand("srun python train.py", program, *module)
+    assert "ranks-alone" not in by_hand("srun python train.py", HOROVOD, *module)
 
 
 @pytest.mark.parametrize(
-    ("start", "program"),
+    "line",
     [
-        ("srun python train.py", "import os\nprint(os.environ['SLURM_PROCID'])\n" + KERAS),
-        ("srun python train.py", "from mpi4py import MPI\n" + KERAS),
-        ("srun python train.py", "import torch.distributed as dist\n" + KERAS),
-        ("srun python train.py", "import jax\njax.distributed.initialize()\n" + KERAS),
-        ("srun python train.py", "import deepspeed\n" + KERAS),
-        ("srun python train.py", "import optuna\n" + KERAS),
-        ("srun python train.py", "import socket\nname = socket.gethostname()\n" + KERAS),
-        ("srun python train.py", "print(1)\n"),
-        ("srun --ntasks=1 python train.py", KERAS),
-        ("srun -n 1 python train.py", KERAS),
-        ("mpirun -np 1 python train.py", KERAS),
-        ("python train.py", KERAS),
-        ("srun bash -c 'python train.py $SLURM_PROCID'", KERAS),
-        ("srun bash -c 'PART=$SLURM_LOCALID python train.py'", KERAS),
-        ("srun --output=out-%t python train.py", KERAS),
+        "import os; print(os.environ['SLURM_PROCID'])",
+        "from mpi4py import MPI",
+        "import torch.distributed as dist",
+        "import jax; jax.distributed.initialize()",
+        "import deepspeed",
+        "import optuna",
+        "import socket; name = socket.gethostname()",
     ],
 )
-def test_ranks_with_work_of_their_own_are_not_reported(start: str, program: str) -> None:
-    assert "ranks-alone" not in by_hand(replace_once(HAND, "srun python train.py", start), program)
+def test_ranks_with_work_of_their_own_are_not_reported(line: str) -> None:
+    assert "ranks-alone" not in by_hand("srun python train.py", f"{line}\n{KERAS}")
 
 
-def test_an_array_of_single_tasks_is_not_reported() -> None:
-    assert "ranks-alone" not in by_hand(replace_once(HAND, "--ntasks=4", "--array=1-4"), KERAS)
+@pytest.mark.parametrize(
+    "start",
+    [
+        *("srun --ntasks=1 python train.py", "srun -n 1 python train.py", "mpirun -np 1 python train.py"),
+        *("python train.py", "srun bash -c 'python train.py $SLURM_PROCID'", "srun --output=out-%t python train.py"),
+        "srun bash -c 'PART=$SLURM_LOCALID python train.py'",
+    ],
+)
+def test_one_rank_or_ranks_with_words_of_their_own_are_not_reported(start: str) -> None:
+    assert "ranks-alone" not in by_hand(start, KERAS)
+    assert "ranks-alone" not in by_hand("srun python train.py", KERAS, "--ntasks=4", "--array=1-4")
+    assert "ranks-alone" not in by_hand("srun python train.py", "print(1)\n")
 
 
 @pytest.mark.parametrize("launcher", ["srun", "mpirun", "mpiexec", "mpiexec.hydra"])
 def test_more_ranks_than_tasks_are_found_for_every_launcher(launcher: str) -> None:
-    for words, rule in (("-n 8", "ranks"), ("-n 2", "fewer-ranks")):
-        assert rule in by_hand(replace_once(HAND, "srun python", f"{launcher} {words} python"), HOROVOD)
-    assert not {"ranks", "fewer-ranks"} & by_hand(replace_once(HAND, "srun python", f"{launcher} -n 4 python"), HOROVOD)
+    for number, rules in ((8, {"ranks"}), (2, {"fewer-ranks"}), (4, set())):
+        found = by_hand(f"{launcher} -n {number} python train.py", HOROVOD)
+        assert found & {"ranks", "fewer-ranks"} == rules
 
 
 @pytest.mark.parametrize(
@@ -298,7 +301,7 @@ def test_more_ranks_than_tasks_are_found_for_every_launcher(launcher: str) -> No
     ],
 )
 def test_ranks_on_named_hosts_are_not_reported(words: str) -> None:
-    assert not {"ranks", "fewer-ranks"} & by_hand(replace_once(HAND, "srun python", f"mpirun {words} python"), HOROVOD)
+    assert not {"ranks", "fewer-ranks"} & by_hand(f"mpirun {words} python train.py", HOROVOD)
 
 
 def test_a_profile_with_the_plug_in_needs_it_in_the_program() -> None:

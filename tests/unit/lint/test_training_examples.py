@@ -26,19 +26,14 @@ def test_the_folder_contains_exactly_the_examples_of_the_list() -> None:
 
 
 @every_program
-def test_a_program_parses_on_the_oldest_python_of_a_stack(name: str) -> None:
-    ast.parse(PROGRAMS[name], feature_version=(3, 6))
-
-
-@every_program
 def test_our_linter_finds_no_fault_in_a_program(name: str) -> None:
+    ast.parse(PROGRAMS[name], feature_version=(3, 6))  # the oldest Python of a stack
     assert read_training(PROGRAMS[name], "train.py").findings == ()
 
 
 @for_each("example", EXAMPLES, ids=lambda example: example.name)
-@for_each(("name", "arch"), [("sigma2-saga", "accel"), ("nersc-perlmutter", "gpu")])
-def test_our_linter_finds_no_fault_in_the_job_of_a_program(example: Example, name: str, arch: str) -> None:
-    site = profile(name)
+def test_our_linter_finds_no_fault_in_the_job_of_a_program(example: Example) -> None:
+    site, arch = profile("sigma2-saga"), "accel"
     job = UserJob(
         kind=example.job,
         site=site,
@@ -60,8 +55,3 @@ def test_an_example_takes_the_folders_of_a_job_and_marks_what_differs(example: E
         assert word in text, word
     assert ("differs: " in text) is (example.name not in ("single", "graph"))
     assert f"For TensorFlow {example.tensorflow}" in text.splitlines()[0]
-
-
-@every_program
-def test_the_lines_of_a_program_are_at_most_120_long(name: str) -> None:
-    assert max(map(len, PROGRAMS[name].splitlines())) <= 120
