@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -59,58 +58,35 @@ def test_a_good_gpu_build_passes_without_a_driver(words: Words) -> None:
     checks = gpu_checks(good_gpu_report())
     assert len(checks) == 5
     assert all(passed for passed, _ in checks.values()), checks
-    assert checks["NCCL built in"][1].count("2.22.3") == 2 and checks["device code"][1].count("80 90") == 2
-    words("test", f"{checks['NCCL built in'][1]}\n{checks['device code'][1]}")
-    assert "libcuda.so.1" in checks["driver"][1]
+    words("test", "\n".join(message for _, message in checks.values()))
 
 
-def build_without_nccl(report: dict[str, Any]) -> None:
-    report["horovod"]["flags"]["nccl_built"] = 0
-
-
-def build_with_another_nccl(report: dict[str, Any]) -> None:
-    report["horovod"]["flags"]["nccl_built"] = 21805
-
-
-def load_nccl_of_a_wheel(report: dict[str, Any]) -> None:
-    report["mapped_objects"] = ["/site/root/envs/x/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2"]
-
-
-def omit_a_capability(report: dict[str, Any]) -> None:
-    report["horovod"]["device_code"] = ["80"]
-
-
-def use_tensorflow_without_cuda(report: dict[str, Any]) -> None:
-    report["tensorflow"]["built_with_cuda"] = False
-
-
-def use_tensorflow_with_another_cuda(report: dict[str, Any]) -> None:
-    report["tensorflow"]["build_info"]["cuda_version"] = "11.8"
+NCCL_OF_A_WHEEL = "/site/root/envs/x/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2"
 
 
 @pytest.mark.parametrize(
-    ("fault", "name"),
+    ("place", "value", "name"),
     [
-        (build_without_nccl, "NCCL built in"),
-        (build_with_another_nccl, "NCCL built in"),
-        (load_nccl_of_a_wheel, "linked NCCL"),
-        (omit_a_capability, "device code"),
-        (use_tensorflow_without_cuda, "TensorFlow with CUDA"),
-        (use_tensorflow_with_another_cuda, "TensorFlow with CUDA"),
+        ("horovod/flags/nccl_built", 0, "NCCL built in"),
+        ("horovod/flags/nccl_built", 21805, "NCCL built in"),
+        ("mapped_objects", [NCCL_OF_A_WHEEL], "linked NCCL"),
+        ("horovod/device_code", ["80"], "device code"),
+        ("tensorflow/built_with_cuda", False, "TensorFlow with CUDA"),
+        ("tensorflow/build_info/cuda_version", "11.8", "TensorFlow with CUDA"),
     ],
 )
-def test_a_fault_of_a_gpu_build_fails_the_check_that_names_it(
-    fault: Callable[[dict[str, Any]], None], name: str
-) -> None:
-    report = good_gpu_report()
-    fault(report)
+def test_a_fault_of_a_gpu_build_fails_the_check_that_names_it(place: str, value: object, name: str) -> None:
+    report = part = good_gpu_report()
+    *parts, last = place.split("/")
+    for one in parts:
+        part = part[one]
+    part[last] = value
     assert [check for check, (passed, _) in gpu_checks(report).items() if not passed] == [name]
 
 
-def test_device_code_without_cuobjdump_passes_as_not_inspected(words: Words) -> None:
-    passed, message = gpu_checks(good_gpu_report(device_code=None))["device code"]
-    assert passed and "`cuobjdump`" in message
-    words("test", message)
+def test_device_code_without_cuobjdump_passes_as_not_inspected() -> None:
     report = good_gpu_report(device_code=None)
+    passed, message = gpu_checks(report)["device code"]
+    assert passed and "`cuobjdump`" in message
     report["errors"]["device_code"] = "CalledProcessError: no"
     assert not gpu_checks(report)["device code"][0]

@@ -40,22 +40,19 @@ def test_plan_job_and_outline_have_the_same_allowed_shape(name: str, arch: str, 
     assert ranks is not None and int(ranks[1]) == planned.processes, shown
 
 
-def test_mirrored_gets_all_gpus_of_an_arch_and_single_gets_one() -> None:
-    site = profile("generic-slurm")
-    arch = site.arch("gpu")
-    assert arch.proof.ranks_per_node == 4
-    shapes = {program: proof_shape(arch, stack_with_proof(program)) for program in ONE_PROCESS_PROGRAMS}
-    assert (shapes["mirrored"].devices, shapes["mirrored"].gpus_per_node) == (4, 4)
-    assert (shapes["single"].devices, shapes["single"].gpus_per_node) == (1, 1)
-    assert shapes["mirrored"].cpus_per_rank == 4 * arch.job.cpus_per_task
-
-
-def test_without_gpus_mirrored_has_at_least_two_replicas_on_the_cpu() -> None:
-    arch = slurm_site().arch(None)
-    assert arch.proof.ranks_per_node == 1
-    shape = proof_shape(arch, stack_with_proof("mirrored"))
-    assert (shape.devices, shape.cpus_per_rank, shape.gpus_per_node) == (2, arch.job.cpus_per_task, 0)
-    assert proof_shape(arch, stack_with_proof("single")).devices == 1
+def test_mirrored_gets_all_devices_of_a_node_and_single_gets_one() -> None:
+    """Without GPUs, mirrored has at least two replicas on the CPU."""
+    of_gpus, of_cpus = profile("generic-slurm").arch("gpu"), slurm_site().arch(None)
+    assert (of_gpus.proof.ranks_per_node, of_cpus.proof.ranks_per_node) == (4, 1)
+    four, one = 4 * of_gpus.job.cpus_per_task, of_gpus.job.cpus_per_task
+    for arch, program, wanted in (
+        (of_gpus, "mirrored", (4, 4, four)),
+        (of_gpus, "single", (1, 1, one)),
+        (of_cpus, "mirrored", (2, 0, of_cpus.job.cpus_per_task)),
+        (of_cpus, "single", (1, 0, of_cpus.job.cpus_per_task)),
+    ):
+        shape = proof_shape(arch, stack_with_proof(program))
+        assert (shape.devices, shape.gpus_per_node, shape.cpus_per_rank) == wanted
 
 
 def test_a_process_gets_as_many_threads_as_its_job_requests_cpus() -> None:

