@@ -33,80 +33,17 @@ from provision.profile.strategy import STRATEGIES
 
 PLACES = tuple((name, arch) for name, arch in ARCHS if name != "generic-slurm")
 COMMANDS = (
-    *(
-        "mkdir",
-        "rm",
-        "cp",
-        "mv",
-        "ln",
-        "cat",
-        "date",
-        "hostname",
-        "touch",
-        "chmod",
-        "df",
-        "du",
-        "stat",
-        "sed",
-        "grep",
-        "tr",
-    ),
-    *(
-        "head",
-        "tail",
-        "sort",
-        "awk",
-        "env",
-        "id",
-        "find",
-        "tar",
-        "mktemp",
-        "readlink",
-        "realpath",
-        "basename",
-        "dirname",
-    ),
-    *("rsync", "ssh", "curl", "wget", "sha256sum", "gzip", "python", "python3", "srun", "aprun", "mpiexec", "mpirun"),
-    *(
-        "apptainer",
-        "singularity",
-        "nvidia-smi",
-        "module",
-        "ml",
-        "sbatch",
-        "scontrol",
-        "sleep",
-        "tee",
-        "wc",
-        "timeout",
-        "uname",
-    ),
+    *("mkdir", "rm", "cp", "mv", "ln", "cat", "date", "hostname", "touch", "chmod", "df", "du", "stat", "sed", "grep"),
+    *("tr", "head", "tail", "sort", "awk", "env", "id", "find", "tar", "mktemp", "readlink", "realpath", "basename"),
+    *("dirname", "rsync", "ssh", "curl", "wget", "sha256sum", "gzip", "python", "python3", "srun", "aprun", "mpiexec"),
+    *("mpirun", "apptainer", "singularity", "nvidia-smi", "module", "ml", "sbatch", "scontrol", "sleep", "tee", "wc"),
+    *("timeout", "uname"),
 )
 RUNS = (
-    *(
-        '"; : >canary; "',
-        "'; : >canary; '",
-        "$(: >canary)",
-        "`: >canary`",
-        "\n: >canary\n",
-        "x\\\n: >canary",
-        "|: >canary",
-    ),
-    *(
-        '[exec sh -c ": >canary"]',
-        '"..os.execute(": >canary").."',
-        ']]..os.execute(": >canary")..[[',
-        "}\n: >canary\n{",
-    ),
-    *(
-        "#SBATCH --wrap=x",
-        "a\n#SBATCH --wrap=x",
-        "EOF\n: >canary\n",
-        "${x:=$(: >canary)}",
-        "%s%n",
-        "'\"\\",
-        "{{ 7*7 }}",
-    ),
+    *('"; : >canary; "', "'; : >canary; '", "$(: >canary)", "`: >canary`", "\n: >canary\n", "x\\\n: >canary"),
+    *("|: >canary", '[exec sh -c ": >canary"]', '"..os.execute(": >canary").."', ']]..os.execute(": >canary")..[['),
+    *("}\n: >canary\n{", "#SBATCH --wrap=x", "a\n#SBATCH --wrap=x", "EOF\n: >canary\n", "${x:=$(: >canary)}", "%s%n"),
+    *("'\"\\", "{{ 7*7 }}"),
 )
 hostile = st.sampled_from(RUNS) | st.tuples(st.sampled_from(RUNS), st.sampled_from(RUNS)).map("".join) | texts
 
@@ -127,9 +64,7 @@ def run_script(folder: Path, argv: list[str], text: str, name: str) -> int:
     (folder / name).write_text(text, encoding="utf-8", errors="surrogateescape")
     environ = {
         "PATH": str(folder / "programs"),
-        "SLURM_SUBMIT_DIR": str(folder),
-        "PBS_O_WORKDIR": str(folder),
-        "HOME": str(folder),
+        **dict.fromkeys(("SLURM_SUBMIT_DIR", "PBS_O_WORKDIR", "HOME"), str(folder)),
     }
     environ |= {"SLURM_JOB_ID": "1", "PBS_JOBID": "1.x", "COBALT_JOBID": "1", "LANG": "C.UTF-8"}
     done = subprocess.run(
@@ -263,15 +198,12 @@ def test_a_modulefile_with_hostile_values_runs_none_of_them(folder: Path, values
         unload=(unload,),
     )
     with refused():
-        (folder / "module.lua").write_text(
-            emit_modulefile(described, "lua", verdict), encoding="utf-8", errors="surrogateescape"
-        )
+        texts = {kind: emit_modulefile(described, kind, verdict) for kind in ("lua", "tcl", "sh")}
+        for kind in ("lua", "tcl"):
+            (folder / f"module.{kind}").write_text(texts[kind], encoding="utf-8", errors="surrogateescape")
         assert run_script(folder, [lua()], IN_LUA, "run.lua") == 0
-        (folder / "module.tcl").write_text(
-            emit_modulefile(described, "tcl", verdict), encoding="utf-8", errors="surrogateescape"
-        )
         assert run_script(folder, [tclsh()], IN_TCL, "run.tcl") == 0
-        assert run_script(folder, ["/bin/bash"], emit_modulefile(described, "sh", verdict), "activate.sh") == 0
+        assert run_script(folder, ["/bin/bash"], texts["sh"], "activate.sh") == 0
         event("modulefiles were written")
 
 

@@ -167,6 +167,7 @@ def test_all_faults_of_a_profile_are_reported_at_once(words: Words) -> None:
         ("modules/paths", ["/m"], ""),
         ("modules/reset", "purged", ""),
         ("scheduler/system", "slrm", ""),
+        ("scheduler/system", "", ""),
         ("scheduler/required", ["acount"], "[0]"),
         ("scheduler/forbidden", ["time"], ""),
         ("network", {"compute": "proxy"}, ".proxy"),
