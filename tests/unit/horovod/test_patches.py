@@ -56,30 +56,24 @@ def test_an_incomplete_patch_head_is_refused_with_every_fault(words: Words) -> N
 
 
 def test_a_patch_is_applied_and_the_log_names_it(tmp_path: Path) -> None:
+    """It can create a file in a folder."""
     (tmp_path / "file.txt").write_text("old\n")
-    apply_patches(tmp_path, [as_file()], tmp_path / "log")
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    text = "--- /dev/null\n+++ b/deep/er/new.py\n@@ -0,0 +1,1 @@\n+made = True\n"
+    apply_patches(tmp_path, [as_file(), PatchFile(name="0002-new.patch", subject="x", text=text)], tmp_path / "log")
     assert (tmp_path / "file.txt").read_text() == "new\n"
+    assert (tmp_path / "deep" / "er" / "new.py").read_text() == "made = True\n"
     assert "0001-all.patch" in (tmp_path / "log").read_text()
 
 
-def test_a_patch_can_create_a_file_in_a_folder(tmp_path: Path) -> None:
-    (tmp_path / "deep" / "er").mkdir(parents=True)
-    text = "--- /dev/null\n+++ b/deep/er/new.py\n@@ -0,0 +1,1 @@\n+made = True\n"
-    apply_patches(tmp_path, [PatchFile(name="0001-new.patch", subject="a file", text=text)], tmp_path / "log")
-    assert (tmp_path / "deep" / "er" / "new.py").read_text() == "made = True\n"
-
-
 def test_an_error_names_the_patch_that_does_not_fit(tmp_path: Path, words: Words) -> None:
-    (tmp_path / "file.txt").write_text("something else\n")
-    with pytest.raises(CommandError, match=r"`0001-all\.patch`") as caught:
-        apply_patches(tmp_path, [as_file()], tmp_path / "log")
+    """Its file is another one, or is missing."""
+    for _ in range(2):
+        with pytest.raises(CommandError, match=r"`0001-all\.patch`") as caught:
+            apply_patches(tmp_path, [as_file()], tmp_path / "log")
+        (tmp_path / "file.txt").write_text("something else\n")
     words("build", caught.value.message)
     assert (tmp_path / "file.txt").read_text() == "something else\n"
-
-
-def test_a_patch_does_not_fit_if_its_file_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match="does not apply"):
-        apply_patches(tmp_path, [as_file()], tmp_path / "log")
 
 
 @pytest.mark.parametrize("link", ["file.txt", "deep"])
@@ -124,14 +118,8 @@ def test_a_source_package_cannot_write_outside(tmp_path: Path) -> None:
     assert not (tmp_path / "evil").exists()
 
 
-def test_a_damaged_source_package_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "x.tar.gz").write_bytes(b"not a tar")
-    with pytest.raises(CommandError, match="cannot be unpacked"):
-        unpack(tmp_path / "x.tar.gz", tmp_path / "out")
-
-
 @pytest.mark.parametrize("compression", ["gz", "bz2", "xz", ""])
-@pytest.mark.parametrize("share", [0, 0.01, 0.3, 0.7, 0.99])
+@pytest.mark.parametrize("share", [0, 0.3, 0.99])
 def test_a_source_package_that_was_cut_is_refused(compression: str, share: float, tmp_path: Path) -> None:
     path = archive(tmp_path / "x.tar", "horovod-1/setup.py", compression, random.Random(1).randbytes(50_000))
     path.write_bytes(path.read_bytes()[: int(path.stat().st_size * share)])
@@ -143,11 +131,11 @@ def test_a_source_package_that_was_cut_is_refused(compression: str, share: float
     assert f"`rm {path}`" in str(caught.value.hint)
 
 
-@pytest.mark.parametrize("place", [2, 15])
-def test_a_source_package_with_a_changed_head_is_refused(place: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", [2, 15, None])
+def test_a_source_package_with_a_changed_head_is_refused(place: int | None, tmp_path: Path) -> None:
     path = archive(tmp_path / "x.tar.gz", "horovod-1/setup.py", "gz", random.Random(1).randbytes(50_000))
-    content = bytearray(path.read_bytes())
-    content[place] ^= 0xFF
+    content = bytearray(path.read_bytes() if place else b"not a tar")
+    content[place or 0] ^= 0xFF
     path.write_bytes(content)
     with pytest.raises(CommandError, match="cannot be unpacked"):
         unpack(path, tmp_path / "out")

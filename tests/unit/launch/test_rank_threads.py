@@ -37,32 +37,22 @@ def node(table: dict[str, int]) -> Node:
     return node
 
 
-def test_a_profile_without_threads_sets_no_variables() -> None:
-    assert rank_threads(arch(), 2) is None
-    assert job_environ(arch(), 2) == ()
-    assert module_environ(arch()) == ()
-
-
 @pytest.mark.parametrize(
     ("shape", "ranks", "expected"),
     [
         (HASWELL, 1, RankThreads(omp=32, inter=2, intra=32)),
         (HASWELL, 2, RankThreads(omp=16, inter=1, intra=16)),
         ({"sockets": 2, "cores": 40}, 1, RankThreads(omp=40, inter=1, intra=40)),
+        ({"sockets": 2, "cores": 48}, 48 / 32, RankThreads(omp=32, inter=1, intra=32)),
         (CORI_KNL, 1, RankThreads(omp=68, inter=1, intra=68)),
         (CORI_KNL, 4, RankThreads(omp=17, inter=1, intra=17)),
         (HASWELL, 64, RankThreads(omp=1, inter=1, intra=1)),
     ],
 )
-def test_threads_follow_the_shape_of_the_node(shape: dict[str, int], ranks: int, expected: RankThreads) -> None:
-    threads = rank_threads(arch(node=shape), ranks)
-    assert threads == expected
-    assert explain_too_many_threads(node(shape), ranks, expected.inter, expected.intra) is None
-
-
-def test_a_rank_with_two_thirds_of_a_node_gets_two_thirds_of_its_threads() -> None:
-    threads = rank_threads(arch(node={"sockets": 2, "cores": 48}), 48 / 32)
-    assert threads == RankThreads(omp=32, inter=1, intra=32)
+def test_threads_follow_the_shape_of_the_node(shape: dict[str, int], ranks: float, expected: RankThreads) -> None:
+    """A profile without a shape sets no variables."""
+    assert rank_threads(arch(node=shape), ranks) == expected
+    assert (rank_threads(arch(), ranks), job_environ(arch(), 2), module_environ(arch())) == (None, (), ())
 
 
 def test_a_job_on_theta_sets_62_threads_for_a_rank() -> None:

@@ -12,49 +12,31 @@ def record(arch: str, built: str, stack: str = "tf", **seconds: object) -> dict[
     return {"stack": stack, "environment": f"{arch}/tensorflow/2.21.0-1234567890", "built": built, "seconds": seconds}
 
 
+def expected(*records: dict[str, object], arch: str = "knl", backend: str = "venv") -> dict[str, float]:
+    """The seconds that are expected of the stack `tf`."""
+    return expected_seconds(list(records), stack="tf", arch=arch, backend=backend)
+
+
 def test_the_newest_record_of_the_arch_is_used() -> None:
-    records = [
-        record("knl", "2026-11-03", install=9),
-        record("knl", "2026-11-02", install=7),
-        record("haswell", "2026-11-09", install=1),
-    ]
-    assert expected_seconds(records, stack="tf", arch="knl", backend="venv") == {"install": 9.0}
-    assert expected_seconds(records, stack="tf", arch="zen3", backend="venv") == {"install": 1.0}, (
-        "the newest of another arch"
-    )
-
-
-def test_records_of_another_stack_are_ignored() -> None:
-    assert (
-        expected_seconds([record("knl", "2026-11-03", stack="old", install=9)], stack="tf", arch="knl", backend="venv")
-        == {}
-    )
-    assert expected_seconds([], stack="tf", arch="knl", backend="venv") == {}
-
-
-def test_what_another_backend_needed_says_nothing() -> None:
-    spack = {**record("knl", "2026-11-03", install=90), "identity": {"spack": "1.2.0 9cf6633"}}
-    records = [spack, record("knl", "2026-11-02", install=7)]
-    assert expected_seconds(records, stack="tf", arch="knl", backend="venv") == {"install": 7.0}
-    assert expected_seconds(records, stack="tf", arch="knl", backend="spack") == {"install": 90.0}
-
-
-def test_a_step_that_the_newest_run_reused_comes_from_an_older_record() -> None:
-    records = [record("knl", "2026-11-03", install=9), record("knl", "2026-11-02", install=7, compile=112)]
-    assert expected_seconds(records, stack="tf", arch="knl", backend="venv") == {"install": 9.0, "compile": 112.0}
+    """Of the same stack and backend; of another arch only if this one has none."""
+    knl = record("knl", "2026-11-02", install=7, compile=112)
+    newer, elsewhere = record("knl", "2026-11-03", install=9), record("haswell", "2026-11-09", install=1)
+    spack = {**record("knl", "2026-11-04", install=90), "identity": {"spack": "1.2.0 9cf6633"}}
+    records = (spack, newer, knl, elsewhere, record("knl", "2026-11-05", stack="old", install=5))
+    assert expected(*records) == {"install": 9.0, "compile": 112.0}, "a step that was reused is in an older record"
+    assert expected(*records, backend="spack") == {"install": 90.0}
+    assert expected(elsewhere, arch="zen3") == {"install": 1.0}
+    assert expected() == {}
 
 
 @pytest.mark.parametrize("value", [None, "9", True, -1, float("nan"), float("inf"), [9], {}])
 def test_a_damaged_number_of_seconds_is_ignored(value: object) -> None:
-    records = [record("knl", "2026-11-03", install=value, proof=3)]
-    assert expected_seconds(records, stack="tf", arch="knl", backend="venv") == {"proof": 3.0}
+    assert expected(record("knl", "2026-11-03", install=value, proof=3)) == {"proof": 3.0}
 
 
 @pytest.mark.parametrize("damage", [{"seconds": None}, {"seconds": [1]}, {"environment": None}, {"built": None}])
 def test_a_damaged_record_is_not_an_error(damage: dict[str, object]) -> None:
-    found = expected_seconds(
-        [{**record("knl", "2026-11-03", install=9), **damage}], stack="tf", arch="knl", backend="venv"
-    )
+    found = expected({**record("knl", "2026-11-03", install=9), **damage})
     assert found == ({} if "seconds" in damage else {"install": 9.0})
 
 

@@ -37,25 +37,16 @@ def test_a_lock_is_parsed_with_versions_and_hashes() -> None:
     read = lock()
     assert [(pin.name, pin.version) for pin in read.pins] == [("horo-vod", "0.28.1"), ("numpy", "1.26.4")]
     assert read.pins[1].hashes == (f"sha256:{ONE}", f"sha256:{TWO}")
+    assert {read.pin(name) for name in ("horo-vod", "Horo.Vod", "horo__vod")} == {read.pins[0]}
+    assert read.pin("horovod") is None
+    assert read.sha256 != lock(LOCK + "# more\n").sha256
     check_lock(read, INPUT, "/site/it.in")
-
-
-def test_a_pin_is_found_by_each_spelling_of_its_name() -> None:
-    for name in ("horo-vod", "Horo.Vod", "horo__vod"):
-        pin = lock().pin(name)
-        assert pin is not None
-        assert pin.version == "0.28.1"
-    assert lock().pin("horovod") is None
 
 
 def test_without_removes_one_package_and_keeps_the_others() -> None:
     rest = lock().without("HORO-VOD")
-    assert "0.28.1" not in rest
     assert rest == f'numpy==1.26.4 ; python_version >= "3.9" \\\n    --hash=sha256:{ONE} \\\n    --hash=sha256:{TWO}\n'
     assert [pin.name for pin in lock(f"{lock_header(INPUT)}\n{rest}").pins] == ["numpy"]
-
-
-def test_without_a_package_that_is_not_locked_changes_nothing() -> None:
     assert lock().without("six") == "".join(pin.text for pin in lock().pins)
 
 
@@ -64,48 +55,36 @@ def test_a_marker_of_the_input_is_left_out_because_the_lock_is_for_one_python() 
     assert without_markers('pip==21.3.1; python_version < "3.7"\n') == "pip==21.3.1\n"
 
 
-def test_a_different_lock_has_a_different_sha256() -> None:
-    assert lock().sha256 != lock(LOCK + "# more\n").sha256
-
-
 @pytest.mark.parametrize(
     ("line", "fault"),
     [
         ("six", "not a pinned package: six"),
         ("six>=1.17", "not a pinned package: six>=1.17"),
         (f"six~=1.17 \\\n    --hash=sha256:{ONE}", "not a pinned package: six~=1.17"),
+        (f"six==1.* --hash=sha256:{ONE}", "not a pinned package: six==1.*"),
         (f"six @ https://example.org/six.whl --hash=sha256:{ONE}", "not a pinned package: six @"),
         ("-e .", "not a pinned package: -e ."),
         ("--index-url https://example.org/", "not a pinned package: --index-url"),
-        ("-r other.txt", "not a pinned package: -r other.txt"),
         ("six==1.17.0", "no hash: six==1.17.0"),
         ("six==1.17.0 \\\n    --hash=sha256:1234", "no hash: six==1.17.0"),
         (f"six==1.17.0 --hash=md5:{'1' * 32}", "no hash: six==1.17.0"),
     ],
 )
 def test_a_line_that_is_not_pinned_and_hashed_is_refused(line: str, fault: str) -> None:
+    """All of them at once."""
     with pytest.raises(ConfigError, match="is not a lock") as caught:
-        lock(f"{LOCK}{line}\n")
-    assert any(line.startswith(fault) for line in caught.value.evidence)
+        lock(f"{LOCK}{line}\nwheel==1\n")
+    first, second = caught.value.evidence
+    assert first.startswith(fault) and second.startswith("no hash: wheel")
     assert "provision lock" in str(caught.value.hint)
 
 
-def test_all_wrong_lines_of_a_lock_are_reported_at_once() -> None:
-    with pytest.raises(ConfigError) as caught:
-        lock(LOCK + "six\nwheel==1\nsetuptools>3\n")
-    assert len(caught.value.evidence) == 3
-
-
-@pytest.mark.parametrize("text", ["", LOCK.replace("# input", "# Input"), LOCK.replace("sha256: ", "sha256: x")])
-def test_a_lock_that_does_not_name_its_input_is_refused(text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["", lock_header("") + "\n", LOCK.replace("# input", "# Input"), LOCK.replace("sha256: ", "sha256: x")]
+)
+def test_a_lock_that_does_not_name_its_input_or_pins_nothing_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"it-py311\.txt"):
         lock(text)
-
-
-def test_a_lock_that_pins_nothing_is_refused() -> None:
-    with pytest.raises(ConfigError) as caught:
-        lock(lock_header("") + "\n")
-    assert caught.value.evidence == ("it contains no package",)
 
 
 @pytest.mark.parametrize("edited", [INPUT + "six\n", INPUT.replace("0.28.1", "0.28.2"), INPUT + "\n", ""])
@@ -121,12 +100,12 @@ def test_a_missing_lock_is_refused_with_its_expected_path(
     (tmp_path / "requirements").mkdir()
     (tmp_path / "requirements" / "own.in").write_text("six\n")
     monkeypatch.setenv("PROVISION_CONFIG", str(tmp_path))
-    with pytest.raises(ConfigError, match=r"own\.in` .*3\.11") as caught:
-        shipped.load_lock("own", "3.11")
-    words("lock", "\n".join(caught.value.to_lines()))
-    assert caught.value.evidence == (f"expected: {tmp_path}/requirements/own-py311.txt",)
-    with pytest.raises(ConfigError, match=r"there is no `requirements/nosuch\.in`"):
-        shipped.load_lock("nosuch", "3.11")
+    for name, named in (("own", f"{tmp_path}/requirements/own-py311.txt"), ("nosuch", "`requirements/nosuch.in`")):
+        with pytest.raises(ConfigError) as caught:
+            shipped.load_lock(name, "3.11")
+        said = "\n".join(caught.value.to_lines())
+        assert named in said
+        words("lock", said)
 
 
 @for_each("path", sorted(REQUIREMENTS.glob("*.txt")), ids=lambda path: path.name)
@@ -150,9 +129,3 @@ def test_the_locks_of_a_shipped_stack_pin_its_versions(name: str) -> None:
             assert pin is not None, f"{locked.path} does not pin {package}"
             assert pin.version == version
         shipped.load_lock("build", minor)
-
-
-@pytest.mark.parametrize("version", ["1.*", "=1.17.0"])
-def test_a_wildcard_version_is_refused(version: str) -> None:
-    with pytest.raises(ConfigError):
-        lock(f"{LOCK}six=={version} --hash=sha256:{ONE}\n")

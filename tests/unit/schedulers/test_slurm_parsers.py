@@ -29,38 +29,26 @@ def status(name: str) -> JobStatus:
     return parsed
 
 
-ENDINGS = {
-    "completed": ("COMPLETED", "job 2 finished after 00:00:00"),
-    "failed": ("FAILED", "job 3 failed with exit code 3 after 00:00:00"),
-    "failed-by-signal": ("FAILED", "job 4 was ended by signal 11 after 00:00:00"),
-    "timeout": ("TIMEOUT", "job 1 reached its time limit of 00:01:00"),
-    "cancelled": ("CANCELLED", "job 5 was cancelled after 00:00:00"),
-    "cancelled-while-pending": ("CANCELLED", "job 12 was cancelled before it started"),
-    "cancelled-by-dependency": ("CANCELLED", "job 7 was cancelled before it started"),
+RECORDED_ENDS = {
+    "completed": "COMPLETED",
+    "failed": "FAILED",
+    "failed-by-signal": "FAILED",
+    "timeout": "TIMEOUT",
+    "cancelled": "CANCELLED",
+    "cancelled-while-pending": "CANCELLED",
+    "cancelled-by-dependency": "CANCELLED",
 }
 
 
-@pytest.mark.parametrize("name", ENDINGS)
-def test_each_ending_of_a_slurm_job_is_described(name: str, words: Words) -> None:
-    state, words = ENDINGS[name]
-    parsed = status(name)
-    assert parsed.ended
-    assert parsed.state == state
-    assert ending(parsed).startswith(words)
-
-
-def test_each_final_state_has_a_different_description(words: Words) -> None:
+def test_each_ending_of_a_slurm_job_is_described(words: Words) -> None:
+    recorded_ends = {name: status(name) for name in RECORDED_ENDS}
+    assert {name: one.state for name, one in recorded_ends.items()} == RECORDED_ENDS
     ended = dataclasses.replace(status("failed"), job="1", run_time="00:10:00", time_limit="01:00:00")
-    sentences = {state: ending(dataclasses.replace(ended, state=state)) for state in ENDED}
-    assert len(set(sentences.values())) == len(ENDED)
-    words("job", "\n".join(sentences[state] for state in sorted(sentences)))
-    assert "NODE_FAIL" in sentences["NODE_FAIL"]
-    assert "PREEMPTED" in sentences["PREEMPTED"]
-
-
-@pytest.mark.parametrize("state", ["PENDING", "RUNNING", "COMPLETING", "SUSPENDED", "CONFIGURING", "REQUEUED"])
-def test_a_job_in_a_state_that_is_not_final_has_not_ended(state: str) -> None:
-    assert not dataclasses.replace(status("running"), state=state).ended
+    sentences = [ending(dataclasses.replace(ended, state=state)) for state in sorted(ENDED)]
+    assert len(set(sentences)) == len(ENDED) and all(one.ended for one in recorded_ends.values())
+    words("job", "\n".join([*map(ending, recorded_ends.values()), *sentences]))
+    for state in ("PENDING", "RUNNING", "COMPLETING", "SUSPENDED", "CONFIGURING", "REQUEUED"):
+        assert not dataclasses.replace(status("running"), state=state).ended
 
 
 def test_all_fields_of_a_running_slurm_job_are_parsed() -> None:
@@ -77,24 +65,16 @@ def test_all_fields_of_a_running_slurm_job_are_parsed() -> None:
     assert status("completed").nodes == "knl[1-2]"
 
 
-REASONS = {
-    "pending-resources": "Resources: waits for nodes to become free",
-    "pending-held": "JobHeldUser: held by its user; `scontrol release` releases it",
-    "pending-time-limit": "PartitionTimeLimit: requests more time than its partition allows: it will never start",
-    "array": "Resources: waits for nodes to become free",
-}
-
-
-@pytest.mark.parametrize("name", REASONS)
-def test_the_reason_of_a_waiting_slurm_job_is_explained(name: str) -> None:
-    parsed = status(name)
-    assert parsed.state == "PENDING"
-    assert not parsed.ended
-    assert slurm.waiting(parsed) == REASONS[name]
-
-
-def test_an_unknown_waiting_reason_is_shown_as_slurm_prints_it() -> None:
-    assert slurm.waiting(dataclasses.replace(status("pending-held"), reason="Licenses")) == "Licenses"
+def test_the_reason_of_a_waiting_slurm_job_is_explained(words: Words) -> None:
+    names = ("pending-resources", "pending-held", "pending-time-limit", "array")
+    never = ("pending-too-many-nodes", "pending-dependency-never-satisfied")
+    waiting = {name: status(name) for name in (*names, *never)}
+    assert {(one.state, one.ended) for one in waiting.values()} == {("PENDING", False)}
+    assert all("never start" in slurm.waiting(waiting[name]) for name in never)
+    # One with details, and one that is not known.
+    reasons = ("ReqNodeNotAvail,_UnavailableNodes:knl1", "Licenses")
+    others = [dataclasses.replace(waiting["array"], reason=reason) for reason in reasons]
+    words("job", "\n".join(slurm.waiting(one) for one in (*waiting.values(), *others)))
 
 
 def test_every_recorded_job_status_is_parsed() -> None:
@@ -106,11 +86,8 @@ def test_every_recorded_job_status_is_parsed() -> None:
         assert parsed.job.isdigit()
         assert parsed.output.startswith("/scratch/ops/")
         assert re.fullmatch(r"\d+:\d+", parsed.exit_code)
-
-
-@pytest.mark.parametrize("name", ["scontrol-unknown-job.err.txt", "no-controller.err.txt", "sbatch.txt"])
-def test_output_without_a_job_gives_no_status(name: str) -> None:
-    assert slurm.parse_status(recorded(name)) is None
+    for name in ("scontrol-unknown-job.err.txt", "no-controller.err.txt", "sbatch.txt"):
+        assert slurm.parse_status(recorded(name)) is None
     assert slurm.parse_status("") is None
 
 
@@ -118,11 +95,8 @@ def test_the_job_id_is_parsed_with_and_without_a_cluster_name() -> None:
     assert slurm.parse_job_id(recorded("sbatch-parsable.txt")) == "15"
     assert slurm.parse_job_id("123;knl\n") == "123"
     assert slurm.parse_job_id("sbatch: lua: be nice\n77\n") == "77"
-
-
-@pytest.mark.parametrize("name", sorted(path.name for path in ANSWERS.glob("sbatch-*.err.txt")))
-def test_a_refused_submission_gives_no_job_id(name: str) -> None:
-    assert slurm.parse_job_id(recorded(name)) is None
+    refused = sorted(path.name for path in ANSWERS.glob("sbatch-*.err.txt"))
+    assert refused and [slurm.parse_job_id(recorded(name)) for name in refused] == [None] * len(refused)
 
 
 def test_the_commands_request_the_output_that_the_parsers_read() -> None:
@@ -152,29 +126,18 @@ def options(batch: Batch) -> list[str]:
 
 
 def test_the_directives_request_the_shape_of_the_proof() -> None:
-    assert options(BATCH) == [
-        "--job-name=build",
-        "--output=/site/build-%j.out",
-        "--nodes=2",
-        "--ntasks-per-node=4",
-        "--time=01:00:00",
-        "--exclusive",
-        "--partition=knl",
-        "--constraint=knl&quad",
-        "--account=a1",
-        "--signal=B:TERM@60",
-        "--mem=4G",
+    """The options of the arch come after those of the site; file systems are licences; each has an explanation."""
+    batch = dataclasses.replace(BATCH, filesystems=("SCRATCH", "cfs"))
+    assert all(directive.meaning for directive in slurm.directives(batch))
+    assert options(batch) == [
+        *("--job-name=build", "--output=/site/build-%j.out", "--nodes=2", "--ntasks-per-node=4", "--time=01:00:00"),
+        *("--exclusive", "--partition=knl", "--constraint=knl&quad", "--account=a1", "--licenses=SCRATCH,cfs"),
+        *("--signal=B:TERM@60", "--mem=4G"),
     ]
-
-
-def test_the_options_of_the_arch_come_after_those_of_the_site() -> None:
-    site = Scheduler(name="slurm", options=("--account=staff",))
-    lines = options(dataclasses.replace(BATCH, scheduler=site, options=("--account=mine",)))
-    assert lines.index("--account=staff") < lines.index("--account=mine")
-
-
-def test_every_directive_has_an_explanation() -> None:
-    assert all(directive.meaning for directive in slurm.directives(BATCH))
+    for spelling, written in (("per-cpu", ["--mem-per-cpu=8G"]), ("per-node", ["--mem=128G"]), ("none", [])):
+        scheduler = Scheduler(name="slurm", options=(), memory=spelling)  # type: ignore[arg-type]
+        batch = dataclasses.replace(BATCH, scheduler=scheduler, memory="8G", cpus_per_rank=4, options=())
+        assert [option for option in options(batch) if "--mem" in option] == written
 
 
 @pytest.mark.parametrize(
@@ -198,23 +161,10 @@ def test_gpus_are_requested_with_the_option_of_the_site(
     assert not [option for option in options(dataclasses.replace(batch, gpus_per_node=0)) if "gp" in option]
 
 
-def test_memory_is_requested_per_cpu_or_per_node() -> None:
-    for spelling, written in (("per-cpu", ["--mem-per-cpu=8G"]), ("per-node", ["--mem=128G"]), ("none", [])):
-        scheduler = Scheduler(name="slurm", options=(), memory=spelling)  # type: ignore[arg-type]
-        batch = dataclasses.replace(BATCH, scheduler=scheduler, memory="8G", cpus_per_rank=4, options=())
-        assert [option for option in options(batch) if "--mem" in option] == written
-
-
-def test_file_systems_are_requested_as_licenses() -> None:
-    assert "--licenses=SCRATCH,cfs" in options(dataclasses.replace(BATCH, filesystems=("SCRATCH", "cfs")))
-
-
 @pytest.mark.parametrize(
     ("option", "written"),
     [
-        ("--mem=4G", "--mem=4G"),
-        ("--exclusive", "--exclusive"),
-        ("-C", "-C"),
+        *((option, option) for option in ("--mem=4G", "--exclusive", "-C", "-A staff", "-C knl quad")),
         ("--comment=two words", '--comment="two words"'),
         ('--comment=a "quoted" word', '--comment="a \\"quoted\\" word"'),
         ("--comment=back\\slash", '--comment="back\\\\slash"'),
@@ -230,33 +180,11 @@ def test_an_option_is_quoted_when_sbatch_needs_it(option: str, written: str) -> 
 # Bad input and odd output
 
 
-@pytest.mark.parametrize("option", ["-A staff", "-C knl quad", "--comment two words"])
-def test_an_option_separated_from_its_value_by_a_space_is_not_quoted(option: str) -> None:
-    assert '""' not in slurm.quoted(option)
-
-
-@pytest.mark.parametrize("name", ["pending-too-many-nodes", "pending-dependency-never-satisfied"])
-def test_a_job_that_will_never_start_is_described_so(name: str) -> None:
-    assert "never start" in slurm.waiting(status(name))
-
-
-def test_a_waiting_reason_with_details_is_explained() -> None:
-    parsed = dataclasses.replace(status("pending-held"), reason="ReqNodeNotAvail,_UnavailableNodes:knl1")
-    assert "down or reserved" in slurm.waiting(parsed)
-
-
-def test_the_output_of_a_job_below_a_folder_with_a_space_is_found() -> None:
+def test_a_space_in_the_output_and_a_comment_do_not_decide_the_status_of_a_job() -> None:
     text = recorded("scontrol-show-job-failed.txt").replace("/scratch/ops/failed.log", "/scratch/two words/failed.log")
-    parsed = slurm.parse_status(text)
+    parsed = slurm.parse_status(text.replace(" Power=", " Comment=was JobState=COMPLETED  Power="))
     assert parsed is not None
-    assert parsed.output == "/scratch/two words/failed.log"
-
-
-def test_a_comment_does_not_decide_the_state_of_a_job() -> None:
-    text = recorded("scontrol-show-job-failed.txt").replace(" Power=", " Comment=was JobState=COMPLETED  Power=")
-    parsed = slurm.parse_status(text)
-    assert parsed is not None
-    assert parsed.state == "FAILED"
+    assert (parsed.output, parsed.state) == ("/scratch/two words/failed.log", "FAILED")
 
 
 def test_the_mpi_types_of_srun_are_parsed() -> None:
