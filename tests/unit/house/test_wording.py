@@ -64,6 +64,7 @@ def test_the_nearest_name_of_a_release_has_the_nearest_version(word: str, meant:
     assert nearest_name(word, STACKS) == meant
     assert nearest_name("tensorflow", ("tensorflow-9", "tensorflow-10")) == "tensorflow-10"
     assert nearest_name("a-1.2", ("a-1", "a-3.1")) == "a-1"
+    assert nearest_name("instal", ("install", "publish")) == "install"
 
 
 def test_every_part_of_the_words_is_of_a_test_that_exists() -> None:

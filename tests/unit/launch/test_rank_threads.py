@@ -92,5 +92,4 @@ def test_more_threads_than_the_node_has_are_reported(
     reason = explain_too_many_threads(node(shape), ranks, inter, intra)
     assert (reason is None) is fits
     if reason:
-        assert f"{ranks * inter * intra} threads" in reason and str(shape["threads"]) in reason
         words("job", reason)

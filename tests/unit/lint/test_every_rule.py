@@ -318,41 +318,6 @@ def test_threads_that_the_modules_set_count_for_every_rank() -> None:
     assert in_job(CORI, pools, site="nersc-cori")["threads"] == ("train.py", 2)
 
 
-FIRST_USE = {
-    "one task for eight GPUs at Saga": (
-        "sigma2-saga",
-        (
-            "#SBATCH --account=nn1234k\n#SBATCH --ntasks=1\n#SBATCH --mem=16G\n#SBATCH --time=60\n#SBATCH --partition=accel\n"
-            "#SBATCH --gpus=8\nmodule reset\nmodule load TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0\nsrun python train.py\n"
-        ),
-        {"horovod-tasks", "horovod-module", "no-module-list", "goes-on", "one-cpu"},
-    ),
-    "debug for two hours with mpirun at Perlmutter": (
-        "nersc-perlmutter",
-        (
-            "#SBATCH -A m1\n#SBATCH -C gpu\n#SBATCH -q debug\n#SBATCH -t 00:20:00\n#SBATCH -N 2\n#SBATCH --ntasks-per-node=4\n"
-            "#SBATCH --gpus-per-node=4\nmodule load tensorflow\npip install --user horovod\nmpirun -n 8 python train.py\n"
-        ),
-        {"other-launcher", "installs-in-job", "module-version", "modules-on-top", "no-module-list", "goes-on"},
-    ),
-    "a container at Greene": (
-        "nyu-greene",
-        (
-            "#SBATCH --nodes=1\n#SBATCH --ntasks=1\n#SBATCH --cpus-per-task=4\n#SBATCH --mem=32G\n#SBATCH --gres=gpu:2\n"
-            "#SBATCH --time=24:00\nmodule purge\nsingularity exec --overlay my.ext3 x.sif "
-            'bash -c "source /ext3/env.sh; python train.py"\n'
-        ),
-        {"container-gpu", "overlay-rw", "source-then", "minutes", "horovod-tasks"},
-    ),
-}
-
-
-@pytest.mark.parametrize("name", FIRST_USE)
-def test_the_faults_of_a_first_users_script_are_found(name: str) -> None:
-    site, body, rules = FIRST_USE[name]
-    assert set(in_job(f"#!/bin/bash\n{body}", HOROVOD, site=site)) == rules
-
-
 USUAL = {
     "nersc-perlmutter": "#SBATCH -A m1\n#SBATCH -C gpu\n#SBATCH -q regular\n#SBATCH -t 60\n#SBATCH -N 1\n"
     "#SBATCH --ntasks-per-node=4\n#SBATCH -c 32\n#SBATCH --gpus-per-task=1\n#SBATCH --gpu-bind=none\n"

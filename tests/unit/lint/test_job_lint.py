@@ -459,10 +459,23 @@ def test_a_training_script_that_is_not_read_is_named(
     assert "add `--script PROGRAM`" in out
 
 
-def test_a_job_script_in_python_is_both() -> None:
-    text = "#!/usr/bin/env python3\n#SBATCH --nodes=1\nimport os\nif os.environ['X'] == 0:\n    pass\n"
-    assert trained(text) == [("text-is-no-number", 4)]
-    assert found(text, site=None) == []
+def test_a_job_script_in_python_is_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And one that starts no Python is none; that is noted."""
+    path = tmp_path / "job.py"
+    path.write_text("#!/usr/bin/env python3\n#SBATCH --nodes=1\nimport os\nif os.environ['X'] == 0:\n    pass\n")
+    assert call("job", "lint", str(path)) == EXIT_USAGE
+    err = capsys.readouterr().err
+    assert "text-is-no-number" in err and "empty" not in err
+    path.write_text("#!/bin/bash\n#SBATCH --nodes=1\nset -e\nsrun hostname\n")
+    assert call("job", "lint", str(path)) == 0
+    assert "no training script was read" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["", "\n", "#!/bin/bash\n", "a 'b\n", "#SBATCH\n#SBATCH --\n#PBS -l\n", "x \\"])
+def test_any_text_can_be_read(text: str) -> None:
+    for site in (None, "sigma2-saga", "alcf-polaris", "alcf-theta"):
+        at = profile(site) if site else None
+        assert all(str(finding) for finding in lint_job(read_script(text, "job.sh"), None, at, at and at.archs[0]))
 
 
 def test_another_training_script_can_be_given(job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

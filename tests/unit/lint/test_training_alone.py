@@ -52,17 +52,18 @@ WEIGHTS = {"horovod-unused": "error", "strategy-unused": "error", "kind-unseen":
 
 @functools.cache
 def script_of(kind: StrategyName, arch: str) -> str:
-    """The script of a job of this kind on two nodes, of `train.py` beside it."""
-    site = profile("sigma2-saga")
+    """The script of a job of this kind, on two nodes if it can have several, of `train.py` beside it."""
+    site, nodes = profile("sigma2-saga"), 2 if kind in ("horovod", "multiworker") else None
+    asked = f"provision job {kind} --site sigma2-saga --account tests --arch {arch} --script train.py"
     job = UserJob(
         kind=kind,
         site=site,
         arch=site.arch(arch),
-        command=f"provision job {kind} --site sigma2-saga --account tests --arch {arch} --script train.py",
+        command=f"{asked} --nodes {nodes} --no-lint" if nodes else asked,
         module="tensorflow/2.15.1",
         modulepath="/site/modules",
         account="tests",
-        nodes=2 if kind in ("horovod", "multiworker") else None,
+        nodes=nodes,
     )
     return render_user_job(job)
 
@@ -90,6 +91,10 @@ def test_a_job_of_a_program_that_trains_alone_is_not_written(kind: str, tmp_path
     assert shown.out == ""
     assert ("horovod-unused" if kind == "horovod" else "strategy-unused") in shown.err
     assert call(*words, "--no-lint") == 0
+    capsys.readouterr()
+    (tmp_path / "train.py").write_text(f"import institute_training\n{KERAS}")
+    assert call(*words) == 0
+    assert "kind-unseen" in capsys.readouterr().err, "a warning does not stop it"
 
 
 ALONE = {

@@ -36,7 +36,6 @@ def test_packages_that_allow_the_versions_of_the_lock_are_taken(text: str) -> No
 
 def test_a_conflict_names_both_versions_and_the_line(words: Words) -> None:
     error = refused("pandas\nnumpy==2.0\\\n\n\ntensorflow<2.10\n")
-    assert "`own.txt`" in error.message
     second, fifth = error.evidence
     assert second.startswith("line 2 ") and "`numpy==2.0`" in second and "`numpy==1.26.4`" in second
     assert fifth.startswith("line 5 ") and "`tensorflow<2.10`" in fifth and "`tensorflow==2.15.1`" in fifth

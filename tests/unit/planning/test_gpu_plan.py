@@ -91,7 +91,6 @@ def test_the_module_tells_xla_where_cuda_is_unless_the_site_does() -> None:
 def test_a_framework_without_gpus_is_refused_on_an_arch_with_them(words: Words) -> None:
     with pytest.raises(PlanError, match="`tensorflow-cpu`") as caught:
         gpu_plan(request=request_for(gpu_site()))
-    assert caught.value.hint and "`tensorflow`" in caught.value.hint
     words("plan", "\n".join(caught.value.to_lines()))
 
 
@@ -99,7 +98,6 @@ def test_a_cuda_of_another_major_version_is_refused(words: Words) -> None:
     thirteen = dataclasses.replace(GPU_FACTS, cuda_version="13.0.88")
     with pytest.raises(PlanError, match=r"2\.15\.1 .*12\.2.* 13\.0\.88") as caught:
         gpu_plan(thirteen)
-    assert caught.value.hint and "CUDA 12 module" in caught.value.hint
     words("plan", "\n".join(caught.value.to_lines()))
     assert gpu_plan(dataclasses.replace(GPU_FACTS, cuda_version="12.9.86")).steps
 

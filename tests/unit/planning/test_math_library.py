@@ -65,7 +65,6 @@ def test_a_package_that_has_eigen_alone_is_refused_before_anything_is_built(word
     request = of_package(requiring(), "tensorflow", "1.15.5")
     with pytest.raises(PlanError) as refused:
         planned(request)
-    assert f"`{request.arch.name}`" in refused.value.message and "`tensorflow` 1.15.5" in refused.value.message
     words("plan", "\n".join(refused.value.to_lines()))
     assert refused.value.hint and refused.value.hint.startswith("`--stack tensorflow-1.15.2-intel`")
     (of_stack,) = library_problems(of_package(requiring(of_stack=True), "tensorflow", "1.15.5"))

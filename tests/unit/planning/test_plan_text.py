@@ -99,7 +99,6 @@ def test_a_step_that_is_not_to_be_done_says_so(words: Words) -> None:
 
 def test_a_plan_without_earlier_builds_makes_no_estimate(words: Words) -> None:
     shown = sum_of(plan_at(local_site()), {})
-    assert "9 steps" in shown and "1 to compile" in shown
     words("plan", shown)
     without = {name: seconds for name, seconds in SECONDS.items() if name != "compile"}
     assert sum_of(plan_at(local_site()), without) == shown, "an estimate without the compile misleads"
@@ -112,5 +111,4 @@ def test_a_plan_with_nothing_to_do_says_so(words: Words) -> None:
     receipts = {str(environment): proved(plan).receipts[str(environment)] | {"publish"}}
     done = plan_at(local_site(), Existing(receipts=receipts, pointers={pointer: str(environment)}))
     last = plan_lines(done, expected={})[-1]
-    assert "step" not in last
     words("plan", last)

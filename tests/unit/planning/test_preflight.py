@@ -43,7 +43,6 @@ def test_a_cpu_that_lacks_an_instruction_set_is_blocked_with_what_it_lacks(words
         features=frozenset(["sse", "sse2", "sse3", "ssse3", "sse4_1", "sse4_2", "popcnt", "avx", "f16c"]),
     )
     (problem,) = blockers(request_for(slurm_site()), facts_of(slurm_site(), cpu=old))
-    assert "`n1`" in problem.message and "`haswell`" in problem.message
     assert "avx2" in problem.evidence[0]
     assert "fma" in problem.evidence[0]
     assert "ivybridge" in problem.evidence[1]
@@ -53,7 +52,6 @@ def test_a_cpu_that_lacks_an_instruction_set_is_blocked_with_what_it_lacks(words
 def test_a_login_node_is_sent_to_a_job(words: Words) -> None:
     (problem,) = blockers(request_for(slurm_site()), facts_of(slurm_site(), job=None))
     assert problem.subject == "job"
-    assert "`provision build --site cluster --arch haswell --submit`" in str(problem.hint)
     words("doctor", f"{problem.message}\n{problem.hint}")
 
 
@@ -78,15 +76,11 @@ def test_the_space_that_is_left_and_the_space_that_is_needed_are_named(words: Wo
     needed = space_of_wheels(46, 1_616_503_804, 23_771, 4_928, 71_680_197, compiles=True)
     here = place(free_bytes=1_500_000_000, free_inodes=20_000)
     of_bytes, of_files = place_problems(here, needed)
-    assert [part for part in ("`/site/root`", "1.5 GB", "2.0 GB") if part not in of_bytes.message] == []
-    assert [part for part in ("`/site/root`", "20,000", "37,068") if part not in of_files.message] == []
-    assert "46 fetched wheels" in of_bytes.evidence[0]
     words("doctor", "\n".join([of_bytes.message, of_files.message, *of_bytes.evidence]))
     assert place_problems(place(free_bytes=2_100_000_000, free_inodes=40_000), needed) == ()
     small = space_of_earlier("knl/t/1-0", 30_000_000, 900, compiles=False)
     assert place_problems(place(free_bytes=40_000_000, free_inodes=1_000), small) == ()
     (problem,) = place_problems(place(free_bytes=31_000_000, free_inodes=1_000), small)
-    assert "31 MB" in problem.message and "33 MB" in problem.message
     words("doctor", "\n".join([problem.message, *problem.evidence]))
 
 
@@ -169,9 +163,7 @@ def test_a_stack_for_gpus_is_refused_on_an_arch_without_them(words: Words) -> No
     assert gpu_problems(request, facts_of(slurm_site())) == ()
     for_gpus = dataclasses.replace(request, stack=dataclasses.replace(request.stack, name="tf-gpu", gpus=True))
     (problem,) = gpu_problems(for_gpus, facts_of(slurm_site()))
-    assert "`tf-gpu`" in problem.message and "`haswell`" in problem.message
     words("plan", problem.message)
-    assert "`--stack tf`" in str(problem.hint)
     with pytest.raises(PlanError, match="`haswell`"):
         make_plan(for_gpus, facts_of(slurm_site()), Existing())
 
@@ -187,7 +179,6 @@ def test_a_python_that_other_users_cannot_run_blocks_a_build_for_others(words: W
     (problem,) = blockers(request_for(slurm_site()), facts_of(slurm_site(), closed=closed))
     assert problem.message.endswith("`")
     assert problem.evidence == closed
-    assert "`chmod o+x`" in str(problem.hint)
     words("doctor", f"{problem.message}\n{problem.hint}")
     alone = local_site()
     assert closed_problem(request_for(alone), facts_of(alone, closed=closed)) is None, "a machine of one user"

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from golden_files import Words
+from parts.hostile import fuzzed
 from provision.errors import ConfigError
 from provision.planning.removal import DAY_S, Resident, Rules, decide, describe, refuse_protected
 
@@ -48,7 +49,6 @@ def test_the_newest_stay_and_what_is_young_and_the_rest_goes(words: Words) -> No
     }
     words("prune", "\n".join(f"{one.resident.environment}: {one.why}" for one in decided))
     total = describe(decided, [])[-1]
-    assert [part for part in ("3 ", "0 ", "5.1 GB", "70,170 files") if part not in total] == []
     words("prune", total)
 
 
@@ -82,6 +82,7 @@ def test_without_a_known_last_load_nothing_goes_by_it() -> None:
     assert seen == {None: False, 5.0: False, 91 * DAY_S: True}
 
 
+@fuzzed(50)
 @given(
     st.lists(
         st.builds(

@@ -166,7 +166,6 @@ def test_two_wishes_are_dropped_only_if_one_does_not_suffice(words: Words) -> No
     with pytest.raises(PlanError) as refused:
         chosen(wish(tensorflow=">=3", keras="2"), stack_of("2.21.0"))
     last = refused.value.evidence[-1]
-    assert [name for name in ("`tensorflow`", "`keras`", "`tensorflow-2.21.0`") if name not in last] == []
     words("plan", last)
     with pytest.raises(PlanError, match="even without the wishes of `w`"):
         chosen(wish(), stack_of("2.21.0"), offer=dataclasses.replace(HERE, pythons=()))
@@ -208,7 +207,6 @@ def test_faults_of_a_stack_with_ranges_are_named(changes: dict[str, Any], fault:
 def test_what_no_module_of_a_profile_is_named_after(words: Words) -> None:
     arch = dataclasses.replace(gpu_site().archs[0], modules=("gcc/12",), python=None)
     lines = missing_in_profile(arch, stack_of("2.15.1", gpu=True))
-    assert "Python" in lines[0] and "cuDNN" in lines[1]
     words("compat", "\n".join(lines[:2]))
     full = dataclasses.replace(arch, modules=("Python/3.11", "cuda/12.2", "cuDNN/8.9"))
     assert missing_in_profile(full, stack_of("2.15.1", gpu=True)) == ()

@@ -233,5 +233,4 @@ def test_a_machine_without_mpi_and_compiler_plans_and_has_no_problems(tmp_path: 
     assert "no-such" not in tool.run("doctor", "--site", str(site)).stdout
     refused = tool.run("plan", "--site", str(site), "--stack", "tensorflow-2.15.1")
     assert refused.returncode == 1
-    assert "`no-such-compiler`" in refused.stderr and "`no-such-mpicxx`" in refused.stderr
     words("plan", "\n".join(line for line in refused.stderr.splitlines() if "`no-such-" in line))

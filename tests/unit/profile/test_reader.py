@@ -277,6 +277,7 @@ EDIT, MINE = "edit `sites/cluster.toml`", "`export SCRATCH=/PATH`"
         ("here/${SCRATCH}", {"SCRATCH": "/s"}, EDIT),
         ("${SCRATCH}/a\tb", {"SCRATCH": "/s"}, EDIT),
         ("/${SCRATCH}/a\nb", {"SCRATCH": "/s"}, EDIT),
+        ("${SCRATCH}/" + 300 * "x", {"SCRATCH": "/s"}, EDIT),
         ("${MY_TOKEN}/x", {"MY_TOKEN": "/t"}, EDIT),
     ],
 )

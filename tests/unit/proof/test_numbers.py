@@ -32,7 +32,6 @@ def test_a_check_that_passed_on_all_ranks_shows_its_worst_figure(words: Words) -
     verdict = judge_numbers([rank_report(0), rank_report(1)], ranks=2, nodes=1)
     assert verdict.passed
     tape = next(check for check in verdict.checks if check.name == "tape")
-    assert "2 ranks" in tape.message and "2.0e-08" in tape.message
     words("test", tape.message)
     assert tape.figure == 2e-8
 
