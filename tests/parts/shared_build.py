@@ -2,8 +2,7 @@
 
     python -m parts.shared_build ROOT [--group NAME] [--admin NAME]... [--stop-after STEP] [--version VERSION]
 
-It prints the actions of the plan's steps as JSON, or the error. With `--serve` it starts once, as one user, and reads
-requests from stdin: each build is a process of its own, which has imported everything already.
+It prints the actions of the plan's steps as JSON, or the error.
 """
 
 from __future__ import annotations
@@ -12,14 +11,12 @@ import argparse
 import dataclasses
 import json
 import os
-import signal
-import subprocess
 import sys
 import tempfile
-import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
+from parts.forks import Forks
 from parts.profiles import profile
 from parts.records import ENVIRONMENT, PROOF
 from provision.backends.backend import Row
@@ -37,7 +34,6 @@ from provision.planning.planner import refuse_untrusted
 from provision.planning.steps import decide_steps
 
 KEY = "horovod-key"
-TIME_LIMIT_S = 120
 
 
 def rows(store: Store, env: EnvironmentId) -> tuple[Row, ...]:
@@ -108,60 +104,15 @@ def build(store: Store, env: EnvironmentId, stop_after: str | None = None) -> di
     return {step.name: step.action for step in todo}
 
 
-def serve() -> int:
-    """Build for each line of stdin, `{"words": …, "umask": …}`, and print what the build printed, as one line of JSON."""
+def builds_of(argv: Sequence[str], environ: Mapping[str, str]) -> Forks:
+    """What builds for one user, who is chosen by the words before the program."""
+    return Forks(argv, environ, "from parts.shared_build import main, warm_up; warm_up()")
+
+
+def warm_up() -> None:
+    """Read and compile what every build needs."""
     with tempfile.TemporaryDirectory() as folder:
-        build(Store(Layout(PurePosixPath(folder, "root"))), ENVIRONMENT)  # reads and compiles what every build needs
-    for line in sys.stdin:
-        request = json.loads(line)
-        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-            child = os.fork()
-            if not child:
-                signal.alarm(TIME_LIMIT_S)
-                os.dup2(out.fileno(), 1)
-                os.dup2(err.fileno(), 2)
-                os.umask(request["umask"])
-                code = 1
-                try:
-                    code = main(request["words"])
-                except BaseException:
-                    traceback.print_exc()
-                sys.stdout.flush()
-                sys.stderr.flush()
-                os._exit(code)
-            os.waitpid(child, 0)
-            texts = []
-            for file in (out, err):
-                file.seek(0)
-                texts.append(file.read())
-        print(json.dumps(texts), flush=True)
-    return 0
-
-
-class Builds:
-    """The builds of one user, which `--serve` makes."""
-
-    def __init__(self, argv: Sequence[str], environ: Mapping[str, str]) -> None:
-        self.process = subprocess.Popen(
-            [*argv, sys.executable, "-m", "parts.shared_build", "--serve"],
-            env=environ,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def run(self, *words: str, umask: int) -> tuple[str, str]:
-        """The stdout and stderr of a build with these words on its command line."""
-        assert self.process.stdin is not None and self.process.stdout is not None
-        print(json.dumps({"words": words, "umask": umask}), file=self.process.stdin, flush=True)
-        line = self.process.stdout.readline()
-        assert line, "the process that builds has ended"
-        stdout, stderr = json.loads(line)
-        return stdout, stderr
-
-    def close(self) -> None:
-        """End the process."""
-        self.process.communicate()
+        build(Store(Layout(PurePosixPath(folder, "root"))), ENVIRONMENT)
 
 
 def main(words: Sequence[str]) -> int:
@@ -186,4 +137,4 @@ def main(words: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(serve() if sys.argv[1:] == ["--serve"] else main(sys.argv[1:]))
+    sys.exit(main(sys.argv[1:]))

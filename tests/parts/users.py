@@ -14,9 +14,24 @@ from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from parts.forks import Forks
+
 VICTIM, ATTACKER = 54321, 54322
 """Numbers that no account of the machine has."""
+# Everything that a verb may import.
+TOOL = """
+import importlib, pkgutil
+import provision
+from provision.cli import main
+for found in pkgutil.walk_packages(provision.__path__, "provision."):
+    if ".programs." not in found.name:
+        importlib.import_module(found.name)
+"""
+
+
+def argv_of(user: int) -> tuple[str, ...]:
+    """The words that start a program as this user, with no group of root's."""
+    return ("setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups")
 
 
 @dataclass(frozen=True)
@@ -24,22 +39,24 @@ class Users:
     """A folder that every user may enter; below it each of the two has a folder of his own, `home` of the victim."""
 
     folder: Path
+    tools: Forks
 
     @property
     def home(self) -> Path:
         """The home of the victim."""
         return self.folder / "home"
 
-    def run(
-        self, user: int, *argv: str, cwd: Path | None = None, stdin: str = "", **environ: str
-    ) -> subprocess.CompletedProcess[str]:
-        """Run a program as this user, with no group of root's and no setting of the tests'."""
-        clean = {"PATH": os.environ["PATH"], "HOME": str(self.home), "LC_ALL": "C.UTF-8", **environ}
+    def environ(self, **more: str) -> dict[str, str]:
+        """The variables of their programs: no setting of the tests'."""
+        return {"PATH": os.environ["PATH"], "HOME": str(self.home), "LC_ALL": "C.UTF-8", **more}
+
+    def run(self, user: int, *argv: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        """Run a program as this user."""
         return subprocess.run(
-            ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *argv],
-            env=clean,
-            cwd=cwd or self.folder,
-            input=stdin,
+            [*argv_of(user), *argv],
+            env=self.environ(**environ),
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=120,
@@ -47,8 +64,8 @@ class Users:
         )
 
     def tool(self, *words: str, cwd: Path | None = None, **environ: str) -> subprocess.CompletedProcess[str]:
-        """Run `provision` as the victim."""
-        return self.run(VICTIM, sys.executable, "-I", "-m", "provision", *words, cwd=cwd, **environ)
+        """Run `provision` as the victim, in a process that has imported it already."""
+        return self.tools.run(*words, folder=cwd or self.folder, environ=self.environ(**environ))
 
     def python(self) -> str:
         """The Python of the tests, as a user can start it who may not enter the home in which it is installed."""
@@ -82,32 +99,31 @@ class Users:
         return self.own(path, user, mode, group)
 
 
-TRIED: list[str] = []
-
-
-def why_not(users: Users) -> str:
-    """Why another user cannot start the tool, or nothing; it is tried once in a process of tests."""
-    if not TRIED:
-        started = users.tool("--version")
-        TRIED.append(started.stderr.strip()[-200:] or "no reason is given" if started.returncode else "")
-    return TRIED[0]
-
-
-@pytest.fixture
-def users() -> Iterator[Users]:
-    """The two users; a test is skipped if this process cannot become another user."""
+@pytest.fixture(scope="session")
+def tools_of_victim() -> Iterator[Forks]:
+    """The tool, started by the victim; a test is skipped if this process cannot become another user."""
     if os.geteuid() != 0:
         pytest.skip("only root can start processes as two other users")
     if shutil.which("setpriv") is None:
         pytest.skip("setpriv (util-linux) is not installed")
+    words = [*argv_of(VICTIM), sys.executable, "-I", "-m", "provision", "--version"]
+    started = subprocess.run(words, env={}, cwd="/", capture_output=True, text=True, check=False)
+    if started.returncode:
+        pytest.skip(f"another user cannot start the Python of the tests: {started.stderr.strip()[-200:]}")
+    forks = Forks(argv_of(VICTIM), {"PATH": os.environ["PATH"]}, TOOL, "-I")
+    yield forks
+    forks.close()
+
+
+@pytest.fixture
+def users(tools_of_victim: Forks) -> Iterator[Users]:
+    """The two users."""
     # Not below tmp_path, which only root may enter.
     folder = Path(tempfile.mkdtemp(prefix="provision-users-"))
     folder.chmod(0o755)
-    users = Users(folder)
+    users = Users(folder, tools_of_victim)
     try:
         users.make_folder("home", VICTIM)
-        if reason := why_not(users):
-            pytest.skip(f"another user cannot start the Python of the tests: {reason}")
         yield users
     finally:
         shutil.rmtree(folder)

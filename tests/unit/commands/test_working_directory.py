@@ -10,6 +10,7 @@ import pytest
 
 from golden_files import Words
 from parts.cli import call, envelope
+from parts.loops import for_each
 from parts.records import ENVIRONMENT, put_published
 from parts.users import ATTACKER, Users
 from provision.errors import EXIT_USAGE
@@ -83,7 +84,7 @@ def hostile(users: Users) -> Path:
     return users.folder / "shared"
 
 
-@pytest.mark.parametrize("words", TYPED, ids=" ".join)
+@for_each("words", TYPED, ids=" ".join)
 def test_nothing_in_the_working_directory_runs_or_is_used(words: tuple[str, ...], hostile: Path, users: Users) -> None:
     done = users.tool(*words, cwd=hostile)
     assert "Traceback" not in done.stderr

@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 
 from golden_files import Words
+from parts.forks import Forks
 from parts.members import User, shared_group, users
 from parts.records import ENVIRONMENT
-from parts.shared_build import KEY, Builds, build
+from parts.shared_build import KEY, build, builds_of
 from provision.errors import StoreError
 from provision.machine.root import claims, locks
 from provision.machine.root.claims import make_claim
@@ -42,7 +43,7 @@ BUILT = {
 class Site:
     """A root with two admins, Alice, who owns it, and Bob; Mallory is a member of the group as well, but not an admin."""
 
-    def __init__(self, folder: Path, builds: dict[str, Builds]) -> None:
+    def __init__(self, folder: Path, builds: dict[str, Forks]) -> None:
         self.builds = builds
         self.alice, self.bob, self.mallory = users()
         self.group = shared_group().gr_name
@@ -74,11 +75,11 @@ class Site:
     def build_with(self, user: User, *words: str, umask: int = 0o022) -> dict[str, Any]:
         """The same, with this command line: a process of this user."""
         if user.name not in self.builds:
-            self.builds[user.name] = Builds(user.argv(), user.environ())
-        stdout, stderr = self.builds[user.name].run(str(self.root), *words, umask=umask)
-        assert stdout, stderr
-        assert all(line.startswith("took over the lock ") for line in stderr.splitlines()), stderr
-        result: dict[str, Any] = json.loads(stdout)
+            self.builds[user.name] = builds_of(user.argv(), user.environ())
+        done = self.builds[user.name].run(str(self.root), *words, umask=umask)
+        assert done.stdout, done.stderr
+        assert all(line.startswith("took over the lock ") for line in done.stderr.splitlines()), done.stderr
+        result: dict[str, Any] = json.loads(done.stdout)
         return result
 
     def built_by(self, user: User, stop_after: str | None = None) -> None:
@@ -100,16 +101,16 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def builds() -> Iterator[dict[str, Builds]]:
+def builds() -> Iterator[dict[str, Forks]]:
     """What builds for each user, by the user's name."""
-    started: dict[str, Builds] = {}
+    started: dict[str, Forks] = {}
     yield started
     for one in started.values():
         one.close()
 
 
 @pytest.fixture
-def site(builds: dict[str, Builds]) -> Iterator[Site]:
+def site(builds: dict[str, Forks]) -> Iterator[Site]:
     """A site below /tmp, because other users cannot enter pytest's folders."""
     folder = Path(tempfile.mkdtemp(prefix="provision-shared-"))
     try:
@@ -390,6 +391,7 @@ FOLDERS = {
     "the prefix": PREFIX,
 }
 LINKS = FILES | FOLDERS
+KINDS = ("dangling link", "FIFO", "folder")
 
 
 def planted(site: Site, what: str, kind: str) -> Path:
@@ -417,7 +419,8 @@ def planted(site: Site, what: str, kind: str) -> Path:
     ("what", "kind"),
     [
         *((what, kind) for what in FILES for kind in ("link", "dangling link", "hard link", "FIFO", "folder")),
-        *((what, kind) for what in FOLDERS for kind in ("link", "dangling link", "FIFO", "folder")),
+        *((what, "link") for what in FOLDERS),
+        *((what, kind) for what in ("the logs of an arch", "the pointers", "the prefix") for kind in KINDS),
     ],
 )
 @pytest.mark.usefixtures("quick")
