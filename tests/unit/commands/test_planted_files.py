@@ -17,7 +17,7 @@ import pytest
 
 from golden_files import Words
 from parts.memory import folder_in_memory
-from parts.records import ENVIRONMENT, put_published
+from parts.records import ENVIRONMENT, publish, put_published
 from parts.shared_build import KEY, build
 from provision import cli
 from provision.errors import JobError, ProvisionError
@@ -66,9 +66,15 @@ def follow(store: Store) -> None:
             following.follow("42", "slurm", store, lambda event: None, pause=lambda seconds: None)
 
 
-def build_again(store: Store) -> None:
-    """Do all steps after the wheel again, and publish."""
-    build(store, dataclasses.replace(ENVIRONMENT, version="2.16.1"))
+def publish_again(store: Store) -> None:
+    """Copy the generation of modulefiles."""
+    publish(store, ENVIRONMENT, {"lua/tensorflow/2.16.1.lua": "-- another modulefile\n"})
+
+
+def install_wheel(store: Store) -> None:
+    """Look for the wheels, then take one."""
+    store.existing()
+    store.wheels.find(KEY)
 
 
 LIST, SHOW, ACTIVATE = ("list",), ("show", str(ENVIRONMENT)), ("activate", str(ENVIRONMENT))
@@ -88,16 +94,16 @@ READERS: dict[str, Callable[[Store], object]] = {
     "modules/knl": browse,
     "modules/.generations/knl/000001": browse,
     "modules/.generations/knl/000001/environments/tensorflow/2.15.1": browse,
-    "modules/.generations/knl/000001/lua/tensorflow/2.15.1.lua": build_again,
-    f"wheels/{KEY}": build_again,
-    f"wheels/{KEY}/wheel.json": build_again,
-    f"wheels/{KEY}/horovod-1-py3-none-any.whl": build_again,
+    "modules/.generations/knl/000001/lua/tensorflow/2.15.1.lua": publish_again,
+    f"wheels/{KEY}": install_wheel,
+    f"wheels/{KEY}/wheel.json": install_wheel,
+    f"wheels/{KEY}/horovod-1-py3-none-any.whl": install_wheel,
     f"cache/wheelhouse/{SHA}.json": lambda store: store.downloads.fetched(),
     "cache/wheelhouse/a.whl": lambda store: store.downloads.fetched(),
     SOURCE: lambda store: store.downloads.has_source(str(store.root / SOURCE), (f"sha256:{SHA}",)),
     "cache/data/mnist.npz": lambda store: choose_data(Path(store.layout.data), "/programs/x"),
     f"locks/{NAME}.lock": take_lock,
-    "locks/publish-knl.lock": build_again,
+    "locks/publish-knl.lock": publish_again,
     f"{JOBS}/x-42.events.jsonl": follow,
     f"{JOBS}/x-42.out": follow,
     f"logs/{ENVIRONMENT.arch}/x/create.log": lambda store: copy_own(

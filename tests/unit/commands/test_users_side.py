@@ -26,6 +26,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The root of site `local`, with two published environments."""
     root = tmp_path / "root"
     monkeypatch.setenv("PROVISION_ROOT", str(root))
+    # Compilers and Pythons take most of the doctor's time, and are not looked at here.
+    monkeypatch.setattr("provision.commands.doctor._arch", lambda target: [])
     store = Store(Layout(PurePosixPath(root)))
     for env in (ENV, OTHER):
         put_proved(store, env)
@@ -130,27 +132,19 @@ def test_what_is_whole_is_fresh(root: Path, capsys: Captured) -> None:
 
 @pytest.mark.parametrize("harm", HARMS)
 def test_what_users_load_and_is_not_what_was_proved_is_reported(root: Path, capsys: Captured, harm: str) -> None:
+    """The list fails with a line about it before anything was verified."""
     HARMS[harm](root)
+    if harm not in LATER:
+        assert call("list") == 1
+        assert "`provision verify --all --site local` says why" in capsys.readouterr().out
+        assert call("list", "--json") == 1
+        assert envelope(capsys)["result"]["lost"]
     code, result = verified(capsys)
     assert (code, result["condition"]) == (1, "broken")
-    capsys.readouterr()
-    assert call("verify", "--all") == 1
-    out = capsys.readouterr().out
-    assert "2.15.1" in out or "modules/knl" in out
+    assert "2.15.1" in str(result) or "modules/knl" in str(result)
     code, bad = doctor_on_modules(capsys)
     assert code == 1
     assert bad
-
-
-@pytest.mark.parametrize("harm", [name for name in HARMS if name not in LATER])
-def test_the_list_fails_with_a_line_about_it_before_anything_was_verified(
-    root: Path, capsys: Captured, harm: str
-) -> None:
-    HARMS[harm](root)
-    assert call("list") == 1
-    assert "`provision verify --all --site local` says why" in capsys.readouterr().out
-    assert call("list", "--json") == 1
-    assert envelope(capsys)["result"]["lost"]
 
 
 def test_a_moved_root_is_broken_everywhere(root: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
