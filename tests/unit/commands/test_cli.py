@@ -401,39 +401,6 @@ def test_as_a_module_it_is_the_same_command() -> None:
     assert done.stderr.startswith("error: ") and "`lokal`" in done.stderr
 
 
-def closed_pipe(*words: str) -> subprocess.CompletedProcess[str]:
-    """The command line with a stdout that is closed."""
-    reader, writer = os.pipe()
-    os.close(reader)
-    try:
-        argv = [sys.executable, "-m", "provision", *words]
-        return subprocess.run(argv, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
-    finally:
-        os.close(writer)
-
-
-@pytest.mark.parametrize("words", [("list",), ("list", "--json")])
-def test_a_closed_stdout_gives_no_traceback(words: tuple[str, ...]) -> None:
-    done = closed_pipe(*words)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-# What is wrong
-
-
-def test_a_closed_stdout_gives_no_traceback_of_an_error() -> None:
-    done = closed_pipe("list", "--site", "lokal", "--json")
-    assert (done.returncode, done.stderr) == (2, "")
-
-
-def test_a_stdout_on_a_full_disk_is_an_error() -> None:
-    with Path("/dev/full").open("w") as full:
-        argv = [sys.executable, "-m", "provision", "list"]
-        done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
-
-
 def test_a_removed_working_directory_is_not_a_bug(tmp_path: Path) -> None:
     (tmp_path / "gone").mkdir()
     script = f'cd "{tmp_path}/gone"; rmdir "{tmp_path}/gone"; exec "{sys.executable}" -m provision list'
