@@ -6,6 +6,7 @@ Nothing here asks the machine: every path is fictitious, below /site.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import os
 import re
@@ -87,7 +88,12 @@ def words(request: pytest.FixtureRequest, tmp_path: Path) -> Words:
 
 def read_parts(path: Path) -> dict[str, str]:
     """The parts of a file of words, by the names of their tests."""
-    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    return parts_of(path.read_text(encoding="utf-8") if path.is_file() else "")
+
+
+@functools.cache
+def parts_of(text: str) -> dict[str, str]:
+    """The parts of the text of such a file."""
     parts = (part.partition("\n") for part in re.split(r"^=== ", text, flags=re.MULTILINE)[1:])
     return {name: said.strip("\n") for name, _, said in parts}
 
