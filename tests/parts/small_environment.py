@@ -1,8 +1,7 @@
-"""A published environment with two small packages in place of TensorFlow and NumPy, the real venv module and the real pip."""
+"""A published environment with two small packages in place of TensorFlow and NumPy, and the real pip."""
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path, PurePosixPath
 
@@ -19,8 +18,14 @@ def make_small_environment(root: Path) -> Path:
     prefix = Path(put_published(store, modules=()).prefix)
     activate = Path(store.layout.records_folder(ENVIRONMENT)) / "activate.sh"
     activate.write_text(f"export PROVISION_ENVIRONMENT={ENVIRONMENT}\n")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(prefix)], check=True)
-    packages = packages_of(prefix)
+    # What `python -m venv --without-pip` makes.
+    packages = prefix / "lib" / f"python3.{sys.version_info[1]}" / "site-packages"
+    for folder in (packages, prefix / "bin"):
+        folder.mkdir(parents=True)
+    python = Path(sys.executable).resolve()
+    for name in ("python", "python3"):
+        (prefix / "bin" / name).symlink_to(python)
+    (prefix / "pyvenv.cfg").write_text(f"home = {python.parent}\ninclude-system-site-packages = false\n")
     for name, version in (("tensorflow", "2.15.1"), ("numpy", "1.26.4")):
         (packages / name).mkdir()
         (packages / name / "__init__.py").write_text(f"__version__ = '{version}'\n")

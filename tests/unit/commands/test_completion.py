@@ -130,25 +130,26 @@ def test_bash_and_fish_offer_files_where_a_file_is_meant(tool: Path, monkeypatch
     assert {"my", "job.sh"} <= bash_offers(tool, "job single --script m")
 
 
-def type_into(shell: list[str], setup: str, typed: str, env: dict[str, str]) -> str:
-    """What an interactive shell prints for these keys; they end with a new line, and the stand-in prints its words."""
+def type_into(shell: list[str], setup: str, env: dict[str, str]) -> list[list[str]]:
+    """The words that the stand-in gets in an interactive shell for each line of keys."""
     mine, its = pty.openpty()
     child = subprocess.Popen(shell, stdin=its, stdout=its, stderr=its, env=env, start_new_session=True)
     os.close(its)
-    seen = ""
+    got = []
     try:
-        for keys, until in ((f"{setup}; echo REA''DY\n", "READY\r"), (f"{typed}\n", "GOT<")):
+        for keys, until in ((f"{setup}; echo REA''DY\n", "READY\r"), *((f"{keys}\n", "GOT<") for keys, _ in TYPED)):
             os.write(mine, keys.encode())
             seen, ends = "", time.monotonic() + 30
             while until not in seen or (until == "GOT<" and ">" not in seen.rpartition(until)[2]):
                 assert time.monotonic() < ends, seen
                 if select.select([mine], [], [], 0.2)[0]:
                     seen += os.read(mine, 4096).decode(errors="replace")
+            got.append(seen.rpartition("GOT<")[2].partition(">")[0].split())
     finally:
         child.kill()
         child.wait()
         os.close(mine)
-    return seen.rpartition("GOT<")[2].partition(">")[0]
+    return got[1:]
 
 
 TYPED = [
@@ -162,18 +163,15 @@ TYPED = [
 ]
 
 
-@pytest.mark.parametrize(("typed", "got"), TYPED, ids=[got for _, got in TYPED])
-def test_zsh_completes_at_the_prompt(typed: str, got: str, tool: Path) -> None:
+def test_zsh_completes_at_the_prompt(tool: Path) -> None:
     setup = f"PS1=; autoload -Uz compinit; compinit -u -D; source {tool}/zsh"
-    found = type_into([need("zsh"), "-f", "-i"], setup, typed, {**environ(tool), "TERM": "xterm"})
-    assert found.split() == got.split()
+    found = type_into([need("zsh"), "-f", "-i"], setup, {**environ(tool), "TERM": "xterm"})
+    assert found == [got.split() for _, got in TYPED]
 
 
-@pytest.mark.parametrize(("typed", "got"), TYPED, ids=[got for _, got in TYPED])
-def test_bash_completes_at_the_prompt(typed: str, got: str, tool: Path) -> None:
-    argv = [need("bash"), "--norc", "--noprofile", "-i"]
-    found = type_into(argv, f"PS1=; source {tool}/bash", typed, environ(tool))
-    assert found.split() == got.split()
+def test_bash_completes_at_the_prompt(tool: Path) -> None:
+    found = type_into([need("bash"), "--norc", "--noprofile", "-i"], f"PS1=; source {tool}/bash", environ(tool))
+    assert found == [got.split() for _, got in TYPED]
 
 
 @pytest.mark.parametrize("shell", SCRIPTS)

@@ -124,16 +124,6 @@ def test_a_single_file_is_copied_under_its_name(
     assert copy.read_bytes() == (data / "sub" / "one file").read_bytes()
 
 
-def test_a_second_copy_of_the_same_name_is_refused(
-    data: Path, work: Path, site_by_ssh: LoginNode, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text = script(capsys, "push", str(data), "--name", "mnist")
-    assert piped(text, site_by_ssh).returncode == 0
-    again = piped(text, site_by_ssh)
-    assert again.returncode == 2
-    assert f"error: {work}/data/mnist already exists" in again.stderr
-
-
 def test_an_interrupted_copy_continues_where_it_stopped(
     tmp_path: Path, work: Path, site_by_ssh: LoginNode, short: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -204,6 +194,9 @@ def test_a_user_name_and_a_host_go_to_ssh(
     assert f"host={USER}@login-1.example.org" in text
     assert piped(text, site_by_ssh).returncode == 0
     assert below(work / "data" / "mnist") == CONTENT
+    again = piped(text, site_by_ssh)
+    assert again.returncode == 2
+    assert f"error: {work}/data/mnist already exists" in again.stderr
 
 
 def test_a_full_disk_at_the_site_is_seen_before_and_while_copying(

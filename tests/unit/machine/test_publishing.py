@@ -53,6 +53,11 @@ def run(store: Store, system: ModuleSystem, kind: str, script: str) -> str:
     return done.stdout
 
 
+def each(store: Store, system: ModuleSystem, kind: str, *scripts: str) -> list[str]:
+    """What a user sees who types these, each in a shell that has loaded nothing."""
+    return run(store, system, kind, "; echo ===; ".join(f"({script})" for script in scripts)).split("===\n")
+
+
 def test_a_rollback_gives_back_what_was_loaded_before_and_another_one_what_was_before_that(
     store: Store, words: Words
 ) -> None:
@@ -175,22 +180,23 @@ def test_the_module_systems_know_default_hidden_and_deprecated(store: Store, sys
     publisher.publish(OLD, Marks(deprecation=Deprecation(date="2027-03-01", text='load 2.21.0 [see "docs"]')))
     publisher.publish(NEW, Marks(default=True))
     publisher.publish(newest, Marks(hidden=True))
-    listed = run(store, system, kind, "module -t avail")
+    load = "module load {}; echo rc $? $PROVISION_ENVIRONMENT".format
+    names = ("tensorflow", "tensorflow/2.22.0", "tensorflow/2.15.1")
+    listed, default, hidden, old = each(store, system, kind, "module -t avail", *map(load, names))
     assert "tensorflow/2.21.0" in listed
     assert "tensorflow/2.15.1" in listed
     assert "tensorflow/2.22.0" not in listed
-    assert run(store, system, kind, "module load tensorflow; echo $PROVISION_ENVIRONMENT").strip() == str(NEW)
-    assert run(store, system, kind, "module load tensorflow/2.22.0; echo $PROVISION_ENVIRONMENT").strip() == str(newest)
-    old = run(store, system, kind, "module load tensorflow/2.15.1; echo rc $? $PROVISION_ENVIRONMENT")
+    assert (default.strip(), hidden.strip()) == (f"rc 0 {NEW}", f"rc 0 {newest}")
     words = " ".join(old.split())
     for part in ("tensorflow/2.15.1", "2027-03-01", 'load 2.21.0 [see "docs"]'):
         assert part in words
     assert f"rc 0 {OLD}" in words
     publisher.publish(OLD, Marks(no_deprecation=True))
     publisher.publish(newest, Marks(hidden=False, default=True))
-    assert "deprecated" not in run(store, system, kind, "module load tensorflow/2.15.1")
-    assert "tensorflow/2.22.0" in run(store, system, kind, "module -t avail")
-    assert run(store, system, kind, "module load tensorflow; echo $PROVISION_ENVIRONMENT").strip() == str(newest)
+    listed, default, old = each(store, system, kind, "module -t avail", load(names[0]), load(names[2]))
+    assert "tensorflow/2.22.0" in listed
+    assert default.strip() == f"rc 0 {newest}"
+    assert "deprecated" not in old
 
 
 @every_system
