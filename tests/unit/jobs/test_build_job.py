@@ -76,13 +76,6 @@ def test_bash_passes_the_plan_and_the_arguments_on_unchanged(tmp_path: Path) -> 
     assert json.loads("\n".join(lines[lines.index("{") :]))["held"]
 
 
-def test_the_directives_are_directly_behind_the_first_line() -> None:
-    lines = job_script().text.splitlines()
-    assert lines[0] == "#!/usr/bin/env bash"
-    directives = [index for index, line in enumerate(lines) if line.startswith("#SBATCH ")]
-    assert directives == list(range(1, 10))
-
-
 def test_a_build_job_is_refused_if_the_site_has_no_scheduler() -> None:
     request = request_for(local_site())
     plan = make_plan(request, facts_of(local_site()), Existing())

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import http.server
-import json
 import os
 import shlex
 import shutil
@@ -216,17 +215,6 @@ def test_the_smallest_sufficient_overlay_template_is_used(gb: int, files: int, s
     assert f'template="/scratch/work/public/overlay-fs-ext3/overlay-{size}.ext3.gz"' in text
 
 
-def test_the_overlay_script_has_none_of_the_errors_of_the_page() -> None:
-    text = render_overlay_job(overlay("nyu-greene", "gpu"))
-    assert "--no-check-certificate" not in text
-    assert "PYTHONPATH=" not in text
-    assert "sha256sum --check" in text
-    assert "--require-hashes" in text
-    assert "unset -f which" in text
-    assert "--nv" not in text
-    assert "--gres" not in text
-
-
 def test_only_the_download_needs_a_network_and_the_script_names_the_host() -> None:
     site = reaching(profile("nyu-greene"), compute="no", download_node="gdtn")
     text = render_overlay_job(overlay("nyu-greene", "gpu", site=site))
@@ -236,14 +224,6 @@ def test_only_the_download_needs_a_network_and_the_script_names_the_host() -> No
     asked = render_overlay_job(overlay("nyu-greene", "gpu"))
     assert "run `bash FILE fetch` on gdtn (`ssh gdtn`)" in asked
     assert "(fetch)" in asked
-
-
-def test_torch_writes_an_overlay_with_fakeroot_and_reads_it_without() -> None:
-    lines = render_overlay_job(overlay("nyu-torch", "h200")).splitlines()
-    write, read = [line for line in lines if line.startswith("apptainer exec")]
-    assert "--fakeroot" in write
-    assert "--fakeroot" not in read
-    assert "overlay.ext3:ro" in read
 
 
 def test_an_overlay_is_made_on_a_node_without_gpus_if_possible() -> None:
@@ -256,26 +236,6 @@ def test_an_overlay_is_made_on_a_node_without_gpus_if_possible() -> None:
 
 
 TEMPLATES = (Template(gb=10, files=400_000, path="/t.gz"),)
-
-
-def test_jobs_run_the_pulled_image_and_print_its_digest() -> None:
-    site = profile("sigma2-olivia")
-    asked = UserJob(
-        kind="mirrored",
-        site=site,
-        arch=site.arch("accel"),
-        command="x",
-        module="m/1",
-        modulepath="/m",
-        account="tests",
-    )
-    text = render_user_job(asked)
-    assert 'image="$submit_folder/images/tensorflow-25.02-tf2-py3.sif"' in text
-    assert 'image=$(readlink -f "$image")' in text
-    assert "pull it first: provision job image --site sigma2-olivia --arch accel" in text
-    assert 'ln -sfn "$(basename "$image")" "$images/tensorflow-25.02-tf2-py3.sif"' in render_image_job(
-        image("sigma2-olivia", "accel")
-    )
 
 
 @pytest.mark.parametrize(
@@ -301,16 +261,6 @@ def test_an_image_reference_is_parsed_as_registries_do_it(
 def test_an_image_file_keeps_its_path_and_a_pulled_image_is_on_scratch() -> None:
     assert image_path(profile("nyu-torch"), "/a/b.sif") == "/a/b.sif"
     assert image_path(profile("nyu-torch"), GPU_IMAGE) == "/scratch/$USER/images/tensorflow-2.15.0-gpu.sif"
-
-
-def test_own_packages_go_to_a_writable_overlay_over_the_read_only_one() -> None:
-    lines = render_overlay_job(overlay("nyu-torch", "h200", **OWN)).splitlines()
-    write, read = [line for line in lines if line.startswith("apptainer exec")]
-    assert '--overlay "$base:ro" --overlay "$building/overlay.ext3" "$image"' in write
-    assert '--overlay "$base:ro" --overlay "$building/overlay.ext3:ro" "$image"' in read
-    assert "--fakeroot" in write
-    assert "--fakeroot" not in read
-    assert "#SBATCH --job-name=packages-h200" in "\n".join(lines)
 
 
 def test_the_verb_writes_the_script_of_own_packages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -452,15 +402,6 @@ def test_the_verb_refuses_with_exit_2_and_prints_no_script(
     assert message in err
     words("job", err)
     assert not Path(os.environ["PROVISION_ROOT"]).exists()
-
-
-def test_the_verb_prints_the_overlay_script(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["overlay", "--site", "nyu-greene", "--arch", "gpu", "--gb", "12", "--json"]
-    assert cli.main(["job", *words]) == 0
-    result = json.loads(capsys.readouterr().out)["result"]
-    assert (result["kind"], result["arch"]) == ("overlay", "gpu")
-    assert "overlay-15GB-500K" in result["script"]
-    assert "Miniforge3-24.3.0-0-Linux-x86_64.sh" in result["script"]
 
 
 # Horovod in a container
