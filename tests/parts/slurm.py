@@ -23,6 +23,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -42,6 +43,28 @@ _SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin",
 # Below the kernel's ephemeral range, so that no passing client connection takes a port between choice and use.
 _PORTS = range(20000, 30000)
 _SOCKET_PATH_LIMIT = 107
+
+
+# Kills what outlives its daemon when the process that started it closes stdin or is gone, however that ended: slurmstepd and
+# tasks leave their process group, but carry the SLURM_CONF of the cluster. A task may start another one while this looks.
+REAPER = """
+import os, sys, time
+sys.stdin.read()
+mark = sys.argv[1].encode() + bytes(1)
+for _ in range(50):
+    left = False
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                if mark in file.read():
+                    left = True
+                    os.kill(int(pid), 9)
+        except OSError:
+            pass
+    if not left:
+        break
+    time.sleep(0.1)
+"""
 
 
 class ClusterError(RuntimeError):
@@ -123,6 +146,7 @@ class SlurmCluster:
         self._networks = networks
         self.network: Network | None = None
         self._daemons: dict[str, subprocess.Popen[bytes]] = {}
+        self._reaper: subprocess.Popen[bytes] | None = None
 
     # -- what callers use ------------------------------------------------------------------------------------------
 
@@ -238,11 +262,12 @@ class SlurmCluster:
                 _end(self._daemons[name])
         finally:
             self._daemons.clear()
-            if self._root is not None:
-                self._kill_strays()
-                if self._given_root is None:
-                    shutil.rmtree(self._root, ignore_errors=True)
-                    self._root = None
+            if self._reaper is not None:
+                self._reaper.communicate()
+                self._reaper = None
+            if self._root is not None and self._given_root is None:
+                shutil.rmtree(self._root, ignore_errors=True)
+                self._root = None
 
     def __enter__(self) -> SlurmCluster:
         self.start()
@@ -257,6 +282,8 @@ class SlurmCluster:
 
     def _start(self, timeout_s: float) -> None:
         root = self._prepare_root()
+        reaper = [sys.executable, "-I", "-c", REAPER, f"SLURM_CONF={self.conf}"]
+        self._reaper = subprocess.Popen(reaper, env={}, stdin=subprocess.PIPE, start_new_session=True)
         if self._networks:
             switch = self._spawn("switch", SWITCH)
             self.network = make_network(switch.pid, self.node_names, root)
@@ -428,17 +455,6 @@ class SlurmCluster:
 
     def _jobs(self) -> str:
         return self.run("squeue", "--noheader", "--format=%i", check=False, timeout_s=10).stdout
-
-    def _kill_strays(self) -> None:
-        """Kill what outlived its daemon: slurmstepd and tasks leave their process group but carry our SLURM_CONF."""
-        mark = f"SLURM_CONF={self.conf}\0".encode()
-        for folder in Path("/proc").glob("[0-9]*"):
-            pid = int(folder.name)
-            if pid == os.getpid():
-                continue
-            with contextlib.suppress(OSError):
-                if mark in (folder / "environ").read_bytes():
-                    os.kill(pid, signal.SIGKILL)
 
 
 def _program(name: str) -> str:
