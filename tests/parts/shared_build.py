@@ -10,26 +10,22 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import os
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from parts.forks import Forks
-from parts.profiles import profile
+from parts.plans import executor_of, plan_of, sh
 from parts.records import ENVIRONMENT, PROOF
 from provision.backends.backend import Row
 from provision.errors import ProvisionError
-from provision.machine.build.executor import Executor
 from provision.machine.programs.shell import set_umask
 from provision.machine.root import claims, locks
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId, Layout
-from provision.model.modulefile import Modulefile
-from provision.model.operation import Command, InstallWheel, KeepWheel, Publish, Remove, Seal, WriteCandidate, WriteFile
+from provision.model.operation import InstallWheel, KeepWheel, Publish, Remove, Seal, WriteCandidate, WriteFile
 from provision.model.owners import Sharing
-from provision.model.plan import Plan
 from provision.planning.planner import refuse_untrusted
 from provision.planning.steps import decide_steps
 
@@ -43,9 +39,6 @@ def rows(store: Store, env: EnvironmentId) -> tuple[Row, ...]:
     compiled = f"mkdir -p {build}/wheel && echo compiled > {build}/wheel/horovod-1-py3-none-any.whl"
     reuse = "cached" if KEY in store.existing().wheels else None
     proof = WriteFile(path=str(records / "verdict.json"), text=json.dumps(PROOF.to_dict()))
-
-    def sh(script: str) -> Command:
-        return Command(argv=("/bin/sh", "-euc", script))
 
     return (
         Row(name="create", title="", reason="", operations=(Remove(path=str(prefix)), sh(f"mkdir {prefix}"))),
@@ -75,32 +68,7 @@ def build(store: Store, env: EnvironmentId, stop_after: str | None = None) -> di
         refuse_untrusted(existing, store.layout, env, steps)
         names = [step.name for step in steps]
         todo = steps[: names.index(stop_after) + 1] if stop_after else steps
-        module = Modulefile(
-            name=env.name,
-            version=env.version,
-            summary="TensorFlow",
-            environment=str(env),
-            prefix=str(store.layout.prefix(env)),
-            modules=(),
-            prepend=(),
-            environ=(),
-            facts=(),
-        )
-        plan = Plan(
-            site="local",
-            stack="tensorflow-2.15.1",
-            environment=env,
-            prefix=str(store.layout.prefix(env)),
-            identity={},
-            modulefile=module,
-            abi_key=None,
-            not_fetched=(),
-            steps=todo,
-        )
-        environ = {"PATH": os.environ["PATH"]}
-        Executor(
-            plan=plan, site=profile("local"), store=store, environ=environ, listen=lambda event: None, lock=lock
-        ).run()
+        executor_of(store, plan_of(store, env, todo), lock).run()
     return {step.name: step.action for step in todo}
 
 

@@ -13,13 +13,12 @@ from typing import Any
 import pytest
 
 from golden_files import Words, stack
-from parts.jobs import MODULE
+from parts.jobs import MODULE, job
 from parts.profiles import profile
 from parts.standins import stand_ins
 from provision import cli
 from provision.errors import JobError
 from provision.jobs.build_job import profile_script
-from provision.jobs.user_job import UserJob
 from provision.machine.rendering.render_jobs import render_build_job, render_user_job
 from provision.machine.root.store import Store
 from provision.machine.submission import BuildJob, submit, submitter
@@ -51,18 +50,7 @@ class SubmitFolder:
 
     def write(self, name: str, arch: str, kind: StrategyName, **more: Any) -> Path:
         """The job of a site on disk, with the stand-in for `module` behind its directives."""
-        site = profile(name)
-        asked = UserJob(
-            kind=kind,
-            site=site,
-            arch=site.arch(arch),
-            command="a test",
-            module="tensorflow/2.15.1",
-            modulepath="/site/modules",
-            account="tests",
-            **more,
-        )
-        text = render_user_job(asked)
+        text = render_user_job(job(name, arch, kind, **more))
         text = text.replace("set -euo pipefail\n", f"set -euo pipefail\n{MODULE}{VARIABLES}", 1)
         path = self.folder / "job.sh"
         path.write_text(text)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from parts.profiles import profile
+from parts.jobs import job
 from parts.texts import replace_once
-from provision.jobs.user_job import UserJob
 from provision.lint.job_rules import lint_job
 from provision.lint.job_script import read_script
 from provision.machine.rendering.render_jobs import render_user_job
 from provision.profile.site import find_faults
+from provision.profile.strategy import StrategyName
 
 JOB = """\
 #!/bin/bash
@@ -49,20 +49,8 @@ def test_a_profile_with_a_variable_that_hides_the_environment_is_refused(table: 
 
 
 @pytest.mark.parametrize("kind", ["horovod", "mirrored", "multiworker", "single"])
-def test_a_job_in_a_container_unsets_the_variables_that_hide_the_environment(kind: str) -> None:
-    site = profile("nyu-greene")
-    job = UserJob(
-        kind=kind,  # type: ignore[arg-type]
-        site=site,
-        arch=site.arch("gpu"),
-        command="a test",
-        module="tensorflow/2.15.1",
-        modulepath="/site/modules",
-        account="tests",
-        runtime="container",
-        use_overlay=False,
-    )
-    text = render_user_job(job)
+def test_a_job_in_a_container_unsets_the_variables_that_hide_the_environment(kind: StrategyName) -> None:
+    text = render_user_job(job("nyu-greene", "gpu", kind, runtime="container", use_overlay=False))
     unset = next(line for line in text.splitlines() if line.startswith("unset APPTAINER"))
     assert set(VARIABLES) <= set(unset.split())
     assert text.index(unset) < text.index("apptainer exec" if "apptainer exec" in text else "singularity exec")

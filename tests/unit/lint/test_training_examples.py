@@ -8,9 +8,8 @@ from __future__ import annotations
 import ast
 
 from parts.examples import FOLDER, PROGRAMS
+from parts.jobs import job
 from parts.loops import for_each
-from parts.profiles import profile
-from provision.jobs.user_job import UserJob
 from provision.knowledge.examples import EXAMPLES, Example
 from provision.lint.job_rules import lint_job
 from provision.lint.job_script import read_script
@@ -33,19 +32,9 @@ def test_our_linter_finds_no_fault_in_a_program(name: str) -> None:
 
 @for_each("example", EXAMPLES, ids=lambda example: example.name)
 def test_our_linter_finds_no_fault_in_the_job_of_a_program(example: Example) -> None:
-    site, arch = profile("sigma2-saga"), "accel"
-    job = UserJob(
-        kind=example.job,
-        site=site,
-        arch=site.arch(arch),
-        command="a test",
-        module="tensorflow/2.21.0",
-        modulepath="/site/modules",
-        account="tests",
-        runtime="venv",
-    )
+    asked = job("sigma2-saga", "accel", example.job, module="tensorflow/2.21.0", runtime="venv")
     training = read_training(PROGRAMS[f"{example.name}/train.py"], "train.py")
-    assert lint_job(read_script(render_user_job(job), "job.sh"), training, site, site.arch(arch)) == ()
+    assert lint_job(read_script(render_user_job(asked), "job.sh"), training, asked.site, asked.arch) == ()
 
 
 @for_each("example", EXAMPLES, ids=lambda example: example.name)

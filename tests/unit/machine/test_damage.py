@@ -17,16 +17,14 @@ import pytest
 
 from golden_files import Words
 from parts.memory import folder_in_memory
-from parts.profiles import profile
+from parts.plans import carry_out, executor_of, plan_of, sh
 from parts.records import PROOF
 from provision.backends.backend import Row
 from provision.errors import StoreError
-from provision.machine.build.executor import Executor
 from provision.machine.disk import MOST_JSON
 from provision.machine.root.damage import find_damage, repair
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId, Layout
-from provision.model.modulefile import Modulefile
 from provision.model.operation import (
     Command,
     Expectation,
@@ -49,11 +47,6 @@ KEY = "0123456789abcdef"
 REPORT = json.dumps({"versions": {"tensorflow": "2.15.1"}, "mapped_objects": ["/lib/libc.so"]})
 SPEAKING = ("create", "install", "horovod", "bytecode", "inspect", "candidate", "proof")
 FILES = ("record.json", "verdict.json", "plan.json", *(f"receipts/{step}.json" for step in SPEAKING))
-
-
-def sh(script: str) -> Command:
-    """A command that runs a script of the shell."""
-    return Command(argv=("/bin/sh", "-c", script))
 
 
 def rows(store: Store) -> tuple[Row, ...]:
@@ -119,41 +112,15 @@ class Builder:
 
     def plan(self) -> Plan:
         """The plan, from what exists."""
-        return Plan(
-            site="local",
-            stack="tensorflow-2.15.1",
-            environment=ENV,
-            prefix=str(self.prefix),
-            identity=IDENTITY,
-            modulefile=Modulefile(
-                name="tensorflow",
-                version="2.15.1",
-                summary="TensorFlow",
-                environment=str(ENV),
-                prefix=str(self.prefix),
-                modules=(),
-                prepend=(),
-                environ=(),
-                facts=(),
-            ),
-            abi_key=KEY,
-            not_fetched=(),
-            steps=decide_steps(rows(self.store), self.store.existing(), ENV),
-        )
+        steps = decide_steps(rows(self.store), self.store.existing(), ENV)
+        return plan_of(self.store, ENV, steps, identity=IDENTITY, abi_key=KEY)
 
     def build(self) -> tuple[list[str], list[str]]:
         """Build; what was said about damage, and the steps that ran."""
         with self.store.held(Path(self.store.layout.lock(ENV)), {}) as lock:
             said = repair(self.store, self.plan())
             plan = self.plan()
-            Executor(
-                plan=plan,
-                site=profile("local"),
-                store=self.store,
-                environ={"PATH": os.defpath},
-                listen=lambda _: None,
-                lock=lock,
-            ).run()
+            executor_of(self.store, plan, lock).run()
         return said, [step.name for step in plan.steps if step.action == "create"]
 
     def unpublish(self) -> None:
@@ -162,13 +129,9 @@ class Builder:
         (self.records / "record.json").unlink()
         shutil.rmtree(self.store.root / "modules")
         self.store.write_receipt(ENV, Receipt(step="candidate", seconds=1, host="n"))
-        with self.store.held(Path(self.store.layout.lock(ENV)), {}) as lock:
-            candidate = [row for row in rows(self.store) if row.name == "candidate"]
-            steps = decide_steps(candidate, dataclasses.replace(self.store.existing(), receipts={}), ENV)
-            plan = dataclasses.replace(self.plan(), steps=steps)
-            Executor(
-                plan=plan, site=profile("local"), store=self.store, environ={}, listen=lambda _: None, lock=lock
-            ).run()
+        candidate = [row for row in rows(self.store) if row.name == "candidate"]
+        steps = decide_steps(candidate, dataclasses.replace(self.store.existing(), receipts={}), ENV)
+        carry_out(self.store, dataclasses.replace(self.plan(), steps=steps))
 
     def assert_sound(self) -> None:
         """Everything is done, published and readable, and a second build finds nothing to do."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,18 +16,16 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from parts.disks import loop_disk
-from parts.profiles import profile
+from parts.plans import carry_out, plan_of
 from parts.records import ENVIRONMENT, PROOF
 from provision.errors import StoreError
 from provision.machine.build import executor as executor_module
-from provision.machine.build.executor import Executor
 from provision.machine.root.durable import sync_file_system, sync_tree
 from provision.machine.root.store import Store
 from provision.model.event import Event
 from provision.model.layout import Layout
-from provision.model.modulefile import Modulefile
 from provision.model.operation import Command, KeepWheel, Operation, Publish, Seal, WriteFile
-from provision.model.plan import Plan, Step
+from provision.model.plan import Step
 
 FILES = 60
 TEXT = "installed by a program that does not sync\n" * 50
@@ -64,31 +61,7 @@ def steps(store: Store) -> tuple[Step, ...]:
 
 def build(store: Store, listen: Callable[[Event], None]) -> None:
     """Build below this root."""
-    plan = Plan(
-        site="local",
-        stack="tensorflow-2.15.1",
-        environment=ENVIRONMENT,
-        prefix=str(store.layout.prefix(ENVIRONMENT)),
-        identity={},
-        modulefile=Modulefile(
-            name="tensorflow",
-            version="2.15.1",
-            summary="",
-            environment=str(ENVIRONMENT),
-            prefix="/p",
-            modules=(),
-            prepend=(),
-            environ=(),
-            facts=(),
-        ),
-        abi_key=None,
-        not_fetched=(),
-        steps=steps(store),
-    )
-    with store.held(Path(store.layout.lock(ENVIRONMENT)), {}) as lock:
-        Executor(
-            plan=plan, site=profile("local"), store=store, environ={"PATH": os.defpath}, listen=listen, lock=lock
-        ).run()
+    carry_out(store, plan_of(store, ENVIRONMENT, steps(store)), listen)
 
 
 @dataclasses.dataclass

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from golden_files import Words
-from parts.profiles import profile
+from parts.plans import executor_of, make_module, plan_of, sh
 from parts.records import ENVIRONMENT, PROOF
 from provision.errors import CommandError, ProvisionError, StoreError
 from provision.machine.build.executor import Executor
@@ -20,22 +20,11 @@ from provision.machine.root.sealing import read_description
 from provision.machine.root.store import Store
 from provision.model.event import Event
 from provision.model.layout import Layout
-from provision.model.modulefile import Modulefile
 from provision.model.operation import Command, Expectation, Inspect, Operation, Publish, Remove, Seal, WriteFile
-from provision.model.plan import Plan, Step
+from provision.model.plan import Step
 from provision.model.receipt import Receipt
 
-MODULE = Modulefile(
-    name="tensorflow",
-    version="2.15.1",
-    summary="TensorFlow",
-    environment=str(ENVIRONMENT),
-    prefix="/p",
-    modules=(),
-    prepend=(("PATH", "/p/bin"),),
-    environ=(),
-    facts=(("python", "3.11"),),
-)
+MODULE = make_module(ENVIRONMENT, "/p", prepend=(("PATH", "/p/bin"),), facts=(("python", "3.11"),))
 
 
 @pytest.fixture
@@ -60,26 +49,9 @@ class Run:
 
     def __call__(self, *steps: Step, **environ: str) -> Executor:
         """Execute a plan of these steps."""
-        plan = Plan(
-            site="local",
-            stack="tensorflow-2.15.1",
-            environment=ENVIRONMENT,
-            prefix=str(self.store.layout.prefix(ENVIRONMENT)),
-            identity={"python": "3.11.7"},
-            modulefile=MODULE,
-            abi_key=None,
-            not_fetched=(),
-            steps=steps,
-        )
+        plan = plan_of(self.store, ENVIRONMENT, steps, identity={"python": "3.11.7"}, modulefile=MODULE)
         with self.store.held(Path(self.store.layout.lock(ENVIRONMENT)), {}) as lock:
-            executor = Executor(
-                plan=plan,
-                site=profile("local"),
-                store=self.store,
-                environ={"PATH": os.defpath, **environ},
-                listen=self.listen,
-                lock=lock,
-            )
+            executor = executor_of(self.store, plan, lock, self.listen, environ)
             executor.run()
         return executor
 
@@ -101,11 +73,6 @@ def run(store: Store) -> Run:
 def step(name: str, *operations: Operation, action: Any = "create") -> Step:
     """A step of these operations."""
     return Step(name=name, title=f"the {name}", action=action, reason="there is none", operations=operations)
-
-
-def sh(script: str, **more: Any) -> Command:
-    """A command that runs a script of the shell."""
-    return Command(argv=("/bin/sh", "-c", script), **more)
 
 
 def test_every_step_leaves_a_log_a_receipt_and_two_events(run: Run, tmp_path: Path) -> None:
