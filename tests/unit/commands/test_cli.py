@@ -371,30 +371,6 @@ def test_errors_have_the_exit_code_that_the_help_promises() -> None:
     }
 
 
-class Terminal(io.StringIO):
-    """A stderr that says it is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.mark.parametrize(
-    ("environ", "coloured"),
-    [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False)],
-)
-def test_colour_is_for_terminals_that_want_it(
-    environ: dict[str, str], coloured: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TERM", "xterm")
-    for name, value in environ.items():
-        monkeypatch.setenv(name, value)
-    screen = Terminal()
-    monkeypatch.setattr("sys.stderr", screen)
-    assert call("list", "--site", "lokal") == 2
-    assert ("\033[" in screen.getvalue()) is coloured
-    assert "error:" in screen.getvalue()
-
-
 def test_as_a_module_it_is_the_same_command() -> None:
     done = spawn("list", "--site", "lokal")
     assert (done.returncode, done.stdout) == (2, "")

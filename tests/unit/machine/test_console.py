@@ -95,12 +95,18 @@ def test_an_error_has_its_evidence_its_log_and_its_hint_in_this_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stream", "no_color", "colours"), [(Terminal(), "", True), (Terminal(), "1", False), (io.StringIO(), "", False)]
+    ("stream", "term", "no_color", "colours"),
+    [
+        (Terminal(), "xterm", "", True),
+        (Terminal(), "xterm", "1", False),
+        (Terminal(), "dumb", "", False),
+        (io.StringIO(), "xterm", "", False),
+    ],
 )
 def test_only_the_word_error_is_coloured_and_only_on_a_terminal(
-    stream: io.StringIO, no_color: str, colours: bool, monkeypatch: pytest.MonkeyPatch
+    stream: io.StringIO, term: str, no_color: str, colours: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("TERM", term)
     monkeypatch.setenv("NO_COLOR", no_color)
     monkeypatch.setattr(sys, "stderr", stream)
     show_error(PlanError("an error: it failed", hint="`fix it`"))

@@ -98,7 +98,9 @@ def test_a_folder_is_removed_with_its_contents(store: Store) -> None:
     store.remove(str(folder))
 
 
-@pytest.mark.parametrize("path", ["/etc", "/", "{root}", "{root}/", "{root}-beside", "{root}/.", "relative"])
+@pytest.mark.parametrize(
+    "path", ["/etc", "/", "{root}", "{root}/", "{root}-beside", "{root}/../root-beside", "{root}/.", "relative"]
+)
 def test_a_path_outside_the_root_is_not_removed(store: Store, path: str) -> None:
     store.root.mkdir()
     beside = store.root.with_name("root-beside")
@@ -231,24 +233,6 @@ def test_a_second_wheel_with_the_same_key_changes_nothing(store: Store, tmp_path
     assert store.wheels.find("k").read_bytes() == b"wheel"
 
 
-@pytest.mark.parametrize("damage", ["changed", "shorter", "missing", "no json"])
-def test_a_damaged_wheel_is_refused(store: Store, tmp_path: Path, damage: str) -> None:
-    path = kept_wheel(store, tmp_path)
-    match damage:
-        case "changed":
-            path.write_bytes(b"whee1")
-        case "shorter":
-            path.write_bytes(b"whe")
-        case "missing":
-            path.unlink()
-        case "no json":
-            (path.parent / "wheel.json").write_text("{}")
-    with pytest.raises(StoreError, match="is damaged") as caught:
-        store.wheels.find("k")
-    assert str(path.parent) in caught.value.message
-    assert caught.value.evidence
-
-
 @pytest.mark.parametrize("count", [0, 2])
 def test_a_build_must_make_exactly_one_wheel(store: Store, tmp_path: Path, count: int, words: Words) -> None:
     for number in range(count):
@@ -334,13 +318,6 @@ def test_a_folder_that_is_being_removed_is_not_an_environment(store: Store) -> N
     assert store.environments() == []
 
 
-def test_a_path_with_dots_that_leaves_the_root_is_not_removed(store: Store, tmp_path: Path) -> None:
-    (tmp_path / "precious").mkdir()
-    store.root.mkdir()
-    with pytest.raises(StoreError):
-        store.remove(f"{store.root}/../precious")
-
-
 def test_a_link_is_removed_but_its_target_is_kept(store: Store, tmp_path: Path) -> None:
     (tmp_path / "precious").mkdir()
     (store.root / "envs").mkdir(parents=True)
@@ -365,11 +342,6 @@ def test_a_root_below_a_private_folder_of_another_user_is_an_error(tmp_path: Pat
     argv = [sys.executable, "-c", program, str(tmp_path / "private" / "x" / "root")]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.stdout == "False\n", done.stderr
-
-
-def test_a_record_is_read_as_it_was_written(store: Store) -> None:
-    write(Path(store.layout.records_folder(ENV)) / "record.json", json.dumps(make_record().to_dict()))
-    assert store.record(ENV) == make_record()
 
 
 def test_a_damaged_record_is_an_error_with_the_path_and_the_value(store: Store, words: Words) -> None:
