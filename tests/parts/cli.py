@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import signal
 import subprocess
+from collections.abc import Iterator
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -36,3 +39,23 @@ def envelope(captured: pytest.CaptureFixture[str]) -> dict[str, Any]:
     assert isinstance(body, dict)
     assert list(body) == ["schema", "verb", "ok", "error" if "error" in body else "result"]
     return body
+
+
+class Hangs(BaseException):
+    """A reader waits for ever. It is no TimeoutError: that is an OSError, which a reader takes for a fault of the file."""
+
+
+@contextlib.contextmanager
+def time_limit(seconds: int) -> Iterator[None]:
+    """Fail instead of waiting for ever."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Hangs
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)

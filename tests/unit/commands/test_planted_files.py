@@ -8,14 +8,13 @@ import grp
 import json
 import os
 import shutil
-import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
-from types import FrameType
 
 import pytest
 
 from golden_files import Words
+from parts.cli import time_limit
 from parts.memory import folder_in_memory
 from parts.records import ENVIRONMENT, publish, put_published
 from parts.shared_build import KEY, build
@@ -158,26 +157,6 @@ def store(template: Path, memory: Path, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("VIRTUAL_ENV", str(root / ENV))
     monkeypatch.setenv("KERAS_HOME", str(tmp_path / "keras"))
     return Store(Layout(PurePosixPath(root)))
-
-
-class Hangs(BaseException):
-    """A reader waits for ever. It is no TimeoutError: that is an OSError, which a reader takes for a fault of the file."""
-
-
-@contextlib.contextmanager
-def time_limit(seconds: int) -> Iterator[None]:
-    """Fail instead of waiting for ever."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise Hangs
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def test_what_the_table_reads_is_there(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
