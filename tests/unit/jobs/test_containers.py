@@ -24,7 +24,7 @@ import pytest
 
 import provision
 from golden_files import Golden, Words, lock_of
-from parts.cli import call
+from parts.cli import call, envelope
 from parts.containers import container_program, no_namespaces
 from parts.profiles import profile
 from provision import cli
@@ -263,9 +263,14 @@ def test_an_image_file_keeps_its_path_and_a_pulled_image_is_on_scratch() -> None
     assert image_path(profile("nyu-torch"), GPU_IMAGE) == "/scratch/$USER/images/tensorflow-2.15.0-gpu.sif"
 
 
-def test_the_verb_writes_the_script_of_own_packages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_verb_writes_the_script_of_the_site_and_that_of_own_packages(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("overlay", "--site", "nyu-greene", "--arch", "gpu")
+    assert call("job", *words, "--gb", "12", "--json") == 0
+    assert "overlay-15GB-500K" in envelope(capsys)["result"]["script"]
     (tmp_path / "my list.txt").write_text("pandas>=2 # tables\n")
-    words = ("overlay", "--site", "nyu-greene", "--arch", "gpu", "--requirements", str(tmp_path / "my list.txt"))
+    words = (*words, "--requirements", str(tmp_path / "my list.txt"))
     assert call("job", *words) == 0
     text = capsys.readouterr().out
     assert 'overlay="/scratch/$USER/tensorflow-example/my-list.ext3"' in text
