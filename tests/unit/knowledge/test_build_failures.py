@@ -7,14 +7,6 @@ from provision.knowledge.failures.explain import explain
 from provision.machine.tables import known_failures
 
 FAILED: dict[str, str] = {
-    "autoconf-macro": """\
-autoreconf: running: aclocal --force -I m4
-autoreconf: configure.ac: not using Libtool
-autoreconf: running: /usr/bin/autoconf --force
-configure.ac:21: error: possibly undefined macro: PKG_CHECK_MODULES
-      If this token and others are legitimate, please use m4_pattern_allow.
-autoreconf: /usr/bin/autoconf failed with exit status: 1
-""",
     "library-not-named": """\
 mkdir -p build
 g++ -O3 -c main.cpp -o build/main.o
@@ -57,12 +49,6 @@ gcc -c flurble.cpp -o build/flurble.o
 gcc: error trying to exec 'cc1plus': execvp: No such file or directory
 error: command 'gcc' failed with exit status 1
 """,
-    "r-library-not-writable": """\
-Warning in install.packages("flurble_2.3.tar.gz",  :
-  'lib = "/usr/lib/R/library"' is not writable
-Error in install.packages("flurble_2.3.tar.gz",  :
-  unable to install packages
-""",
     "source-file-missing": """\
 building 'flurble' extension
 gcc -c src/flux_fast.c -o build/flux_fast.o
@@ -70,81 +56,6 @@ gcc: error: src/flux_fast.c: No such file or directory
 gcc: fatal error: no input files
 compilation terminated.
 error: command 'gcc' failed with exit status 4
-""",
-    "fortran-not-preprocessed": """\
-gfortran -c flux.f90
-Warning: flux.f90:12: Illegal preprocessor directive
-flux.f90:14:2:
-
-   14 |  use_flux
-      |  1
-Error: Unclassifiable statement at (1)
-""",
-    "autotools-missing": """\
-cd . && /bin/bash ./missing --run aclocal-1.15 -I m4
-./missing: line 81: aclocal-1.15: command not found
-WARNING: 'aclocal-1.15' is missing on your system.
-         You should only need it if you modified 'acinclude.m4'.
-make: *** [Makefile:391: aclocal.m4] Error 127
-""",
-    "easybuild-sanity": """\
-== postprocessing...
-== sanity checking...
-== FAILED: Installation ended unsuccessfully (build directory: /tmp/eb/zlib/1.3): build failed (first 300 chars): \
-Sanity check failed: no file found at 'lib/libz.a' in /eb/software/zlib/1.3 (took 12 secs)
-== Results of the build can be found in the log file(s) /tmp/eb-1/easybuild-zlib-1.3.log
-""",
-    "easybuild-step": """\
-== building...
-ERROR: Shell command failed!
-    full command              ->  make  -j 8
-    exit code                 ->  2
-    output (stdout + stderr)  ->  /tmp/eb-1/shell-cmd-error-2/make.out
-== FAILED: Installation ended unsuccessfully: shell command 'make ...' failed in build step for zlib-1.3.eb
-""",
-    "bazel-repository": """\
-INFO: Repository local_config_cuda instantiated at:
-  /src/tensorflow/WORKSPACE:15:14: in <toplevel>
-ERROR: An error occurred during the fetch of repository 'local_config_cuda':
-   Traceback (most recent call last):
-\tFile "/src/tensorflow/third_party/gpus/cuda_configure.bzl", line 1448, column 38, in _cuda_autoconf_impl
-\t\t_create_local_cuda_repository(repository_ctx)
-\tFile "/src/tensorflow/third_party/remote_config/common.bzl", line 230, column 13, in execute
-\t\tfail(
-Error in fail: Repository command failed
-""",
-    "bazel-not-configured": """\
-ERROR: /home/u/.cache/bazel/external/local_config_cuda/crosstool/BUILD:4:1: Traceback (most recent call last):
-\tFile "/home/u/.cache/bazel/external/local_config_cuda/crosstool/BUILD", line 4
-\t\terror_gpu_disabled()
-ERROR: Building with --config=cuda but TensorFlow is not configured to build with GPU support. Please re-run ./configure
-""",
-    "fortran-argument-mismatch": """\
-mpif90 -O2 -c halo.f90
-halo.f90:35:33:
-
-   33 |   call mpi_bcast(a, n, mpi_real, 0, comm, ierr)
-      |                 2
-   35 |   call mpi_bcast(k, 1, mpi_integer, 0, comm, ierr)
-      |                 1
-Error: Type mismatch between actual argument at (1) and actual argument at (2) (INTEGER(4)/REAL(8)).
-make: *** [Makefile:12: halo.o] Error 1
-""",
-    "fortran-module-missing": """\
-ifort -O2 -c model.f90
-model.f90(3): error #7002: Error in opening the compiled module file.  Check INCLUDE paths.   [NETCDF]
-  use netcdf
-------^
-model.f90(9): error #6404: This name does not have a type, and must have an explicit type.   [NF90_OPEN]
-compilation aborted for model.f90 (code 1)
-""",
-    "fortran-error": """\
-cloud.f90:12:8:
-
-   12 |   rain = 1.0
-      |       1
-Error: Symbol 'rain' at (1) has no IMPLICIT type
-make[1]: *** [Makefile:7: cloud.o] Error 1
 """,
     "internal-compiler-error": """\
 ifort -c -O3 read.f90
@@ -157,14 +68,6 @@ make: *** [read.o] Error 1
 /usr/bin/ld: b.o:(.bss+0x0): multiple definition of `options'; a.o:(.bss+0x0): first defined here
 collect2: error: ld returned 1 exit status
 make: *** [Makefile:30: app] Error 1
-""",
-    "system-package-unknown": """\
-Step 4/9 : RUN apt-get install -y python-pip
- ---> Running in 5a992c8b785d
-Reading package lists...
-Building dependency tree...
-E: Unable to locate package python-pip
-The command '/bin/sh -c apt-get install -y python-pip' returned a non-zero code: 100
 """,
     "image-step-failed": """\
  > [3/5] RUN ./build.sh:
@@ -211,27 +114,11 @@ ld.lld: error: undefined hidden symbol: __hip_gpubin_handle_1
 >>> referenced by ld-temp.o
 clang: error: linker command failed with exit code 1 (use -v to see invocation)
 """,
-    "autotools-reports": """\
-./configure: line 14941: syntax error near unexpected token `else'
-./configure: line 14941: `else $as_nop'
-configure: error: MPL configure failed
-""",
-    "r-package-missing": """\
-** byte-compile and prepare package for lazy loading
-Error in loadNamespace(i, c(lib.loc, .libPaths()), versionCheck = vI[[i]]) :
-  there is no package called 'arsenal'
-ERROR: lazy loading failed for package 'model'
-""",
     "killed": """\
  > [4/9] RUN conda env update -n base -f environment.yml:
 #0 2.447 Collecting package metadata (repodata.json): ...working... Killed
 ------
 failed to solve: executor failed running [/bin/sh -c conda env update -n base]: exit code: 137
-""",
-    "bazel-sandbox": """\
-INFO: From Compiling external/re2/util/stringprintf.cc:
-src/main/tools/namespace-sandbox.c:633: execvp(argv[0], argv): No such file or directory
-ERROR: /c/external/re2/BUILD:9:1: C++ compilation of rule '@re2//:re2' failed: gcc failed (remaining 34 argument(s) skipped).
 """,
     "make-no-rule": """\
 [ 12%] Building CXX object src/CMakeFiles/flux.dir/a.cc.o
@@ -334,28 +221,6 @@ make[1]: Entering directory '/src/flux'
 make[1]: g++: Command not found
 make[1]: *** [Makefile:12: flux.o] Error 127
 """,
-    "bazel-rules": """\
-bazel build //flux:solver
-
-ERROR: /home/ada/projects/flux/so
-urce/flux/BUILD:73:1: in cc_library rule //flux:solver: non-test target '//flux:solver' depends on testonly target \
-'//flux:tests' and doesn't have testonly attribute set.
-ERROR: Analysis of target '//flux:solver' failed; build aborted.
-""",
-    "bazel-checksum": """\
-WARNING: Download from https://mirror/flux-3.zip failed: class UnrecoverableHttpException GET returned 404 Not Found
-ERROR: An error occurred during the fetch of repository 'org_flux':
-   Traceback (most recent call last):
-        File "/home/ada/.cache/bazel/external/flux/third_party/repo.bzl", line 52, column 33, in _impl
-                ctx.download_and_extract(
-Error in download_and_extract: java.io.IOException: Error downloading [https://mirror/flux-3.zip] to /home/ada/flux-3.zip: \
-Checksum was 89e0ef but wanted e0b1c0
-""",
-    "bazel-download": """\
-ERROR: /home/ada/flux/BUILD:3:1: no such package '@iron//': https://github.com/x/iron.git: cannot open git-upload-pack \
-and referenced by '//flux:bower'.
-ERROR: Loading failed; build aborted.
-""",
     "conda-channel-priority": """\
 LibMambaUnsatisfiableError: Encountered problems while solving:
   - package zlib-1.2.12-h8cc25b3_2 is excluded by strict repo priority
@@ -445,30 +310,6 @@ sh: -c: line 2: `    echo g++ -shared -o flux.so flux.o Hello (from .Rprofile) -
 make: *** [flux.so] Error 1
 ERROR: compilation failed for package 'flux'
 """,
-    "configure-file-missing": """\
-checking Open Portable Access Layer version...
-/stage/spack-src/configure: line 8932: ./VERSION: No such file or directory
-==> Error: ProcessError: Command exited with status 1:
-""",
-    "java-download": """\
-FAILURE: Build failed with an exception.
-
-* What went wrong:
-Could not resolve all dependencies for configuration ':compile'.
-> Could not resolve log4j:log4j:1.2.17.
-   > Could not GET 'http://repo1.maven.org/maven2/log4j/log4j/1.2.17/log4j-1.2.17.pom'.
-      > Connection timed out
-""",
-    "gradle-reports": """\
-FAILURE: Build failed with an exception.
-
-* What went wrong:
-Execution failed for task ':compileJava'.
-> invalid source release: 21
-
-* Try:
-> Run with --stacktrace option to get the stack trace.
-""",
     "compiler-too-old": """\
   File "/env/lib/python3.9/site-packages/torch/utils/cpp_extension.py", line 499, in build_extensions
     _check_cuda_version(compiler_name, compiler_version)
@@ -514,13 +355,6 @@ process didn't exit successfully: `/flux/target/release/build/openssl-sys/build-
 thread 'main' panicked at 'called `Result::unwrap()` on an `Err` value: "Failed to run `\\"pkg-config\\" \\"--libs\\"`: \
 No such file or directory (os error 2)"', result.rs:906:4
 """,
-    "system-repository": """\
-Loaded plugins: fastestmirror
-
- One of the configured repositories failed (Unknown),
- and yum doesn't have enough cached data to continue. At this point the only
- safe thing yum can do is fail. There are a few ways to work "fix" this:
-""",
     "reported-error": """\
          UNABLE to CONFIGURE with GIVEN OPTIONS    (see configure.log for details):
 -------------------------------------------------------------------------------
@@ -561,10 +395,6 @@ miner.cu(215): error: too few arguments in function call
 15 errors detected in the compilation of "/tmp/tmpxft_9.cpp1.ii".
 make: *** [miner] Error 2
 """,
-    "bazel-platform": """\
-ERROR: /src/alts/BUILD:128:17: While resolving toolchains for target //source:grpc_pb: No matching toolchains found for types \
-@com_github_rules_proto_grpc//protobuf:toolchain_type.
-""",
     "cmake-missing": """\
 #11 369.3       raise Exception(error_msg);
 #11 369.3   Exception: Please install CMake first
@@ -576,11 +406,6 @@ ERROR: /src/alts/BUILD:128:17: While resolving toolchains for target //source:gr
     from _ctypes import Union, Structure, Array
 ModuleNotFoundError: No module named '_ctypes'
 """,
-    "easybuild-checksum": """\
-== fetching files...
-ERROR: Build of /eb/n/nvptx.eb failed (err: "Checksum verification for /eb/sources/n/nvptx-tools.tar.gz using \
-b3a24de9 failed")
-""",
     "spack-no-checksum": """\
 ==> Fetching from file:///home/u/spack/var/spack/cache/flux/flux-.1.tar.gz failed.
 ==> Error: Attempt to check URLFetchStrategy with no digest.
@@ -591,17 +416,6 @@ gcc -o flux flux.o -lhdf5
 /usr/bin/ld: cannot find -lhdf5
 collect2: error: ld returned 1 exit status
 make: *** [Makefile:7: flux] Error 1
-""",
-    "system-repository-key": """\
-W: GPG error: https://repo.example.org/ubuntu InRelease: The following signatures couldn't be verified because the public \
-key is not available: NO_PUBKEY A4B469963BF863CC
-E: The repository 'https://repo.example.org/ubuntu InRelease' is not signed.
-""",
-    "fortran-module-compiler": """\
-[  1%] Building Fortran object src/CMakeFiles/halo.dir/halo.F90.o
-f951: Fatal Error: Reading module 'mpi' at line 6 column 3: Expected right parenthesis
-compilation terminated.
-make[2]: *** [src/CMakeFiles/halo.dir/halo.F90.o] Error 1
 """,
     "sanitizer-report": """\
 ./mkgrammar grammar.in > grammar.h
@@ -628,16 +442,6 @@ Error in dyn.load(file, DLLpath = DLLpath, ...) :
 unable to load shared object '/home/u/R/haloR/libs/haloR.so':
 /home/u/R/haloR/libs/haloR.so: undefined symbol:
 gsl_sf_lngamma
-""",
-    "java-does-not-start": """\
-configure: error: Java interpreter '/usr/lib/jvm/default-java/bin/java'
-does not work
-ERROR: configuration failed for package 'rJava'
-""",
-    "locale-missing": """\
-Failed to construct locale with name:en_US.UTF-8
-The error message was:locale::facet::_S_create_c_locale name not valid
-make: *** [docs] Error 1
 """,
 }
 
@@ -669,18 +473,6 @@ debconf: delaying package configuration, since apt-utils is not installed
 W: Download is performed unsandboxed as root as file '/home/ada/x.deb' couldn't be accessed by user '_apt'.
 invoke-rc.d: could not determine current runlevel
 Setting up libssl3 (3.0.11-1) ...
-""",
-    "Fortran that warns": """\
-halo.f90:35:33:
-Warning: Type mismatch between actual argument at (1) and actual argument at (2) (INTEGER(4)/REAL(8)).
-ifort: remark #10448: Intel(R) Fortran Compiler Classic (ifort) is now deprecated
-ar rc libhalo.a halo.o
-""",
-    "EasyBuild that installs": """\
-== sanity checking...
-== ... (took 4 secs)
-== COMPLETED: Installation ended successfully (took 2 mins 3 secs)
-== Results of the build can be found in the log file(s) /eb/software/zlib/1.3/easybuild/easybuild-zlib-1.3.log
 """,
     "Cargo that warns": """\
    Compiling tokenizers v0.13.3

@@ -114,18 +114,8 @@ def test_frames_of_ucx_without_a_library_name_the_function() -> None:
             ],
             "`compute_flux()` at `flux.c:12`",
         ),
-        (
-            [
-                "forrtl: severe (174): SIGSEGV, segmentation fault occurred",
-                "Image              PC                Routine            Line        Source",
-                "flux.exe           0000000000A181DA  Unknown               Unknown  Unknown",
-                "flux.exe           0000000000485A1C  read_flux_                 74  flux_io.f90",
-                "flux.exe           0000000000485A1C  MAIN__                     12  flux.f90",
-            ],
-            "`read_flux()` at `flux_io.f90:74`",
-        ),
     ],
-    ids=["Open MPI", "gdb", "Intel"],
+    ids=["Open MPI", "gdb"],
 )
 def test_a_function_of_the_program_itself_is_named_before_the_library_that_called_it(
     frames: list[str], place: str

@@ -23,7 +23,6 @@ SETUP = (
     '  File "<string>", line 36, in <module>\n'
     "{0}\n      [end of output]\nERROR: Failed to build 'flux' when getting requirements to build wheel\n"
 )
-LMOD = 'Lmod has detected the following error: The following module(s) are unknown:\n"toy/1.0"\n\n'
 STACK = "  #{0:03d}: H5F{0}.c line 17 in H5F_call{0}(): {1}\n    major: File accessibility\n    minor: Unable to open file\n"
 LOGS = {
     # A log, and the entry that explains it.
@@ -31,7 +30,6 @@ LOGS = {
     "lto1: fatal error: bytecode stream in file ‘libf.a’ generated with LTO version 13.0 instead of the expected 12.0\n": (
         "lto-version"
     ),
-    "\nAll attempts to connect to pypi.example.org failed.\n\nProbable Causes:\n": "poetry-connection",
     "a.so: symbol _ZN1a, version GLIBCXX_3.4.21 not defined in file libstdc++.so.6 with link time reference\n": "glibcxx",
     "Error processing tar file(exit status 1): there might not be enough IDs available in the namespace (requested 0:12)\n": (
         "container-subuid"
@@ -41,16 +39,6 @@ LOGS = {
     ),
     "Encountered problems while solving.\nProblem: package flux-0.1.0-py37_2 requires python >=3.7,<3.8.0a0, but\n"
     "none of the providers can be installed\n": "resolver-conflict",
-    "The CXX compiler is not able to compile a simple test program.\n"
-    '    Can\'t exec "/opt/rocm/llvm/bin/clang++": No such file or directory at /opt/rocm/bin/hipconfig line 141.\n': (
-        "perl-program-missing"
-    ),
-    'do "inc/bootstrap.pl" failed, \'.\' is no longer in @INC; did you mean do "./inc/bootstrap.pl"? at Makefile.PL line 11.\n': (
-        "perl-folder-not-searched"
-    ),
-    'ERROR: LoadError: could not load symbol "MPI_Init":\n/opt/julia/bin/julia: undefined symbol: MPI_Init\n': (
-        "julia-symbol-without-library"
-    ),
     "      error: pathspec 'csrc/cutlass' did not match any file(s) known to git\n"
     "      setup.py:78: UserWarning: flux was requested, but nvcc was not found.  Are you sure?\n": "nvcc-for-package-missing",
     "/src/pppm.cpp:524:24:error: 'ele2tag' not specified in enclosing 'parallel'\nmake: *** [Makefile:1: all] Error 2\n": (
@@ -64,12 +52,6 @@ LOGS = {
     "429/775 Test #429: tests.flux .........................***Failed    0.18 sec\nExecutable /b/bin/flux does not exist\n": (
         "executable-not-built"
     ),
-    'error: loc("/tmp/f.f90":4:3): /llvm/flang/lib/Lower/A.cpp:309: not yet implemented: lowering symbol to HLFIR\n'
-    "LLVM ERROR: aborting\n": "flang-not-implemented",
-    "Runtime Error: *** Arithmetic exception: Floating overflow - aborting\nAbort (core dumped)\n": "fortran-floating",
-    "The following package(s) were not installed successfully:\n\t[Flux]: package 'Flux' is not available\n": (
-        "r-package-not-available"
-    ),
     "/usr/bin/ld: skipping incompatible /s/libflux.a when searching for -lflux\n/usr/bin/ld: cannot find -lflux\n": (
         "link-library-other-cpu"
     ),
@@ -77,19 +59,10 @@ LOGS = {
     "ld: /opt/lib/libpetsc.so: undefined reference to `pdgssvx'\n": "library-of-library-missing",
     '"/usr/include/c++/9/cstdlib", line 75: catastrophic error: cannot open source\n          file "stdlib.h"\n'
     "  #include_next <stdlib.h>\n                          ^\nCompilation terminated.\n": "compiler-headers-missing",
-    "chown: invalid user: 'root:staff'\n": "account-missing",
     "/tmp/ccy.s:103:no such instruction: `vxorps %xmm0, %xmm0,%xmm0'\n": "assembler-too-old",
     "nvdd-Fatal-/opt/nvidia/compilers/bin/tools/nvvmd TERMINATED by signal 11\n": "internal-compiler-error",
     "/usr/bin/ld: /src/x48.c:5898: referencia a `XNextEvent' sin definir\n": "undefined-reference",
-    '[INFO] Exception in thread "main" java.lang.UnsupportedClassVersionError: org/A : Unsupported major.minor version 51.0\n': (
-        "java-version"
-    ),
     "/usr/bin/lua: ./src/utils.lua:896: module 'flux' not found:\n": "lua-error",
-    "/usr/share/lua/5.3/luarocks/fs/lua.lua:738: attempt to call a nil value (field 'sum')\n": "lua-error",
-    "ftn-2107 ftn: ERROR in command line\n  No valid filenames are specified on the command line.\n": (
-        "compiler-without-source"
-    ),
-    # What follows from another line of the log.
     "      Could not find a recent CMake to build Horovod. Attempting to install CMake 3.13 to a temporary location via pip.\n"
     "/usr/include/linux/e.h:2147:17: error: flexible array member 'a' not at end of 'struct b'\n": "compile-error",
     "WARNING: Ignoring version 2.0.5 of omegaflux since it has invalid metadata:\nPlease use pip<24.1\n"
@@ -100,11 +73,6 @@ LOGS = {
     ),
     "fatal: unable to access 'https://git.example.org/flux.git/': Could not resolve host: git.example.org\n"
     'CMake Error: The source directory "/home/ada/flux" does not exist.\n': "no-network",
-    "git-lfs filter-process: 1: git-lfs: not found\nfatal: the remote end hung up unexpectedly\n": "git-lfs",
-    "== FAILED: Installation ended unsuccessfully: shell command 'configure ...' failed with exit code 1 in configure step\n"
-    + LMOD: "easybuild-step",
-    "Warning: unable to access index for repository https://cran.example.org/src/contrib:\n  cannot open URL\n"
-    "Error in library(flux) : there is no package called ‘flux’\nExecution halted\n": "r-repository-unreachable",
 }
 QUOTED = {
     # A log, and words of the cause that is named.
@@ -116,16 +84,6 @@ QUOTED = {
     + SETUP.format("Exception: Can not find valid pkg-config name."): "Can not find valid pkg-config name",
     "Usage:\n  pip install [options] ...\n\n--no-use-pep517 error: It is not possible to use --no-use-pep517\n"
     "job.sh: line 5: flux: command not found\n": "It is not possible to use --no-use-pep517",
-    "┌ Error: Error building `MPI`: \n│ [ Info: using system MPI\n│ ERROR: LoadError: libmpi could not be found\n": (
-        "libmpi could not be found"
-    ),
-    'Unable to link with PETSc\nERROR: See "arch/configure.log" file for details\nmake[1]: *** [.slepc] Error 1\n': (
-        "Unable to link with PETSc"
-    ),
-    "ftn-855 crayftn: ERROR MIX, File = /s/mix.F90, Line = 10, Column = 8\n"
-    '  The compiler has detected errors in module "MIX".  No module information file will be created for this module.\n\n'
-    "ftn-319 crayftn: ERROR CALC_MIX, File = /s/mix.F90, Line = 956, Column = 50\n"
-    "  A subscript must be a scalar integer expression.\n": "A subscript must be a scalar integer expression",
     "Proc 0: *** Parallel ERROR ***\n    VRFY (new and old nkeys equal) failed at line  104 in t_ph5basic.c\n"
     "aborting MPI processes\n": "new and old nkeys equal",
     STACK.format(0, "file create failed")
@@ -166,7 +124,6 @@ STAYS = {
         "not-on-index-python"
     ),
     "ld: skipping incompatible /usr/lib/libm.so when searching for -lm\nld: cannot find -lflux\n": "link-library-missing",
-    'ftn-78 ftn: ERROR in command line\n  The -f option has an invalid argument, "ree".\n': "compiler-flag-unknown",
 }
 
 

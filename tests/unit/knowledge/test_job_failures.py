@@ -112,22 +112,6 @@ slurmstepd-n16: error: Failed to invoke spank plugin stack
 srun: error: n16: task 0: Exited with exit code 1
 """,
     # Grid Engine, LSF, PBS, Flux
-    "sge-refused": """\
-Unable to initialize environment because of error: can't resolve group
-Exiting.
-ERROR closing pipe to qsub:
-""",
-    "sge-job-state": """\
-hostname     n374
-qsub_time    Thu Jul 16 19:48:55 2015
-failed       28  : changing into working directory
-exit_status  0
-""",
-    "lsf-refused": """\
-Returning output by mail is not supported here.
-Please use the -o option.
-Request aborted by esub. Job not submitted.
-""",
     "job-limits": """\
 Error in rusage section: The merged job-level and application-level rusage
 value is outside the range set by RESRSV_LIMIT defined in lsb.queues. Job
@@ -214,17 +198,6 @@ The map-by directive contains an unrecognized qualifier:
 [proxy:0:0@n1] HYDU_sock_write (./utils/sock/sock.c:290): write error (Broken pipe)
 [proxy:0:0@n1] send_cmd_downstream (./pm/pmiserv/pmip_pmi_v1.c:95): error writing PMI line
 """,
-    "openfoam-not-parallel": """\
---> FOAM FATAL ERROR:
-bool IPstream::init(int& argc, char**& argv) : attempt to run parallel on 1 processor
-
-    From function static bool Foam::UPstream::init(int&, char**&)
-
-FOAM aborting
-
-[n1:21638] *** Process received signal ***
-[n1:21638] Signal: Aborted (6)
-""",
     "mpi-session-folder": """\
 Fatal error in MPI_Init: Other MPI error, error stack:
 MPID_Init(176)........................: channel initialization failed
@@ -246,10 +219,6 @@ PermissionError: [Errno 1] Operation not permitted: '/scratch/files/a' -> '/scra
 flux-job: task(s) exited with exit code 1
 """,
     # Others
-    "too-many-threads": """\
-TERM_THREADLIMIT: job killed after reaching LSF thread limit.
-Exited with exit code 143.
-""",
     "bus-error": """\
 TERM_OWNER: job killed by owner.
 Exited with signal termination: 7, and core dumped.
@@ -265,10 +234,6 @@ Aborted by PBS Server
 Job cannot be executed
 See Administrator for help
 Exit_status=-9
-""",
-    "dask-workers-ended": """\
-distributed.nanny - WARNING - Worker process 64242 exited with status 1
-distributed.nanny - WARNING - Restarting worker
 """,
     "invalid-account": """\
 Launching builds in parallel on compute nodes ...
@@ -290,12 +255,6 @@ located on the indicated node:
 
   my node:   n1
   target node:  n2
-""",
-    "application-reports": """\
-[0]PETSC ERROR: --------------------- Error Message --------------------------------------------------
-[0]PETSC ERROR: Object is in wrong state
-[0]PETSC ERROR: Not for unassembled matrix
-application called MPI_Abort(MPI_COMM_WORLD, 73) - process 0
 """,
     "mpi-component-unusable": """\
 No components were able to be opened in the pml framework.
@@ -357,11 +316,6 @@ srun: error: n53: tasks 0-35: Killed
 Abort(1) on node 29 (rank 29 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 1) - process 29
 slurmstepd: error: *** STEP 42.0 ON h36 CANCELLED AT 2023-03-13T21:37:06 ***
 srun: error: h36: tasks 0-1,3-11: Killed
-""",
-    "sge-limit": """\
-jobnumber    2821379
-failed       100 : assumedly after job
-exit_status  137
 """,
     "mpi-tag": """\
 Abort(469989892) on node 144 (rank 144 in comm 0): Fatal error in PMPI_Ibsend: Invalid tag, error stack:
@@ -442,21 +396,11 @@ u@n2: Permission denied (publickey,password).
 --------------------------------------------------------------------------
 ORTE was unable to reliably start one or more daemons.
 """,
-    "java-memory-limit": """\
-Error occurred during initialization of VM
-Could not reserve enough space for 16777216KB object heap
-""",
-    # Files
     "hdf5-input-output": """\
 HDF5-DIAG: Error detected in HDF5 (1.10.2) MPI-process 0:
   #000: H5Dio.c line 315 in H5Dwrite(): can't prepare for writing data
     major: Dataset
     minor: Write failed
-""",
-    "netcdf": """\
-7: PIO: FATAL ERROR: Aborting... Reading variable (x, varid=172) from file (a.nc, ncid=79) failed. err=-204.
-7: Obtained 10 stack frames.
-7: Rank 7 [Mon Oct 19 23:29:42 2020] [n2] application called MPI_Abort(MPI_COMM_WORLD, -1) - process 7
 """,
 }
 HEALTHY = {

@@ -77,11 +77,7 @@ HEALTHY = (
     " TESTING RELATIVE ERROR over r ranging from 0.0 to cutoff",
     "| CHECK switch(x): max rel err =   0.2738E-14   at   2.422500",
     "Ewald error estimate:   0.3210E-03",
-    "004 (69973.000.000) 2025-01-14 14:44:33 Job was evicted.\n\t(0) Job was not checkpointed.",
     "CondaError: Run 'conda init' before 'conda deactivate'",
-    "05:12:08.444 [I] Unable to initialize backend 'rocm': module 'jaxlib.xla_extension' has no attribute 'GpuAllocatorConfig'",
-    '{"time":"2025-11-03T20:30:10+05:30","level":"INFO","msg":"api: retrying error","error":"Post: request canceled"}',
-    'ERROR main: failed to get logger path error="error creating log directory: mkdir /home/u: permission denied"',
     "Unable to init server: Could not connect: Connection refused\n(train.py:4711): Gdk-CRITICAL **: a: assertion 'b' failed",
     "    0.5          1560601        572      2728.3      1505     20681     1647.9  cuEventRecord",
     "[n1:23521] mca_base_component_repository_open: unable to open mca_oob_ud: libosmcomp.",
@@ -119,7 +115,6 @@ def test_a_part_that_open_mpi_lacks_still_counts() -> None:
 
 CONSEQUENCES = (
     "Command '['flower-simulation', '--app', '.']' returned non-zero exit status 1.",
-    "\t(1) Normal termination (return value 127)",
     "======\n   Job Id:             42.gadi-pbs\n   Exit Status:        1",
     "2023-11-16 22:21:10,196 INFO    SenderThread:41702 [sender.py:send_exit():585] handling exit code: 1",
 )
@@ -128,7 +123,7 @@ CONSEQUENCES = (
 @pytest.mark.parametrize("text", CONSEQUENCES)
 def test_a_report_that_only_says_that_a_program_failed_leaves_the_cause_unknown(text: str) -> None:
     assert shown(text).verdict == "unknown"
-    assert shown(text.replace("status 1", "status 0").replace("127", "0").replace(" 1", " 0")).verdict == "healthy"
+    assert shown(text.replace("status 1", "status 0").replace(" 1", " 0")).verdict == "healthy"
 
 
 NAMED = {
@@ -141,7 +136,6 @@ NAMED = {
     "RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed. ": "dataloader-worker",
     "Error for command \"run\": unknown shorthand flag: 'v' in -v": "argument-error",
     "[n1:24108] [ 6] /usr/lib64/ucx/libuct_ib.so.0(uct_ib_mlx5_completion_with_err+0x4c9)[0x7f]": "infiniband",
-    "Mon slurmctld[26180]: fatal: Duplicated NodeHostName n-0 in the config file": "slurm-conf-wrong",
     "Command '['flower-simulation']' returned non-zero exit status 1.\nKeyError: 'a'": "error-in-program",
 }
 
@@ -170,17 +164,12 @@ Traceback (most recent call last):
 NameError: name '{0}' is not defined
 """
 NOT_IN_DATA = {
-    "JAX": "I | 05-09 19:29:06 |   jax    | Unable to initialize backend 'tpu': libtpu.so: cannot open shared object file",
     "a guarded command": "+ cp a b\ncp: cannot stat 'a': No such file or directory\n+ true\n+ make",
     "logging": "10it [00:07]--- Logging error ---\n"
     + TRACEBACK.format("flux")
     + 'Call stack:\n  File "a.py", line 3, in a\n',
     "a cgroup": "slurmstepd: error: Unable to move pid 42 to init root cgroup /sys/fs/cgroup",
     "mixed precision": "UserWarning: User provided device_type of 'cuda', but CUDA is not available. Disabling",
-    "a plugin": "E | 05-09 19:29:06 | jax | Jax plugin configuration error: a.initialize()\n"
-    + TRACEBACK.replace("/home/ada/train.py", "/env/lib/python3.12/site-packages/jax_plugins/__init__.py").format(
-        "flux"
-    ),
     "words": '{"time":"2025-11-03T20:30:10","level":"INFO","msg":"api: Cannot connect: error: timed out"}',
     "a table of a fit": "NO.   NAME      VALUE            ERROR          SIZE\nEXTERNAL ERROR MATRIX.    NDIM=  25    NPAR=  3",
     "nothing to remove": "rm: *.so: No such file or directory\ncc -c a.c",
@@ -238,7 +227,6 @@ def test_what_is_found_in_an_output(text: str, name: str) -> None:
 
 
 LAST = (
-    "005 (69973.000.000) 2025-01-14 14:44:33 Job terminated.\n\t(1) Normal termination (return value 1)",
     '  warnings.warn(f"Failed to load video {path}: {e}")\nsrun: error: n1: task 0: Exited with exit code 1',
     '[n1:2] Set MCA parameter "orte_base_help_aggregate" to 0\nsrun: error: n1: task 0: Exited with exit code 1',
 )
@@ -308,13 +296,3 @@ def test_what_a_shell_interprets_never_gets_into_a_hint() -> None:
     good, bad = shown(line.format("/usr/lib64/pmix-4.2")).known, shown(line.format("/usr/$(touch${IFS}x)")).known
     assert good and bad and "`ls -lt /usr/lib64/pmix-4.2`" in good.hint and "`ls -lt FOLDER`" in bad.hint
     assert "$(touch" in bad.cause
-
-
-def test_a_tensor_without_a_gradient_is_no_image() -> None:
-    place = 'Traceback (most recent call last):\n  File "/home/ada/a.py", line 3, in <module>\n    {}\n'
-    error = "AttributeError: 'NoneType' object has no attribute 'shape'"
-    gradient, image = (
-        shown(place.format("x.grad.shape") + error).known,
-        shown(place.format("image.shape") + error).known,
-    )
-    assert gradient and image and "gradient" in gradient.cause and "gradient" not in image.cause

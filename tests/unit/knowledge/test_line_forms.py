@@ -13,23 +13,7 @@ from provision.machine.tables import known_failures
 
 START = "reading data/train.h5\nthe grid has 4 parts\n"
 TRACEBACK = 'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n    names = eval(args.names)\n'
-VASP = """\
-|     EEEEEEE  RRRRRR   RRRRRR   OOOOOOO  RRRRRR      ###     ###     ###     |
-|     E        R     R  R     R  O     O  R     R     ###     ###     ###     |
-|     EEEEEEE  R     R  R     R  OOOOOOO  R     R     ###     ###     ###     |
-|                                                                             |
-|     The flux of the orbitals is not there                                   |
-"""
 ERRORS = {
-    "VASP": (VASP, "`VASP` reports an error: The flux of the orbitals is not there"),
-    "Charm++": (
-        "------- Partition 0 Processor 0 Exiting: Called CmiAbort ------\nReason: the flux has no keys\n",
-        "the flux has no keys",
-    ),
-    "an older Quantum ESPRESSO": (
-        " %%%%%%%%%%%%%%%%%%%%\n     from read_flux : error #         1\n     the flux of the cell is not there\n",
-        "Quantum ESPRESSO reports an error (`read_flux`): the flux of the cell is not there",
-    ),
     "Python without the module to run": (
         "/env/bin/python: Error while finding module specification for 'flux.run' (ModuleNotFou\n",
         "module specification for 'flux.run'",
@@ -83,10 +67,6 @@ ERRORS = {
     ),
     "an error of reading": ("  Error loading functions: /opt/flurble/functions\n", "/opt/flurble/functions"),
     "a sentence with a must": ("Flurble 4.9.0 must be installed.\n", "Flurble 4.9.0 must be installed"),
-    "a wrapper that names only itself": (
-        "ERROR 1: [decomposeFlux error]\n--> FOAM FATAL IO ERROR:\nEssential entry 'flux' missing\n",
-        "Essential entry 'flux' missing",
-    ),
     "tests of which few passed": ("All done. ERROR: only 0 out of 5 tests passed.\n", "only 0 out of 5 tests passed"),
     "a package that CMake only reports": (
         " Could NOT find Flurble (missing:  FLURBLE_EXECUTABLE)\nCMake Error at a.txt:9 (message):\n  The flux is not there.\n",

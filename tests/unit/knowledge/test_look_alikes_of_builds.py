@@ -15,15 +15,8 @@ BUILDS = {
         "intel-headers-in-gcc"
     ),
     "/usr/bin/ld: cannot find -lCUDA_cublas_device_LIBRARY-NOTFOUND": "cmake-library-notfound",
-    "Sanity check failed: extensions sanity check failed for 2 extensions: a, b": "easybuild-sanity-extensions",
-    "Sanity check failed: extensions sanity check failed for 1 extensions: a\n"
-    "failing sanity check for 'a' extension: found one or more downloaded dependencies": "easybuild-sanity-extension",
     "ERROR: Could not find a version that satisfies the requirement requirements.txt (from versions: none)": (
         "requirements-without-r"
-    ),
-    "Installer requires GLIBC >=2.28, but system has 2.17.": "conda-needs-newer-glibc",
-    "  is not able to compile a simple test program.\n    clang-15: error: cannot find ROCm device library; provide its path": (
-        "rocm-device-library"
     ),
     "  is not able to compile a simple test program.": "compiler-test-failed",
     "ImportError: /env/lib/python3.9/site-packages/torch/lib/libtorch.so: undefined symbol: iJIT_Flux": "mkl-too-new-for-torch",
@@ -31,7 +24,6 @@ BUILDS = {
     "ERROR:102: Tcl command execution failed: couldn't create error file for command: denied": (
         "modules-no-temporary-file"
     ),
-    "== FAILED: Installation ended unsuccessfully: Checksum verification for /eb/s/flux-2.1.tar.gz": "easybuild-checksum",
     'flux.cu (58) : error : identifier " flux_as_float " is undefined': "reported-error",
     "-- Could NOT find MPI (missing: MPI_C_FOUND MPI_CXX_FOUND)\n-- Configuring done\n-- Generating done": None,
     "-- Could NOT find MPI_Fortran (missing: MPI_Fortran_LIB_NAMES)\n-- Configuring done": None,
@@ -90,19 +82,11 @@ BUILDS = {
     "lto1: fatal error: bytecode stream in file 'a.o' generated with LTO version 11.3 instead of 12.0": "lto-version",
     "Makefile:7: *** missing separator.  Stop.": "makefile-broken",
     "make: *** No rule to make target 'install'.  Stop.": "makefile-missing",
-    "RuntimeError: Cuda extensions are being compiled with a version of Cuda that does not match the version": "apex-other-cuda",
     "nvlink error   : Undefined reference to 'flux' in 'a.o'": "cuda-device-link",
     "nvlink error   : Multiple definition of 'flux' in 'a.o', first defined in 'b.o'": "cuda-multiple-definition",
     "nvlink fatal   : Input file 'a.o' newer than toolkit (124 vs 118)": "cuda-object-of-newer-toolkit",
     "nvcc error   : 'cudafe++' died due to signal 11 (Invalid memory reference)": "cuda-front-end-crashed",
     "  CMAKE_CUDA_ARCHITECTURES must be valid if set.": "cmake-cuda-architectures",
-    "License Manager Error -96": "license-server-unreachable",
-    "FLEXnet Licensing error:-15,570": "license-server-unreachable",
-    "Failed to connect to license server": "license-server-unreachable",
-    "License Manager Error -4": "license-all-used",
-    "License Manager Error -9": "license-of-another-host",
-    "FLEXnet Licensing error:-5,357": "license-not-valid",
-    "ERROR: Failed to obtain a license for flux": "license",
     "icc: error #10052: could not checkout FLEXlm license": "compiler-license",
     "/bin/bash: line 2: -o: command not found": "compiler-variable-empty",
     "/bin/sh: 1: -c: not found": "compiler-variable-empty",
@@ -116,63 +100,20 @@ BUILDS = {
 }
 
 CONFIGURED = "checking for gcc... gcc\n{}\nconfigure: creating ./config.status\nconfig.status: creating Makefile"
-GOT = "ERROR: java.io.IOException: Error downloading [https://example.org/flux.zip] to /home/u/flux.zip: "
-FETCH = "E: Failed to fetch http://deb.example.org/pool/flux.deb  "
 AUTOTOOLS_BAZEL_AND_LANGUAGES = {
     CONFIGURED.format(f"./configure: line 7437: /usr/bin/file: {NO_FILE}"): None,
-    f"./configure: line 812: ./VERSION: {NO_FILE}": "configure-file-missing",
-    "./configure: line 2211: ./config.sub: Permission denied": "configure-not-executable",
     CONFIGURED.format("./configure: line 15327: 2.6: command not found"): None,
-    "./configure: line 4: 1.4.1: command not found": "configure-has-output-of-make",
-    "configure.ac:9: error: possibly undefined macro: AM_PROG_AS": "autoconf-macro",
-    "configure.ac:9: error: possibly undefined macro: PKG_CHECK_MODULES": "autoconf-macro",
-    "./configure: line 5012: `PKG_CHECK_MODULES(FLUX, flux)'": "configure-without-pkg-config",
-    "configure.ac:9: error: possibly undefined macro: AX_BOOST_BASE": "autoconf-macro-archive",
-    "configure.ac:9: error: possibly undefined macro: AC_DEFINE": "autoconf-macro-inside",
-    "libtool: link: cannot find the library `../lib/libflux.la' or unhandled argument": "libtool-archive-missing",
-    "libtool: link: `/opt/a/libflux.la' is not a valid libtool archive": "libtool-archive-missing",
-    "libtool: error: unrecognised option: '-static'": "autotools-reports",
-    "ERROR: Config value 'mkl' is not defined in any .rc file": "bazel-config-unknown",
-    "ERROR: Building with --config=cuda but TensorFlow is not configured to build": "bazel-not-configured",
-    f"{GOT}Unknown host: example.org": "bazel-download",
-    f"{GOT}GET returned 404 Not Found": "bazel-download-gone",
-    f"{GOT}PKIX path building failed: unable to find valid certification path": "bazel-certificate",
     "Rust not found, installing into a temporary directory\nSuccessfully installed flux-1.0": None,
     "error: can't find Rust compiler": "rust-missing",
     "error: linker `cc` not found": "rust-linker-missing",
     "error: failed to get `flux` as a dependency of package `solver v0.1.0`": "rust-crate-not-fetched",
     "error[E0308]: mismatched types": "rust-error",
-    "java.lang.UnsupportedClassVersionError: Flux has been compiled by a more recent version": "java-version",
-    "Unsupported class file major version 65": "java-too-new",
-    "run.sh: line 3: java: command not found": "java-missing",
-    "Error: Could not find or load main class flux.Main": "java-class-missing",
-    "go: go.mod requires go >= 1.22 (running go 1.18)": "go-version",
-    "main.go:4:2: package slices is not in std (/opt/go/src/slices)": "go-package-not-in-std",
-    "Flux::Util version 1.5 required--this is only version 1.2 at a.pl line 3.": "perl-version",
-    "Perl lib version (5.16.3) doesn't match executable '/a/perl' version (5.26.2)": "perl-mixed",
-    "Error in library(flux) : there is no package called 'flux'": "r-package-missing",
-    "package 'flux' is not available for this version of R": "r-package-not-available",
     "==> Error: Package 'fluxx' not found.": "spack-unknown-package",
     "==> Error: No such variant {'cudda'} for spec: 'flux+cudda'": "spack-unknown-variant",
-    "ERROR: One or more OS dependencies were not found: [('flux-dev', 'flux-devel')]": "easybuild-os-dependency",
-    "ERROR: Missing modules for dependencies (use --robot?): flux/1.0": "easybuild-missing",
-    "Couldn't find file flux-1.0.tar.gz anywhere, and downloading it didn't work either": "easybuild-fetch",
-    "Couldn't find file flux-1.0_fix.patch anywhere, and downloading it didn't work either": "easybuild-patch-missing",
-    f"{FETCH}404  Not Found [IP: 10.0.0.1 80]": "system-package-list-old",
-    f"{FETCH}Temporary failure resolving 'deb.example.org'": "system-repository-unreachable",
-    f"{FETCH}Hash Sum mismatch": "system-package-differs",
-    "E: The repository 'http://deb.example.org stretch Release' does not have a Release file.": "system-repository",
-    "E: Release file for http://deb.example.org/InRelease is not valid yet (invalid for another 2h)": "system-clock-behind",
-    "dpkg: error processing package flux (--configure):": "system-package-script-failed",
-    "E: dpkg was interrupted, you must manually run 'dpkg --configure -a'": "system-packages-interrupted",
-    "E: Unable to correct problems, you have held broken packages.": "system-packages-broken",
-    "E: Could not get lock /var/lib/dpkg/lock - open (11: Resource temporarily unavailable)": "system-packages-locked",
-    "E: Could not open lock file /var/lib/dpkg/lock - open (13: Permission denied)": "system-packages-need-root",
 }
 
 OCI = "docker: Error response from daemon: OCI runtime create failed: runc create failed: "
 UNMOUNT = "fusermount: failed to unmount /tmp/.mount_x: {}\nAll done"
-DENIED = "permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock"
 FULL = "no space left on device"
 LUSTRE = "LustreError: 11-0: flux-OST0001: operation ost_connect to node 10.0.0.1@o2ib failed: rc = -114"
 BLOCKED = "INFO: task kworker:42 blocked for more than 120 seconds."
@@ -196,8 +137,6 @@ CONTAINERS_AND_FILES = {
     UNMOUNT.format("Invalid argument"): None,
     UNMOUNT.format("Device or resource busy"): None,
     "fusermount: mount failed: Operation not permitted": "container-mount",
-    DENIED: "docker-permission",
-    "Cannot connect to the Docker daemon at unix:///var/run/docker.sock.": "docker-service",
     'Get "https://example.org/v2/": proxyconnect tcp: EOF': "registry-proxy",
     'Get "https://example.org/v2/": dial tcp: lookup example.org: no such host': "registry-network",
     "ls: cannot open /cvmfs/flux: Transport endpoint is not connected": "fuse-mount-gone",
@@ -216,11 +155,6 @@ CONTAINERS_AND_FILES = {
     LOADED: "module-family",
     "ModuleCmd_Load.c(213):ERROR:151: Module 'flux/2' depends on one of the module(s) 'gcc/9'": "module-needs-others",
     "ModuleCmd_Load.c(244):ERROR:105: Unable to locate a modulefile for 'flux/3'": "module-unknown",
-    "forrtl: error (76): Abort trap signal\nforrtl: severe (24): end-of-file during read, unit 5": "fortran-input",
-    "Fortran runtime error: Cannot open file 'flux.nml': No such file": "fortran-input",
-    "Fortran runtime error: Index '4' of dimension 1 of array 'u' above upper bound of 3": "fortran-bounds",
-    "forrtl: severe (408): fort: (2): Subscript #1 of the array U has value 4": "fortran-bounds",
-    "Fortran runtime error: Assigned label is not a target label": "fortran-run-time-error",
 }
 
 LOOK_ALIKES = {**BUILDS, **AUTOTOOLS_BAZEL_AND_LANGUAGES, **CONTAINERS_AND_FILES}

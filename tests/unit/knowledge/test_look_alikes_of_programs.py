@@ -50,8 +50,6 @@ PYTHON: dict[str, str | None] = {
     f"{VERSION} torch==1.12.1 (from versions: 2.0.0, 2.0.1)": "not-on-index-python",
     "elasticsearch.ConflictError: ConflictError(409, 'flux')": "reported-error",
     "  - nothing provides libflurble 2.* needed by flux-1.0-0": "conda-dependency-missing",
-    "  - nothing provides __cuda needed by flux-1.0-cuda112": "conda-needs-gpu-driver",
-    "  - nothing provides __glibc >=2.28 needed by flux-1.0-0": "conda-needs-newer-glibc",
     f"{INSTALL} '/croot/flux_1670/work'": "pip-path-of-another-machine",
     f"{INSTALL} '/env/lib/python3.9/site-packages/numpy/METADATA'": "pip-files-changed",
     "ERROR: Cannot uninstall 'PyYAML'. It is a distutils installed project and thus": "pip-cannot-uninstall",
@@ -76,9 +74,6 @@ PYTHON: dict[str, str | None] = {
     "ERROR: file:///src does not appear to be a Python project: neither 'setup.py' nor 'pyproject.toml' found.": (
         "pip-folder-wrong"
     ),
-    "The Poetry configuration is invalid:": "poetry-reports",
-    "Error: poetry.lock is not up to date with pyproject.toml": "poetry-lock-old",
-    "Current Python version (3.8.1) is not allowed by the project (>=3.10).": "poetry-python-range",
     "warning: flux/_tree.pyx:12:4: Unreachable code": None,
     "performance hint: flux/_tree.pyx:20:5: Exception check on 'f' will always require the GIL to be acquired.": None,
     "flux/_tree.pyx:20:5: Cannot assign type 'double' to 'int'": "cython-error",
@@ -93,26 +88,12 @@ PROGRAMS: dict[str, str | None] = {
         "checkpoint-of-other-model"
     ),
     "InvalidArgumentError: Expected begin[1] in [0, 40], but got 655561818": "slice-outside",
-    'RuntimeError: Could not detect "srun", are you indeed on a slurm cluster?': "submitit-without-slurm",
-    "omegaconf.errors.MissingMandatoryValue: Structured config of type `Base` has missing mandatory value: model.key": (
-        "hydra-value-missing"
-    ),
     "KeyError: \"Override 'local-rank' not found in: ['seed']\"": "torch-local-rank",
-    "export: Command not found.": "script-of-bash-in-csh",
-    "wandb: ERROR Run initialization has timed out after 90.0 sec.": "wandb-no-network",
-    "Error in thread 3: [/opt/dali/image.cc:84] Unrecognized image format. Supported formats are: JPEG, PNG": (
-        "image-format-unknown"
-    ),
-    "lmdb.LockError: mdb_txn_begin: Resource temporarily unavailable": "lmdb-not-opened",
     "ValueError: mmap length is greater than file size": "saved-file-damaged",
     "      17      main    main.sh  ada PD       0:00      1 (DependencyNeverSatisfied)": "dependency-never-satisfied",
-    "Cannot find license file. License path: /opt/licenses/solver.lic:\ncp: cannot stat 'beam.rst': No such file or directory": (
-        "license-file-missing"
-    ),
     "While computing bindings, we found no available cpus on": "mpi-no-cpus-to-bind",
     "ERROR STOP init: bad time step": "reported-error",
     "sed: -e expression #1, char 26: unknown option to `s'\ncp: cannot stat 'a': No such file or directory": "reported-error",
-    "INFO 02-27 11:15:25 ray_utils.py:212] Waiting for creating a placement group of specs for 30 seconds": "ray-placement-waits",
     "INFO:tensorflow:An error was raised while a session was being created. This may be due to a preemption of a connected "
     "worker or parameter server. A new session will be created.": "tf-session-recreated",
     "IsADirectoryError: [Errno 21] Is a directory: '/data/train'": "folder-instead-of-file",
@@ -130,30 +111,13 @@ PROGRAMS: dict[str, str | None] = {
     "run.sh: line 3: ./flurble: Permission denied": "program-without-rights",
     "run.sh: line 3: cd: /scratch/a: No such file or directory": "program-not-executable",
     "/bin/bash: warning: setlocale: LC_ALL: cannot change locale (en_US.UTF-8)": None,
-    "locale.Error: unsupported locale setting": "locale-missing",
     "UnicodeDecodeError: 'ascii' codec can't decode byte 0xc3 in position 3: ordinal not in range(128)": "unicode-locale",
-    "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xe9 in position 12: invalid continuation byte": "text-not-utf8",
-    "cv2.error: OpenCV(4.5.1) error: (-215:Assertion failed) !_src.empty() in function 'cvtColor'": "opencv-image-empty",
-    "cv2.error: OpenCV(4.5.1) error: (-215:Assertion failed) !empty() in function 'detectMultiScale'": (
-        "opencv-classifier-missing"
-    ),
-    "AttributeError: 'NoneType' object has no attribute 'shape'": "image-not-read",
     "AttributeError: 'NoneType' object has no attribute 'dtype'": "value-is-none",
-    "ValueError: Unrecognized configuration class <class 'a.FluxConfig'> for this kind of AutoModel: AutoModelForMaskedLM.": (
-        "model-class-unfit"
-    ),
-    "ValueError: Unrecognized configuration class <class 'a.FluxConfig'> to build an AutoTokenizer.": "model-class-unfit",
-    "yaml.scanner.ScannerError: mapping values are not allowed here": "yaml-not-read",
-    "json.decoder.JSONDecodeError: Extra data: line 2 column 1 (char 7)": "json-not-read",
 }
 
 MODELS: dict[str, str | None] = {
-    "ValueError: Loading flux requires you to execute the configuration file in that repo on your local machine.": (
-        "hub-code-not-trusted"
-    ),
     "ValueError: Requested the deserialization of a Python lambda.": "keras-lambda-not-trusted",
     "ValueError: bad marshal data (unknown type code)": "bytecode-of-other-python",
-    "ValueError: Tokenizer class FluxTokenizer does not exist or is not currently imported.": "tokenizer-class-unknown",
     "ValueError: NodeDef mentions attr 'flux' not in Op<name=Flux; signature= -> >": "saved-by-newer-version",
     "_pickle.UnpicklingError: invalid load key, 'v'.": "lfs-pointer-read",
     "_pickle.UnpicklingError: invalid load key, '<'.": "web-page-instead-of-file",
@@ -186,7 +150,6 @@ SUBMIT = "sbatch: error: Batch job submission failed:"
 STEP = "srun: error: Unable to create step for job 42:"
 QUEUED = "             4711       gpu    train    ada PD       0:00      4"
 SCHEDULERS: dict[str, str | None] = {
-    "TERM_LOAD: job killed after load threshold is exceeded.": "lsf-host-load",
     "TERM_PREEMPT: job killed after preemption.": "preempted",
     "sbatch: error: You must specify an account (-A)": "account-not-given",
     f"{SUBMIT} Invalid account or account/partition combination specified": "invalid-account",
@@ -229,8 +192,6 @@ SCHEDULERS: dict[str, str | None] = {
     "Process terminated by User defined signal 2(12)": "scheduler-limit-signal",
     "Post job file processing error; job 42.pbs on host n1/5": "pbs-output-not-copied",
     "Job cannot be executed": "pbs-node-setup",
-    "ERROR: Failed to commit job submission into queue.": "condor-submit-refused",
-    "012 (42.000.000) 11/11 06:17:45 Job was held.": "condor-held",
     "slurmstepd: error: Unable to create TMPDIR [/scratch/1]: Permission denied": None,
 }
 
@@ -238,22 +199,6 @@ SERVICES: dict[str, str | None] = {
     "fatal: detected dubious ownership in repository at '/src/flux'": "git-dubious-ownership",
     "fatal: not a git repository (or any of the parent directories): .git": "git-without-repository",
     "fatal: No url found for submodule path 'lib/flux' in .gitmodules": "git-submodule-unknown",
-    'fatal: [n1]: FAILED! => {"changed": false, "msg": "flurble"}': "ansible-failed",
-    'fatal: [n1]: UNREACHABLE! => {"changed": false, "msg": "Failed to connect to the host via ssh"}': "ansible-unreachable",
-    "JAVA_HOME is not set": "java-missing",
-    "FileNotFoundError: [Errno 2] No such file or directory: 'java'": "java-for-python",
-    "FileNotFoundError: [Errno 2] No such file or directory: 'ffmpeg'": "helper-program-missing",
-    "glfw.GLFWError: (65544) b'X11: The DISPLAY environment variable is missing'": "opengl-not-started",
-    "ImportError: Failed to import any qt binding": "matplotlib-backend",
-    'qt.qpa.plugin: Could not load the Qt platform plugin "xcb" in "" even though it was found.': "qt-plugin-not-loaded",
-    "_tkinter.TclError: no display name and no $DISPLAY environment variable": "no-display",
-    "botocore.exceptions.NoCredentialsError: Unable to locate credentials": "cloud-login",
-    "huggingface_hub.errors.GatedRepoError: 401 Client Error.": "huggingface-login",
-    "wandb: ERROR api_key not configured (no-tty)": "wandb-login",
-    "OSError: Could not find kaggle.json. Make sure it's located in /home/u/.kaggle.": "login-missing",
-    "proj_create: Cannot find proj.db": "proj-database-missing",
-    "OSError: [E050] Can't find model 'en_core_web_sm'.": "spacy-model-missing",
-    "LookupError: Resource punkt not found.": "library-data-missing",
     "RuntimeError: trying to initialize the default process group twice!": "process-group-twice",
     "RuntimeError: Default process group has not been initialized": "process-group-not-initialised",
     "KeyError: 'WORLD_SIZE'": "torch-distributed-not-started",

@@ -32,8 +32,6 @@ FAMILIES = {
     "IndexError: only integers, slices (`:`), ellipsis (`...`) are valid indices": "number-not-whole",
     "UnicodeError: Unpickling a python object failed: UnicodeDecodeError('ascii', b'', 1, 2, 'x')": "python-2-pickle",
     # Packages that do not fit the program
-    "KeyError: 'MinkDetector is not in the models registry'": "name-not-registered",
-    "gym.error.NameNotFound: Environment `Pong` doesn't exist.": "name-not-registered",
     "ModuleNotFoundError: No module named 'torchvision.models.utils'": "submodule-missing",
     "ModuleNotFoundError: No module named 'torchvision'": "module-not-installed",
     "ModuleNotFoundError: No module named 'google.cloud'": "module-not-installed",
@@ -48,18 +46,12 @@ FAMILIES = {
     "RuntimeError: No such operator video_reader::probe_video_from_memory": "torch-parts-differ",
     "ModuleNotFoundError: No module named 'models'": "own-folder-not-found",
     "ModuleNotFoundError: No module named 'utils.general'": "own-folder-not-found",
-    "TypeError: load() missing 1 required positional argument: 'Loader'": "pyyaml-loader",
-    "KeyError: tensor(3)": "older-torch-code",
-    "ValueError: Input 0 of layer dense is incompatible with the layer: its rank is undefined, but the layer requires a "
-    "defined rank.": "rank-unknown",
     "TypeError: <tf.Tensor 'x:0'> is out of scope and cannot be used here. Use return values": "tensor-of-another-graph",
     # Memory
     "torch.OutOfMemoryError: Caught OutOfMemoryError in replica 0 on device 0.": "gpu-out-of-memory",
-    'Exception in thread "main" java.lang.OutOfMemoryError: Java heap space': "java-heap",
     'SafetensorError: Error while serializing: IoError(Os { code: 122, message: "Disk quota exceeded" })': "quota",
     # Data
     "`Trainer.fit` stopped: No training batches.": "data-ran-out",
-    "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)": "json-not-read",
     "decord._ffi.base.DECORDError: [17:31:57] /io/x.cc:90: Check failed: st_nb >= 0 (-1 vs. 0) ERROR": "data-file-damaged",
     "ValueError: Cannot load file containing pickled data when allow_pickle=False": "data-file-damaged",
     # Numbers of CUDA's errors

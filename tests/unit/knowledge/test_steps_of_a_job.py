@@ -15,7 +15,6 @@ CP2K = """\
 """
 FIRST = {
     CP2K: "reported-error",
-    "ERROR: Lost atoms: original 2048 current 100 (src/thermo.cpp:439)": "application-reports",
     "solver: grid.c:7: main: Assertion `n > 0' failed.": "assertion-failed",
     'Traceback (most recent call last):\n  File "/home/ada/fit.py", line 3, in <module>\n    fit(x)\n'
     "ValueError: the table is empty": "error-in-program",
@@ -62,14 +61,6 @@ def test_a_run_that_misses_the_restart_of_the_first_one_follows_from_that() -> N
 def test_a_rank_that_was_killed_is_named_and_not_the_step_that_slurm_ends_then() -> None:
     log = "srun: error: n1: task 1: Killed\nslurmstepd-n1: error: *** STEP 49.0 ON n1 CANCELLED AT 2026-11-23T22:25:26 ***\n"
     assert _named(f"{log}srun: error: n1: task 0: Terminated\nsrun: Force Terminated StepId=49.0") == "rank-killed"
-
-
-def test_a_later_program_that_misses_what_the_first_one_did_not_write_follows_from_that() -> None:
-    banner = "| FLUX: The Open Source Toolbox   |\n|  Version:  2212                |\nCreate time for the case\n"
-    first = f"{banner}--> FOAM FATAL IO ERROR: \nPoint label 17 out of range 0..7\n"
-    second = f"{banner}--> FOAM FATAL ERROR: \nNo processor* directories found\n"
-    known = explain([f"{first}{second}".encode()], known_failures()).known
-    assert known is not None and "Point label 17" in known.cause
 
 
 def test_the_end_of_a_log_in_the_code_that_raises_names_the_message() -> None:

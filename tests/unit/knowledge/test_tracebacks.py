@@ -207,8 +207,6 @@ FAMILIES = {
     "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn": "no-gradients",
     "RuntimeError: \"addmm_impl_cpu_\" not implemented for 'Half'": "dtype-mismatch",
     "RuntimeError: Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False.": "gpu-not-seen",
-    "jaxlib is version 0.4.7, but this version of jax requires version >= 0.4.14.": "jax-versions",
-    "AttributeError: 'NoneType' object has no attribute 'shape'": "image-not-read",
     "  (1) INTERNAL: the flux is inverted": "tensorflow-reports",
     "InvalidArgumentError: {{function_node __wrapped__X}} the flux is inverted": "tensorflow-reports",
     "Can't parse serialized Example. 2018-06-19 15:56:25.150074: W": "example-features",
@@ -224,8 +222,6 @@ FAMILIES = {
     "RuntimeError: operator torchvision::nms does not exist": "torch-parts-differ",
     "TypeError: Unable to convert function return value to a Python type! The signature was": "numpy-abi",
     "RuntimeError: received 0 items of ancdata": "too-many-open-files",
-    "audioread.exceptions.NoBackendError": "helper-program-missing",
-    "cv2.error: OpenCV(4.5.1) The function is not implemented. Rebuild the library with Windows, GTK+ 2.x": "no-display",
     "KeyError: 'MASTER_ADDR'": "torch-distributed-not-started",
     "ImportError: gymnasium is not installed, run `pip install gymnasium`": "package-asked-for",
     "FloatingPointError: Minimum loss scale reached (0.0001). Your loss is probably exploding.": "loss-is-nan",
@@ -233,14 +229,11 @@ FAMILIES = {
     "2022-04-26 00:04:39,922 WARNING a.py:1 -- A worker died or was killed while executing a task": "worker-process-died",
     "Error locating target 'src.models.Net', see chained exception above.": "configuration-refused",
     "hydra.errors.ConfigCompositionException: You must specify 'model', e.g, m": "configuration-refused",
-    "Error executing job with overrides: []": "hydra-reports",
     "15:59:09  Cell 0: Timeout of 2000 seconds exceeded while executing cell.": "notebook-timeout",
     "F tensorflow/core/kernels/conv_ops.cc:659] Check failed: stream->parent()->GetConvolveAlgorithms(": "cudnn-not-initialised",
     "2020-01-01 10:00:00.1: F external/local_xla/xla/x.cc:1] the flux is inverted": "tensorflow-fatal",
     "AssertionError: train: No labels found in /d/labels.cache, can not start training. See": "data-ran-out",
     "TypeError: 'float' object is not iterable": "error-in-program",
-    "E0131 18:29:27.597301 140500936947392 a.py:97] Jackhmmer (uniref90.fasta) failed.": "search-program-failed",
-    "(trainer:404) WARNING: The gradients at all steps are invalid in this epoch.": "gradients-invalid",
 }
 
 
@@ -252,7 +245,6 @@ def test_the_family_of_a_message_is_known(line: str) -> None:
 DECOYS = {
     "a download that works": "Please run pip install --upgrade pip to update\nrequirements: pip install -r requirements.txt\n",
     "a quoted answer": "> all is well\n> step 1\n",
-    "a log-in that worked": "wandb: Currently logged in as: u\nwandb: Run data is saved locally\n",
     "a display that is there": "Using display :0\nheadless mode on\n",
     "a GPU that is fine": "CUDA error checking is on\nblock: [1,0,0], thread: [0,0,0] done\n",
     "a script of the site": "/etc/slurm/prolog.d/gpustats.sh: line 5: /run/gpustat/0: Permission denied\nstep 1\n",
