@@ -432,7 +432,7 @@ make: *** [src/grid.o] Error 1
 src/xml.c:20:3: error: 'LIBXML_TEST_VERSION' undeclared (first use in this function)
 make: *** [src/xml.o] Error 1
 """,
-    "mpi-without-fortran": """\
+    "mpi-fortran-not-found": """\
 checking for mpif.h... no
 configure: error: could not find MPI header files for Fortran
 """,

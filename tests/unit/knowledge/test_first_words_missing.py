@@ -32,8 +32,6 @@ CASES = {
     "An error occurred while installing tensorflow-gpu==1.10.1\n"
     '[pipenv.exceptions.InstallError]:   File "/usr/lib/python3.7/site-packages/pipenv/core.py", line 1874, in do_install\n'
     "[pipenv.exceptions.InstallError]:       keep_outdated=keep_outdated": ("unknown", ""),
-    "out of dynamic memory in yylex()\nIt looks like MPI_INIT failed for some reason; your parallel process is\n"
-    'likely to abort.\n\n  PML add procs failed\n  --> Returned "Error" (-1)': ("known", "lexer-out-of-memory"),
 }
 WARNING = """-- Could NOT find SZIP (missing: SZIP_DIR)
 CMake Warning at CMakeFilters.cmake:159 (find_package):

@@ -48,7 +48,7 @@ Starting data preparation
 ======================================================================================
 =>> PBS: job killed: jobfs usage exceeded: requested 104857600 bytes, used 746690000 bytes
 """,
-    "cuda-library-not-loaded": """\
+    "cuda-library-missing": """\
 I tensorflow/stream_executor/dso_loader.cc:116] Couldn't open CUDA library libcudnn.so.5. LD_LIBRARY_PATH: /usr/local/cuda/lib64
 I tensorflow/stream_executor/cuda/cuda_dnn.cc:3448] Unable to load cuDNN DSO
 I tensorflow/core/common_runtime/gpu/gpu_init.cc:102] Found device 0 with properties:
@@ -62,12 +62,7 @@ submitting the job script
 ERROR: Command: 'sbatch   case.run ' failed with error 'sbatch: option requires an argument -- 'A'
 sbatch: error: Batch job submission failed: Invalid user id'
 """,
-    "pmi-ranks-of-node": """\
-4: [PE_4]:_pmi_mmap_tmp: Warning bootstrap barrier failed: num_syncd=2, pes_this_node=4, timeout=180 secs
-4: [PE_4]:_pmi_mmap_init:Failed to setup PMI mmap.
-4: MPIR_pmi_init(110)...: PMI_Init returned 1
-""",
-    "cxi-match-entries": """\
+    "cxi-queues": """\
  7: libfabric:42:1700000000:cxi:core:cxip_ux_onload_cb():2444<warn> RXC (0x1:2:0): Flow control triggered due to failure \
 to append LE. Software endpoint mode required.
  7: Program received signal SIGABRT: Process abort signal.
@@ -166,16 +161,12 @@ MPICH ERROR [Rank 1] [job id 32.0] [Fri Sep 23 17:26:26 2022] [n1] - Abort(47555
 ===========================================================================
 [proxy:0:1@n2] HYD_pmcd_pmip_control_cmd_cb (pm/pmiserv/pmip_cb.c:878): assert (!closed) failed
 """,
-    "mpi-daemon-ended": """\
+    "mpi-daemon": """\
 --------------------------------------------------------------------------
 An PRRTE daemon has unexpectedly failed after launch and before
 communicating back to mpirun. This could be caused by a number
 of factors.
 --------------------------------------------------------------------------
-""",
-    "mpt-reports": """\
-234:MPT ERROR: Assertion failed at reg_cache.c:302: "i == num_used"
-234:MPT ERROR: Rank 234(g:234) is aborting with error code 0.
 """,
     "mpi-no-srun": """\
 --------------------------------------------------------------------------
@@ -270,7 +261,7 @@ mtl_ofi.h:101: Error returned from fi_cq_readerr: Resource temporarily unavailab
 --------------------------------------------------------------------------
 mpirun noticed that process rank 0 with PID 77 on node n1 exited on signal 6 (Aborted).
 """,
-    "mpi-only-rank": """\
+    "mpi-one-process": """\
 Fatal error in MPI_Send: Invalid rank, error stack:
 MPI_Send(174): MPI_Send(buf=0x7ffe, count=6, MPI_CHAR, dest=1, tag=9, MPI_COMM_WORLD) failed
 MPI_Send(100): Invalid rank has value 1 but must be nonnegative and less than 1
@@ -307,7 +298,7 @@ srun: error: n53: tasks 0-35: Killed
 =   RANK 1 PID 64213 RUNNING AT n1
 =   KILLED BY SIGNAL: 6 (Aborted)
 """,
-    "rank-killed": """\
+    "killed-with-others": """\
 =   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
 =   RANK 7 PID 3703 RUNNING AT n1
 =   KILLED BY SIGNAL: 9 (Killed)
@@ -327,7 +318,7 @@ bash: orted: command not found
 ORTE was unable to reliably start one or more daemons.
 This usually is caused by:
 """,
-    "container-bind-destination": """\
+    "container-bind": """\
 WARNING: By using --writable, Apptainer can't create /data destination automatically without overlay or underlay
 FATAL:   container creation failed: mount hook function failure: mount /d->/data error: while mounting /d: destination \
 /data doesn't exist in container
@@ -363,7 +354,7 @@ slurmstepd: error: *** JOB 4711 ON n81 CANCELLED AT 2023-05-04T10:15:02 ***
 distributed.nanny - WARNING - Worker process 70386 was killed by unknown signal
 distributed.dask_worker - INFO - Exiting on signal 15
 """,
-    "hydra-connect": """\
+    "hydra-server": """\
 [proxy:0:1@n168] HYDU_sock_connect (utils/sock/sock.c:145): unable to connect from "n168" to "n100" (Connection refused)
 [proxy:0:1@n168] main (pm/pmiserv/pmip.c:183): unable to connect to server n100 at port 54762 (check for firewalls!)
 srun: error: n168: task 1: Exited with exit code 5

@@ -12,7 +12,7 @@ LOST = "[n1:13] [[27891,0],0] ORTE_ERROR_LOG: Data unpack would read past end of
 LINES = {
     # A line, and the entry that explains it.
     "[mpiexec@n1] HYDT_bscd_pbs_wait_for_completion (pbs_wait.c:67): tm_poll(obit_event) failed with TM error 17002": (
-        "pbs-lost-while-running"
+        "mpi-outside-of-pbs"
     ),
     "[mpiexec@n1] HYDT_bsci_launcher_pbs_init (pbs_init.c:33): tm_init() failed with TM error 17002": "mpi-outside-of-pbs",
     "[n1:17814] [[3,1],9] usock_peer_send_blocking: send() to socket 12 failed: Transport endpoint is not connected (107)": (
@@ -33,12 +33,12 @@ LINES = {
     "RuntimeError: Distributed package doesn't have NCCL built in": "torch-backend-missing",
     "parsl.executors.high_throughput.errors.WorkerLost: Task failure due to loss of worker 0 on host n1": "worker-process-died",
     "Command not found: flurble": "command-not-found",
-    "n1:26923:27059 [2] NCCL INFO misc/socket.cc:505 -> 2 (Operation now in progress)": "nccl-socket-failed",
+    "n1:26923:27059 [2] NCCL INFO misc/socket.cc:505 -> 2 (Operation now in progress)": "nccl-connect-retries",
     "n1:123:456 [0] transport/nvls.cc:244 NCCL WARN Cuda failure 1 'invalid argument'": "nccl-nvls",
-    "  /modules/flux.lua: /usr/share/lmod/lmod/libexec/ModuleA.lua:676: Did not find mpath in mA": "module-cache-old",
+    "  /modules/flux.lua: /usr/share/lmod/lmod/libexec/ModuleA.lua:676: Did not find mpath in mA": "module-cache",
     "error: unpacking of archive failed on file /dev: cpio: chown failed - Operation not permitted": "image-without-root",
-    "MPI_File_open(112): open failed on a remote node": "mpi-file-open-remote",
-    "[n1:6] PMIX ERROR: OUT-OF-RESOURCE in file ../src/mca/common/dstore/dstore_segment.c at line 208": "pmix-no-room",
+    "MPI_File_open(112): open failed on a remote node": "mpi-io-file-system",
+    "[n1:6] PMIX ERROR: OUT-OF-RESOURCE in file ../src/mca/common/dstore/dstore_segment.c at line 208": "mpi-session-folder",
     "  ERROR: Conflicting flux is loaded": "module-family",
     "Lmod has detected the following error: flux: you are not in the group flux6; ask the help desk": "module-message",
     "job.sh: line 3: setenv: command not found": "script-of-other-shell",
@@ -48,18 +48,12 @@ LINES = {
     "tar: a: Wrote only 512 of 10240 bytes": "disk-full",
     "fatal: refusing to merge unrelated histories": "git-reports",
     "fatal: the case is for 2 processes": "reported-error",
-    'mpirun: Error: unknown option "-np"': "mpi-installation-moved",
+    'mpirun: Error: unknown option "-np"': "mpi-own-program-missing",
     "/usr/share/lmod/lmod/init/bash: line 109: /apps/lmod/8.7/libexec/lmod: No such file or directory": "module-command-missing",
-    "FATAL:   container creation failed: mount tmpfs->/x error: can't mount tmpfs: write unix @->@: write: broken pipe": (
-        "container-starter-ended"
-    ),
     "Failed to create a completion queue (CQ):": "ib-completion-queue",
     "mpirun has exited due to process rank 1 on\nnode node01 exiting improperly. There are three reasons this could occur:\n\n"
     '1. this process did not call "init" before exiting': "mpi-exit-without-finalize",
     "mpirun ended with 124": "ended-by-timeout",
-    "==11== Invalid write of size 4\n==11==    at 0x109157: main (a.c:2)\n==11== LEAK SUMMARY:": "valgrind-invalid-access",
-    "job-archive.err[0]: error reading archive config: Expected string, got integer": "configuration-value-refused",
-    "beegfs: mount(15): The config argument 'connClientPort' is invalid": "configuration-value-refused",
     "  Failed to pull singularity image\n  message:\n    ERROR: You must install squashfs-tools to build images": (
         "squashfs-tools-missing"
     ),
@@ -76,7 +70,7 @@ LINES = {
     "0.022s: job.exception type=alloc-check severity=0 resources already allocated\n0.024s: job.finish": "reported-error",
     "  Function:    ibv_create_cq()\n  Error:       Device or resource busy (errno=16)": "ib-completion-queue",
     "mlx5_core 0000:61:00.0: mlx5_cmd_check:795:(pid 5): ALLOC_UAR(0x802) op_mod(0x0) failed, status limits exceeded(0x8)": (
-        "ib-adapter-limits"
+        "ib-completion-queue"
     ),
     "[2024-05-26 11:26:16,798 E 177479 178526] gcs_rpc_client.h:554: Failed to connect to GCS within 60 s": "reported-error",
     "EXITING: because of fatal EXECUTION error: something went wrong with forking readFilesCommand": "reported-error",

@@ -25,14 +25,11 @@ LOGS = {
     "157490                         1          node19    TIMEOUT      0:0             0:0": "time-limit",
     "salloc: Prolog failure on node k003\nsalloc: error: Job allocation 23 has been revoked": "slurm-node-setup",
     'sinfo: error: Unable to resolve "login": Host name lookup failure\n'
-    "sinfo: error: Unable to establish control machine address": "slurm-host-unresolved",
+    "sinfo: error: Unable to establish control machine address": "slurm-address-unresolved",
     "sinfo: error: get_addr_info: getaddrinfo() failed: Name or service not known: No error, attempt number 5\n"
     'sinfo: error: slurm_set_addr: Unable to resolve "n1"\nsinfo: error: Unable to establish control machine address': (
         "slurm-address-unresolved"
     ),
-    "error: Couldn't find the specified plugin name for job_submit/lua looking at all files\n"
-    "fatal: failed to initialize job_submit plugin": "slurm-plugin-missing",
-    " This account 'flux' doesn't exist on cluster hpc\n No associations or wckeys created.": "slurm-account-unknown",
     "Error message: Slurm accounting storage is disabled": "slurm-no-accounting",
     "Attempting to use an MPI routine (internal_Comm_size) before initializing or after finalizing MPICH": "mpi-before-init",
     " orte_ess_set_name failed\n --> Returned value A system-required executable either could not be found\n"
@@ -72,6 +69,16 @@ LOGS = {
         "gpu-index-out-of-range"
     ),
     "OSError: Unable to open file (file signature not found)": "saved-file-damaged",
+    "unshare: unshare failed: No space left on device": "container-user-namespaces",
+    "bwrap: Creating new namespace failed: No space left on device": "container-user-namespaces",
+    "write /scratch/a.sif: No space left on device": "disk-full",
+    "ERROR  : 'newgidmap' execution failed. Check that 'newgidmap' is setuid root, or has required capabilities.": (
+        "container-map-helper"
+    ),
+    "newgidmap: gid range [0-1) -> [1000-1001) not allowed": "container-subuid",
+    "RuntimeError: ran out of device memory": "gpu-out-of-memory",
+    "std::bad_alloc: out_of_memory: RMM failure at: cuda_memory_resource.hpp": "gpu-out-of-memory",
+    "what():  std::bad_alloc": "out-of-memory",
 }
 HEALTHY = (
     "#       error handling: buffer (zcopy), remote access, peer failure",

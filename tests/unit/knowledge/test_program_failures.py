@@ -37,7 +37,7 @@ FAMILIES = {
     "ModuleNotFoundError: No module named 'google.cloud'": "module-not-installed",
     "ImportError: cannot import name 'iou3d_nms' from 'pcdet.ops' (unknown location)": "extension-not-built",
     "ModuleNotFoundError: No module named 'pointops_cuda'": "extension-not-built",
-    "RuntimeError: module compiled against API version 0xa but this version of numpy is 0x9": "numpy-too-old",
+    "RuntimeError: module compiled against API version 0xa but this version of numpy is 0x9": "numpy-older-than-build",
     "OSError: Can't load tokenizer for 'positive'. Make sure that:": "model-not-found",
     "UserWarning: RTX 3090 with CUDA capability sm_86 is not compatible with the current PyTorch installation.": (
         "gpu-not-supported-warning"

@@ -30,12 +30,10 @@ SLURM_AND_NODES = {
     DENIED.format("/usr/sbin/cups-browsed") + OWN_ERROR: "error-in-program",
     DENIED.format("snap.firefox.firefox") + "\nrun.sh: line 3: 4711 Segmentation fault  ./flux": "segmentation-fault",
     DENIED.format("/opt/flux/bin/flux") + OWN_ERROR: "error-in-program",
-    DENIED.format("/opt/flux/bin/flux"): "access-policy",
     DENIED.format("/usr/sbin/rsyslogd"): HEALTHY,
-    f"{AVC} permissive=0": "access-policy",
     f"{AVC} permissive=1": HEALTHY,
-    "slurmstepd: error: '/sys/fs/cgroup/cpuset/slurm/tasks' failed: No space left on device": "cgroup-cpuset-empty",
-    "runc: failed to write 3: write /sys/fs/cgroup/cpuset/a/cgroup.procs: no space left on device": "cgroup-cpuset-empty",
+    "slurmstepd: error: '/sys/fs/cgroup/cpuset/slurm/tasks' failed: No space left on device": "cgroups-used-up",
+    "runc: failed to write 3: write /sys/fs/cgroup/cpuset/a/cgroup.procs: no space left on device": "cgroups-used-up",
     "slurmstepd: error: unable to create cgroup '/sys/fs/cgroup/memory/slurm/uid_1' : No space left on device": "cgroups-used-up",
     "mkdir /sys/fs/cgroup/memory/docker/1f: no space left on device": "cgroups-used-up",
     "inotify_add_watch /sys/fs/cgroup/system.slice: no space left on device": "file-watches-used-up",
@@ -52,8 +50,8 @@ SLURM_AND_NODES = {
     "Resources unavailable: GPU: avail 2 requested 4, the job waits in the queue\nstep 1": HEALTHY,
     "slurmstepd: error: execve(): module: No such file or directory": "srun-shell-word",
     "slurmstepd: error: execve(): conda: No such file or directory": "script-missing-on-node",
-    "slurmstepd: error: Could not open stdout file: Permission denied": "scheduler-output-file",
-    "slurmstepd: error: Could not open stdout file /home/u/my logs/a: No such file or directory": "scheduler-output-file",
+    "slurmstepd: error: Could not open stdout file: Permission denied": "slurm-output-not-opened",
+    "slurmstepd: error: Could not open stdout file /home/u/my logs/a: No such file or directory": "slurm-output-not-opened",
 }
 
 BORDER = "-" * 74
@@ -76,13 +74,13 @@ MPI = {
     "PMPI_Comm_size(124): MPI_Comm_size(comm=0x0, size=0x7ffc4c1) failed": "mpi-communicator-unset",
     "PMPI_Allreduce(110): MPI_Allreduce(sbuf=0x1, count=1, MPI_INT, MPI_SUM, comm=0x0, x) failed": "mpi-communicator-unset",
     REFUSED.format("MPI_File_write", "MPI_ERR_NO_SPACE: no space left on device"): "disk-full",
-    REFUSED.format("MPI_File_open", "MPI_ERR_NO_SUCH_FILE: no such file or directory"): "mpi-file-refused",
-    REFUSED.format("MPI_File_open", "MPI_ERR_ACCESS: invalid access to file"): "mpi-file-refused",
-    REFUSED.format("MPI_File_write_all", "MPI_ERR_IO: input/output error"): "mpi-file-refused",
+    REFUSED.format("MPI_File_open", "MPI_ERR_NO_SUCH_FILE: no such file or directory"): "ompio-file",
+    REFUSED.format("MPI_File_open", "MPI_ERR_ACCESS: invalid access to file"): "ompio-file",
+    REFUSED.format("MPI_File_write_all", "MPI_ERR_IO: input/output error"): "ompio-file",
     REFUSED.format("MPI_Comm_spawn", "MPI_ERR_SPAWN: could not spawn processes"): "mpi-programs-not-connected",
     REFUSED.format("MPI_Comm_connect", "MPI_ERR_PORT: invalid port"): "mpi-programs-not-connected",
-    REFUSED.format("MPI_Info_set", "MPI_ERR_INFO: invalid info object"): "mpi-argument-refused",
-    REFUSED.format("MPI_Win_fence", "MPI_ERR_WIN: invalid window"): "mpi-argument-refused",
+    REFUSED.format("MPI_Info_set", "MPI_ERR_INFO: invalid info object"): "mpi-message-truncated",
+    REFUSED.format("MPI_Win_fence", "MPI_ERR_WIN: invalid window"): "mpi-message-truncated",
     f"{BORDER}\nThe system has exhausted its available ranks - terminating\n{BORDER}": "mpi-mapping-refused",
     f"{BORDER}\nYour job failed to map. Either no mapper was available, or none\nof the available mappers was able to perform "
     f"the requested\nmapping operation.\n{BORDER}": "mpi-mapping-refused",
@@ -117,7 +115,6 @@ BUILDS = {
     "GET https://example.org/images/1234.jpg returned 404\n5999 of 6000 images": HEALTHY,
     f"/usr/include/c++/12/cstdlib:75:15: fatal error: stdlib.h: {NO_FILE}": "cxx-headers-in-wrong-order",
     f"/usr/include/c++/12/cmath:41:10: fatal error: bits/c++config.h: {NO_FILE}": "compiler-headers-missing",
-    f"/usr/include/gnu/stubs.h:7:11: fatal error: gnu/stubs-32.h: {NO_FILE}": "headers-of-32-bits-missing",
     f"flux.cpp:3:10: fatal error: features.h: {NO_FILE}": "header-missing",
     f"flux.cpp:3:10: fatal error: fluxmath.h: {NO_FILE}": "header-missing",
     "flux.cpp:1:10: fatal error: 'cmath' file not found": "compiler-headers-missing",
@@ -166,7 +163,7 @@ MODULES_AND_FILES = {
     "benchmark: short write latency 12.4 us": HEALTHY,
     "short write: (groupid=0, jobs=1): err= 0: pid=1": HEALTHY,
     "urllib3.exceptions.LocationParseError: Failed to parse: https://data.example.org:abc/x": "address-malformed",
-    "requests.exceptions.InvalidProxyURL: Please check proxy URL. It is malformed": "proxy-malformed",
+    "requests.exceptions.InvalidProxyURL: Please check proxy URL. It is malformed": "address-malformed",
 }
 
 NO_OPTIMIZER = "ValueError: Could not interpret optimizer identifier: "

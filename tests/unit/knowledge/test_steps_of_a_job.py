@@ -60,7 +60,9 @@ def test_a_run_that_misses_the_restart_of_the_first_one_follows_from_that() -> N
 
 def test_a_rank_that_was_killed_is_named_and_not_the_step_that_slurm_ends_then() -> None:
     log = "srun: error: n1: task 1: Killed\nslurmstepd-n1: error: *** STEP 49.0 ON n1 CANCELLED AT 2026-11-23T22:25:26 ***\n"
-    assert _named(f"{log}srun: error: n1: task 0: Terminated\nsrun: Force Terminated StepId=49.0") == "rank-killed"
+    assert (
+        _named(f"{log}srun: error: n1: task 0: Terminated\nsrun: Force Terminated StepId=49.0") == "killed-with-others"
+    )
 
 
 def test_the_end_of_a_log_in_the_code_that_raises_names_the_message() -> None:
