@@ -69,12 +69,6 @@ make: *** [read.o] Error 1
 collect2: error: ld returned 1 exit status
 make: *** [Makefile:30: app] Error 1
 """,
-    "image-step-failed": """\
- > [3/5] RUN ./build.sh:
-------
-Dockerfile:10
-ERROR: failed to solve: process "/bin/sh -c ./build.sh" did not complete successfully: exit code: 3
-""",
     "rust-missing": """\
       running build_rust
       error: can't find Rust compiler
@@ -174,12 +168,6 @@ UnsatisfiableError: The following specifications were found to be incompatible w
   - feature:/linux-64::__glibc==2.17=0
   - tensorflow[version='>=2.7',build=cuda11*] -> __cuda
 """,
-    "library-version": """\
-Traceback (most recent call last):
-  File "train.py", line 1, in <module>
-    import sklearn
-ImportError: /lib/x86_64-linux-gnu/libgomp.so.1: version `GOMP_5.0' not found (required by /env/lib/libsolver.so)
-""",
     "mkl-parts": """\
 Loading mkl/2018.0
 Intel MKL FATAL ERROR: Cannot load libmkl_avx512.so or libmkl_def.so.
@@ -189,10 +177,6 @@ srun: error: n1: task 0: Exited with exit code 2
 OMP: Error #15: Initializing libiomp5.so, but found libomp.so already initialized.
 OMP: Hint This means that multiple copies of the OpenMP runtime have been linked into the program.
 Aborted (core dumped)
-""",
-    "venv-without-pip": """\
-$ python3 -m venv env
-Error: Command '['/home/u/env/bin/python3', '-Im', 'ensurepip', '--upgrade', '--default-pip']' returned non-zero exit status 1.
 """,
     "nvcc-other-cuda": """\
         File "/env/lib/python3.10/site-packages/torch/utils/cpp_extension.py", line 387, in _check_cuda_version
@@ -310,16 +294,6 @@ sh: -c: line 2: `    echo g++ -shared -o flux.so flux.o Hello (from .Rprofile) -
 make: *** [flux.so] Error 1
 ERROR: compilation failed for package 'flux'
 """,
-    "compiler-too-old": """\
-  File "/env/lib/python3.9/site-packages/torch/utils/cpp_extension.py", line 499, in build_extensions
-    _check_cuda_version(compiler_name, compiler_version)
-RuntimeError: The current installed version of g++ (4.8.5) is less than the minimum required version by CUDA 11.7 (6.0.0).
-""",
-    "conda-download-damaged": """\
-SafetyError: The package for rgi located at /home/u/.conda/pkgs/rgi-6.0.2-pyha8f3691_0
-appears to be corrupted. The path 'site-packages/app/card.json'
-has an incorrect size.
-""",
     "container-unpack": """\
 INFO:    Starting build...
 FATAL:   Unable to pull docker://r/x: packer failed to pack: While unpacking tmpfs: unpack: error extracting layer: link \
@@ -338,10 +312,6 @@ make: *** [Makefile:7: flux.o] Error 1
       |          ^~~~~~~~~~~
 compilation terminated.
 error: command '/usr/local/cuda/bin/nvcc' failed with exit code 1
-""",
-    "container-subuid": """\
-Error: creating build container: writing blob: adding layer with blob "sha256:560c": processing tar file(potentially \
-insufficient UIDs or GIDs available in user namespace (requested 0:42 for /etc/gshadow): Check /etc/subuid
 """,
     "index-answer": """\
 error: Failed to fetch: `https://mirror/packages/flux-1.0-py3-none-any.whl`
@@ -383,10 +353,6 @@ glxgears: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.34' not found (requi
 pw.x: error while loading shared libraries: libgfortran.so.5: cannot open shared object file: No such file or directory
 FATAL:   container creation failed: mount /proc/self/fd/3->/session/rootfs error: while mounting image /proc/self/fd/3: \
 failed to find loop device: unexpected EOF
-""",
-    "glibc-mixed": """\
-$ apptainer exec -B /lib64 image.sif ls
-ls: error while loading shared libraries: ls: cannot open shared object file
 """,
     "compile-error": """\
 nvcc -o miner -arch sm_35 miner.cu -lssl
@@ -435,13 +401,6 @@ make: *** [src/xml.o] Error 1
     "mpi-fortran-not-found": """\
 checking for mpif.h... no
 configure: error: could not find MPI header files for Fortran
-""",
-    "symbol-named-below": """\
-Error in dyn.load(file, DLLpath = DLLpath, ...) :
-
-unable to load shared object '/home/u/R/haloR/libs/haloR.so':
-/home/u/R/haloR/libs/haloR.so: undefined symbol:
-gsl_sf_lngamma
 """,
 }
 

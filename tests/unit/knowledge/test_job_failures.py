@@ -71,20 +71,9 @@ to append LE. Software endpoint mode required.
 n1:42:71 [0] misc/shmutils.cc:88 NCCL WARN Error: failed to extend /dev/shm/nccl-aBcDeF to 4096 bytes, \
 error: No space left on device (28)
 """,
-    "node-out-of-service": """\
-NodeName=n1 CoresPerSocket=4
-   State=IDLE+DRAIN ThreadsPerCore=1
-   Reason=gres/gpu count reported lower than configured (0 < 1) [slurm@2026-01-02T03:04:05]
-""",
     "nccl-ib-protection": """\
 n1:42:71 [1] transport/net_ib.cc:1295 NCCL WARN NET/IB : Got completion from peer 10.0.0.2<4000> with error 4, opcode 1, len 1
 n1:42:71 [1] NCCL INFO transport/net.cc:890 -> 6
-""",
-    "connection-refused": """\
-Traceback (most recent call last):
-  File "/env/lib/python3.9/site-packages/flurble/net.py", line 12, in join
-    sock.connect(address)
-ConnectionRefusedError: [Errno 111] Connection refused
 """,
     "slurm-node-setup": """\
 srun: job 12 queued and waiting for resources
@@ -107,18 +96,6 @@ slurmstepd-n16: error: Failed to invoke spank plugin stack
 srun: error: n16: task 0: Exited with exit code 1
 """,
     # Grid Engine, LSF, PBS, Flux
-    "job-limits": """\
-Error in rusage section: The merged job-level and application-level rusage
-value is outside the range set by RESRSV_LIMIT defined in lsb.queues. Job
-not submitted.
-""",
-    "out-of-memory": """\
-PBS Job Id: 757
-Exec host:  n450/0-19
-Aborted by PBS Server
-Job exceeded a memory resource limit (vmem, pvmem, etc.). Job was aborted
-Exit_status=-10
-""",
     # MPI
     "mpi-peer-memory": """\
 Fatal error in MPI_Send: Other MPI error, error stack:
@@ -141,18 +118,6 @@ x: pml_ucx_request.c:59: mca_pml_ucx_recv_completion: Assertion `!(((void*)1L ==
 [n6:20832] *** Process received signal ***
 [n6:20832] Signal: Aborted (6)
 """,
-    "ssh-failed": """\
-Traceback (most recent call last):
-  File "/env/lib/python3.9/site-packages/deepspeed/launcher/runner.py", line 437, in main
-    subprocess.check_call(ssh_check_cmd, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, shell=True)
-  File "/usr/lib/python3.9/subprocess.py", line 373, in check_call
-    raise CalledProcessError(retcode, cmd)
-subprocess.CalledProcessError: Command 'ssh -o PasswordAuthentication=no 10.0.0.2 hostname' returned non-zero exit status 255.
-""",
-    "mpi-gpu-memory": """\
-(GTL DEBUG: 1) cuIpcOpenMemHandle: invalid argument, CUDA_ERROR_INVALID_VALUE, line no 272
-MPICH ERROR [Rank 1] [job id 32.0] [Fri Sep 23 17:26:26 2022] [n1] - Abort(475555330) (rank 1 in comm 0): Fatal error
-""",
     "segmentation-fault": """\
 ===========================================================================
 =   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
@@ -160,30 +125,6 @@ MPICH ERROR [Rank 1] [job id 32.0] [Fri Sep 23 17:26:26 2022] [n1] - Abort(47555
 =   EXIT CODE: 139
 ===========================================================================
 [proxy:0:1@n2] HYD_pmcd_pmip_control_cmd_cb (pm/pmiserv/pmip_cb.c:878): assert (!closed) failed
-""",
-    "mpi-daemon": """\
---------------------------------------------------------------------------
-An PRRTE daemon has unexpectedly failed after launch and before
-communicating back to mpirun. This could be caused by a number
-of factors.
---------------------------------------------------------------------------
-""",
-    "mpi-no-srun": """\
---------------------------------------------------------------------------
-The SLURM process starter for OpenMPI was unable to locate a
-usable "srun" command in its path. Please check your path
-and try again.
---------------------------------------------------------------------------
-An internal error has occurred in ORTE:
-
-[[56714,0],0] FORCE-TERMINATE AT (null):1 - error plm_slurm_module.c(471)
-""",
-    "mpi-arguments": """\
---------------------------------------------------------------------------
-The map-by directive contains an unrecognized qualifier:
-
-  Qualifier: donotlaunch
---------------------------------------------------------------------------
 """,
     "mpi-connection-lost": """\
 [proxy:0:0@n1] HYDU_sock_write (./utils/sock/sock.c:290): write error (Broken pipe)
@@ -194,37 +135,16 @@ Fatal error in MPI_Init: Other MPI error, error stack:
 MPID_Init(176)........................: channel initialization failed
 MPIU_SHMW_Seg_create_attach_templ(635): open failed - Permission denied
 """,
-    "mpi-message-truncated": """\
-Fatal error in PMPI_Isend: Invalid rank, error stack:
-PMPI_Isend(161): MPI_Isend(buf=0x9e17d4, count=2797, MPI_INTEGER, dest=4, tag=0, MPI_COMM_WORLD, request=0x65) failed
-PMPI_Isend(103): Invalid rank has value 4 but must be nonnegative and less than 4
-""",
     "hard-links": """\
 Traceback (most recent call last):
   File "/env/lib/python3.9/site-packages/toil/jobStores/fileJobStore.py", line 546, in read_file
     os.link(jobStoreFilePath, localFilePath)
 PermissionError: [Errno 1] Operation not permitted: '/scratch/files/a' -> '/scratch/tmp/a.tmp'
 """,
-    "mpi-init-failed": """\
-0.181s: flux-shell[0]: FATAL: MPI_Abort: Fatal error in MPI_Init: Invalid tag, error stack:
-flux-job: task(s) exited with exit code 1
-""",
     # Others
     "bus-error": """\
 TERM_OWNER: job killed by owner.
 Exited with signal termination: 7, and core dumped.
-""",
-    "killed": """\
-Error executing process > 'a:b (19)'
-Caused by:
-  Process `a:b (19)` terminated with an error exit status (137)
-""",
-    "pbs-node-setup": """\
-PBS Job Id: 1834202[26].fe1
-Aborted by PBS Server
-Job cannot be executed
-See Administrator for help
-Exit_status=-9
 """,
     "invalid-account": """\
 Launching builds in parallel on compute nodes ...
@@ -234,26 +154,6 @@ Invalid account or account/partition combination specified
     "nccl-gpu-memory": """\
 n1:3063025:3066048 [0] misc/socket.cc:49 NCCL WARN socketProgress: Connection closed by remote peer n1-ib<51159>
 n1:3063028:3066152 [3] include/alloc.h:178 NCCL WARN Cuda failure 'out of memory'
-""",
-    "mpi-io-file-system": """\
-returned error: 1006693664
-Other I/O error , error stack:
-ADIO_RESOLVEFILETYPE(650): Specified filesystem is not available
-""",
-    "mpi-daemon-lost": """\
-ORTE does not know how to route a message to the specified daemon
-located on the indicated node:
-
-  my node:   n1
-  target node:  n2
-""",
-    "mpi-component-unusable": """\
-No components were able to be opened in the pml framework.
-
-  Host:      n557
-  Framework: pml
---------------------------------------------------------------------------
-[n557:17243] PML ucx cannot be selected
 """,
     "ofi-run": """\
 mtl_ofi.h:101: Error returned from fi_cq_readerr: Resource temporarily unavailable(-11).
@@ -278,11 +178,6 @@ couldn't read file "/opt/Modules/5.0.1/libexec/modulecmd.tcl": no such file or d
 [n93:37763] OPAL ERROR: Unreachable in file pmix3x_client.c at line 111
 The application appears to have been direct launched using "srun",
 but OMPI was not built with SLURM's PMI support and therefore cannot
-""",
-    "ucx-no-answer": """\
-[n4:13210:0:13210]    ud_iface.c:732  UCX Fatal: transport error: Endpoint timeout
-==== backtrace ====
-    0  /usr/lib64/libucs.so.0(ucs_fatal_error+0xf7) [0x2b6916329d87]
 """,
     "allocation-failed": """\
 ERROR on proc 61: Failed to reallocate 1650272 bytes for array comm:buf_send (src/memory.cpp:105)
@@ -323,22 +218,10 @@ WARNING: By using --writable, Apptainer can't create /data destination automatic
 FATAL:   container creation failed: mount hook function failure: mount /d->/data error: while mounting /d: destination \
 /data doesn't exist in container
 """,
-    "torch-rendezvous": """\
-[E socket.cpp:860] [c10d] The client socket has timed out after 60s while trying to connect to 10.0.0.1:1234
-torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to the C10d store has failed. \
-See inner exception for details.
-""",
     "job-script-form": """\
 sbatch: error: This does not look like a batch script.  The first
 sbatch: error: line must start with #! followed by the path to an interpreter.
 sbatch: error: For instance: #!/bin/sh
-""",
-    "file-locked": """\
-Traceback (most recent call last):
-  File "train.py", line 3, in <module>
-    f = h5py.File("a.h5", "a")
-  File "/x/site-packages/h5py/_hl/files.py", line 567, in __init__
-OSError: Unable to open file (unable to lock file, errno = 11, error message = 'Resource temporarily unavailable')
 """,
     "enroot-registry": """\
 slurmstepd: error: pyxis: child 10222 failed with error code: 1
@@ -386,12 +269,6 @@ ORTE was unable to reliably start one or more daemons.
 u@n2: Permission denied (publickey,password).
 --------------------------------------------------------------------------
 ORTE was unable to reliably start one or more daemons.
-""",
-    "hdf5-input-output": """\
-HDF5-DIAG: Error detected in HDF5 (1.10.2) MPI-process 0:
-  #000: H5Dio.c line 315 in H5Dwrite(): can't prepare for writing data
-    major: Dataset
-    minor: Write failed
 """,
 }
 HEALTHY = {

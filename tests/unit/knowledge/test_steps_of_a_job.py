@@ -15,10 +15,8 @@ CP2K = """\
 """
 FIRST = {
     CP2K: "reported-error",
-    "solver: grid.c:7: main: Assertion `n > 0' failed.": "assertion-failed",
     'Traceback (most recent call last):\n  File "/home/ada/fit.py", line 3, in <module>\n    fit(x)\n'
     "ValueError: the table is empty": "error-in-program",
-    "main.f90:(.text+0x1c): undefined reference to `dgesv_'": "undefined-reference",
 }
 LATER = (
     "cp: cannot stat 'restart.dat': No such file or directory",
