@@ -1,4 +1,4 @@
-"""Logs of builds: Autotools, EasyBuild, Bazel, Fortran compilers, package managers, images and other languages."""
+"""Logs of builds: compilers, CMake, pip, conda, Spack and images."""
 
 from __future__ import annotations
 
@@ -15,12 +15,6 @@ g++ -o prog build/main.o -lfoo
 //lib/x86_64-linux-gnu/libpthread.so.0: error adding symbols: DSO missing from command line
 collect2: error: ld returned 1 exit status
 make: *** [Makefile:12: prog] Error 1
-""",
-    "too-many-threads": """\
-INFO:    Starting build...
-INFO:    Creating SIF file...
-FATAL:   While performing build: while creating squashfs: create command failed: \
-exit status 1: FATAL ERROR: Failed to create thread
 """,
     "reported-error": """\
 mpicxx -c node.cpp
@@ -43,117 +37,20 @@ CMake Error at /usr/share/cmake-3.22/Modules/CMakeDetermineCompilerId.cmake:726 
 Call Stack (most recent call first):
   CMakeLists.txt:4 (project)
 """,
-    "compiler-part-missing": """\
-building 'flurble' extension
-gcc -c flurble.cpp -o build/flurble.o
-gcc: error trying to exec 'cc1plus': execvp: No such file or directory
-error: command 'gcc' failed with exit status 1
-""",
-    "source-file-missing": """\
-building 'flurble' extension
-gcc -c src/flux_fast.c -o build/flux_fast.o
-gcc: error: src/flux_fast.c: No such file or directory
-gcc: fatal error: no input files
-compilation terminated.
-error: command 'gcc' failed with exit status 4
-""",
-    "internal-compiler-error": """\
-ifort -c -O3 read.f90
-read.f90: catastrophic error: **Internal compiler error: internal abort** Please report this error along with the \
-circumstances in which it occurred in a Software Problem Report.
-compilation aborted for read.f90 (code 1)
-make: *** [read.o] Error 1
-""",
-    "multiple-definition": """\
-/usr/bin/ld: b.o:(.bss+0x0): multiple definition of `options'; a.o:(.bss+0x0): first defined here
-collect2: error: ld returned 1 exit status
-make: *** [Makefile:30: app] Error 1
-""",
-    "rust-missing": """\
-      running build_rust
-      error: can't find Rust compiler
-
-      If you are using an outdated pip version, it is possible a prebuilt wheel is available for this package.
-      [end of output]
-  note: This error originates from a subprocess, and is likely not a problem with pip.
-  ERROR: Failed building wheel for tokenizers
-""",
     "pip-retry-bug": """\
     conn.request(method, url)
 TypeError: unsupported operand type(s) for -=: 'Retry' and 'int'
-""",
-    "spack-concretize": """\
-==> [2026-08-26-19:31:45.469587] Error: Spack concretizer internal error. Please submit a bug report.
-    hdf5+mpi ^openmpi fabrics=auto is unsatisfiable
-""",
-}
-FAILED |= {
-    "cmake-package-missing": """\
--- Looking for sgemm_ - not found
-CMake Error at C:/Program Files/CMake/share/cmake-3.10/Modules/FindBLAS.cmake:699 (message):
-  A required library with BLAS API not found.  Please specify library
-  location.
-Call Stack (most recent call first):
-  CMakeLists.txt:126 (find_package)
-""",
-    "cmake-too-old": """\
-CMake Error at CMakeLists.txt:11 (cmake_policy):
-  Policy "CMP0144" is not known to this version of CMake.
-
--- The C compiler identification is GNU 4.8.5
--- Configuring incomplete, errors occurred!
-""",
-    "undefined-reference": """\
-ld.lld: error: undefined hidden symbol: __hip_gpubin_handle_1
->>> referenced by ld-temp.o
-clang: error: linker command failed with exit code 1 (use -v to see invocation)
-""",
-    "killed": """\
- > [4/9] RUN conda env update -n base -f environment.yml:
-#0 2.447 Collecting package metadata (repodata.json): ...working... Killed
-------
-failed to solve: executor failed running [/bin/sh -c conda env update -n base]: exit code: 137
-""",
-    "make-no-rule": """\
-[ 12%] Building CXX object src/CMakeFiles/flux.dir/a.cc.o
-make[2]: *** No rule to make target '/usr/lib/x86_64-linux-gnu/libpython3.8.so', needed by 'flux'.  Stop.
-make[1]: *** [CMakeFiles/Makefile2:832: src/CMakeFiles/flux.dir/all] Error 2
-""",
-    "assembler-too-old": """\
-g++ -O3 -march=znver3 -c solver.cc
-/tmp/cc1.s: Assembler messages:
-/tmp/cc1.s:123: Error: no such instruction: `vfmadd231sd %xmm0,%xmm1,%xmm2'
-make: *** [solver.o] Error 1
 """,
     "warnings-are-errors": """\
 a.cc:12:9: error: unused variable 'n' [-Werror=unused-variable]
 cc1plus: all warnings being treated as errors
 make: *** [Makefile:7: a.o] Error 1
 """,
-    "cython-error": """\
-      Error compiling Cython file:
-      ------------------------------------------------------------
-      _mt19937.pyx:138:35: Cannot assign type 'uint64_t (*)(void *) except? -1 nogil' to 'uint64_t (*)(void *) noexcept'
-      Traceback (most recent call last):
-        File "/tmp/pip-install-1/numpy/tools/cythonize.py", line 238, in <module>
-          main()
-  ERROR: Failed building wheel for numpy
-""",
     "c-code-for-older-python": """\
       gcc -fPIC -I/opt/python/3.11/include/python3.11 -c fast.c -o fast.o
       fast.c:438:62: error: invalid use of incomplete typedef 'PyFrameObject' {aka 'struct _frame'}
       error: command '/usr/bin/gcc' failed with exit code 1
   ERROR: Failed building wheel for fast
-""",
-    "cmake-cuda-compiler": """\
--- The CUDA compiler identification is unknown
-CMake Error at /usr/share/cmake/Modules/CMakeDetermineCUDACompiler.cmake:266 (message):
-  Failed to detect a default CUDA architecture.
-
-  Compiler output:
-
--- Configuring incomplete, errors occurred!
-make: *** No targets specified and no makefile found.  Stop.
 """,
     "no-compiler": """\
 checking whether the C compiler works... no
@@ -168,11 +65,6 @@ UnsatisfiableError: The following specifications were found to be incompatible w
   - feature:/linux-64::__glibc==2.17=0
   - tensorflow[version='>=2.7',build=cuda11*] -> __cuda
 """,
-    "mkl-parts": """\
-Loading mkl/2018.0
-Intel MKL FATAL ERROR: Cannot load libmkl_avx512.so or libmkl_def.so.
-srun: error: n1: task 0: Exited with exit code 2
-""",
     "openmp-twice": """\
 OMP: Error #15: Initializing libiomp5.so, but found libomp.so already initialized.
 OMP: Hint This means that multiple copies of the OpenMP runtime have been linked into the program.
@@ -185,21 +77,11 @@ Aborted (core dumped)
       The detected CUDA version (12.2) mismatches the version that was used to compile
       PyTorch (11.7). Please make sure to use the same CUDA versions.
 """,
-    "uv-archive": """\
-  × Failed to download and build `antlr4-python3-runtime==4.9.3`
-  ├─▶ Failed to install requirements from `build-system.requires`
-  ├─▶ Failed to extract archive: setuptools-80.10.1-py3-none-any.whl
-  ╰─▶ unexpected BufError
-""",
     "certificate": """\
 ImportError: cannot bootstrap the "clingo" Python module from spec "clingo-bootstrap@spack+python" due to the following failures:
     'github-actions' raised FetchCacheError: Multiple errors during fetching:
         Error 1: SpackWebError: Download failed: <urlopen error [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed>
 """,
-}
-
-
-FAILED |= {
     "compiler-missing": """\
 make[1]: Entering directory '/src/flux'
 make[1]: g++: Command not found
@@ -209,17 +91,6 @@ make[1]: *** [Makefile:12: flux.o] Error 127
 LibMambaUnsatisfiableError: Encountered problems while solving:
   - package zlib-1.2.12-h8cc25b3_2 is excluded by strict repo priority
   - package zstd-1.5.2-h19a0ad4_0 is excluded by strict repo priority
-""",
-    "conda-answer": """\
-Collecting package metadata (current_repodata.json): failed
-CondaHTTPError: HTTP 403 FORBIDDEN for url <https://repo.anaconda.com/pkgs/main/linux-64/repodata.json>
-Elapsed: 00:00.091228
-""",
-    "container-user-namespaces": """\
-$ singularity run tool.sif
-Singularity: action-suid (U=0,P=896)> Could not virtualize file system namespace: Operation not permitted
-ERROR  : Could not virtualize file system namespace: Operation not permitted
-ABORT  : Retval = 255
 """,
     "container-fakeroot-glibc": """\
 INFO:    Running post scriptlet
@@ -253,14 +124,6 @@ Traceback (most recent call last):
   File "setup.py", line 175, in <module>
     setup(**setup_args)
 """,
-    "command-not-found": """\
-==> Staging archive: /home/u/spack/cache/gmp/gmp-6.1.2.tar.bz2
-tar (child): lbzip2: Cannot exec: No such file or directory
-tar (child): Error is not recoverable: exiting now
-/usr/bin/tar: Child returned status 2
-/usr/bin/tar: Error is not recoverable: exiting now
-==> Error: ProcessError: Command exited with status 2:
-""",
     "cmake-error": """\
  CMake Error at cmake/runtime.cmake:33 (MESSAGE):
 
@@ -272,14 +135,6 @@ Call Stack (most recent call first):
 
 -- Configuring incomplete, errors occurred!
 """,
-    "git-without-repository": """\
-+ git archive HEAD
-+ tar -x -C /tmp/build-temp-7/rootfs/usr/src
-fatal: not a git repository (or any of the parent directories): .git
-tar: This does not look like a tar archive
-tar: Exiting with failure status due to previous errors
-FATAL:   While performing build: failed to run %setup script: exit status 2
-""",
     "compiler-variable-empty": """\
 /bin/bash: I/usr/share/R/include: No such file or directory
 make: [utils.o] Error 127 (ignored)
@@ -287,17 +142,6 @@ make: [utils.o] Error 127 (ignored)
 /bin/bash: line 2: -o: command not found
 make: *** [flux.so] Error 127
 ERROR: compilation failed for package 'flux'
-""",
-    "make-command-syntax": """\
-sh: -c: line 2: syntax error near unexpected token `('
-sh: -c: line 2: `    echo g++ -shared -o flux.so flux.o Hello (from .Rprofile) -lR'
-make: *** [flux.so] Error 1
-ERROR: compilation failed for package 'flux'
-""",
-    "container-unpack": """\
-INFO:    Starting build...
-FATAL:   Unable to pull docker://r/x: packer failed to pack: While unpacking tmpfs: unpack: error extracting layer: link \
-/scratch/sbuild-9/fs/a /scratch/sbuild-9/fs/b: operation not permitted
 """,
     "gcc-14": """\
 flux.c:80:5: error: implicit declaration of function 'strcpy' [-Wimplicit-function-declaration]
@@ -316,14 +160,6 @@ error: command '/usr/local/cuda/bin/nvcc' failed with exit code 1
     "index-answer": """\
 error: Failed to fetch: `https://mirror/packages/flux-1.0-py3-none-any.whl`
   Caused by: HTTP status client error (404 Not Found) for url (https://mirror/packages/flux-1.0-py3-none-any.whl)
-""",
-    "library-tool-missing": """\
-   Compiling openssl-sys v0.9.7
-error: failed to run custom build command for `openssl-sys v0.9.7`
-process didn't exit successfully: `/flux/target/release/build/openssl-sys/build-script-build` (exit code: 101)
---- stderr
-thread 'main' panicked at 'called `Result::unwrap()` on an `Err` value: "Failed to run `\\"pkg-config\\" \\"--libs\\"`: \
-No such file or directory (os error 2)"', result.rs:906:4
 """,
     "reported-error": """\
          UNABLE to CONFIGURE with GIVEN OPTIONS    (see configure.log for details):
@@ -354,41 +190,10 @@ pw.x: error while loading shared libraries: libgfortran.so.5: cannot open shared
 FATAL:   container creation failed: mount /proc/self/fd/3->/session/rootfs error: while mounting image /proc/self/fd/3: \
 failed to find loop device: unexpected EOF
 """,
-    "compile-error": """\
-nvcc -o miner -arch sm_35 miner.cu -lssl
-miner.cu(136): error: identifier "HALFSIZE" is undefined
-miner.cu(215): error: too few arguments in function call
-15 errors detected in the compilation of "/tmp/tmpxft_9.cpp1.ii".
-make: *** [miner] Error 2
-""",
-    "cmake-missing": """\
-#11 369.3       raise Exception(error_msg);
-#11 369.3   Exception: Please install CMake first
-#11 369.3   ERROR: Failed building wheel for xlearn
-#11 369.3 ERROR: schema 0.7.1 has requirement contextlib2==0.5.5, but you'll have contextlib2 0.6.0 which is incompatible.
-""",
     "python-without-part": """\
   File "/opt/python/lib/python3.9/ctypes/__init__.py", line 8, in <module>
     from _ctypes import Union, Structure, Array
 ModuleNotFoundError: No module named '_ctypes'
-""",
-    "spack-no-checksum": """\
-==> Fetching from file:///home/u/spack/var/spack/cache/flux/flux-.1.tar.gz failed.
-==> Error: Attempt to check URLFetchStrategy with no digest.
-==> Error: Installation process had nonzero exit code : 256
-""",
-    "link-library-missing": """\
-gcc -o flux flux.o -lhdf5
-/usr/bin/ld: cannot find -lhdf5
-collect2: error: ld returned 1 exit status
-make: *** [Makefile:7: flux] Error 1
-""",
-    "sanitizer-report": """\
-./mkgrammar grammar.in > grammar.h
-==12345==ERROR: LeakSanitizer: detected memory leaks
-Direct leak of 4096 byte(s) in 1 object(s) allocated from:
-SUMMARY: AddressSanitizer: 4096 byte(s) leaked in 1 allocation(s).
-make[2]: *** [Makefile:310: grammar.h] Error 1
 """,
     "compiler-before-cxx11": """\
 src/grid.cpp:20:3: error: 'nullptr' was not declared in this scope

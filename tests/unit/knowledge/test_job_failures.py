@@ -15,11 +15,6 @@ def shown(text: str) -> Explanation:
 
 FAILED = {
     # Slurm
-    "slurm-credential": """\
-srun: error: Task launch for 81.0 failed on node n12: Job credential expired
-srun: error: Application launch failed: Job credential expired
-srun: Job step aborted: Waiting up to 32 seconds for job step to finish.
-""",
     "mpi-pml-differs": """\
 [n2:42] [[7,1],1] selected pml ob1, but peer [[7,1],0] on node1 selected pml ucx
 --------------------------------------------------------------------------
@@ -33,21 +28,6 @@ allowed itself to be used.  Your MPI job will now abort.
 *** MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort,
 ***    and potentially your MPI job)
 """,
-    "local-disk-limit": """\
-Starting data preparation
-======================================================================================
-                  Resource Usage on 2024-03-02 11:20:31:
-   Job Id:             108342311.gadi-pbs
-   Project:            ab12
-   Exit Status:        271 (Linux Signal 15 SIGTERM Termination)
-   Service Units:      10.21
-   NCPUs Requested:    4                      NCPUs Used: 4
-   Memory Requested:   16.0GB                Memory Used: 3.2GB
-   Walltime requested: 04:00:00            Walltime Used: 00:20:11
-   JobFS requested:    100.0MB                JobFS used: 712.1MB
-======================================================================================
-=>> PBS: job killed: jobfs usage exceeded: requested 104857600 bytes, used 746690000 bytes
-""",
     "cuda-library-missing": """\
 I tensorflow/stream_executor/dso_loader.cc:116] Couldn't open CUDA library libcudnn.so.5. LD_LIBRARY_PATH: /usr/local/cuda/lib64
 I tensorflow/stream_executor/cuda/cuda_dnn.cc:3448] Unable to load cuDNN DSO
@@ -56,11 +36,6 @@ name: Tesla K40m
 F tensorflow/stream_executor/cuda/cuda_dnn.cc:221] Check failed: s.ok() could not find cudnnCreate in cudnn DSO; \
 dlerror: /env/_pywrap_tensorflow.so: undefined symbol: cudnnCreate
 Aborted (core dumped)
-""",
-    "option-without-value": """\
-submitting the job script
-ERROR: Command: 'sbatch   case.run ' failed with error 'sbatch: option requires an argument -- 'A'
-sbatch: error: Batch job submission failed: Invalid user id'
 """,
     "cxi-queues": """\
  7: libfabric:42:1700000000:cxi:core:cxip_ux_onload_cb():2444<warn> RXC (0x1:2:0): Flow control triggered due to failure \
@@ -75,11 +50,6 @@ error: No space left on device (28)
 n1:42:71 [1] transport/net_ib.cc:1295 NCCL WARN NET/IB : Got completion from peer 10.0.0.2<4000> with error 4, opcode 1, len 1
 n1:42:71 [1] NCCL INFO transport/net.cc:890 -> 6
 """,
-    "slurm-node-setup": """\
-srun: job 12 queued and waiting for resources
-srun: job 12 has been allocated resources
-srun: error: task 0 launch failed: Plugin initialization failed
-""",
     "pyxis": """\
 pyxis: importing docker image ...
 slurmstepd: error: pyxis: container start failed with error code: 1
@@ -89,42 +59,12 @@ slurmstepd: error: pyxis: couldn't start container
 slurmstepd: error: spank: required plugin spank_pyxis.so: task_init() failed with rc=-1
 srun: error: n1: task 1: Exited with exit code 1
 """,
-    "pyxis-container-failed": """\
-slurmstepd-n16: error: pyxis: couldn't start container
-slurmstepd-n16: error: spank: required plugin spank_pyxis.so: task_init() failed with rc=-1
-slurmstepd-n16: error: Failed to invoke spank plugin stack
-srun: error: n16: task 0: Exited with exit code 1
-""",
     # Grid Engine, LSF, PBS, Flux
     # MPI
-    "mpi-peer-memory": """\
-Fatal error in MPI_Send: Other MPI error, error stack:
-MPI_Send(201)...................: MPI_Send(buf=0x7f, count=36864, MPI_INT, dest=0, tag=98, MPI_COMM_WORLD) failed
-dcp_recv(165)...................: Internal MPI error!  Cannot read from remote process
- Two workarounds have been identified for this issue:
-    echo 0 | sudo tee /proc/sys/kernel/yama/ptrace_scope
-""",
-    "infiniband": """\
-[n2][[29416,1],2][connect/btl_openib_connect_rdmacm.c:1385:finish_connect] rdma_connect Failed with -1
---------------------------------------------------------------------------
-mpirun has exited due to process rank 3 with PID 7835 on
-node n2 exiting without calling "finalize". This may
-have caused other processes in the application to be
-terminated by signals sent by mpirun (as reported here).
---------------------------------------------------------------------------
-""",
     "ucx-assertion": """\
 x: pml_ucx_request.c:59: mca_pml_ucx_recv_completion: Assertion `!(((void*)1L == (req)->req_complete))' failed.
 [n6:20832] *** Process received signal ***
 [n6:20832] Signal: Aborted (6)
-""",
-    "segmentation-fault": """\
-===========================================================================
-=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
-=   PID 4774 RUNNING AT n1
-=   EXIT CODE: 139
-===========================================================================
-[proxy:0:1@n2] HYD_pmcd_pmip_control_cmd_cb (pm/pmiserv/pmip_cb.c:878): assert (!closed) failed
 """,
     "mpi-connection-lost": """\
 [proxy:0:0@n1] HYDU_sock_write (./utils/sock/sock.c:290): write error (Broken pipe)
@@ -142,15 +82,6 @@ Traceback (most recent call last):
 PermissionError: [Errno 1] Operation not permitted: '/scratch/files/a' -> '/scratch/tmp/a.tmp'
 """,
     # Others
-    "bus-error": """\
-TERM_OWNER: job killed by owner.
-Exited with signal termination: 7, and core dumped.
-""",
-    "invalid-account": """\
-Launching builds in parallel on compute nodes ...
-06/26/25 16:16:35 EDT :: build.xml :: WARNING: job submission failed: sbatch: error: Batch job submission failed: \
-Invalid account or account/partition combination specified
-""",
     "nccl-gpu-memory": """\
 n1:3063025:3066048 [0] misc/socket.cc:49 NCCL WARN socketProgress: Connection closed by remote peer n1-ib<51159>
 n1:3063028:3066152 [3] include/alloc.h:178 NCCL WARN Cuda failure 'out of memory'
@@ -185,19 +116,6 @@ srun: Job step aborted: Waiting up to 32 seconds for job step to finish.
 slurmstepd: error: *** STEP 24.1 ON n53 CANCELLED AT 2022-11-15T09:38:39 ***
 srun: error: n53: tasks 0-35: Killed
 """,
-    "aborted": """\
-=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
-=   RANK 0 PID 64212 RUNNING AT n1
-=   KILLED BY SIGNAL: 9 (Killed)
-=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
-=   RANK 1 PID 64213 RUNNING AT n1
-=   KILLED BY SIGNAL: 6 (Aborted)
-""",
-    "killed-with-others": """\
-=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
-=   RANK 7 PID 3703 RUNNING AT n1
-=   KILLED BY SIGNAL: 9 (Killed)
-""",
     "task-failed": """\
 Abort(1) on node 29 (rank 29 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 1) - process 29
 slurmstepd: error: *** STEP 42.0 ON h36 CANCELLED AT 2023-03-13T21:37:06 ***
@@ -212,16 +130,6 @@ bash: orted: command not found
 --------------------------------------------------------------------------
 ORTE was unable to reliably start one or more daemons.
 This usually is caused by:
-""",
-    "container-bind": """\
-WARNING: By using --writable, Apptainer can't create /data destination automatically without overlay or underlay
-FATAL:   container creation failed: mount hook function failure: mount /d->/data error: while mounting /d: destination \
-/data doesn't exist in container
-""",
-    "job-script-form": """\
-sbatch: error: This does not look like a batch script.  The first
-sbatch: error: line must start with #! followed by the path to an interpreter.
-sbatch: error: For instance: #!/bin/sh
 """,
     "enroot-registry": """\
 slurmstepd: error: pyxis: child 10222 failed with error code: 1

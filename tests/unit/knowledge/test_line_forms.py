@@ -29,25 +29,7 @@ ERRORS = {
         ),
         "Unable to access config file flux.conf",
     ),
-    "an error before advice that ends with `successfully`": (
-        " ERROR: the namelist of the flux has no end\nIf you are sure that your program will successfully\n",
-        "the namelist of the flux has no end",
-    ),
-    "Platform MPI": ("rsh_1: Rank 0:3: MPI_Init: multiple fluxes found\n", "(`MPI_Init`): multiple fluxes found"),
     "a number that is no measurement": ("ERROR: 3.1 is no version of the flux\n", "3.1 is no version"),
-    "a banner": (
-        "****  ERROR ****\nThe flux of part 3 is not there.\nDetails in 'config.log'\n",
-        "The flux of part 3 is not there",
-    ),
-    "CP2K": (
-        " *   ___  *\n *  /   \\  *\n * [ABORT]  *\n *  \\___/  found no flux in part 3  *\n *    |   *\n",
-        "found no flux in part 3",
-    ),
-    "a library in capitals": (
-        "[0] ARMCI Error: 0:flurble: failed to open the input file:\n",
-        "failed to open the input file",
-    ),
-    "a routine behind its border": ("%%%%%%%%%%%%     Error in routine read_flux (2):\n     no part 3\n", "no part 3"),
     "an error that repeats a warning": (
         "FATAL:   while extracting a.sif: extraction failed: WARNING: no passwd file\n",
         "while extracting a.sif",
@@ -57,17 +39,6 @@ ERRORS = {
         f"{TRACEBACK}**NameError: name 'flux' is not defined**\n",
         "name 'flux' is not defined",
     ),
-    "what follows after a list of files": (
-        "Failed to compile the kernels for GPU #3\n  the flux was -9999\n",
-        "compile the kernels",
-    ),
-    "a complaint above what followed": (
-        "[petsc] Could not find a functional FLUX. Run with --with-flux\n[petsc|ERROR] command failed (code=1); raising\n",
-        "a functional FLUX",
-    ),
-    "an error of reading": ("  Error loading functions: /opt/flurble/functions\n", "/opt/flurble/functions"),
-    "a sentence with a must": ("Flurble 4.9.0 must be installed.\n", "Flurble 4.9.0 must be installed"),
-    "tests of which few passed": ("All done. ERROR: only 0 out of 5 tests passed.\n", "only 0 out of 5 tests passed"),
     "a package that CMake only reports": (
         " Could NOT find Flurble (missing:  FLURBLE_EXECUTABLE)\nCMake Error at a.txt:9 (message):\n  The flux is not there.\n",
         "The flux is not there",
@@ -83,10 +54,6 @@ ERRORS = {
     "a box of Typer": (
         "╭─ Error ──────────────────────────╮\n│ Invalid value for '--data': path │\n│ '/x' does not exist.             │\n",
         "Invalid value for '--data': path '/x' does not exist.",
-    ),
-    "a sentence that goes on in the next line": (
-        "  Error: the solver has been compiled for\n         number of elements (lelt):  1304\n",
-        "compiled for number of elements",
     ),
     "an eval": (
         f"{TRACEBACK}  File \"<string>\", line 1, in <module>\nNameError: name 'flux' is not defined\n",
@@ -185,14 +152,6 @@ def test_a_complaint_far_above_the_end_is_not_the_cause() -> None:
     text = "Could not find a cached mesh, so it is computed\n"
     assert shown(f"{text}{steps}Job state: FAILED\n").verdict == "unknown"
     assert shown(f"{steps}{text}Job state: FAILED\n").verdict == "known"
-
-
-def test_lammps_prints_its_grid_several_times_in_one_run() -> None:
-    """Lines of several ranks that each run alone stand directly below each other."""
-    grid = "  1 by 1 by 1 MPI processor grid\n"
-    assert shown(f"{grid}Replicating atoms ...\n{grid}Changing box ...\n{grid}Setting up\n").verdict == "healthy"
-    known = shown(f"{grid}{grid}{grid}").known
-    assert known is not None and known.failure.id == "mpi-singletons"
 
 
 def test_a_notice_is_shown_although_a_line_says_to_ignore_it() -> None:

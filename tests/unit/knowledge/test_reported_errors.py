@@ -43,18 +43,6 @@ REPORTS = {
         "ls: error while loading shared libraries: __vdso_time: invalid mode for dlopen(): Invalid argument\n",
         "`ls` reports an error: __vdso_time",
     ),
-    "a level of syslog behind the name": (
-        "[Apr04 18:44] ring.err[0]: the list is invalid\n[  +0.012570] ring.crit[0]: module exiting abnormally\n",
-        "`ring` reports an error: the list is invalid",
-    ),
-    "a fatal error whose text is in the next line": (
-        " The job is stopped due to the fatal error. \n flux: DT is not a multiple of DTRT\n",
-        "flux: DT is not a multiple of DTRT",
-    ),
-    "tox": (
-        "py39: failed with could not find python interpreter for py39\n  py39: FAIL code 1\n  evaluation failed :( (1.4 s)\n",
-        "`tox` reports an error: could not find python interpreter for py39",
-    ),
     "a fixture of pytest": (
         (
             "==== ERRORS ====\n____ ERROR at setup of test_a ____\nfile test_a.py, line 1\n  def test_a(comm):\n"
@@ -63,10 +51,6 @@ REPORTS = {
         "fixture 'comm' not found",
     ),
     "a script": ("/home/u/run.sh: line 12: /opt/x/bin/solve: Text file busy\n", "(`/home/u/run.sh: line 12`)"),
-    "Rust": (
-        "thread 'main' panicked at src/main.rs:4:5:\nthe flux is inverted\nnote: run with `RUST_BACKTRACE=1`\n",
-        "the flux is inverted",
-    ),
     "the last line of MPICH's stack": (
         (
             "Fatal error in flurble_init: Other error, error stack:\nflurble_init(204).........: init(request=0x7ff) failed\n"
