@@ -161,16 +161,6 @@ error: command '/usr/local/cuda/bin/nvcc' failed with exit code 1
 error: Failed to fetch: `https://mirror/packages/flux-1.0-py3-none-any.whl`
   Caused by: HTTP status client error (404 Not Found) for url (https://mirror/packages/flux-1.0-py3-none-any.whl)
 """,
-    "reported-error": """\
-         UNABLE to CONFIGURE with GIVEN OPTIONS    (see configure.log for details):
--------------------------------------------------------------------------------
-Error running make on  STRUMPACK
-*******************************************************************************
-  File "/home/u/petsc/config/configure.py", line 467, in petsc_configure
-    framework.configure(out = sys.stdout)
-  File "/home/u/petsc/config/BuildSystem/config/framework.py", line 1389, in configure
-    self.processChildren()
-""",
     "library-stopped": """\
 [162/1475] Generating scipy/linalg/fblas_module with a custom command
   FAILED: scipy/linalg/_fblasmodule.c

@@ -636,6 +636,10 @@ TENSORFLOW = {
     "OSError: Unable to open file (file signature not found)": "saved-file-damaged",
 }
 HEALTHY = (
+    (
+        "configure:4555: $? = 0\nconfigure:4544: mpicc -V >&5\ngcc: error: unrecognized command line option '-V'\n"
+        "configure:4555: $? = 4\nconfigure:4544: mpicc -qversion >&5\ngcc: error: unrecognized command line option '-qversion'"
+    ),
     "-- Could NOT find MPI (missing: MPI_C_FOUND MPI_CXX_FOUND)\n-- Configuring done\n-- Generating done\n",
     "-- Could NOT find MPI_Fortran (missing: MPI_Fortran_LIB_NAMES)\n-- Configuring done\n",
     "-- Could NOT find Doxygen (missing: DOXYGEN_EXECUTABLE)\n-- Configuring done\n-- Generating done\n",
