@@ -70,28 +70,3 @@ def test_a_build_without_a_gpu_goes_as_far_as_the_proof_which_refuses_for_want_o
     }
     assert again["inspect"] == "keep"
     assert again["proof"] == again["publish"] == "create"
-
-
-def test_a_cuda_that_does_not_fit_the_framework_is_reported_before_anything_is_built(
-    cuda: tuple[str, str], nccl: str, tmp_path: Path
-) -> None:
-    """With the nvcc that is here and a TensorFlow of another CUDA, if there is one among the stacks."""
-    misfit = [one for one in STACKS if not same_major(str(cuda_of(shipped.load_stack(one).framework.version)), cuda[1])]
-    if not misfit:
-        pytest.skip(f"nvcc here is {cuda[1]}, and every stack's TensorFlow is built with that major version of CUDA")
-    tool = Tool(tmp_path / "root")
-    done = tool.run("build", "--site", gpu_site_file(tmp_path, cuda[0], nccl), "--stack", misfit[0])
-    assert done.returncode == 1
-    assert f"this machine has CUDA {cuda[1]}: the major versions must be the same" in done.stderr
-    assert not (tool.root / "envs").exists()
-
-
-def test_a_framework_for_cpus_is_reported_before_anything_is_built(
-    cuda: tuple[str, str], nccl: str, tmp_path: Path
-) -> None:
-    """The stack of the site `local`, as it stands."""
-    tool = Tool(tmp_path / "root")
-    done = tool.run("plan", "--site", gpu_site_file(tmp_path, cuda[0], nccl))
-    assert done.returncode == 1
-    assert "installs `tensorflow-cpu`, which never uses them" in done.stderr
-    assert "hint: `--stack tensorflow-2.21.0-gpu`" in done.stderr

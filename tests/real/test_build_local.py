@@ -140,23 +140,6 @@ def test_what_was_fetched_is_all_that_a_node_without_network_needs(tool: Tool, e
     assert len(again["here"]) == 4
 
 
-def test_the_same_plan_again_does_nothing_and_says_so(tool: Tool) -> None:
-    """Every step is kept."""
-    done = tool.run("build")
-    assert done.returncode == 0
-    assert "nothing to do" in done.stderr
-    steps = tool.json("plan")["result"]["steps"]
-    assert {step["action"] for step in steps} == {"keep"}
-
-
-def test_a_published_environment_is_proved_again(tool: Tool, environment: str) -> None:
-    """Through its published activation; the verdict is kept beside the first one."""
-    result = tool.json("test", environment)["result"]
-    assert result["verdict"]["passed"] is True
-    assert (Path(result["folder"]) / "verdict.json").is_file()
-    assert json.loads(tool.good("show", environment, "--json"))["result"]["verdict"]["date"]
-
-
 def test_an_activated_shell_trains_under_mpiexec_and_deactivation_leaves_nothing(tool: Tool, environment: str) -> None:
     """What a user of a machine without modules types."""
     script = f"""

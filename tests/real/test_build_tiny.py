@@ -88,22 +88,6 @@ def test_two_at_once_after_the_prefix_is_gone_one_builds_with_the_cached_wheel_a
     assert built(site).startswith("nothing to do")
 
 
-def test_a_build_killed_while_ranks_train_publishes_nothing_and_goes_on_when_run_again(
-    site: TinySite, tmp_path: Path
-) -> None:
-    process = start_until_its_proof(site, tmp_path / "said")
-    process.kill()
-    process.wait()
-    (site.folder / "hold").unlink()
-    assert not (site.root / "modules").exists()
-    rows = json.loads(site.run("list", "--site", "one", "--json").stdout)["result"]["environments"]
-    assert [row["state"] for row in rows] == ["unfinished"]
-    steps = actions(site)
-    assert steps["install"] == steps["inspect"] == "keep"
-    assert steps["proof"] == steps["publish"] == "create"
-    assert "compile: done" not in built(site)
-
-
 def test_ctrl_c_ends_what_was_started_and_says_how_to_go_on(site: TinySite, tmp_path: Path) -> None:
     """Exit 130, no process of the build left."""
     process = start_until_its_proof(site, tmp_path / "said")

@@ -102,11 +102,13 @@ class Greene:
         }
         return self.cluster.run("sbatch", "--parsable", f"{name}.sh", cwd=self.folder, environ=more).stdout.strip()
 
-    def ended(self, number: str) -> tuple[str, str]:
-        """How a job ended, and what it said."""
-        state = self.cluster.wait(number, timeout_s=180)
-        (said,) = self.folder.glob(f"*-{number}.out")
-        return state, said.read_text()
+    def end(self, state: str, number: str) -> str:
+        """See a job end in this state; what it said."""
+        ended = self.cluster.wait(number, timeout_s=180)
+        (path,) = self.folder.glob(f"*-{number}.out")
+        said = path.read_text()
+        assert ended == state, said
+        return said
 
     def overlay_script(self, **changes: Any) -> str:
         """The job that makes the overlay."""
@@ -186,8 +188,7 @@ def equipped(cluster: SlurmCluster, tmp_path_factory: pytest.TempPathFactory) ->
     """Greene with its overlay, which no test writes to."""
     with pytest.MonkeyPatch.context() as patch:
         greene = make_greene(cluster, tmp_path_factory.mktemp("greene"), patch)
-        state, said = greene.ended(greene.submit("overlay", greene.overlay_script()))
-        assert state == "COMPLETED", said
+        said = greene.end("COMPLETED", greene.submit("overlay", greene.overlay_script()))
         assert "TensorFlow 2.15.1 on Python" in said
         assert said.endswith(f"made: {greene.overlay}\n")
         names = sorted(path.name for path in greene.overlay.parent.iterdir())
@@ -197,12 +198,10 @@ def equipped(cluster: SlurmCluster, tmp_path_factory: pytest.TempPathFactory) ->
 
 def test_an_overlay_is_made_once_and_jobs_of_one_and_four_gpus_run_on_it_read_only(equipped: Greene) -> None:
     greene = equipped
-    state, said = greene.ended(greene.submit("overlay", greene.overlay_script()))
-    assert (state, "already exists; move it away" in said) == ("FAILED", True)
+    assert "already exists; move it away" in greene.end("FAILED", greene.submit("overlay", greene.overlay_script()))
 
     number = greene.submit("single", greene.job("single", arguments=("--say", "it's $x")))
-    state, said = greene.ended(number)
-    assert state == "COMPLETED", said
+    greene.end("COMPLETED", number)
     one = greene.seen(number)
     assert one["python"] == "/ext3/tensorflow/bin/python"
     assert (one["tensorflow"], one["words"]) == ("2.15.1", ["--say", "it's $x"])
@@ -210,8 +209,7 @@ def test_an_overlay_is_made_once_and_jobs_of_one_and_four_gpus_run_on_it_read_on
     assert len(one["CUDA_VISIBLE_DEVICES"].split(",")) == 1
 
     number = greene.submit("mirrored", greene.job("mirrored"))
-    state, said = greene.ended(number)
-    assert state == "COMPLETED", said
+    greene.end("COMPLETED", number)
     one = greene.seen(number)
     assert (one["PROVISION_REPLICAS"], len(one["CUDA_VISIBLE_DEVICES"].split(","))) == ("4", 4)
 
@@ -231,22 +229,19 @@ def test_own_packages_are_added_in_a_second_overlay_and_the_first_stays_as_it_is
         requirements = read_requirements(text, str(path), greene.lock, "3.11")
         return greene.overlay_script(requirements=requirements, path="$SCRATCH/env/own.ext3", gb=1, files=1000)
 
-    state, said = greene.ended(greene.submit("clash", script("clash")))
-    assert state == "FAILED"
+    said = greene.end("FAILED", greene.submit("clash", script("clash")))
     assert "clash 1.0 depends on tensorflow<2" in said
     assert "tensorflow==2.15.1" in said
     assert "error: pip cannot add the packages of" in said
     assert not own.exists()
 
     wrong = f"extra==1.0 --hash=sha256:{'0' * 64}"
-    state, said = greene.ended(greene.submit("hash", script(wrong)))
-    assert state == "FAILED"
+    said = greene.end("FAILED", greene.submit("hash", script(wrong)))
     assert "THESE PACKAGES DO NOT MATCH THE HASHES" in said
 
     digest = hashlib.sha256(extra.read_bytes()).hexdigest()
     text = f"extra==1.0 --hash=sha256:{digest}\nhelper==2.0 --hash=sha256:{digest_of(wheels, 'helper-2.0')}\n"
-    state, said = greene.ended(greene.submit("own", script(text)))
-    assert state == "COMPLETED", said
+    said = greene.end("COMPLETED", greene.submit("own", script(text)))
     assert "added: extra==1.0\nadded: helper==2.0\n" in said
     assert "added: tensorflow" not in said
     assert said.endswith(f"use it: provision job KIND --overlay {own}\n")
@@ -256,14 +251,11 @@ def test_own_packages_are_added_in_a_second_overlay_and_the_first_stays_as_it_is
         "import extra, helper, tensorflow\nprint(tensorflow.__file__, extra.__file__)\n"
     )
     words = {"script": "with_extra.py"}
-    state, said = greene.ended(greene.submit("job", greene.job("single", overlays=(str(own),), **words)))
-    assert state == "COMPLETED", said
+    said = greene.end("COMPLETED", greene.submit("job", greene.job("single", overlays=(str(own),), **words)))
     assert "/ext3/tensorflow/lib/python3.11/site-packages/extra/__init__.py" in said
-    state, said = greene.ended(greene.submit("alone", greene.job("single", **words)))
-    assert (state, "No module named 'extra'" in said) == ("FAILED", True)
+    assert "No module named 'extra'" in greene.end("FAILED", greene.submit("alone", greene.job("single", **words)))
 
-    state, said = greene.ended(greene.submit("horovod", greene.job("horovod", overlays=(str(own),))))
-    assert state == "FAILED"
+    said = greene.end("FAILED", greene.submit("horovod", greene.job("horovod", overlays=(str(own),))))
     assert "error: the container has no Horovod for TensorFlow" in said
 
 
@@ -289,21 +281,18 @@ def test_two_jobs_share_an_overlay_that_nobody_can_write_meanwhile(equipped: Gre
     (runs / "go").touch()
     assert "for writing, currently in use by another process" in done.stderr
     for job in jobs:
-        state, said = greene.ended(job)
-        assert state == "COMPLETED", said
+        greene.end("COMPLETED", job)
 
 
 def test_what_is_not_what_was_asked_for_gets_no_name(greene: Greene) -> None:
     bad = Framework(name="tensorflow", package="tensorflow", version="2.15.0")
-    state, said = greene.ended(greene.submit("overlay", greene.overlay_script(framework=bad)))
-    assert state == "FAILED"
+    said = greene.end("FAILED", greene.submit("overlay", greene.overlay_script(framework=bad)))
     assert "error: TensorFlow 2.15.0 was requested" in said
     assert not greene.overlay.exists()
     other = dataclasses.replace(greene.made_by, sha256={"x86_64": "0" * 64})
     (packages,) = greene.overlay.parent.iterdir()
     packages.rename(greene.folder / "away")
-    state, said = greene.ended(greene.submit("overlay", greene.overlay_script(miniforge=other)))
-    assert state == "FAILED"
+    said = greene.end("FAILED", greene.submit("overlay", greene.overlay_script(miniforge=other)))
     assert "the downloaded file is not the released Miniforge stand-in" in said
     assert list(greene.overlay.parent.iterdir()) == [], "neither packages nor a beginning of an overlay"
 
@@ -312,8 +301,7 @@ def test_where_jobs_have_no_network_they_say_where_to_fetch_and_go_on_with_what_
     network = dataclasses.replace(greene.site.network, compute="no")
     site = dataclasses.replace(greene.site, network=network)
     text = greene.overlay_script(site=site)
-    state, said = greene.ended(greene.submit("overlay", text))
-    assert state == "FAILED"
+    said = greene.end("FAILED", greene.submit("overlay", text))
     assert "and this node has no network; first run on gdtn (ssh gdtn): bash FILE fetch" in said
     assert not greene.overlay.parent.exists()
     environ = {**os.environ, "SCRATCH": str(greene.folder / "scratch"), "PIP_NO_INDEX": "1"}
@@ -322,5 +310,4 @@ def test_where_jobs_have_no_network_they_say_where_to_fetch_and_go_on_with_what_
     done = subprocess.run(words, env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     (greene.folder / "miniforge.sh").unlink()
-    state, said = greene.ended(greene.submit("overlay", text, PIP_FIND_LINKS="/no/such/folder"))
-    assert state == "COMPLETED", said
+    said = greene.end("COMPLETED", greene.submit("overlay", text, PIP_FIND_LINKS="/no/such/folder"))

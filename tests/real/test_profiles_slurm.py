@@ -122,6 +122,17 @@ class Place:
         found = sorted(self.folder.glob(f"scratch/runs/{job}/rank-*.txt"), key=lambda path: int(path.stem[5:]))
         return [path.read_text().split() for path in found]
 
+    def whole(self, arch: str, module: str, ranks: int, *options: str, named: tuple[str, ...] = ()) -> list[list[str]]:
+        """Build, look at the record, load the module and run a user's job with it; what each of its ranks wrote down."""
+        assert f"{ranks} ranks on 2 nodes" in self.build(arch, *options)
+        record = json.dumps(self.record(arch, module))
+        assert [name for name in named if name not in record] == []
+        assert "as in the proof" in self.verified(arch, module)
+        rows = self.users_job(arch)
+        assert {row[0] for row in rows} == {str(len(rows))}
+        assert len({row[3] for row in rows}) == 2, "on two nodes"
+        return rows
+
 
 Make = Callable[..., Place]
 PLACES: list[Place] = []
@@ -222,17 +233,12 @@ def cori(make: Make, module_tree: ModuleTree, small_packages: bool, tmp_path_fac
 
 @pytest.mark.parametrize(("arch", "ranks", "omp"), [("haswell", 4, "32"), ("knl", 2, "66")])
 def test_cori_with_tensorflow_1_15_on_both_kinds_of_node(cori: Place, arch: str, ranks: int, omp: str) -> None:
-    said = cori.build(arch, "--account", "tests")
     module = CORI[cori.small]
     version = module.split("/")[1].removesuffix("-intel")
-    assert f"{ranks} ranks on 2 nodes" in said
-    record = json.dumps(cori.record(arch, module))
-    for name in ("PrgEnv-gnu/6.0.5", "python/3.7-anaconda-2019.07"):
-        assert name in record
-    assert '"PrgEnv-intel' not in record
-    assert ("oneDNN on CPUs" if cori.small else "Eigen on CPUs, chosen by TensorFlow") in record
-    assert "as in the proof" in cori.verified(arch, module)
-    rows = cori.users_job(arch)
+    library = "oneDNN on CPUs" if cori.small else "Eigen on CPUs, chosen by TensorFlow"
+    named = ("PrgEnv-gnu/6.0.5", "python/3.7-anaconda-2019.07", library)
+    rows = cori.whole(arch, module, ranks, "--account", "tests", named=named)
+    assert '"PrgEnv-intel' not in json.dumps(cori.record(arch, module))
     node = {"haswell": "hsw", "knl": "knl"}[arch]
     assert [row[:3] for row in rows] == [[str(ranks), str(ranks // 2), version]] * ranks
     assert {row[3] for row in rows} == {f"{node}1", f"{node}2"}
@@ -297,16 +303,12 @@ SAGA = (
 def test_saga_with_tensorflow_2_11_and_open_mpi(make: Make, saga_modules: SiteModules) -> None:
     init = ("/cluster/installations/lmod/lmod/init/bash", str(saga_modules.init))
     saga = make("sigma2-saga", saga_modules, "3.10", init, *SAGA)
-    said = saga.build("normal", "--account", "tests")
-    assert "4 ranks on 2 nodes" in said
-    record = json.dumps(saga.record("normal", "tensorflow/2.11.1"))
-    assert "OpenMPI/4.1.4-GCC-11.3.0" in record and "libmpi.so.40" in record
+    named = ("OpenMPI/4.1.4-GCC-11.3.0", "libmpi.so.40")
+    rows = saga.whole("normal", "tensorflow/2.11.1", 4, "--account", "tests", named=named)
+    assert {row[2] for row in rows} == {"2.11.1"}
+    assert {row[3] for row in rows} == {"c1", "c2"}
     for name, again in () if saga.small else (("single", ""), ("horovod-keras", "resume"), ("horovod-loop", "")):
         saga.examples("normal", "tensorflow/2.11.1").check(name, again=again)
-    assert "as in the proof" in saga.verified("normal", "tensorflow/2.11.1")
-    rows = saga.users_job("normal")
-    assert {(row[0], row[2]) for row in rows} == {(str(len(rows)), "2.11.1")}
-    assert {row[3] for row in rows} == {"c1", "c2"}
 
 
 def test_saga_with_gpus_goes_as_far_as_the_proof(
@@ -366,12 +368,8 @@ def test_perlmutter_by_crays_wrappers_and_module_reset(
         ('target = "zen3"', TARGET),
         ("cores = 128, threads = 256", "cores = 4, threads = 8"),  # 64 threads a rank on two real cores take minutes
     )
-    assert "4 ranks on 2 nodes" in perlmutter.build("cpu", "--account", "tests")
-    assert "cray-mpich/8.1.28" in json.dumps(perlmutter.record("cpu", "tensorflow/2.15.1"))
-    assert "as in the proof" in perlmutter.verified("cpu", "tensorflow/2.15.1")
-    rows = perlmutter.users_job("cpu")
+    rows = perlmutter.whole("cpu", "tensorflow/2.15.1", 4, "--account", "tests", named=("cray-mpich/8.1.28",))
     assert {row[3] for row in rows} == {"milan1", "milan2"}
-    assert {row[0] for row in rows} == {str(len(rows))}
 
 
 def test_greene_beside_its_container(
@@ -392,12 +390,7 @@ def test_greene_beside_its_container(
         ('target = "cascadelake"', TARGET),
         ('scratch = "/scratch/$USER"', 'scratch = "$SCRATCH"'),
     )
-    assert "4 ranks on 2 nodes" in greene.build("cpu")
-    assert "anaconda3/2024.02" in json.dumps(greene.record("cpu", "tensorflow/2.15.1"))
-    assert "as in the proof" in greene.verified("cpu", "tensorflow/2.15.1")
-    rows = greene.users_job("cpu")
-    assert {row[0] for row in rows} == {str(len(rows))}
-    assert len({row[3] for row in rows}) == 2
+    greene.whole("cpu", "tensorflow/2.15.1", 4, named=("anaconda3/2024.02",))
 
 
 def test_a_cluster_of_ones_own_from_the_generic_profile(
@@ -429,8 +422,4 @@ def test_a_cluster_of_ones_own_from_the_generic_profile(
     sets = [word for key, value in answers.items() for word in ("--set", f"{key}={value}")]
     place.tool.good("site", "new", "ours", "--arch", "cpu", *sets, PROVISION_CONFIG=str(place.folder))
     ours = replace(place, site=str(place.folder / "sites" / "ours.toml"))
-    assert "4 ranks on 2 nodes" in ours.build("cpu")
-    assert "as in the proof" in ours.verified("cpu", "tensorflow/2.15.1")
-    rows = ours.users_job("cpu")
-    assert {row[0] for row in rows} == {str(len(rows))}
-    assert {row[3] for row in rows} == {"cm1", "cm2"}
+    assert {row[3] for row in ours.whole("cpu", "tensorflow/2.15.1", 4)} == {"cm1", "cm2"}

@@ -54,17 +54,16 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("page", ["index.html", PAGE])
-@pytest.mark.parametrize("width", [320, 390, 1200])
-def test_no_page_is_wider_than_a_phone(report: Path, page: str, width: int, tmp_path: Path) -> None:
+def test_no_page_is_wider_than_a_phone(report: Path, page: str, tmp_path: Path) -> None:
     measure = tmp_path / "measure.html"
     measure.write_text(
-        f'<iframe id="f" src="{(report / page).as_uri()}" style="width:{width}px;height:800px;border:0"></iframe>'
+        f'<iframe id="f" src="{(report / page).as_uri()}" style="width:320px;height:800px;border:0"></iframe>'
         "<script>f.onload = () => { document.title = 'width ' + f.contentDocument.documentElement.scrollWidth }</script>"
     )
     shown = browse("--allow-file-access-from-files", "--virtual-time-budget=3000", "--dump-dom", url=measure.as_uri())
     found = re.search(r"<title>width (\d+)</title>", shown)
     assert found is not None, shown[:500]
-    assert int(found[1]) <= width
+    assert int(found[1]) <= 320
 
 
 @pytest.mark.parametrize(("scheme", "dark"), [("1", False), ("0", True)], ids=["light", "dark"])

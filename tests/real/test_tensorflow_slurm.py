@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ import pytest
 from parts.examples import Place
 from parts.fetched_data import found_by
 from parts.fixtures import share
-from parts.modules import LMOD, ModuleTree, bash
+from parts.modules import LMOD, ModuleTree
 from parts.provision import Tool, messages_of, real_modules, site_file
 from parts.slurm import SlurmCluster
 
@@ -86,18 +85,6 @@ def test_sbatch_builds_proves_and_publishes_against_the_mpi_of_the_site(cluster:
     verdict = record["verdict"]
     assert verdict["passed"] and len(verdict["figures"]["hosts"]) == 2
     assert verdict["figures"]["versions"]["tensorflow"] == "2.15.1"
-
-
-def test_the_module_brings_those_of_the_build_and_is_as_in_the_proof(cluster: Cluster, knl: Path) -> None:
-    assert LMOD is not None
-    verify = shlex.join([sys.executable, "-m", "provision", "verify", "--loaded"])
-    script = (
-        f"set -e\nmodule use {cluster.tool.root}/modules/knl/lua\nmodule load {MODULE}\ncommand -v python\n{verify}\n"
-    )
-    done = bash(script, LMOD, cluster.tree.modulepath)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.startswith(f"{cluster.tool.root}/envs/knl/tensorflow/2.15.1-")
-    assert "as in the proof" in done.stdout
 
 
 def test_a_user_trains_on_two_nodes_from_the_published_module(cluster: Cluster, knl: Path) -> None:
