@@ -33,7 +33,7 @@ LOGS = (
     "srun: error: x\nslurmstepd: error: *** JOB 1 CANCELLED AT 2026-01-01 DUE TO TIME LIMIT ***\n",
     "a.o: undefined reference to `x`\ncollect2: error\nKilled\n",
 )
-LONG = 50_000
+LONG = 20_000
 ODD_PYTHON = ("(" * 1000, "a" + ".b" * 50000, f"x = {'-' * 100000}1", "1" + "+1" * 20000, "lambda:" * 5000 + "1", "\0")
 
 
@@ -118,7 +118,7 @@ def test_a_long_text_takes_linear_time(text: str) -> None:
     names.ARCH.findall(text * (LONG // len(text)))
     names.ROOT.findall(text * (LONG // len(text)))
     list(lint_job(read_script(text * (LONG // len(text)), "job.sh"), None, None, None))
-    assert time.process_time() - began < 5  # a quadratic search takes more than 15 s
+    assert time.process_time() - began < 2  # a quadratic search of 50,000 characters took more than 15 s
 
 
 def test_a_long_path_with_many_variables_is_refused_at_once() -> None:

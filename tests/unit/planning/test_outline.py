@@ -18,7 +18,6 @@ from provision.jobs.build_job import profile_script
 from provision.machine.configuration import shipped
 from provision.machine.rendering.render_jobs import render_build_job
 from provision.planning.outline import outline
-from provision.schedulers import scheduler_for
 
 BUILT = tuple((name, arch) for name, arch in ARCHS if "venv" in profile(name).runtimes)
 
@@ -83,25 +82,21 @@ def test_a_plan_for_a_site_that_is_not_here_says_what_its_profile_says(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     site = profile(name)
-    arch = site.archs[0].name
+    words = ("plan", "--site", name, "--arch", site.archs[0].name)
     # A machine with Lmod where the site has it looks like one of the site's, until the modules are not there.
     here = Path(site.modules.init or "").is_file()
-    assert call("plan", "--site", name, "--arch", arch, *(["--profile"] if here else [])) == 0
+    assert call(*words, *(["--profile"] if here else [])) == 0
     out, err = capsys.readouterr()
-    assert err == ""
-    assert here or f"`{site.modules.init}`" in out
+    assert (err, here or f"`{site.modules.init}`" in out) == ("", True)
     module = shipped.load_stack(site.archs[0].stack or site.stack).module
-    assert f"environment  {arch}/{module} (" in out
+    assert f"environment  {site.archs[0].name}/{module} (" in out
     # NERSC charges the user's own project if a job names none.
-    assert ("no job yet: site" in out) is ("account" in site.scheduler.required)
-    assert ("hint: `--account ACCOUNT`" in out) is ("account" in site.scheduler.required)
-    assert call("plan", "--site", name, "--arch", arch, "--account", "tests", "--profile", "--json") == 0
+    for said in ("no job yet: site", "hint: `--account ACCOUNT`"):
+        assert (said in out) is ("account" in site.scheduler.required)
+    assert call(*words, "--account", "tests", "--profile", "--json") == 0
     result = json.loads(capsys.readouterr().out)["result"]
     assert result["refused"] is None
-    scheduler = scheduler_for(site.scheduler.name)
-    assert result["outline"]["job"]
-    assert all(line.startswith("#") for line in result["outline"]["job"])
-    assert scheduler.SUBMIT in ("sbatch", "qsub")
+    assert result["outline"]["job"] and all(line.startswith("#") for line in result["outline"]["job"])
     assert not (tmp_path / "root").exists()
 
 
