@@ -122,7 +122,7 @@ def test_any_event_in_a_file_is_shown_or_ignored(value: Any) -> None:
     listen_to(parse_event(json.dumps(value)))
 
 
-@fuzzed(40)
+@fuzzed(20)
 @given(st.lists(damaged(EVENTS, json_values), max_size=3), st.lists(garbled(ANSWERS), min_size=1, max_size=3))
 def test_following_a_job_ends_with_its_status_or_an_error(
     tmp_path_factory: pytest.TempPathFactory, events: list[Any], answers: list[str]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import io
 import json
 import re
@@ -132,44 +133,37 @@ def test_tasks_without_a_number_of_nodes_are_found() -> None:
 # Against the training script
 
 
-def test_mirrored_with_two_tasks_is_found() -> None:
-    assert ("mirrored-tasks", 3) in found(GOOD, training=MIRRORED)
-    text = replace_once(
-        replace_once(GOOD, "--ntasks-per-node=4", "--ntasks-per-node=1"), "--gpus-per-task=1", "--gpus-per-task=4"
-    )
-    assert ("mirrored-tasks", 3) in found(text, training=MIRRORED), "one task on each of two nodes makes two tasks"
-    assert found(replace_once(text, "--nodes=2", "--nodes=1"), training=MIRRORED) == []
+ON_ONE_NODE, BY_MPIRUN = ("--nodes=2", "--nodes=1"), ("srun --cpus-per-task=6", "mpirun -np 8")
+ONE_TASK_A_NODE = (("--ntasks-per-node=4", "--ntasks-per-node=1"), ("--gpus-per-task=1", "--gpus-per-task=4"))
+ONE_TASK = (("--ntasks-per-node=4", "--ntasks=1"), ("--gpus-per-task=1", "--gpus=4"))
+BY_PROCID = "import os\nrank = int(os.environ['SLURM_PROCID'])\n"
+# This is the fix that the finding proposes.
+ANY_GPU = HOROVOD.replace("gpus[hvd.local_rank()]", "gpus[hvd.local_rank() if len(gpus) > 1 else 0]")
 
 
-def test_horovod_with_one_task_for_many_gpus_is_found() -> None:
-    text = replace_once(replace_once(GOOD, "--nodes=2", "--nodes=1"), "--ntasks-per-node=4", "--ntasks=1")
-    text = replace_once(text, "--gpus-per-task=1", "--gpus=4")
-    assert ("horovod-tasks", 3) in found(text, training=HOROVOD)
-    assert "horovod-tasks" not in dict(found(text, training=MIRRORED))
-
-
-def test_multiworker_with_mpirun_or_with_proxies_is_found() -> None:
-    by_mpirun = replace_once(GOOD, "srun --cpus-per-task=6", "mpirun -np 8")
-    assert found(GOOD, training=MULTIWORKER) == []
-    assert ("multiworker-launcher", 17) in found(by_mpirun, training=MULTIWORKER)
-    assert ("proxies", 16) in found(replace_once(GOOD, "unset http_proxy https_proxy\n", ""), training=MULTIWORKER)
-
-
-def test_slurms_rank_under_mpirun_is_found_in_both_scripts() -> None:
-    by_mpirun = replace_once(GOOD, "srun --cpus-per-task=6", "mpirun -np 8")
-    text = replace_once(by_mpirun, "export OMP_NUM_THREADS=6", 'export RANK="$SLURM_PROCID"')
-    assert ("slurm-number", 15) in found(text, site=None)
-    training = "import os\nrank = int(os.environ['SLURM_PROCID'])\n"
-    assert ("slurm-number", 2) in found(by_mpirun, training=training)
-    assert found(GOOD, training=training) == []
-
-
-def test_a_gpu_by_local_rank_is_found_if_each_task_sees_one_gpu() -> None:
-    assert found(GOOD, training=HOROVOD, site=None) == [("gpu-by-local-rank", 6)]
-    fixed = replace_once(HOROVOD, "gpus[hvd.local_rank()]", "gpus[hvd.local_rank() if len(gpus) > 1 else 0]")
-    assert found(GOOD, training=fixed, site=None) == [], "this is the fix that the finding proposes"
-    several = replace_once(GOOD, "--gpus-per-task=1", "--gpus-per-node=4")
-    assert found(several, training=HOROVOD, site=None) == []
+@pytest.mark.parametrize(
+    ("changes", "training", "finding"),
+    [
+        ((), MIRRORED, ("mirrored-tasks", 3)),
+        (ONE_TASK_A_NODE, MIRRORED, ("mirrored-tasks", 3)),  # of two nodes
+        ((*ONE_TASK_A_NODE, ON_ONE_NODE), MIRRORED, None),
+        ((*ONE_TASK, ON_ONE_NODE), HOROVOD, ("horovod-tasks", 3)),
+        ((), MULTIWORKER, None),
+        ((BY_MPIRUN,), MULTIWORKER, ("multiworker-launcher", 17)),
+        ((("unset http_proxy https_proxy\n", ""),), MULTIWORKER, ("proxies", 16)),
+        ((BY_MPIRUN,), BY_PROCID, ("slurm-number", 2)),
+        ((BY_MPIRUN, ("OMP_NUM_THREADS=6", 'RANK="$SLURM_PROCID"')), None, ("slurm-number", 15)),
+        ((), BY_PROCID, None),
+        ((), HOROVOD, ("gpu-by-local-rank", 6)),
+        ((("--gpus-per-task=1", "--gpus-per-node=4"),), HOROVOD, None),
+        ((), ANY_GPU, None),
+    ],
+)
+def test_a_job_that_does_not_fit_its_program_is_found(
+    changes: tuple[tuple[str, str], ...], training: str | None, finding: tuple[str, int] | None
+) -> None:
+    text = functools.reduce(lambda text, change: replace_once(text, *change), changes, GOOD)
+    assert found(text, training=training, site=None) == ([finding] if finding else [])
 
 
 def test_thread_variables_that_the_training_does_not_read_are_found() -> None:
@@ -178,36 +172,30 @@ def test_thread_variables_that_the_training_does_not_read_are_found() -> None:
     assert "threads-unread" not in dict(found(text, training=HOROVOD))
 
 
-ADAM = "tf.keras.optimizers.Adam(0.001 * hvd.size())"
+SOFTMAX = "a = Dense(10, activation='softmax')\nb = Loss(from_logits={})\n"
+NAMES = (
+    "from horovod.tensorflow import init, DistributedOptimizer, broadcast_variables\n"
+    "init()\nDistributedOptimizer(1)\nbroadcast_variables([], 0)\n"
+)
+TAPE = HOROVOD.replace("hvd.DistributedOptimizer(tf.keras.optimizers.Adam(0.001 * hvd.size()))", "1")
 
 
-def test_a_comparison_of_text_with_a_number_is_found() -> None:
-    assert trained("import os\nif os.environ['SLURM_PROCID'] == 0:\n    pass\n") == [("text-is-no-number", 2)]
-    assert trained("import os\nif os.environ.get('SLURM_PROCID') == 0:\n    pass\n") == [("text-is-no-number", 2)]
-    assert trained("import os\nif int(os.environ['SLURM_PROCID']) == 0:\n    pass\n") == []
-
-
-def test_softmax_twice_is_found() -> None:
-    twice = "a = Dense(10, activation='softmax')\nb = Loss(from_logits=True)\n"
-    assert trained(twice) == [("softmax-twice", 2)]
-    assert trained(replace_once(twice, "True", "False")) == []
-
-
-def test_a_distributed_tape_counts_as_distributed() -> None:
-    tape = replace_once(HOROVOD, f"hvd.DistributedOptimizer({ADAM})", "1")
-    assert trained(f"{tape}tape = hvd.DistributedGradientTape(tape)\n") == []
-
-
-def test_names_imported_from_horovod_count() -> None:
-    text = "from horovod.tensorflow import init, DistributedOptimizer, broadcast_variables\n"
-    text += "init()\nDistributedOptimizer(1)\nbroadcast_variables([], 0)\n"
-    assert trained(text) == []
-
-
-def test_a_text_that_is_not_python_is_one_finding() -> None:
-    assert trained("import os\nprint 'rank'\n") == [("no-python", 2)]
-    assert "Python 2" in read_training("print 'rank'\n", "train.py").findings[0].message
-    assert trained("\0") == [("no-python", 1)]
+@pytest.mark.parametrize(
+    ("text", "findings"),
+    [
+        ("import os\nif os.environ['SLURM_PROCID'] == 0:\n    pass\n", [("text-is-no-number", 2)]),
+        ("import os\nif os.environ.get('SLURM_PROCID') == 0:\n    pass\n", [("text-is-no-number", 2)]),
+        ("import os\nif int(os.environ['SLURM_PROCID']) == 0:\n    pass\n", []),
+        (SOFTMAX.format(True), [("softmax-twice", 2)]),
+        (SOFTMAX.format(False), []),
+        (f"{TAPE}tape = hvd.DistributedGradientTape(tape)\n", []),
+        (NAMES, []),
+        ("import os\nprint 'rank'\n", [("no-python", 2)]),  # of Python 2
+        ("\0", [("no-python", 1)]),
+    ],
+)
+def test_a_fault_of_a_training_script_is_found(text: str, findings: list[tuple[str, int]]) -> None:
+    assert trained(text) == findings
 
 
 @pytest.mark.parametrize(
@@ -476,6 +464,7 @@ def test_any_text_can_be_read(text: str) -> None:
     for site in (None, "sigma2-saga", "alcf-polaris", "alcf-theta"):
         at = profile(site) if site else None
         assert all(str(finding) for finding in lint_job(read_script(text, "job.sh"), None, at, at and at.archs[0]))
+    assert "Python 2" in read_training("print 'rank'\n", "train.py").findings[0].message
 
 
 def test_another_training_script_can_be_given(job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

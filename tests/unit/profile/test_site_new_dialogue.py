@@ -224,6 +224,6 @@ def test_a_wrong_form_is_described_in_words(terminal, tmp_path: Path, capsys: Ca
     err = capsys.readouterr().err.splitlines()
     for path in wrong:
         assert sum(f"of {len(BLANKS)}) {path}" in line for line in err) == 2, path
-    words("site", "\n".join(line for line in err if line.startswith("  ")))
+    words("site", "\n".join(line for line in err if line.startswith("  ") and "import archspec" not in line))
     assert shipped.load_site("ours").arch("gpu").target == "zen3"
     assert [path.name for path in profile_of(tmp_path).parent.iterdir()] == ["ours.toml"]
