@@ -454,6 +454,10 @@ def test_a_job_script_in_python_is_both(tmp_path: Path, capsys: pytest.CaptureFi
     assert call("job", "lint", str(path)) == EXIT_USAGE
     err = capsys.readouterr().err
     assert "text-is-no-number" in err and "empty" not in err
+    alone = path.with_name("train")  # a program without an ending
+    alone.write_text(path.read_text().replace("#SBATCH --nodes=1\n", ""))
+    assert call("job", "lint", str(alone)) == EXIT_USAGE
+    assert f"{alone}:3: error: text-is-no-number" in capsys.readouterr().err
     path.write_text("#!/bin/bash\n#SBATCH --nodes=1\nset -e\nsrun hostname\n")
     assert call("job", "lint", str(path)) == 0
     assert "no training script was read" in capsys.readouterr().out

@@ -62,7 +62,9 @@ def test_what_the_modules_of_the_caller_set_is_not_in_a_build_job() -> None:
     assert build_of("alcf-polaris", "gpu", CUDA_HOME="/usr/local/cuda") == build_of("alcf-polaris", "gpu")
 
 
-@pytest.mark.parametrize("verb", [("build",), ("build", "--submit"), ("plan",), ("job", "build", "--profile")])
+@pytest.mark.parametrize(
+    "verb", [("build",), ("build", "--submit"), ("plan",), ("job", "build"), ("job", "build", "--profile")]
+)
 def test_no_verb_builds_at_a_site_of_containers(
     verb: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str], words: Words
 ) -> None:
