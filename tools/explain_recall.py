@@ -25,8 +25,12 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 COMMIT = "8341fc1"
 TESTS = "tests/unit/knowledge"
 # Entries that only quote the log: an answer with one of these shows the right line, and knows no cause.
-GENERIC = frozenset(("reported-error", "last-words", "library-stopped", "error-with-hint", "last-retry"))
-WEAK_OR_RIGHT = ("right", "weak", "wrong", "nothing")
+GENERIC = frozenset(
+    (
+        *("reported-error", "reported-complaint", "last-words", "last-retry", "error-with-hint"),
+        *("library-stopped", "library-not-imported", "build-stopped"),
+    )
+)
 # Tests of the inside of the old engine, not of its answers.
 LEFT_OUT = ("test_advisories.py", "test_compatibility.py", "test_hints.py", "test_hostile_lines.py")
 
@@ -132,7 +136,7 @@ def collect(folder: Path) -> list[dict[str, Any]]:
     explain = importlib.import_module("provision.knowledge.failures.explain")
     pytest = importlib.import_module("pytest")
     catalogue = importlib.import_module("provision.machine.tables").known_failures()
-    patterns = {entry.id: entry.match for entry in catalogue.failures}
+    old = {entry.id: entry for entry in catalogue.failures}
     labels: list[dict[str, Any]] = []
     current = ""
 
@@ -167,16 +171,16 @@ def collect(folder: Path) -> list[dict[str, Any]]:
                         test(**row)
                     except Exception as error:
                         print(current, error, file=sys.stderr)
-    for entry in catalogue.failures:
+    for entry in old.values():
         weight = {0: "healthy", 1: "unknown"}.get(entry.weight, "known")
         for place, before in (("alone", ""), ("below a line", "starting on n1\n")):
             notes = [[".verdict", "is", weight], [".findings[0].failure.id", "is", entry.id]]
             text = f"{before}{entry.message}\n"
             labels.append({"test": f"example[{entry.id}] {place}", "text": text, "failed": False, "notes": notes})
-    return list(merged(labels, patterns))
+    return list(merged(labels, old))
 
 
-def merged(labels: list[dict[str, Any]], patterns: dict[str, Any]) -> Iterable[dict[str, Any]]:
+def merged(labels: list[dict[str, Any]], old: dict[str, Any]) -> Iterable[dict[str, Any]]:
     """Each log once, with all that tests expect of it; those of which no verdict and no entry is expected are left out."""
     by_log: dict[tuple[str, bool], dict[str, Any]] = {}
     for label in labels:
@@ -192,7 +196,12 @@ def merged(labels: list[dict[str, Any]], patterns: dict[str, Any]) -> Iterable[d
     for log in by_log.values():
         if log["wanted"] and len(log["text"]) < 2_000_000:
             name = log["wanted"].get("id")
-            yield {key: log[key] for key in ("tests", "text", "failed", "wanted")} | {"match": patterns.get(name, ())}
+            entry = (
+                {"match": old[name].match, "example": old[name].message}
+                if name in old
+                else {"match": (), "example": ""}
+            )
+            yield {key: log[key] for key in ("tests", "text", "failed", "wanted")} | entry
 
 
 # The judge
@@ -202,42 +211,52 @@ def measure(labels: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What the present tree answers to each log, and how good that is."""
     sys.path.insert(0, str(REPOSITORY))
     program = importlib.import_module("provision.machine.programs.failed_program")
-    known = {entry.id for entry in importlib.import_module("provision.machine.tables").known_failures().failures}
+    explain, known = program.explain_log, program.known_failures()
     answers = []
     for label in labels:
-        shown = program.explain_log([label["text"].encode()], failed=label["failed"])
+        shown = explain([label["text"].encode()], failed=label["failed"])
         first = shown.findings[0] if shown.findings else None
         answer = {
             "verdict": shown.verdict,
-            "id": first.failure.id if first else None,
-            "line": first.hit.text if first else "",
+            "id": first.entry.id if first else None,
+            "line": first.text if first else "",
             "cause": first.cause if first else "",
             "sureness": first.sureness if first else "",
             "lines": [text for _, text in shown.lines],
         }
-        answers.append({**label, "answer": answer, "kind": judge(label, answer, known)})
+        answers.append({**label, "answer": answer, "kind": judge(label, answer, successors(label, known))})
     return answers
 
 
-def judge(label: dict[str, Any], answer: dict[str, Any], known: set[str]) -> str:
+def successors(label: dict[str, Any], known: Any) -> set[str]:
+    """The entries that stand today for the one that is wanted: itself, or those it was merged into."""
+    name = label["wanted"].get("id")
+    if not label["match"] or name in known.names:
+        return {name}
+    found = [entry for line in label["example"].splitlines() for _, entry, _ in known.matches(line)]
+    return {entry.id for entry in found if not entry.quotes and entry.strength >= 0}
+
+
+def judge(label: dict[str, Any], answer: dict[str, Any], fitting: set[str]) -> str:
     """How good an answer is."""
     wanted, verdict, name = label["wanted"], answer["verdict"], label["wanted"].get("id")
+    if not fitting:
+        return "out of scope"
     if wanted.get("verdict is") == "healthy":
         return "healthy, right" if verdict == "healthy" else "healthy, accused"
-    if name and label["match"] and name not in known:
-        return "out of scope"
     if name is None:
         fails = wanted.get("verdict is") in ("known", "unknown") or "verdict is not" in wanted
         return "failed, seen" if verdict != "healthy" else "failed, missed" if fails else "healthy, right"
-    if answer["id"] == name and verdict in ("known", wanted.get("verdict is")):
+    if answer["id"] in fitting and verdict in ("known", wanted.get("verdict is")):
         return "right"
-    if verdict == "known" and name in GENERIC and answer["id"] in GENERIC:
+    quotes = answer["id"] in GENERIC or (answer["id"] or "").startswith("system-")
+    if verdict == "known" and name in GENERIC and quotes:
         return "right"
     if verdict == "healthy":
         return "nothing"
     shown = [answer["line"]] if verdict == "known" else answer["lines"]
     sees_line = any(re.search(pattern, line) for pattern in label["match"] for line in shown)
-    if sees_line and (verdict == "unknown" or answer["id"] in GENERIC):
+    if sees_line and (verdict == "unknown" or quotes):
         return "weak"
     return "wrong" if verdict == "known" else "nothing"
 
@@ -250,7 +269,9 @@ def summarise(answers: list[dict[str, Any]]) -> None:
 
 
 def compare(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> None:
-    """Print the logs whose answers differ, those that got worse last."""
+    """Print the logs whose answers differ, and how many are of each kind, of those that both runs have in their scope."""
+    out = {(one["text"], one["failed"]) for one in (*old, *new) if one["kind"] == "out of scope"}
+    old, new = ([one for one in run if (one["text"], one["failed"]) not in out] for run in (old, new))
     before = {(one["text"], one["failed"]): one for one in old}
     changes = [(before[one["text"], one["failed"]], one) for one in new if (one["text"], one["failed"]) in before]
     for was, one in sorted(changes, key=lambda pair: pair[1]["kind"]):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write docs/reference/cli.md and man/provision.1 from the parsers; lint-rules.md and failures.md from their tables.
+"""Write docs/reference/cli.md and man/provision.1 from the parsers; lint-rules.md from its table.
 
 `tools/reference.py` writes them; with `--check` it writes nothing, and exits 1 if one of them is not current.
 """
@@ -20,10 +20,7 @@ from provision import __version__  # noqa: E402
 from provision.commands.completion import WHERE  # noqa: E402
 from provision.commands.shared.help_text import PURPOSE  # noqa: E402
 from provision.commands.shared.syntax import Argument, Command, Option, Value, read_commands  # noqa: E402
-from provision.knowledge.failures.catalogue import WEIGHTS as FAILURE_WEIGHTS  # noqa: E402
-from provision.knowledge.failures.catalogue import parse_failures  # noqa: E402
 from provision.lint.rules import RULES, WEIGHTS  # noqa: E402
-from provision.machine.tables import KNOWLEDGE, known_failures  # noqa: E402
 
 # Every command has these, so they are described once.
 COMMON = ("--help", "--json")
@@ -59,7 +56,6 @@ def main() -> int:
         ("docs/reference/cli.md", write_page(commands)),
         ("man/provision.1", write_manual(commands)),
         ("docs/reference/lint-rules.md", write_rules()),
-        ("docs/reference/failures.md", write_failures()),
     ):
         path = REPOSITORY / name
         if path.is_file() and path.read_text(encoding="utf-8") == text:
@@ -98,45 +94,6 @@ def write_rules() -> str:
             "",
         ]
     )
-
-
-def write_failures() -> str:
-    """The page of the known failures, one table for each file of the catalogue."""
-    entries = known_failures().failures
-    before = sum(failure.caught[0] != "explain" for failure in entries)
-    tests = tests_of_failures()
-    real = sum(failure.id in tests for failure in entries)
-    lines = [
-        "# Known failures",
-        "",
-        "What `provision explain` and the errors of builds and proofs know; [how to add one](../dev/add-known-failure.md).",
-        "This page is made from `provision/knowledge/failures/` by `tools/reference.py`. Each entry is found by",
-        "`tests/unit/knowledge/test_failures.py` in logs around its message.",
-        "",
-        f"{len(entries)} entries; {before} of them can show before a person reads a log. *Caught by* is where it can show,",
-        "the earliest first. A *notice* is in healthy logs too and accuses none; a *symptom* is named only if the log shows",
-        "nothing better. A *consequence* is no cause: if a log shows nothing else, its failure is unknown.",
-        "",
-        f"{real} of them are reproduced: a real program has the failure in a test, and its output is explained. *Real test*",
-        "names the file in `tests/real/`; the others are tested with recorded or written logs only.",
-    ]
-    for path in sorted((KNOWLEDGE / "failures").glob("*.toml")):
-        text = path.read_text(encoding="utf-8")
-        lines += ["", f"## {text.splitlines()[0].removeprefix('# ').rstrip('.')}", ""]
-        lines += ["| ID | cause | caught by | weight | real test | source |", "|---|---|---|---|---|---|"]
-        for failure in parse_failures([text]):
-            weight = next(name for name, value in FAILURE_WEIGHTS.items() if value == failure.weight)
-            test = f"`{tests[failure.id]}`" if failure.id in tests else ""
-            row = (f"`{failure.id}`", failure.cause, ", ".join(failure.caught), weight, test, failure.source)
-            lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |")
-    return "\n".join(lines) + "\n"
-
-
-def tests_of_failures() -> dict[str, str]:
-    """The test in which a real program has each failure."""
-    scripts = REPOSITORY / "tests" / "real" / "failures_reproduced.toml"
-    names = re.findall(r'^id = "(.+)"$', scripts.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return dict.fromkeys(names, "test_failures_reproduced.py")
 
 
 def leaves(command: Command) -> tuple[Command, ...]:

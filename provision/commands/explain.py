@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shlex
+import sys
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +17,20 @@ from provision.commands.shared.target import find_environment, read_store
 from provision.errors import EXIT_FAILED, EXIT_OK, EXIT_UNKNOWN, ConfigError
 
 if TYPE_CHECKING:
-    from provision.knowledge.failures.findings import Explanation, Finding
+    from collections.abc import Iterable, Iterator
+
+    from provision.explain.conclude import Explanation, Finding
 
 EXITS = {"healthy": EXIT_OK, "known": EXIT_FAILED, "unknown": EXIT_UNKNOWN}
-# How many causes are shown beside the likeliest.
-MOST_OTHERS = 3
+# How many causes are shown beside the likeliest, how many lines that look like errors, and how wide a line is by default.
+MOST_OTHERS, MOST_LINES, WIDTH = 3, 5, 100
+# The entries of errors in the user's own program.
+OF_PROGRAM = ("error-in-program", "name-missing-in-program")
+# A long log shows on a terminal how much of it was read, each so many bytes.
+PROGRESS = 8 << 20
+JOB = re.compile(r"\d+(?:[_.[][\w.\]-]*)?")
+# A command in a text is not broken over two lines.
+COMMAND, BLANK = re.compile(r"`[^`]*`"), "\x1f"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,8 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "log",
         metavar="LOG",
-        help="a file (also .gz, .xz or .bz2), a folder with logs, the ID of a job, an environment, or `-` for stdin",
+        help="a file (also .gz, .xz or .bz2), a folder with logs, the ID of a job, an environment, or `-` for stdin; "
+        "with --list: words of the failures that are listed",
     )
+    parser.add_argument("--list", action="store_true", help="list the known failures with these words, and what to do")
     add_site(parser)
 
 
@@ -36,7 +50,9 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.machine.programs.failed_program import explain_log
     from provision.machine.programs.log_file import given_blocks
 
-    explained = [(log, explain_log(given_blocks(log))) for log in _logs(args.log, args.site)]
+    if args.list:
+        return _list(args.log)
+    explained = [(log, explain_log(_shown(given_blocks(log), log))) for log in _logs(args.log, args.site)]
     # Of several logs, the newest with a known failure tells most.
     log, explanation = min(explained, key=lambda pair: ("known", "unknown", "healthy").index(pair[1].verdict))
     if not explanation.is_text and explanation.verdict != "known":
@@ -44,10 +60,42 @@ def run(args: argparse.Namespace) -> Outcome:
     lines = [f"log: {log}"] if log != args.log else []
     after = _next_command(args.log, args.site) if explanation.verdict == "healthy" else []
     return Outcome(
-        text="\n".join((*lines, *_describe(explanation), *after)),
+        text="\n".join((*_describe(explanation), *lines, *after)),
         result={"log": log, **_result(explanation)},
         exit_code=EXITS[explanation.verdict],
     )
+
+
+def _shown(blocks: Iterable[bytes], log: str) -> Iterator[bytes]:
+    """The blocks of a log; if it is long, a terminal shows how much was read."""
+    from provision.machine.terminal.console import is_terminal
+
+    size = shown = 0
+    for block in blocks:
+        yield block
+        size += len(block)
+        if size - shown >= PROGRESS and is_terminal(sys.stderr):
+            shown = size
+            print(f"\rreading {log}: {size >> 20} MiB", end="", file=sys.stderr, flush=True)
+    if shown:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _list(words: str) -> Outcome:
+    """The known failures that have all these words in what a log shows, in the cause or in the hint."""
+    from provision.machine.programs.failed_program import known_failures
+
+    wanted = words.lower().split()
+    found = [
+        entry
+        for entry in known_failures().entries
+        if entry.example and all(word in f"{entry.example} {entry.cause} {entry.hint}".lower() for word in wanted)
+    ]
+    lines = [line for entry in found for line in (entry.example, f"  {entry.cause}", f"  hint: {entry.hint}")]
+    listed = [
+        {"failure": entry.id, "example": entry.example, "cause": entry.cause, "hint": entry.hint} for entry in found
+    ]
+    return Outcome(text="\n".join(lines) or f"no known failure has the words `{words}`", result={"failures": listed})
 
 
 def _next_command(name: str, site: str) -> list[str]:
@@ -79,15 +127,26 @@ def _logs(name: str, site: str) -> list[str]:
         return [name]
     if exists(name):
         found = logs_in(Path(name))
-    elif re.fullmatch(r"\d+(?:[_.[][\w.\]-]*)?", name):
+        # The folder of a job's output is named like the job.
+        found = found or (_logs_of_job(Path(name).name, site) if JOB.fullmatch(Path(name).name) else [])
+    elif JOB.fullmatch(name):
         found = _logs_of_job(name, site)
     elif _means_environment(name):
         found = _logs_of_environment(name, site)
     else:
-        return [name]
+        raise _missing(name)
     if not found:
         raise ConfigError(f"no log of `{name}` was found", hint="name the file: `provision explain FILE`")
     return [str(path) for path in found]
+
+
+def _missing(name: str, evidence: Iterable[str] = ()) -> ConfigError:
+    """The error for a name that is neither a file nor a job nor an environment."""
+    return ConfigError(
+        f"there is no file `{name}`, and no job or environment of that name",
+        evidence=tuple(evidence),
+        hint=f"`ls -l {shlex.quote(os.path.dirname(name) or '.')}` lists the files there, `provision list` the environments",
+    )
 
 
 def _logs_of_job(job: str, site: str) -> list[Path]:
@@ -114,74 +173,81 @@ def _logs_of_environment(name: str, site: str) -> list[Path]:
     from provision.machine.programs.log_search import logs_in
 
     store = read_store(shipped.load_site(site))
-    folder = Path(store.layout.log(find_environment(store, name), "x")).parent
+    try:
+        environment = find_environment(store, name)
+    except ConfigError as error:
+        raise error if error.kind == "ambiguous-environment" else _missing(name, error.evidence) from error
+    folder = Path(store.layout.log(environment, "x")).parent
     return logs_in(folder) if exists(str(folder)) else []
 
 
 def _describe(explanation: Explanation) -> list[str]:
     """The explanation in words."""
-    known, others = explanation.known, explanation.findings[1 : MOST_OTHERS + 1]
+    known, others = explanation.known, explanation.findings[1:]
     if known:
-        lines = [f"{known.cause} ({known.failure.id}, {known.sureness})"]
-        lines += [
-            f"  line {known.hit.number}: {known.hit.text}",
-            f"hint: {known.hint}",
-            f"source: {known.failure.source}",
-        ]
+        lines = [*_sentences(f"{known.sureness}: ", known.cause), f"  line {known.number}: {known.text}"]
+        lines += [f"  in your program: {known.place}"] if known.place and known.place not in known.cause else []
+        lines += _sentences("hint: ", known.hint)
         if explanation.begins > 1:
             lines.append(
-                f"several runs wrote to this log: this is the last one that failed, from line {explanation.begins} on"
+                f"several runs wrote to this log; this is the last one that failed, from line {explanation.begins} on"
             )
-        if others:
-            lines.append("also in this log:")
-            lines += [
-                f"  line {other.hit.number}: {other.cause} ({other.failure.id}, {other.sureness})" for other in others
-            ]
-        named = {known.hit.number, *(other.hit.number for other in others)}
-        rest = [(number, text) for number, text in explanation.lines if number not in named]
+        named = {known.number}
+        causes: list[str] = []
+        for other in others:
+            if len(causes) < MOST_OTHERS and other.number not in named and other.level != "consequence":
+                named.add(other.number)
+                causes.append(f"  line {other.number}: {other.cause.partition('; ')[0]}")
+        lines += ["also in this log:", *causes] if causes else []
+        rest = [(number, text) for number, text in explanation.lines if number not in named][:MOST_LINES]
         return lines + (["other lines that look like errors:", *_numbered(rest)] if rest else [])
     if explanation.verdict == "unknown":
         return _describe_unknown(explanation)
-    ended = "" if explanation.ended else ", but no end either: it may be cut, or the program may still run"
-    means = None if explanation.ended else next((note for note in explanation.findings if _may_matter(note)), None)
-    if means:
-        when = f"unless {means.failure.unless}" if means.failure.unless else "but a warning"
-        ended = f", {when}: {means.cause} ({means.failure.id}); it shows no end either"
-    lines = [f"the log shows no failure{ended}"]
-    for note in explanation.findings[:MOST_OTHERS]:
-        lines += [
-            f"  line {note.hit.number}: {note.hit.text}",
-            f"    harmless, unless you expect otherwise: {note.cause}; {note.hint}",
-        ]
+    end = "" if explanation.ended else ", but the log has no end: it is cut off, or the program is still running"
+    notes = explanation.findings[:MOST_OTHERS]
+    may_matter = (
+        [] if explanation.ended else [note for note in notes if note.entry.level != "notice" or "matters" in note.cause]
+    )
+    if may_matter:
+        end = ", but a warning may matter: " + may_matter[0].cause.partition("; it matters")[0]
+    lines = _sentences("", f"no failure found{end}")
+    for note in notes:
+        lines += [f"  line {note.number}: {note.text}", *_sentences("  a warning only: ", f"{note.cause}; {note.hint}")]
     return lines
-
-
-def _may_matter(note: Finding) -> bool:
-    """Whether a line that is no failure may matter: a warning of a known failure, or a notice that says so."""
-    return bool(note.failure.unless) or note.failure.weight > 0
 
 
 def _describe_unknown(explanation: Explanation) -> list[str]:
     """An explanation without a cause: what followed from it, and the lines that look like errors."""
     if not explanation.length:
         return ["the log is empty"]
-    if not explanation.findings:
-        return [f"no known failure; {_heading(explanation)}:", *_numbered(explanation.lines)]
-    followed = explanation.findings[0]
-    rest = [(number, text) for number, text in explanation.lines if number != followed.hit.number]
+    followed = explanation.findings[0] if explanation.findings else None
+    rest = [(number, text) for number, text in explanation.lines if not followed or number != followed.number]
+    heading = "no line looks like an error; the last lines" if explanation.last_only else "lines that look like errors"
+    if not followed:
+        return [f"unknown: no known failure; {heading}:", *_numbered(rest)]
     return [
-        f"no known failure; the log shows what followed from it: {followed.cause} ({followed.failure.id})",
-        f"  line {followed.hit.number}: {followed.hit.text}",
-        f"hint: {followed.hint}",
-        *([f"{_heading(explanation)}:", *_numbered(rest)] if rest else []),
+        *_sentences("unknown: ", followed.cause),
+        f"  line {followed.number}: {followed.text}",
+        *_sentences("hint: ", followed.hint),
+        *([f"{heading}:", *_numbered(rest)] if rest else []),
     ]
 
 
-def _heading(explanation: Explanation) -> str:
-    """What the lines of an unknown failure are."""
-    if not explanation.last_only:
-        return "lines that look like errors"
-    return f"no {'other ' if explanation.findings else ''}line looks like an error; the last lines"
+def _sentences(prefix: str, text: str) -> list[str]:
+    """A text whose first clauses are in one line that fits the terminal, behind a prefix; the others are below, indented."""
+    from provision.machine.terminal.console import width_of_output
+
+    width = width_of_output() or WIDTH
+    lines = [prefix]
+    for clause in COMMAND.sub(lambda command: command[0].replace(" ", BLANK), text).split("; "):
+        if lines[-1] != prefix and len(lines[-1]) + len(clause) + 2 <= width:
+            lines[-1] += f"; {clause}"
+        else:
+            start = lines.pop() if lines[-1] == prefix else "  "
+            lines[-1:] = [f"{lines[-1]};"] if lines else []
+            wrapped = textwrap.TextWrapper(width, start, "  ", break_long_words=False, break_on_hyphens=False)
+            lines += wrapped.wrap(clause)
+    return [line.replace(BLANK, " ") for line in lines]
 
 
 def _numbered(lines: tuple[tuple[int, str], ...] | list[tuple[int, str]]) -> list[str]:
@@ -191,15 +257,11 @@ def _numbered(lines: tuple[tuple[int, str], ...] | list[tuple[int, str]]) -> lis
 def _result(explanation: Explanation) -> dict[str, Any]:
     """The explanation for `--json`."""
     known = explanation.known
+    empty = dict.fromkeys(("failure", "cause", "hint", "source", "sureness", "line", "place"))
     return {
         "verdict": explanation.verdict,
-        "failure": known.failure.id if known else None,
-        "cause": known.cause if known else None,
-        "hint": known.hint if known else None,
-        "source": known.failure.source if known else None,
-        "sureness": known.sureness if known else None,
-        "line": {"number": known.hit.number, "text": known.hit.text} if known else None,
-        "program": known.failure.program if known else False,
+        **(_finding(known) if known else empty),
+        "program": bool(known and known.entry.id in OF_PROGRAM),
         "others": [_finding(other) for other in explanation.findings[1 if known else 0 :]],
         "begins": explanation.begins,
         "ended": explanation.ended,
@@ -208,12 +270,13 @@ def _result(explanation: Explanation) -> dict[str, Any]:
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
-    """One cause that is not the likeliest, or one harmless line."""
+    """One failure, or one harmless line."""
     return {
-        "failure": finding.failure.id,
+        "failure": finding.entry.id,
         "cause": finding.cause,
         "hint": finding.hint,
-        "source": finding.failure.source,
+        "source": finding.entry.source,
         "sureness": finding.sureness,
-        "line": {"number": finding.hit.number, "text": finding.hit.text},
+        "line": {"number": finding.number, "text": finding.text},
+        "place": finding.place,
     }

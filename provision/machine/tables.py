@@ -1,4 +1,4 @@
-"""Read the tables in the folder `knowledge/`: known failures, measurements of `make matrix`, advisories, combinations."""
+"""Read the tables in the folder `knowledge/`: measurements of `make matrix`, advisories, combinations."""
 
 from __future__ import annotations
 
@@ -14,20 +14,12 @@ from provision.knowledge.advisories import Advisories, parse_advisories, parse_o
 from provision.knowledge.combinations import Combinations
 from provision.knowledge.combinations import read_combinations as read_rows
 from provision.knowledge.compatibility import Cell, parse_cells
-from provision.knowledge.failures.catalogue import Catalogue, parse_failures
 from provision.knowledge.keras_files import KerasFile, parse_keras_files
 
 KNOWLEDGE = Path(__file__).resolve().parents[1] / "knowledge"
 CELLS_FILE = KNOWLEDGE / "compatibility.json"
 ADVISORIES_FILE = KNOWLEDGE / "advisories.json"
 COMBINATIONS_FILE = KNOWLEDGE / "combinations.toml"
-
-
-@cache
-def known_failures() -> Catalogue:
-    """All known failures: every file in the folder `failures/`."""
-    files = sorted((KNOWLEDGE / "failures").glob("*.toml"))
-    return Catalogue(parse_failures(path.read_text(encoding="utf-8") for path in files))
 
 
 def read_cells() -> tuple[Cell, ...]:

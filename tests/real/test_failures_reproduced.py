@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from provision.knowledge.failures.explain import explain
-from provision.machine.tables import known_failures
+from provision.machine.programs.failed_program import explain_log, known_failures
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -60,11 +59,11 @@ def test_a_real_failure_is_explained(row: dict[str, str], tmp_path: Path) -> Non
         timeout=60,
         check=False,
     )
-    found = explain([done.stdout], known_failures())
+    found = explain_log([done.stdout])
     assert found.verdict != "healthy" and found.findings, done.stdout.decode()
-    assert found.findings[0].failure.id == row["id"], (found.findings[0].failure.id, done.stdout.decode())
+    assert found.findings[0].entry.id == row["id"], (found.findings[0].entry.id, done.stdout.decode())
 
 
 def test_at_least_25_entries_of_the_catalogue_are_reproduced() -> None:
-    entries = {row["id"] for row in ROWS} & {failure.id for failure in known_failures().failures}
+    entries = {row["id"] for row in ROWS} & set(known_failures().names)
     assert len(entries) >= 25

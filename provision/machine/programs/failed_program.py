@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import TypeVar
 
 from provision.errors import CommandError, ProvisionError
-from provision.knowledge.failures.explain import explain
-from provision.knowledge.failures.findings import Explanation
-from provision.knowledge.failures.reported_errors import ID
+from provision.explain.conclude import Explanation
+from provision.explain.explain import explain
+from provision.explain.known import Known
 from provision.machine.programs.secrets_here import secrets_here
-from provision.machine.tables import known_failures
 
 E = TypeVar("E", bound=ProvisionError)
-
+KNOWN = Path(__file__).resolve().parents[2] / "explain" / "known"
 
 # What only repeats the log: `explain` shows it as such, but no error of ours takes a command from a log, and the caller knows
 # more about what it ran than the words of a program say.
-REPEATED = ("error-with-hint", ID)
+REPEATED = ("error-with-hint", "reported-error", "reported-complaint")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,15 +32,21 @@ class Diagnosis:
     hint: str | None = None
 
 
+@cache
+def known_failures() -> Known:
+    """All known failures: every file in the folder `explain/known/`."""
+    return Known(path.read_text(encoding="utf-8") for path in sorted(KNOWN.glob("*.txt")))
+
+
 def diagnose(lines: Sequence[str]) -> Diagnosis:
     """What these lines of the output of a program that failed mean."""
     text = "\n".join(lines).encode("utf-8", "replace")
     explanation = explain_log([text], failed=True)
     evidence = tuple(line for _, line in explanation.lines)
     known = explanation.known
-    if known is None or known.failure.id in REPEATED:
+    if known is None or known.entry.id in REPEATED:
         return Diagnosis(evidence=evidence)
-    return Diagnosis(evidence=evidence, id=known.failure.id, cause=known.cause, hint=known.hint)
+    return Diagnosis(evidence=evidence, id=known.entry.id, cause=known.cause, hint=known.hint)
 
 
 def explain_log(blocks: Iterable[bytes], *, failed: bool = False) -> Explanation:

@@ -11,13 +11,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from provision.errors import ProvisionError
 from provision.machine.programs.secrets_here import secrets_here
-from provision.model.event import Event, Listener
 from provision.profile.patterns import show_controls
 from provision.wording import count, duration
+
+if TYPE_CHECKING:
+    from provision.model.event import Event, Listener  # it needs all of a plan, which most verbs do not
 
 
 def is_terminal(stream: TextIO) -> bool:
@@ -116,6 +118,8 @@ def listeners(names: Sequence[str]) -> Iterator[Callable[[str], Listener]]:
 @contextlib.contextmanager
 def shown_as_step(listen: Listener, name: str, title: str) -> Iterator[None]:
     """Show what runs within the context as the one step of a plan."""
+    from provision.model.event import Event
+
     listen(Event(kind="plan", steps=((name, title, "create"),)))
     with shown_step(listen, name, title):
         yield
@@ -124,6 +128,8 @@ def shown_as_step(listen: Listener, name: str, title: str) -> Iterator[None]:
 @contextlib.contextmanager
 def shown_step(listen: Listener, name: str, title: str) -> Iterator[None]:
     """Show what runs within the context as a step of the plan that was shown."""
+    from provision.model.event import Event
+
     listen(Event(kind="started", step=name, text=title))
     began = time.monotonic()
     try:

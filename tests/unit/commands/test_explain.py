@@ -54,7 +54,7 @@ def test_a_misspelt_environment_is_not_read_as_a_file(site: TinySite) -> None:
     done = site.run("explain", f"b/tensorflow/{prefix.name[:-1]}x", "--site", "both", "--json")
     assert done.returncode == 2
     error = json.loads(done.stdout)["error"]
-    assert "no environment" in error["message"] and error["hint"], error
+    assert "no job or environment" in error["message"] and error["hint"], error
 
 
 @pytest.mark.real
@@ -79,7 +79,7 @@ def test_logs_without_a_failure_name_the_command_that_compares(site: TinySite, w
             "",
             "`libcusolver.so.11`",
         ),
-        ("Training complete\n", "no failure\n"),
+        ("Training complete\n", "no failure found\n"),
     ],
 )
 def test_a_notice_that_may_matter_stands_in_the_headline_if_no_end_is_shown(
@@ -150,3 +150,27 @@ def test_the_last_line_of_a_step_says_how_it_ended(
     assert done.returncode == code, done.stdout
     assert says in done.stdout
     words("explain", done.stdout)
+
+
+def test_a_name_that_is_nothing_is_called_a_missing_file(tmp_path: Path) -> None:
+    for name in (str(tmp_path / "nosuch.log"), "no/such/environment"):
+        done = run("explain", name, "--json")
+        assert done.returncode == 2
+        error = json.loads(done.stdout)["error"]
+        assert f"no file `{name}`" in error["message"] and error["hint"].startswith("`ls -l "), error
+
+
+def test_the_known_failures_with_some_words_are_listed() -> None:
+    listed = run("explain", "--list", "quota exceeded", "--json")
+    assert listed.returncode == 0 and "quota" in {
+        row["failure"] for row in json.loads(listed.stdout)["result"]["failures"]
+    }
+    assert "no known failure" in run("explain", "--list", "quuxquux").stdout
+
+
+def test_no_line_of_an_answer_is_wider_than_needed_and_no_command_is_broken(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    log.write_text("OSError: [Errno 28] No space left on device\n")
+    lines = explain(log).stdout.splitlines()
+    assert lines[0].startswith("sure: ") and max(map(len, lines)) <= 100
+    assert all(line.count("`") % 2 == 0 for line in lines)

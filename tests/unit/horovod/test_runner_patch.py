@@ -13,10 +13,9 @@ from types import ModuleType
 import pytest
 
 from golden_files import Words
-from provision.knowledge.failures.explain import explain
 from provision.machine.build.source_tree import apply_patches
 from provision.machine.configuration import shipped
-from provision.machine.tables import known_failures
+from provision.machine.programs.failed_program import explain_log
 from provision.model.operation import PatchFile
 
 NAME = "0022-runner-refuses.patch"
@@ -79,9 +78,9 @@ def test_the_message_gives_the_reason_before_the_hint(refusal: ModuleType, words
 def test_a_log_with_the_refusal_is_explained(refusal: ModuleType, what: str) -> None:
     with pytest.raises(refusal.RunnerRefused) as caught:
         refusal.refuse(what, 2)
-    known = explain([f"RunnerRefused: {caught.value}".encode()], known_failures()).known
+    known = explain_log([f"RunnerRefused: {caught.value}".encode()]).known
     assert known is not None
-    assert known.failure.id == "horovods-runner"
+    assert known.entry.id == "horovods-runner"
 
 
 def test_the_added_module_runs_on_the_oldest_python_of_an_environment(source: str) -> None:

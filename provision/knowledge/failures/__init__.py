@@ -1,1 +1,0 @@
-"""Known failures: the catalogue (`*.toml` in this folder), and the reader that finds them in logs."""
