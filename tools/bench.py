@@ -2,6 +2,7 @@
 """`make bench`: measures what the tool costs, as ratios within one run (a ratio varies less between runs than seconds).
 
     start-up      CPU seconds of `--version`, `--help` and completion over a bare `python3 -c pass`    at most 2.7
+    explain …     CPU seconds of `provision explain` of one line, and of 10 MB of a training, over the bare one  at most 15, 30
     again         wall seconds of `provision build` of what is already built                           under 0.3 s
     from nothing  wall of `provision build` without the proof, over a plain script doing the same      at most 0.8
     cached wheel  the same with the compiled wheel in the cache                                        at most 0.2
@@ -75,10 +76,26 @@ def cpu_seconds(argv: tuple[str, ...], times: int = 20) -> float:
     best = float("inf")
     for _ in range(times):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(argv, stdout=subprocess.DEVNULL, check=True)
+        subprocess.run(argv, stdout=subprocess.DEVNULL, check=False)  # `explain` of a failure ends with 1
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         best = min(best, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     return best
+
+
+def explained(folder: Path, bare: float) -> list[tuple[str, float, float, str, float]]:
+    """The rows of `provision explain`: the last line of a traceback, and the steps of a training, which is healthy."""
+    line, steps = folder / "line.log", folder / "steps.log"
+    line.write_text("ImportError: Extension horovod.tensorflow has not been built: /env/_mpi_lib.so not found\n")
+    with steps.open("w") as file:
+        for step in range(160_000):
+            file.write(
+                f"[1,{step % 64}]<stdout>:step {step} of 160000: loss {1 / (step + 1):.6f}, {step % 997} images/s\n"
+            )
+    meaning = "x a bare interpreter's CPU"
+    return [
+        ("explain one line", cpu_seconds((*INSTALLED, "explain", str(line))), bare, meaning, 15),
+        ("explain 10 MB", cpu_seconds((*INSTALLED, "explain", str(steps)), 3), bare, meaning, 30),
+    ]
 
 
 def wall_seconds(argv: tuple[str, ...], **environ: str) -> float:
@@ -126,13 +143,15 @@ def main() -> int:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     parser = argparse.ArgumentParser(description="measure what the tool costs")
     parser.add_argument("--json", metavar="FILE", help="write the figures to this file")
-    parser.add_argument("--quick", action="store_true", help="measure the start-up only")
+    parser.add_argument("--quick", action="store_true", help="measure the start-up and `explain` only")
     args = parser.parse_args()
     bare = cpu_seconds((sys.executable, "-c", "pass"))
     rows = [
         (f"start-up {' '.join(words[:2])}", cpu_seconds((*INSTALLED, *words)), bare, "x a bare interpreter's CPU", 2.7)
         for words in (("--version",), ("--help",), ("__complete", "sites"), ("__complete", "archs", "nyu-torch"))
     ]
+    with tempfile.TemporaryDirectory() as folder:
+        rows += explained(Path(folder), bare)
     if not args.quick:
         rows += builds()
         rows += bench_math.rows()
