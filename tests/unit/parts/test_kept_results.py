@@ -15,7 +15,7 @@ def run(folder: Path) -> str:
     """What pytest prints of the project, by a worker."""
     argv = [sys.executable, "-m", "pytest", "-p", "kept_results", "-p", "xdist", "-q", "-n", "1", "--resume"]
     environ = {"PYTHONPATH": str(TESTS), "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    environ = {**os.environ, **environ}
+    environ = {**os.environ, **environ, "PYTEST_ADDOPTS": ""}
     return subprocess.run(argv, cwd=folder, env=environ, capture_output=True, text=True, check=False).stdout
 
 
