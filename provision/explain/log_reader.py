@@ -206,14 +206,14 @@ class LogReader:
         joined = raw
         if any(head in raw for head in JOINED) and read_line(0, raw).text.lstrip().startswith(heads):
             joined, done = self._join(index, raw)
-        effect = self._notes.look(number, joined, raw)
+        effect = self._notes.look(number, joined)
         if kind.todo & PROGRESS and not effect:
             self._notes.progress(self._lines[index])
         if effect != OTHER:
             kind.tire(found=effect == FOUND, fails=self.failed_at == number)
         while self._notes.is_open and done < len(self._lines):
             text = read_text(self._lines[done])
-            self._notes.look(self._numbers[done], text, text)
+            self._notes.look(self._numbers[done], text)
             done += 1
         return done
 

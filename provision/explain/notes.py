@@ -102,11 +102,11 @@ class Notes:
         if self.evidence.dead:
             self.evidence.dead.discard(read_line(0, read_text(line)).rank)
 
-    def look(self, number: int, raw: str, shown: str) -> int:
-        """Look at one line, or at a message in one line of which the first is shown; returns what it showed."""
+    def look(self, number: int, raw: str) -> int:
+        """Look at one line, or at a message in one line; returns what it showed."""
         if "\\n" in raw and "Traceback (" in raw:
             # A worker process sent its traceback as one text, as PyTorch's data loaders and Ray do.
-            effects = [self.look(number, part, part) for part in raw.split("\\n")]
+            effects = [self.look(number, part) for part in raw.split("\\n")]
             return OTHER if any(effects) else NOTHING
         line = read_line(number, raw)
         if fatal := FATAL.match(line.text):
@@ -126,7 +126,7 @@ class Notes:
                 self._excuse(number - 1)
             return NOTHING
         raised = len(self._tracebacks.found) > found
-        return max(self._judge(line, shown, raised=raised), OTHER if raised else NOTHING)
+        return max(self._judge(line, raised=raised), OTHER if raised else NOTHING)
 
     def _raised(self, line: Line) -> bool:
         """Note the exception at the end of a traceback; returns whether it counts."""
@@ -143,7 +143,7 @@ class Notes:
         self.evidence.dead.add(line.rank)
         return True
 
-    def _judge(self, line: Line, shown: str, *, raised: bool) -> int:
+    def _judge(self, line: Line, *, raised: bool) -> int:
         """Note what the entries say of a line; returns what it showed."""
         evidence = self.evidence
         one = self._tracebacks.found[-1] if raised else None
@@ -179,7 +179,7 @@ class Notes:
                 self._alone = [*near, (line.number, line.text)]
                 if sum(same == line.text for _, same in self._alone) < ALONE:
                     continue
-            self._note(line, shown, *hit, status=serious == STATUS)
+            self._note(line, *hit, status=serious == STATUS)
         if any(level in ("wait", "repeated") for *_, level in hits) or line.rank in self._waiting:
             return OTHER
         return FOUND if hits else NOTHING
@@ -215,9 +215,7 @@ class Notes:
         level = "consequence" if "consequence" in levels else max(levels, key=LEVELS.__getitem__)
         return [(*max(chosen, key=lambda one: (one[3] == level, one[1].id.startswith("system-")))[:3], level)]
 
-    def _note(
-        self, line: Line, shown: str, number: int, entry: Entry, match: re.Match[str], level: str, *, status: bool
-    ) -> None:
+    def _note(self, line: Line, number: int, entry: Entry, match: re.Match[str], level: str, *, status: bool) -> None:
         """Keep a finding."""
         evidence = self.evidence
         values = {name: evidence.hide(value.strip()) for name, value in match.groupdict().items() if value}
@@ -225,7 +223,7 @@ class Notes:
         values["who"] = f"`{values['program']}`" if "program" in values else "a program"
         if "path" not in values and (path := PATH.search(line.text)):
             values["path"] = path[1] or path[2]
-        text = self._show(shown, match[0])
+        text = self._show(line.raw, match[0])
         if level in ("report", "remark") and only_failed(self._known, values.get("reason", "")):
             level = "consequence"
         found = Finding(
@@ -313,9 +311,9 @@ class Notes:
             return
         joined = replace(inside[0], text=text)
         complains = COMPLAINS.search(text) and (OF_MPI.search(text) or ABORTS.search(text))
-        if not self._judge(joined, inside[0].raw, raised=False) and complains:
+        if not self._judge(joined, raised=False) and complains:
             for match in re.finditer("(?P<text>.+)", text):
-                self._note(joined, inside[0].raw, 0, self._known.entry("reported-error"), match, "report", status=False)
+                self._note(joined, 0, self._known.entry("reported-error"), match, "report", status=False)
 
     # Excuses and ends
 
