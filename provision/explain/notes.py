@@ -348,8 +348,9 @@ class Notes:
     # Words
 
     def _show(self, raw: str, message: str = "") -> str:
-        """A line as it is shown: without secrets, and of a long one the part around the message."""
-        text = self.evidence.hide(raw.strip())
+        """A line as it is shown: without secrets and another hint, and of a long one the part around the message."""
+        before = raw.partition(" hint: ")[0]
+        text = self.evidence.hide((before if raw.find(message) < len(before) else raw).strip())
         if len(text) <= SHOWN:
             return text
         at = max(0, text.find(message) - SHOWN // 4) if message else 0
