@@ -27,7 +27,7 @@ ORDINARY = word_set(
 OTHERS = word_set(
     "KeyboardInterrupt SystemExit MemoryError ImportError ModuleNotFoundError OSError IOError PermissionError"
 )
-# No errors at all, or only what follows from one: another program or rank ended, or it was told to end.
+# Lines that show no error, or only what followed from one: another program or rank ended, or the program was told to end.
 NO_REASON = word_set(
     "KeyboardInterrupt SystemExit GeneratorExit CalledProcessError ChildFailedError "
     "ProcessExitedException SubprocessError ProcessRaisedException BrokenProcessPool BrokenPipeError "

@@ -20,7 +20,6 @@ from provision.model.event import Event, Listener, parse_event
 from provision.profile.scheduler import SchedulerName
 from provision.schedulers import TITLES, scheduler_for
 from provision.schedulers.status import JobStatus, ending
-from provision.wording import count
 
 # Of events, and of the end of a job's output: more is not needed, unless something is wrong.
 MOST_AT_ONCE = MIB
@@ -106,7 +105,7 @@ class FollowedJob:
         why = scheduler_for(self.scheduler).waiting(now) if now.state == "PENDING" else ""
         word = f"job {self.job} is {now.state.lower()}" + (f" ({why})" if why else "")
         if now.state == "RUNNING" and now.running > 1:
-            word = f"{count(now.running, 'task')} of job {self.job} {'is' if now.running == 1 else 'are'} running"
+            word = f"{now.running} tasks of job {self.job} are running"
         elif now.state == "RUNNING":
             word += f" on {now.nodes}"
         if now.ended:
