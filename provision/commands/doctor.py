@@ -165,30 +165,24 @@ def _root(site: Site) -> list[Observation]:
     if not problems:
         message = f"`{place.path}` can be written, {place.free_bytes / 1e9:.0f} GB left"
         observations.append(Observation(group="root", state="good", message=message))
-    return observations + _owners(store) + _modules(store)
+    return observations + _admins(store) + _modules(store)
 
 
-def _owners(store: Store) -> list[Observation]:
-    """Check that no other user than the site's admins can write what is run, and that all of the admins can write."""
+def _admins(store: Store) -> list[Observation]:
+    """Check that nobody but its admins may write the root, and that all of the admins can."""
+    problems = [_of("root", problem) for problem in store.shared.admins.problems()]
     try:
-        untrusted, notes = store.existing().untrusted, store.shared.notes()
+        return problems + [_of("root", problem, "note") for problem in store.shared.admins.notes()]
     except StoreError as error:
         hint, evidence = error.hint, error.evidence
-        return [Observation(group="root", state="bad", message=error.message, evidence=evidence, hint=hint)]
-    return [
-        *(_of("root", problem) for problem in untrusted.values()),
-        *(_of("root", problem, "note") for problem in notes),
-    ]
+        return [*problems, Observation(group="root", state="bad", message=error.message, evidence=evidence, hint=hint)]
 
 
 def _modules(store: Store) -> list[Observation]:
     """Check that each module that users can load leads to what passed its proof."""
     from provision.machine.root.usable import unusable
 
-    try:
-        wrong, there = unusable(store), store.pointers()
-    except StoreError:
-        return []  # the root is not believed: that is an observation already
+    wrong, there = unusable(store), store.pointers()
     bad = [
         Observation(group="modules", state="bad", message=f"{one.subject}: {one.reason}", hint=one.hint)
         for one in wrong
@@ -265,7 +259,7 @@ def _index(target: Target, facts: Facts) -> list[Observation]:
     try:
         request, fetched = target.request(facts), target.store.existing().fetched
     except ProvisionError:
-        return []  # what stops the request, or a root that is not believed, is an observation already
+        return []  # what stops the request is an observation already
     if reach == "no" or {lock.sha256 for lock in request.locks} <= fetched:
         return []
     seen = ask_index(facts, request.lock, dict(network.environ) if reach == "proxy" else {})

@@ -23,7 +23,7 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.machine.configuration import shipped
     from provision.machine.disk import is_file
     from provision.machine.probes.in_use import running_jobs
-    from provision.machine.root.removing import Remover
+    from provision.machine.root.removing import Remover, removed_for
     from provision.planning.removal import days, freed, refuse_protected, to_dict
 
     site = shipped.load_site(args.site)
@@ -44,6 +44,6 @@ def run(args: argparse.Namespace) -> Outcome:
                 f"`{env}` was not removed: {why}", hint="`provision list` shows its state", kind="protected"
             )
     verb = "removed" if args.yes else "would be removed"
-    text = f"{verb}: {env}: {freed([resident])}"
+    text = f"{verb}: {env}: {removed_for(resident) if args.yes and resident.foreign else freed([resident])}"
     hint = "" if args.yes else f"\n`provision remove{typed} {env} --yes` removes it"
     return Outcome(text=f"{text}{stays}{hint}", result={"removed": args.yes, **to_dict(resident, what)})

@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> Outcome:
         "`--list` only lists",
     )
     site = shipped.load_site(args.site)
-    store = read_store(site)
+    store = read_store(site, lenient=True)
     arch = one_arch(store.generations.archs(), site, args.arch)
     publisher, generations = Publisher(store), store.generations
     found, current = generations.read_all(arch), generations.current(arch)

@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.planning.publication import changes, unpublish
 
     site = shipped.load_site(args.site)
-    store = read_store(site)
+    store = read_store(site, lenient=True)
     env = find_environment(store, args.environment, args.arch, site=site)
     before = store.generations.published(env.arch)
     after, number = unpublish(before, env), None

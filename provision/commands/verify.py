@@ -195,7 +195,6 @@ def _record(path: Path, name: str) -> Record:
 
     Raises:
         ConfigError: it is missing, damaged, or of another environment.
-        StoreError: another user than the owner of the environment wrote it.
     """
     from provision.machine.root.shared_root import SharedRoot
     from provision.model.layout import Layout

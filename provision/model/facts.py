@@ -146,5 +146,3 @@ class Existing:
     """`<arch>/<module name>/<version>` to the environment that users get when they load that module."""
     broken: Mapping[str, str] = field(default_factory=dict)
     """Finished environments that are broken, each with the reason."""
-    untrusted: Mapping[str, Problem] = field(default_factory=dict)
-    """Paths below the root (prefixes, wheels, pointers) that a user who is not an admin of the site wrote, or could."""

@@ -11,13 +11,11 @@ build/, logs/, locks/, jobs/                  builds in progress, their logs, th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import PurePath, PurePosixPath
+from pathlib import PurePosixPath
 
 from provision.profile.module_system import ModuleKind
 
 KINDS: tuple[ModuleKind, ...] = ("lua", "tcl")
-# At which depth entries of these folders are replaced: pointers, prefixes that are started over, logs, downloads.
-REPLACED_FROM = {"verified": 2, "upgrades": 2, "pins": 2, "modules": 1, "envs": 3, "build": 2, "logs": 3, "cache": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,11 +173,3 @@ class Layout:
 def modulefile_path(modulepath: PurePosixPath, kind: str, name: str, version: str) -> PurePosixPath:
     """The file of the module `name/version` on a modulepath of this kind."""
     return modulepath / name / (f"{version}.lua" if kind == "lua" else version)
-
-
-def is_replaced_in(folder: PurePath) -> bool:
-    """Whether an admin replaces in this folder, a path from the root, what another admin wrote. Other folders are sticky."""
-    parts = folder.parts
-    if parts[:2] in (("modules", ".generations"), ("cache", "installers")):
-        return False
-    return bool(parts) and len(parts) >= REPLACED_FROM.get(parts[0], len(parts) + 1)

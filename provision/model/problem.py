@@ -23,7 +23,7 @@ ProblemKind = Literal[
 """What is wrong with the subject. missing: it is needed but is not there or not given; broken: it is there but does not
 work; mismatch: it is there but does not fit the rest; name: it is not a valid name; forbidden: the site does not allow
 it; limit: it is more, or less, than the site allows; outside-job: it works only inside a batch job; not-writable,
-no-space: of a folder; untrusted: a user who is not an admin of the site owns it or can write it."""
+no-space: of a folder; untrusted: others than the admins of the site may write it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

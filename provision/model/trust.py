@@ -1,35 +1,42 @@
-"""Who may write a file: the owners, groups and modes on the way to it, judged. Pure.
+"""Who may write a file or folder besides its admins: owners, groups, modes and access lists on the way to it. Pure.
 
-A user who may write a file, or a folder that it is in, decides its content: he can put another file in its place.
+Whoever may write a file, or a folder that it is in, decides its content: another file can be put in its place. Who that is
+is read from modes and access lists alone, never from lists of members: directories of large sites do not give them.
 """
 
 from __future__ import annotations
 
+import shlex
 import stat
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 ROOT = 0
-ACL_USER, ACL_OWNING_GROUP, ACL_GROUP, ACL_MASK, ACL_WRITE = 0x02, 0x04, 0x08, 0x10, 2
-NO_GROUPS: Mapping[int, frozenset[int]] = {}
+ACL_USER, ACL_OWNING_GROUP, ACL_GROUP, ACL_MASK, ACL_WRITE, ACL_READ_AND_ENTER = 0x02, 0x04, 0x08, 0x10, 2, 5
+NOBODY: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessList:
-    """What a POSIX access control list adds to a mode: users and groups that may write, and whether the file's group may."""
+    """What a POSIX access control list adds to a mode: users and groups that may write, and whether the file's group may.
+
+    `readers` are the groups that may list and enter a folder.
+    """
 
     users: tuple[int, ...] = ()
     groups: tuple[int, ...] = ()
     own_group: bool = False
+    readers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """A file, folder or link on the way to a file, as the system describes it; `mode` has the kind of file in it.
 
-    `primary` and `private` are about the owner: his primary group, and whether the entry's group has no other member.
+    `primary` and `private` are about the owner: the primary group, and whether the entry's group is that group and has the
+    owner's name, as most systems make one for each user.
     """
 
     path: str
@@ -47,7 +54,7 @@ class Entry:
 
     @property
     def writing_users(self) -> tuple[int, ...]:
-        """The users that may write: the owner first, because he may change the mode."""
+        """The users that may write: the owner first, because an owner may change the mode."""
         return (self.user, *(self.acl.users if self.acl else ()))
 
     @property
@@ -66,32 +73,44 @@ class Stranger:
     kind: Literal["user", "group", "everyone"]
     number: int = -1
 
+    @property
+    def owns(self) -> bool:
+        """Whether it is the owner of the entry."""
+        return self.kind == "user" and self.number == self.entry.user
+
 
 def find_strangers(
-    entries: Sequence[Entry], users: frozenset[int], site_groups: Mapping[int, frozenset[int]] = NO_GROUPS
+    entries: Sequence[Entry], users: frozenset[int], groups: frozenset[int] = NOBODY, *, known: bool = False
 ) -> Iterator[Stranger]:
-    """Who may write the entries on the way to a file (the last entry) and is not one of `users`: one stranger of each entry.
+    """Who may write the entries on the way to a file (the last entry), besides these users and the members of these groups.
 
-    `site_groups` (number to members) are the groups that the profile names. A member could have written that name into the
-    profile himself, so the owner must also have shown that he gave the entry to the group, as only an owner can.
+    A group may write only what its owner gave it on purpose, unless it is `known` to be the group of the admins: in a
+    profile that its members may write, they can name it themselves. What is in a folder that such a group may write belongs
+    to whoever of its members made it, so there owners are not judged.
     """
     folder: Entry | None = None
+    shared = False
     for entry, following in zip(entries, (*entries[1:], None), strict=True):
         # In a sticky folder such as /tmp others can add entries, but not replace a folder that is not theirs.
         sticky = entry.is_folder and entry.mode & stat.S_ISVTX and following and following.is_folder
-        strange_users = [user for user in entry.writing_users if user not in users]
-        given = [group for group in entry.writing_groups if group in site_groups and _is_given(entry, group, folder)]
-        strange_groups = [group for group in entry.writing_groups if group not in given]
-        if strange_users:
-            yield Stranger(entry=entry, kind="user", number=strange_users[0])
-        elif stat.S_ISLNK(entry.mode) or sticky:
-            pass
-        elif entry.mode & stat.S_IWOTH:
-            yield Stranger(entry=entry, kind="everyone")
-        elif strange_groups:
-            yield Stranger(entry=entry, kind="group", number=strange_groups[0])
-        for group in given:
-            users |= site_groups[group]  # what a member makes in the folder belongs to him
+        given = {
+            group
+            for group in entry.writing_groups
+            if group in groups and (known or shared or _is_given(entry, group, folder))
+        }
+        for user in () if shared else entry.writing_users:
+            if user not in users:
+                yield Stranger(entry=entry, kind="user", number=user)
+        if stat.S_ISLNK(entry.mode):
+            shared = False  # it leads to another place
+            continue
+        if not sticky:
+            if entry.mode & stat.S_IWOTH:
+                yield Stranger(entry=entry, kind="everyone")
+            for group in entry.writing_groups:
+                if group not in given:
+                    yield Stranger(entry=entry, kind="group", number=group)
+        shared = shared or bool(given)
         folder = entry if entry.is_folder else folder
 
 
@@ -105,13 +124,32 @@ def _is_given(entry: Entry, group: int, folder: Entry | None) -> bool:
     return setgid or group != entry.group or (entry.primary is not None and group != entry.primary)
 
 
+def repair(strangers: Sequence[Stranger]) -> str:
+    """The commands, as one line of the shell, after which these strangers cannot write; an owner cannot be kept away so."""
+    commands: dict[tuple[str, ...], list[str]] = {}
+    for entry in dict.fromkeys(stranger.entry for stranger in strangers):
+        found = [stranger for stranger in strangers if stranger.entry is entry and not stranger.owns]
+        own = [one for one in found if one.kind == "everyone" or (one.kind == "group" and one.number == entry.group)]
+        whom = "".join(sorted({"everyone": "o", "group": "g"}.get(one.kind, "") for one in own))
+        listed = [f"{one.kind[0]}:{one.number}" for one in found if one not in own]
+        if whom:
+            commands.setdefault(("chmod", f"{whom}-w"), []).append(entry.path)
+        if listed:
+            commands.setdefault(("setfacl", "-x", ",".join(listed)), []).append(entry.path)
+    return " && ".join(shlex.join([*words, *paths]) for words, paths in commands.items())
+
+
 def parse_acl(content: bytes) -> AccessList:
-    """The users and groups that may write, from the attribute `system.posix_acl_access` of Linux (its format 2)."""
+    """What an access list adds, from the attribute `system.posix_acl_access` of Linux (its format 2)."""
     rows = list(struct.iter_unpack("<HHI", content[4:]))
-    mask = next((rights for tag, rights, _ in rows if tag == ACL_MASK), ACL_WRITE)
-    writing = [(tag, number) for tag, rights, number in rows if rights & mask & ACL_WRITE]
+    mask = next((rights for tag, rights, _ in rows if tag == ACL_MASK), 7)
+    allowed = [(tag, rights & mask, number) for tag, rights, number in rows]
+    writing = [(tag, number) for tag, rights, number in allowed if rights & ACL_WRITE]
     return AccessList(
         users=tuple(number for tag, number in writing if tag == ACL_USER),
         groups=tuple(number for tag, number in writing if tag == ACL_GROUP),
         own_group=any(tag == ACL_OWNING_GROUP for tag, _ in writing),
+        readers=tuple(
+            number for tag, rights, number in allowed if tag == ACL_GROUP and not ~rights & ACL_READ_AND_ENTER
+        ),
     )

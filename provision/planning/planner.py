@@ -7,15 +7,13 @@ node is compared with the node's by their identities.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from provision.backends import backend_for
-from provision.errors import PlanError, StoreError
+from provision.errors import PlanError
 from provision.model.facts import Existing, Facts, Interpreter
 from provision.model.layout import EnvironmentId, Layout
-from provision.model.operation import InstallWheel
-from provision.model.plan import Plan, Step
+from provision.model.plan import Plan
 from provision.model.problem import raise_problems
 from provision.model.request import Request
 from provision.planning.environment_module import modulefile
@@ -46,7 +44,6 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
     last = last_rows(inspect, proof, stack.module, construction.proved, publish=request.publish)
     rows = (*construction.rows, *last)
     steps = decide_steps(rows, existing, environment, publish=request.publish)
-    refuse_untrusted(existing, layout, environment, steps)
     return Plan(
         site=site.name,
         stack=stack.name,
@@ -87,15 +84,3 @@ def _refuse_missing(request: Request, facts: Facts) -> Interpreter:
         raise PlanError("the probes did not find CUDA and NCCL, and gave no reason")
     raise_problems((*gpu_problems(request, facts), *library_problems(request)))
     return facts.python
-
-
-def refuse_untrusted(existing: Existing, layout: Layout, environment: EnvironmentId, steps: Sequence[Step]) -> None:
-    """Raise if a user who is not an admin wrote what the plan would use: the prefix, the pointer of the arch, a wheel.
-
-    Raises:
-        StoreError: of kind `untrusted`.
-    """
-    operations = [operation for step in steps for operation in step.operations]
-    wheels = [layout.wheel(operation.key) for operation in operations if isinstance(operation, InstallWheel)]
-    used = [str(path) for path in (layout.prefix(environment), layout.modules(environment.arch), *wheels)]
-    raise_problems([existing.untrusted[path] for path in used if path in existing.untrusted], StoreError, "untrusted")

@@ -108,7 +108,7 @@ def closed_problem(request: Request, facts: Facts) -> Problem | None:
     A machine without scheduler and modules, of which no group of admins is named, may have one user only.
     """
     site = request.site
-    shared = site.scheduler.name != "none" or site.modules.name != "none" or site.files.group or site.files.admins
+    shared = site.scheduler.name != "none" or site.modules.name != "none" or site.files.group
     if not facts.closed or not shared or facts.python is None:
         return None
     return Problem(

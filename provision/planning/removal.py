@@ -38,13 +38,11 @@ class Resident:
     unloaded_s: float | None = None
     """Since a user loaded it for the last time; None if that is not known."""
     foreign: str | None = None
-    """Why we do not touch it: another user owns it."""
+    """The other admin who owns its files: only this admin and root can free their space."""
 
     @property
     def protection(self) -> str | None:
         """Why it must not be removed; None if it may be."""
-        if self.foreign:
-            return self.foreign
         if self.module:
             return f"users load it as {self.module}{' (the default)' if self.default else ''}"
         if self.pinned is not None:
@@ -116,7 +114,7 @@ def refuse_protected(resident: Resident, typed: str) -> None:
     """Raise if this environment must not be removed.
 
     Raises:
-        ConfigError: it is published, pinned, locked, in use, or another user's.
+        ConfigError: it is published, pinned, locked, or in use.
     """
     reason = resident.protection
     if reason is None:
@@ -125,7 +123,7 @@ def refuse_protected(resident: Resident, typed: str) -> None:
         hint = (
             f"`provision unpublish{typed} {resident.environment}`; what users loaded keeps working until it is removed"
         )
-    elif resident.pinned is not None and not resident.foreign:
+    elif resident.pinned is not None:
         hint = f"`provision pin{typed} --off {resident.environment}`"
     else:
         hint = "wait until it is free, then run the same command again"

@@ -21,7 +21,8 @@ class Files:
     `scratch_deletes` are the files that the site deletes in `scratch`, as words for a sentence.
     `scratch` (data and output of jobs) and `temporary` (`TMPDIR`) are paths with `$VARIABLES` that the node expands, and so is
     `project` (what a project keeps), in which `$PROJECT` is the name of the project.
-    `group` is the Unix group whose members write below the root, and `admins` are the users whose files there are believed.
+    `group` is the Unix group whose members write below the root, and `readers` the one whose members may enter it (None: every
+    user). `admins` has no effect any more.
     `burst_buffer` is where jobs on `burst_buffer_from` or more nodes stage their data (0: no number is known).
     """
 
@@ -32,6 +33,7 @@ class Files:
     burst_buffer: Literal["none", "datawarp"]
     burst_buffer_from: int = 0
     group: str | None = None
+    readers: str | None = None
     admins: tuple[str, ...] = ()
     project: str | None = None
     scratch_deletes: str | None = None
@@ -51,6 +53,7 @@ def read_files(table: Reader) -> Files:
         burst_buffer=table.choice("burst_buffer", ("none", "datawarp"), "none"),
         burst_buffer_from=table.integer("burst_buffer_from", 0),
         group=table.optional("group", pattern=USER),
+        readers=table.optional("readers", pattern=USER),
         admins=table.texts("admins", pattern=USER),
         project=table.optional("project", pattern=SHELL_PATH),
         scratch_deletes=table.optional("scratch_deletes"),

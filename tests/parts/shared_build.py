@@ -1,6 +1,6 @@
 """A build of small fake steps below a root that may be shared, as a program, so that other users can run it.
 
-    python -m parts.shared_build ROOT [--group NAME] [--admin NAME]... [--stop-after STEP] [--version VERSION]
+    python -m parts.shared_build ROOT [--group NAME] [--stop-after STEP] [--version VERSION]
 
 It prints the actions of the plan's steps as JSON, or the error.
 """
@@ -25,8 +25,7 @@ from provision.machine.root import claims, locks
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.operation import InstallWheel, KeepWheel, Publish, Remove, Seal, WriteCandidate, WriteFile
-from provision.model.owners import Sharing
-from provision.planning.planner import refuse_untrusted
+from provision.model.sharing import Sharing
 from provision.planning.steps import decide_steps
 
 KEY = "horovod-key"
@@ -65,7 +64,6 @@ def build(store: Store, env: EnvironmentId, stop_after: str | None = None) -> di
     with store.held(Path(store.layout.lock(env)), {"does": "builds"}, wait=False) as lock:
         existing = store.existing()
         steps = decide_steps(rows(store, env), existing, env)
-        refuse_untrusted(existing, store.layout, env, steps)
         names = [step.name for step in steps]
         todo = steps[: names.index(stop_after) + 1] if stop_after else steps
         executor_of(store, plan_of(store, env, todo), lock).run()
@@ -88,13 +86,12 @@ def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("root")
     parser.add_argument("--group")
-    parser.add_argument("--admin", action="append", default=[])
     parser.add_argument("--stop-after")
     parser.add_argument("--version", default=ENVIRONMENT.version)
     args = parser.parse_args(words)
     set_umask()
     claims.NONSENSE_S, locks.POLL_S = 0.1, 0.02
-    sharing = Sharing(group=args.group, admins=tuple(args.admin), origin="the-profile.toml")
+    sharing = Sharing(group=args.group, origin="the-profile.toml")
     store = Store(Layout(PurePosixPath(args.root)), sharing)
     try:
         print(json.dumps(build(store, dataclasses.replace(ENVIRONMENT, version=args.version), args.stop_after)))

@@ -121,15 +121,26 @@ def describe_own_files(paths: tuple[str, ...]) -> str:
     return f"{', '.join(f'`{path}`' for path in paths)}; the other files come with the tool"
 
 
-def read_store(site: Site) -> Store:
-    """The store below the site's root."""
+def read_store(site: Site, *, lenient: bool = False) -> Store:
+    """The store below the site's root. Warns if others than its admins may write it; see `Sharing` about `lenient`."""
     from provision.machine.programs.shell import absolute, expand_home
     from provision.machine.root.store import Store
     from provision.model.layout import Layout
-    from provision.model.owners import Sharing
+    from provision.model.sharing import Sharing
 
-    sharing = Sharing(group=site.files.group, admins=site.files.admins, origin=site.origin)
-    return Store(Layout(PurePosixPath(absolute(expand_home(site.root)))), sharing)
+    sharing = Sharing(
+        group=site.files.group,
+        readers=site.files.readers,
+        admins=site.files.admins,
+        origin=site.origin,
+        lenient=lenient,
+    )
+    store = Store(Layout(PurePosixPath(absolute(expand_home(site.root)))), sharing)
+    for problem in store.shared.admins.problems():
+        from provision.machine.terminal.console import say
+
+        say(f"warning: {problem.message}; {problem.hint}")
+    return store
 
 
 def read_target(args: argparse.Namespace) -> Target:

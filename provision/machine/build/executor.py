@@ -37,8 +37,8 @@ from provision.machine.root.file_tree import links_of, links_out
 from provision.machine.root.locks import Lock
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.sealing import is_sealed, seal
-from provision.machine.root.shared_root import user_name
 from provision.machine.root.store import Store
+from provision.machine.who_may_write import user_name
 from provision.model.description import Description
 from provision.model.event import Event, Listener
 from provision.model.layout import KINDS, modulefile_path

@@ -1,1 +1,1 @@
-"""What is below the root: environments, wheels, downloads, locks, records, and whose files are believed."""
+"""What is below the root: environments, wheels, downloads, locks, records, and who may write there."""

@@ -52,13 +52,16 @@ def change_modes(top: Path, wanted: Callable[[int], int], leave: Container[str] 
     def fail(error: OSError) -> None:
         raise error
 
-    size = 0
-    for place, folders, files, folder in os.fwalk(top, onerror=fail):
-        if place == str(top):
-            folders[:] = [name for name in folders if name not in leave]
-        for name in (*folders, *files):
-            if place != str(top) or name not in leave:
-                size += change_mode(name, wanted, folder).st_size
+    size, descriptor = 0, os.open(top, FOLDER)  # a FIFO would be waited for
+    try:
+        for place, folders, files, folder in os.fwalk(".", onerror=fail, dir_fd=descriptor):
+            if place == ".":
+                folders[:] = [name for name in folders if name not in leave]
+            for name in (*folders, *files):
+                if place != "." or name not in leave:
+                    size += change_mode(name, wanted, folder).st_size
+    finally:
+        os.close(descriptor)
     return size
 
 

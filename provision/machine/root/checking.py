@@ -35,11 +35,7 @@ MOST_TEXT = 256 << 20
 
 
 def examine_files(store: Store, env: EnvironmentId, *, hashes: bool) -> Examination:
-    """What differs of an environment that passed its proof: files, records, modulefiles, and the machine.
-
-    Raises:
-        StoreError: another user wrote its records.
-    """
+    """What differs of an environment that passed its proof: files, records, modulefiles, and the machine."""
     notes: list[str] = []
     found = [*_records(store, env, notes), *_modulefiles(store, env), *_machine(store, env, notes)]
     head = None
@@ -80,7 +76,6 @@ def read_head(store: Store, env: EnvironmentId) -> ManifestHead:
         FileNotFoundError: there is none.
         OSError: it cannot be read.
         ValueError: it is damaged.
-        StoreError: another user wrote it.
     """
     path = Path(store.layout.records_folder(env)) / HEAD
     content = store.shared.read(path)
@@ -183,8 +178,6 @@ def _records(store: Store, env: EnvironmentId, notes: list[str]) -> Iterator[Dif
             reason = f"it was built at {record.prefix}, and works only there"
             yield Difference(subject=prefix, reason=reason, hint=REBUILD)
     except StoreError as error:
-        if error.kind == "untrusted":
-            raise
         if error.kind == "newer":
             notes.extend(error.evidence)
         elif head is None or "record.json" not in head.records:
@@ -209,7 +202,7 @@ def _modulefiles(store: Store, env: EnvironmentId) -> Iterator[Difference]:
     """What is wrong with the modulefiles that load this environment, and with the pointer of its arch."""
     pointer, generations = store.generations.pointer(env.arch), store.generations
     module = f"{env.name}/{env.version}"
-    loads = generations.modules_in(pointer, store.shared.owners()).get(module)
+    loads = generations.modules_in(pointer).get(module)
     mine = {str(pointer / name) for name in (*files_of(module), ABOUT)} | {str(pointer)}
     for path, reason in generations.damaged(env.arch).items():
         if str(path) in mine and (loads in (None, str(env))):
@@ -225,7 +218,7 @@ def first_damage(store: Store, env: EnvironmentId) -> str | None:
     """Why an environment is broken, by the status of each of its files; None if it is not."""
     try:
         found = next(_files(store, env, read_head(store, env), hashes=False), None)
-    except (OSError, ValueError, StoreError):
+    except (OSError, ValueError):
         return None  # an older version built it, or only its owner may read what it was
     return f"{found.subject}: {found.reason}" if found else None
 

@@ -49,7 +49,7 @@ def find_damage(store: Store, plan: Plan) -> list[Damage]:
     try:
         record = store.record(env)
     except StoreError as error:
-        if error.kind in ("untrusted", "newer"):
+        if error.kind == "newer":
             raise
         record, copy = _copy_of_record(store, env)
         found.append(Damage(path=records / "record.json", reason=" ".join(error.evidence), content=copy))
@@ -115,7 +115,7 @@ def _copy_of_record(store: Store, env: EnvironmentId) -> tuple[Record | None, Ma
     try:
         copy = read_head(store, env).record
         return Record.from_dict(copy), copy
-    except (OSError, ValueError, StoreError):
+    except (OSError, ValueError):
         return None, None
 
 
@@ -127,8 +127,6 @@ def _damaged_wheel(store: Store, key: str | None) -> list[Damage]:
     try:
         store.wheels.find(key)
     except StoreError as error:
-        if error.kind == "untrusted":
-            raise
         return [Damage(path=folder, reason=" ".join(error.evidence))]
     return []
 

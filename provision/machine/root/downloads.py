@@ -6,7 +6,6 @@ no receipt.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
@@ -37,15 +36,10 @@ class Downloads:
         return Path(self.layout.wheelhouse)
 
     def fetched(self) -> frozenset[str]:
-        """The sha256 of each lock whose packages are all in the wheelhouse with their full size.
-
-        Receipts that another user wrote are omitted: `provision fetch` replaces them.
-        """
-        locks, owners = set(), self.shared.owners()
+        """The sha256 of each lock whose packages are all in the wheelhouse with their full size."""
+        locks = set()
         for path in self.wheelhouse.glob("*.json"):
-            files = None
-            with contextlib.suppress(StoreError):
-                files = (self.shared.read_json(path, owners) or {}).get("files")
+            files = (self.shared.read_json(path) or {}).get("files")
             if isinstance(files, dict) and all(size_of(self.wheelhouse / name) == size for name, size in files.items()):
                 locks.add(path.stem)
         return frozenset(locks)

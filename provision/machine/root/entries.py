@@ -32,7 +32,7 @@ def read_overview(store: Store) -> tuple[Entry, ...]:
             if state == "unfinished" and (by := building(store, env)):
                 state, why = "building", by
         except StoreError as error:
-            record, state = None, error.kind if error.kind in ("untrusted", "newer") else "damaged"
+            record, state = None, error.kind if error.kind == "newer" else "damaged"
         sizes = [receipt.details.get("bytes") for receipt in store.read_receipts(env).values()]
         entries.append(
             Entry(
@@ -51,12 +51,12 @@ def read_overview(store: Store) -> tuple[Entry, ...]:
 
 def lost_modules(store: Store, entries: Iterable[Entry]) -> list[str]:
     """The modules and pointers that do not lead to a published environment that is whole, as far as these entries show it."""
-    generations, owners = store.generations, store.shared.owners()
+    generations = store.generations
     good = {str(entry.environment) for entry in entries if entry.state in ("published", "newer")}
-    pointers, lost = store.pointers(owners), []
+    pointers, lost = store.pointers(), []
     for arch in generations.archs():
         pointer = generations.pointer(arch)
-        if os.path.lexists(pointer) and (not pointer.is_dir() or generations.refused(arch, owners)):
+        if os.path.lexists(pointer) and not pointer.is_dir():
             lost.append(str(pointer))
         else:
             lost += [f"{arch}/{name}" for name in sorted(modulefiles(pointer)) if f"{arch}/{name}" not in pointers]
@@ -74,7 +74,7 @@ def read_proofs(store: Store, env: EnvironmentId) -> tuple[ProofResult, ...]:
     records = Path(store.layout.records_folder(env))
     proofs = []
     for path in (records / "verdict.json", *sorted((records / "tests").glob("*/verdict.json"))):
-        with contextlib.suppress(StoreError, ValueError):
+        with contextlib.suppress(ValueError):
             data = store.shared.read_json(path)
             if data is not None:
                 proofs.append(ProofResult.from_dict(data))

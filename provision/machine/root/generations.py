@@ -23,12 +23,10 @@ from provision.machine.root.claims import utc_now
 from provision.machine.root.durable import sync_folder, sync_tree
 from provision.machine.root.locks import Lock
 from provision.machine.root.own_files import new_folder
-from provision.machine.root.shared_root import SharedRoot, user_name
+from provision.machine.root.shared_root import SharedRoot
+from provision.machine.who_may_write import user_name
 from provision.model.generation import Generation
 from provision.model.layout import KINDS, modulefile_path
-from provision.model.owners import Owners
-from provision.model.problem import Problem, raise_problems
-from provision.model.quoting import bash
 
 ABOUT = "generation.json"
 Decide = Callable[[Generation], Generation]
@@ -83,50 +81,36 @@ class Generations:
             return None
         return int(name) if name.isdigit() else None
 
-    def refused(self, arch: str, owners: Owners | None = None) -> Problem | None:
-        """Why the pointer of an arch is not believed: the link, or the generation that it points to, is another user's."""
-        owners, pointer = owners or self.shared.owners(), self.pointer(arch)
-        problem = self.shared.refused(pointer, owners)
-        if problem is None:
-            return None
-        generations = (self.folder(arch, number) for number in reversed(self.numbers(arch)))
-        good = next((folder for folder in generations if self.shared.refused(folder, owners) is None), None)
-        if good is None:
-            return problem
-        back = bash("ln -sfn %s %s", f".generations/{arch}/{good.name}", str(pointer))
-        return replace(problem, hint=f"`{back}` publishes the last generation that an admin wrote; {problem.hint}")
-
-    def read(self, arch: str, number: int, owners: Owners | None = None) -> Generation | None:
+    def read(self, arch: str, number: int) -> Generation | None:
         """One generation; None if it does not exist.
 
         Raises:
-            StoreError: its description is damaged, or another user wrote it.
+            StoreError: its description is damaged.
         """
-        folder, owners = self.folder(arch, number), owners or self.shared.owners()
-        return self._read(folder, owners) if folder.is_dir() else None
+        folder = self.folder(arch, number)
+        return self._read(folder) if folder.is_dir() else None
 
-    def published(self, arch: str, owners: Owners | None = None) -> Generation:
+    def published(self, arch: str) -> Generation:
         """What users of the arch can load now.
 
         Raises:
-            StoreError: the description of the generation is damaged, or another user wrote it.
+            StoreError: the description of the generation is damaged.
         """
         pointer = self.pointer(arch)
-        return self._read(pointer, owners or self.shared.owners()) if pointer.is_dir() else Generation()
+        return self._read(pointer) if pointer.is_dir() else Generation()
 
     def read_all(self, arch: str) -> dict[int, Generation]:
-        """All generations that are whole and that an admin wrote, by their number."""
-        owners, found = self.shared.owners(), {}
+        """All generations that are whole, by their number."""
+        found = {}
         for number in self.numbers(arch):
-            if self.shared.refused(self.folder(arch, number), owners) is None:
-                with contextlib.suppress(StoreError):
-                    found[number] = self._read(self.folder(arch, number), owners)
+            with contextlib.suppress(StoreError):
+                found[number] = self._read(self.folder(arch, number))
         return found
 
-    def _read(self, folder: Path, owners: Owners) -> Generation:
-        modules, path = self.modules_in(folder, owners), folder / ABOUT
+    def _read(self, folder: Path) -> Generation:
+        modules, path = self.modules_in(folder), folder / ABOUT
         try:
-            content = self.shared.read(path, owners=owners)
+            content = self.shared.read(path)
             # An older version wrote no description: nothing is hidden, and no version is chosen.
             return (
                 Generation(modules=modules)
@@ -141,45 +125,33 @@ class Generations:
                 kind="damaged-record",
             ) from error
 
-    def modules_in(self, folder: Path, owners: Owners) -> dict[str, str]:
-        """The modules of the generation in this folder, each with its environment; what is not believed is omitted."""
+    def modules_in(self, folder: Path) -> dict[str, str]:
+        """The modules of the generation in this folder, each with its environment; what cannot be read is omitted."""
         modules = {}
         for path in sorted(folder.glob("environments/*/*")):
-            with contextlib.suppress(OSError, StoreError, UnicodeDecodeError):
-                text = (self.shared.read(path, owners=owners) or b"").decode().strip()
+            with contextlib.suppress(OSError, UnicodeDecodeError):
+                text = (self.shared.read(path) or b"").decode().strip()
                 if text:
                     modules["/".join(path.parts[-2:])] = text
         return modules
 
-    def pointers(self, owners: Owners | None = None) -> dict[str, str]:
-        """`<arch>/<name>/<version>` to the environment that users get when they load that module.
-
-        Pointers that are not believed are omitted.
-        """
+    def pointers(self) -> dict[str, str]:
+        """`<arch>/<name>/<version>` to the environment that users get when they load that module."""
         pointers: dict[str, str] = {}
-        owners = owners or self.shared.owners()
         for arch in sorted((self.shared.root / "modules").glob("[!.]*")):
-            if not self.refused(arch.name, owners):
-                modules = self.modules_in(arch, owners)
-                pointers |= {f"{arch.name}/{module}": environment for module, environment in modules.items()}
+            pointers |= {f"{arch.name}/{module}": environment for module, environment in self.modules_in(arch).items()}
         return pointers
 
-    def damaged(self, arch: str, owners: Owners | None = None) -> dict[Path, str]:
-        """What is wrong with the files of the generation that users load: path and reason.
-
-        Raises:
-            StoreError: another user wrote the description.
-        """
+    def damaged(self, arch: str) -> dict[Path, str]:
+        """What is wrong with the files of the generation that users load: path and reason."""
         pointer, number = self.pointer(arch), self.current(arch)
         if not os.path.lexists(pointer):
             return {}
         if not pointer.is_dir():
             return {pointer: f"generation {number} that it points to is missing"}
         try:
-            published = self.published(arch, owners)
+            published = self.published(arch)
         except StoreError as error:
-            if error.kind == "untrusted":
-                raise
             return {pointer / ABOUT: " ".join(error.evidence)}
         found = {}
         for name, expected in published.files.items():
@@ -199,14 +171,13 @@ class Generations:
         `files` returns the texts of the files that differ, by path; None removes a file. Modules that are gone lose theirs.
 
         Raises:
-            StoreError: the generation cannot be written, is damaged or another user's, or the file system has no locks.
+            StoreError: the generation cannot be written, is damaged, or the file system has no locks.
         """
         pointer, generations = self.pointer(arch), Path(self.shared.layout.generations(arch))
         with self.held(arch, "changes what users load"):
             old_number = self.current(arch)
             source = self._source(arch)
-            owners = self.shared.owners()
-            before = Generation() if source is None else self._read(source, owners)
+            before = Generation() if source is None else self._read(source)
             after = decide(before)
             texts = dict(files(before, after))
             after = replace(
@@ -259,14 +230,8 @@ class Generations:
             self.shared.remove_left(path)
 
     def _source(self, arch: str) -> Path | None:
-        """The generation that the next one is made from: the current one; if it vanished, the newest that exists.
-
-        Raises:
-            StoreError: the pointer is another user's.
-        """
+        """The generation that the next one is made from: the current one; if it vanished, the newest that exists."""
         pointer = self.pointer(arch)
-        problem = self.refused(arch)
-        raise_problems([problem] if problem else (), StoreError, "untrusted")
         if pointer.is_dir():
             return pointer
         left = self.read_all(arch) if os.path.lexists(pointer) else {}

@@ -35,7 +35,8 @@ from provision.machine.root.claims import (
     successor_of,
     write_claim,
 )
-from provision.machine.root.shared_root import SharedRoot, user_name
+from provision.machine.root.shared_root import SharedRoot
+from provision.machine.who_may_write import user_name
 from provision.model.quoting import bash
 from provision.wording import count
 

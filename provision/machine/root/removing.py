@@ -21,6 +21,7 @@ from provision.machine.root.sealing import read_description
 from provision.machine.root.shared_root import LEFT
 from provision.machine.root.spack_store import uninstall, unused_packages
 from provision.machine.root.store import Store
+from provision.machine.who_may_write import user_name
 from provision.model.layout import EnvironmentId
 from provision.model.manifest import HEAD, ManifestHead
 from provision.model.usage import Usage
@@ -75,13 +76,13 @@ class Remover:
             holder=describe_holder(holder) if holder else None,
             used_by=(*processes, *(self._jobs_since(since) if ever and not published else ())),
             unloaded_s=self.usage.unloaded_s(str(env), time.time()) if self.usage else None,
-            foreign=None if mine else f"another user owns it (uid {status.st_uid})",
+            foreign=None if mine else user_name(status.st_uid),
         )
 
     def _publication(self, env: EnvironmentId) -> tuple[bool, bool, float]:
         """Whether users load it, whether they ever could, and since when the modules of its arch are what they are."""
         generations, pointer = self.store.generations, self.store.generations.pointer(env.arch)
-        published = str(env) in generations.modules_in(pointer, self.store.shared.owners()).values()
+        published = str(env) in generations.modules_in(pointer).values()
         ever = any(str(env) in found.modules.values() for found in generations.read_all(env.arch).values())
         try:
             return published, ever, pointer.lstat().st_mtime
@@ -107,7 +108,7 @@ class Remover:
         try:
             path = Path(self.store.layout.records_folder(env)) / HEAD
             head = ManifestHead.from_dict(self.store.shared.read_json(path) or {})
-        except (ValueError, StoreError):
+        except ValueError:
             return size_below(Path(self.store.layout.prefix(env)))
         return head.size, head.files
 
@@ -129,7 +130,7 @@ class Remover:
         path = self.pin_path(env)
         try:
             content = self.store.shared.read(path)
-        except (OSError, StoreError):
+        except OSError:
             return "there is a pin, but it cannot be read"
         return None if content is None else content.decode("utf-8", "replace").strip()
 
@@ -244,7 +245,7 @@ class Remover:
                 self.store.generations.held(env.arch, f"removes {env}"),
             ):
                 (now,) = self.residents([env])
-                if now.module or now.pinned is not None or now.foreign or now.used_by:
+                if now.module or now.pinned is not None or now.used_by:
                     return now.protection
                 trash = self.store.set_aside(str(self.store.layout.prefix(env)))
         except StoreError as error:
@@ -269,9 +270,10 @@ class Remover:
         for decision in decisions:
             if decision.removes:
                 why = self.remove(EnvironmentId.parse(decision.resident.environment))
-                if why is None:
+                if why is None and decision.resident.foreign is None:
                     gone.append(decision.resident)
                 else:
+                    why = why or removed_for(decision.resident)
                     kept.append(f"{decision.resident.environment}: {why}")
         packages = [leftover for leftover in leftovers if leftover.kind == "package"]
         gone_packages, lines = self._uninstall(packages)
@@ -308,7 +310,7 @@ class Remover:
                 self.store.remove(str(path))
         except StoreError as error:
             return error.message
-        return "another user owns it" if os.path.lexists(path) else None
+        return f"`{user_name(path.lstat().st_uid)}` owns it" if os.path.lexists(path) else None
 
     def _uninstall(self, packages: Sequence[Leftover]) -> tuple[list[Leftover], list[str]]:
         """Let Spack remove what still no environment uses; returns what is gone, and a line for each that stays."""
@@ -319,6 +321,11 @@ class Remover:
         todo = [one for one in packages if one.path in unused]
         kept += uninstall(self.store, [one.path for one in todo])
         return [one for one in todo if not os.path.lexists(one.path)], kept
+
+
+def removed_for(resident: Resident) -> str:
+    """What stays of an environment of another admin that was removed, as a phrase."""
+    return f"it is gone for users; `provision prune` of `{resident.foreign}` or root frees its space"
 
 
 def size_below(path: Path) -> tuple[int, int]:

@@ -25,8 +25,8 @@ from provision.machine.root.claims import utc_now
 from provision.machine.root.durable import sync_folder
 from provision.machine.root.file_tree import first_of, make_read_only, measure, packages_beside
 from provision.machine.root.own_files import copy_own
-from provision.machine.root.shared_root import user_name
 from provision.machine.root.store import Store
+from provision.machine.who_may_write import user_name
 from provision.model.description import Description
 from provision.model.layout import KINDS, EnvironmentId, modulefile_path
 from provision.model.manifest import FILES, HEAD, ManifestHead, write_files
@@ -78,7 +78,7 @@ def seal(
         write(records / FILES, text)
         for log in sorted(Path(store.layout.log(env, "x")).parent.glob("*.log")):
             copy_own(log, records / "logs" / log.name)
-        if store.sharing.group:
+        if store.shared.admins.group() is not None:
             store.shared.make(records / "tests", below=records)
         _write_modulefiles(store, env, record)
         if there is None:
@@ -186,7 +186,7 @@ def read_description(store: Store, env: EnvironmentId) -> Description:
     """The description of an environment.
 
     Raises:
-        StoreError: it is missing or damaged, a newer version wrote it, or another user.
+        StoreError: it is missing or damaged, or a newer version wrote it.
     """
     path = Path(store.layout.records_folder(env)) / "description.json"
     try:

@@ -1,41 +1,43 @@
-"""The root as several admins use it: folders that all of them can write, and reading only what an admin wrote.
+"""The root as its admins use it: whoever may write below it is an admin, and nobody else may write there.
 
-The modes do not depend on the umask of the one who runs. In most folders entries are only added: these folders are sticky, so
-that a member of the group cannot replace what another one owns. Everything inside a prefix or a generation can be
-written by its owner alone, so that checking the owner of the folder is enough.
+The owner of the root, and root, are admins. If the group of the root may write it, all members of that group are: which group
+that is says the profile (`files.group`), or else the mode of the root. Modes and access lists of the root, of the folders that
+contain it, and of each folder that a verb enters to write are judged when it is entered. What is read is not judged again.
+Folders do not depend on the umask of the one who runs. Everything inside a prefix or a generation can be written by its owner
+alone, so that no other admin changes it by mistake.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import functools
-import grp
 import os
-import pwd
 import re
 import stat
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from provision.errors import StoreError
 from provision.machine.disk import JSON, MOST_JSON, disk_error, json_object
 from provision.machine.root import beneath
+from provision.machine.root.admins import Admins
 from provision.machine.trusted_files import read_regular
-from provision.model.layout import Layout, is_replaced_in
-from provision.model.owners import Owners, Sharing
+from provision.machine.who_may_write import access_list, entry_of, group_name, user_name
+from provision.model.layout import Layout
 from provision.model.problem import Problem, raise_problems
 from provision.model.quoting import bash
+from provision.model.sharing import Sharing
+from provision.model.trust import ROOT
 
-SHARED = stat.S_ISGID | 0o775
+SHARED = stat.S_ISGID | 0o770
 # What `disk.write`, `Store.remove` and `Generations.change` call a file or folder that is not finished.
 LEFT = re.compile(r"\..+\.(removed\.)?[0-9]+\.[0-9a-f]{6}|\.next\..+")
 
 
 @dataclass(frozen=True, slots=True)
 class SharedRoot:
-    """The files below one root, and who may own them."""
+    """The files below one root, and who may write there."""
 
     layout: Layout
     sharing: Sharing = field(default_factory=Sharing)
@@ -45,98 +47,28 @@ class SharedRoot:
         """The root as a path on this machine."""
         return Path(self.layout.root)
 
-    # Whom we believe
+    @property
+    def admins(self) -> Admins:
+        """Who may write below the root."""
+        return Admins(self.root, self.sharing)
 
-    def owners(self) -> Owners:
-        """The users whose files below the root are believed: its owner, the one who runs this, root, and the admins.
+    # Reading
 
-        Raises:
-            StoreError: every user can write the root, or replace it.
-        """
-        reasons = {0: "root"}
-        with contextlib.suppress(OSError):
-            status = self.root.stat()
-            refuse_public(self.root)
-            reasons[status.st_uid] = f"{user_name(status.st_uid)} (owner of the root)"
-        reasons.setdefault(os.geteuid(), f"{user_name(os.geteuid())} (runs this)")
-        for name in self.sharing.admins:
-            with contextlib.suppress(KeyError):  # a compute node may not know every user
-                reasons.setdefault(pwd.getpwnam(name).pw_uid, f"{name} (`files.admins`)")
-        return Owners(reasons=reasons, sharing=self.sharing)
-
-    def notes(self) -> list[Problem]:
-        """What an admin should know about how the root is shared; nothing if it does not exist yet, or is not shared.
+    def read(self, path: Path, *, limit: int = MOST_JSON) -> bytes | None:
+        """The content of a file; None if there is no such file. Links are not followed.
 
         Raises:
-            StoreError: there is no such group, or the one who runs this is not a member.
-        """
-        notes, gid = [], self._group()
-        unknown = [name for name in self.sharing.admins if not is_user(name)]
-        if unknown:
-            notes.append(
-                Problem(
-                    kind="missing",
-                    subject="admins",
-                    message=f"this machine does not know the users {', '.join(unknown)} of `files.admins`",
-                    hint=f"`getent passwd {unknown[0]}`; correct `files.admins` in `{self.sharing.origin}`",
-                )
-            )
-        if gid is not None:
-            believed = self.owners().reasons
-            others = [
-                name for name in grp.getgrgid(gid).gr_mem if is_user(name) and pwd.getpwnam(name).pw_uid not in believed
-            ]
-            if others:
-                notes.append(
-                    Problem(
-                        kind="untrusted",
-                        subject="admins",
-                        message=f"members of `{self.sharing.group}` can write below the root, but their files are not believed: "
-                        f"{', '.join(others)}",
-                        hint=f"add the admins among them to `files.admins` in `{self.sharing.origin}`; the others should not "
-                        "be members: they can replace the pointers that users load",
-                    )
-                )
-        return notes
-
-    def refused(self, path: Path, owners: Owners | None = None) -> Problem | None:
-        """The problem of a file or folder that is not believed; None if it is, or does not exist.
-
-        Of a symbolic link both are judged: the link and its target.
-        """
-        owners = owners or self.owners()
-        try:
-            status = path.lstat()
-            problem = judge(path, status, owners)
-            if problem is None and stat.S_ISLNK(status.st_mode):
-                problem = judge(path, path.stat(), owners)
-        except OSError:
-            return None
-        return problem
-
-    def read(self, path: Path, *, limit: int = MOST_JSON, owners: Owners | None = None) -> bytes | None:
-        """The content of a file that an admin wrote; None if there is no such file. Links are not followed.
-
-        Raises:
-            StoreError: another user owns it or can write it.
             OSError: it is not a regular file, is too large or cannot be read.
         """
         try:
-            content, status = read_regular(path, limit=limit, follow=False)
+            return read_regular(path, limit=limit, follow=False)[0]
         except (FileNotFoundError, NotADirectoryError):
             return None
-        problem = judge(path, status, owners or self.owners())
-        raise_problems([problem] if problem else (), StoreError, "untrusted")
-        return content
 
-    def read_json(self, path: Path, owners: Owners | None = None) -> JSON | None:
-        """The JSON object in a file that an admin wrote; None if there is none, or it is damaged.
-
-        Raises:
-            StoreError: another user owns it or can write it.
-        """
+    def read_json(self, path: Path) -> JSON | None:
+        """The JSON object in a file; None if there is none, or it is damaged."""
         try:
-            content = self.read(path, owners=owners)
+            content = self.read(path)
             return None if content is None else json_object(content)
         except (OSError, ValueError):
             return None
@@ -149,21 +81,24 @@ class SharedRoot:
         With `below`, only the folders on the way from there are made and shared: what contains them is one admin's.
 
         Raises:
-            StoreError: it cannot be made, another user owns a folder on the way, or the group cannot be given to it.
+            StoreError: it cannot be made, others than the admins may write the root or a folder on the way, or the group
+                cannot be given to it.
         """
-        gid, below = self._group(), below or self.root
+        below, gid = below or self.root, self.admins.group()
         try:
             self.root.parent.mkdir(parents=True, exist_ok=True)
             with contextlib.suppress(FileExistsError):
                 self.root.mkdir(mode=0o755)
-            owners = self.owners()
-            _refuse(self.root, self.root.lstat(), owners)  # it may be a link
+            self._refuse(self.admins.problems())
             with contextlib.closing(self._enter(folder, below)) as entered:
                 for part, descriptor, by_link in entered:
                     if below in part.parents or part == self.root:
-                        _refuse(part, os.fstat(descriptor), owners)
+                        if part != self.root:
+                            self._refuse(self.admins.problems_of(entry_of(str(part), descriptor)))
                         if gid is not None:
                             self._share(part, descriptor, gid, change=not by_link)
+                        if part == self.root:
+                            self._narrow(descriptor, gid)
         except OSError as error:
             raise disk_error(error, self.root) from error
         return folder
@@ -183,7 +118,7 @@ class SharedRoot:
         """Remove what is at this path below the root, if it exists, with everything in it: see `beneath.remove`.
 
         Raises:
-            StoreError: another user made a link on the way.
+            StoreError: as of `opened`.
             OSError: something stays.
         """
         with contextlib.suppress(FileNotFoundError), self.opened(path.parent) as folder:
@@ -215,9 +150,9 @@ class SharedRoot:
             os.close(descriptor)
 
     def _step(self, part: Path, outside: int) -> tuple[int, bool]:
-        """Open a folder in the one that is open, and whether a link leads to it: an admin may have put it on another disk.
+        """Open a folder in the one that is open, and whether a link leads to it: its folder may be on another disk.
 
-        A pointer is an admin's link too, and every member of the group can move it: its path is not absolute.
+        A link of another admin is not followed: whoever exchanges a folder for one would choose where this user writes.
         """
         try:
             place = os.open(part.name, beneath.PLACE, dir_fd=outside)
@@ -225,27 +160,39 @@ class SharedRoot:
                 status = os.fstat(place)
                 if stat.S_ISDIR(status.st_mode):
                     return os.open(".", beneath.FOLDER, dir_fd=place), False
-                _refuse(part, status, self.owners())
                 if not stat.S_ISLNK(status.st_mode):
                     raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-                target = os.readlink("", dir_fd=place)
-                if self.sharing.group is not None and not os.path.isabs(target):  # noqa: PTH117
-                    raise OSError(errno.ELOOP, "is a symbolic link, and its target is not an absolute path")
-                return os.open(target, beneath.FOLDER, dir_fd=outside), True
+                if status.st_uid not in (ROOT, self.root.stat().st_uid, os.geteuid()):
+                    raise StoreError(
+                        f"`{part}` is a link of `{user_name(status.st_uid)}`, and is not followed",
+                        evidence=[f"it leads to {os.readlink('', dir_fd=place)}"],
+                        hint=f"as root: `{bash('chown -h root %s', str(part))}`, if the link is right; else remove it",
+                        kind="untrusted",
+                    )
+                return os.open(os.readlink("", dir_fd=place), beneath.FOLDER, dir_fd=outside), True
             finally:
                 os.close(place)
         except OSError as error:
             error.filename = str(part)
             raise
 
+    def _refuse(self, problems: Sequence[Problem]) -> None:
+        """Raise if others than the admins may write here; what the owner does to take something from users goes on.
+
+        Raises:
+            StoreError: of kind `untrusted`.
+        """
+        if problems and not (self.sharing.lenient and os.geteuid() in (ROOT, self.root.stat().st_uid)):
+            raise_problems(problems, StoreError, "untrusted")
+
     def _share(self, folder: Path, descriptor: int, gid: int, *, change: bool) -> None:
-        """Give the folder that is open to the group, if it is ours and may be changed.
+        """Give the folder that is open to the group, if it is ours and may be changed. Who else may read it stays as it is.
 
         Raises:
             StoreError: the group cannot write it.
         """
         status = os.fstat(descriptor)
-        wanted = SHARED | (0 if is_replaced_in(folder.relative_to(self.root)) else stat.S_ISVTX)
+        wanted = SHARED | (status.st_mode & 0o005)
         mine = change and os.geteuid() in (status.st_uid, 0)
         if mine and (status.st_gid, stat.S_IMODE(status.st_mode)) != (gid, wanted):
             # If the file system refuses (a root that is squashed to another user), its status shows that.
@@ -258,111 +205,49 @@ class SharedRoot:
 
                 say(
                     f"warning: the file system of `{folder}` ignores setgid: folders get the group "
-                    f"`{self.sharing.group}`, but files belong to the group of the one who writes them"
+                    f"`{group_name(gid)}`, but files belong to the group of the one who writes them"
                 )
         if status.st_gid != gid or not status.st_mode & stat.S_IWGRP:
-            raise self._not_shared(folder, status)
+            raise self._not_shared(folder, status, gid)
 
-    def _group(self) -> int | None:
-        """The number of the site's group, if the root is shared.
+    def _narrow(self, descriptor: int, gid: int | None) -> None:
+        """Let only the admins and the group of readers enter the root, if the profile names one.
 
         Raises:
-            StoreError: there is no such group, or the one who runs this is not a member.
+            StoreError: there is no such group, or the readers cannot enter the root.
         """
-        name = self.sharing.group
-        if name is None:
-            return None
-        try:
-            gid = grp.getgrnam(name).gr_gid
-        except KeyError:
+        if self.sharing.readers is None:
+            return
+        readers, status = self.admins.number_of(self.sharing.readers, "readers"), os.fstat(descriptor)
+        mode = stat.S_IMODE(status.st_mode) & ~0o007
+        if os.geteuid() in (status.st_uid, 0):
+            with contextlib.suppress(PermissionError):
+                if gid is None and not status.st_mode & stat.S_IWGRP:
+                    os.fchown(descriptor, -1, readers)
+                    mode |= 0o050
+                os.fchmod(descriptor, mode)
+            status = os.fstat(descriptor)
+        acl = access_list(descriptor)
+        if not (status.st_gid == readers and status.st_mode & 0o050 == 0o050) and readers not in (
+            acl.readers if acl else ()
+        ):
             raise StoreError(
-                f"there is no Unix group `{name}` on this machine, but `files.group` shares the root with it",
-                hint=f"`getent group {name}`; correct `files.group` in `{self.sharing.origin}`",
-            ) from None
-        if os.geteuid() != 0 and gid not in (os.getegid(), *os.getgroups()):
-            raise StoreError(
-                f"`{user_name(os.geteuid())}` is not a member of `{name}`, the group that writes below `{self.root}`",
-                evidence=[
-                    f"groups of this process: {', '.join(map(group_name, sorted({os.getegid(), *os.getgroups()})))}"
-                ],
-                hint=f"`id` lists your groups, after a new login also new ones; `files.group` is in `{self.sharing.origin}`",
+                f"the group `{self.sharing.readers}` of `files.readers` cannot enter `{self.root}`",
+                evidence=[f"group: {group_name(status.st_gid)}, mode {stat.S_IMODE(status.st_mode):o}"],
+                hint=f"as `{user_name(status.st_uid)}` or root: "
+                f"`{bash('setfacl -m g:%s:rx %s', self.sharing.readers, str(self.root))}`",
             )
-        return gid
 
-    def _not_shared(self, folder: Path, status: os.stat_result) -> StoreError:
-        owner, group = user_name(status.st_uid), self.sharing.group
+    def _not_shared(self, folder: Path, status: os.stat_result, gid: int) -> StoreError:
+        owner, group = user_name(status.st_uid), group_name(gid)
         return StoreError(
             f"`{folder}` is not shared with the group `{group}`",
             evidence=[f"owner: {owner}, group: {group_name(status.st_gid)}, mode {stat.S_IMODE(status.st_mode):o}"],
-            hint=f"as `{owner}` or root: `{bash('chgrp %s %s && chmod g+rwxs %s', str(group), str(folder), str(folder))}`",
+            hint=f"as `{owner}` or root: `{bash('chgrp %s %s && chmod g+rwxs %s', group, str(folder), str(folder))}`",
         )
-
-
-def refuse_public(root: Path) -> None:
-    """Raise if any user can write the root, or rename one of the folders that contain it.
-
-    Raises:
-        StoreError: of kind `untrusted`.
-        OSError: the root does not exist.
-    """
-    real = root.resolve()
-    for folder in (real, *real.parents):
-        mode = folder.stat().st_mode
-        if mode & stat.S_IWOTH and (folder == real or not mode & stat.S_ISVTX):
-            raise StoreError(
-                f"every user can write `{folder}`" + ("" if folder == real else f", which contains the root `{root}`"),
-                evidence=[f"mode {stat.S_IMODE(mode):o}: nothing below it can be believed"],
-                hint=f"`{bash('chmod o-w %s', str(folder))}`; remove what others wrote there: "
-                f"`{bash('find %s ! -user %s', str(folder), user_name(folder.stat().st_uid))}`",
-                kind="untrusted",
-            )
 
 
 def folders_between(top: Path, folder: Path) -> list[Path]:
     """Every folder on the way from `top`, which is left out, to `folder`, which is the last."""
     parts = folder.relative_to(top).parts
     return [top.joinpath(*parts[: length + 1]) for length in range(len(parts))]
-
-
-def _refuse(path: Path, status: os.stat_result, owners: Owners) -> None:
-    """Raise if a folder on the way, or a link to it, belongs to a user who is not an admin; its group may write it.
-
-    Raises:
-        StoreError: of kind `untrusted`.
-    """
-    problem = judge(path, status, owners, ~stat.S_IWGRP)
-    raise_problems([problem] if problem else (), StoreError, "untrusted")
-
-
-def judge(path: Path, status: os.stat_result, owners: Owners, mask: int = ~0) -> Problem | None:
-    """The problem of a path with this status, if there is one; `mask` selects the bits of the mode that are judged."""
-    mode = status.st_mode & mask
-    if owners.fault(status.st_uid, mode) is None:
-        return None
-    return owners.problem(str(path), status.st_uid, mode, user_name(status.st_uid))
-
-
-def is_user(name: str) -> bool:
-    """Whether this machine knows a user of this name."""
-    try:
-        pwd.getpwnam(name)
-    except KeyError:
-        return False
-    return True
-
-
-@functools.cache
-def user_name(uid: int) -> str:
-    """The name of a user; the number, if the system knows no name."""
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
-
-
-def group_name(gid: int) -> str:
-    """The name of a group; the number, if the system knows no name."""
-    try:
-        return grp.getgrgid(gid).gr_name
-    except KeyError:
-        return str(gid)

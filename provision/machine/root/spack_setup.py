@@ -46,11 +46,7 @@ def setup_file(store: Store) -> Path:
 
 
 def read_setup(store: Store) -> SpackSetup | None:
-    """The Spack in use; None if there is none, or if something of it is missing.
-
-    Raises:
-        StoreError: a user who is not an admin of the site wrote the file.
-    """
+    """The Spack in use; None if there is none, or if something of it is missing."""
     data = store.shared.read_json(setup_file(store))
     try:
         setup = SpackSetup(**{name: str(value) for name, value in (data or {}).items()})

@@ -36,11 +36,7 @@ class StoredPackage:
 
 
 def stored_packages(store: Store) -> tuple[StoredPackage, ...]:
-    """What Spack installed below the root, from its database; nothing if there is no store.
-
-    Raises:
-        StoreError: a user who is not an admin of the site wrote the database.
-    """
+    """What Spack installed below the root, from its database; nothing if there is no store."""
     folder = Path(store.layout.spack_store)
     while not (folder / ".spack-db").is_dir():
         # The padding of paths: `__spack_path_placeholder__`, the last one cut to length.

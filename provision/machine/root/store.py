@@ -21,16 +21,16 @@ from provision.machine.root.beneath import change_mode, change_modes
 from provision.machine.root.downloads import Downloads
 from provision.machine.root.generations import Generations
 from provision.machine.root.locks import Lock, Waiting, held, holder, is_left
-from provision.machine.root.shared_root import LEFT, SharedRoot, user_name
+from provision.machine.root.shared_root import LEFT, SharedRoot
 from provision.machine.root.wheels import Wheels
+from provision.machine.who_may_write import user_name
 from provision.model.facts import Existing, Place
 from provision.model.layout import EnvironmentId, Layout
-from provision.model.owners import Owners, Sharing
-from provision.model.problem import Problem, raise_problems
 from provision.model.proof_result import ProofResult
 from provision.model.quoting import bash
 from provision.model.receipt import Receipt
 from provision.model.record import Record
+from provision.model.sharing import Sharing
 from provision.model.stored import NewerError
 
 
@@ -96,32 +96,25 @@ class Store:
                 environments.append(EnvironmentId.parse("/".join(path.parts[-3:])))
         return environments
 
-    def receipts(self, env: EnvironmentId, owners: Owners | None = None) -> frozenset[str]:
+    def receipts(self, env: EnvironmentId) -> frozenset[str]:
         """The steps of this environment that are done.
 
         The record of a published environment lists them. Before that, each has a receipt; a damaged one does not count, and
         that of the proof counts only together with a verdict that passed.
         """
-        owners = owners or self.shared.owners()
         with contextlib.suppress(StoreError):
-            record = self.record(env, owners)
+            record = self.record(env)
             if record:
                 return frozenset((*record.seconds, "publish"))
-        done, passed = frozenset(self.read_receipts(env, owners)), False
-        with contextlib.suppress(StoreError, ValueError):
-            verdict = self.shared.read_json(Path(self.layout.records_folder(env)) / "verdict.json", owners)
+        done, passed = frozenset(self.read_receipts(env)), False
+        with contextlib.suppress(ValueError):
+            verdict = self.shared.read_json(Path(self.layout.records_folder(env)) / "verdict.json")
             passed = ProofResult.from_dict(verdict or {}).verdict.passed
         return done - {"candidate", "proof"} if "proof" in done and not passed else done
 
-    def refused(self, env: EnvironmentId, owners: Owners | None = None) -> Problem | None:
-        """Why what is in the prefix of this environment is not believed; None if it is, or nothing is there."""
-        owners, records = owners or self.shared.owners(), Path(self.layout.records_folder(env))
-        folders = (records.parent, records, records / "receipts")
-        return next(filter(None, (self.shared.refused(folder, owners) for folder in folders)), None)
-
-    def pointers(self, owners: Owners | None = None) -> dict[str, str]:
+    def pointers(self) -> dict[str, str]:
         """`<arch>/<name>/<version>` to the environment that users get when they load that module."""
-        return self.generations.pointers(owners)
+        return self.generations.pointers()
 
     def existing(self) -> Existing:
         """Everything below the root that the planner needs to know.
@@ -131,44 +124,33 @@ class Store:
         """
         from provision.machine.root.usable import glance  # it needs the store
 
-        owners, untrusted, receipts, broken = self.shared.owners(), {}, {}, {}
+        receipts, broken = {}, {}
         for env in self.environments():
-            problem, folder = self.refused(env, owners), Path(self.layout.records_folder(env))
-            if problem:
-                untrusted[str(self.layout.prefix(env))] = problem
-            elif os.access(folder, os.W_OK) or (folder / "record.json").exists():
-                receipts[str(env)] = self.receipts(env, owners)
-                why = glance(self, env, self.record(env, owners)) if "publish" in receipts[str(env)] else None
+            folder = Path(self.layout.records_folder(env))
+            if os.access(folder, os.W_OK) or (folder / "record.json").exists():
+                receipts[str(env)] = self.receipts(env)
+                why = glance(self, env, self.record(env)) if "publish" in receipts[str(env)] else None
                 if why:
                     broken[str(env)] = why
         wheels = [path.parent for path in (self.root / "wheels").glob("[!.]*/wheel.json")]
-        for path in (*wheels, *(self.root / "modules").glob("[!.]*")):
-            of_path = (
-                self.generations.refused(path.name, owners) if path not in wheels else self.shared.refused(path, owners)
-            )
-            if of_path:
-                untrusted[str(path)] = of_path
         return Existing(
             receipts=receipts,
             wheels=frozenset(path.name for path in wheels if self.wheels.has(path.name)),
-            pointers=self.pointers(owners),
+            pointers=self.pointers(),
             fetched=self.downloads.fetched(),
             sources=self.downloads.sources(),
-            untrusted=untrusted,
             broken=broken,
         )
 
-    def record(self, env: EnvironmentId, owners: Owners | None = None) -> Record | None:
+    def record(self, env: EnvironmentId) -> Record | None:
         """The record of an environment; None until it is published.
 
         Raises:
-            StoreError: the record is damaged, or another user wrote it.
+            StoreError: the record is damaged.
         """
-        owners = owners or self.shared.owners()
-        problem, path = self.refused(env, owners), Path(self.layout.records_folder(env) / "record.json")
-        raise_problems([problem] if problem else (), StoreError, "untrusted")
+        path = Path(self.layout.records_folder(env) / "record.json")
         try:
-            content = self.shared.read(path, owners=owners)
+            content = self.shared.read(path)
             return None if content is None else Record.from_dict(json_object(content))
         except NewerError as error:
             raise StoreError(
@@ -303,7 +285,7 @@ class Store:
         """The shell code that loads an environment without a module system.
 
         Raises:
-            StoreError: it is missing or not a file, or another user wrote it.
+            StoreError: it is missing or not a file.
         """
         path = Path(self.layout.records_folder(env)) / "activate.sh"
         try:
@@ -335,7 +317,7 @@ class Store:
         Returns the size of all files in bytes, which needs no second walk of the tree.
 
         Raises:
-            StoreError: a mode cannot be changed: another user owns the file.
+            StoreError: a mode cannot be changed: another admin owns the file.
         """
 
         def readable(mode: int) -> int:
@@ -351,12 +333,12 @@ class Store:
         path = Path(self.layout.records_folder(env) / "receipts" / f"{receipt.step}.json")
         write(path, json.dumps(receipt.to_dict(), indent=1) + "\n")
 
-    def read_receipts(self, env: EnvironmentId, owners: Owners | None = None) -> dict[str, Receipt]:
-        """The receipts of the steps that are done, by the name of the step; damaged ones and other users' are omitted."""
+    def read_receipts(self, env: EnvironmentId) -> dict[str, Receipt]:
+        """The receipts of the steps that are done, by the name of the step; damaged ones are omitted."""
         receipts = {}
         for path in sorted(Path(self.layout.records_folder(env) / "receipts").glob("*.json")):
-            with contextlib.suppress(StoreError, ValueError):
-                receipt = Receipt.from_dict(self.shared.read_json(path, owners) or {})
+            with contextlib.suppress(ValueError):
+                receipt = Receipt.from_dict(self.shared.read_json(path) or {})
                 if receipt.step == path.stem:
                     receipts[receipt.step] = receipt
         return receipts

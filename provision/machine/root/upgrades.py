@@ -65,7 +65,7 @@ class Upgrades:
         """The last upgrade; None if there was none.
 
         Raises:
-            StoreError: its file is damaged, or another user wrote it.
+            StoreError: its file is damaged.
         """
         path = self.folder / FILE
         try:

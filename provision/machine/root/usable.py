@@ -5,7 +5,6 @@ It starts at the pointers and the modulefiles, not at the records: what was purg
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -42,27 +41,16 @@ class Unusable:
 
 
 def unusable(store: Store, arch: str | None = None) -> list[Unusable]:
-    """What users of one arch, or of all, can load but does not lead to what passed its proof. Starts each Python once.
-
-    Raises:
-        StoreError: every user can write the root.
-    """
+    """What users of one arch, or of all, can load but does not lead to what passed its proof. Starts each Python once."""
     archs = [one for one in store.generations.archs() if arch in (None, one)]
     return [found for one in archs for found in _of_arch(store, one)]
 
 
 def _of_arch(store: Store, arch: str) -> Iterator[Unusable]:
-    generations, owners = store.generations, store.shared.owners()
+    generations = store.generations
     pointer, back = generations.pointer(arch), f"`provision rollback --arch {arch}` goes back to one that is there"
-    problem = generations.refused(arch, owners)
-    if problem is not None:
-        yield Unusable(subject=str(pointer), reason=problem.message, hint=problem.hint or back)
-        return
-    modules = generations.modules_in(pointer, owners)
-    damaged = {}
-    with contextlib.suppress(StoreError):
-        damaged = generations.damaged(arch, owners)
-    for path, reason in damaged.items():
+    modules = generations.modules_in(pointer)
+    for path, reason in generations.damaged(arch).items():
         module = "/".join(path.parts[-2:]).removesuffix(".lua")
         again = f"`provision publish {modules[module]}` writes it again" if module in modules else back
         yield Unusable(subject=str(path), reason=reason, hint=again, environment=modules.get(module))
@@ -122,7 +110,7 @@ def glance(store: Store, env: EnvironmentId, record: Record | None) -> str | Non
         return f"it was built at {record.prefix}, and works only there"
     try:
         head = read_head(store, env)
-    except (OSError, ValueError, StoreError):
+    except (OSError, ValueError):
         head = None
     for name in head.first if head else ():
         if not os.path.lexists(prefix / name):
@@ -130,8 +118,5 @@ def glance(store: Store, env: EnvironmentId, record: Record | None) -> str | Non
     python = prefix / "bin" / "python"
     if python.is_symlink() and not python.exists():
         return f"bin/python: the Python that it was made with is gone ({python.readlink()})"
-    try:
-        seen = store.shared.read_json(Path(store.layout.verified(env)))
-    except StoreError:
-        return None
+    seen = store.shared.read_json(Path(store.layout.verified(env)))
     return remembered_reason(seen, str(env)) if seen else None

@@ -15,7 +15,6 @@ from provision.machine.root.durable import sync_tree
 from provision.machine.root.locks import held
 from provision.machine.root.own_files import new_folder
 from provision.machine.root.shared_root import SharedRoot
-from provision.model.problem import raise_problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +66,9 @@ class Wheels:
         """The cached wheel of this key, after a check of its hash.
 
         Raises:
-            StoreError: the wheel is missing or damaged, or another user wrote it.
+            StoreError: the wheel is missing or damaged.
         """
         folder = Path(self.shared.layout.wheel(key))
-        problem = self.shared.refused(folder)
-        raise_problems([problem] if problem else (), StoreError, "untrusted")
         path, size, sha256 = self._described(key)
         if size is None:
             reason = "`wheel.json` is missing or damaged"
@@ -98,7 +95,5 @@ class Wheels:
 
     def has(self, key: str) -> bool:
         """Whether the cache has a wheel of this key with its full size; its hash is checked before it is used."""
-        with contextlib.suppress(StoreError):
-            path, size, _ = self._described(key)
-            return size is not None and size_of(path) == size
-        return False
+        path, size, _ = self._described(key)
+        return size is not None and size_of(path) == size

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
@@ -55,13 +54,6 @@ def exchanged_for_another(root: Path) -> None:
     shutil.copytree(Layout(PurePosixPath(root)).prefix(OTHER), prefix, symlinks=True)
 
 
-def foreign(root: Path) -> None:
-    """The prefix is another user's."""
-    if os.geteuid() != 0:
-        pytest.skip("giving a folder to another user needs root")
-    os.chown(prefix_of(root), 54322, 54322)
-
-
 def python(target: str) -> Callable[[Path], None]:
     """A Python that is this."""
 
@@ -88,7 +80,6 @@ HARMS: dict[str, Callable[[Path], object]] = {
     "the prefix is gone": lambda root: prefix_of(root).rename(root / "away"),
     "the prefix is exchanged": exchanged,
     "the prefix is exchanged for another environment": exchanged_for_another,
-    "the prefix is another user's": foreign,
     "the Python is gone": python(""),
     "the Python does not start": python("/bin/false"),
     "the Python is empty": with_text,

@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from provision.model.trust import AccessList, Entry, Stranger, find_strangers, parse_acl
+from provision.model.trust import AccessList, Entry, Stranger, find_strangers, parse_acl, repair
 
 ME, OTHER, ADMIN = 1000, 1001, 1002
 MINE, USERS, ADMINS = 1000, 100, 500
@@ -20,13 +20,13 @@ OWN = Entry(path="/home/me", user=ME, group=MINE, mode=FOLDER | 0o755, primary=M
 PROFILE = Entry(path="/home/me/x.toml", user=ME, group=MINE, mode=FILE | 0o644, primary=MINE)
 
 
-def find_stranger(entries: tuple[Entry, ...], site: dict[int, frozenset[int]] | None = None) -> Stranger | None:
+def find_stranger(entries: tuple[Entry, ...], site: frozenset[int] = frozenset()) -> Stranger | None:
     """The first stranger, if root and this user are believed."""
-    return next(find_strangers(entries, frozenset((0, ME)), site or {}), None)
+    return next(find_strangers(entries, frozenset((0, ME)), site), None)
 
 
 def stranger(
-    *, folder: Entry = OWN, file: Entry = PROFILE, above: Entry = HOME, site: dict[int, frozenset[int]] | None = None
+    *, folder: Entry = OWN, file: Entry = PROFILE, above: Entry = HOME, site: frozenset[int] = frozenset()
 ) -> tuple[str, str, int] | None:
     """The path that a stranger may write, the kind of stranger and his number."""
     found = find_stranger((TOP, above, folder, file), site)
@@ -104,7 +104,7 @@ def test_the_mode_of_a_link_says_nothing_but_its_owner_does() -> None:
 
 # The site's group
 
-SITE = {ADMINS: frozenset((ADMIN,)), USERS: frozenset((OTHER,))}
+SITE = frozenset((ADMINS, USERS))
 
 
 def test_the_group_that_the_profile_names_may_write_a_file_that_its_owner_gave_it() -> None:
@@ -130,11 +130,27 @@ def test_a_setgid_folder_shows_that_its_owner_shares_it_with_the_group() -> None
     assert stranger(folder=other, file=file, site=SITE) == (PROFILE.path, "group", USERS)
 
 
-def test_what_a_member_makes_in_the_shared_folder_is_believed_and_what_others_own_is_not() -> None:
+def test_what_is_in_a_shared_folder_is_of_whoever_of_its_members_made_it_but_not_behind_a_link() -> None:
     shared = changed(OWN, 0o2775, group=ADMINS)
     assert stranger(folder=shared, file=changed(PROFILE, user=ADMIN), site=SITE) is None
-    assert stranger(folder=shared, file=changed(PROFILE, user=OTHER), site=SITE) == (PROFILE.path, "user", OTHER)
     assert stranger(file=changed(PROFILE, user=ADMIN), site=SITE) == (PROFILE.path, "user", ADMIN)
+    link = Entry(path="/home/me/link", user=ADMIN, group=USERS, mode=LINK | 0o777)
+    found = find_stranger((TOP, HOME, shared, link, TOP, changed(PROFILE, user=OTHER)), SITE)
+    assert found is not None
+    assert found.number == OTHER
+
+
+def test_a_group_that_is_known_to_be_the_admins_needs_no_other_sign() -> None:
+    common = changed(OWN, 0o775, group=USERS, primary=USERS)
+    assert list(find_strangers((TOP, common), frozenset((0, ME)), SITE, known=True)) == []
+    assert [one.kind for one in find_strangers((TOP, common), frozenset((0, ME)), SITE)] == ["group"]
+
+
+def test_the_repair_is_one_line_for_modes_and_access_lists() -> None:
+    folder = changed(HOME, 0o777, group=USERS)
+    listed = dataclasses.replace(PROFILE, acl=AccessList(users=(OTHER,), groups=(ADMINS,)))
+    strangers = list(find_strangers((TOP, folder, changed(OWN, 0o777), listed), frozenset((0, ME))))
+    assert repair(strangers) == (f"chmod go-w /home /home/me && setfacl -x u:{OTHER},g:{ADMINS} /home/me/x.toml")
 
 
 # Access control lists

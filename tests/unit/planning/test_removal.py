@@ -29,7 +29,6 @@ PROTECTED: list[tuple[dict[str, Any], str]] = [
     ({"pinned": "the paper of group X"}, "pinned: the paper of group X"),
     ({"holder": "alice on n1"}, "in use by alice on n1"),
     ({"used_by": ("job 42 of bob", "job 43 of bob")}, "job 42 of bob and 1 more"),
-    ({"foreign": "another user owns it (uid 7)"}, "another user owns it (uid 7)"),
 ]
 RULES = Rules(keep=0, older_s=30 * DAY_S)
 
