@@ -21,7 +21,7 @@ from parts.records import ENVIRONMENT, PROOF
 from provision.backends.backend import Row
 from provision.errors import ProvisionError
 from provision.machine.programs.shell import set_umask
-from provision.machine.root import claims, locks
+from provision.machine.root import locks
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.operation import InstallWheel, KeepWheel, Publish, Remove, Seal, WriteCandidate, WriteFile
@@ -61,7 +61,7 @@ def rows(store: Store, env: EnvironmentId) -> tuple[Row, ...]:
 
 def build(store: Store, env: EnvironmentId, stop_after: str | None = None) -> dict[str, str]:
     """Plan and carry out; the action of each step."""
-    with store.held(Path(store.layout.lock(env)), {"does": "builds"}, wait=False) as lock:
+    with store.held(Path(store.layout.lock(env)), {"does": "builds"}) as lock:
         existing = store.existing()
         steps = decide_steps(rows(store, env), existing, env)
         names = [step.name for step in steps]
@@ -90,7 +90,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--version", default=ENVIRONMENT.version)
     args = parser.parse_args(words)
     set_umask()
-    claims.NONSENSE_S, locks.POLL_S = 0.1, 0.02
+    locks.NONSENSE_S, locks.POLL_S = 0.1, 0.02
     sharing = Sharing(group=args.group, origin="the-profile.toml")
     store = Store(Layout(PurePosixPath(args.root)), sharing)
     try:

@@ -29,7 +29,7 @@ from provision.backends.venv.installer import Installer
 from provision.commands.shared.target import Target
 from provision.jobs.build_job import Submitter
 from provision.machine import submission
-from provision.machine.root import claims, event_file, locks, needed_space
+from provision.machine.root import event_file, locks, needed_space
 from provision.machine.root.store import Store
 from provision.machine.terminal import follow
 from provision.model.event import Event, Listener
@@ -127,10 +127,10 @@ def jump(seconds: float) -> None:
     time.time = lambda: now() + random.uniform(-seconds, seconds)
     touch = os.utime
 
-    def utime(path: int, times: tuple[float, float] | None = None, **exact: Any) -> None:
+    def utime(path: int | Path, times: tuple[float, float] | None = None, **exact: Any) -> None:
         touch(path, times if exact else times or (time.time(), time.time()), **exact)
 
-    claims.os.utime = locks.os.utime = utime  # type: ignore[assignment]
+    locks.os.utime = utime  # type: ignore[assignment]
 
 
 def main() -> int:
@@ -142,7 +142,7 @@ def main() -> int:
         name, _, moment = kill.partition(":")
         kill_at(getattr(signal, name), moment)
     if silence := environ.get("TINY_SILENCE"):
-        claims.SILENCE_S = float(silence)
+        locks.SILENCE_S = float(silence)
     if late := environ.get("TINY_LATE"):
         follow.LATE_S = float(late)
     if clock := environ.get("TINY_CLOCK"):

@@ -142,7 +142,7 @@ def waiting_for(target: Target, plan: Plan, listen: Listener, site: str) -> Wait
 
 def waiting_text(plan: Plan, holder: dict[str, Any], site: str) -> str:
     """What to say while another run builds the same; the progress of a job can be followed."""
-    from provision.machine.root.locks import describe_holder
+    from provision.machine.root.claims import describe_holder
 
     job = holder.get("job")
     where = f"; `provision job follow {job} --site {shlex.quote(site)}` shows its progress" if job else ""

@@ -93,7 +93,7 @@ def locked(
 
 def _refuse_second(target: Target, plan: Plan, site: str) -> None:
     """Refuse a second job for an environment that is being built: its nodes would wait, idle, for the first."""
-    from provision.machine.root.locks import describe_holder
+    from provision.machine.root.claims import describe_holder
 
     other = target.store.holder(Path(target.store.layout.lock(plan.environment)))
     if other is not None:

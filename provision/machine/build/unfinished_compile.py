@@ -12,7 +12,7 @@ import stat
 from pathlib import Path
 
 from provision.machine.disk import read_json, write
-from provision.machine.root.claims import boot_id
+from provision.machine.programs.process_tree import boot_id
 from provision.machine.root.durable import sync_file_system
 from provision.machine.root.store import Store
 

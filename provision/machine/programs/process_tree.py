@@ -153,3 +153,20 @@ def _read(pid: str) -> Process | None:
     except OSError:
         return None
     return Process(int(pid), int(rest[1]), int(rest[2]), int(rest[3]), rest[19])
+
+
+def this_kernel() -> str | None:
+    """What names this machine since its start, and the process numbers that are valid here: a container has its own."""
+    boot = boot_id()
+    try:
+        return boot and f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return None
+
+
+def boot_id() -> str | None:
+    """What names this machine since its start."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
+    except OSError:
+        return None

@@ -1,51 +1,34 @@
-"""Claims: the files that say which process holds a lock, and whether that process still lives.
-
-A claim is believed as long as its process lives. On the machine of the process, the kernel knows that. On another machine the
-claim has to beat: its holder sets the time of the file every `BEAT_S` seconds. Who waits compares these times with each
-other and counts the seconds of its own clock, so wrong clocks change nothing. No claim is a lock of the kernel: those do not
-work on every shared file system (Lustre without `flock`, NFS), and on NFS they can outlive the node that held them.
-"""
+"""Claims: the files that say which process holds a lock, what it does, and since when."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import signal
 import socket
-import stat
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from provision.machine.disk import JSON, json_object
-from provision.machine.programs.process_tree import is_running, start_of
-from provision.machine.root.shared_root import SharedRoot
+from provision.machine.programs.process_tree import is_running, start_of, this_kernel
 from provision.machine.trusted_files import read_regular
 from provision.machine.who_may_write import user_name
 from provision.schedulers import job_here, restarts_here
 
-BEAT_S = 2.0
-# Of a claim on another machine, and of a file that is not a claim: its holder may be writing it.
-SILENCE_S = 60.0
-NONSENSE_S = 3 * BEAT_S
-# The key of everything that is not a claim: if it depended on the file, who changes that all the time would not be waited out.
-OTHER = "x"
 # A claim has some hundred bytes.
 MOST = 1 << 16
-# The programs that a holder starts have its token in this variable, so that they are found when the holder was killed.
-MARK = "PROVISION_LOCK"
+# The key of everything that is not a claim.
+OTHER = "x"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What is at the path of a lock. `says` is empty if that is not a claim that an admin of the site wrote."""
+    """What is at the path of a lock: `says` is empty if it is not a claim, `key` is its token, `beat` changes while it beats."""
 
+    place: Path
     key: str
-    """Names this claim: its token, or `OTHER`."""
-    beat: tuple[int, int]
-    """Changes when the holder beats."""
+    beat: int
     says: Mapping[str, object]
 
 
@@ -65,104 +48,47 @@ def make_claim(does: JSON) -> JSON:
     }
 
 
-def read_claim(shared: SharedRoot, path: Path) -> Claim | None:
+def read_claim(place: Path) -> Claim | None:
     """What is at this path; None if nothing is."""
-    says: JSON = {}
     try:
         # Opening the file makes a client of NFS ask the server; a mere look may be answered from its memory.
-        content, status = read_regular(path, limit=MOST, follow=False)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError:
-        try:
-            status = path.lstat()
-        except OSError:
-            return None
-    else:
-        with contextlib.suppress(ValueError):
-            said = json_object(content)
-            token = said.get("token")
-            if isinstance(token, str) and token.isalnum():
-                says = said
-    key = str(says["token"]) if says else OTHER
-    return Claim(key=key, beat=(status.st_ino, status.st_mtime_ns if says else status.st_ctime_ns), says=says)
+        content, status = read_regular(place, limit=MOST, follow=False)
+        says = json_object(content)
+        token = says.get("token")
+        if isinstance(token, str) and token.isalnum():
+            return Claim(place=place, key=token, beat=status.st_mtime_ns, says=says)
+    except (OSError, ValueError):
+        pass
+    return Claim(place=place, key=OTHER, beat=0, says={}) if os.path.lexists(place) else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chain:
-    """What is at the path of a lock, and behind it."""
-
-    places: Sequence[Path]
-    """Where the claims are, and the files that are not claims."""
-    claim: Claim | None
-    """The last claim that an admin wrote: the lock is held by its process, if that lives."""
-    place: Path
-    """Where that claim is."""
-    other: tuple[int, int] | None
-    """What the last file has instead of a beat, if it is not a claim."""
-    next: Path
-    """Where the next claim is written."""
-
-
-def read_chain(shared: SharedRoot, path: Path) -> Chain:
-    """The claims of a lock, and where the next one belongs."""
-    places: list[Path] = []
-    last, place, at, other = None, path, path, None
-    while (claim := read_claim(shared, place)) is not None:
-        places.append(place)
-        last, at, other = (claim, place, None) if claim.says else (last, at, claim.beat)
-        place = successor_of(place, claim.key)
-    return Chain(places=places, claim=last, place=at, other=other, next=place)
-
-
-def successor_of(place: Path, key: str) -> Path:
-    """Where the claim is that takes over from the claim with this key."""
-    return place.with_name(f"{place.name}.{key}")
-
-
-def write_claim(path: Path, says: JSON) -> int | None:
-    """Write a claim to a path at which nothing is; its descriptor, or None if something is there.
+def write_claim(path: Path, says: JSON) -> bool:
+    """Write a claim to a path, unless something is there.
 
     Raises:
         OSError: it cannot be written; nothing is left behind.
     """
-    with _undisturbed():
-        try:
-            # The file system lets one process only make a file in this way, NFS included.
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-        except FileExistsError:
-            return None
-        try:
-            os.fchmod(descriptor, 0o644)
-            os.pwrite(descriptor, content_of(says), 0)
-        except OSError:
-            os.close(descriptor)
-            path.unlink(missing_ok=True)
-            raise
-        return descriptor
-
-
-@contextlib.contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Let signals that end this process wait: a claim is whole, and known by its token, or it is not there."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP, signal.SIGINT, signal.SIGTERM))
     try:
-        yield
+        # The file system lets one process only make a file in this way, NFS included.
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    except FileExistsError:
+        return False
+    try:
+        os.write(descriptor, json.dumps(says).encode())
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        os.close(descriptor)
+    return True
 
 
-def content_of(says: JSON) -> bytes:
-    """The content of the file of a claim."""
-    return json.dumps(says).encode()
-
-
-def judge_here(claim: Claim) -> tuple[bool | None, str]:
+def judge_here(says: Mapping[str, object]) -> tuple[bool | None, str]:
     """Whether the holder of a claim lives, as this machine knows it, with the reason if it does not.
 
     None: it is on another machine, or this one does not show whether the process is still the same.
     """
-    says, pid = claim.says, claim.says.get("pid")
+    pid = says.get("pid")
     if says.get("kernel") == this_kernel() and isinstance(pid, int):
         if not is_running(pid):
             return False, f"process {pid} has ended"
@@ -177,31 +103,27 @@ def judge_here(claim: Claim) -> tuple[bool | None, str]:
     return None, ""
 
 
-def this_kernel() -> str | None:
-    """What names this machine since its start, and the process numbers that are valid here: a container has its own."""
-    boot = boot_id()
-    try:
-        return boot and f"{boot} {Path('/proc/self/ns/pid').readlink()}"
-    except OSError:
-        return None
+DONE = {"builds": "built", "changes": "changed", "publishes": "published", "removes": "removed", "upgrades": "upgraded"}
 
 
-def boot_id() -> str | None:
-    """What names this machine since its start."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
-    except OSError:
-        return None
+def describe_work(holder: JSON) -> str:
+    """What the holder of a lock does, as a sentence: `… is being published by alice on n1, process 123, since …`."""
+    verb, _, what = str(holder.get("does", "")).partition(" ")
+    if verb in DONE and what:
+        return f"{what} is being {DONE[verb]} by {describe_holder(holder)}"
+    return f"another process holds the lock: {describe_holder(holder)}"
 
 
-def same_file(path: Path, descriptor: int) -> bool:
-    """Whether this path still leads to the open file."""
-    try:
-        status = path.lstat()
-    except OSError:
-        return False
-    mine = os.fstat(descriptor)
-    return stat.S_ISREG(status.st_mode) and (status.st_dev, status.st_ino) == (mine.st_dev, mine.st_ino)
+def describe_claim(claim: Claim | None) -> str:
+    """The holder of a claim as a phrase."""
+    return describe_holder(dict(claim.says) if claim else {})
+
+
+def describe_holder(holder: JSON) -> str:
+    """The holder of a lock as a phrase: `alice on n1, process 123, job 45, since …`."""
+    job = f", job {holder['job']}" if holder.get("job") else ""
+    place = f"{holder.get('host', 'an unknown host')}, process {holder.get('pid', '?')}{job}"
+    return f"{holder.get('user', 'an unknown user')} on {place}, since {holder.get('since', 'an unknown time')}"
 
 
 def utc_now() -> str:

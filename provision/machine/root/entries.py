@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from provision.errors import StoreError
-from provision.machine.root.locks import describe_holder
+from provision.machine.root.claims import describe_holder
 from provision.machine.root.store import Store
 from provision.machine.root.usable import glance, modulefiles
 from provision.model.layout import EnvironmentId

@@ -1,49 +1,86 @@
-"""Locks: one process at a time. The lock of a process that has ended is taken over, and so is a file that is not a claim.
+"""Locks: one process at a time, without locks of the kernel: Lustre without `flock`, and some NFS, have none.
 
-A lock is held by the last claim of a chain that an admin wrote. The first one is the file `NAME`. If its holder is dead, the one
-who takes over writes `NAME.KEY`, where KEY names the dead claim; a file system makes such a file for one process only. Then the
-new claim is renamed to `NAME`, if the folder lets us: an admin cannot always replace what another one left, and need not. Files
-that are not claims have one key, whatever is in them: a user who is not an admin can put them in the way, but takes no lock.
+The lock `NAME.lock` is a folder, `NAME.lock.d`, with one file: the claim of its holder, named by a token that no other has.
+
+- To take it: make a folder with a claim beside it, and rename that to `NAME.lock.d`. A file system does so only as long as
+  there is no such folder or an empty one, so one process gets it.
+- To release it: remove the claim.
+- If the holder is dead: remove the holder's claim, then take the lock like everybody else.
+
+What removes a claim names it, so nothing happens to the claim of the next holder, however long one of them was stopped in
+between. Killed at any point, a process leaves nothing but its own claim, or a folder that nobody looks at.
+
+On the machine of the holder, the kernel knows whether it lives. On another machine the claim has to beat: its holder sets
+its time every `BEAT_S` seconds. Who waits compares these times with each other and counts the seconds of its own clock, so
+wrong clocks change nothing.
+
+The file `NAME.lock` is a copy of the claim: older versions look at nothing else, and leave theirs there (see `Older`).
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import errno
 import os
 import shlex
 import signal
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from provision.errors import StoreError
 from provision.machine.disk import JSON, disk_error
 from provision.machine.programs.process_tree import end_marked
-from provision.machine.root import claims
+from provision.machine.programs.run import interrupts_deferred
+from provision.machine.root.beneath import change_mode
 from provision.machine.root.claims import (
-    BEAT_S,
-    MARK,
-    Chain,
+    OTHER,
     Claim,
+    describe_claim,
+    describe_work,
     judge_here,
-    read_chain,
+    make_claim,
     read_claim,
-    same_file,
-    successor_of,
     write_claim,
 )
+from provision.machine.root.older_locks import Older
 from provision.machine.root.shared_root import SharedRoot
 from provision.machine.who_may_write import user_name
 from provision.model.quoting import bash
 from provision.wording import count
 
+BEAT_S = 2.0
 POLL_S = 0.3
+# Of a claim on another machine, and of a file that is not a claim: its holder may be writing it.
+SILENCE_S = 60.0
+NONSENSE_S = 3 * BEAT_S
 # A longer pause between two looks, of this process or of the file system, does not count as silence of the holder.
 MOST_COUNTED_S = 2.0
 ASK_SCHEDULER_S = 15.0
+# The programs that a holder starts have its token in this variable, so that they are found when the holder was killed.
+MARK = "PROVISION_LOCK"
+
+
+def claim_of(path: Path) -> Claim | None:
+    """The claim of the holder of the lock at this path, dead or not; None if it is free."""
+    folder = folder_of(path)
+    try:
+        names = sorted(name for name in os.listdir(folder) if not name.startswith("."))  # noqa: PTH208  # not NFS's own
+    except NotADirectoryError:
+        return read_claim(folder)
+    except FileNotFoundError:
+        names = []
+    found = (read_claim(folder / name) for name in names)
+    return next((claim for claim in found if claim is not None), None) or Older(path).claim()
+
+
+def folder_of(path: Path) -> Path:
+    """The folder with the claim of a lock."""
+    return path.with_name(f"{path.name}.d")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,19 +108,24 @@ class Waiting:
 
 @dataclass(slots=True)
 class Lock:
-    """A lock that this process holds. `path` is where its claim is."""
+    """A lock that this process holds, or is about to take."""
 
     path: Path
     says: JSON
-    descriptor: int
     shared: SharedRoot
     lost_to: str | None = None
     stop: threading.Event = field(default_factory=threading.Event)
+    beating: threading.Thread | None = None
 
     @property
     def environ(self) -> Mapping[str, str]:
         """The variable that marks the programs that are started under this lock."""
         return {MARK: str(self.says["token"])}
+
+    @property
+    def claim(self) -> Path:
+        """The file of the claim."""
+        return folder_of(self.path) / str(self.says["token"])
 
     def refuse_lost(self) -> None:
         """Raise if another process has taken the lock: this one was stopped for so long that it counted as dead.
@@ -99,39 +141,54 @@ class Lock:
                 kind="locked",
             )
 
+    def enter(self) -> bool:
+        """Take the folder of the lock, if nobody has it.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        beside = self.path.with_name(f".{self.path.name}.{os.getpid()}.{str(self.says['token'])[:6]}")
+        try:
+            beside.mkdir()
+            mode = self.path.parent.stat().st_mode & 0o7775
+            change_mode(beside, lambda _: mode)  # every admin may remove a dead claim
+            write_claim(beside / self.claim.name, self.says)
+            beside.rename(self.claim.parent)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.ENOENT):
+                raise
+            if not self.path.parent.is_dir():
+                raise
+        finally:
+            self.shared.remove(beside)
+        return self.claim.exists()  # also if the answer of the server was lost
+
+    def leave(self) -> None:
+        """Give the folder of the lock back."""
+        with contextlib.suppress(OSError):
+            self.claim.unlink()
+        with contextlib.suppress(OSError):
+            self.claim.parent.rmdir()  # only if nobody else is in it
+
     def beat(self) -> None:
-        """Show that this process lives. Repairs the claim if it was removed or overwritten."""
-        successor = read_chain(self.shared, self._next).claim
-        if successor is not None:
-            self.lost_to = describe_claim(successor)
-        elif same_file(self.path, self.descriptor):
-            mine = claims.content_of(self.says)
-            if os.pread(self.descriptor, claims.MOST, 0) != mine:
-                os.ftruncate(self.descriptor, 0)
-                os.pwrite(self.descriptor, mine, 0)
-            os.utime(self.descriptor)
+        """Show that this process lives, and notice if the lock was lost.
+
+        Raises:
+            OSError: the file system does not allow it.
+        """
+        try:
+            os.utime(self.claim)
+        except FileNotFoundError:
+            if not self.enter():
+                self.lost_to = describe_claim(claim_of(self.path))
+                return
+        older = Older(self.path).claim()
+        if older is None:
+            write_claim(self.path, self.says)
+        elif older.key == self.says["token"]:
+            os.utime(older.place)
         else:
-            self._claim_again()
-
-    @property
-    def _next(self) -> Path:
-        """Where the one who takes this lock over writes its claim."""
-        return successor_of(self.path, str(self.says["token"]))
-
-    def _claim_again(self) -> None:
-        """Claim the lock again after another process or user removed or replaced the file."""
-        while True:
-            descriptor = write_claim(self.path, self.says)
-            if descriptor is not None:
-                os.close(self.descriptor)
-                self.descriptor = descriptor
-                return
-            claim = read_claim(self.shared, self.path)
-            if claim is not None and claim.says:
-                self.lost_to = describe_claim(claim)
-                return
-            if claim is not None:
-                self.path = successor_of(self.path, claim.key)
+            self.lost_to = describe_claim(older)
 
     def keep_beating(self) -> None:
         """Beat until the lock is released; if it is lost, end what this process does."""
@@ -144,33 +201,16 @@ class Lock:
                 return
 
     def release(self) -> None:
-        """Remove the claim, unless another process has taken the lock. It can be called again if a signal interrupted it."""
-        self.stop.set()
-        with contextlib.suppress(OSError):
-            if same_file(self.path, self.descriptor) and read_chain(self.shared, self._next).claim is None:
-                self.path.unlink()
-        with contextlib.suppress(OSError):
-            os.close(self.descriptor)
-
-
-def holder(shared: SharedRoot, path: Path) -> JSON | None:
-    """The holder of the lock at `path`, or None if it is free. This only looks, and does not wait for a beat.
-
-    A claim of another machine counts if it was not silent for long, by the clocks of both machines.
-    """
-    claim = read_chain(shared, path).claim
-    if claim is None:
-        return None
-    lives = judge_here(claim)[0]
-    if lives is None:
-        lives = time.time() - claim.beat[1] / 1e9 < claims.SILENCE_S
-    return dict(claim.says) if lives else None
-
-
-def is_left(shared: SharedRoot, path: Path) -> bool:
-    """Whether a process of this machine that has ended left its claim at `path`, and this one may remove it."""
-    claim = read_chain(shared, path).claim
-    return claim is not None and judge_here(claim)[0] is False and os.access(path.parent, os.W_OK)
+        """Remove the claim, unless another process has taken the lock. It can be called twice, and before the lock is taken."""
+        if self.says["pid"] != os.getpid():
+            return  # a child of the holder ends
+        with interrupts_deferred():
+            self.stop.set()
+            if self.beating is not None and self.beating.is_alive():
+                self.beating.join()
+            with contextlib.suppress(OSError):
+                Older(self.path).remove(self.says["token"])
+            self.leave()
 
 
 @contextlib.contextmanager
@@ -183,44 +223,21 @@ def held(
         StoreError: another process holds the lock, or has taken it meanwhile, or the claim cannot be written.
     """
     shared.make(path.parent)
-    says, lock, beating = claims.make_claim(does), None, None
+    lock = Lock(path, make_claim(does), shared)
+    # A signal can end this process before the `finally` below begins, or while this function is not running.
+    atexit.register(lock.release)
     try:
-        lock = take(shared, path, says, waiting or Waiting(), wait=wait)
-        beating = threading.Thread(target=lock.keep_beating, name="lock", daemon=True)
-        beating.start()
+        take(lock, waiting or Waiting(), wait=wait)
         yield lock
     except KeyboardInterrupt:
-        if lock is not None:
-            lock.refuse_lost()
+        lock.refuse_lost()
         raise
     finally:
-        try:
-            _end(shared, path, says, lock, beating)
-        except BaseException:  # a signal that came while the lock was released; a second one is ignored
-            _end(shared, path, says, lock, beating)
-            raise
+        lock.release()
+        atexit.unregister(lock.release)
 
 
-def _end(shared: SharedRoot, path: Path, says: JSON, lock: Lock | None, beating: threading.Thread | None) -> None:
-    """Release the lock, or withdraw its claim if it was not taken."""
-    if lock is None:
-        withdraw(shared, path, says)
-        return
-    lock.stop.set()
-    if beating is not None and beating.is_alive():
-        beating.join()
-    lock.release()
-
-
-def withdraw(shared: SharedRoot, path: Path, says: JSON) -> None:
-    """Remove this claim if it was written: a signal ends its process before it has the lock in hand."""
-    chain = read_chain(shared, path)
-    if chain.claim is not None and chain.claim.key == says["token"]:
-        with contextlib.suppress(OSError):
-            chain.place.unlink()
-
-
-def take(shared: SharedRoot, path: Path, says: JSON, waiting: Waiting, *, wait: bool) -> Lock:
+def take(lock: Lock, waiting: Waiting, *, wait: bool) -> None:
     """Take the lock as soon as it is free, or its holder is dead.
 
     Raises:
@@ -228,90 +245,99 @@ def take(shared: SharedRoot, path: Path, says: JSON, waiting: Waiting, *, wait: 
     """
     watch = Watch(waiting=waiting, wait=wait)
     while True:
-        chain = read_chain(shared, path)
-        why = watch.why_free(chain)
-        if why is not None:
-            try:
-                descriptor = write_claim(chain.next, says)
-                if descriptor is not None and read_chain(shared, path).place != chain.next:
-                    os.close(descriptor)  # another process was faster, and has renamed its claim
-                    chain.next.unlink(missing_ok=True)
-                elif descriptor is not None:
-                    if why:
-                        whose = f"the lock of {describe_claim(chain.claim)}" if chain.claim else f"the lock `{path}`"
-                        waiting.say(f"took over {whose}: {why}")
-                    return Lock(renamed(chain.next, chain.places), says, descriptor, shared)
-            except OSError as error:
-                raise unwritable(path, error) from error
-        elif not wait and watch.lives:
-            raise refused(path, chain.claim)
-        else:
-            waiting.looks()
-            time.sleep(POLL_S)
-
-
-def refused(path: Path, claim: Claim | None) -> StoreError:
-    """The error for a lock that another process holds, or at whose path another user writes."""
-    evidence = [f"lock: {path}"]
+        claim = claim_of(lock.path)
+        free = claim is None or watch.is_dead(claim)
+        if claim is not None and not free and not wait:
+            raise refused(lock.path, claim)
+        try:
+            with interrupts_deferred():
+                if claim is not None and free and folder_of(lock.path) in (claim.place, claim.place.parent):
+                    lock.shared.remove(claim.place)
+                if free and lock.enter():
+                    if Older(lock.path).put(lock.says, watch.dead, lock.shared):
+                        lock.beating = threading.Thread(target=lock.keep_beating, name="lock", daemon=True)
+                        lock.beating.start()
+                        break
+                    lock.leave()
+        except OSError as error:
+            raise unwritable(lock.path, error) from error
+        waiting.looks()
+        time.sleep(POLL_S)
     if claim is not None:
-        hint = "run the same command again when that has ended; `provision list` shows what is being built"
-        return StoreError(describe_work(dict(claim.says)), evidence=evidence, hint=hint, kind="locked")
-    with contextlib.suppress(OSError):
-        evidence.append(f"owner: {user_name(path.lstat().st_uid)}")
-    return StoreError(
-        "the lock cannot be taken: a file that is not a lock changes at its path",
-        evidence=evidence,
-        hint=f"as its owner or root: `{bash('rm -r %s', str(path))}`, then run the same command again",
-        kind="locked",
-    )
+        whose = f"the lock of {describe_claim(claim)}" if claim.says else f"the lock `{lock.path}`"
+        waiting.say(f"took over {whose}: {watch.dead[claim.key]}")
+
+
+def holder(path: Path) -> JSON | None:
+    """The holder of the lock at `path`, or None if it is free. This only looks, and does not wait for a beat.
+
+    A claim of another machine counts if it was not silent for long, by the clocks of both machines.
+    """
+    claim = claim_of(path)
+    if claim is None:
+        return None
+    lives = judge_here(claim.says)[0]
+    if lives is None:
+        lives = time.time() - claim.beat / 1e9 < SILENCE_S
+    return dict(claim.says) if lives else None
+
+
+def is_left(path: Path) -> bool:
+    """Whether a process of this machine that has ended left its claim at `path`, and this one may remove it."""
+    claim = claim_of(path)
+    return claim is not None and judge_here(claim.says)[0] is False and os.access(path.parent, os.W_OK)
 
 
 @dataclass(slots=True, kw_only=True)
 class Watch:
-    """Watches the claim of another process, until it is known to be dead. `lives` is whether it was seen to live."""
+    """Watches the claims of other processes. `dead` has the keys of those that are known to be dead, each with the reason."""
 
     waiting: Waiting
     wait: bool
+    dead: dict[str, str] = field(default_factory=dict)
     key: str = ""
-    beat: tuple[int, int] = (0, 0)
-    lives: bool = False
+    beat: int = 0
     reported: bool = False
     silent_s: float = 0.0
-    asked_s: float = 0.0
+    asked_s: float = -ASK_SCHEDULER_S
     looked: float = 0.0
-    blocked: tuple[int, int] | None = None
-    blocked_s: float = 0.0
 
-    def why_free(self, chain: Chain) -> str | None:
-        """Why the lock can be taken, empty if nothing is there; None as long as its holder may live."""
+    def is_dead(self, claim: Claim) -> bool:
+        """Whether the holder is known to be dead."""
         now = time.monotonic()
         passed, self.looked = min(now - self.looked, MOST_COUNTED_S), now
-        why = self._why_dead(chain.claim, passed) if chain.claim is not None else ""
-        if chain.other is None or why is None:
-            return why
-        # The seconds count for the path, not for the file: it may be another one each time.
-        self.blocked_s += passed if self.blocked is not None else 0.0
-        self.lives, self.blocked = self.blocked not in (None, chain.other), chain.other
-        return (why or "the file is not a lock") if self.blocked_s >= claims.NONSENSE_S else None
+        if claim.says:
+            self.dead.pop(OTHER, None)  # what is not a claim now may be one that is being written
+        if claim.key not in self.dead:
+            if claim.key != self.key:
+                self.key, self.beat, self.reported = claim.key, claim.beat, False
+                self.silent_s, self.asked_s, passed = 0.0, -ASK_SCHEDULER_S, 0.0
+            why = self._why_dead(claim, passed) if claim.says else self._why_no_claim(passed)
+            if why is None:
+                return False
+            self.dead[claim.key] = why
+        return True
+
+    def _why_no_claim(self, passed: float) -> str | None:
+        """The seconds count for the path, not for the file: it may be another one each time."""
+        self.silent_s += passed
+        return "the file is not a lock" if self.silent_s >= NONSENSE_S else None
 
     def _why_dead(self, claim: Claim, passed: float) -> str | None:
         """Why the holder of this claim is dead; None as long as it may live. `passed`: the seconds since the last look."""
-        if claim.key != self.key:
-            self.key, self.beat = claim.key, claim.beat
-            self.lives, self.reported, self.silent_s, self.asked_s, passed = False, False, 0.0, -ASK_SCHEDULER_S, 0.0
-        here, why = judge_here(claim)
+        here, why = judge_here(claim.says)
         if here is False:
-            return self._without_children(claim, why)
-        if here is None and claim.beat == self.beat:
-            self.silent_s += passed
-        else:
-            self.silent_s, self.lives, self.blocked, self.blocked_s = 0.0, True, None, 0.0
-        self.beat = claim.beat
-        if self.silent_s >= claims.SILENCE_S:
-            return f"no sign of life for {claims.SILENCE_S:.0f} s"
-        if here is None and self.silent_s >= 2 * BEAT_S and self._job_ended(claim):
+            number, left = end_marked(MARK, claim.key)  # what a dead holder on this machine left
+            if left:
+                return None
+            return f"{why}; ended {count(number, 'process', 'processes')} that it left" if number else why
+        lives = here is True or claim.beat != self.beat
+        self.silent_s, self.beat = 0.0 if lives else self.silent_s + passed, claim.beat
+        if self.silent_s >= SILENCE_S:
+            return f"no sign of life for {SILENCE_S:.0f} s"
+        if here is None and (self.silent_s >= 2 * BEAT_S or not self.wait) and self._job_ended(claim):
             return f"job {claim.says['job']} has ended"
-        if self.wait and not self.reported and (self.lives or self.silent_s > BEAT_S):
+        if self.wait and not self.reported and (lives or self.silent_s > BEAT_S):
             self.reported = True
             self.waiting.waits(dict(claim.says))
         return None
@@ -322,33 +348,20 @@ class Watch:
         if not isinstance(job, str) or self.silent_s - self.asked_s < ASK_SCHEDULER_S:
             return False
         self.asked_s = self.silent_s
-        ended = self.waiting.ended(job)
-        self.lives = self.lives or ended is False
-        return bool(ended)
-
-    def _without_children(self, claim: Claim, why: str) -> str | None:
-        """End what a dead holder on this machine left; None as long as something of it runs."""
-        number, left = end_marked(MARK, claim.key)
-        if left:
-            return None
-        return f"{why}; ended {count(number, 'process', 'processes')} that it left" if number else why
+        return bool(self.waiting.ended(job))
 
 
-def renamed(successor: Path, dead: Sequence[Path]) -> Path:
-    """Put a claim in the place of the first dead one that can be replaced, and remove the others; where it is afterwards.
-
-    What another admin left may have to stay.
-    """
-    for number, place in enumerate(dead):
-        try:
-            successor.replace(place)
-        except OSError:
-            continue
-        for other in reversed(dead[number + 1 :]):
-            with contextlib.suppress(OSError):
-                other.unlink()
-        return place
-    return successor
+def refused(path: Path, claim: Claim) -> StoreError:
+    """The error for a lock that another process holds, or at whose path is something else."""
+    if claim.says:
+        hint = "run the same command again when that has ended; `provision list` shows what is being built"
+        return StoreError(describe_work(dict(claim.says)), evidence=[f"lock: {path}"], hint=hint, kind="locked")
+    return StoreError(
+        "the lock cannot be taken at once: there is a file at its path that is not a lock",
+        evidence=[f"lock: {path}", f"file: {claim.place}"],
+        hint=f"`{bash('rm -r %s', str(claim.place))}`, then run the same command again",
+        kind="locked",
+    )
 
 
 def unwritable(path: Path, error: OSError) -> StoreError:
@@ -356,32 +369,15 @@ def unwritable(path: Path, error: OSError) -> StoreError:
     if not isinstance(error, PermissionError):
         return disk_error(error, path.parent)
     folder, status = path.parent, path.parent.stat()
+    if status.st_mode & stat.S_ISVTX and os.access(folder, os.W_OK):
+        return StoreError(
+            f"a claim of another admin at `{path}` cannot be removed: {error.strerror}",
+            evidence=[f"`{folder}` is sticky, as older versions made it"],
+            hint=f"as `{user_name(status.st_uid)}` or root: `{bash('chmod -t %s', str(folder))}`",
+        )
     return StoreError(
         f"`{folder}` cannot be written: {error.strerror}",
         evidence=[f"owner: {user_name(status.st_uid)}, mode {stat.S_IMODE(status.st_mode):o}"],
         hint=f"as `{user_name(status.st_uid)}` or root: `chmod u+rwx {shlex.quote(str(folder))}`; to share the root with a group "
         "of admins, set `files.group` in the site profile",
     )
-
-
-DONE = {"builds": "built", "changes": "changed", "publishes": "published", "removes": "removed", "upgrades": "upgraded"}
-
-
-def describe_work(holder: JSON) -> str:
-    """What the holder of a lock does, as a sentence: `… is being published by alice on n1, process 123, since …`."""
-    verb, _, what = str(holder.get("does", "")).partition(" ")
-    if verb in DONE and what:
-        return f"{what} is being {DONE[verb]} by {describe_holder(holder)}"
-    return f"another process holds the lock: {describe_holder(holder)}"
-
-
-def describe_claim(claim: Claim | None) -> str:
-    """The holder of a claim as a phrase."""
-    return describe_holder(dict(claim.says) if claim else {})
-
-
-def describe_holder(holder: JSON) -> str:
-    """The holder of a lock as a phrase: `alice on n1, process 123, job 45, since …`."""
-    job = f", job {holder['job']}" if holder.get("job") else ""
-    place = f"{holder.get('host', 'an unknown host')}, process {holder.get('pid', '?')}{job}"
-    return f"{holder.get('user', 'an unknown user')} on {place}, since {holder.get('since', 'an unknown time')}"

@@ -16,7 +16,8 @@ from pathlib import Path
 from provision.errors import StoreError
 from provision.machine.disk import write
 from provision.machine.probes.in_use import processes_below
-from provision.machine.root.locks import Waiting, describe_holder
+from provision.machine.root.claims import describe_holder
+from provision.machine.root.locks import Waiting
 from provision.machine.root.sealing import read_description
 from provision.machine.root.shared_root import LEFT
 from provision.machine.root.spack_store import uninstall, unused_packages
@@ -31,7 +32,7 @@ from provision.schedulers.status import RunningJob
 # Where runs write beside what they replace, and rename what they remove.
 TRASH = (
     *("envs/*/*/.*", "wheels/.*", "modules/.*", "modules/.generations/*/.*", "build/*/.*", "logs/*/*/.*"),
-    *("verified/*/.*", "pins/*/.*", "upgrades/*/.*", "upgrades/*/*/.*"),
+    *("verified/*/.*", "pins/*/.*", "locks/.*", "upgrades/*/.*", "upgrades/*/*/.*"),
 )
 
 

@@ -353,8 +353,8 @@ class Store:
 
     def holder(self, path: Path) -> JSON | None:
         """The holder of the lock at `path`: see `locks.holder`."""
-        return holder(self.shared, path)
+        return holder(path)
 
     def is_left(self, path: Path) -> bool:
         """Whether an ended process left its claim at `path`: see `locks.is_left`."""
-        return is_left(self.shared, path)
+        return is_left(path)

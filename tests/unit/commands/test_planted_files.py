@@ -21,7 +21,7 @@ from provision import cli
 from provision.errors import JobError, ProvisionError
 from provision.machine.build.ranks import read_reports
 from provision.machine.network.datasets import choose_data
-from provision.machine.root import claims, locks
+from provision.machine.root import locks
 from provision.machine.root.own_files import copy_own
 from provision.machine.root.store import Store
 from provision.machine.terminal import follow as following
@@ -145,7 +145,7 @@ memory = pytest.fixture(folder_in_memory)
 @pytest.fixture
 def store(template: Path, memory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     """A copy of it, which is the root of the site `local`."""
-    monkeypatch.setattr(claims, "NONSENSE_S", 0.1)
+    monkeypatch.setattr(locks, "NONSENSE_S", 0.1)
     monkeypatch.setattr(locks, "POLL_S", 0.02)
     root = memory / "root"
     shutil.copytree(template, root, symlinks=True)

@@ -6,24 +6,27 @@ import contextlib
 import itertools
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 import pytest
 
 from golden_files import Words
 from provision.errors import StoreError
-from provision.machine.programs.process_tree import start_of
+from provision.machine.programs.process_tree import is_running, start_of
 from provision.machine.root import claims, locks
-from provision.machine.root.claims import make_claim
-from provision.machine.root.locks import Waiting, describe_holder
+from provision.machine.root.claims import describe_holder, make_claim
+from provision.machine.root.locks import Waiting, folder_of
 from provision.machine.root.store import Store
 from provision.model.layout import Layout
+
+REPOSITORY = Path(__file__).parents[3]
 
 HOLD = """
 import os, random, subprocess, sys, time
@@ -52,8 +55,8 @@ except StoreError as error:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tenth of the times."""
-    monkeypatch.setattr(claims, "SILENCE_S", 1.0)
-    monkeypatch.setattr(claims, "NONSENSE_S", 0.3)
+    monkeypatch.setattr(locks, "SILENCE_S", 1.0)
+    monkeypatch.setattr(locks, "NONSENSE_S", 0.3)
     monkeypatch.setattr(locks, "BEAT_S", 0.1)
     monkeypatch.setattr(locks, "POLL_S", 0.05)
 
@@ -184,29 +187,30 @@ def test_a_lock_is_released_after_an_error(store: Store) -> None:
     assert list((store.root / "locks").iterdir()) == []
 
 
-@pytest.mark.parametrize("harm", ["removed", "overwritten", "replaced", "cut"])
-def test_a_lock_that_is_overwritten_or_removed_is_still_held(
-    store: Store, path: Path, harm: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(claims, "NONSENSE_S", 5.0)
+@pytest.mark.parametrize("harm", ["the copy", "the folder", "both"])
+def test_a_lock_that_is_removed_is_still_held(store: Store, path: Path, harm: str) -> None:
     with store.held(path, {}) as lock:
-        match harm:
-            case "removed":
-                path.unlink()
-            case "overwritten":
-                path.write_text("nonsense")
-            case "replaced":
-                path.unlink()
-                path.write_text("nonsense")
-            case "cut":
-                path.write_text("")
+        if harm != "the folder":
+            path.unlink()
+        if harm != "the copy":
+            shutil.rmtree(folder_of(path))
         end_at = time.monotonic() + 20
-        while store.holder(path) is None and time.monotonic() < end_at:
+        while not (path.exists() and lock.claim.exists()) and time.monotonic() < end_at:
             time.sleep(0.02)
         assert not is_free(store, path)
         lock.refuse_lost()
-    monkeypatch.setattr(claims, "NONSENSE_S", 0.3)
     assert is_free(store, path)
+    assert not any(path.parent.iterdir())
+
+
+def test_a_lock_whose_claim_is_another_one_now_is_lost(
+    store: Store, path: Path, hold: Callable[..., Holder], words: Words
+) -> None:
+    holder = hold(path)
+    path.write_text(json.dumps(make_claim({"does": "builds x"})))
+    line = holder.output.readline()
+    assert f"process {os.getpid()}" in line
+    words("build", line.partition(": ")[0])
 
 
 def test_a_holder_that_was_stopped_for_long_ends_when_it_runs_again(
@@ -228,42 +232,89 @@ def test_a_holder_that_was_stopped_for_long_ends_when_it_runs_again(
         assert content["does"] == "took it"
 
 
-# A process that ends itself once, while it writes or removes its claim.
+# A process that ends itself once, when it is about to do something with a lock; perhaps it holds another one already.
 DISTURBED = """
-import os, signal, sys
+import contextlib, os, signal, sys
 from pathlib import Path, PurePosixPath
 from provision.machine.root.store import Store
 from provision.model.layout import Layout
-event, root, path = sys.argv[1:]
+event, root, path, outer = sys.argv[1:]
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 sent = []
 def die(name, arguments):
-    if name == event and (name != "open" or str(arguments[0]) == path) and not sent:
+    if armed and name == event and Path(path).name in str(arguments[0]) and not sent:
         sent.append(name)
         os.kill(os.getpid(), signal.SIGTERM)
-Path(path).parent.mkdir(parents=True)
+armed = False
 sys.addaudithook(die)
-with Store(Layout(PurePosixPath(root))).held(Path(path), {}):
-    print("inside")
+store = Store(Layout(PurePosixPath(root)))
+with store.held(Path(root, "locks", "outer"), {}) if outer else contextlib.nullcontext():
+    armed = True
+    with store.held(Path(path), {}):
+        print("inside")
 """
 
 
-@pytest.mark.parametrize("event", ["open", "os.chmod"])
-def test_a_signal_while_the_claim_is_written_leaves_none(store: Store, path: Path, event: str) -> None:
-    """`open` is the moment before the file is there, `os.chmod` the one before it has its content."""
-    argv = (sys.executable, "-c", DISTURBED, event, str(store.root), str(path))
+@pytest.mark.parametrize("outer", ["", "outer"])
+@pytest.mark.parametrize("event", ["open", "os.mkdir", "os.rename", "os.remove", "os.rmdir"])
+def test_a_signal_while_a_lock_is_taken_or_released_leaves_none(
+    store: Store, path: Path, event: str, outer: str
+) -> None:
+    """Also while the thread of another lock runs: the system may give it the signal."""
+    argv = (sys.executable, "-c", DISTURBED, event, str(store.root), str(path), outer)
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.stderr.splitlines()[-1] == "KeyboardInterrupt", done.stderr
-    assert done.stdout == ""
+    assert done.stdout == ("inside\n" if event == "os.rmdir" else "")
     assert not list(path.parent.iterdir())
 
 
-def test_a_signal_while_the_lock_is_released_leaves_none(store: Store, path: Path) -> None:
-    argv = (sys.executable, "-c", DISTURBED, "os.remove", str(store.root), str(path))
+# A process for each line at which a signal can come, until one ends without it.
+AT_EACH_LINE = """
+import atexit, contextlib, os, signal, sys
+from pathlib import Path, PurePosixPath
+from provision.machine.root import locks
+from provision.machine.root.store import Store
+from provision.model.layout import Layout
+store, path = Store(Layout(PurePosixPath(sys.argv[1]))), Path(sys.argv[2])
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+for number in range(1, 2000):
+    child = os.fork()
+    if not child:
+        seen = 0
+        def trace(frame, event, _):
+            global seen
+            if frame.f_code.co_filename not in (locks.__file__, contextlib.__file__, "<string>"):
+                return None
+            seen += event == "line"
+            if seen == number:
+                sys.settrace(None)
+                os.kill(os.getpid(), signal.SIGTERM)
+            return trace
+        try:
+            sys.settrace(trace)
+            with store.held(path, {}):
+                pass
+        except KeyboardInterrupt:
+            pass
+        sys.settrace(None)
+        atexit._run_exitfuncs()
+        os._exit(0 if seen < number else 1)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    left = os.listdir(path.parent) if path.parent.exists() else []
+    if left:
+        sys.exit(f"line {number}: {left}")
+    if code == 0:
+        print(number)
+        sys.exit(0)
+sys.exit("no end")
+"""
+
+
+def test_a_signal_at_any_line_leaves_no_lock(store: Store, path: Path) -> None:
+    argv = (sys.executable, "-c", AT_EACH_LINE, str(store.root), str(path))
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    assert done.stderr.splitlines()[-1] == "KeyboardInterrupt", done.stderr
-    assert done.stdout == "inside\n"
-    assert not list(path.parent.iterdir())
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 50
 
 
 # Dead holders
@@ -306,7 +357,7 @@ def test_what_a_killed_holder_left_is_ended_before_the_lock_is_taken(
     reason = reason_of(line)
     assert f"process {holder.process.pid}" in reason and "1 process" in reason
     words("build", reason.replace(str(holder.process.pid), "PID"))
-    assert start_of(holder.child) is None or claims.is_running(holder.child) is False
+    assert start_of(holder.child) is None or is_running(holder.child) is False
 
 
 def test_another_process_with_the_number_of_the_holder_is_not_the_holder(
@@ -336,7 +387,7 @@ def test_a_silent_holder_on_another_machine_is_dead_whatever_the_clocks_say(
 def test_a_beating_holder_on_another_machine_is_waited_for_or_named(
     store: Store, path: Path, hold: Callable[..., Holder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claims, "SILENCE_S", 2.0)
+    monkeypatch.setattr(locks, "SILENCE_S", 2.0)
     holder = hold(path, "elsewhere")
     looks: list[int] = []
 
@@ -449,21 +500,32 @@ def changing(path: Path) -> Iterator[None]:
         thread.join()
 
 
-def test_a_lock_path_that_changes_all_the_time_keeps_nobody_waiting(store: Store, path: Path) -> None:
+def test_a_lock_path_that_changes_all_the_time_is_waited_for_and_refused_without_waiting(
+    store: Store, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with changing(path):
         began = time.monotonic()
         with store.held(path, {}, Waiting(says=lambda _: None)):
             assert time.monotonic() - began < 5
-
-
-def test_a_lock_path_that_changes_is_refused_at_once_without_waiting(
-    store: Store, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(claims, "NONSENSE_S", 60.0)
     with changing(path):
-        with pytest.raises(StoreError) as caught, store.held(path, {}, wait=False):
-            pass
+        monkeypatch.setattr(locks, "NONSENSE_S", 60.0)
+        with pytest.raises(StoreError) as caught:
+            take_now(store, path)
         assert (caught.value.kind, caught.value.evidence[0]) == ("locked", f"lock: {path}")
+
+
+@pytest.mark.parametrize("does_not_answer", [False, True])
+def test_without_waiting_a_holder_that_is_not_known_to_be_dead_is_refused_at_once(
+    store: Store, path: Path, does_not_answer: bool
+) -> None:
+    put(path, job="42")
+    began = time.monotonic()
+    with contextlib.suppress(StoreError) if does_not_answer else contextlib.nullcontext():
+        waiting = Waiting(says=lambda _: None, ended=lambda _: None if does_not_answer else True)
+        with store.held(path, {}, waiting, wait=False):
+            assert not does_not_answer
+    assert time.monotonic() - began < locks.SILENCE_S
+    assert path.exists() == does_not_answer
 
 
 @pytest.mark.parametrize(
@@ -492,32 +554,90 @@ def take_now(store: Store, path: Path) -> None:
 # Many at once
 
 RACE = """
-import os, random, sys, time
+import fcntl, os, random, sys, time
 from pathlib import Path, PurePosixPath
-from provision.machine.root import claims, locks
+from provision.machine.root import locks
 from provision.machine.root.locks import Waiting
 from provision.machine.root.store import Store
 from provision.model.layout import Layout
 locks.POLL_S = 0.01
-store, path, inside = Store(Layout(PurePosixPath(sys.argv[1]))), Path(sys.argv[2]), Path(sys.argv[3])
-for _ in range(int(sys.argv[4])):
+root, path, inside, times, faults = sys.argv[1:]
+def fault(name, arguments):
+    if armed and arguments and ".lock" in str(arguments[0]):
+        moment = random.random()
+        if moment < 0.03:
+            os._exit(0)  # as if it were killed
+        if moment < 0.2:
+            time.sleep(random.random() / 30)
+armed = False
+if faults:
+    sys.addaudithook(fault)
+store = Store(Layout(PurePosixPath(root)))
+for _ in range(int(times)):
     child = os.fork()
     if not child:
-        with store.held(path, {}, Waiting(says=lambda _: None)):
-            os.close(os.open(inside, os.O_CREAT | os.O_EXCL))  # fails if another process is inside
-            time.sleep(random.random() / 100)
-            inside.unlink()
-            if random.random() < 0.5:
-                os._exit(0)  # as if it were killed: the claim stays
+        random.seed(os.getpid())
+        armed = True
+        with store.held(Path(path), {}, Waiting(says=lambda _: None)):
+            with open(inside, "a") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails if another process is inside
+                time.sleep(random.random() / 100)
+                if random.random() < 0.5:
+                    os._exit(0)
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
 """
 
 
-def test_of_many_processes_that_take_dead_locks_over_one_is_inside(store: Store, path: Path, tmp_path: Path) -> None:
-    argv = [sys.executable, "-c", RACE, str(store.root), str(path), str(tmp_path / "inside"), "6"]
-    running = [subprocess.Popen(argv) for _ in range(4)]
-    assert [process.wait(timeout=60) for process in running] == [0] * 4
+def race(store: Store, path: Path, tmp_path: Path, sources: Sequence[Path], faults: str) -> None:
+    """Processes that run the code of each of these repositories take one lock; at the end it is free."""
+    words = ["-c", RACE, str(store.root), str(path), str(tmp_path / "inside"), "8", faults]
+    # What is imported is in the working directory.
+    running = [subprocess.Popen([sys.executable, *words], cwd=source) for source in sources]
+    assert [process.wait(timeout=120) for process in running] == [0] * len(sources)
+    with store.held(path, {}, Waiting(says=lambda _: None)):
+        pass
+    assert [found.name for found in path.parent.iterdir() if not found.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("faults", ["", "faults"])
+def test_of_many_processes_that_take_dead_locks_over_one_is_inside(
+    store: Store, path: Path, tmp_path: Path, faults: str
+) -> None:
+    """With faults, they stall or die before any of the changes that they make to the lock."""
+    race(store, path, tmp_path, [REPOSITORY] * 4, faults)
+
+
+@pytest.fixture
+def older(tmp_path: Path) -> Path:
+    """The code of a version whose locks were files alone."""
+    folder = tmp_path / "older"
+    folder.mkdir()
+    archive = ("git", "-C", str(REPOSITORY), "archive", "8341fc1", "provision")
+    done = subprocess.run(archive, capture_output=True, check=False)
+    if done.returncode:
+        pytest.skip("the history of the repository is not here")
+    subprocess.run(["tar", "-x", "-C", str(folder)], input=done.stdout, check=True)
+    return folder
+
+
+def test_an_older_version_and_this_one_are_never_inside_together(
+    store: Store, path: Path, tmp_path: Path, older: Path
+) -> None:
+    race(store, path, tmp_path, [REPOSITORY, older] * 2, "")
+
+
+def test_an_older_version_waits_for_this_one(store: Store, path: Path, older: Path, tmp_path: Path) -> None:
+    look = (
+        "import sys; from pathlib import Path, PurePosixPath as P; from provision.machine.root.store import Store\n"
+        "from provision.model.layout import Layout\n"
+        "import provision; print(provision.__file__)\n"
+        "print(Store(Layout(P(sys.argv[1]))).holder(Path(sys.argv[2]))['does'])\n"
+    )
+    argv = [sys.executable, "-c", look, str(store.root), str(path)]
+    with store.held(path, {"does": "is new"}):
+        done = subprocess.run(argv, cwd=older, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [f"{older}/provision/__init__.py", "is new"]
 
 
 def test_a_holder_is_described_even_if_little_is_known(words: Words) -> None:

@@ -24,7 +24,7 @@ from parts.members import User, shared_group, users
 from parts.records import ENVIRONMENT
 from parts.shared_build import KEY, build, builds_of
 from provision.errors import StoreError
-from provision.machine.root import claims, locks
+from provision.machine.root import locks
 from provision.machine.root.claims import make_claim
 from provision.machine.root.shared_root import SharedRoot
 from provision.machine.root.store import Store
@@ -439,7 +439,7 @@ def test_readers_of_a_shared_root_need_an_access_list_and_the_hint_says_how(site
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not wait long for the holder of a lock that is not a claim."""
-    monkeypatch.setattr(claims, "NONSENSE_S", 0.1)
+    monkeypatch.setattr(locks, "NONSENSE_S", 0.1)
     monkeypatch.setattr(locks, "POLL_S", 0.02)
 
 
