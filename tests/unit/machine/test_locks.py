@@ -234,7 +234,7 @@ def test_a_holder_that_was_stopped_for_long_ends_when_it_runs_again(
 
 # A process that ends itself once, when it is about to do something with a lock; perhaps it holds another one already.
 DISTURBED = """
-import contextlib, os, signal, sys
+import contextlib, os, signal, sys, time
 from pathlib import Path, PurePosixPath
 from provision.machine.root.store import Store
 from provision.model.layout import Layout
@@ -245,6 +245,7 @@ def die(name, arguments):
     if armed and name == event and Path(path).name in str(arguments[0]) and not sent:
         sent.append(name)
         os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.05)  # another thread takes it
 armed = False
 sys.addaudithook(die)
 store = Store(Layout(PurePosixPath(root)))
