@@ -24,7 +24,7 @@ from provision.knowledge.advisories import (
     parse_advisories,
     parse_osv,
 )
-from provision.machine.tables import ADVISORIES_FILE, osv_records
+from provision.machine.files.tables import ADVISORIES_FILE, osv_records
 from provision.model.lock import parse_lock
 
 ROOT = Path(__file__).resolve().parents[1]

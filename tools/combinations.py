@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 from provision.knowledge.combinations import TensorFlowRow
-from provision.machine.tables import read_combinations
+from provision.machine.files.tables import read_combinations
 
 OLD = ("manylinux2014_x86_64", "manylinux2010_x86_64")
 GLIBC = {"manylinux2010": "2.12", "manylinux2014": "2.17"}

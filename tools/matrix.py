@@ -47,9 +47,9 @@ from provision.knowledge.compatibility import (  # noqa: E402
 )
 from provision.knowledge.versions import release  # noqa: E402
 from provision.machine.configuration import shipped  # noqa: E402
-from provision.machine.disk import sha256_of, write  # noqa: E402
+from provision.machine.files.disk import sha256_of, write  # noqa: E402
+from provision.machine.files.tables import CELLS_FILE, read_cells  # noqa: E402
 from provision.machine.probes.probe import interpreter_of  # noqa: E402
-from provision.machine.tables import CELLS_FILE, read_cells  # noqa: E402
 from provision.model.lock import lock_header, normalized  # noqa: E402
 
 PAGE = REPOSITORY / "docs" / "reference" / "compatibility.md"

@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """Report the advisories that are open; the exit code is 1 if there are any that `--ignore` does not name."""
     from provision.knowledge.advisories import open_advisories
-    from provision.machine.tables import given_advisories, read_advisories
+    from provision.machine.files.tables import given_advisories, read_advisories
 
     named = (("ENVIRONMENT", args.environment), ("--all", args.all), ("--stack", args.stack))
     given = [name for name, value in named if value]

@@ -25,7 +25,9 @@ from provision.commands.shared.submitting import (
 )
 from provision.commands.shared.target import Target, read_target
 from provision.errors import EXIT_JOB_LEFT, ConfigError, DriftError, ProvisionError
-from provision.machine.terminal.console import listener, say
+from provision.machine.root.existing import existing
+from provision.machine.terminal.console import say
+from provision.machine.terminal.progress_lines import listener
 
 if TYPE_CHECKING:
     from provision.model.event import Listener
@@ -131,7 +133,7 @@ def _build_here(args: argparse.Namespace, write_event: Listener | None) -> Outco
     """Build on this machine, with the settings of the job; `write_event` also gets every event."""
     if args.settings is None:
         return plan_and_build(args, write_event)
-    from provision.machine.network.job_settings import settings_from
+    from provision.machine.submission.job_settings import settings_from
     from provision.model.event import Event
 
     with settings_from(Path(args.settings)) as without:
@@ -154,7 +156,7 @@ def plan_and_build(args: argparse.Namespace, write_event: Listener | None = None
     target = read_target(args)
     facts = target.observe()
     request = target.request(facts)
-    plan = make_plan(request, facts, target.store.existing())
+    plan = make_plan(request, facts, existing(target.store))
     if expected is not None:
         _refuse_drift(expected, plan, facts)
     damaged = find_damage(target.store, plan)
@@ -195,7 +197,7 @@ def _build(
     args: argparse.Namespace, target: Target, request: Request, facts: Facts, plan: Plan, listen: Listener
 ) -> Plan:
     """Carry the plan out under its lock; if another process holds it, wait, and then plan again."""
-    from provision.machine.build.executor import Executor
+    from provision.machine.install.executor import Executor
     from provision.machine.root.damage import repair
     from provision.machine.root.event_file import shown_to_waiting, to_all
     from provision.model.event import Event, plan_event
@@ -205,9 +207,9 @@ def _build(
     with locked(args, target, plan, listen) as lock:
         for line in repair(store, plan):
             listen(Event(kind="say", text=line))
-        wanted, plan = plan.environment, make_plan(request, facts, store.existing())
+        wanted, plan = plan.environment, make_plan(request, facts, existing(store))
         if plan.environment != wanted:  # another process finished this rebuild meanwhile
-            plan = make_plan(replace(request, rebuild=False), facts, store.existing())
+            plan = make_plan(replace(request, rebuild=False), facts, existing(store))
         if not plan.done:
             expected = target.expected_seconds(plan)
             show_plan(plan, expected, verbose=args.verbose, replaced=replaced_line(target, plan, request))
@@ -221,7 +223,7 @@ def _build(
 
 
 def _expected(source: str | None) -> dict[str, str] | None:
-    from provision.machine.disk import read_given
+    from provision.machine.files.disk import read_given
 
     if source is None:
         return None
@@ -281,7 +283,7 @@ def _archs(args: argparse.Namespace) -> list[str]:
 
 
 def _submit(args: argparse.Namespace) -> Outcome:
-    from provision.machine.submission import submit
+    from provision.machine.submission.submit import submit
 
     prepared = prepare_job(args)
     target, plan = prepared.target, prepared.plan

@@ -26,7 +26,7 @@ def run(args: argparse.Namespace) -> Outcome:
     """Judge every stack."""
     from provision.knowledge.versions import release
     from provision.machine.configuration import shipped
-    from provision.machine.tables import read_cells, read_combinations
+    from provision.machine.files.tables import read_cells, read_combinations
     from provision.planning.solver import judge_stack
 
     site = shipped.load_site(args.site)

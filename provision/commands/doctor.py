@@ -257,7 +257,7 @@ def _index(target: Target, facts: Facts) -> list[Observation]:
     network = target.site.network
     reach = network.compute if facts.job else network.login
     try:
-        request, fetched = target.request(facts), target.store.existing().fetched
+        request, fetched = target.request(facts), target.store.downloads.fetched()
     except ProvisionError:
         return []  # what stops the request is an observation already
     if reach == "no" or {lock.sha256 for lock in request.locks} <= fetched:

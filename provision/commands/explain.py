@@ -100,7 +100,7 @@ def _list(words: str) -> Outcome:
 
 def _next_command(name: str, site: str) -> list[str]:
     """What to run next if the logs of an environment show no failure: something may have changed it since."""
-    from provision.machine.disk import exists
+    from provision.machine.files.disk import exists
     from provision.machine.programs.shell import default_site
 
     if not _means_environment(name) or exists(name):
@@ -120,7 +120,7 @@ def _logs(name: str, site: str) -> list[str]:
     Raises:
         ConfigError: there is no such log.
     """
-    from provision.machine.disk import exists, is_file
+    from provision.machine.files.disk import exists, is_file
     from provision.machine.programs.log_search import logs_in
 
     if name == "-" or is_file(name):
@@ -152,9 +152,9 @@ def _missing(name: str, evidence: Iterable[str] = ()) -> ConfigError:
 def _logs_of_job(job: str, site: str) -> list[Path]:
     """The logs of a job: below the root, in this folder, or where the scheduler says."""
     from provision.machine.configuration import shipped
-    from provision.machine.disk import exists
+    from provision.machine.files.disk import exists
     from provision.machine.programs.log_search import logs_in
-    from provision.machine.submission import status
+    from provision.machine.submission.submit import status
 
     number = re.split(r"[.\[]", job)[0]
     profile = shipped.load_site(site)
@@ -169,7 +169,7 @@ def _logs_of_job(job: str, site: str) -> list[Path]:
 def _logs_of_environment(name: str, site: str) -> list[Path]:
     """The logs of the steps of an environment."""
     from provision.machine.configuration import shipped
-    from provision.machine.disk import exists
+    from provision.machine.files.disk import exists
     from provision.machine.programs.log_search import logs_in
 
     store = read_store(shipped.load_site(site))

@@ -25,8 +25,9 @@ def run(args: argparse.Namespace) -> Outcome:
     """Make the plan and show it."""
     from provision.commands.shared.node import observe_node, problems_of
     from provision.knowledge.compatibility import describe_cell, find_cell, keras_of
+    from provision.machine.files.tables import read_cells
     from provision.machine.root.damage import find_damage
-    from provision.machine.tables import read_cells
+    from provision.machine.root.existing import existing
     from provision.planning.plan_text import plan_lines
     from provision.planning.planner import make_plan
     from provision.planning.preflight import blockers, network_problems
@@ -49,7 +50,7 @@ def run(args: argparse.Namespace) -> Outcome:
             evidence=[*error.evidence, f"to plan from the profile alone: `{by_profile}`"],
             hint=error.hint,
         ) from error
-    plan = make_plan(request, facts, target.store.existing())
+    plan = make_plan(request, facts, existing(target.store))
     notes = (*blockers(request, facts), *network_problems(request, plan), *problems_of(observe_node(target, facts)))
     stack, minor = target.stack, request.minor
     expected = target.expected_seconds(plan)
@@ -92,8 +93,8 @@ def chosen_lines(target: Target) -> list[str]:
 
 def _what_may_fail(target: Target) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """From the profile alone: what cannot work, what is to be checked, and the values that no text confirms."""
+    from provision.machine.files.tables import read_cells, read_combinations
     from provision.machine.probes.offer import offer_of_profile
-    from provision.machine.tables import read_cells, read_combinations
     from provision.planning.solver import judge_stack, missing_in_profile, unconfirmed_values
 
     site, arch, stack = target.site, target.arch, target.stack

@@ -91,7 +91,7 @@ def _usage(args: argparse.Namespace) -> Usage | None:
     Raises:
         ConfigError: one of the two options is missing, or the log is not one of environments.
     """
-    from provision.machine.disk import read_given
+    from provision.machine.files.disk import read_given
     from provision.model.usage import read_usage
 
     if (args.usage is None) != (args.unused_for is None):

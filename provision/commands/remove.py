@@ -21,7 +21,7 @@ def run(args: argparse.Namespace) -> Outcome:
     """Refuse what users load, what is pinned, and what is in use; remove the rest with one rename."""
     from provision.errors import ConfigError
     from provision.machine.configuration import shipped
-    from provision.machine.disk import is_file
+    from provision.machine.files.disk import is_file
     from provision.machine.probes.in_use import running_jobs
     from provision.machine.root.removing import Remover, removed_for
     from provision.planning.removal import days, freed, refuse_protected, to_dict

@@ -26,8 +26,8 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.machine.configuration import shipped
     from provision.machine.probes.login_node import now_utc
     from provision.machine.rendering.render_status_pages import render_status_pages
+    from provision.machine.rendering.status_folder import write_folder
     from provision.machine.root.entries import read_overview
-    from provision.machine.status_folder import write_folder
     from provision.planning import status_pages
 
     site = shipped.load_site(args.site)

@@ -23,8 +23,8 @@ def run(args: argparse.Namespace) -> Outcome:
     from dataclasses import asdict
 
     from provision.jobs import scaling
-    from provision.machine.disk import write
-    from provision.machine.root.run_folder import read_runs
+    from provision.machine.files.disk import write
+    from provision.machine.submission.run_folder import read_runs
 
     if args.plot and Path(args.plot).suffix.lower() not in ("", ".svg"):
         raise ConfigError(

@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.machine.configuration import shipped
     from provision.machine.programs.run import serve
     from provision.machine.programs.servers import free_port, login_name, node_name
-    from provision.machine.rendering.render_jobs import render_environment_script
+    from provision.machine.submission.render_jobs import render_environment_script
     from provision.machine.terminal.console import say
     from provision.model.quoting import bash
     from provision.model.quoting import words as quoted
@@ -102,7 +102,7 @@ def find_run(text: str, site: Site) -> str:
     Raises:
         ConfigError: there is no such folder.
     """
-    from provision.machine.disk import folders_named, is_folder
+    from provision.machine.files.disk import folders_named, is_folder
 
     given = absolute(text)
     scratch = expand_variables(site.files.scratch or "")
@@ -132,7 +132,7 @@ def _program(args: argparse.Namespace, site: Site, store: Store) -> tuple[str, E
         ConfigError: no published environment has TensorBoard.
     """
     from provision.jobs.environment_script import in_environment
-    from provision.machine.disk import is_file
+    from provision.machine.files.disk import is_file
 
     def of(name: str) -> EnvironmentScript | None:
         env = find_environment(store, name, args.arch, site=site)

@@ -15,11 +15,11 @@ from provision.commands.shared.proving import history_of, judged, ranks_of, refu
 from provision.commands.shared.target import find_environment, make_target, read_store
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError
 from provision.machine.programs.shell import which
-from provision.machine.terminal.console import listener, shown_as_step
+from provision.machine.terminal.progress_lines import listener, shown_as_step
 from provision.wording import count
 
 if TYPE_CHECKING:
-    from provision.machine.build.ranks import Ranks
+    from provision.machine.install.ranks import Ranks
     from provision.model.event import Listener
     from provision.model.layout import EnvironmentId
     from provision.model.proof_result import ProofResult
@@ -118,8 +118,8 @@ def run(args: argparse.Namespace) -> Outcome:
 
 
 def _provided(args: argparse.Namespace, site: Site, listen: Listener) -> tuple[str, Ranks]:
-    from provision.machine.build.ranks import Ranks, provided_environment
     from provision.machine.configuration import shipped
+    from provision.machine.install.ranks import Ranks, provided_environment
     from provision.proof.proof_shape import prove_operation
 
     target = make_target(site, args.arch, args.stack)

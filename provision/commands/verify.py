@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from provision.commands.shared.options import add_arch, add_environment, add_site, refuse_unused
 from provision.commands.shared.outcome import Outcome
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError, StoreError
-from provision.machine.disk import exists
+from provision.machine.files.disk import exists
 from provision.machine.programs.shell import environ, which
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def _loaded() -> Outcome:
 
 def _own_venv(prefix: Path) -> Beneath | None:
     """What a user's own venv was made on; None if it is another folder, such as the environment itself."""
-    from provision.machine.build.make_own_venv import read_venv
+    from provision.machine.install.make_own_venv import read_venv
 
     try:
         return read_venv(prefix)
@@ -196,7 +196,7 @@ def _record(path: Path, name: str) -> Record:
     Raises:
         ConfigError: it is missing, damaged, or of another environment.
     """
-    from provision.machine.root.shared_root import SharedRoot
+    from provision.machine.sharing.shared_root import SharedRoot
     from provision.model.layout import Layout
     from provision.model.record import Record
 

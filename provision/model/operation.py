@@ -1,4 +1,4 @@
-"""The operations that carry out the steps of a plan, as data: only `machine/build/executor.py` interprets them.
+"""The operations that carry out the steps of a plan, as data: only `machine/install/executor.py` interprets them.
 
 `Command` and `WriteFile` do most of the work; the others change the root or check a result.
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -212,7 +212,30 @@ def _read(data: Mapping[str, Any], origin: str, environ: Mapping[str, str], type
             )
         if modules.name == "none" and arch.modules:
             faults.add(f"archs.{arch.name}.modules", 'lists modules, but `modules.system` is "none"')
-    refuse_relative(site, faults)
-    refuse_long(site, faults)
+    refuse_relative(_paths(site), _programs(site), faults)
+    refuse_long((*_paths(site), *_programs(site)), faults)
     top.done()
     return site
+
+
+def _paths(site: Site) -> Iterator[tuple[str, str | None]]:
+    yield "root", site.root
+    yield "modules.init", site.modules.init
+    for index, path in enumerate(site.modules.path):
+        yield f"modules.path[{index}]", path
+    yield "files.scratch", site.files.scratch
+    yield "files.project", site.files.project
+    yield "files.temporary", site.files.temporary
+    if site.container:
+        yield "container.overlay", site.container.overlay
+        yield "container.setup", site.container.setup
+        for template in site.container.overlay_templates:
+            yield "container.overlay_templates", template.path
+
+
+def _programs(site: Site) -> Iterator[tuple[str, str | None]]:
+    for arch in site.archs:
+        yield f"archs.{arch.name}.python", arch.python
+        yield f"archs.{arch.name}.compiler.cxx", arch.compiler.cxx
+        yield f"archs.{arch.name}.compiler.cc", arch.compiler.cc
+        yield f"archs.{arch.name}.mpi.cxx", arch.mpi.cxx

@@ -10,7 +10,7 @@ import pytest
 from parts.profiles import profile
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.jobs.user_job import UserJob
-from provision.machine.rendering.render_jobs import render_user_job
+from provision.machine.submission.render_jobs import render_user_job
 from provision.profile.strategy import StrategyName
 
 # A stand-in for `module` in a job script: it prints what it is asked for, and loads every name.

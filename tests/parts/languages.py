@@ -29,14 +29,14 @@ from provision.jobs.overlay_job import OverlayJob
 from provision.jobs.user_job import UserJob
 from provision.knowledge.miniforge import RELEASES
 from provision.machine.rendering.render import render
-from provision.machine.rendering.render_jobs import (
+from provision.machine.rendering.render_modulefile import emit_modulefile
+from provision.machine.submission.render_jobs import (
     render_build_job,
     render_environment_script,
     render_image_job,
     render_overlay_job,
     render_user_job,
 )
-from provision.machine.rendering.render_modulefile import emit_modulefile
 from provision.model.facts import Existing
 from provision.model.modulefile import Modulefile
 from provision.planning.planner import make_plan

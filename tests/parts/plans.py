@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from parts.profiles import profile
-from provision.machine.build.executor import Executor
-from provision.machine.root.locks import Lock
+from provision.machine.install.executor import Executor
 from provision.machine.root.store import Store
+from provision.machine.sharing.locks import Lock
 from provision.model.event import Event
 from provision.model.layout import EnvironmentId
 from provision.model.modulefile import Modulefile

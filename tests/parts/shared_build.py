@@ -21,8 +21,9 @@ from parts.records import ENVIRONMENT, PROOF
 from provision.backends.backend import Row
 from provision.errors import ProvisionError
 from provision.machine.programs.shell import set_umask
-from provision.machine.root import locks
+from provision.machine.root.existing import existing
 from provision.machine.root.store import Store
+from provision.machine.sharing import locks
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.operation import InstallWheel, KeepWheel, Publish, Remove, Seal, WriteCandidate, WriteFile
 from provision.model.sharing import Sharing
@@ -36,7 +37,7 @@ def rows(store: Store, env: EnvironmentId) -> tuple[Row, ...]:
     prefix, build, records = store.layout.prefix(env), store.layout.build(env), store.layout.records_folder(env)
     package = f"mkdir -p {prefix}/lib && touch {prefix}/lib/package.py"
     compiled = f"mkdir -p {build}/wheel && echo compiled > {build}/wheel/horovod-1-py3-none-any.whl"
-    reuse = "cached" if KEY in store.existing().wheels else None
+    reuse = "cached" if KEY in existing(store).wheels else None
     proof = WriteFile(path=str(records / "verdict.json"), text=json.dumps(PROOF.to_dict()))
 
     return (
@@ -62,8 +63,8 @@ def rows(store: Store, env: EnvironmentId) -> tuple[Row, ...]:
 def build(store: Store, env: EnvironmentId, stop_after: str | None = None) -> dict[str, str]:
     """Plan and carry out; the action of each step."""
     with store.held(Path(store.layout.lock(env)), {"does": "builds"}) as lock:
-        existing = store.existing()
-        steps = decide_steps(rows(store, env), existing, env)
+        there = existing(store)
+        steps = decide_steps(rows(store, env), there, env)
         names = [step.name for step in steps]
         todo = steps[: names.index(stop_after) + 1] if stop_after else steps
         executor_of(store, plan_of(store, env, todo), lock).run()

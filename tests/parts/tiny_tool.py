@@ -28,10 +28,10 @@ from provision import cli
 from provision.backends.venv.installer import Installer
 from provision.commands.shared.target import Target
 from provision.jobs.build_job import Submitter
-from provision.machine import submission
-from provision.machine.root import event_file, locks, needed_space
+from provision.machine.root import event_file, needed_space
 from provision.machine.root.store import Store
-from provision.machine.terminal import follow
+from provision.machine.sharing import locks
+from provision.machine.submission import follow, submit
 from provision.model.event import Event, Listener
 from provision.model.operation import Prove
 from provision.model.request import Request
@@ -74,14 +74,14 @@ def use_tiny_stack(folder: Path) -> None:
     def tiny_proof(site: Site, arch: Arch, stack: Stack, programs_folder: str, prefix: str) -> Prove:
         return prove_operation(site, arch, stack, str(folder / "programs"), prefix)
 
-    submitter = submission.submitter
+    submitter = submit.submitter
 
     def tiny_submitter(store: Store) -> Submitter:
         # Not every scheduler hands the variables of the shell on.
         kept = [f"{name}={os.environ[name]}" for name in ("PYTHONPATH", "TINY_FOLDER", "UV_CACHE_DIR")]
         return replace(submitter(store), tool=("env", *kept, sys.executable, "-m", "parts.tiny_tool"))
 
-    submission.submitter = tiny_submitter
+    submit.submitter = tiny_submitter
     proof_shape.prove_operation = tiny_proof
     Target.request_for = tiny_request  # type: ignore[method-assign]
     Installer.environment_argv = tiny_argv  # type: ignore[method-assign]

@@ -30,7 +30,7 @@ from typing import Any
 
 from parts.tiny import TinySite, make_site
 from provision.machine.programs.process_tree import marked_processes
-from provision.machine.root.locks import MARK
+from provision.machine.sharing.locks import MARK
 from provision.model.layout import EnvironmentId
 
 STEPS = ("create", "install", "bytecode", "compile", "horovod", "inspect", "candidate", "proof", "publish")

@@ -25,7 +25,7 @@ from parts.slurm import NodeGroup, Partition, SlurmCluster, missing_programs
 from provision.jobs.overlay_job import OverlayJob
 from provision.jobs.user_job import UserJob
 from provision.knowledge import miniforge
-from provision.machine.rendering.render_jobs import render_overlay_job, render_user_job
+from provision.machine.submission.render_jobs import render_overlay_job, render_user_job
 from provision.model.lock import Lock
 from provision.model.requirements_file import read_requirements
 from provision.profile.container import Template

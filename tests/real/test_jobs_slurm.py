@@ -21,7 +21,7 @@ from parts.profiles import profile
 from parts.slurm import SlurmCluster, missing_programs
 from provision.errors import EXIT_JOB_LEFT
 from provision.jobs.user_job import UserJob
-from provision.machine.rendering.render_jobs import render_user_job
+from provision.machine.submission.render_jobs import render_user_job
 from provision.profile.strategy import StrategyName
 
 pytestmark = pytest.mark.slurm

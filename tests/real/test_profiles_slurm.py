@@ -30,7 +30,7 @@ from parts.provision import Tool, messages_of, site_file
 from parts.site_modules import SiteModules
 from parts.slurm import SlurmCluster, missing_programs
 from parts.tiny import add_stack, make_site
-from provision.machine.who_may_write import user_name
+from provision.machine.files.who_may_write import user_name
 
 pytestmark = [pytest.mark.real, pytest.mark.slurm]
 

@@ -15,7 +15,7 @@ import pytest
 from parts.credentials import SHAPES, Shape, files_with, leaks, pip_argv, refusing_index, try_everywhere, uv_argv
 from parts.provision import Tool
 from provision.knowledge.index_settings import is_index_setting
-from provision.machine.network.job_settings import write_settings
+from provision.machine.submission.job_settings import write_settings
 
 pytestmark = pytest.mark.real
 

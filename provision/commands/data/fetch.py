@@ -40,8 +40,8 @@ def run(args: argparse.Namespace) -> Outcome:
     """Download it, and print where it is."""
     from provision.knowledge.keras_files import TFDS
     from provision.machine.configuration import shipped
+    from provision.machine.files.tables import read_keras_files
     from provision.machine.network.data_files import fetch_keras, keras_homes, place_of
-    from provision.machine.tables import read_keras_files
 
     site = shipped.load_site(args.site)
     what: str = args.what

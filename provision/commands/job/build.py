@@ -8,6 +8,7 @@ from provision.commands.shared.options import add_account, add_backend, add_targ
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.parsers import SubVerb
 from provision.commands.shared.target import read_target
+from provision.machine.root.existing import existing
 from provision.machine.terminal.console import say
 
 
@@ -22,8 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """Write the script with the plan for this machine, or from the profile alone."""
     from provision.jobs.build_job import build_script, profile_script
-    from provision.machine.rendering.render_jobs import render_build_job
-    from provision.machine.submission import keep_settings, remove_left_settings, submitter
+    from provision.machine.submission.render_jobs import render_build_job
+    from provision.machine.submission.submit import keep_settings, remove_left_settings, submitter
     from provision.planning.planner import make_plan
 
     target = read_target(args)
@@ -33,7 +34,7 @@ def run(args: argparse.Namespace) -> Outcome:
         return Outcome(text=job.text, result={"name": job.name, "script": job.text, "environment": None})
     facts = target.observe()
     request = target.request(facts)
-    plan = make_plan(request, facts, target.store.existing())
+    plan = make_plan(request, facts, existing(target.store))
     job = render_build_job(build_script(request, plan, submitter(target.store), args.account))
     # sbatch does not make the folder of a job's output; without the folder the job fails without a message.
     target.store.make_jobs()

@@ -19,8 +19,8 @@ def check_downloads(site: Site, script: str | None) -> None:
     if site.network.compute != "no" or script is None:
         return
     from provision.lint.job_rules import fetch_command
+    from provision.machine.files.tables import read_keras_files
     from provision.machine.network.data_files import is_fetched, place_of
-    from provision.machine.tables import read_keras_files
 
     wanted = [download for download in read_program(script).downloads if download.name is not None]
     if not wanted:

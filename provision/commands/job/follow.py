@@ -13,7 +13,7 @@ from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.parsers import SubVerb
 from provision.commands.shared.target import read_store
 from provision.errors import ConfigError
-from provision.machine.disk import is_file
+from provision.machine.files.disk import is_file
 from provision.model.layout import EnvironmentId
 
 # Of an environment: a hash, and the number of a rebuild.

@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.lint.job_script import read_script
     from provision.lint.kinds import is_program
     from provision.machine.configuration import shipped
-    from provision.machine.disk import read_exactly
+    from provision.machine.files.disk import read_exactly
 
     site = shipped.load_site(args.site)
     known = None if site.scheduler.name == "none" else site
@@ -182,7 +182,7 @@ def _programs(
 
 def _find(program: str, script: str) -> tuple[str | None, str]:
     """The path of a program that a job script names, from the folder of the script or from here; or why it is not found."""
-    from provision.machine.disk import is_file
+    from provision.machine.files.disk import is_file
 
     if "$" in program or "`" in program:
         return None, "the values of its variables are known only in the job"

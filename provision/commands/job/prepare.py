@@ -59,7 +59,7 @@ def run_image(args: argparse.Namespace) -> Outcome:
     """Write the script that pulls the image, on a login node or as a job."""
     from provision.jobs.image_job import ImageJob
     from provision.machine.configuration import shipped
-    from provision.machine.rendering.render_jobs import render_image_job
+    from provision.machine.submission.render_jobs import render_image_job
 
     site = shipped.load_site(args.site)
     job = ImageJob(
@@ -80,7 +80,7 @@ def run_overlay(args: argparse.Namespace) -> Outcome:
     from provision.jobs.overlay_job import OWN_FILES, OWN_GB, OverlayJob, lock_name
     from provision.knowledge.miniforge import RELEASES, release_for
     from provision.machine.configuration import shipped
-    from provision.machine.rendering.render_jobs import render_overlay_job
+    from provision.machine.submission.render_jobs import render_overlay_job
 
     target = make_target(shipped.load_site(args.site), args.arch, args.stack)
     miniforge = release_for(target.stack.pythons)
@@ -121,7 +121,7 @@ def _requirements(args: argparse.Namespace, lock: Lock, minor: str) -> Requireme
     Raises:
         ConfigError: the file cannot be read or used, or `--overlay` was given without it.
     """
-    from provision.machine.disk import read_given
+    from provision.machine.files.disk import read_given
     from provision.model.requirements_file import read_requirements
 
     if args.requirements is None:

@@ -19,7 +19,7 @@ def read_program(path: str, text: str | None = None) -> Training:
     from provision.errors import ConfigError
     from provision.lint.imports import files_beside
     from provision.lint.training import read_training
-    from provision.machine.disk import is_file, read_given
+    from provision.machine.files.disk import is_file, read_given
 
     text = read_given(path, "training script", errors="replace") if text is None else text
     beside: dict[str, str] = {}

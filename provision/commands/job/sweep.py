@@ -66,7 +66,7 @@ def finish_sweep(
         compare = " ".join(f"{runs}/{job['job']}" for job in jobs)
         text = f"when all have ended: provision scaling {compare}"
         return Outcome(text=text, result={**result, "sweep": jobs}, exit_code=EXIT_JOB_LEFT)
-    from provision.machine.disk import write
+    from provision.machine.files.disk import write
 
     for size, (script, text) in zip(args.sweep, scripts, strict=True):
         path = Path(args.out, f"{script.name}.sh")
@@ -81,7 +81,7 @@ def finish_sweep(
 def _submit(
     target: Target, scripts: Sequence[tuple[Script, str]], jobs: list[dict[str, object]], numbers: Sequence[int]
 ) -> None:
-    from provision.machine.submission import submit_script
+    from provision.machine.submission.submit import submit_script
 
     for size, (script, text) in zip(numbers, scripts, strict=True):
         try:

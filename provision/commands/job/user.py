@@ -16,7 +16,8 @@ from provision.commands.shared.parsers import SubVerb
 from provision.commands.shared.target import arch_below, make_target
 from provision.errors import EXIT_JOB_LEFT, ConfigError
 from provision.machine.programs.shell import absolute, expand_variables
-from provision.machine.terminal.console import listener, say
+from provision.machine.terminal.console import say
+from provision.machine.terminal.progress_lines import listener
 
 if TYPE_CHECKING:
     from provision.commands.shared.target import Target
@@ -44,8 +45,8 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.jobs.user_job import UserJob, nodes_of, unstaged, with_launcher, without_prefix
     from provision.jobs.user_script import make_script
     from provision.machine.configuration import shipped
-    from provision.machine.disk import is_file
-    from provision.machine.rendering.render_jobs import render_user_script
+    from provision.machine.files.disk import is_file
+    from provision.machine.submission.render_jobs import render_user_script
 
     if args.script is not None and not is_file(args.script):
         raise ConfigError(
@@ -128,8 +129,8 @@ def run(args: argparse.Namespace) -> Outcome:
 
 def _submit(args: argparse.Namespace, target: Target, script: Script, text: str, result: dict[str, object]) -> Outcome:
     """Submit the script, and follow the job to its end."""
-    from provision.machine.submission import submit_script
-    from provision.machine.terminal.follow import follow
+    from provision.machine.submission.follow import follow
+    from provision.machine.submission.submit import submit_script
     from provision.schedulers.status import ending
 
     name = target.site.scheduler.name
@@ -153,7 +154,7 @@ def _take_modules_of_venv(args: argparse.Namespace) -> None:
 
     A venv that this machine does not see, or that another program made, changes nothing: the job checks it.
     """
-    from provision.machine.build.make_own_venv import read_venv
+    from provision.machine.install.make_own_venv import read_venv
 
     if args.venv is None or args.runtime not in (None, "modules") or args.module or args.stack:
         return

@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Install it."""
-    from provision.machine.disk import exists
+    from provision.machine.files.disk import exists
 
     wish = Wish(
         folder=kernels_of(args),
@@ -88,8 +88,8 @@ def install_for_venv(folder: str, wish: Wish) -> Outcome:
         ConfigError: it is another venv, or the kernel exists.
         CommandError: pip cannot install `ipykernel`.
     """
-    from provision.machine.build import kernels, make_own_venv
     from provision.machine.configuration import shipped
+    from provision.machine.install import kernels, make_own_venv
 
     beneath = make_own_venv.read_venv(Path(folder))
     site = dataclasses.replace(shipped.load_site(beneath.site), root=beneath.root)
@@ -114,8 +114,8 @@ def _variables(site: Site, beneath: Beneath) -> Mapping[str, str]:
 
 def _for_environment(args: argparse.Namespace, wish: Wish) -> Outcome:
     """A kernel for a published environment. If it has no `ipykernel`, a venv of the kernel on top of it has one."""
-    from provision.machine.build import kernels, make_own_venv
     from provision.machine.configuration import shipped
+    from provision.machine.install import kernels, make_own_venv
 
     site = shipped.load_site(args.site)
     store = read_store(site)
@@ -140,9 +140,9 @@ def _for_environment(args: argparse.Namespace, wish: Wish) -> Outcome:
 def _for_container(args: argparse.Namespace, wish: Wish) -> Outcome:
     """A kernel for the site's container, in the form of Open OnDemand."""
     from provision.jobs.environment_script import in_container
-    from provision.machine.build.kernels import refuse_kernel_folder
     from provision.machine.configuration import shipped
-    from provision.machine.disk import exists
+    from provision.machine.files.disk import exists
+    from provision.machine.install.kernels import refuse_kernel_folder
     from provision.model.kernel import Kernel, kernel_name, refuse_kernel_name
 
     site = shipped.load_site(args.site)
@@ -174,7 +174,7 @@ def _kernel(wish: Wish, site: Site, beneath: Beneath, default: str, *, venv: str
     Raises:
         ConfigError: the name is not valid, or is taken.
     """
-    from provision.machine.build.kernels import refuse_kernel_folder
+    from provision.machine.install.kernels import refuse_kernel_folder
     from provision.model.kernel import Kernel, kernel_name, refuse_kernel_name
 
     arch = beneath.environment.split("/")[0] if beneath.environment else beneath.arch
@@ -212,8 +212,8 @@ def _script(site: Site, beneath: Beneath, venv: str | None) -> EnvironmentScript
 
 def _written(wish: Wish, made: Kernel, script: EnvironmentScript, note: str) -> Outcome:
     """Write the kernel, or print its files."""
-    from provision.machine.build.kernels import write_kernel
-    from provision.machine.rendering.render_jobs import render_environment_script
+    from provision.machine.install.kernels import write_kernel
+    from provision.machine.submission.render_jobs import render_environment_script
     from provision.model.kernel import kernel_json
 
     again = f"`provision kernel remove {made.name}`, then install it again"

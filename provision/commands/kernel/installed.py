@@ -18,7 +18,7 @@ def add_place(parser: argparse.ArgumentParser) -> None:
 
 def kernels_of(args: argparse.Namespace) -> Path:
     """The folder of kernels that the options name."""
-    from provision.machine.build.kernels import kernels_folder
+    from provision.machine.install.kernels import kernels_folder
 
     return kernels_folder(absolute(args.prefix) if args.prefix else None, environ())
 
@@ -30,7 +30,7 @@ def add_list_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_list(args: argparse.Namespace) -> Outcome:
     """List them."""
-    from provision.machine.build.kernels import installed_kernels
+    from provision.machine.install.kernels import installed_kernels
 
     folder = kernels_of(args)
     kernels = installed_kernels(folder)
@@ -56,7 +56,7 @@ def add_remove_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_remove(args: argparse.Namespace) -> Outcome:
     """Remove it. A venv that the user made stays."""
-    from provision.machine.build.kernels import remove_kernel
+    from provision.machine.install.kernels import remove_kernel
     from provision.model.kernel import refuse_kernel_name
 
     refuse_kernel_name(args.kernel)

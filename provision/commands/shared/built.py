@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from provision.commands.shared.open_advisories import advisories_line
-from provision.machine.disk import is_file
+from provision.machine.files.disk import is_file
 from provision.machine.programs.shell import absolute, which
 from provision.machine.terminal.console import say
 from provision.model.layout import modulefile_path

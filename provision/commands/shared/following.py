@@ -11,8 +11,8 @@ from provision.errors import Interruption
 
 if TYPE_CHECKING:
     from provision.commands.shared.target import Target
-    from provision.machine.root.locks import Waiting
     from provision.machine.root.store import Store
+    from provision.machine.sharing.locks import Waiting
     from provision.model.event import Event, Listener
     from provision.model.layout import EnvironmentId
     from provision.model.plan import Plan
@@ -39,9 +39,9 @@ def follow_to_end(
         Interruption: the user stopped following; the job keeps running, and `again` is the command that resumes.
         ProvisionError: as of `follow`.
     """
-    from provision.machine.submission import remove_left_settings
-    from provision.machine.terminal.console import listener
-    from provision.machine.terminal.follow import follow
+    from provision.machine.submission.follow import follow
+    from provision.machine.submission.submit import remove_left_settings
+    from provision.machine.terminal.progress_lines import listener
 
     name = ""
     try:
@@ -84,8 +84,8 @@ def wait_for_result(site: Site, store: Store, status: JobStatus, path: Path, the
     """
     from provision.errors import JobError
     from provision.machine.programs.servers import node_name
+    from provision.machine.submission.follow import wait_until_seen
     from provision.machine.terminal.console import say
-    from provision.machine.terminal.follow import wait_until_seen
     from provision.model.quoting import bash
 
     if wait_until_seen(there, path.parent, say):
@@ -107,10 +107,10 @@ def wait_for_result(site: Site, store: Store, status: JobStatus, path: Path, the
 def waiting_for(target: Target, plan: Plan, listen: Listener, site: str) -> Waiting:
     """What a build shows while another run builds the same: who it is, and the steps that it carries out."""
     from provision.errors import CommandError
-    from provision.machine.root.locks import Waiting
-    from provision.machine.submission import status
-    from provision.machine.terminal.console import Plain
-    from provision.machine.terminal.follow import Follower
+    from provision.machine.sharing.locks import Waiting
+    from provision.machine.submission.follow import Follower
+    from provision.machine.submission.submit import status
+    from provision.machine.terminal.progress_lines import Plain
     from provision.model.event import Event
 
     followers: list[Follower] = []
@@ -142,7 +142,7 @@ def waiting_for(target: Target, plan: Plan, listen: Listener, site: str) -> Wait
 
 def waiting_text(plan: Plan, holder: dict[str, Any], site: str) -> str:
     """What to say while another run builds the same; the progress of a job can be followed."""
-    from provision.machine.root.claims import describe_holder
+    from provision.machine.sharing.claims import describe_holder
 
     job = holder.get("job")
     where = f"; `provision job follow {job} --site {shlex.quote(site)}` shows its progress" if job else ""

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 def observe_node(target: Target, facts: Facts) -> tuple[Observation, ...]:
     """What was seen on this node for a build of the target."""
     from provision.knowledge.targets import is_foreign, missing_features
+    from provision.machine.files.tables import read_combinations
     from provision.machine.probes.look_around import look_around
-    from provision.machine.tables import read_combinations
     from provision.planning.node_checks import check_node, target_of_arch
 
     wanted = target_of_arch(target.arch, facts)

@@ -33,7 +33,7 @@ def watched_time(site: Site) -> Iterator[None]:
 def _start_again(site: Site) -> Interruption:
     """Put this job back into the queue, if that was not done often; returns the error that says so."""
     from provision.machine.programs.shell import environ
-    from provision.machine.submission import requeue
+    from provision.machine.submission.submit import requeue
     from provision.machine.terminal.console import say
     from provision.schedulers import job_here, restarts_here
 

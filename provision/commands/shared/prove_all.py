@@ -13,7 +13,8 @@ from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.proving import arch_of, history_of, judged, ranks_of, refuse_outside_job
 from provision.commands.shared.target import read_store
 from provision.errors import EXIT_FAILED, EXIT_JOB_LEFT, EXIT_OK, ConfigError, Interruption, ProvisionError
-from provision.machine.terminal.console import error_lines, listener, listeners, say, shown_step
+from provision.machine.terminal.console import error_lines, say
+from provision.machine.terminal.progress_lines import listener, listeners, shown_step
 
 if TYPE_CHECKING:
     from provision.machine.root.store import Store
@@ -134,9 +135,9 @@ def _in_jobs(args: argparse.Namespace, site: Site, store: Store, wanted: Sequenc
     """Submit one job for each arch, follow all of them, and read what they proved."""
     from provision.jobs.build_job import proof_script
     from provision.machine.configuration import shipped
-    from provision.machine.rendering.render_jobs import render_proof_job
-    from provision.machine.submission import submit, submitter
-    from provision.machine.terminal.follow import FollowedJob, follow_all
+    from provision.machine.submission.follow import FollowedJob, follow_all
+    from provision.machine.submission.render_jobs import render_proof_job
+    from provision.machine.submission.submit import submit, submitter
 
     if args.thorough:
         raise ConfigError(

@@ -10,7 +10,7 @@ from provision.errors import ConfigError, PlanError
 from provision.machine.programs.shell import environ
 
 if TYPE_CHECKING:
-    from provision.machine.build.ranks import Ranks
+    from provision.machine.install.ranks import Ranks
     from provision.machine.root.store import Store
     from provision.model.event import Listener
     from provision.model.layout import EnvironmentId
@@ -50,8 +50,8 @@ def ranks_of(site: Site, store: Store, env: EnvironmentId, listen: Listener) -> 
         PlanError: it is not published, or this is not a job.
         ConfigError: its arch or its stack is gone.
     """
-    from provision.machine.build.ranks import Ranks, loaded_environment
     from provision.machine.configuration import shipped
+    from provision.machine.install.ranks import Ranks, loaded_environment
     from provision.proof.proof_shape import prove_operation
 
     record = store.record(env)
@@ -88,7 +88,7 @@ def judged(
     """
     import json
 
-    from provision.machine.disk import write
+    from provision.machine.files.disk import write
     from provision.proof.history import judge_history
 
     findings = judge_history(earlier, proof, arch_of(site, env).proof)

@@ -37,8 +37,8 @@ def run_verb(verb: str, words: Sequence[str]) -> int:
     Raises:
         BaseException: what it met; `report_failure` reports it.
     """
+    from provision.commands.shared.arguments import parse
     from provision.commands.shared.outcome import Outcome, envelope
-    from provision.commands.shared.parsers import parse
     from provision.machine.programs.secrets_here import secrets_here
     from provision.machine.programs.shell import set_umask
     from provision.machine.programs.streams import discard_stdout, replace_unknown_characters
@@ -73,7 +73,7 @@ def report_failure(words: Sequence[str], error: BaseException, code: int) -> int
 
     If a reader has seen enough (`provision --help | head -1`), it is `code`, that of what was done.
     """
-    from provision.machine.disk import disk_error
+    from provision.machine.files.disk import disk_error
     from provision.machine.programs.streams import discard_stdout, replace_unknown_characters
 
     if isinstance(error, BrokenPipeError):
@@ -160,7 +160,7 @@ def _bug(words: Sequence[str], error: Exception, as_json: bool) -> int:
     """Report a bug of this tool, with the traceback in a file instead of on the screen."""
     import traceback
 
-    from provision.machine.disk import write_temporary
+    from provision.machine.files.disk import write_temporary
     from provision.machine.programs.secrets_here import secrets_here
 
     path = write_temporary("provision-bug-", secrets_here().hide("".join(traceback.format_exception(error))))

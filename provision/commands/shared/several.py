@@ -13,7 +13,8 @@ from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.submitting import command_to_use, prepare_job
 from provision.commands.shared.target import Target
 from provision.errors import EXIT_FAILED, EXIT_JOB_LEFT, EXIT_OK, Interruption, ProvisionError
-from provision.machine.terminal.console import error_lines, listeners, say
+from provision.machine.terminal.console import error_lines, say
+from provision.machine.terminal.progress_lines import listeners
 from provision.model.layout import EnvironmentId
 from provision.schedulers.status import JobStatus
 
@@ -50,7 +51,7 @@ def build_in_jobs(args: argparse.Namespace, archs: Sequence[str]) -> list[Build]
     Raises:
         Interruption: as of `submit_several`.
     """
-    from provision.machine.submission import submit
+    from provision.machine.submission.submit import submit
 
     builds: list[Build] = []
     targets: dict[str, Target] = {}
@@ -76,8 +77,8 @@ def build_in_jobs(args: argparse.Namespace, archs: Sequence[str]) -> list[Build]
 
 
 def _follow(args: argparse.Namespace, builds: Sequence[Build], targets: dict[str, Target]) -> None:
-    from provision.machine.submission import remove_left_settings
-    from provision.machine.terminal.follow import FollowedJob, follow_all
+    from provision.machine.submission.follow import FollowedJob, follow_all
+    from provision.machine.submission.submit import remove_left_settings
 
     submitted = [build for build in builds if build.job is not None]
     site = next(iter(targets.values())).site

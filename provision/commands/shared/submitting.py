@@ -12,11 +12,13 @@ from provision.commands.shared.built import is_loaded_by_users, load_command
 from provision.commands.shared.following import waiting_for
 from provision.commands.shared.target import Target, read_target
 from provision.errors import StoreError
-from provision.machine.terminal.console import listener, say
+from provision.machine.root.existing import existing
+from provision.machine.terminal.console import say
+from provision.machine.terminal.progress_lines import listener
 
 if TYPE_CHECKING:
-    from provision.machine.root.locks import Lock
-    from provision.machine.submission import BuildJob
+    from provision.machine.sharing.locks import Lock
+    from provision.machine.submission.submit import BuildJob
     from provision.model.event import Listener
     from provision.model.facts import Facts
     from provision.model.plan import Plan
@@ -39,8 +41,8 @@ def prepare_job(args: argparse.Namespace) -> Prepared:
         ProvisionError: something that a build needs is missing, or a job builds the same environment already.
     """
     from provision.jobs.build_job import build_script
-    from provision.machine.rendering.render_jobs import render_build_job
-    from provision.machine.submission import submitter
+    from provision.machine.submission.render_jobs import render_build_job
+    from provision.machine.submission.submit import submitter
     from provision.model.problem import raise_problems
     from provision.planning.planner import make_plan
     from provision.planning.preflight import network_problems, place_problems
@@ -48,7 +50,7 @@ def prepare_job(args: argparse.Namespace) -> Prepared:
     target = read_target(args)
     facts = target.observe()
     request = target.request(facts)
-    plan = make_plan(request, facts, target.store.existing())
+    plan = make_plan(request, facts, existing(target.store))
     if plan.done:
         plan, done = repair_here(args, target, facts, plan)
         if plan.done:
@@ -71,7 +73,7 @@ def repair_here(args: argparse.Namespace, target: Target, facts: Facts, plan: Pl
     with listener() as listen, locked(args, target, plan, listen):
         for line in repair(target.store, plan):
             say(line)
-    return make_plan(target.request(facts), facts, target.store.existing()), "repaired"
+    return make_plan(target.request(facts), facts, existing(target.store)), "repaired"
 
 
 def nothing_to_do(args: argparse.Namespace) -> str:
@@ -93,7 +95,7 @@ def locked(
 
 def _refuse_second(target: Target, plan: Plan, site: str) -> None:
     """Refuse a second job for an environment that is being built: its nodes would wait, idle, for the first."""
-    from provision.machine.root.claims import describe_holder
+    from provision.machine.sharing.claims import describe_holder
 
     other = target.store.holder(Path(target.store.layout.lock(plan.environment)))
     if other is not None:
@@ -107,7 +109,7 @@ def _refuse_second(target: Target, plan: Plan, site: str) -> None:
 
 def _refuse_queued(job: BuildJob, plan: Plan, site: str) -> None:
     """Refuse to submit a job that is in the queue already; its name contains the environment's fingerprint."""
-    from provision.machine.submission import queued
+    from provision.machine.submission.submit import queued
 
     number = queued(job)
     if number is not None:

@@ -45,13 +45,13 @@ class Target:
     @property
     def is_here(self) -> bool:
         """Whether this machine may be one of the site's: it has the module system of the site, if there is one."""
-        from provision.machine.disk import is_file
+        from provision.machine.files.disk import is_file
 
         return self.site.modules.name == "none" or is_file(self.site.modules.init or "")
 
     def observe(self) -> Facts:
         """The facts of this machine."""
-        from provision.machine.probes.probe import observe
+        from provision.machine.root.observe import observe
 
         return observe(self.site, self.arch, self.stack, self.store)
 
@@ -184,7 +184,7 @@ def make_target(site: Site, arch: str | None, stack: str | None, backend: Backen
 def offer_for(site: Site, arch: Arch) -> Offer:
     """What an arch offers to a stack: this machine if it may be one of the site's, or else the profile alone."""
     from provision.machine.configuration import shipped
-    from provision.machine.disk import is_file
+    from provision.machine.files.disk import is_file
     from provision.machine.probes.offer import offer_here, offer_of_profile
 
     if site.modules.name != "none" and not is_file(site.modules.init or ""):
@@ -200,7 +200,7 @@ def choose_stack(site: Site, arch: Arch, wish: Wish) -> Choice:
         PlanError: none works.
     """
     from provision.machine.configuration import shipped
-    from provision.machine.tables import read_cells, read_combinations
+    from provision.machine.files.tables import read_cells, read_combinations
     from provision.planning.solver import choose
 
     stacks = shipped.stacks_with_versions()
@@ -217,7 +217,7 @@ def beneath_of(site: Site, store: Store, env: EnvironmentId, typed: str, *, retr
         CommandError: its Python does not start.
     """
     from provision.errors import PlanError
-    from provision.machine.build import make_own_venv
+    from provision.machine.install import make_own_venv
     from provision.machine.programs.shell import absolute, environ
     from provision.machine.root.completing import hint_to_complete
     from provision.model.own_venv import Beneath

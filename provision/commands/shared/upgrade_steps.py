@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from provision.commands.shared.target import Target, make_target
 from provision.errors import ConfigError
+from provision.machine.root.existing import existing
 from provision.machine.terminal.console import say
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def plan_of(request: Request, facts: Facts, target: Target) -> Plan:
     """The plan for a request, given what is below the root."""
     from provision.planning.planner import make_plan
 
-    return make_plan(request, facts, target.store.existing())
+    return make_plan(request, facts, existing(target.store))
 
 
 def lock_paths(parts: list[Part]) -> dict[Path, Part]:
@@ -120,7 +121,7 @@ def lock_paths(parts: list[Part]) -> dict[Path, Part]:
 
 def make_steps(parts: list[Part]) -> list[Step]:
     """The plan of each arch with the newer locks, and what it changes."""
-    from provision.machine.tables import read_advisories
+    from provision.machine.files.tables import read_advisories
 
     advisories, steps = read_advisories(), []
     for part in parts:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from provision.errors import ConfigError
-from provision.machine.disk import read_json, remove, write
+from provision.machine.files.disk import read_json, remove, write
 from provision.machine.terminal.console import ask, say
 from provision.planning.site_proposals import Surroundings, propose
 from provision.profile.blanks import LEAVE_OUT, unneeded

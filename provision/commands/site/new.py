@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from provision.commands.shared.outcome import Outcome
 from provision.commands.site.browse import table
 from provision.errors import ConfigError
+from provision.machine.configuration.parse_toml import parse
 from provision.machine.terminal.console import can_ask, say
 from provision.wording import nearest, nearest_name
 
@@ -57,7 +58,7 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.commands.site.dialogue import Dialogue, Draft, wrong_with
     from provision.knowledge.targets import require_known_target
     from provision.machine.configuration import shipped
-    from provision.machine.disk import exists, rewrite, write
+    from provision.machine.files.disk import exists, rewrite, write
     from provision.machine.probes.login_node import path_of_new_profile, today
     from provision.profile.blanks import blanks, faults_of_answer, fill, own_sources
     from provision.wording import count
@@ -67,13 +68,13 @@ def run(args: argparse.Namespace) -> Outcome:
     again = exists(str(path))
     source = args.source or TEMPLATE
     text, notes, seen = _read_existing(path, args) if again else _read_template(source, args)
-    asked = blanks(text, shipped.parse)
-    data = shipped.parse(text, str(path))
+    asked = blanks(text, parse)
+    data = parse(text, str(path))
     archs = table(data, "archs")
     gpu_archs = _archs_with_gpus(archs)
 
     def check(key: str, given: Mapping[str, str]) -> list[str]:
-        faults = faults_of_answer(text, asked, given, key, shipped.parse, shipped.environment())
+        faults = faults_of_answer(text, asked, given, key, parse, shipped.environment())
         if not faults and key.endswith(".target"):
             require_known_target(given[key])
         return faults
@@ -148,12 +149,12 @@ def _read_existing(path: Path, args: argparse.Namespace) -> tuple[str, list[str]
         ConfigError: it has no blanks, or an option asks for more than to fill them in: only a copy is changed.
     """
     from provision.machine.configuration import shipped
-    from provision.machine.disk import read_given
+    from provision.machine.files.disk import read_given
     from provision.profile.blanks import blanks
 
     data, _ = shipped.load_profile(str(path))
     text = read_given(str(path), "profile")
-    asked = blanks(text, shipped.parse)
+    asked = blanks(text, parse)
     edit = f"edit it, or remove it: `rm {shlex.quote(str(path))}`"
     if not asked:
         raise ConfigError(f"`{path}` already exists, and has no blanks", hint=edit)
@@ -175,7 +176,7 @@ def _read_template(source: str, args: argparse.Namespace) -> tuple[str, list[str
         ConfigError: there is no such profile or arch, or the new site would replace one that comes with the tool.
     """
     from provision.machine.configuration import shipped
-    from provision.machine.disk import exists, read_given
+    from provision.machine.files.disk import exists, read_given
     from provision.planning.site_proposals import archs_without_nodes
     from provision.profile.blanks import blanks, keep_archs
 
@@ -187,7 +188,7 @@ def _read_template(source: str, args: argparse.Namespace) -> tuple[str, list[str
         )
     data, path = shipped.load_profile(source)
     text = read_given(str(path), "profile")
-    asked = blanks(text, shipped.parse)
+    asked = blanks(text, parse)
     seen = surroundings([blank.path for blank in asked])
     gpu_archs = _archs_with_gpus(table(data, "archs"))
     cpu_archs = [arch for arch in table(data, "archs") if arch not in gpu_archs]
@@ -281,7 +282,7 @@ def _refuse_faults(filled: str, path: Path, name: str, origin: object, *, comple
     from provision.profile.site import read_site
 
     try:
-        data = shipped.parse(filled, str(path))
+        data = parse(filled, str(path))
         if complete:
             read_site(data, str(path), shipped.environment(), name)
     except ConfigError as error:
@@ -303,7 +304,7 @@ def _to_fill_in(left: Sequence[Blank]) -> list[str]:
 def doubt(key: str, answer: str) -> str:
     """What may be wrong with an answer although a profile can have it: the nodes may have a file that this machine lacks."""
     from provision.machine.configuration import shipped
-    from provision.machine.disk import exists
+    from provision.machine.files.disk import exists
     from provision.profile.blanks import LEAVE_OUT, words_of
     from provision.profile.reader import VARIABLE
 

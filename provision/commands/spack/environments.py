@@ -57,7 +57,7 @@ def run_show(args: argparse.Namespace) -> Outcome:
     """Write or print the environments."""
     from pathlib import Path
 
-    from provision.machine.disk import write
+    from provision.machine.files.disk import write
 
     if args.all and not args.into:
         raise ConfigError("`--all` writes many files", hint=f"add `--into {FOLDER}`", kind="usage")
@@ -78,7 +78,7 @@ def run_diff(args: argparse.Namespace) -> Outcome:
     from pathlib import Path
 
     from provision.errors import EXIT_FAILED, EXIT_OK
-    from provision.machine.disk import is_file, read_given
+    from provision.machine.files.disk import is_file, read_given
 
     files, _ = _files(args)
     lines: list[str] = []
@@ -153,7 +153,7 @@ def _observe(target: Target) -> Facts:
     """The facts of this machine, with what the site's modules change; no Spack is needed for that."""
     import dataclasses
 
-    from provision.machine.probes.probe_spack import module_facts
+    from provision.machine.root.spack_facts import module_facts
 
     facts = target.observe()
     return dataclasses.replace(facts, spack=module_facts(target.site, facts.environ))

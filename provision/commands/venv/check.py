@@ -12,7 +12,7 @@ from provision.errors import EXIT_FAILED, EXIT_OK
 from provision.machine.programs.shell import absolute, environ
 
 if TYPE_CHECKING:
-    from provision.machine.build.make_own_venv import Contents
+    from provision.machine.install.make_own_venv import Contents
     from provision.model.own_venv import Beneath
     from provision.model.verdict import Check
 
@@ -30,8 +30,8 @@ def check_venv(folder: Path) -> tuple[Beneath, Contents, tuple[Check, ...]]:
     """
     import dataclasses
 
-    from provision.machine.build import make_own_venv
     from provision.machine.configuration import shipped
+    from provision.machine.install import make_own_venv
     from provision.machine.probes.provided import provided_python
     from provision.model.own_venv import judge_venv
 

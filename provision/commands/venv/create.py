@@ -40,8 +40,8 @@ def run(args: argparse.Namespace) -> Outcome:
     """Make it."""
     from pathlib import Path
 
-    from provision.machine.build import make_own_venv
     from provision.machine.configuration import shipped
+    from provision.machine.install import make_own_venv
     from provision.model.own_venv import refuse_folder
     from provision.model.quoting import bash
 
@@ -118,7 +118,7 @@ def _create_on_modules(args: argparse.Namespace, folder: str, site: Site, arch: 
     from pathlib import Path
 
     from provision.jobs.script import module_lines
-    from provision.machine.build import make_own_venv
+    from provision.machine.install import make_own_venv
     from provision.machine.probes.provided import provided_python
     from provision.model.own_venv import Beneath
     from provision.model.quoting import bash
@@ -177,7 +177,7 @@ def _install_kernel(folder: str) -> str:
 
     from provision.commands.kernel.install import Wish, install_for_venv
     from provision.errors import CommandError
-    from provision.machine.build.kernels import kernels_folder
+    from provision.machine.install.kernels import kernels_folder
     from provision.model.quoting import bash
 
     again = bash("provision kernel install %s", folder)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from provision.errors import ConfigError
 from provision.machine.configuration.search_path import PACKAGE, shipped_root
-from provision.machine.disk import disk_error
+from provision.machine.files.disk import disk_error
 
 DATA = Path(PACKAGE) / "proof" / "programs" / "data"
 

@@ -15,8 +15,9 @@ from typing import Any
 
 from provision.errors import ConfigError
 from provision.machine.configuration import search_path
-from provision.machine.trusted_files import MIB, read_regular
-from provision.machine.who_may_write import describe, entries_to, name_of, repair_hint
+from provision.machine.configuration.parse_toml import parse
+from provision.machine.files.trusted_files import MIB, read_regular
+from provision.machine.files.who_may_write import describe, entries_to, name_of, repair_hint
 from provision.model.trust import ROOT, Stranger, find_strangers
 
 LIMIT = 8 * MIB
@@ -87,8 +88,6 @@ def _site_groups(path: str, name: str, content: bytes, place: str | None) -> fro
 
 def _group_in(profile: bytes) -> str:
     """The group that a profile names in `files.group`, or an empty text."""
-    from provision.machine.configuration.shipped import parse
-
     try:
         files: Mapping[str, Any] = parse(profile.decode("utf-8"), "").get("files", {})
     except (ConfigError, UnicodeDecodeError):

@@ -10,7 +10,7 @@ import os
 import re
 import sys
 
-from provision.machine.trusted_files import read_regular
+from provision.machine.files.trusted_files import read_regular
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 INSIDE = os.path.join(PACKAGE, "_shipped")

@@ -15,11 +15,11 @@ from typing import Any
 
 from provision.errors import ConfigError
 from provision.machine.configuration import search_path as folders
+from provision.machine.configuration.parse_toml import parse
 from provision.machine.configuration.permissions import read_configuration
 from provision.machine.configuration.search_path import known
 from provision.model.lock import Lock, check_lock, parse_lock
 from provision.model.patch import Patch, parse_patch
-from provision.profile.document import refuse_extremes
 from provision.profile.site import Site, read_site, refuse_blanks
 from provision.profile.stack import Stack, read_stack
 from provision.profile.wish import Wish, is_wish, read_wish
@@ -80,29 +80,6 @@ def own_files(site: Site, stack: str, locks: Sequence[str], horovod: str | None)
 def environment() -> dict[str, str]:
     """The variables that profiles may use; `PROVISION_ROOT` falls back to the user's data folder."""
     return {"PROVISION_ROOT": folders.default_root(), **os.environ}
-
-
-def parse(text: str, origin: str) -> Mapping[str, Any]:
-    """A text of TOML, parsed.
-
-    Raises:
-        ConfigError: it is not TOML.
-    """
-    import sys
-
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-    try:
-        data: Mapping[str, Any] = tomllib.loads(text)
-    # A ValueError that is not one of TOML: a number of more than 4300 digits. A RecursionError: a thousand brackets.
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(
-            f"`{origin}` is not TOML", evidence=[str(error)], hint=f"edit `{origin}`", kind="invalid-file"
-        ) from error
-    refuse_extremes(data, origin)
-    return data
 
 
 def _load(kind: str, name: str) -> tuple[Mapping[str, Any], Path]:

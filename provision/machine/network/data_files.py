@@ -18,7 +18,7 @@ from pathlib import Path
 
 from provision.errors import CommandError, ConfigError
 from provision.knowledge.keras_files import TFDS, KerasFile
-from provision.machine.disk import disk_error
+from provision.machine.files.disk import disk_error
 from provision.machine.network.data_source import sees
 from provision.profile.site import Site
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provision.errors import ConfigError
-from provision.machine.disk import is_file
+from provision.machine.files.disk import is_file
 
 BLOCK = 4096
 

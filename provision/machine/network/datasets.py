@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from provision.machine.disk import has_sha256
-from provision.machine.trusted_files import MIB
+from provision.machine.files.disk import has_sha256
+from provision.machine.files.trusted_files import MIB
 
 # The file that Keras downloads to ~/.keras/datasets.
 MNIST_SHA256 = "731c5ac602752760c8e48fbffcf8c3b850d9dc2a2aedcf2cc48468fc17b673d1"

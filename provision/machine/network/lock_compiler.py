@@ -18,7 +18,7 @@ from provision.knowledge.versions import release
 from provision.launch.modules import clean_environ
 from provision.machine.configuration import search_path, shipped
 from provision.machine.configuration.permissions import read_configuration
-from provision.machine.disk import write
+from provision.machine.files.disk import write
 from provision.machine.programs.failed_program import failed_program
 from provision.machine.programs.installer_environ import installer_environ
 from provision.machine.programs.run import stream

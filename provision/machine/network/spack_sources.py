@@ -14,7 +14,7 @@ from provision.backends.spack.pip_wheel import PIP_SHA256, PIP_VERSION, PIP_WHEE
 from provision.errors import ConfigError, ProvisionError
 from provision.launch.modules import clean_environ
 from provision.machine.configuration import shipped
-from provision.machine.disk import disk_error
+from provision.machine.files.disk import disk_error
 from provision.machine.network.fetching import fetch_wheel
 from provision.machine.programs.failed_program import failed_program
 from provision.machine.programs.installer_environ import installer_environ

@@ -12,7 +12,7 @@ from pathlib import Path
 from provision.errors import CommandError
 from provision.launch.available_modules import AvailableModule
 from provision.machine.configuration.search_path import own_folder
-from provision.machine.disk import is_file
+from provision.machine.files.disk import is_file
 from provision.machine.probes.module_list import available_modules
 from provision.machine.probes.module_path import folders_of_this_shell
 from provision.profile.blanks import LEAVE_OUT

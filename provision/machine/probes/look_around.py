@@ -13,9 +13,9 @@ import tempfile
 from pathlib import Path
 
 from provision.errors import CommandError
+from provision.machine.files.trusted_files import read_regular
 from provision.machine.programs.run import capture
 from provision.machine.programs.shell import umask_of_shell
-from provision.machine.trusted_files import read_regular
 from provision.model.facts import Facts
 from provision.model.surroundings import Folder, Surroundings
 

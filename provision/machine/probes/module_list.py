@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from provision.errors import CommandError
 from provision.launch.available_modules import AvailableModule, describe, list_script, parse_available
 from provision.launch.modules import find_newest_module, load_script
-from provision.machine.disk import exists, is_file
+from provision.machine.files.disk import exists, is_file
 from provision.machine.probes.module_path import folders_of_this_shell
-from provision.machine.probes.probe import unloaded
+from provision.machine.probes.unloaded import unloaded
 from provision.machine.programs.run import capture
 from provision.model.quoting import bash
 from provision.profile.module_system import ModuleSystem

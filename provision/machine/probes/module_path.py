@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from provision.errors import CommandError
 from provision.launch.modules import load_script, parse_environment, purge_script
-from provision.machine.disk import is_file
-from provision.machine.probes.probe import unloaded
+from provision.machine.files.disk import is_file
+from provision.machine.probes.unloaded import unloaded
 from provision.machine.programs.run import capture
 from provision.profile.module_system import ModuleSystem
 

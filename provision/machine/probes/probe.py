@@ -9,38 +9,31 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from provision.errors import CommandError
 from provision.knowledge.versions import release
 from provision.launch.modules import (
     FAILED_MODULE,
-    clean_environ,
-    drop_module_state,
     failed_module,
     load_script,
     parse_environment,
-    purge_script,
-    resolve_loaded,
 )
-from provision.launch.program_path import steady_first, steady_part
-from provision.machine.disk import is_file
-from provision.machine.probes.other_users import closed_python
+from provision.launch.program_path import steady_part
+from provision.machine.files.disk import is_file
+from provision.machine.probes.module_list import what_to_load
 from provision.machine.probes.probe_gpu import Gpus
+from provision.machine.probes.unloaded import unloaded
 from provision.machine.programs.run import capture
 from provision.machine.programs.shell import find_program
-from provision.machine.root.store import Store
-from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, Interpreter, MpiFacts
+from provision.model.facts import CompilerFacts, Cpu, GpuFacts, Interpreter, MpiFacts
 from provision.model.problem import Problem, ProblemKind
 from provision.profile.arch import Arch
-from provision.profile.module_system import ModuleSystem
 from provision.profile.site import Site
 from provision.profile.stack import Stack
-from provision.schedulers import job_here
 
 PYTHON_PROGRAM = (
     "import os,sys,sysconfig;"
@@ -108,8 +101,6 @@ class Probes:
         return clean
 
     def _report_module(self, failed: str, messages: Sequence[str], clean: Mapping[str, str]) -> None:
-        from provision.machine.probes.module_list import what_to_load
-
         where = f"`archs.{self.arch.name}.{self.key}` in `{self.site.origin}`"
         near, hint = what_to_load(self.site, failed, where, clean)
         self.problem(
@@ -241,24 +232,6 @@ class Probes:
         return probes.facts(compiler) if compiles else probes.toolkit()
 
 
-def unloaded(system: ModuleSystem) -> dict[str, str]:
-    """The caller's environment, cleaned, without the modules that the caller has loaded and without their effects.
-
-    If the profile does not say `purge`, the modules of the login shell stay: `module reset` needs them to restore the site's
-    defaults, and a Cray XC does not work without them. PATH begins with the folders that are the same in every shell.
-    """
-    environ: Mapping[str, str] = os.environ
-    purged = system.name == "none" or system.reset == "purge"
-    if purged and system.name != "none":
-        if environ.get("LOADEDMODULES"):
-            done = capture(("bash", "--noprofile", "--norc", "-c", purge_script(system)), environ)
-            if done.returncode == 0:
-                environ = parse_environment(done.stdout)
-        environ = drop_module_state(environ)
-    path = steady_first(environ.get("PATH", ""), os.environ.get("HOME", ""), purged=purged)
-    return {**clean_environ(environ), "PATH": path}
-
-
 def interpreter_at(path: str, environ: Mapping[str, str]) -> Interpreter | None:
     """The interpreter at `path`; None if the file is not a working Python."""
     try:
@@ -345,40 +318,3 @@ def cpu_family() -> str:
     import archspec.cpu
 
     return str(archspec.cpu.host().family.name)
-
-
-def observe(site: Site, arch: Arch, stack: Stack, store: Store) -> Facts:
-    """All facts that planning needs."""
-    probes = Probes(site, arch)
-    environ = probes.environment()
-    broken = bool(probes.problems)
-    our_folder = Path(sys.executable).parent
-    # If the modules cannot be loaded, problems with Python, compiler and MPI would only repeat that.
-    python = None if broken else probes.python(stack, environ)
-    # Without Horovod nothing is compiled, so the compiler and MPI may be missing.
-    compiler = None if broken or stack.horovod is None else probes.compiler(environ)
-    spack = None
-    if stack.backend == "spack":
-        from provision.machine.probes.probe_spack import find_spack, seconds_before
-
-        spack = find_spack(site, store, environ, probes.problem)
-        spack = replace(spack, took_s=seconds_before(store, stack.name, arch.name)) if spack else None
-    uv = shutil.which("uv", path=f"{our_folder}{os.pathsep}{environ.get('PATH', '')}")
-    return Facts(
-        host=socket.gethostname(),
-        job=job_here(os.environ),
-        cpu=cpu(),
-        python=python,
-        compiler=compiler,
-        mpi=None if broken or stack.horovod is None else probes.mpi(environ),
-        gpu=None if broken else probes.gpu(environ, compiler, compiles=stack.horovod is not None),
-        spack=spack,
-        modules=resolve_loaded(arch.modules, environ),
-        tool_python=sys.executable,
-        uv=None if os.environ.get("PROVISION_INSTALLER") == "pip" else uv,
-        cores=len(os.sched_getaffinity(0)),
-        place=store.place(),
-        problems=tuple(probes.problems),
-        closed=closed_python(python.executable, str(store.root)) if python else (),
-        environ=environ,
-    )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provision.errors import CommandError
-from provision.machine.disk import is_file
+from provision.machine.files.disk import is_file
 from provision.machine.programs.run import capture
 from provision.machine.programs.shell import find_program
 from provision.model.facts import CompilerFacts, GpuFacts

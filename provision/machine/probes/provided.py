@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from provision.errors import PlanError
 from provision.jobs.containers import image_path, pull_command
 from provision.knowledge.images import DOCKER
-from provision.machine.disk import exists
+from provision.machine.files.disk import exists
 from provision.machine.probes.probe import Probes
 from provision.machine.programs.run import capture
 from provision.machine.programs.shell import expand_home, expand_variables

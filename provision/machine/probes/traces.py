@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from provision.machine.disk import sha256_of
+from provision.machine.files.disk import sha256_of
 from provision.model.trace import Trace, TraceKind
 
 DRIVER = Path("/proc/driver/nvidia/version")

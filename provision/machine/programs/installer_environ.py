@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from provision.machine.trusted_files import read_regular
+from provision.machine.files.trusted_files import read_regular
 from provision.model.installer_settings import installer_settings
 
 # The certificates of the system: on Debian and SUSE, Red Hat, older SUSE, Alpine.

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from provision.machine.disk import unreadable
+from provision.machine.files.disk import unreadable
 
 BLOCK = 1 << 20
 # How a compressed file begins, and what reads it.

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provision.errors import CommandError
+from provision.machine.files.own_files import open_own
 from provision.machine.programs.process_tree import Process, send, started_by
 from provision.machine.programs.secrets_here import secrets_in
-from provision.machine.root.own_files import open_own
 
 TAIL = 400
 # Programs start here, not in the working directory: `python -m pip` there would run a `pip.py` that another user put there, and

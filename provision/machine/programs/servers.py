@@ -6,7 +6,7 @@ import os
 import socket
 
 from provision.errors import ConfigError
-from provision.machine.who_may_write import user_name
+from provision.machine.files.who_may_write import user_name
 
 
 def node_name() -> str:

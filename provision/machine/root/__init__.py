@@ -1,1 +1,1 @@
-"""What is below the root: environments, wheels, downloads, locks, records, and who may write there."""
+"""What is below the root: environments, wheels, downloads, records, and what users load."""

@@ -16,13 +16,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from provision.errors import StoreError
-from provision.machine.disk import json_object, sha256_of, write
+from provision.machine.files.disk import json_object, sha256_of, write
+from provision.machine.files.file_tree import digest_of, digests, links_out, status_of_files
 from provision.machine.probes.traces import measure_trace
-from provision.machine.root.claims import utc_now
-from provision.machine.root.file_tree import digest_of, digests, links_out, status_of_files
 from provision.machine.root.generations import ABOUT, files_of
 from provision.machine.root.spack_store import uninstall_command
 from provision.machine.root.store import Store
+from provision.machine.sharing.claims import utc_now
 from provision.model.condition import Difference, Examination
 from provision.model.layout import EnvironmentId
 from provision.model.manifest import FILES, HEAD, LINK, FileEntry, ManifestHead, is_bytecode_of, read_files

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from provision.errors import StoreError
-from provision.machine.disk import disk_error, json_object, size_of, write
+from provision.machine.files.disk import disk_error, json_object, size_of, write
 from provision.machine.root.checking import read_head
 from provision.machine.root.sealing import refresh_head
 from provision.machine.root.store import Store

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provision.errors import StoreError
-from provision.machine.disk import disk_error, has_sha256, sha256_of, size_of, write
-from provision.machine.root.shared_root import SharedRoot
+from provision.machine.files.disk import disk_error, has_sha256, sha256_of, size_of, write
+from provision.machine.sharing.shared_root import SharedRoot
 from provision.model.layout import Layout
 
 

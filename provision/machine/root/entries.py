@@ -9,9 +9,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from provision.errors import StoreError
-from provision.machine.root.claims import describe_holder
 from provision.machine.root.store import Store
 from provision.machine.root.usable import glance, modulefiles
+from provision.machine.sharing.claims import describe_holder
 from provision.model.layout import EnvironmentId
 from provision.model.overview import Entry
 from provision.model.proof_result import ProofResult

@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from provision.errors import ConfigError
+from provision.machine.files.own_files import open_own
 from provision.machine.programs.secrets_here import secrets_here
-from provision.machine.root.locks import Lock
-from provision.machine.root.own_files import open_own
 from provision.machine.root.store import Store
+from provision.machine.sharing.locks import Lock
 from provision.model.event import Event, Listener, emit_event
 from provision.model.layout import EnvironmentId
 

@@ -17,14 +17,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from provision.errors import StoreError
-from provision.machine.disk import disk_error, json_object, sha256_of, write
-from provision.machine.root import locks
-from provision.machine.root.claims import utc_now
-from provision.machine.root.durable import sync_folder, sync_tree
-from provision.machine.root.locks import Lock
-from provision.machine.root.own_files import new_folder
-from provision.machine.root.shared_root import SharedRoot
-from provision.machine.who_may_write import user_name
+from provision.machine.files.disk import disk_error, json_object, sha256_of, write
+from provision.machine.files.durable import sync_folder, sync_tree
+from provision.machine.files.own_files import new_folder
+from provision.machine.files.who_may_write import user_name
+from provision.machine.sharing import locks
+from provision.machine.sharing.claims import utc_now
+from provision.machine.sharing.locks import Lock
+from provision.machine.sharing.shared_root import SharedRoot
 from provision.model.generation import Generation
 from provision.model.layout import KINDS, modulefile_path
 

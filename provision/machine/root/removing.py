@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provision.errors import StoreError
-from provision.machine.disk import write
+from provision.machine.files.disk import write
+from provision.machine.files.who_may_write import user_name
 from provision.machine.probes.in_use import processes_below
-from provision.machine.root.claims import describe_holder
-from provision.machine.root.locks import Waiting
 from provision.machine.root.sealing import read_description
-from provision.machine.root.shared_root import LEFT
 from provision.machine.root.spack_store import uninstall, unused_packages
 from provision.machine.root.store import Store
-from provision.machine.who_may_write import user_name
+from provision.machine.sharing.claims import describe_holder
+from provision.machine.sharing.locks import Waiting
+from provision.machine.sharing.shared_root import LEFT
 from provision.model.layout import EnvironmentId
 from provision.model.manifest import HEAD, ManifestHead
 from provision.model.usage import Usage

@@ -16,17 +16,17 @@ from typing import Any
 
 from provision import __version__
 from provision.errors import StoreError
-from provision.machine.build.bill_of_materials import write_bill
-from provision.machine.disk import disk_error, sha256_of, write
+from provision.machine.files.disk import disk_error, sha256_of, write
+from provision.machine.files.durable import sync_folder
+from provision.machine.files.file_tree import first_of, make_read_only, measure, packages_beside
+from provision.machine.files.own_files import copy_own
+from provision.machine.files.who_may_write import user_name
 from provision.machine.probes.installed_packages import installed_versions
 from provision.machine.probes.traces import traces_now
 from provision.machine.rendering.render_modulefile import emit_modulefile
-from provision.machine.root.claims import utc_now
-from provision.machine.root.durable import sync_folder
-from provision.machine.root.file_tree import first_of, make_read_only, measure, packages_beside
-from provision.machine.root.own_files import copy_own
+from provision.machine.root.bill_of_materials import write_bill
 from provision.machine.root.store import Store
-from provision.machine.who_may_write import user_name
+from provision.machine.sharing.claims import utc_now
 from provision.model.description import Description
 from provision.model.layout import KINDS, EnvironmentId, modulefile_path
 from provision.model.manifest import FILES, HEAD, ManifestHead, write_files
@@ -151,7 +151,7 @@ def make_record(
     inspected = receipts["inspect"].details if "inspect" in receipts else {}
     identity = store.shared.read_json(Path(store.layout.records_folder(env)) / "plan.json") or {}
     from provision.knowledge.advisories import open_advisories
-    from provision.machine.tables import read_advisories
+    from provision.machine.files.tables import read_advisories
 
     module, prefix = description.modulefile, Path(store.layout.prefix(env))
     return Record(

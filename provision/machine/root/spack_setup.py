@@ -13,7 +13,7 @@ import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from provision.machine.disk import is_file, write
+from provision.machine.files.disk import is_file, write
 from provision.machine.root.store import Store
 
 # The first release whose packages import `spack.package` only and whose compilers are packages. Its changelog: NEWS.md, v1.0.

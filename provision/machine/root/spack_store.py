@@ -15,7 +15,7 @@ from pathlib import Path
 
 from provision.backends.spack import program
 from provision.errors import StoreError
-from provision.machine.disk import write
+from provision.machine.files.disk import write
 from provision.machine.programs.run import capture
 from provision.machine.root.spack_setup import SpackSetup, read_setup
 from provision.machine.root.store import Store

@@ -16,15 +16,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from provision.errors import StoreError
-from provision.machine.disk import JSON, disk_error, json_object, write
-from provision.machine.root.beneath import change_mode, change_modes
+from provision.machine.files.beneath import change_mode, change_modes
+from provision.machine.files.disk import JSON, disk_error, json_object, write
+from provision.machine.files.who_may_write import user_name
 from provision.machine.root.downloads import Downloads
 from provision.machine.root.generations import Generations
-from provision.machine.root.locks import Lock, Waiting, held, holder, is_left
-from provision.machine.root.shared_root import LEFT, SharedRoot
 from provision.machine.root.wheels import Wheels
-from provision.machine.who_may_write import user_name
-from provision.model.facts import Existing, Place
+from provision.machine.sharing.locks import Lock, Waiting, held, holder, is_left
+from provision.machine.sharing.shared_root import LEFT, SharedRoot
+from provision.model.facts import Place
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.proof_result import ProofResult
 from provision.model.quoting import bash
@@ -115,32 +115,6 @@ class Store:
     def pointers(self) -> dict[str, str]:
         """`<arch>/<name>/<version>` to the environment that users get when they load that module."""
         return self.generations.pointers()
-
-    def existing(self) -> Existing:
-        """Everything below the root that the planner needs to know.
-
-        An unfinished environment that another admin began has no receipts: its prefix can be written by that admin alone,
-        so another one starts over. A finished one is used as it is.
-        """
-        from provision.machine.root.usable import glance  # it needs the store
-
-        receipts, broken = {}, {}
-        for env in self.environments():
-            folder = Path(self.layout.records_folder(env))
-            if os.access(folder, os.W_OK) or (folder / "record.json").exists():
-                receipts[str(env)] = self.receipts(env)
-                why = glance(self, env, self.record(env)) if "publish" in receipts[str(env)] else None
-                if why:
-                    broken[str(env)] = why
-        wheels = [path.parent for path in (self.root / "wheels").glob("[!.]*/wheel.json")]
-        return Existing(
-            receipts=receipts,
-            wheels=frozenset(path.name for path in wheels if self.wheels.has(path.name)),
-            pointers=self.pointers(),
-            fetched=self.downloads.fetched(),
-            sources=self.downloads.sources(),
-            broken=broken,
-        )
 
     def record(self, env: EnvironmentId) -> Record | None:
         """The record of an environment; None until it is published.

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provision.errors import ConfigError, ProvisionError, StoreError
-from provision.machine.disk import remove, write
+from provision.machine.files.disk import remove, write
 from provision.machine.root.generations import Change
-from provision.machine.root.locks import Lock
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.store import Store
+from provision.machine.sharing.locks import Lock
 from provision.model.layout import EnvironmentId
 from provision.model.stored import NewerError
 from provision.model.upgrade import ArchUpgrade, Upgrade, UpgradeState

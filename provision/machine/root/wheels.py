@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provision.errors import StoreError
-from provision.machine.disk import disk_error, has_sha256, sha256_of, size_of, write
-from provision.machine.root.durable import sync_tree
-from provision.machine.root.locks import held
-from provision.machine.root.own_files import new_folder
-from provision.machine.root.shared_root import SharedRoot
+from provision.machine.files.disk import disk_error, has_sha256, sha256_of, size_of, write
+from provision.machine.files.durable import sync_tree
+from provision.machine.files.own_files import new_folder
+from provision.machine.sharing.locks import held
+from provision.machine.sharing.shared_root import SharedRoot
 
 
 @dataclass(frozen=True, slots=True)

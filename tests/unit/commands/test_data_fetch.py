@@ -24,7 +24,7 @@ from parts.json_page import result_faults
 from parts.provision import site_file
 from provision.cli import main
 from provision.knowledge.keras_files import KerasFile
-from provision.machine import tables
+from provision.machine.files import tables
 
 MNIST = b"the digits"
 WEIGHTS = b"weights"

@@ -14,11 +14,11 @@ from parts.paths import REPOSITORY
 from parts.records import ENVIRONMENT, PROOF, put_published
 from provision.commands.shared.following import stopped_following, waiting_text
 from provision.commands.shared.target import read_store
-from provision.machine import submission
 from provision.machine.configuration.shipped import load_site
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.store import Store
-from provision.machine.terminal import follow
+from provision.machine.submission import follow
+from provision.machine.submission import submit as submission
 from provision.model.event import Event, emit_event
 from provision.model.facts import Existing
 from provision.model.layout import modulefile_path

@@ -11,6 +11,7 @@ from golden_files import facts_of, local_site, request_for
 from parts.published import SITE, put_proved
 from provision.commands.shared.replaced import replaced_line
 from provision.commands.shared.target import Target
+from provision.machine.root.existing import existing
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId, Layout
@@ -22,7 +23,7 @@ def test_a_plan_says_which_versions_it_replaces(tmp_path: Path, monkeypatch: pyt
     store = Store(Layout(PurePosixPath(tmp_path)))
     site = dataclasses.replace(local_site(), root=str(tmp_path))
     request = dataclasses.replace(request_for(local_site()), site=site)
-    first = make_plan(request, facts_of(site), store.existing())
+    first = make_plan(request, facts_of(site), existing(store))
     old = EnvironmentId(first.environment.arch, first.environment.name, first.environment.version, "0000000000")
     put_proved(store, old)
     Publisher(store).publish(old)
@@ -31,7 +32,7 @@ def test_a_plan_says_which_versions_it_replaces(tmp_path: Path, monkeypatch: pyt
     info.parent.chmod(0o755)
     info.mkdir()
     (info / "INSTALLER").write_text("uv")
-    plan = make_plan(request, facts_of(site), store.existing())
+    plan = make_plan(request, facts_of(site), existing(store))
     assert plan.replaces == str(old)
     target = Target(site=site, arch=site.archs[0], stack=request.stack, store=store)
     line = replaced_line(target, plan, request)

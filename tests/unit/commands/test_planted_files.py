@@ -19,13 +19,14 @@ from parts.records import ENVIRONMENT, publish, put_published
 from parts.shared_build import KEY, build
 from provision import cli
 from provision.errors import JobError, ProvisionError
-from provision.machine.build.ranks import read_reports
+from provision.machine.files.own_files import copy_own
+from provision.machine.files.who_may_write import user_name
+from provision.machine.install.ranks import read_reports
 from provision.machine.network.datasets import choose_data
-from provision.machine.root import locks
-from provision.machine.root.own_files import copy_own
+from provision.machine.root.existing import existing
 from provision.machine.root.store import Store
-from provision.machine.terminal import follow as following
-from provision.machine.who_may_write import user_name
+from provision.machine.sharing import locks
+from provision.machine.submission import follow as following
 from provision.model.layout import Layout
 from provision.schedulers.status import JobStatus
 
@@ -71,7 +72,7 @@ def publish_again(store: Store) -> None:
 
 def install_wheel(store: Store) -> None:
     """Look for the wheels, then take one."""
-    store.existing()
+    existing(store)
     store.wheels.find(KEY)
 
 

@@ -19,12 +19,12 @@ from parts.tiny import make_site
 from provision.commands.shared import prove_all
 from provision.errors import JobError
 from provision.jobs.build_job import Submitter, proof_script
-from provision.machine import submission
 from provision.machine.configuration import shipped
-from provision.machine.rendering.render_jobs import render_proof_job
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.store import Store
-from provision.machine.terminal import follow
+from provision.machine.submission import follow
+from provision.machine.submission import submit as submission
+from provision.machine.submission.render_jobs import render_proof_job
 from provision.model.layout import EnvironmentId, Layout
 
 Captured = pytest.CaptureFixture[str]

@@ -19,10 +19,11 @@ from parts.modules import LMOD, bash
 from parts.provision import REPOSITORY
 from parts.published import put_proved, put_unproved
 from provision.errors import CommandError
-from provision.machine.root import claims, removing
+from provision.machine.root import removing
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.removing import Remover
 from provision.machine.root.store import Store
+from provision.machine.sharing import claims
 from provision.model.layout import EnvironmentId, Layout
 from provision.schedulers.status import RunningJob
 

@@ -13,8 +13,8 @@ from golden_files import Words
 from parts.cli import call
 from provision.commands.shared import several
 from provision.errors import PlanError
-from provision.machine import submission
-from provision.machine.terminal import follow
+from provision.machine.submission import follow
+from provision.machine.submission import submit as submission
 
 Captured = pytest.CaptureFixture[str]
 SITE = ("--site", "nersc-perlmutter")

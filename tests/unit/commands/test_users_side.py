@@ -11,6 +11,7 @@ import pytest
 from parts.cli import call, envelope
 from parts.json_page import faults
 from parts.published import put_proved
+from provision.machine.root.existing import existing
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId, Layout
@@ -148,7 +149,7 @@ def test_a_moved_root_is_broken_everywhere(root: Path, capsys: Captured, monkeyp
     assert (code, result["condition"]) == (1, "broken")
     assert doctor_on_modules(capsys)[1]
     store = Store(Layout(PurePosixPath(moved)))
-    assert set(store.existing().broken) == {str(ENV), str(OTHER)}, "a build makes them again beside"
+    assert set(existing(store).broken) == {str(ENV), str(OTHER)}, "a build makes them again beside"
     moved.rename(root)
     monkeypatch.setenv("PROVISION_ROOT", str(root))
     assert verified(capsys)[0] == 0

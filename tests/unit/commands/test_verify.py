@@ -19,8 +19,9 @@ from parts.json_page import faults
 from parts.published import SITE, put_proved, put_unproved
 from parts.records import make_record
 from provision.knowledge.advisories import Advisories, Advisory, Span
-from provision.machine import tables
+from provision.machine.files import tables
 from provision.machine.root.checking import examine_files
+from provision.machine.root.existing import existing
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.sealing import refresh_head, seal
 from provision.machine.root.store import Store
@@ -215,12 +216,12 @@ def test_list_shows_what_is_broken_and_why(store: Store, capsys: Captured, words
     assert call("list") == 1
     row = capsys.readouterr().out.splitlines()[1]
     assert row.startswith("broken ")
-    broken = store.existing().broken
+    broken = existing(store).broken
     assert list(broken) == [str(ENV)] and broken[str(ENV)].startswith(f"{TENSORFLOW}: ")
     assert row.endswith(broken[str(ENV)])
     words("list", broken[str(ENV)])
     shutil.move(prefix_of(store) / "elsewhere", prefix_of(store) / TENSORFLOW)
-    assert store.existing().broken == {}
+    assert existing(store).broken == {}
 
 
 def test_what_verify_found_is_remembered_until_it_is_repaired(store: Store, capsys: Captured) -> None:
@@ -319,7 +320,7 @@ def test_the_machine_of_the_proof_is_in_the_record_and_compared(store: Store, ca
     out = capsys.readouterr().out
     assert out.startswith(f"drifted  {ENV}\n  ! glibc: ") and "glibc 2.17" in out
     assert out.endswith("1 drifted\n")
-    assert store.existing().broken == {}, "what drifted is not built again by itself"
+    assert existing(store).broken == {}, "what drifted is not built again by itself"
 
 
 def test_a_newer_lock_and_newer_advisories_are_drift_of_what_users_load(

@@ -14,7 +14,8 @@ from parts.hostile import damaged, fuzzed, garbled, json_values, refused, texts
 from provision.launch.modules import failed_module, find_newest_module, parse_environment, resolve_loaded
 from provision.machine.probes import probe, probe_gpu
 from provision.machine.root.store import Store
-from provision.machine.terminal import console, follow
+from provision.machine.submission import follow
+from provision.machine.terminal.progress_lines import Plain
 from provision.model.event import Event, parse_event
 from provision.model.layout import Layout
 from provision.model.progress import Doing, read_progress
@@ -113,7 +114,7 @@ def listen_to(event: Event | None) -> None:
     """Show an event as a build on no terminal does."""
     if event is not None:
         lines: list[str] = []
-        console.Plain(say=lines.append).listen(event)
+        Plain(say=lines.append).listen(event)
 
 
 @fuzzed(60)

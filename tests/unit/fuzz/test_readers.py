@@ -17,7 +17,7 @@ from parts.profiles import PROFILES, SITES, parsed, tomllib
 from provision.errors import ConfigError
 from provision.knowledge.advisories import open_advisories
 from provision.machine.configuration import shipped
-from provision.machine.tables import given_advisories
+from provision.machine.files.tables import given_advisories
 from provision.profile.blanks import blanks, fill, keep_archs
 from provision.profile.document import refuse_extremes
 from provision.profile.site import read_site

@@ -24,8 +24,8 @@ from provision.jobs.build_job import profile_script
 from provision.jobs.image_job import ImageJob
 from provision.jobs.user_job import UserJob
 from provision.machine.configuration.shipped import load_stack
-from provision.machine.rendering.render_jobs import render_build_job, render_image_job, render_user_job
 from provision.machine.rendering.render_modulefile import emit_modulefile
+from provision.machine.submission.render_jobs import render_build_job, render_image_job, render_user_job
 from provision.model.modulefile import Modulefile
 from provision.model.quoting import quote_tcl
 from provision.profile.site import Site, read_site

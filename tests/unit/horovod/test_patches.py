@@ -14,8 +14,8 @@ import pytest
 from golden_files import PATCH_FOR_GPUS, PATCH_OF_ALL, PATCH_OF_THE_NEWEST, Words, patch
 from provision.errors import CommandError, ConfigError
 from provision.horovod.patches import select_patches
-from provision.machine.build.source_tree import apply_patches, unpack
 from provision.machine.configuration import shipped
+from provision.machine.install.source_tree import apply_patches, unpack
 from provision.model.operation import PatchFile
 from provision.model.patch import parse_patch
 

@@ -13,8 +13,8 @@ from types import ModuleType
 import pytest
 
 from golden_files import Words
-from provision.machine.build.source_tree import apply_patches
 from provision.machine.configuration import shipped
+from provision.machine.install.source_tree import apply_patches
 from provision.machine.programs.failed_program import explain_log
 from provision.model.operation import PatchFile
 

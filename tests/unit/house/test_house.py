@@ -39,6 +39,20 @@ LAYERS = (
     ("cli",),
     ("__main__",),
 )
+# And the rooms of `machine/`, in the same way.
+ROOMS = (
+    "files",
+    "programs",
+    "terminal",
+    "configuration",
+    "rendering",
+    "probes",
+    "sharing",
+    "root",
+    "network",
+    "install",
+)
+ROOMS += ("submission",)
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 # The only folder that touches processes, files, clock, environment and network, and who may import it.
 TOUCHING, MAY_TOUCH = "machine", ("machine", "commands")
@@ -128,6 +142,35 @@ def test_imports_go_up_the_list_of_folders(name: str) -> None:
     for other in others - {mine}:
         assert RANK[other] < RANK[mine], f"{name} imports {other}"
         assert other != TOUCHING or mine in MAY_TOUCH, f"{name} imports {other}"
+
+
+def rooms_of(folder: str) -> dict[str, set[str]]:
+    """The rooms and files directly in a folder, each with those beside it that are imported anywhere in it."""
+    start = f"provision.{folder}/".replace("/", ".") if folder else "provision."
+    rooms: dict[str, set[str]] = {}
+    for name in OURS:
+        module = f"provision.{name.removesuffix('.py').removesuffix('/__init__').replace('/', '.')}"
+        if module.startswith(start):
+            room = module.removeprefix(start).split(".")[0]
+            others = {other.removeprefix(start).split(".")[0] for other in imports(name) if other.startswith(start)}
+            rooms[room] = rooms.get(room, set()) | others - {room}
+    return {room: others & rooms.keys() for room, others in rooms.items()}
+
+
+def test_imports_go_up_the_list_of_rooms_of_machine() -> None:
+    rooms = rooms_of("machine")
+    assert set(ROOMS) == set(rooms)
+    for room, others in rooms.items():
+        assert all(ROOMS.index(other) < ROOMS.index(room) for other in others), f"machine/{room} imports {others}"
+
+
+@for_each("folder", sorted({name.rpartition("/")[0] for name in OURS}))
+def test_neither_rooms_nor_files_of_a_folder_import_each_other_in_a_circle(folder: str) -> None:
+    rooms = rooms_of(folder)
+    while free := [room for room, others in rooms.items() if not others & rooms.keys()]:
+        for room in free:
+            del rooms[room]
+    assert not rooms, f"in a circle, or above one: {sorted(rooms)}"
 
 
 def test_no_two_files_share_a_name_unless_a_verb_is_named_like_its_noun() -> None:

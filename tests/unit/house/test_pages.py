@@ -9,7 +9,8 @@ from pathlib import Path
 import provision
 from parts.loops import for_each
 from provision.commands import VERBS
-from provision.commands.shared.parsers import find_parser, parse, parser_of
+from provision.commands.shared.arguments import find_parser, parse
+from provision.commands.shared.parsers import parser_of
 from provision.machine.configuration.search_path import known
 
 ROOT = Path(provision.__file__).resolve().parents[1]

@@ -13,7 +13,7 @@ from parts.cli import call
 from parts.jobs import MODULE, error_of, job, launched, refusal
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.jobs.arguments import split_arguments
-from provision.machine.rendering.render_jobs import render_user_job
+from provision.machine.submission.render_jobs import render_user_job
 from provision.model import quoting
 from provision.profile.strategy import StrategyName
 

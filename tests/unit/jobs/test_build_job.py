@@ -15,8 +15,8 @@ from golden_files import SUBMITTER, Golden, facts_of, local_site, request_for, s
 from parts.scripts import checked, run
 from provision.errors import ConfigError
 from provision.jobs.build_job import build_script
-from provision.machine.rendering.render_jobs import render_build_job
-from provision.machine.submission import BuildJob
+from provision.machine.submission.render_jobs import render_build_job
+from provision.machine.submission.submit import BuildJob
 from provision.model.facts import Existing
 from provision.model.plan import held
 from provision.planning.planner import make_plan

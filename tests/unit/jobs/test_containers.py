@@ -38,7 +38,7 @@ from provision.knowledge.miniforge import RELEASES, Miniforge, release_for
 from provision.lint.job_rules import lint_job
 from provision.lint.job_script import read_script
 from provision.machine.configuration.shipped import load_lock, load_stack
-from provision.machine.rendering.render_jobs import render_image_job, render_overlay_job, render_user_job
+from provision.machine.submission.render_jobs import render_image_job, render_overlay_job, render_user_job
 from provision.model.requirements_file import Requirements
 from provision.profile.container import Template
 from provision.profile.network import Network

@@ -19,10 +19,10 @@ from parts.standins import stand_ins
 from provision import cli
 from provision.errors import JobError
 from provision.jobs.build_job import profile_script
-from provision.machine.rendering.render_jobs import render_build_job, render_user_job
 from provision.machine.root.store import Store
-from provision.machine.submission import BuildJob, submit, submitter
-from provision.machine.terminal.follow import follow
+from provision.machine.submission.follow import follow
+from provision.machine.submission.render_jobs import render_build_job, render_user_job
+from provision.machine.submission.submit import BuildJob, submit, submitter
 from provision.model.layout import Layout
 from provision.profile.strategy import StrategyName
 from provision.schedulers import pbs

@@ -21,8 +21,8 @@ from provision import cli
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.jobs.scaling import Run, drawing, notes, points, read_run, table
 from provision.jobs.user_job import UserJob
-from provision.machine.rendering.render_jobs import render_user_job
-from provision.machine.root.run_folder import read_runs
+from provision.machine.submission.render_jobs import render_user_job
+from provision.machine.submission.run_folder import read_runs
 
 # GPUs to CPUs to seconds and mean use of the GPUs in percent: the table of the page.
 PAGE = {

@@ -10,7 +10,7 @@ import pytest
 from golden_files import Words
 from parts.cli import call
 from provision.errors import JobError
-from provision.machine import submission
+from provision.machine.submission import submit as submission
 
 Captured = pytest.CaptureFixture[str]
 GPU = ("--site", "nersc-perlmutter", "--arch", "gpu", "--account", "m1")

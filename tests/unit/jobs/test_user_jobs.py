@@ -21,7 +21,7 @@ from parts.profiles import ARCHS, profile
 from provision.errors import EXIT_USAGE
 from provision.jobs.user_job import UserJob, shape_of
 from provision.jobs.user_script import make_script
-from provision.machine.rendering.render_jobs import render_user_job
+from provision.machine.submission.render_jobs import render_user_job
 from provision.profile.container import Runtime, read_container
 from provision.profile.module_system import ModuleSystemName
 from provision.profile.reader import Faults, Reader

@@ -17,7 +17,7 @@ from parts.jobs import MODULE, error_of, job, launched, refusal
 from parts.profiles import profile
 from provision.errors import EXIT_JOB_LEFT, EXIT_USAGE, ConfigError
 from provision.jobs.user_job import with_launcher, without_prefix
-from provision.machine.rendering.render_jobs import render_user_job
+from provision.machine.submission.render_jobs import render_user_job
 from provision.profile.strategy import StrategyName
 from provision.schedulers import cobalt, pbs, slurm
 

@@ -17,7 +17,7 @@ from provision.knowledge.advisories import (
     parse_osv,
     summary,
 )
-from provision.machine.tables import read_advisories
+from provision.machine.files.tables import read_advisories
 
 
 def record(name: str, package: str, *events: dict[str, str], **more: Any) -> dict[str, Any]:

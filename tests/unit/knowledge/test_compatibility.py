@@ -19,7 +19,7 @@ from provision.knowledge.compatibility import (
     keras_of,
     parse_cells,
 )
-from provision.machine.tables import read_cells
+from provision.machine.files.tables import read_cells
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from parts.jobs import job
 from parts.texts import replace_once
 from provision.lint.job_rules import lint_job
 from provision.lint.job_script import read_script
-from provision.machine.rendering.render_jobs import render_user_job
+from provision.machine.submission.render_jobs import render_user_job
 from provision.profile.site import find_faults
 from provision.profile.strategy import StrategyName
 

@@ -15,7 +15,7 @@ from provision.jobs.user_job import UserJob
 from provision.lint.job_rules import lint_job
 from provision.lint.job_script import read_script
 from provision.lint.training import read_training
-from provision.machine.rendering.render_jobs import render_user_job
+from provision.machine.submission.render_jobs import render_user_job
 from provision.profile.strategy import StrategyName
 
 Captured = pytest.CaptureFixture[str]

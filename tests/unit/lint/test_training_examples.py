@@ -14,7 +14,7 @@ from provision.knowledge.examples import EXAMPLES, Example
 from provision.lint.job_rules import lint_job
 from provision.lint.job_script import read_script
 from provision.lint.training import read_training
-from provision.machine.rendering.render_jobs import render_user_job
+from provision.machine.submission.render_jobs import render_user_job
 
 every_program = for_each("name", PROGRAMS)
 

@@ -16,7 +16,7 @@ from provision.knowledge.examples import EXAMPLES
 from provision.lint.job_rules import lint_job
 from provision.lint.job_script import read_script
 from provision.lint.training import Training, read_training
-from provision.machine.rendering.render_jobs import render_user_job
+from provision.machine.submission.render_jobs import render_user_job
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 from provision.profile.strategy import PLUGINS, STRATEGIES, StrategyName

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from parts.records import make_record
-from provision.machine.build.bill_of_materials import PROVENANCE, SBOM, write_bill
+from provision.machine.root.bill_of_materials import PROVENANCE, SBOM, write_bill
 from provision.model.record import Record
 
 LOCK = """\

@@ -18,8 +18,8 @@ from parts.users import ATTACKER, VICTIM, Users
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.machine.configuration import search_path, shipped
 from provision.machine.configuration.permissions import read_configuration
+from provision.machine.files.who_may_write import entries_to
 from provision.machine.network.lock_compiler import compile_locks, inputs_of_locks
-from provision.machine.who_may_write import entries_to
 from provision.model.facts import Interpreter
 
 GENERIC = 'name = "snowy"\nroot = "/x"\n'

@@ -11,7 +11,8 @@ import pytest
 from golden_files import Words
 from provision.errors import PlanError, ProvisionError
 from provision.machine.programs.streams import can_encode, replace_unknown_characters
-from provision.machine.terminal.console import Plain, error_lines, is_terminal, listener, show_error, shown_as_step
+from provision.machine.terminal.console import error_lines, is_terminal, show_error
+from provision.machine.terminal.progress_lines import Plain, listener, shown_as_step
 from provision.model.event import Event
 
 PLAN = Event(kind="plan", steps=(("install", "44 packages", "create"), ("proof", "train", "create")))

@@ -29,9 +29,9 @@ from provision.errors import ProvisionError
 from provision.machine.root.checking import examine_files
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.removing import Remover
-from provision.machine.root.shared_root import LEFT
 from provision.machine.root.store import Store
 from provision.machine.root.upgrades import Upgrades
+from provision.machine.sharing.shared_root import LEFT
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.upgrade import ArchUpgrade, Upgrade
 from provision.planning.removal import Rules, decide

@@ -21,8 +21,9 @@ from parts.plans import carry_out, executor_of, plan_of, sh
 from parts.records import PROOF
 from provision.backends.backend import Row
 from provision.errors import StoreError
-from provision.machine.disk import MOST_JSON
+from provision.machine.files.disk import MOST_JSON
 from provision.machine.root.damage import find_damage, repair
+from provision.machine.root.existing import existing
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.operation import (
@@ -81,7 +82,7 @@ def rows(store: Store) -> tuple[Row, ...]:
         ),
         "publish": (Seal(), Publish()),
     }
-    cached = "cached" if KEY in store.existing().wheels else None
+    cached = "cached" if KEY in existing(store).wheels else None
     special = {"install": {"starts_over": True}, "compile": {"receipt": "horovod", "reuse": cached}}
     return tuple(
         Row(name=name, title=name, reason="", operations=operations, **special.get(name, {}))  # type: ignore[arg-type]
@@ -112,7 +113,7 @@ class Builder:
 
     def plan(self) -> Plan:
         """The plan, from what exists."""
-        steps = decide_steps(rows(self.store), self.store.existing(), ENV)
+        steps = decide_steps(rows(self.store), existing(self.store), ENV)
         return plan_of(self.store, ENV, steps, identity=IDENTITY, abi_key=KEY)
 
     def build(self) -> tuple[list[str], list[str]]:
@@ -130,7 +131,7 @@ class Builder:
         shutil.rmtree(self.store.root / "modules")
         self.store.write_receipt(ENV, Receipt(step="candidate", seconds=1, host="n"))
         candidate = [row for row in rows(self.store) if row.name == "candidate"]
-        steps = decide_steps(candidate, dataclasses.replace(self.store.existing(), receipts={}), ENV)
+        steps = decide_steps(candidate, dataclasses.replace(existing(self.store), receipts={}), ENV)
         carry_out(self.store, dataclasses.replace(self.plan(), steps=steps))
 
     def assert_sound(self) -> None:

@@ -13,7 +13,7 @@ import pytest
 from golden_files import Words
 from parts.disks import files_below, fill
 from provision.errors import ConfigError, StoreError
-from provision.machine.disk import disk_error, read_given, read_json, rewrite, write
+from provision.machine.files.disk import disk_error, read_given, read_json, rewrite, write
 
 
 def test_write_makes_folders_and_replaces_the_file(tmp_path: Path) -> None:

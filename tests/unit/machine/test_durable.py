@@ -19,8 +19,9 @@ from parts.disks import loop_disk
 from parts.plans import carry_out, plan_of
 from parts.records import ENVIRONMENT, PROOF
 from provision.errors import StoreError
-from provision.machine.build import executor as executor_module
-from provision.machine.root.durable import sync_file_system, sync_tree
+from provision.machine.files.durable import sync_file_system, sync_tree
+from provision.machine.install import executor as executor_module
+from provision.machine.root.existing import existing
 from provision.machine.root.store import Store
 from provision.model.event import Event
 from provision.model.layout import Layout
@@ -97,7 +98,7 @@ def lies(store: Store) -> list[str]:
     for step in store.read_receipts(ENVIRONMENT).keys() - {"proof", "compile"}:
         good = [file for file in (prefix / step).glob("*") if file.read_text() == TEXT]
         found += [f"receipt {step}: {len(good)} of {FILES} files"] if len(good) < FILES else []
-    if "k" in store.existing().wheels:
+    if "k" in existing(store).wheels:
         try:
             store.wheels.find("k")
         except StoreError as error:

@@ -15,7 +15,7 @@ from golden_files import Words
 from parts.plans import executor_of, make_module, plan_of, sh
 from parts.records import ENVIRONMENT, PROOF
 from provision.errors import CommandError, ProvisionError, StoreError
-from provision.machine.build.executor import Executor
+from provision.machine.install.executor import Executor
 from provision.machine.root.sealing import read_description
 from provision.machine.root.store import Store
 from provision.model.event import Event

@@ -19,8 +19,8 @@ from provision.errors import EXIT_USAGE, StoreError
 from provision.machine.network import datasets as data
 from provision.machine.network import fetching
 from provision.machine.root.downloads import Downloads
-from provision.machine.root.shared_root import SharedRoot
 from provision.machine.root.store import Store
+from provision.machine.sharing.shared_root import SharedRoot
 from provision.model.facts import Existing
 from provision.model.layout import Layout
 from provision.model.operation import Command

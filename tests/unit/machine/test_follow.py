@@ -11,7 +11,7 @@ from golden_files import Words
 from provision.errors import CommandError, JobError, StoreError
 from provision.machine.root.event_file import to_file
 from provision.machine.root.store import Store
-from provision.machine.terminal import follow as following
+from provision.machine.submission import follow as following
 from provision.model.event import Event, emit_event, error_event, parse_event
 from provision.model.layout import Layout
 from provision.schedulers.status import JobStatus

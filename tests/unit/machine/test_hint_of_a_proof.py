@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from parts.records import FIGURES
-from provision.machine.build.ranks import failed_proof_error
+from provision.machine.install.ranks import failed_proof_error
 from provision.machine.programs.run import Result
 from provision.model.verdict import Check, Verdict
 

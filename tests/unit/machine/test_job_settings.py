@@ -20,11 +20,11 @@ from parts.credentials import SHAPES, Shape, leaks
 from provision.errors import ConfigError, JobError
 from provision.jobs.build_job import build_script, profile_script
 from provision.knowledge.index_settings import is_index_setting
-from provision.machine import submission
-from provision.machine.network.job_settings import read_settings, settings_from, write_settings
-from provision.machine.rendering.render_jobs import render_build_job
 from provision.machine.root.store import Store
-from provision.machine.submission import BuildJob, keep_settings, remove_left_settings, submit
+from provision.machine.submission import submit as submission
+from provision.machine.submission.job_settings import read_settings, settings_from, write_settings
+from provision.machine.submission.render_jobs import render_build_job
+from provision.machine.submission.submit import BuildJob, keep_settings, remove_left_settings, submit
 from provision.model.facts import Existing
 from provision.model.layout import Layout
 from provision.planning.planner import make_plan

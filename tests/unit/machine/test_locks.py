@@ -20,10 +20,10 @@ import pytest
 from golden_files import Words
 from provision.errors import StoreError
 from provision.machine.programs.process_tree import is_running, start_of
-from provision.machine.root import claims, locks
-from provision.machine.root.claims import describe_holder, make_claim
-from provision.machine.root.locks import Waiting, folder_of
 from provision.machine.root.store import Store
+from provision.machine.sharing import claims, locks
+from provision.machine.sharing.claims import describe_holder, make_claim
+from provision.machine.sharing.locks import Waiting, folder_of
 from provision.model.layout import Layout
 
 REPOSITORY = Path(__file__).parents[3]
@@ -32,7 +32,7 @@ HOLD = """
 import os, random, subprocess, sys, time
 from pathlib import Path, PurePosixPath
 from provision.errors import StoreError
-from provision.machine.root import claims, locks
+from provision.machine.sharing import claims, locks
 from provision.machine.root.store import Store
 from provision.model.layout import Layout
 locks.BEAT_S = 0.1
@@ -273,7 +273,7 @@ def test_a_signal_while_a_lock_is_taken_or_released_leaves_none(
 AT_EACH_LINE = """
 import atexit, contextlib, os, signal, sys
 from pathlib import Path, PurePosixPath
-from provision.machine.root import locks
+from provision.machine.sharing import locks
 from provision.machine.root.store import Store
 from provision.model.layout import Layout
 store, path = Store(Layout(PurePosixPath(sys.argv[1]))), Path(sys.argv[2])
@@ -557,10 +557,9 @@ def take_now(store: Store, path: Path) -> None:
 RACE = """
 import fcntl, os, random, sys, time
 from pathlib import Path, PurePosixPath
-from provision.machine.root import locks
-from provision.machine.root.locks import Waiting
-from provision.machine.root.store import Store
+from provision.machine.root.store import Store, Waiting
 from provision.model.layout import Layout
+locks = sys.modules[Waiting.__module__]  # an older version has them elsewhere
 locks.POLL_S = 0.01
 root, path, inside, times, faults = sys.argv[1:]
 def fault(name, arguments):

@@ -14,7 +14,7 @@ from golden_files import Words
 from parts.reports import workers
 from provision import cli
 from provision.errors import ConfigError, ProofError
-from provision.machine.build.ranks import Ranks
+from provision.machine.install.ranks import Ranks
 from provision.machine.root.store import Store
 from provision.model.layout import Layout
 from provision.model.operation import Prove

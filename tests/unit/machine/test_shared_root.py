@@ -24,11 +24,11 @@ from parts.members import User, shared_group, users
 from parts.records import ENVIRONMENT
 from parts.shared_build import KEY, build, builds_of
 from provision.errors import StoreError
-from provision.machine.root import locks
-from provision.machine.root.claims import make_claim
-from provision.machine.root.shared_root import SharedRoot
+from provision.machine.files.who_may_write import group_name
 from provision.machine.root.store import Store
-from provision.machine.who_may_write import group_name
+from provision.machine.sharing import locks
+from provision.machine.sharing.claims import make_claim
+from provision.machine.sharing.shared_root import SharedRoot
 from provision.model.layout import Layout
 from provision.model.sharing import Sharing
 

@@ -14,7 +14,7 @@ import pytest
 from golden_files import Words
 from provision.errors import CommandError, ConfigError, ProvisionError
 from provision.knowledge.index_settings import is_index_setting
-from provision.machine.build.spack_steps import Setting, carry_out, check_lock, run_spack, try_mpi
+from provision.machine.install.spack_steps import Setting, carry_out, check_lock, run_spack, try_mpi
 from provision.machine.root.store import Store
 from provision.model.event import Event
 from provision.model.layout import Layout

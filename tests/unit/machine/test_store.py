@@ -16,7 +16,8 @@ from golden_files import Words
 from parts.disks import files_below, fill
 from parts.records import make_record, publish
 from provision.errors import StoreError
-from provision.machine.disk import read_json, sha256_of, write
+from provision.machine.files.disk import read_json, sha256_of, write
+from provision.machine.root.existing import existing
 from provision.machine.root.removing import Remover
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId, Layout
@@ -41,8 +42,8 @@ def store(tmp_path: Path) -> Store:
 
 
 def test_a_new_store_is_empty(store: Store) -> None:
-    existing = store.existing()
-    assert (dict(existing.receipts), existing.wheels, dict(existing.pointers)) == ({}, frozenset(), {})
+    there = existing(store)
+    assert (dict(there.receipts), there.wheels, dict(there.pointers)) == ({}, frozenset(), {})
     assert store.record(ENV) is None
     assert not store.root.exists()
 
@@ -51,7 +52,7 @@ def test_the_next_run_sees_receipts(store: Store) -> None:
     store.write_receipt(ENV, Receipt(step="create", seconds=1, host="n"))
     store.write_receipt(ENV, Receipt(step="install", seconds=1, host="n"))
     store.write_receipt(OTHER, Receipt(step="create", seconds=1, host="n"))
-    assert store.existing().receipts == {str(ENV): frozenset({"create", "install"}), str(OTHER): frozenset({"create"})}
+    assert existing(store).receipts == {str(ENV): frozenset({"create", "install"}), str(OTHER): frozenset({"create"})}
 
 
 def test_an_environment_name_is_parsed_as_it_was_written() -> None:
@@ -223,7 +224,7 @@ def test_a_wheel_is_kept_with_the_values_of_its_abi(store: Store, tmp_path: Path
     assert description is not None
     assert description["abi"] == {"mpi": "mpich"}
     assert description["sha256"] == hashlib.sha256(b"wheel").hexdigest() == sha256_of(path)
-    assert store.existing().wheels == {"k"}
+    assert existing(store).wheels == {"k"}
 
 
 def test_a_second_wheel_with_the_same_key_changes_nothing(store: Store, tmp_path: Path) -> None:
@@ -272,7 +273,7 @@ def test_a_full_disk_is_an_error_for_receipts_wheels_and_sources(small_disk: Pat
         store.wheels.keep(str(tmp_path / "built"), "k", {})
     with pytest.raises(StoreError, match="the disk is full"):
         store.downloads.keep_source(str(tmp_path / "built"), str(small_disk / "a.whl"), hashes)
-    assert store.existing().wheels == frozenset()
+    assert existing(store).wheels == frozenset()
     assert store.receipts(ENV) == frozenset()
 
 
@@ -401,7 +402,7 @@ def test_the_link_that_a_killed_rollback_left_is_no_pointer_and_goes(store: Stor
     left = store.root / "modules" / ".knl.17.abcdef"
     left.symlink_to(".generations/knl/000001")
     assert store.pointers() == {ENV.pointer: str(ENV)}
-    assert store.existing().pointers == store.pointers()
+    assert existing(store).pointers == store.pointers()
     match repair:
         case "rollback":
             store.generations.roll_back("knl", lambda current, generations: 1)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from golden_files import Words
-from provision.machine.trusted_files import open_regular, read_regular
+from provision.machine.files.trusted_files import open_regular, read_regular
 
 
 def test_the_content_comes_with_the_status_of_the_file_that_was_read(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_what_is_not_a_regular_file_is_refused_at_once(kind: str, tmp_path: Path
             path = tmp_path / "link"
     # In a process of its own with a time limit: a reader that waits for the FIFO would hang the tests.
     program = (
-        "import sys\nfrom provision.machine.trusted_files import read_regular\n"
+        "import sys\nfrom provision.machine.files.trusted_files import read_regular\n"
         "try: read_regular(sys.argv[1])\nexcept OSError as error: print(error.errno, error.strerror)\n"
     )
     done = subprocess.run(
@@ -116,7 +116,7 @@ def test_a_missing_file_is_an_error_of_the_system(tmp_path: Path) -> None:
 
 def test_it_imports_nothing_that_python_has_not_loaded_itself() -> None:
     program = (
-        "import os, sys\nbefore = set(sys.modules)\nimport provision.machine.trusted_files\n"
+        "import os, sys\nbefore = set(sys.modules)\nimport provision.machine.files.trusted_files\n"
         "print(*set(sys.modules) - before)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

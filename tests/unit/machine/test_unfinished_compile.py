@@ -9,9 +9,9 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from provision.machine.build import unfinished_compile
-from provision.machine.build.source_tree import replace_changed
-from provision.machine.build.unfinished_compile import STAMP, resume, settle
+from provision.machine.install import unfinished_compile
+from provision.machine.install.source_tree import replace_changed
+from provision.machine.install.unfinished_compile import STAMP, resume, settle
 from provision.machine.root.store import Store
 from provision.model.layout import Layout
 

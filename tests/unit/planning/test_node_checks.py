@@ -18,8 +18,8 @@ import pytest
 
 from golden_files import facts_of, gpu_site, local_site, stack
 from parts.disks import mounted
+from provision.machine.files.tables import read_combinations
 from provision.machine.probes.look_around import look_around, look_into, mount_of
-from provision.machine.tables import read_combinations
 from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, MpiFacts
 from provision.model.observation import Observation
 from provision.model.surroundings import Surroundings

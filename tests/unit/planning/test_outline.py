@@ -16,7 +16,7 @@ from parts.profiles import ARCHS, SITES, profile
 from provision.errors import EXIT_USAGE
 from provision.jobs.build_job import profile_script
 from provision.machine.configuration import shipped
-from provision.machine.rendering.render_jobs import render_build_job
+from provision.machine.submission.render_jobs import render_build_job
 from provision.planning.outline import outline
 
 BUILT = tuple((name, arch) for name, arch in ARCHS if "venv" in profile(name).runtimes)

@@ -11,7 +11,7 @@ from golden_files import Words, gpu_site, local_site
 from golden_files import stack as any_stack
 from provision.errors import ConfigError, PlanError
 from provision.knowledge.compatibility import Cell
-from provision.machine.tables import read_combinations
+from provision.machine.files.tables import read_combinations
 from provision.planning.solver import (
     Offer,
     choose,

@@ -18,7 +18,7 @@ from provision.jobs.build_job import build_script
 from provision.jobs.script import header
 from provision.lint.directive_options import SHORT
 from provision.lint.job_script import PREFIXES
-from provision.machine.rendering.render_jobs import render_build_job
+from provision.machine.submission.render_jobs import render_build_job
 from provision.model.batch import Batch
 from provision.model.facts import Existing
 from provision.model.walltime import to_clock, to_seconds

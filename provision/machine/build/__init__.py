@@ -1,1 +1,0 @@
-"""Carries out the steps of a plan."""

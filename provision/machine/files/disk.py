@@ -1,0 +1,217 @@
+"""Read files, and write them completely or not at all; errors of the file system become errors with a hint."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import shlex
+import shutil
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+from provision.errors import ConfigError, StoreError
+from provision.machine.files.trusted_files import MIB, open_regular, read_regular
+
+JSON = dict[str, Any]
+# Records and reports have some kilobytes.
+MOST_JSON = 16 * MIB
+# A wheel of TensorFlow for GPUs has 0.6 GB.
+MOST_PACKAGE = 4096 * MIB
+
+
+def disk_error(error: OSError, path: object) -> StoreError:
+    """The `StoreError` for an error of the file system, with a hint."""
+    where = str(getattr(error, "filename", None) or path)
+    if isinstance(error, shutil.Error):  # a list of failed copies, each with its reason as text
+        full = f"[Errno {errno.ENOSPC}]" in str(error)
+        error = OSError(errno.ENOSPC if full else errno.EIO, str(error), where)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        word = "disk is full" if error.errno == errno.ENOSPC else "quota is used up"
+        return StoreError(
+            f"the {word}: `{where}` could not be written",
+            hint=f"`df -h {shlex.quote(str(path))}`; free some space, then run the same command again; it continues where it "
+            "stopped",
+            kind="no-space",
+        )
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return StoreError(
+            f"`{where}` cannot be written: {error.strerror}",
+            hint="`export PROVISION_ROOT=…` to a folder that you can write, or set `root` in the site profile",
+        )
+    hint = f"`ls -ld {shlex.quote(where)}`, then correct the path or the file"
+    return StoreError(f"`{where}`: {error.strerror}", evidence=[repr(error)], hint=hint)
+
+
+def sha256_of(path: Path, *, limit: int = MOST_PACKAGE) -> str:
+    """The sha256 of a regular file of at most `limit` bytes, in hexadecimal.
+
+    Raises:
+        OSError: it is not a regular file, is too large, or cannot be read.
+    """
+    descriptor, status = open_regular(path)
+    with os.fdopen(descriptor, "rb") as file:
+        if status.st_size > limit:
+            raise OSError(errno.EFBIG, f"is larger than {limit} bytes", str(path))
+        digest = hashlib.sha256()
+        for block in iter(lambda: file.read(1 << 20), b""):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def has_sha256(path: Path, *hashes: str, limit: int = MOST_PACKAGE) -> bool:
+    """Whether there is a regular file of at most `limit` bytes at this path with one of these hashes."""
+    try:
+        return sha256_of(path, limit=limit) in hashes
+    except OSError:
+        return False
+
+
+def write(path: Path, text: str, *, executable: bool = False, private: bool = False) -> None:
+    """Write a file so that readers see either the old or the complete new one; only the owner can read a `private` file.
+
+    Raises:
+        StoreError: the disk is full, or the folder is not writable; no partial file is left behind.
+    """
+    _write(path, text, (0o755 if executable else 0o644) & (0o700 if private else 0o777))
+
+
+def rewrite(path: Path, text: str) -> None:
+    """Write other text to a file that exists, as `write` does: its mode stays, and so does a symbolic link to it.
+
+    Raises:
+        StoreError: the file does not exist, the disk is full, or the folder is not writable.
+    """
+    try:
+        real = path.resolve(strict=True)
+        mode = stat.S_IMODE(real.stat().st_mode)
+    except OSError as error:
+        raise disk_error(error, path) from error
+    _write(real, text, mode)
+
+
+def _write(path: Path, text: str, mode: int) -> None:
+    beside = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(3).hex()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Nobody else reads a private file, not even before its mode is set.
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fchmod(file.fileno(), mode)
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+        raise disk_error(error, path.parent) from error
+
+
+def remove(path: Path) -> None:
+    """Remove a file, if it exists.
+
+    Raises:
+        StoreError: the folder is not writable.
+    """
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise disk_error(error, path) from error
+
+
+def size_of(path: Path) -> int | None:
+    """The size of a regular file in bytes; None if there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+def json_object(content: bytes) -> JSON:
+    """The JSON object in the content of a file. Raises `ValueError` for anything else."""
+    try:
+        value = json.loads(content)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if not isinstance(value, dict):
+        raise ValueError("it is not a JSON object")
+    return value
+
+
+def read_json(path: Path) -> JSON | None:
+    """The JSON object in a file; None if the file does not exist, is not a regular file, is too large or is damaged."""
+    try:
+        return json_object(read_regular(path, limit=MOST_JSON)[0])
+    except (OSError, ValueError):
+        return None
+
+
+def read_given(name: str, what: str, *, stdin: bool = False, errors: str = "strict") -> str:
+    """The text of a file that the user named; `-` is stdin if `stdin` is set. `errors` is as for `bytes.decode`.
+
+    Raises:
+        ConfigError: the file does not exist, cannot be read, is a folder, or is not UTF-8.
+    """
+    try:
+        if stdin and name == "-":
+            return sys.stdin.buffer.read().decode("utf-8", errors)
+        return Path(name).read_text(encoding="utf-8", errors=errors)
+    except (OSError, UnicodeDecodeError) as error:
+        raise unreadable(name, what, error, stdin=stdin and name == "-") from error
+
+
+def read_exactly(name: str, what: str, *, stdin: bool = False) -> str:
+    """The text of a file that the user named, with its own line ends; `-` is stdin if `stdin` is set.
+
+    What is not UTF-8 is replaced: a comment in another encoding does not change what a script does.
+
+    Raises:
+        ConfigError: the file does not exist, cannot be read, or is a folder.
+    """
+    try:
+        data = sys.stdin.buffer.read() if stdin and name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise unreadable(name, what, error, stdin=stdin and name == "-") from error
+    return data.decode("utf-8", "replace")
+
+
+def unreadable(name: str, what: str, error: Exception, *, stdin: bool) -> ConfigError:
+    """The error for a file that the user named and that cannot be read."""
+    hint = None if stdin else f"`ls -l {shlex.quote(name)}`"
+    return ConfigError(f"the {what} `{name}` cannot be read", evidence=[str(error)], hint=hint)
+
+
+def is_file(path: str) -> bool:
+    """Whether there is a file, or a link to one, at this path."""
+    return os.path.isfile(path)  # noqa: PTH113
+
+
+def is_folder(path: str) -> bool:
+    """Whether there is a folder at this path."""
+    return Path(path).is_dir()
+
+
+def folders_named(folder: str, name: str) -> list[str]:
+    """The folders below a folder with this name, then those whose name continues after a point."""
+    below = Path(folder)
+    return [str(path) for path in (below / name, *sorted(below.glob(f"{name}.*"))) if path.is_dir()]
+
+
+def exists(path: str) -> bool:
+    """Whether there is a file or folder at this path."""
+    return os.path.exists(path)  # noqa: PTH110
+
+
+def write_temporary(prefix: str, text: str) -> str:
+    """Write a text to a new file in the folder for temporary files, which stays; returns its path."""
+    import tempfile
+
+    with tempfile.NamedTemporaryFile("w", prefix=prefix, suffix=".txt", delete=False) as file:
+        file.write(text)
+    return file.name

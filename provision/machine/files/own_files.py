@@ -1,0 +1,92 @@
+"""Open files for writing in folders that others can write too: never through a link, and only a regular file.
+
+A symbolic link, or a second name of a file (a hard link), at the path of a lock or a log would let another user choose which
+file of ours is overwritten.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+import tempfile
+from pathlib import Path
+from typing import TextIO
+
+from provision.machine.files.beneath import change_mode
+from provision.machine.files.trusted_files import open_regular
+
+LARGEST = 1 << 30
+FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+def open_without_links(path: Path, flags: int, mode: int = 0o644) -> int:
+    """A descriptor of a regular file that has no other name; it is made if it does not exist.
+
+    Raises:
+        OSError: there is something else at this path, or it cannot be opened.
+    """
+    while True:
+        try:
+            # Not O_CREAT alone: with the sysctl fs.protected_regular the kernel then refuses another user's lock in a
+            # sticky folder, although it may be written.
+            descriptor = os.open(path, flags | FLAGS)
+            break
+        except FileNotFoundError:
+            try:
+                descriptor = os.open(path, flags | FLAGS | os.O_CREAT | os.O_EXCL, mode)
+                break
+            except FileExistsError:
+                continue  # another process made it
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise OSError(errno.ELOOP, "is a symbolic link", str(path)) from None
+            if error.errno == errno.ENXIO:
+                raise OSError(errno.ENXIO, "is a FIFO or a socket", str(path)) from None
+            raise
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
+        return descriptor
+    os.close(descriptor)
+    what = "has a second name (a hard link)" if stat.S_ISREG(status.st_mode) else "is not a regular file"
+    raise OSError(errno.EINVAL, what, str(path))
+
+
+def open_own(path: Path, *, append: bool = False) -> TextIO:
+    """A text file of ours, empty unless `append` is set; its lines are written at once.
+
+    Raises:
+        OSError: it belongs to another user, there is something else at this path, or it cannot be opened.
+    """
+    descriptor = open_without_links(path, os.O_WRONLY | (os.O_APPEND if append else 0))
+    if os.fstat(descriptor).st_uid != os.geteuid():
+        os.close(descriptor)
+        raise OSError(errno.EPERM, "belongs to another user", str(path))
+    if not append:
+        os.ftruncate(descriptor, 0)
+    return os.fdopen(descriptor, "w", encoding="utf-8", errors="replace", buffering=1)
+
+
+def copy_own(source: Path, target: Path) -> None:
+    """Copy a regular file of ours, if it exists; a link, or what another user put at its path, or 1 GiB, is left out.
+
+    Raises:
+        OSError: the target cannot be written.
+    """
+    try:
+        descriptor, status = open_regular(source, follow=False)
+    except OSError:
+        return
+    with os.fdopen(descriptor, "rb") as file:
+        if status.st_uid == os.geteuid() and status.st_size <= LARGEST:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("wb") as copy:
+                shutil.copyfileobj(file, copy)
+
+
+def new_folder(parent: Path, prefix: str) -> Path:
+    """A folder of ours with a name that nobody can know before; all users can read it, like its neighbours."""
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+    change_mode(folder, lambda mode: mode | 0o055)
+    return folder

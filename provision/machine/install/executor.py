@@ -1,0 +1,397 @@
+"""Carries a plan out, step by step, with a receipt after each. The one interpreter of operations."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import socket
+import stat
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from provision.errors import CommandError, ProofError, ProvisionError, StoreError
+from provision.launch.launchers import node_argv
+from provision.machine.files.beneath import change_modes
+from provision.machine.files.disk import disk_error, write
+from provision.machine.files.durable import sync_file_system
+from provision.machine.files.file_tree import links_of, links_out
+from provision.machine.files.who_may_write import user_name
+from provision.machine.install.ranks import Ranks, loaded_environment
+from provision.machine.install.read_objects import inspect_objects
+from provision.machine.install.source_tree import apply_patches, replace_changed, unpack
+from provision.machine.install.spack_steps import Setting, carry_out
+from provision.machine.install.stray_data import place_data
+from provision.machine.install.unfinished_compile import resume, settle
+from provision.machine.network.ask_index import hidden_answers
+from provision.machine.probes.installed_packages import PackageCounter
+from provision.machine.probes.other_users import check_other_users
+from provision.machine.programs.failed_program import failed_program
+from provision.machine.programs.installer_environ import installer_environ
+from provision.machine.programs.run import Result, stream
+from provision.machine.programs.secrets_here import secrets_here
+from provision.machine.rendering.render_modulefile import emit_modulefile
+from provision.machine.root.publishing import Publisher
+from provision.machine.root.sealing import is_sealed, seal
+from provision.machine.root.store import Store
+from provision.machine.sharing.locks import Lock
+from provision.model.description import Description
+from provision.model.event import Event, Listener
+from provision.model.layout import KINDS, modulefile_path
+from provision.model.operation import (
+    CheckSpackLock,
+    Command,
+    FetchLock,
+    FetchSource,
+    Inspect,
+    InstallWheel,
+    KeepWheel,
+    MakeReadable,
+    Operation,
+    PlaceData,
+    Prove,
+    Publish,
+    Remove,
+    ResumeCompile,
+    RunSpack,
+    Seal,
+    TryMpi,
+    Unpack,
+    WriteCandidate,
+    WriteFile,
+)
+from provision.model.plan import Plan, Step
+from provision.model.receipt import Receipt
+from provision.model.record import Record
+from provision.profile.site import Site
+from provision.proof.inspection import judge_inspection
+
+COMPILER_ERROR = re.compile(r"^\s*\S+:\d+:\d+: (fatal )?error: ")
+# Steps that change no file of the environment.
+READING = ("inspect", "candidate", "proof", "publish")
+# Operations whose programs write to the prefix; a proof and an inspection only read it.
+BY_PROGRAMS = (Command, InstallWheel, RunSpack)
+UNPROVED = "none yet: this module is a candidate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRun:
+    """One step while it is carried out: its log, and what its operations find out for the receipt."""
+
+    step: Step
+    log: Path
+    counter: PackageCounter | None
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Executor:
+    """One run of one plan. `environ` has the arch's modules loaded; every process started is marked by the `lock`."""
+
+    plan: Plan
+    site: Site
+    store: Store
+    environ: Mapping[str, str]
+    listen: Listener
+    lock: Lock
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def run(self) -> Record | None:
+        """Carry out every step that is to be created; returns the record of the environment.
+
+        Raises:
+            ProvisionError: the first step that failed; finished steps are kept, and nothing is published.
+        """
+        self._refuse_foreign()
+        env, layout = self.plan.environment, self.store.layout
+        for path in (layout.prefix(env), layout.build(env)):
+            self.store.shared.make(Path(path.parent))
+        self.store.sweep(env)
+        if {step.name for step in self.plan.steps if step.action == "create"} - set(READING):
+            with contextlib.suppress(OSError):  # there is none, or another admin built it
+                change_modes(Path(self.plan.prefix), lambda mode: mode | (0o700 if stat.S_ISDIR(mode) else 0))
+        for step in self.plan.steps:
+            if step.action == "create":
+                self.lock.refuse_lost()
+                self._step(step)
+        return self.store.record(self.plan.environment)
+
+    def _refuse_foreign(self) -> None:
+        """Raise if steps are to be done again in a finished environment that another admin built.
+
+        Raises:
+            StoreError: only that admin can write there.
+        """
+        create = [step.name for step in self.plan.steps if step.action == "create"]
+        records = Path(self.store.layout.records_folder(self.plan.environment))
+        again = create not in ([], ["publish"]) and create[0] != self.plan.steps[0].name
+        if again and records.is_dir() and not os.access(records, os.W_OK):
+            raise StoreError(
+                f"only `{user_name(records.stat().st_uid)}`, who built `{self.plan.environment}`, can continue it",
+                evidence=[f"steps to do: {', '.join(create)}", f"prefix: {self.plan.prefix}"],
+                hint="run this command as that user or as root",
+            )
+
+    def _step(self, step: Step) -> None:
+        began = time.monotonic()
+        log = Path(self.store.layout.log(self.plan.environment, step.name))
+        run = StepRun(step=step, log=log, counter=self._count_packages(step))
+        self.listen(Event(kind="started", step=step.name, text=step.title))
+        try:
+            self.store.shared.make(log.parent)
+            self.store.remove(str(log))
+            for operation in step.operations:
+                self._operation(run, operation)
+            if step.name != "publish":  # it is done if the record and the pointer exist
+                self._write_receipt(run, began)
+        except OSError as error:
+            self._failed(step, began, disk_error(error, self.store.root).message)
+            raise disk_error(error, self.store.root) from error
+        except ProvisionError as error:
+            _note_error(log, error)
+            self._failed(step, began, error.message)
+            raise
+        except KeyboardInterrupt:
+            self._failed(step, began, "interrupted")
+            with contextlib.suppress(OSError, StoreError):
+                settle(Path(self.store.layout.build(self.plan.environment)))
+            raise
+        spent = time.monotonic() - began
+        self.seconds.setdefault(step.name, round(spent, 1))
+        size = f"{run.details['bytes'] / 1e9:.1f} GB" if "bytes" in run.details else ""
+        self.listen(Event(kind="finished", step=step.name, text=size, seconds=spent))
+
+    def _write_receipt(self, run: StepRun, began: float) -> None:
+        """Write the receipt of a step when everything that the step wrote is on the disk.
+
+        What we write ourselves is there already, see `disk.write`; what programs wrote is not.
+        """
+        began_sync, prefix = time.monotonic(), Path(self.plan.prefix)
+        operations = run.step.operations
+        # A step that keeps a wheel wrote to the cache, which is on the disk.
+        keeps = any(isinstance(operation, KeepWheel) for operation in operations)
+        if not keeps and any(isinstance(operation, BY_PROGRAMS) for operation in operations):
+            sync_file_system(prefix if prefix.is_dir() else self.store.root)
+            run.details["sync_s"] = round(time.monotonic() - began_sync, 3)
+        now = time.monotonic()
+        receipt = Receipt(
+            step=run.step.name, seconds=round(now - began, 1), host=socket.gethostname(), details=run.details
+        )
+        self.seconds[run.step.name] = receipt.seconds
+        self.store.write_receipt(self.plan.environment, receipt)
+        self._describe(again=False)
+
+    def _count_packages(self, step: Step) -> PackageCounter | None:
+        """The counter of the packages that the step installs, over all its commands."""
+
+        def report(line: str) -> None:
+            self.listen(Event(kind="progress", step=step.name, text=line))
+
+        prefix = Path(self.plan.prefix)
+        return PackageCounter(prefix=prefix, total=step.packages, report=report) if step.packages else None
+
+    def _failed(self, step: Step, began: float, text: str) -> None:
+        self.listen(Event(kind="failed", step=step.name, text=text, seconds=time.monotonic() - began))
+
+    def _operation(self, run: StepRun, operation: Operation) -> None:
+        match operation:
+            case Command():
+                self._command(run, operation)
+            case WriteFile():
+                write(Path(operation.path), operation.text, executable=operation.executable)
+            case Remove():
+                self.store.remove(operation.path)
+            case ResumeCompile():
+                if resume(self.store, Path(operation.folder), operation.key):
+                    self.listen(
+                        Event(
+                            kind="say", text=f"{run.step.name}: an interrupted build left objects; they are used again"
+                        )
+                    )
+            case FetchSource():
+                self._fetch(run, operation)
+            case Unpack():
+                fresh = f"{operation.folder}.unpacked"
+                self.store.remove(fresh)
+                unpack(Path(operation.path), Path(fresh))
+                apply_patches(Path(fresh), operation.patches, run.log)
+                replace_changed(Path(fresh), Path(operation.folder), operation.keep)
+            case KeepWheel():
+                self.store.wheels.keep(operation.folder, operation.key, operation.abi)
+            case InstallWheel():
+                wheel = self.store.wheels.find(operation.key)
+                run.details["wheel"] = {"key": operation.key, "file": wheel.name}
+                self._command(run, Command(argv=(*operation.command.argv, str(wheel))))
+            case MakeReadable():
+                run.details["bytes"] = self.store.make_readable(operation.path)
+            case PlaceData():
+                place_data(Path(operation.site_packages))
+            case FetchLock() | RunSpack() | CheckSpackLock() | TryMpi():
+                setting = Setting(self.store, self.environ, self.lock.environ, run.log, self.listen)
+                carry_out(operation, run.step.name, setting)
+            case Inspect():
+                self._inspect(run, operation)
+            case WriteCandidate():
+                self._write_candidate()
+            case Prove():
+                self._prove(run, operation)
+            case Seal():
+                self._seal()
+            case Publish():
+                self._publish()
+
+    def _command(self, run: StepRun, command: Command) -> None:
+        result = self._run(run, command)
+        if result.code:
+            tail = (*result.tail, *hidden_answers(result.argv, self._environ(command), result.tail))
+            raise command_error(run, replace(result, tail=tail))
+
+    def _environ(self, command: Command) -> dict[str, str]:
+        environ = {**self.store.installer_caches(), **self.environ, **dict(command.environ), **self.lock.environ}
+        environ["PATH"] = os.pathsep.join((*command.path, self.environ.get("PATH", "")))
+        return installer_environ(environ)
+
+    def _run(self, run: StepRun, command: Command, *, quiet: bool = False) -> Result:
+        environ = self._environ(command)
+        argv = command.argv if command.launcher is None else node_argv(command.launcher, command.argv, environ)
+
+        def progress(line: str) -> None:
+            self.listen(Event(kind="progress", step=run.step.name, text=line))
+
+        return stream(
+            argv,
+            environ=environ,
+            log=run.log,
+            on_line=None if quiet else progress,
+            on_second=run.counter.look if run.counter else None,
+            shown=argv[:1] + command.argv if command.launcher else None,
+        )
+
+    def _fetch(self, run: StepRun, source: FetchSource) -> None:
+        if self.store.downloads.has_source(source.path, source.hashes):
+            return
+        self._command(run, source.download)
+        self.store.downloads.keep_source(source.folder, source.path, source.hashes)
+
+    def _inspect(self, run: StepRun, inspect: Inspect) -> None:
+        # The program fails if an import fails; its report then contains the import and the reason.
+        result = self._run(run, inspect.command, quiet=True)
+        try:
+            report = json.loads(result.tail[-1])
+        except (IndexError, ValueError, RecursionError) as error:
+            raise command_error(run, result) from error
+        if not isinstance(report, dict):
+            raise command_error(run, result)
+        python = self.store.layout.prefix(self.plan.environment) / "bin" / "python"
+        prefix = Path(self.plan.prefix)
+        links = list(links_out(prefix, links_of(prefix), str(self.store.layout.spack_store)))
+        checks = judge_inspection(report, inspect.expectation, os.path.realpath, links)
+        checks = (*checks, *inspect_objects(report, self.plan, inspect, self.environ))
+        checks = (*checks, *check_other_users(str(self.store.root), str(python)))
+        mapped = [path for path in report.get("mapped_objects") or () if isinstance(path, str) and path.startswith("/")]
+        outside = sorted({path for path in mapped if not path.startswith(f"{self.plan.prefix}/")})
+        run.details.update(
+            checks=[check.to_dict() for check in checks], versions=report.get("versions"), libraries=outside
+        )
+        wrong = [check for check in checks if not check.passed]
+        if wrong:
+            raise ProvisionError(
+                f"the environment differs from the plan: {wrong[0].name}",
+                evidence=[f"{check.name}: {check.message}" for check in wrong],
+                hint=next((check.hint for check in wrong if check.hint), f"read `{run.log}`"),
+                log=str(run.log),
+                kind="inspection",
+            )
+
+    def _write_candidate(self) -> None:
+        env, module = self.plan.environment, self.plan.modulefile
+        for kind in KINDS:
+            path = modulefile_path(self.store.layout.candidate(env, kind), kind, module.name, module.version)
+            write(Path(path), emit_modulefile(module, kind, UNPROVED))
+        write(Path(self.store.layout.records_folder(env)) / "activate.sh", emit_modulefile(module, "sh", UNPROVED))
+        self._describe()
+
+    def _describe(self, *, again: bool = True) -> None:
+        """Write what `publish`, and hints before it, need to know of the environment; without `again` only if it is missing."""
+        path = Path(self.store.layout.records_folder(self.plan.environment)) / "description.json"
+        if self._is_mine() and (again or not path.exists()):
+            plan = self.plan
+            description = Description(site=plan.site, stack=plan.stack, wheel=plan.abi_key, modulefile=plan.modulefile)
+            write(path, json.dumps(description.to_dict(), indent=1) + "\n")
+
+    def _prove(self, run: StepRun, proof: Prove) -> None:
+        env, module = self.plan.environment, self.plan.modulefile
+        kind = self.site.modules.module_kind
+        environ = loaded_environment(
+            self.site.modules,
+            Path(self.store.layout.candidate(env, kind)),
+            f"{module.name}/{module.version}",
+            Path(self.store.layout.records_folder(env)) / "activate.sh",
+            run.log,
+        )
+        ranks = Ranks(
+            store=self.store,
+            python=str(self.store.layout.prefix(env) / "bin" / "python"),
+            proof=proof,
+            environ={**environ, **self.lock.environ},
+            log=run.log,
+            listen=self.listen,
+            into=Path(self.store.layout.records_folder(env)),
+        )
+        result = ranks.prove()
+        loaded = [name for name in result.modules if not name.startswith(f"{module.name}/")]
+        if self.site.modules.name != "none" and not set(module.modules) <= set(loaded):
+            missing = ", ".join(sorted(set(module.modules) - set(loaded)))
+            raise ProofError(
+                f"the modulefile does not load all modules of the build: {missing}",
+                evidence=[f"loaded: {' '.join(loaded)}"],
+            )
+        run.details["summary"] = result.summary
+
+    def _seal(self) -> None:
+        self._describe(again=False)
+        if self._is_mine() and not is_sealed(self.store, self.plan.environment):
+            seal(
+                self.store,
+                self.plan.environment,
+                seconds=self.seconds,
+                environ=self.environ,
+                say=lambda line: self.listen(Event(kind="say", text=line)),
+            )
+
+    def _publish(self) -> None:
+        env, publisher = self.plan.environment, Publisher(self.store)
+        _, _, lines = publisher.preview(env)
+        for line in lines:
+            self.listen(Event(kind="say", text=line))
+        publisher.publish(env)
+        if self._is_mine():
+            self.store.remove(str(Path(self.store.layout.candidate(env, "lua")).parent))
+
+    def _is_mine(self) -> bool:
+        """Whether the records of the environment can be written: if another admin built it, they stay as they are."""
+        return os.access(self.store.layout.records_folder(self.plan.environment), os.W_OK)
+
+
+def _note_error(log: Path, error: ProvisionError) -> None:
+    """Write the error of a step to its log, so that `provision explain ENVIRONMENT` finds what no program printed there."""
+    with contextlib.suppress(OSError), log.open("a", encoding="utf-8") as file:
+        file.write(secrets_here().hide("\n".join(("", *error.to_lines(), ""))))
+
+
+def command_error(run: StepRun, result: Result) -> CommandError:
+    """The error of a step one of whose programs failed."""
+    compiler = next((line.strip() for line in result.tail if COMPILER_ERROR.search(line)), None)
+    what = f"`{Path(result.argv[0]).name}`" if result.argv[1:2] != ("-m",) else f"`{result.argv[2]}`"
+    end = f"was ended by signal {-result.code}" if result.code < 0 else f"ended with code {result.code}"
+    return failed_program(
+        f"step `{run.step.name}` failed",
+        result.tail,
+        otherwise=compiler or f"{what} {end}",
+        hint=f"read `{run.log}`, fix the cause, then run the same command again",
+        log=str(run.log),
+    )

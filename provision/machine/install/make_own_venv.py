@@ -1,0 +1,243 @@
+"""Make a user's virtual environment on top of a published environment or of modules of the site, and look into one."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from provision.errors import CommandError, ConfigError
+from provision.machine.files.disk import disk_error, read_given, read_json, write
+from provision.machine.files.tables import read_combinations
+from provision.machine.install.read_objects import read_object
+from provision.machine.probes.installed_packages import installed_in
+from provision.machine.programs.run import capture
+from provision.model.own_venv import (
+    CONSTRAINTS,
+    HOROVOD,
+    PTH,
+    Beneath,
+    OwnHorovod,
+    constraints,
+    pip_config,
+    pip_script,
+    pth,
+    read_beneath,
+    read_constraints,
+    refuse_folder,
+)
+from provision.model.quoting import bash
+
+# Printed by the environment's Python: what it is, and where its packages are.
+WHERE = (
+    "import json, sys, sysconfig; paths = sysconfig.get_paths(); "
+    "print(json.dumps(['%d.%d' % sys.version_info[:2], paths['purelib'], paths['platlib']]))"
+)
+# Printed by the venv's Python: the file of each package, without importing it.
+ORIGINS = (
+    "import importlib.util, json, sys; specs = {name: importlib.util.find_spec(name) for name in sys.argv[1:]}; "
+    "print(json.dumps({name: spec and spec.origin for name, spec in specs.items()}))"
+)
+
+# A line of `ldd`: Open MPI's, MPICH's (also Intel's and Cray's).
+MPI_LIBRARY = re.compile(r"^\s*libmpi(?:ch)?[\w.-]*\.so[\d.]* => (/\S+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """What is in a venv and beneath it, now."""
+
+    beneath: Beneath
+    recorded: Mapping[str, str]
+    installed: Mapping[str, str]
+    own: Mapping[str, str]
+    origins: Mapping[str, str | None]
+    constrained: bool
+    horovod: OwnHorovod | None
+
+
+def look_beneath(prefix: str, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+    """The Python minor of an environment, and its folders of packages, as its own Python says.
+
+    Raises:
+        CommandError: the Python does not start.
+    """
+    minor, *folders = json.loads(_python(f"{prefix}/bin/python", WHERE, environ))
+    return minor, tuple(dict.fromkeys(folders))
+
+
+def create(
+    folder: Path,
+    beneath: Beneath,
+    environ: Mapping[str, str],
+    *,
+    python: str | None = None,
+    packages: Mapping[str, str] | None = None,
+    shown: Sequence[str] | None = None,
+) -> dict[str, str]:
+    """Make the venv; returns the packages beneath it and their versions. A venv that fails is removed again.
+
+    `python` makes it (default: that of the prefix), with `packages` beneath it (default: those of the folders). `shown` are the
+    folders that the venv must add to its path (default: all of them).
+
+    Raises:
+        ConfigError: the folder has a wrong name, or is not empty.
+        CommandError: Python cannot make a venv.
+        StoreError: the folder cannot be written.
+    """
+    refuse_folder(str(folder))
+    try:
+        if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
+            raise ConfigError(f"`{folder}` already exists and is not an empty folder", hint="name a new folder")
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise disk_error(error, folder) from error
+    if packages is None:
+        packages = installed_in(Path(path) for path in beneath.folders)
+    try:
+        # Without pip: ensurepip is missing on some systems, and the environment has one, which installs into the venv.
+        python = python or f"{beneath.prefix}/bin/python"
+        without_pip = () if "pip" not in packages else ("--without-pip",)
+        done = capture((python, "-I", "-m", "venv", *without_pip, str(folder)), environ)
+        if done.returncode != 0:
+            raise CommandError(
+                f"`{python}` could not make a virtual environment",
+                evidence=(done.stderr or done.stdout).strip().splitlines()[-5:],
+                hint=f"`{bash('%s -I -m venv --without-pip %s', python, str(folder))}`",
+            )
+        write(_site_packages(folder, beneath) / PTH, pth(beneath.folders if shown is None else shown))
+        write(folder / CONSTRAINTS, constraints(beneath.title, packages.items()))
+        write(folder / "pip.conf", pip_config(str(folder)))
+        for name in ("pip", "pip3") if without_pip else ():
+            write(folder / "bin" / name, pip_script(str(folder)), executable=True)
+        config = (folder / "pyvenv.cfg").read_text(encoding="utf-8")
+        write(folder / "pyvenv.cfg", config + beneath.config())
+    except BaseException as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise disk_error(error, folder) from error
+        raise
+    return dict(packages)
+
+
+def read_venv(folder: Path) -> Beneath:
+    """What a venv that `create` made was made on.
+
+    Raises:
+        ConfigError: it is not such a venv.
+    """
+    text = read_given(str(folder / "pyvenv.cfg"), "file")
+    try:
+        return read_beneath(text)
+    except ValueError as error:
+        raise not_made_here(folder, error) from error
+
+
+def not_made_here(folder: Path, error: Exception) -> ConfigError:
+    """The error for a folder that is not a venv that `create` made."""
+    return ConfigError(
+        f"`{folder}` was not made by `provision venv create`",
+        evidence=[str(error)],
+        hint="`provision venv create DIR --on loaded` makes one",
+    )
+
+
+def look_into(
+    folder: Path, environ: Mapping[str, str], *, installed: Mapping[str, str] | None = None, family: str = ""
+) -> Contents:
+    """What is in a venv that `create` made.
+
+    `environ` are the variables with what is beneath it loaded; `installed` are the packages beneath it (default: those of its
+    folders), and `family` is the MPI whose ranks the site starts.
+
+    Raises:
+        ConfigError: it is not such a venv.
+        CommandError: its Python does not start.
+    """
+    beneath = read_venv(folder)
+    try:
+        recorded = read_constraint_file(folder)
+        config = (folder / "pip.conf").read_text(encoding="utf-8") if (folder / "pip.conf").exists() else ""
+    except (OSError, ValueError) as error:
+        raise not_made_here(folder, error) from error
+    if installed is None:
+        installed = installed_in(Path(path) for path in beneath.folders)
+    own = installed_in([_site_packages(folder, beneath)])
+    names = [name for name in ("tensorflow", "keras", "numpy", HOROVOD) if _importable(beneath, name)]
+    origins = json.loads(_python(str(folder / "bin" / "python"), ORIGINS, environ, *names))
+    return Contents(
+        beneath=beneath,
+        recorded=recorded,
+        installed=installed,
+        own=own,
+        origins=origins,
+        constrained=config == pip_config(str(folder)),
+        horovod=_own_horovod(folder, beneath, own[HOROVOD], environ, family) if HOROVOD in own else None,
+    )
+
+
+def read_constraint_file(folder: Path) -> dict[str, str]:
+    """The packages that were beneath a venv when it was made. Raises `OSError` or `ValueError` if that is not known."""
+    return read_constraints((folder / CONSTRAINTS).read_text(encoding="utf-8"))
+
+
+def _own_horovod(folder: Path, beneath: Beneath, version: str, environ: Mapping[str, str], family: str) -> OwnHorovod:
+    """The Horovod that is installed in a venv, and the MPI libraries that it and the stack's find in this shell."""
+    package = _site_packages(folder, beneath) / HOROVOD
+    built_for = (read_json(package / "metadata.json") or {}).get("tensorflow")
+    mpi = _mpi_of(package, environ)
+    return OwnHorovod(
+        version=version,
+        tensorflow=built_for if isinstance(built_for, str) else None,
+        families=tuple(sorted({_family_of(path) for path in mpi} - {""})),
+        family=family,
+        mpi=mpi,
+        mpi_of_stack=next(filter(None, (_mpi_of(Path(path, HOROVOD), environ) for path in beneath.folders)), ()),
+    )
+
+
+def _mpi_of(package: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The real paths of the MPI libraries that the loader finds for the extensions of a Horovod; `ldd` prints them."""
+    found = set()
+    for extension in sorted(package.glob("*/mpi_lib*.so")):
+        output = capture(("ldd", str(extension)), environ).stdout
+        found |= {os.path.realpath(match[1]) for match in MPI_LIBRARY.finditer(output)}
+    return tuple(sorted(found))
+
+
+def _family_of(path: str) -> str:
+    """The family of an MPI library, from its symbols; empty if it is not known."""
+    try:
+        row = read_combinations().mpi_family(read_object(path).symbols)
+    except (ImportError, OSError, ValueError):
+        return ""
+    return row.name if row else ""
+
+
+def _site_packages(folder: Path, beneath: Beneath) -> Path:
+    """The folder of a venv's own packages: that of the venv module of Python, without asking it."""
+    return folder / "lib" / f"python{beneath.minor}" / "site-packages"
+
+
+def _importable(beneath: Beneath, name: str) -> bool:
+    return any(Path(path, name).is_dir() for path in beneath.folders)
+
+
+def _python(python: str, program: str, environ: Mapping[str, str], *words: str) -> str:
+    """What a Python prints.
+
+    Raises:
+        CommandError: it does not start, or fails.
+    """
+    done = capture((python, "-c", program, *words), environ)
+    if done.returncode != 0:
+        raise CommandError(
+            f"`{python}` does not run",
+            evidence=(done.stderr or done.stdout).strip().splitlines()[-5:],
+            hint="load the module of the environment, then run the same command again",
+        )
+    return done.stdout

@@ -1,0 +1,231 @@
+"""Runs the proof: ranks train in the environment of the modulefile that users will load, and a judge reads their reports."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from provision.errors import ConfigError, ProofError
+from provision.launch.launchers import launch_argv, select_rank_environ
+from provision.launch.modules import activate_script, load_script, parse_environment
+from provision.machine.files.disk import read_json, write
+from provision.machine.network.datasets import choose_data
+from provision.machine.probes.unloaded import unloaded
+from provision.machine.programs.failed_program import diagnose, failed_program
+from provision.machine.programs.run import Result, capture, stream
+from provision.machine.root.store import Store
+from provision.model.event import Event, Listener
+from provision.model.operation import Prove
+from provision.model.proof_result import ProofResult
+from provision.model.quoting import bash
+from provision.model.verdict import Verdict
+from provision.profile.module_system import ModuleSystem
+from provision.profile.stack import ONE_PROCESS_PROGRAMS
+from provision.proof.numbers import judge_numbers
+from provision.proof.strategies import strategy_of
+from provision.proof.without_horovod import stall_of
+
+
+def loaded_environment(
+    system: ModuleSystem, modulepath: Path, module: str, activate: Path, log: Path
+) -> dict[str, str]:
+    """The environment of a user who loads `module` from `modulepath`, or sources `activate` if the site has no modules.
+
+    Raises:
+        ProofError: it cannot be loaded; the evidence is the output of the module system.
+    """
+    if system.name == "none":
+        script = activate_script(str(activate))
+    else:
+        script = load_script(system, (module,), extra_path=(str(modulepath),))
+    done = capture(("bash", "--noprofile", "--norc", "-c", script), unloaded(system))
+    if done.returncode:
+        by_hand = bash("module use %s; module load %s", str(modulepath), module)
+        if system.name == "none":
+            by_hand = bash(". %s", str(activate))
+        raise ProofError(
+            f"the candidate of `{module}` cannot be loaded",
+            evidence=done.stderr.splitlines()[:8],
+            hint=f"`{by_hand}`",
+            log=str(log),
+        )
+    return parse_environment(done.stdout)
+
+
+def provided_environment(system: ModuleSystem, modules: Sequence[str], unload: Sequence[str]) -> dict[str, str]:
+    """The environment of a user who loads the modules with which the site itself provides TensorFlow.
+
+    Raises:
+        ProofError: a module cannot be loaded; the evidence is the output of the module system.
+    """
+    done = capture(
+        ("bash", "--noprofile", "--norc", "-c", load_script(system, modules, unload=unload)), unloaded(system)
+    )
+    if done.returncode:
+        raise ProofError(
+            f"the site's own modules cannot be loaded: {' '.join(modules)}",
+            evidence=done.stderr.splitlines()[:8],
+            hint=f"`module avail {modules[-1].split('/')[0]}`",
+        )
+    return parse_environment(done.stdout)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranks:
+    """Starts the ranks of a proof in an environment; their reports and log are written to `into` and `log`."""
+
+    store: Store
+    python: str
+    """The interpreter that has the framework."""
+    proof: Prove
+    environ: Mapping[str, str]
+    log: Path
+    listen: Listener
+    into: Path
+
+    def prove(self) -> ProofResult:
+        """Train and judge. The verdict is written to `into`, passed or failed.
+
+        Raises:
+            ProofError: no rank reported, or the proof failed.
+        """
+        strategy = strategy_of(self.proof)
+        data = choose_data(Path(self.store.layout.data), self.proof.program)
+        training = next(training for training in self.proof.training if training.data == data.name)
+        arguments = (
+            *("--data", str(data.path), "--epochs", str(training.epochs), "--batch-size", str(training.batch_size)),
+            *("--learning-rate", str(training.learning_rate)),
+            *strategy.arguments(self.proof),
+        )
+        return self._run(
+            self.proof.program,
+            arguments,
+            data.name,
+            lambda reports, stalled: strategy.judge(self.proof, reports, training.min_accuracy, stalled),
+        )
+
+    def prove_numbers(self) -> ProofResult:
+        """The numerical proof: gradients, weights, optimizers and callbacks compared with one process on the whole batch.
+
+        Raises:
+            ConfigError: the stack's program is one process, without ranks whose numbers can be compared.
+            ProofError: no rank reported, or the proof failed.
+        """
+        if self.proof.strategy in ONE_PROCESS_PROGRAMS:
+            raise ConfigError(
+                f"the numerical proof needs ranks of Horovod, but this stack's proof is `{self.proof.strategy}`",
+                hint="leave `--thorough` out",
+            )
+        program = str(Path(self.proof.program).with_name("thorough.py"))
+        return self._run(
+            program,
+            (),
+            "generated numbers",
+            lambda reports, _: judge_numbers(reports, ranks=self.proof.processes, nodes=self.proof.nodes),
+        )
+
+    def _run(
+        self,
+        program: str,
+        arguments: tuple[str, ...],
+        data: str,
+        to_verdict: Callable[[list[dict[str, Any]], str | None], Verdict],
+    ) -> ProofResult:
+        proof, began = self.proof, time.monotonic()
+        argv, result, reports = self._start(program, arguments, proof.timeout_s)
+        stalled = stall_of(reports) if proof.communication != "RING" else None
+        if stalled:
+            self.listen(Event(kind="progress", step="proof", text=f"{stalled}; once more with RING"))
+            self.store.remove(str(self.into / "proof-stalled"))
+            (self.into / "proof").rename(self.into / "proof-stalled")
+            left_s = max(1, proof.timeout_s - int(time.monotonic() - began))
+            argv, result, reports = self._start(program, (*arguments, "--communication", "RING"), left_s)
+        if not reports:
+            raise no_report_error(result, proof, str(self.log))
+        verdict = to_verdict(reports, stalled)
+        modules = tuple(filter(None, self.environ.get("LOADEDMODULES", "").split(":")))
+        result_of_proof = ProofResult(
+            verdict=verdict,
+            data=data,
+            trained_by=strategy_of(proof).words(proof, verdict.figures.gpus, stalled),
+            command=argv,
+            modules=modules,
+            seconds=time.monotonic() - began,
+            date=time.strftime("%Y-%m-%d", time.gmtime()),
+        )
+        write(self.into / "verdict.json", json.dumps(result_of_proof.to_dict(), indent=1) + "\n")
+        if not verdict.passed or result.code:
+            raise failed_proof_error(verdict, result, proof, str(self.log))
+        return result_of_proof
+
+    def _start(
+        self, program: str, arguments: tuple[str, ...], timeout_s: int
+    ) -> tuple[tuple[str, ...], Result, list[dict[str, Any]]]:
+        """Run the program as the proof's processes; the command, how it ended, and their reports."""
+        proof, out = self.proof, self.into / "proof"
+        self.store.remove(str(out))
+        out.mkdir(parents=True)
+        argv = launch_argv(
+            proof.launcher,
+            (self.python, "-u", program, "--out", str(out), *(("--gpu",) if proof.gpu else ()), *arguments),
+            nodes=proof.nodes,
+            ranks_per_node=proof.ranks_per_node,
+            cpus=proof.cpus_per_task,
+            environ=select_rank_environ(self.environ),
+            mpiexec=proof.mpiexec,
+        )
+        result = stream(
+            argv,
+            environ=self.environ,
+            log=self.log,
+            timeout_s=timeout_s,
+            on_line=lambda line: self.listen(Event(kind="progress", step="proof", text=line)),
+        )
+        return argv, result, read_reports(out)
+
+
+def read_reports(folder: Path) -> list[dict[str, Any]]:
+    """The reports that ranks wrote to a folder; damaged ones are omitted."""
+    return [report for report in map(read_json, sorted(folder.glob("report-*.json"))) if report is not None]
+
+
+def no_report_error(result: Result, proof: Prove, log: str) -> ProofError:
+    """The error for a proof without a single report."""
+    time_limit = f" in {proof.timeout_s} s" if result.timed_out else ""
+    return failed_program(
+        f"no rank reported{time_limit}: `{result.argv[0]}` ended with code {result.code}",
+        result.tail,
+        hint=f"run it yourself: `{shlex.join(result.argv)}`",
+        log=log,
+        error=ProofError,
+    )
+
+
+def failed_proof_error(verdict: Verdict, result: Result, proof: Prove, log: str) -> ProofError:
+    """The error for a failed proof; its first failed check is the likeliest cause.
+
+    If ranks died without a report of an error, the log may contain the cause.
+    """
+    failures, diagnosis = verdict.failures, diagnose(result.tail)
+    died = bool(failures) and failures[0].name == "reports"
+    cause, hint = (diagnosis.cause, diagnosis.hint) if died else (None, None)
+    evidence = [f"{check.name}: {check.message}" for check in failures]
+    if result.timed_out:
+        evidence.insert(0, f"stalled: ended after {proof.timeout_s} s")
+    elif result.code and not failures:
+        evidence += [f"every check passed, but the launcher ended with code {result.code}", *diagnosis.evidence]
+    elif result.code:
+        evidence += list(diagnosis.evidence)
+    what = cause or (failures[0].name if failures else "launcher")
+    hint = hint or next((check.hint for check in failures if check.hint), None)
+    return ProofError(
+        f"the ranks did not prove the environment, nothing is published: {what}",
+        evidence=evidence,
+        hint=hint or f"read `{log}`",
+        log=log,
+    )

@@ -1,0 +1,167 @@
+"""The operations of the backend `spack`: run Spack, judge its lock, try the site's MPI with a small program."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from provision.backends.spack.lock_checks import judge_lock
+from provision.errors import ConfigError, ProvisionError
+from provision.knowledge.index_settings import is_index_setting
+from provision.launch.launchers import launch_argv, select_rank_environ
+from provision.machine.files.disk import read_given, write
+from provision.machine.network.fetching import fetch_packages
+from provision.machine.programs.failed_program import failed_program
+from provision.machine.programs.installer_environ import installer_environ
+from provision.machine.programs.run import Result, capture, stream
+from provision.machine.root.store import Store
+from provision.model.event import Event, Listener
+from provision.model.operation import CheckSpackLock, FetchLock, RunSpack, TryMpi
+from provision.model.problem import raise_problems
+
+TRY_LIMIT_S = 120
+# Each rank prints one line; the sum is right only if all ranks see each other.
+MPI_PROGRAM = """\
+#include <mpi.h>
+#include <cstdio>
+int main(int argc, char **argv) {
+  int rank = 0, size = 0, one = 1, sum = 0;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  std::printf("rank %d of %d, sum %d\\n", rank, size, sum);
+  MPI_Finalize();
+}
+"""
+RANK_LINE = re.compile(r"rank \d+ of (\d+), sum (\d+)")
+LINKED = re.compile(r"^\s*(libmpi\S*) => (\S+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What an operation runs in. `environ` has the arch's modules loaded; `mark` is what programs below a lock get."""
+
+    store: Store
+    environ: Mapping[str, str]
+    mark: Mapping[str, str]
+    log: Path
+    listen: Listener
+
+
+def carry_out(operation: FetchLock | RunSpack | CheckSpackLock | TryMpi, step: str, setting: Setting) -> None:
+    """Do what the operation says.
+
+    Raises:
+        ProvisionError: Spack, a compiler, a launcher or a download failed, or a check of its result did.
+    """
+    store, log = setting.store, setting.log
+
+    def progress(line: str) -> None:
+        setting.listen(Event(kind="progress", step=step, text=line))
+
+    match operation:
+        case FetchLock():
+            if operation.sha256 not in store.downloads.fetched():
+                progress(f"fetching {Path(operation.path).name}")
+                fetch_packages(store, operation)
+        case RunSpack():
+            result = run_spack(operation, setting.environ, log, setting.mark, progress)
+            if result.code and operation.without:
+                text = f"warning: `spack` ended with code {result.code}; {operation.without}; see `{log}`"
+                setting.listen(Event(kind="say", text=f"{step}: {text}"))
+            elif result.code:
+                raise failed_program(
+                    f"step `{step}` failed",
+                    result.tail,
+                    otherwise=f"`spack` ended with code {result.code}",
+                    hint=f"read `{log}`, fix the cause, then run the same command again: what is installed is kept",
+                    log=str(log),
+                )
+        case CheckSpackLock():
+            check_lock(operation)
+        case TryMpi():
+            try_mpi(operation, {**setting.environ, **setting.mark}, log)
+
+
+def run_spack(
+    spack: RunSpack,
+    environ: Mapping[str, str],
+    log: Path,
+    mark: Mapping[str, str],
+    on_line: Callable[[str], None] | None = None,
+) -> Result:
+    """Run Spack in its own environment; of the caller's it gets only the settings of the package index and the proxy."""
+    settings = {name: value for name, value in installer_environ(environ).items() if is_index_setting(name)}
+    own = dict(spack.environ)
+    Path(own["HOME"]).mkdir(parents=True, exist_ok=True)
+    return stream(spack.argv, environ={**settings, **own, **mark}, log=log, on_line=on_line)
+
+
+def check_lock(expected: CheckSpackLock) -> None:
+    """Refuse a spack.lock that does not fit its spack.yaml or this machine.
+
+    Raises:
+        ConfigError: it is missing or damaged.
+        ProvisionError: it has faults; the error lists them.
+    """
+    text = read_given(expected.path, "lock")
+    try:
+        lock = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(
+            f"`{expected.path}` is not a lock of Spack", evidence=[str(error)], hint="build again", kind="invalid-file"
+        ) from error
+    # Judged again before an install: spack.yaml may have been edited, or solved again, since then.
+    raise_problems(judge_lock(lock, expected, lambda path: Path(path).exists()), ProvisionError, "inspection")
+
+
+def try_mpi(mpi: TryMpi, environ: Mapping[str, str], log: Path) -> None:
+    """Compile a small program, look at what it links, and start its ranks.
+
+    Raises:
+        ProvisionError: it does not compile, links another MPI, or its ranks do not see each other.
+    """
+    folder = Path(mpi.folder)
+    source, program = folder / "try_mpi.cpp", folder / "try_mpi"
+    write(source, MPI_PROGRAM)
+    compiled = capture((mpi.wrapper, str(source), "-o", str(program)), environ, TRY_LIMIT_S, folder=str(folder))
+    if compiled.returncode:
+        raise ProvisionError(
+            f"the MPI compiler `{mpi.wrapper}` cannot compile a program that uses MPI",
+            evidence=compiled.stderr.splitlines()[:8],
+            hint=f"run `{mpi.wrapper} -show`, and check the MPI module of the arch",
+            kind="inspection",
+        )
+    linked = [path for _, path in LINKED.findall(capture(("ldd", str(program)), environ).stdout)]
+    expected = {os.path.realpath(path) for path in mpi.libraries}
+    wrong = [path for path in linked if os.path.realpath(path) not in expected]
+    if expected and (wrong or not linked):
+        raise ProvisionError(
+            f"what `{mpi.wrapper}` compiles loads another MPI than the wrapper links",
+            evidence=[f"linked: {' '.join(sorted(expected))}", f"loaded: {' '.join(linked) or 'no libmpi'}"],
+            hint="check `module list` and LD_LIBRARY_PATH with the arch's modules loaded",
+            kind="inspection",
+        )
+    argv = launch_argv(
+        mpi.launcher,
+        (str(program),),
+        nodes=mpi.nodes,
+        ranks_per_node=mpi.ranks_per_node,
+        environ=select_rank_environ(environ),
+    )
+    result = stream(argv, environ=environ, log=log, timeout_s=TRY_LIMIT_S)
+    lines = [RANK_LINE.search(line) for line in result.tail]
+    sizes = [(int(match[1]), int(match[2])) for match in lines if match]
+    ranks = mpi.nodes * mpi.ranks_per_node
+    if result.code or sizes != [(ranks, ranks)] * ranks:
+        raise failed_program(
+            f"{ranks} ranks of a small MPI program did not see each other",
+            result.tail,
+            hint=f"set the launcher of the arch in the profile; run it yourself: `{' '.join(argv)}`",
+            log=str(log),
+        )

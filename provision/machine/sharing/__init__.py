@@ -1,0 +1,1 @@
+"""Who may write below a root, and one process at a time."""

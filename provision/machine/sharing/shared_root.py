@@ -1,0 +1,253 @@
+"""The root as its admins use it: whoever may write below it is an admin, and nobody else may write there.
+
+The owner of the root, and root, are admins. If the group of the root may write it, all members of that group are: which group
+that is says the profile (`files.group`), or else the mode of the root. Modes and access lists of the root, of the folders that
+contain it, and of each folder that a verb enters to write are judged when it is entered. What is read is not judged again.
+Folders do not depend on the umask of the one who runs. Everything inside a prefix or a generation can be written by its owner
+alone, so that no other admin changes it by mistake.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import stat
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from provision.errors import StoreError
+from provision.machine.files import beneath
+from provision.machine.files.disk import JSON, MOST_JSON, disk_error, json_object
+from provision.machine.files.trusted_files import read_regular
+from provision.machine.files.who_may_write import access_list, entry_of, group_name, user_name
+from provision.machine.sharing.admins import Admins
+from provision.model.layout import Layout
+from provision.model.problem import Problem, raise_problems
+from provision.model.quoting import bash
+from provision.model.sharing import Sharing
+from provision.model.trust import ROOT
+
+SHARED = stat.S_ISGID | 0o770
+# What `disk.write`, `Store.remove` and `Generations.change` call a file or folder that is not finished.
+LEFT = re.compile(r"\..+\.(removed\.)?[0-9]+\.[0-9a-f]{6}|\.next\..+")
+
+
+@dataclass(frozen=True, slots=True)
+class SharedRoot:
+    """The files below one root, and who may write there."""
+
+    layout: Layout
+    sharing: Sharing = field(default_factory=Sharing)
+
+    @property
+    def root(self) -> Path:
+        """The root as a path on this machine."""
+        return Path(self.layout.root)
+
+    @property
+    def admins(self) -> Admins:
+        """Who may write below the root."""
+        return Admins(self.root, self.sharing)
+
+    # Reading
+
+    def read(self, path: Path, *, limit: int = MOST_JSON) -> bytes | None:
+        """The content of a file; None if there is no such file. Links are not followed.
+
+        Raises:
+            OSError: it is not a regular file, is too large or cannot be read.
+        """
+        try:
+            return read_regular(path, limit=limit, follow=False)[0]
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def read_json(self, path: Path) -> JSON | None:
+        """The JSON object in a file; None if there is none, or it is damaged."""
+        try:
+            content = self.read(path)
+            return None if content is None else json_object(content)
+        except (OSError, ValueError):
+            return None
+
+    # Folders that all admins can write
+
+    def make(self, folder: Path, *, below: Path | None = None) -> Path:
+        """Make a folder that all admins can write, and the folders on the way to it from the root; returns it.
+
+        With `below`, only the folders on the way from there are made and shared: what contains them is one admin's.
+
+        Raises:
+            StoreError: it cannot be made, others than the admins may write the root or a folder on the way, or the group
+                cannot be given to it.
+        """
+        below, gid = below or self.root, self.admins.group()
+        try:
+            self.root.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                self.root.mkdir(mode=0o755)
+            self._refuse(self.admins.problems())
+            with contextlib.closing(self._enter(folder, below)) as entered:
+                for part, descriptor, by_link in entered:
+                    if below in part.parents or part == self.root:
+                        if part != self.root:
+                            self._refuse(self.admins.problems_of(entry_of(str(part), descriptor)))
+                        if gid is not None:
+                            self._share(part, descriptor, gid, change=not by_link)
+                        if part == self.root:
+                            self._narrow(descriptor, gid)
+        except OSError as error:
+            raise disk_error(error, self.root) from error
+        return folder
+
+    @contextlib.contextmanager
+    def opened(self, folder: Path) -> Iterator[int]:
+        """The descriptor of a folder below the root.
+
+        Raises:
+            StoreError: another user made a link on the way.
+            OSError: it does not exist, or cannot be opened.
+        """
+        with contextlib.closing(self._enter(folder)) as entered:
+            yield next(descriptor for part, descriptor, _ in entered if part == folder)
+
+    def remove(self, path: Path) -> None:
+        """Remove what is at this path below the root, if it exists, with everything in it: see `beneath.remove`.
+
+        Raises:
+            StoreError: as of `opened`.
+            OSError: something stays.
+        """
+        with contextlib.suppress(FileNotFoundError), self.opened(path.parent) as folder:
+            beneath.remove(path, folder)
+
+    def remove_left(self, path: Path) -> None:
+        """Remove what a killed run left, as far as this user can; what has another name stays."""
+        if LEFT.fullmatch(path.name):
+            with contextlib.suppress(OSError, StoreError):
+                self.remove(path)
+
+    def _enter(self, folder: Path, make_below: Path | None = None) -> Generator[tuple[Path, int, bool], None, None]:
+        """Open the root, and from it each folder on the way: its path, its descriptor until the next, whether by a link.
+
+        What is below `make_below` is made if it does not exist.
+        """
+        descriptor = os.open(self.root, beneath.FOLDER)
+        try:
+            yield self.root, descriptor, False
+            for part in folders_between(self.root, folder):
+                if make_below in part.parents:
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(part.name, mode=0o755, dir_fd=descriptor)
+                inside, by_link = self._step(part, descriptor)
+                os.close(descriptor)
+                descriptor = inside
+                yield part, descriptor, by_link
+        finally:
+            os.close(descriptor)
+
+    def _step(self, part: Path, outside: int) -> tuple[int, bool]:
+        """Open a folder in the one that is open, and whether a link leads to it: its folder may be on another disk.
+
+        A link of another admin is not followed: whoever exchanges a folder for one would choose where this user writes.
+        """
+        try:
+            place = os.open(part.name, beneath.PLACE, dir_fd=outside)
+            try:
+                status = os.fstat(place)
+                if stat.S_ISDIR(status.st_mode):
+                    return os.open(".", beneath.FOLDER, dir_fd=place), False
+                if not stat.S_ISLNK(status.st_mode):
+                    raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+                if status.st_uid not in (ROOT, self.root.stat().st_uid, os.geteuid()):
+                    raise StoreError(
+                        f"`{part}` is a link of `{user_name(status.st_uid)}`, and is not followed",
+                        evidence=[f"it leads to {os.readlink('', dir_fd=place)}"],
+                        hint=f"as root: `{bash('chown -h root %s', str(part))}`, if the link is right; else remove it",
+                        kind="untrusted",
+                    )
+                return os.open(os.readlink("", dir_fd=place), beneath.FOLDER, dir_fd=outside), True
+            finally:
+                os.close(place)
+        except OSError as error:
+            error.filename = str(part)
+            raise
+
+    def _refuse(self, problems: Sequence[Problem]) -> None:
+        """Raise if others than the admins may write here; what the owner does to take something from users goes on.
+
+        Raises:
+            StoreError: of kind `untrusted`.
+        """
+        if problems and not (self.sharing.lenient and os.geteuid() in (ROOT, self.root.stat().st_uid)):
+            raise_problems(problems, StoreError, "untrusted")
+
+    def _share(self, folder: Path, descriptor: int, gid: int, *, change: bool) -> None:
+        """Give the folder that is open to the group, if it is ours and may be changed. Who else may read it stays as it is.
+
+        Raises:
+            StoreError: the group cannot write it.
+        """
+        status = os.fstat(descriptor)
+        wanted = SHARED | (status.st_mode & 0o005)
+        mine = change and os.geteuid() in (status.st_uid, 0)
+        if mine and (status.st_gid, stat.S_IMODE(status.st_mode)) != (gid, wanted):
+            # If the file system refuses (a root that is squashed to another user), its status shows that.
+            with contextlib.suppress(PermissionError):
+                os.fchown(descriptor, -1, gid)
+                os.fchmod(descriptor, wanted)
+            status = os.fstat(descriptor)
+            if folder == self.root and not status.st_mode & stat.S_ISGID:
+                from provision.machine.terminal.console import say  # it loads much, and is rarely needed
+
+                say(
+                    f"warning: the file system of `{folder}` ignores setgid: folders get the group "
+                    f"`{group_name(gid)}`, but files belong to the group of the one who writes them"
+                )
+        if status.st_gid != gid or not status.st_mode & stat.S_IWGRP:
+            raise self._not_shared(folder, status, gid)
+
+    def _narrow(self, descriptor: int, gid: int | None) -> None:
+        """Let only the admins and the group of readers enter the root, if the profile names one.
+
+        Raises:
+            StoreError: there is no such group, or the readers cannot enter the root.
+        """
+        if self.sharing.readers is None:
+            return
+        readers, status = self.admins.number_of(self.sharing.readers, "readers"), os.fstat(descriptor)
+        mode = stat.S_IMODE(status.st_mode) & ~0o007
+        if os.geteuid() in (status.st_uid, 0):
+            with contextlib.suppress(PermissionError):
+                if gid is None and not status.st_mode & stat.S_IWGRP:
+                    os.fchown(descriptor, -1, readers)
+                    mode |= 0o050
+                os.fchmod(descriptor, mode)
+            status = os.fstat(descriptor)
+        acl = access_list(descriptor)
+        if not (status.st_gid == readers and status.st_mode & 0o050 == 0o050) and readers not in (
+            acl.readers if acl else ()
+        ):
+            raise StoreError(
+                f"the group `{self.sharing.readers}` of `files.readers` cannot enter `{self.root}`",
+                evidence=[f"group: {group_name(status.st_gid)}, mode {stat.S_IMODE(status.st_mode):o}"],
+                hint=f"as `{user_name(status.st_uid)}` or root: "
+                f"`{bash('setfacl -m g:%s:rx %s', self.sharing.readers, str(self.root))}`",
+            )
+
+    def _not_shared(self, folder: Path, status: os.stat_result, gid: int) -> StoreError:
+        owner, group = user_name(status.st_uid), group_name(gid)
+        return StoreError(
+            f"`{folder}` is not shared with the group `{group}`",
+            evidence=[f"owner: {owner}, group: {group_name(status.st_gid)}, mode {stat.S_IMODE(status.st_mode):o}"],
+            hint=f"as `{owner}` or root: `{bash('chgrp %s %s && chmod g+rwxs %s', group, str(folder), str(folder))}`",
+        )
+
+
+def folders_between(top: Path, folder: Path) -> list[Path]:
+    """Every folder on the way from `top`, which is left out, to `folder`, which is the last."""
+    parts = folder.relative_to(top).parts
+    return [top.joinpath(*parts[: length + 1]) for length in range(len(parts))]

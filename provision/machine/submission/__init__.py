@@ -1,0 +1,1 @@
+"""Jobs: their scripts, their submission, and how they end."""

@@ -1,0 +1,140 @@
+"""Render all job scripts, for builds, users, images and overlays, from the templates of their kinds."""
+
+from __future__ import annotations
+
+import json
+
+from provision.jobs.build_job import BuildScript
+from provision.jobs.containers import image_path, pull_command
+from provision.jobs.environment_script import EnvironmentScript
+from provision.jobs.image_job import MANIFESTS, ImageJob, make_image_script
+from provision.jobs.overlay_job import OverlayJob, make_overlay_script
+from provision.jobs.user_job import UserJob
+from provision.jobs.user_script import PROXIES, Script, leaves_omp, make_script
+from provision.knowledge.container_options import VARIABLES
+from provision.machine.probes.probe import cpu_family
+from provision.machine.rendering.render import render
+from provision.machine.submission.submit import BuildJob
+from provision.model.quoting import printf_format
+from provision.schedulers import SchedulerInterface
+
+
+def render_build_job(script: BuildScript) -> BuildJob:
+    """Render the script of a build's job."""
+    values = {name: getattr(script, name) for name in BuildScript.__slots__ if name not in ("scheduler", "settings")}
+    return BuildJob(
+        name=script.name,
+        text=render("jobs/build.sh.j2", **values),
+        scheduler=script.scheduler,
+        settings=dict(script.settings),
+        settings_file=script.settings_file,
+    )
+
+
+def render_proof_job(script: BuildScript) -> BuildJob:
+    """Render the script of a job that proves environments again."""
+    names = (
+        "command",
+        "submit",
+        "environment",
+        "directives",
+        "umask",
+        "environ",
+        "job_id",
+        "submit_folder",
+        "temporary",
+    )
+    values = {name: getattr(script, name) for name in (*names, "tool", "arguments", "jobs", "name")}
+    return BuildJob(name=script.name, text=render("jobs/test.sh.j2", **values), scheduler=script.scheduler)
+
+
+def render_user_job(job: UserJob) -> str:
+    """Render the whole script.
+
+    Raises:
+        ConfigError: such a job cannot work at this site.
+    """
+    return render_user_script(make_script(job))
+
+
+def render_user_script(script: Script) -> str:
+    """Render the script with these values."""
+    job = script.job
+    return render(
+        f"jobs/{job.kind}.sh.j2",
+        script=script,
+        site=job.site,
+        scheduler=_names(script.scheduler),
+        submit=script.scheduler.SUBMIT,
+        proxies=PROXIES,
+        hiding=VARIABLES,
+        omp_is_the_modules=leaves_omp(script),
+        image_file=image_path(job.site, script.image) if script.image else None,
+        pull=pull_command(job.site, job.arch, job.image),
+        record_format=_record_format(script),
+        make=f"provision job overlay --site {job.site.typed} --arch {job.arch.name}",
+    )
+
+
+def render_environment_script(script: EnvironmentScript, *, command: str, again: str) -> str:
+    """The script that becomes the Python of an environment; `again` is what to do if that is no longer published."""
+    return render("jobs/environment.sh.j2", script=script, command=command, again=again)
+
+
+def _names(scheduler: SchedulerInterface) -> dict[str, object]:
+    """What templates use of a scheduler's module: they get no module, because a module reaches others, such as `os`."""
+    names = ("ARRAY", "BEFORE_SUBMITTING", "HOSTS", "JOB_ID", "STARTS_IN_SUBMIT_FOLDER", "SUBMIT_FOLDER")
+    return {name: getattr(scheduler, name) for name in names}
+
+
+def _record_format(script: Script) -> str:
+    """A format for bash's `printf` that writes the record of a run as a JSON object. Its values: the nodes, the
+    model of the GPUs, and the seconds."""
+    shape = script.shape
+    record = {
+        "kind": script.job.kind,
+        "program": " ".join((script.job.script, *script.job.arguments)),
+        "nodes": shape.nodes,
+        "tasks": shape.ranks,
+        "cpus": shape.cpus_per_rank,
+        "gpus": shape.gpus_per_node,
+        "tensorflow": script.tensorflow,
+    }
+    pairs = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in record.items()]
+    return "{" + printf_format(", ".join(pairs)) + ', "hosts": "%s", "gpu": "%s", "seconds": %d}\\n'
+
+
+def render_overlay_job(job: OverlayJob) -> str:
+    """Render the whole script.
+
+    Raises:
+        ConfigError: the site cannot make such an overlay.
+    """
+    script = make_overlay_script(job, cpu_family())
+    pulled = script.image != script.container.image
+    return render(
+        "jobs/own-overlay.sh.j2" if job.requirements else "jobs/overlay.sh.j2",
+        script=script,
+        site=job.site,
+        scheduler=_names(script.scheduler),
+        submit=script.scheduler.SUBMIT,
+        pull=f"; pull it first: {pull_command(job.site, job.arch, None)}" if pulled else "",
+        make=f"provision job overlay --site {job.site.typed} --arch {job.arch.name}",
+    )
+
+
+def render_image_job(job: ImageJob) -> str:
+    """Render the whole script.
+
+    Raises:
+        ConfigError: there is no image to pull, or no network to pull it.
+    """
+    script = make_image_script(job, cpu_family())
+    return render(
+        "jobs/image.sh.j2",
+        script=script,
+        site=job.site,
+        scheduler=_names(script.scheduler) if script.scheduler else None,
+        submit=script.scheduler.SUBMIT if script.scheduler else None,
+        manifests=MANIFESTS,
+    )

@@ -1,0 +1,188 @@
+"""Submit the job of a build, find it in the queue, and query its state."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from provision.errors import CommandError, ConfigError, JobError
+from provision.jobs.build_job import Submitter
+from provision.machine.configuration.search_path import named_folder
+from provision.machine.files.disk import write
+from provision.machine.programs.run import capture
+from provision.machine.root.store import Store
+from provision.machine.submission.job_settings import read_settings, write_settings
+from provision.profile.scheduler import SchedulerName
+from provision.schedulers import TITLES, scheduler_for
+from provision.schedulers.status import JobStatus
+
+# How long a file of settings stays if no job reads it. A job whose file is gone uses the settings of its own environment.
+UNUSED_S = 30 * 86400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildJob:
+    """A job script, its scheduler, the name of its output and events in `jobs/`, and the settings that it reads from a file."""
+
+    name: str
+    text: str
+    scheduler: SchedulerName
+    settings: Mapping[str, str] = field(default_factory=dict)
+    settings_file: str | None = None
+    """Where the job looks for the settings; None if there are none."""
+
+
+def submitter(store: Store) -> Submitter:
+    """What a job takes over from this machine: the command, the folder of jobs, and the environment."""
+    config = named_folder()
+    return Submitter(
+        tool=(sys.executable, "-I", "-m", "provision"),
+        jobs=str(store.jobs),
+        environ={**os.environ, **({"PROVISION_CONFIG": config} if config else {})},
+        folder=os.path.abspath(os.curdir),
+    )
+
+
+def queued(job: BuildJob) -> str | None:
+    """The ID of a waiting or running job with this name, if there is one."""
+    return next(iter(_queued(job.name, job.scheduler) or ()), None)
+
+
+def _queued(job: str, name: SchedulerName) -> tuple[str, ...] | None:
+    """The IDs of the waiting and running jobs with this name; None if the scheduler does not say."""
+    scheduler = scheduler_for(name)
+    done = capture(scheduler.queued_argv(job), os.environ)
+    return scheduler.parse_queued(done.stdout, job) if done.returncode == 0 else None
+
+
+def submit(job: BuildJob, store: Store) -> str:
+    """Write the script, and the settings that it reads, to `jobs/` and submit it; return the job ID.
+
+    Raises:
+        JobError: the scheduler refused the job.
+    """
+    store.make_jobs()
+    remove_left_settings(store, job.scheduler)
+    keep_settings(job)
+    script = store.jobs / f"{job.name}.sh"
+    write(script, job.text, executable=True, private=True)
+    try:
+        number = _submit(script, job.scheduler, "change the job's options under `archs.ARCH.job` in the site profile")
+    except JobError:
+        if job.settings_file:
+            Path(job.settings_file).unlink(missing_ok=True)
+        raise
+    keep_settings(job, number)
+    return number
+
+
+def submit_script(text: str, name: str, scheduler: SchedulerName) -> tuple[str, str]:
+    """Write a user's script to the working directory and submit it; return the job ID, and the name of the file.
+
+    The name has a hash of the text, so the file replaces no other, and a job that waits keeps its script.
+
+    Raises:
+        JobError: the scheduler refused the job.
+        StoreError: the file cannot be written.
+    """
+    file = f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}.sh"
+    path = Path(os.path.abspath(os.curdir), file)
+    there = path.exists()
+    write(path, text, executable=True)
+    try:
+        return _submit(path, scheduler, "change the options of the command"), file
+    except JobError:
+        if not there:
+            path.unlink(missing_ok=True)
+        raise
+
+
+def _submit(script: Path, name: SchedulerName, hint: str) -> str:
+    """Submit the script from the working directory, where the job then starts; return the job ID.
+
+    Raises:
+        JobError: the scheduler refused the job.
+    """
+    scheduler = scheduler_for(name)
+    done = capture(scheduler.submit_argv(str(script)), os.environ, folder=os.path.abspath(os.curdir))
+    number = scheduler.parse_job_id(done.stdout)
+    if done.returncode or number is None:
+        raise JobError(
+            f"{TITLES[name]} refused the job",
+            state="SUBMIT_FAILED",
+            evidence=(done.stderr or done.stdout).strip().splitlines()[:6],
+            hint=f"{hint}, then run the same command again",
+        )
+    return number
+
+
+def keep_settings(job: BuildJob, number: str | None = None) -> None:
+    """Write the settings that the job reads, if it needs any; with `number`, the ID of the job, if it still needs them.
+
+    Raises:
+        StoreError: the file cannot be written.
+    """
+    if job.settings_file and (number is None or Path(job.settings_file).exists()):
+        write_settings(Path(job.settings_file), job.settings, number)
+
+
+def requeue(job: str, name: SchedulerName) -> str | None:
+    """Put a running job back into the queue; None, or what the scheduler says if it does not."""
+    argv = scheduler_for(name).REQUEUE
+    if argv is None:
+        return f"{TITLES[name]} does not let users do that"
+    try:
+        done = capture((*argv, job), os.environ)
+    except CommandError as error:
+        return error.message
+    return (done.stderr or done.stdout).strip() or f"exit code {done.returncode}" if done.returncode else None
+
+
+def remove_left_settings(store: Store, name: SchedulerName) -> None:
+    """Remove the settings of jobs that have ended without removing them, because they were cancelled or killed."""
+    for path in sorted(store.jobs.glob("*.settings")):
+        try:
+            if _is_left(path, name):
+                path.unlink(missing_ok=True)
+        except (FileNotFoundError, ConfigError, CommandError):
+            continue  # its job removed it meanwhile, it belongs to another user, or the scheduler does not answer
+
+
+def _is_left(path: Path, name: SchedulerName) -> bool:
+    """Whether no job needs these settings: the last job that read them has ended, or none did for `UNUSED_S`, and none waits.
+
+    Raises:
+        FileNotFoundError, ConfigError: as of `read_settings`.
+        CommandError: the scheduler does not answer.
+    """
+    job, _ = read_settings(path)
+    if job:
+        now = status(job, name)
+        ended = now is None or now.ended
+    else:
+        ended = time.time() - path.stat().st_mtime > UNUSED_S
+    # A user may have submitted the script twice: the second job needs the file, too.
+    return ended and _queued(path.name.removesuffix(".settings").removesuffix(".submitted"), name) == ()
+
+
+def status(job: str, name: SchedulerName) -> JobStatus | None:
+    """The status of a job; None if the scheduler does not know the job, or no longer.
+
+    Raises:
+        CommandError: the scheduler does not answer.
+    """
+    scheduler = scheduler_for(name)
+    silence = f"{TITLES[name]} does not answer"
+    hint = f"`{scheduler.QUEUE}` must work here; then run the same command again"
+    try:
+        done = capture(scheduler.status_argv(job), os.environ)
+    except CommandError as error:
+        raise CommandError(silence, evidence=[error.message, *error.evidence], hint=hint) from error
+    if done.returncode and not scheduler.is_unknown(done.stderr):
+        raise CommandError(silence, evidence=done.stderr.splitlines()[:3], hint=hint)
+    return scheduler.parse_status(done.stdout) if done.returncode == 0 else None
