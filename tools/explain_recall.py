@@ -135,7 +135,7 @@ def collect(folder: Path) -> list[dict[str, Any]]:
     sys.path[:0] = [str(folder), str(folder / "tests")]
     explain = importlib.import_module("provision.knowledge.failures.explain")
     pytest = importlib.import_module("pytest")
-    catalogue = importlib.import_module("provision.machine.files.tables").known_failures()
+    catalogue = importlib.import_module("provision.machine.tables").known_failures()
     old = {entry.id: entry for entry in catalogue.failures}
     labels: list[dict[str, Any]] = []
     current = ""
