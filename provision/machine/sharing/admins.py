@@ -144,7 +144,8 @@ class Admins:
         """
         group = self._number()
         members = "" if group is None else f", the members of the group {group_name(group)}"
-        return f"root, {user_name(self.root.stat().st_uid)} (owner){members}"
+        owner = self.root.stat().st_uid
+        return f"{'root' if owner == ROOT else f'root, {user_name(owner)}'} (owner){members}"
 
     def group(self) -> int | None:
         """The number of the admins' group, if the root is shared.
