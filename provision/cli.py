@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 
 from provision import __version__
-from provision.commands import VERBS
+from provision.commands import PAGES, VERBS
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -61,6 +61,11 @@ def _run(words: list[str]) -> int:
         show(f"provision {__version__}")
         return 0
     if words[0] == "help":
+        if words[1:] in [[page] for page in PAGES]:
+            from provision.commands.shared.help_text import help_here
+
+            show(help_here(words[1]))
+            return 0
         words = [*words[1:], "--help"]
     from provision.commands.shared.running import run_verb
 

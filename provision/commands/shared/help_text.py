@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
-from provision.commands import GROUPS, VERBS
+from collections.abc import Sequence
+
+from provision.commands import GROUPS, PAGES, VERBS
 from provision.machine.programs.shell import columns
 
 USAGE = "usage: provision VERB [OPTIONS]"
 PURPOSE = "TensorFlow + Horovod environments for HPC sites, proved before users can load them."
 LAST = (
-    "`provision help VERB` prints the options of a verb; `provision --version` prints the version.",
+    "More: `provision help users` (data, venv, Jupyter), `provision help makers` (stacks, Spack), `provision help VERB`.",
     "Exit codes: 0 done, 1 failed, 2 wrong request, 3 unknown failure in a log, 4 job left running, 130 interrupted.",
 )
 
 
-def help_here() -> str:
-    """The help, for the width of this terminal."""
-    return help_text(columns())
+def help_here(page: str = "") -> str:
+    """The help, or a page of more verbs, for the width of this terminal."""
+    return page_text(page, columns()) if page else help_text(columns())
 
 
 def help_text(width: int) -> str:
     """What `provision --help` prints, no line longer than this many columns."""
-    indent = 2 + max(len(verb) for verb, _ in VERBS) + 2
     lines = [USAGE, "", *fold(PURPOSE, width, 0)]
     for title, verbs in GROUPS:
-        lines += ["", *fold(f"{title}:", width, 0)]
-        for verb, purpose in verbs:
-            first, *more = fold(purpose, width, indent)
-            lines += [f"  {verb}".ljust(indent) + first.lstrip(), *more]
-    for line in LAST:
-        lines += ["", *fold(line, width, 0)] if line is LAST[0] else fold(line, width, 0)
-    return "\n".join(lines)
+        lines += ["", *group_lines(title, verbs, width)]
+    return "\n".join([*lines, "", *(part for line in LAST for part in fold(line, width, 0))])
+
+
+def page_text(page: str, width: int) -> str:
+    """What `provision help users` prints, or `makers`."""
+    return "\n".join([USAGE, "", *group_lines(*PAGES[page], width), "", "`provision --help` lists the other verbs."])
+
+
+def group_lines(title: str, verbs: Sequence[tuple[str, str]], width: int) -> list[str]:
+    """A title with its verbs."""
+    indent = 2 + max(len(verb) for verb, _ in VERBS) + 2
+    lines = fold(f"{title}:", width, 0)
+    for verb, purpose in verbs:
+        first, *more = fold(purpose, width, indent)
+        lines += [f"  {verb}".ljust(indent) + first.lstrip(), *more]
+    return lines
 
 
 def fold(text: str, width: int, indent: int) -> list[str]:

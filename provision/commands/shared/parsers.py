@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from provision.commands import VERBS
+from provision.commands.shared.help_extras import RARE, examples_of
 from provision.errors import ConfigError
-from provision.wording import nearest, nearest_name
+from provision.wording import count, nearest, nearest_name
 
 if TYPE_CHECKING:
     from provision.commands.shared.outcome import Outcome
@@ -36,6 +37,8 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{"allow_abbrev": False, **settings})
         self.subverbs: dict[str, Parser] = {}
+        self.rare: tuple[str, ...] = ()
+        self.examples: tuple[str, ...] = ()
 
     @property
     def options(self) -> dict[str, argparse.Action]:
@@ -46,6 +49,24 @@ class Parser(argparse.ArgumentParser):
     def actions(self) -> tuple[argparse.Action, ...]:
         """Options and arguments in their order, without those that hold sub-verbs."""
         return tuple(action for action in self._actions if not isinstance(action, argparse._SubParsersAction))
+
+    def format_help(self) -> str:
+        """The help without the options that few need, with examples; `format_all` has all options."""
+        hidden = [action for action in self._actions if {*action.option_strings} & {*self.rare}]
+        purposes = [action.help for action in hidden]
+        for action in hidden:
+            action.help = argparse.SUPPRESS
+        text = self.format_all()
+        for action, purpose in zip(hidden, purposes, strict=True):
+            action.help = purpose
+        if hidden:
+            text += f"\n`{self.prog} --help-all` shows {count(len(hidden), 'more option')}.\n"
+        return text
+
+    def format_all(self) -> str:
+        """The help with all options, and with examples."""
+        examples = "".join(f"  {line}\n" for line in self.examples)
+        return f"{super().format_help()}\nexamples:\n{examples}" if examples else super().format_help()
 
     def error(self, message: str) -> NoReturn:
         """Refuse the words."""
@@ -72,14 +93,32 @@ def parser_of(verb: str) -> Parser:
     parser = Parser(prog=f"provision {verb}", description=dict(VERBS)[verb])
     command.add_arguments(parser)
     if not parser.subverbs:
-        add_json(parser)
+        finish(parser)
         parser.set_defaults(run=command.run)
     return parser
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """The option that every verb has."""
-    parser.add_argument("--json", action="store_true", help="print one JSON object on stdout, also on failure")
+class HelpAll(argparse.Action):
+    """Prints the help with all options."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str) -> None:  # noqa: A002  (argparse's name)
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, default=argparse.SUPPRESS, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        """Print it, and exit."""
+        assert isinstance(parser, Parser)
+        print(parser.format_all(), end="")
+        parser.exit()
+
+
+def finish(leaf: Parser) -> None:
+    """Add what every verb has: `--json`, examples, and `--help-all` if the help leaves options to it."""
+    leaf.add_argument("--json", action="store_true", help="print one JSON object on stdout, also on failure")
+    words = leaf.prog.split()[1:]
+    leaf.examples = examples_of(" ".join(words))
+    if set(rare := RARE.get(words[0], ())) & leaf.options.keys():
+        leaf.rare = rare
+        leaf.add_argument("--help-all", action=HelpAll, help="show this help message with all options, and exit")
 
 
 def add_subverbs(parser: argparse.ArgumentParser, subverbs: Sequence[SubVerb]) -> None:
@@ -89,6 +128,7 @@ def add_subverbs(parser: argparse.ArgumentParser, subverbs: Sequence[SubVerb]) -
     for subverb in subverbs:
         leaf = group.add_parser(subverb.name, help=subverb.purpose, description=subverb.purpose)
         subverb.add_arguments(leaf)
-        add_json(leaf)
+        assert isinstance(leaf, Parser)
+        finish(leaf)
         leaf.set_defaults(run=subverb.run, subverb=subverb.name)
         parser.subverbs[subverb.name] = leaf

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,10 +15,12 @@ from typing import Any
 import pytest
 
 from golden_files import Words
-from parts.cli import call, envelope
+from parts.cli import call, envelope, run
 from parts.loops import for_each
 from provision import __version__, cli
-from provision.commands import VERBS
+from provision.commands import PAGES, VERBS
+from provision.commands.shared.arguments import parse
+from provision.commands.shared.help_extras import EXAMPLES, examples_of
 from provision.commands.shared.parsers import parser_of
 from provision.errors import EXIT_INTERRUPTED, ConfigError, ProvisionError
 
@@ -26,6 +29,12 @@ SRC = Path(cli.__file__).resolve().parent
 
 
 COMMANDS = [(verb, *more) for verb, _ in VERBS for more in ([(name,) for name in parser_of(verb).subverbs] or [()])]
+
+
+# What is said of an example that is right, where what it names is not.
+NOT_HERE = "there is no |users load no |no module of|nothing was published|cannot be read|is not the output folder"
+# Verbs whose examples are not tried: they build, or ask the network.
+TRY_NOTHING = ("build", "fetch", "lock", "upgrade", "spack", "data", "tensorboard", "example", "site")
 
 
 def spawn(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -43,9 +52,46 @@ def test_help_lists_every_verb_with_its_purpose(capsys: Captured) -> None:
     assert call("--help") == 0
     out, err = capsys.readouterr()
     assert err == ""
-    for verb, purpose in VERBS:
-        assert re.search(rf"^  {verb} +{re.escape(purpose)}$", out, re.MULTILINE)
+    assert len(out.splitlines()) <= 40
     assert max(map(len, out.splitlines())) <= 80
+    for page in PAGES:
+        assert f"`provision help {page}`" in out
+        assert call("help", page) == 0
+        out += capsys.readouterr().out
+    for verb, purpose in VERBS:
+        assert len(re.findall(rf"^  {verb} +{re.escape(purpose)}$", out, re.MULTILINE)) == 1
+
+
+@for_each("words", COMMANDS)
+def test_help_ends_with_examples_that_can_be_typed(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What they name is not here, but no word of theirs is wrong."""
+    (tmp_path / "train.py").write_text("import horovod.tensorflow as hvd\n")
+    monkeypatch.chdir(tmp_path)
+    name = " ".join(words)
+    assert 1 <= len(EXAMPLES[name]) <= 2
+    assert "examples:\n" + "".join(f"  {line}\n" for line in examples_of(name)) in run(*words, "--help").stdout
+    for line in EXAMPLES[name]:
+        typed = shlex.split(
+            line.partition(" > ")[0].rpartition("(provision ")[2].rstrip(')"').replace("~", str(tmp_path))
+        )
+        args = parse(typed[0], typed[1:])
+        if typed[0] not in TRY_NOTHING:
+            done = run(*typed, *([] if args.json else ["--json"]))
+            if done.returncode == 2:
+                assert re.search(NOT_HERE, json.loads(done.stdout)["error"]["message"]), done.stdout
+
+
+@pytest.mark.parametrize("words", ["job single", "job mirrored", "job multiworker", "job horovod", "build", "test"])
+def test_help_leaves_what_few_need_to_help_all(words: str) -> None:
+    first, whole = (
+        re.findall(r"^  (-[\w-]+)", run(*words.split(), option).stdout, re.MULTILINE)
+        for option in ("--help", "--help-all")
+    )
+    assert len(first) <= 25
+    assert set(first) < set(whole)
+    assert not {"--events", "--overlay"} & set(first)
 
 
 @pytest.mark.parametrize("width", [40, 60, 200])
