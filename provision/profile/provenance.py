@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from provision.profile.patterns import NAME, form
@@ -37,6 +37,11 @@ class Source:
 
     def __str__(self) -> str:
         return f"{self.text}, {self.date}" + ("" if self.sure else ", unverified")
+
+
+def nearest_source(path: str, sources: Sequence[Source]) -> Source | None:
+    """The source of the value at this key path; of several, the most exact."""
+    return max((source for source in sources if source.covers(path)), key=lambda one: one.nearness(path), default=None)
 
 
 def _below(pattern: str, path: str) -> bool:

@@ -17,7 +17,7 @@ from provision.profile.launcher import Launcher
 from provision.profile.module_system import ModuleSystem, read_module_system
 from provision.profile.network import Network, read_network
 from provision.profile.patterns import NAME, form
-from provision.profile.provenance import DATE, Source, read_sources, walk
+from provision.profile.provenance import DATE, Source, nearest_source, read_sources, walk
 from provision.profile.reader import VARIABLE, Faults, Reader
 from provision.profile.scheduler import Scheduler, read_scheduler
 from provision.profile.strategy import PLUGINS, Strategy, StrategyName, read_strategies
@@ -78,8 +78,7 @@ class Site:
 
     def source(self, path: str) -> Source | None:
         """The source of the value at this key path, if the profile names one; of several, the most exact."""
-        covering = [source for source in self.sources if source.covers(path)]
-        return max(covering, key=lambda source: source.nearness(path), default=None)
+        return nearest_source(path, self.sources)
 
     def arch(self, name: str | None) -> Arch:
         """The arch called `name`; without a name, the site's only arch.
@@ -175,6 +174,7 @@ def find_faults(data: Mapping[str, Any], origin: str, environ: Mapping[str, str]
 
 def _read(data: Mapping[str, Any], origin: str, environ: Mapping[str, str], typed: str | None, faults: Faults) -> Site:
     top = Reader(data, faults, environ=environ)
+    top.optional("extends", pattern=NAME)  # it is joined already
     name, title = top.text("name", pattern=NAME), top.text("title", "")
     root, stack = top.text("root", expand=True), top.text("stack", pattern=NAME)
     modules, scheduler = read_module_system(top.table("modules")), read_scheduler(top.table("scheduler"))

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import functools
-import sys
 from pathlib import Path
 from typing import Any
 
+from provision.machine.configuration import shipped
 from provision.profile.site import Site, read_site
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 SITES = Path(__file__).resolve().parents[2] / "sites"
 OURS = ("local", "example-slurm")
@@ -54,8 +50,8 @@ FILLED: dict[str, Any] = {
 
 
 def parsed(name: str) -> dict[str, Any]:
-    """The file of a profile as TOML."""
-    return tomllib.loads((SITES / f"{name}.toml").read_text(encoding="utf-8"))
+    """A profile as TOML, with what it extends."""
+    return copy.deepcopy(dict(shipped.load_profile(str(SITES / f"{name}.toml"))[0]))
 
 
 @functools.cache

@@ -14,6 +14,8 @@ from provision.machine.programs.shell import default_site
 ARCH = re.compile(r"""^[ \t]*\[[ \t]*archs[ \t]*\.[ \t]*["']?([\w+-]+)""", re.MULTILINE)
 # The shell may expand what completion prints, so a file named `$(command).toml` is not offered.
 SAFE = re.compile(r"[\w.+/-]+")
+EXTENDS = re.compile(r"""^[ \t]*extends[ \t]*=[ \t]*["']([\w.+-]+)""", re.MULTILINE)
+MOST_EXTENDED = 8
 ROOT = re.compile(r"""^[ \t]*root[ \t]*=[ \t]*["'](.*?)["']""", re.MULTILINE)
 
 
@@ -24,13 +26,21 @@ def names_of(kind: str = "", site: str = "") -> list[str]:
         case "sites" | "stacks":
             names = known(kind)
         case "archs":
-            names = list(dict.fromkeys(ARCH.findall(read_profile(site))))
+            names = list(dict.fromkeys(ARCH.findall(profile_text(site))))
         case "environments":
-            root = ROOT.search(read_profile(site))
+            root = ROOT.search(profile_text(site))
             names = environments_below(expand(root[1])) if root else []
         case _:
             names = []
     return [name for name in names if SAFE.fullmatch(name)]
+
+
+def profile_text(site: str) -> str:
+    """The text of a site's profile, followed by that of each profile that it extends."""
+    texts = [read_profile(site)]
+    while (base := EXTENDS.search(texts[-1])) and len(texts) < MOST_EXTENDED:
+        texts.append(read_profile(f"vendors/{base[1]}") or read_profile(base[1]))
+    return "\n".join(texts)
 
 
 def environments_below(root: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +20,7 @@ def add_list_arguments(parser: argparse.ArgumentParser) -> None:
 def add_show_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the argument that names the site."""
     parser.add_argument("site", metavar="SITE", help="a site of `provision site list`, or the path of a profile")
+    parser.add_argument("--values", action="store_true", help="show each value, the file that has it, and its source")
 
 
 def run_list(args: argparse.Namespace) -> Outcome:
@@ -58,7 +60,38 @@ def run_show(args: argparse.Namespace) -> Outcome:
         lines.append(
             f"{title:<10} {arch['name']}: {arch['target'] or 'target not filled in yet'}{gpu}, {arch['stack']}"
         )
-    return Outcome(text="\n".join(lines), result=row)
+    values = None
+    if args.values:
+        values = values_of(args.site)
+        for file in dict.fromkeys(value["file"] for value in values):
+            lines += ["", f"# {file}"]
+            for value in (one for one in values if one["file"] == file):
+                source = f"  # {value['source']}" if value["source"] else ""
+                lines.append(f"{value['key']} = {json.dumps(value['value'], ensure_ascii=False)}{source}")
+    return Outcome(text="\n".join(lines), result={**row, "values": values})
+
+
+def values_of(name: str) -> list[dict[str, Any]]:
+    """Every value of a profile: its key path, the file that has it, and the source that the profile names.
+
+    Raises:
+        ConfigError: there is no such profile, or it is not TOML.
+    """
+    from provision.machine.configuration import shipped
+    from provision.profile.extending import join, layer_of
+    from provision.profile.provenance import nearest_source, read_sources, walk
+    from provision.profile.reader import Faults, Reader
+
+    layers = shipped.profile_layers(name)
+    documents = [data for data, _ in layers]
+    data = join(documents)
+    sources = read_sources(Reader(data, Faults("")).table("sources"), data)
+    values = []
+    for key, value in walk(data):
+        if not key.startswith("sources."):
+            file, source = layers[layer_of(key, documents)][1], nearest_source(key, sources)
+            values.append({"key": key, "value": value, "file": str(file), "source": str(source) if source else None})
+    return values
 
 
 def describe(name: str) -> dict[str, Any]:

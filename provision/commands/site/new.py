@@ -69,12 +69,12 @@ def run(args: argparse.Namespace) -> Outcome:
     source = args.source or TEMPLATE
     text, notes, seen = _read_existing(path, args) if again else _read_template(source, args)
     asked = blanks(text, parse)
-    data = parse(text, str(path))
+    data = shipped.parse_profile(text, str(path))
     archs = table(data, "archs")
     gpu_archs = _archs_with_gpus(archs)
 
     def check(key: str, given: Mapping[str, str]) -> list[str]:
-        faults = faults_of_answer(text, asked, given, key, parse, shipped.environment())
+        faults = faults_of_answer(text, asked, given, key, shipped.parse_profile, shipped.environment())
         if not faults and key.endswith(".target"):
             require_known_target(given[key])
         return faults
@@ -282,7 +282,7 @@ def _refuse_faults(filled: str, path: Path, name: str, origin: object, *, comple
     from provision.profile.site import read_site
 
     try:
-        data = parse(filled, str(path))
+        data = shipped.parse_profile(filled, str(path))
         if complete:
             read_site(data, str(path), shipped.environment(), name)
     except ConfigError as error:

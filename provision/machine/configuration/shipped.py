@@ -20,6 +20,7 @@ from provision.machine.configuration.permissions import read_configuration
 from provision.machine.configuration.search_path import known
 from provision.model.lock import Lock, check_lock, parse_lock
 from provision.model.patch import Patch, parse_patch
+from provision.profile.extending import join
 from provision.profile.site import Site, read_site, refuse_blanks
 from provision.profile.stack import Stack, read_stack
 from provision.profile.wish import Wish, is_wish, read_wish
@@ -72,7 +73,7 @@ def own_files(site: Site, stack: str, locks: Sequence[str], horovod: str | None)
     names += [f"requirements/{lock}.in" for lock in locks] + ([f"patches/horovod-{horovod}"] if horovod else [])
     names += [f"{kind}/{name}" for kind in ("jobs", "modulefiles") for name in sorted(os.listdir(f"{shipped}/{kind}"))]
     found = [(place_of(name), name) for name in names]
-    paths = [site.origin, *([stack] if stack.endswith(".toml") else [])]
+    paths = [*(str(path) for _, path in profile_layers(site.origin)), *([stack] if stack.endswith(".toml") else [])]
     paths += [os.path.join(place, name) for place, name in found if place]
     return tuple(path for path in paths if not os.path.abspath(path).startswith(f"{shipped}/"))
 
@@ -129,14 +130,50 @@ def _refuse_other_name(kind: str, data: Mapping[str, Any], path: Path) -> None:
         )
 
 
+def profile_layers(name: str) -> list[tuple[Mapping[str, Any], Path]]:
+    """The profile called `name` with its path, then what it extends.
+
+    Raises:
+        ConfigError: one of them does not exist, is not TOML, or extends itself.
+    """
+    return _with_extended(*_load("site", name))
+
+
+def _with_extended(data: Mapping[str, Any], path: Path) -> list[tuple[Mapping[str, Any], Path]]:
+    """A profile and what it extends: `sites/vendors/NAME.toml`, or another site."""
+    layers = [(data, path)]
+    while isinstance(base := layers[-1][0].get("extends"), str):
+        relative = f"sites/vendors/{base}.toml"
+        place = None if "/" in base else place_of(relative)
+        if place is None:
+            layers.append(_load("site", base))
+        else:
+            file = os.path.join(place, relative)
+            layers.append((parse(_read(file, relative, place), file), Path(file)))
+        if layers[-1][1] in [path for _, path in layers[:-1]]:
+            evidence = [str(path) for _, path in layers]
+            raise ConfigError(f"`{path}` extends itself", evidence=evidence, hint=f"edit `{path}`", kind="invalid-file")
+    return layers
+
+
+def parse_profile(text: str, origin: str) -> Mapping[str, Any]:
+    """The text of a profile, parsed, with what it extends.
+
+    Raises:
+        ConfigError: as of `profile_layers`.
+    """
+    return join([data for data, _ in _with_extended(parse(text, origin), Path(origin))])
+
+
 def load_profile(name: str) -> tuple[Mapping[str, Any], Path]:
-    """The profile called `name`, with its blanks, and its path."""
-    return _load("site", name)
+    """The profile called `name`, with its blanks and what it extends, and its path."""
+    layers = profile_layers(name)
+    return join([data for data, _ in layers]), layers[0][1]
 
 
 def load_site(name: str) -> Site:
     """The site called `name`, or described by the file `name`."""
-    data, path = _load("site", name)
+    data, path = load_profile(name)
     _refuse_other_name("site", data, path)
     known_as = os.path.join(folders.own_folder(), "sites", f"{path.stem}.toml")
     is_own = os.path.exists(known_as) and os.path.samefile(known_as, path)

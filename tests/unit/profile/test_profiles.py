@@ -28,7 +28,7 @@ WANTED = {
     "sigma2-olivia": ["accel"],
     "nyu-torch": ["h200", "l40s", "cpu"],
 }
-OUR_OWN_KEYS = ("name", "title", "root", "stack", "sources.")
+OUR_OWN_KEYS = ("name", "extends", "title", "root", "stack", "sources.")
 
 every_profile = for_each("name", PROFILES)
 every_arch = for_each(("name", "arch"), ARCHS)
