@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import functools
 import shlex
 from pathlib import Path, PurePosixPath
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from provision.jobs.user_job import UserJob
     from provision.jobs.user_script import Script
     from provision.profile.container import Runtime
+
+# Options that are not simply the field of the same name of a `UserJob`.
+OTHERS = ("site", "arch", "stack", "module", "script", "arguments", "venv", "data", "stage_in", "extra", "watch_gpus")
 
 PURPOSES = {
     "single": "write a job of one process that uses at most one GPU",
@@ -78,37 +82,19 @@ def run(args: argparse.Namespace) -> Outcome:
         tensorflow=None if args.module else target.stack.framework.version,
         script=absolute(args.script) if args.script else target.site.strategy(args.subverb).example or "train.py",
         arguments=split_arguments(args.arguments),
-        nodes=args.nodes,
-        gpus=args.gpus,
-        ranks_per_node=args.ranks_per_node,
-        cpus=args.cpus,
         use_gpu=not args.no_gpu,
-        runtime=args.runtime,
-        image=args.image,
         overlays=tuple(_path(path) or path for path in args.overlay),
         use_overlay=not args.no_overlay,
         venv=_path(args.venv),
-        time=args.time,
-        account=args.account,
-        queue=args.queue,
         data=_path(args.data),
         resume=args.resume_from,
         stage_in=_staged(args.stage_in),
-        burst_buffer_gb=args.burst_buffer_gb,
-        name=args.name,
-        memory=args.memory,
-        qos=args.qos,
-        constraint=args.constraint,
-        mail=args.mail,
-        array=args.array,
-        requeue=args.requeue,
         extra=tuple(without_prefix(target.site, text) for text in args.extra),
-        inter=args.inter,
-        intra=args.intra,
         watch_gpus=args.watch_gpus
         or ((args.record or bool(args.sweep)) and target.arch.gpu is not None and not args.no_gpu),
-        record=args.record,
     )
+    as_given = {name: value for name, value in vars(args).items() if name in UserJob.__slots__ and name not in OTHERS}
+    job = dataclasses.replace(job, **as_given)
     scripts = [make_script(one) for one in (sweep_jobs(job, args.sweep) if args.sweep else (job,))]
     script = scripts[-1]
     refuse_other_runtime(args, script.runtime, job)

@@ -14,18 +14,7 @@ PLUGIN = "cray-ml-plugin"
 
 def add_arguments(parser: argparse.ArgumentParser, *, kind: str) -> None:
     """The options of one kind of job; the default of each is in the profile."""
-    parser.set_defaults(
-        nodes=None,
-        ranks_per_node=None,
-        runtime=None,
-        module=None,
-        image=None,
-        launcher=None,
-        overlay=[],
-        no_overlay=False,
-        sweep=None,
-        out=None,
-    )
+    parser.set_defaults(runtime=None, module=None, launcher=None, overlay=[], no_overlay=False, sweep=None, out=None)
     add_target(parser)
     program = parser.add_argument_group("program")
     program.add_argument(
