@@ -53,6 +53,21 @@ class Check:
         )
 
 
+def good(name: str, message: str) -> Check:
+    """A check that has passed."""
+    return Check(name=name, passed=True, message=message)
+
+
+def bad(name: str, message: str, hint: str | None = None) -> Check:
+    """A check that has failed."""
+    return Check(name=name, passed=False, message=message, hint=hint)
+
+
+def judged(name: str, passed: object, message: str, hint: str | None = None) -> Check:
+    """A check that has passed if `passed` is true; the hint is for one that has not."""
+    return Check(name=name, passed=bool(passed), message=message, hint=None if passed else hint)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
     """What the run measured, for records and for users; no figure alone decides whether the proof passes.

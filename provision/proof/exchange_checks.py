@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from provision.model.verdict import Check
+from provision.model.verdict import Check, bad, good
 from provision.proof.report_text import format_peers, format_vector, name_process
 from provision.proof.reports import Report, read_integer, read_mapping, read_peers, to_vector, vectors_agree
 
@@ -19,11 +19,10 @@ def check_allreduce(finished: Sequence[Report]) -> Check:
     inputs = [to_vector(read_mapping(report, "allreduce").get("input")) for report in finished]
     vectors = [values for values in inputs if values is not None]
     if len(vectors) < len(finished) or len({len(values) for values in vectors}) != 1:
-        return Check(
-            name=name,
-            passed=False,
-            message="expected vectors of numbers of equal length from all ranks, but some ranks reported none, or another length",
-            hint="the reports are not of one program: do all ranks run the same copy of it?",
+        return bad(
+            name,
+            "expected vectors of numbers of equal length from all ranks, but some ranks reported none, or another length",
+            "the reports are not of one program: do all ranks run the same copy of it?",
         )
     total = [math.fsum(column) for column in zip(*vectors, strict=True)]
     average = [value / len(vectors) for value in total]
@@ -36,28 +35,24 @@ def check_allreduce(finished: Sequence[Report]) -> Check:
         ):
             seen = to_vector(results.get(key))
             if seen is None or not vectors_agree(seen, wanted, tolerance):
-                return Check(
-                    name=name,
-                    passed=False,
-                    message=f"expected the {word} over {len(finished)} ranks to be {format_vector(wanted)}, "
+                return bad(
+                    name,
+                    f"expected the {word} over {len(finished)} ranks to be {format_vector(wanted)}, "
                     f"{name_process(report)} got {'no vector' if seen is None else format_vector(seen)}",
-                    hint="the ranks exchanged wrong data, or not with all others; do not use this environment for "
+                    "the ranks exchanged wrong data, or not with all others; do not use this environment for "
                     "training, whatever its accuracy",
                 )
         wrong = results.get("large_wrong")
         if wrong != 0:
-            return Check(
-                name=name,
-                passed=False,
-                message=f"expected no wrong element in a sum of {results.get('large_elements')} numbers, "
+            return bad(
+                name,
+                f"expected no wrong element in a sum of {results.get('large_elements')} numbers, "
                 f"{name_process(report)} counted {wrong}",
-                hint="small messages are exchanged correctly and large ones are not: look at the fabric's settings of MPI "
+                "small messages are exchanged correctly and large ones are not: look at the fabric's settings of MPI "
                 "(rendezvous, CMA, libfabric, UCX) or at `NCCL_PROTO`",
             )
-    return Check(
-        name=name,
-        passed=True,
-        message=f"sum over {len(finished)} ranks is exactly {format_vector(total)}, average agrees; long vector too",
+    return good(
+        name, f"sum over {len(finished)} ranks is exactly {format_vector(total)}, average agrees; long vector too"
     )
 
 
@@ -68,12 +63,10 @@ def check_peers(finished: Sequence[Report]) -> Check:
     for report in finished:
         seen = read_peers(report)
         if seen != wanted:
-            return Check(
-                name=name,
-                passed=False,
-                message=f"expected an allgather of {len(wanted)} processes, {format_peers(wanted)}; {name_process(report)} "
+            return bad(
+                name,
+                f"expected an allgather of {len(wanted)} processes, {format_peers(wanted)}; {name_process(report)} "
                 f"gathered {len(seen)}: {format_peers(seen)}",
-                hint="the ranks do not agree on who takes part; see the check `ranks`, and look for reports of "
-                "another run",
+                "the ranks do not agree on who takes part; see the check `ranks`, and look for reports of another run",
             )
-    return Check(name=name, passed=True, message=f"allgather named the same {len(wanted)} processes on every rank")
+    return good(name, f"allgather named the same {len(wanted)} processes on every rank")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from provision.model.verdict import Check
+from provision.model.verdict import Check, bad, good
 from provision.proof.report_text import list_values, name_process, quote_error
 from provision.proof.reports import Report, read_gpu, read_mapping
 
@@ -17,13 +17,12 @@ def check_missing_gpus(reports: Sequence[Report]) -> list[Check]:
         return []
     missing = read_gpu(without[0])["missing"]
     return [
-        Check(
-            name="gpus",
-            passed=False,
-            message=f"{len(without)} of {len(reports)} "
+        bad(
+            "gpus",
+            f"{len(without)} of {len(reports)} "
             f"processes found no GPU; the first is {name_process(without[0])}: "
             + (list_values(missing) if isinstance(missing, list) else quote_error(missing)),
-            hint="run the same command on a node of this arch, in a job that requests GPUs (`nvidia-smi -L` lists "
+            "run the same command on a node of this arch, in a job that requests GPUs (`nvidia-smi -L` lists "
             "them); the finished steps are kept, and the build continues with the proof",
         )
     ]
@@ -34,12 +33,11 @@ def check_gpus(finished: Sequence[Report]) -> Check:
     name = "gpus"
     without = [report for report in finished if not read_gpu(report).get("used")]
     if without:
-        return Check(
-            name=name,
-            passed=False,
-            message=f"expected a GPU for each of {len(finished)} ranks, {len(without)} had none; the first is "
+        return bad(
+            name,
+            f"expected a GPU for each of {len(finished)} ranks, {len(without)} had none; the first is "
             f"{name_process(without[0])}",
-            hint="compare the job's GPUs per node and per task with its tasks per node",
+            "compare the job's GPUs per node and per task with its tasks per node",
         )
     taken = Counter(
         (str(report.get("host")), str(read_gpu(report)["bus_id"]))
@@ -49,11 +47,10 @@ def check_gpus(finished: Sequence[Report]) -> Check:
     shared = sorted(gpu for gpu, ranks in taken.items() if ranks > 1)
     if shared:
         host, bus_id = shared[0]
-        return Check(
-            name=name,
-            passed=False,
-            message=f"expected one GPU per rank, but {taken[shared[0]]} ranks used the GPU {bus_id} on {host}",
-            hint="start at most one rank per GPU, and let each rank see either all GPUs of its node or its own one",
+        return bad(
+            name,
+            f"expected one GPU per rank, but {taken[shared[0]]} ranks used the GPU {bus_id} on {host}",
+            "start at most one rank per GPU, and let each rank see either all GPUs of its node or its own one",
         )
     elsewhere = [
         report
@@ -61,12 +58,11 @@ def check_gpus(finished: Sequence[Report]) -> Check:
         if "GPU" not in str(read_mapping(report, "allreduce").get("device") or "GPU")  # some programs do not report it
     ]
     if elsewhere:
-        return Check(
-            name=name,
-            passed=False,
-            message=f"expected the allreduce to run on the GPU, on {len(elsewhere)} ranks it ran on "
+        return bad(
+            name,
+            f"expected the allreduce to run on the GPU, on {len(elsewhere)} ranks it ran on "
             f"{read_mapping(elsewhere[0], 'allreduce')['device']}; the first is {name_process(elsewhere[0])}",
-            hint="Horovod has no kernel for GPUs: see the check `NCCL built in` of the inspection",
+            "Horovod has no kernel for GPUs: see the check `NCCL built in` of the inspection",
         )
     known = "" if sum(taken.values()) == len(finished) else " (for some of them it is not known which GPU)"
-    return Check(name=name, passed=True, message=f"{len(finished)} ranks used a GPU each{known}")
+    return good(name, f"{len(finished)} ranks used a GPU each{known}")

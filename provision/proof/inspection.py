@@ -9,7 +9,7 @@ from typing import Any
 from provision.knowledge.cuda import same_major
 from provision.knowledge.math_libraries import REPORTED, SELECTS, MathLibrary
 from provision.model.operation import Expectation, ExpectedGpu
-from provision.model.verdict import Check
+from provision.model.verdict import Check, good, judged
 from provision.proof.reports import read_mapping, read_texts
 
 # Where an operating system keeps its libraries.
@@ -36,30 +36,26 @@ def judge_inspection(
     errors, versions = read_mapping(report, "errors"), read_mapping(report, "versions")
     mapped = read_texts(report, "mapped_objects")
     checks = [
-        Check(
-            name="imports",
-            passed=not any(name.startswith("import") for name in errors),
-            message="; ".join(f"{name}: {text}" for name, text in errors.items())
+        judged(
+            "imports",
+            not any(name.startswith("import") for name in errors),
+            "; ".join(f"{name}: {text}" for name, text in errors.items())
             or f"TensorFlow{' and Horovod' if expectation.horovod else ''} import{'' if expectation.horovod else 's'}",
         )
     ]
     for name, wanted in expectation.versions:
         seen = str(versions.get(name))
-        checks.append(
-            Check(
-                name=f"version of {name}", passed=seen.split("+")[0] == wanted, message=f"planned {wanted}, seen {seen}"
-            )
-        )
+        checks.append(judged(f"version of {name}", seen.split("+")[0] == wanted, f"planned {wanted}, seen {seen}"))
     if expectation.horovod:
         checks += [*_horovod(report, expectation, resolve), _mpi(mapped, expectation, resolve)]
     checks += [
         _outside(mapped, expectation, resolve),
         _links(links_out),
         _math(report, expectation.math),
-        Check(
-            name="no packages from a home directory",
-            passed=report.get("enable_user_site") is not True,
-            message=f"site.ENABLE_USER_SITE is {report.get('enable_user_site')}",
+        judged(
+            "no packages from a home directory",
+            report.get("enable_user_site") is not True,
+            f"site.ENABLE_USER_SITE is {report.get('enable_user_site')}",
         ),
     ]
     if expectation.gpu:
@@ -69,14 +65,12 @@ def judge_inspection(
 
 def _links(links_out: Sequence[tuple[str, str]]) -> Check:
     """No file of the environment is elsewhere, such as in a user's cache."""
-    return Check(
-        name="links",
-        passed=not links_out,
-        message="; ".join(f"{path} is a link to {target}" for path, target in links_out[:4])
+    return judged(
+        "links",
+        not links_out,
+        "; ".join(f"{path} is a link to {target}" for path, target in links_out[:4])
         or "no link leads out of the environment",
-        hint="`provision build --rebuild`, without a setting that makes an installer link to its cache"
-        if links_out
-        else None,
+        "`provision build --rebuild`, without a setting that makes an installer link to its cache",
     )
 
 
@@ -88,24 +82,20 @@ def _horovod(report: Mapping[str, Any], expectation: Expectation, resolve: Calla
     loaded = any(resolve(path) in mapped for path in extensions)
     wanted = dict(expectation.versions)["tensorflow"]
     return [
-        Check(
-            name="framework built in",
-            passed=metadata == wanted and loaded,
-            message=f"Horovod's metadata.json contains TensorFlow {metadata}, planned {wanted}; extensions: "
+        judged(
+            "framework built in",
+            metadata == wanted and loaded,
+            f"Horovod's metadata.json contains TensorFlow {metadata}, planned {wanted}; extensions: "
             f"{', '.join(os.path.basename(path) for path in extensions) or 'none'}"
             f"{'' if loaded or not extensions else ', not loaded'}",
         ),
-        Check(
-            name="MPI built in",
-            passed=bool(flags.get("mpi_built")) and "[X] MPI" in str(horovod.get("check_build")),
-            message=f"mpi_built is {flags.get('mpi_built')}, check-build prints "
+        judged(
+            "MPI built in",
+            bool(flags.get("mpi_built")) and "[X] MPI" in str(horovod.get("check_build")),
+            f"mpi_built is {flags.get('mpi_built')}, check-build prints "
             + ("[X] MPI" if "[X] MPI" in str(horovod.get("check_build")) else "no MPI"),
         ),
-        Check(
-            name="Gloo left out",
-            passed=not flags.get("gloo_built"),
-            message=f"gloo_built is {flags.get('gloo_built')}",
-        ),
+        judged("Gloo left out", not flags.get("gloo_built"), f"gloo_built is {flags.get('gloo_built')}"),
     ]
 
 
@@ -117,17 +107,16 @@ def _gpu(
     cuda = str(read_mapping(tensorflow, "build_info").get("cuda_version"))
     with_horovod = planned.nccl_version is not None
     return [
-        Check(
-            name="TensorFlow with CUDA",
-            passed=bool(tensorflow.get("built_with_cuda")) and same_major(cuda, planned.cuda_version),
-            message=f"TensorFlow is built {f'with CUDA {cuda}' if tensorflow.get('built_with_cuda') else 'without CUDA'}, "
+        judged(
+            "TensorFlow with CUDA",
+            bool(tensorflow.get("built_with_cuda")) and same_major(cuda, planned.cuda_version),
+            f"TensorFlow is built {f'with CUDA {cuda}' if tensorflow.get('built_with_cuda') else 'without CUDA'}, "
             f"{'Horovod with' if with_horovod else 'the module is'} {planned.cuda_version}",
         ),
         *(_horovod_gpu(report, planned, mapped, resolve) if with_horovod else ()),
-        Check(
-            name="driver",
-            passed=True,
-            message=f"the driver of this node supports CUDA {driver['serves']}"
+        good(
+            "driver",
+            f"the driver of this node supports CUDA {driver['serves']}"
             if driver.get("serves")
             else f"this node has no driver, and a build does not need one: {driver.get('reason')}",
         ),
@@ -146,22 +135,20 @@ def _horovod_gpu(
     code = read_texts(horovod, "device_code")
     without = [capability for capability in planned.capabilities if capability not in code]
     if horovod.get("device_code") is not None or "device_code" in errors:
-        kernels = Check(
-            name="device code",
-            passed=not without,
-            message=f"planned for {' '.join(planned.capabilities)}, in the library: "
+        kernels = judged(
+            "device code",
+            not without,
+            f"planned for {' '.join(planned.capabilities)}, in the library: "
             + (" ".join(code) or str(errors.get("device_code", "none"))),
-            hint="the build ignored HOROVOD_BUILD_CUDA_CC_LIST; read the log of the step `compile`"
-            if without
-            else None,
+            "the build ignored HOROVOD_BUILD_CUDA_CC_LIST; read the log of the step `compile`",
         )
     else:
-        kernels = Check(name="device code", passed=True, message="not inspected: this CUDA toolkit has no `cuobjdump`")
+        kernels = good("device code", "not inspected: this CUDA toolkit has no `cuobjdump`")
     return [
-        Check(
-            name="NCCL built in",
-            passed=bool(flags.get("cuda_built")) and nccl == planned.nccl_version,
-            message=f"planned NCCL {planned.nccl_version}, nccl_built is {nccl or 'none'}, "
+        judged(
+            "NCCL built in",
+            bool(flags.get("cuda_built")) and nccl == planned.nccl_version,
+            f"planned NCCL {planned.nccl_version}, nccl_built is {nccl or 'none'}, "
             f"cuda_built is {flags.get('cuda_built')}",
         ),
         Check(
@@ -198,13 +185,11 @@ def _math(report: Mapping[str, Any], required: MathLibrary | None) -> Check:
     reason = errors.get("math", "the report does not contain it")
     message = f"{math['backend']} on CPUs, {why}" if "backend" in math else f"not known: {reason}"
     passed = required is None or math.get("backend") == REPORTED[required]
-    return Check(
-        name="math backend",
-        passed=passed,
-        message=message if passed or required is None else f"{message}, but {REPORTED[required]} is required",
-        hint=None
-        if passed
-        else f"`math` in the stack or the profile requires it: set `{SELECTS}` to 1 in their `environ`, or use a stack "
+    return judged(
+        "math backend",
+        passed,
+        message if passed or required is None else f"{message}, but {REPORTED[required]} is required",
+        f"`math` in the stack or the profile requires it: set `{SELECTS}` to 1 in their `environ`, or use a stack "
         "with Intel's package",
     )
 

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from provision.model.record import Record
-from provision.model.verdict import Check
+from provision.model.verdict import Check, bad, good, judged
 from provision.wording import count
 
 
@@ -32,13 +32,11 @@ def judge_loaded(
         _python(f"{venv or record.prefix}/bin/python", python),
         _variables(record, environ),
         _shadows(environ, shadows),
-        Check(
-            name="files",
-            passed=damage is None,
-            message=damage or "as they were when the proof passed",
-            hint=f"`provision verify {record.environment}` lists what differs; an admin of the site builds it again"
-            if damage
-            else None,
+        judged(
+            "files",
+            damage is None,
+            damage or "as they were when the proof passed",
+            f"`provision verify {record.environment}` lists what differs; an admin of the site builds it again",
         ),
     )
 
@@ -53,25 +51,23 @@ def _modules(record: Record, environ: Mapping[str, str]) -> Check:
             other = by_name.get(name.rsplit("/", 1)[0])
             differing.append(f"{name} (loaded: {other})" if other else f"{name} (not loaded)")
     if differing:
-        return Check(
-            name="modules",
-            passed=False,
-            message=f"not the modules of the proof: {', '.join(differing)}",
-            hint=f"`module purge; module load {record.module}`",
+        return bad(
+            "modules",
+            f"not the modules of the proof: {', '.join(differing)}",
+            f"`module purge; module load {record.module}`",
         )
     more = [name for name in loaded if name not in proved]
     also = f"; also loaded: {', '.join(more)}" if more else ""
     same = f"{count(len(proved), 'module')} as in the proof" if proved else "the proof had no modules"
-    return Check(name="modules", passed=True, message=f"{same}{also}")
+    return good("modules", f"{same}{also}")
 
 
 def _python(wanted: str, python: str | None) -> Check:
-    return Check(
-        name="python",
-        passed=python == wanted,
-        message=f"`python` is {python or 'not on PATH'}"
-        + ("" if python == wanted else f", but the proof's is {wanted}"),
-        hint=None if python == wanted else "`hash -r`; leave conda and other environments, then load the module again",
+    return judged(
+        "python",
+        python == wanted,
+        f"`python` is {python or 'not on PATH'}" + ("" if python == wanted else f", but the proof's is {wanted}"),
+        "`hash -r`; leave conda and other environments, then load the module again",
     )
 
 
@@ -85,11 +81,11 @@ def _variables(record: Record, environ: Mapping[str, str]) -> Check:
         if environ.get(name) != value
     ]
     them = "it" if len(wanted) == 1 else "them"
-    return Check(
-        name="variables",
-        passed=not changed,
-        message="; ".join(changed) if changed else f"{count(len(wanted), 'variable')} as the module sets {them}",
-        hint=f"`module load {record.module}` again, and do not set them after it" if changed else None,
+    return judged(
+        "variables",
+        not changed,
+        "; ".join(changed) if changed else f"{count(len(wanted), 'variable')} as the module sets {them}",
+        f"`module load {record.module}` again, and do not set them after it",
     )
 
 
@@ -101,9 +97,9 @@ def _shadows(environ: Mapping[str, str], shadows: Sequence[str]) -> Check:
     names = [name for name in ("PYTHONHOME", "LD_PRELOAD") if environ.get(name)]
     found = [*(f"{name}={environ[name]}" for name in names), *shadows]
     names += ["PYTHONPATH"] if shadows else []
-    return Check(
-        name="nothing before it",
-        passed=not found,
-        message=f"before its own: {'; '.join(found)}" if found else "nothing comes before its packages",
-        hint=f"`unset {' '.join(names)}`" if found else None,
+    return judged(
+        "nothing before it",
+        not found,
+        f"before its own: {'; '.join(found)}" if found else "nothing comes before its packages",
+        f"`unset {' '.join(names)}`",
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from provision.model.verdict import Check, Verdict
+from provision.model.verdict import Check, Verdict, bad
 from provision.proof.figures import figures_of
 from provision.proof.gpu_checks import check_missing_gpus
 from provision.proof.rank_checks import check_nodes, check_ranks, check_reports, check_versions
@@ -26,9 +26,7 @@ def judge_numbers(reports: Sequence[Mapping[str, Any]], *, ranks: int, nodes: in
         program_checks = [_check_all_ranks(name, finished) for name in names]
         checks += program_checks
         if all(check.skipped for check in program_checks):
-            checks.append(
-                Check(name="checks", passed=False, message="expected checks with figures, no process has any")
-            )
+            checks.append(bad("checks", "expected checks with figures, no process has any"))
     return Verdict(checks=tuple(checks), figures=figures_of(finished))
 
 
@@ -43,11 +41,7 @@ def _check_all_ranks(name: str, finished: Sequence[Mapping[str, Any]]) -> Check:
         )
     if states != {"passed"}:
         reason = f": {reasons[0]}" if reasons else ""
-        return Check(
-            name=name,
-            passed=False,
-            message=f"expected it to pass on every rank, seen {', '.join(sorted(states))}{reason}",
-        )
+        return bad(name, f"expected it to pass on every rank, seen {', '.join(sorted(states))}{reason}")
     measured = [
         figure["difference"]
         for record in records

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from provision.knowledge.combinations import Combinations
 from provision.model.shared_object import SharedObject
-from provision.model.verdict import Check
+from provision.model.verdict import Check, good, judged
 from provision.proof.inspection import SYSTEM, below
 
 # Patterns for grep over the disassembly, and the features of a CPU, by archspec's names, that the instruction needs: any of
@@ -72,12 +72,12 @@ def _search(objects: Sequence[SharedObject], allowed: Sequence[str]) -> Check:
         if not folder.startswith("$ORIGIN")
         and not (folder.startswith("/") and below(os.path.normpath(folder), tuple(places)))
     ]
-    return Check(
-        name="search paths",
-        passed=not strange,
-        message=f"searches {', '.join(folders) or 'only the usual folders'}"
+    return judged(
+        "search paths",
+        not strange,
+        f"searches {', '.join(folders) or 'only the usual folders'}"
         + (f"; outside: {', '.join(strange)}" if strange else ""),
-        hint="such a folder can disappear, or belong to another user" if strange else None,
+        "such a folder can disappear, or belong to another user",
     )
 
 
@@ -90,20 +90,18 @@ def _family(objects: Sequence[SharedObject], libraries: Sequence[SharedObject], 
     compiled = "openmpi" if any(openmpi.symbol in one.symbols for one in objects) else "mpich"
     families = [row.name for one in libraries if (row := known.mpi_family(one.symbols))]
     linked = families[0] if families else None
-    return Check(
-        name="MPI family",
-        passed=linked in (None, compiled),
-        message=f"compiled with the header of {compiled}, the plan's library is {linked or 'of a family that is not known'}",
-        hint=None
-        if linked in (None, compiled)
-        else "the wrapper is of another MPI than the library: `provision doctor`",
+    return judged(
+        "MPI family",
+        linked in (None, compiled),
+        f"compiled with the header of {compiled}, the plan's library is {linked or 'of a family that is not known'}",
+        "the wrapper is of another MPI than the library: `provision doctor`",
     )
 
 
 def _versions(objects: Sequence[SharedObject]) -> Check:
     """The oldest glibc and libstdc++ with which the extensions can be loaded, for the record."""
     parts = dict.fromkeys(f"{name} {version}" for one in objects for name, version in one.versions)
-    return Check(name="symbol versions", passed=True, message=f"needs {', '.join(parts) or 'none'} or newer")
+    return good("symbol versions", f"needs {', '.join(parts) or 'none'} or newer")
 
 
 def _instructions(objects: Sequence[SharedObject], target: str, features: Collection[str]) -> Check:
@@ -118,12 +116,10 @@ def _instructions(objects: Sequence[SharedObject], target: str, features: Collec
             seen.append(f"{'/'.join(wanted)} {number}")
             if not set(wanted) & set(features):
                 beyond.append(f"{number} of {' or '.join(wanted)}")
-    return Check(
-        name="instructions",
-        passed=not beyond,
-        message=f"for {target}: {', '.join(seen) or 'none of AVX or newer'}"
+    return judged(
+        "instructions",
+        not beyond,
+        f"for {target}: {', '.join(seen) or 'none of AVX or newer'}"
         + (f"; its CPUs lack {', '.join(beyond)}" if beyond else ""),
-        hint="a flag of the modules or of `build_environ` changed the target: `grep -- -march` in the log of the step `compile`"
-        if beyond
-        else None,
+        "a flag of the modules or of `build_environ` changed the target: `grep -- -march` in the log of the step `compile`",
     )

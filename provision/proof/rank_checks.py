@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from provision.model.verdict import Check
+from provision.model.verdict import Check, bad, good, judged
 from provision.proof.report_text import list_counts, list_values, name_process, quote_error
 from provision.proof.reports import Report, distinct_hosts, is_finished, read_integer, read_mapping
 from provision.wording import count
@@ -23,21 +23,19 @@ def check_reports(reports: Sequence[Report], ranks: int) -> Check:
         # When one rank dies, Horovod ends the others with an error that has no other information; the cause is in another report.
         report = min(errors, key=lambda report: SHUTDOWN_ECHO in str(report["error"]))
         others = f" (and {len(errors) - 1} more with an error)" if len(errors) > 1 else ""
-        return Check(
-            name=name,
-            passed=False,
-            message=f"expected {count(ranks, 'process', 'processes')} to finish, but {name_process(report)} failed in stage "
+        return bad(
+            name,
+            f"expected {count(ranks, 'process', 'processes')} to finish, but {name_process(report)} failed in stage "
             f"`{report.get('stage', 'unknown')}`{others}: {quote_error(report['error'])}",
-            hint="the traceback is in that process's report, field `traceback`",
+            "the traceback is in that process's report, field `traceback`",
         )
     if failed:
         stages = list_counts(f"`{report.get('stage', 'unknown')}`" for report in failed)
-        return Check(
-            name=name,
-            passed=False,
-            message=f"expected {count(ranks, 'process', 'processes')} to finish, but {len(failed)} stopped without an error "
+        return bad(
+            name,
+            f"expected {count(ranks, 'process', 'processes')} to finish, but {len(failed)} stopped without an error "
             f"message, in stage: {stages}; the first is {name_process(failed[0])}",
-            hint=_STAGE_HINTS.get(
+            _STAGE_HINTS.get(
                 str(failed[0].get("stage")),
                 "the process was killed or cut off by the time limit; look at the end of the job's output for the "
                 "signal, and at the memory of the node",
@@ -45,16 +43,15 @@ def check_reports(reports: Sequence[Report], ranks: int) -> Check:
         )
     if len(reports) != ranks:
         fewer = len(reports) < ranks
-        return Check(
-            name=name,
-            passed=False,
-            message=f"expected {ranks} reports, one per rank, found {len(reports)}",
-            hint="some processes never started or died before their first line; look at the launcher's output"
+        return bad(
+            name,
+            f"expected {ranks} reports, one per rank, found {len(reports)}",
+            "some processes never started or died before their first line; look at the launcher's output"
             if fewer
             else "the folder also contains reports of an earlier run, or the launcher started too many processes; "
             "give each run an empty folder",
         )
-    return Check(name=name, passed=True, message=f"{ranks} of {ranks} processes finished without an error")
+    return good(name, f"{ranks} of {ranks} processes finished without an error")
 
 
 _STAGE_HINTS: Mapping[str, str] = {
@@ -72,22 +69,20 @@ def check_ranks(finished: Sequence[Report], ranks: int) -> Check:
     name = "ranks"
     claims = [(read_integer(report, "rank", -1), read_integer(report, "size", -1)) for report in finished]
     if ranks > 1 and all(claim == (0, 1) for claim in claims):
-        return Check(
-            name=name,
-            passed=False,
-            message=f"expected ranks 0..{ranks - 1} of {ranks}, but each of {len(claims)} processes reports "
+        return bad(
+            name,
+            f"expected ranks 0..{ranks - 1} of {ranks}, but each of {len(claims)} processes reports "
             "rank 0 of 1: they did not see each other",
-            hint="the launcher and the MPI that Horovod is linked with are not compatible; usual causes: srun without "
+            "the launcher and the MPI that Horovod is linked with are not compatible; usual causes: srun without "
             "`--mpi=pmi2` (or `--mpi=pmix`, `cray_shasta`: `srun --mpi=list` shows them), an mpiexec that belongs to "
             "another MPI, or a Horovod built without MPI (`horovodrun --check-build`)",
         )
     if any(size != ranks for _, size in claims):
         sizes = list_counts(str(size) for _, size in claims)
-        return Check(
-            name=name,
-            passed=False,
-            message=f"expected every process to see {count(ranks, 'rank')}, seen sizes: {sizes}",
-            hint="the job was split into several MPI worlds, or the launcher was given another number of ranks; "
+        return bad(
+            name,
+            f"expected every process to see {count(ranks, 'rank')}, seen sizes: {sizes}",
+            "the job was split into several MPI worlds, or the launcher was given another number of ranks; "
             "compare its arguments with the tasks of the job",
         )
     seen = Counter(rank for rank, _ in claims)
@@ -100,28 +95,25 @@ def check_ranks(finished: Sequence[Report], ranks: int) -> Check:
             for word, values in (("missing", missing), ("more than once", repeated), ("out of range", strange))
             if values
         ]
-        return Check(
-            name=name,
-            passed=False,
-            message=f"expected ranks 0..{ranks - 1} once each, seen: {'; '.join(faults)}",
-            hint="a missing rank did not start or failed: see the check `reports`; a repeated rank "
+        return bad(
+            name,
+            f"expected ranks 0..{ranks - 1} once each, seen: {'; '.join(faults)}",
+            "a missing rank did not start or failed: see the check `reports`; a repeated rank "
             "belongs to another run or to a second MPI world",
         )
     span = "rank 0" if ranks == 1 else f"ranks 0..{ranks - 1}"
-    return Check(name=name, passed=True, message=f"{span} of {ranks}, once each")
+    return good(name, f"{span} of {ranks}, once each")
 
 
 def check_nodes(finished: Sequence[Report], nodes: int) -> Check:
     """The ranks ran on as many hosts as planned."""
     hosts = distinct_hosts(finished)
     passed = len(hosts) == nodes
-    return Check(
-        name="nodes",
-        passed=passed,
-        message=f"expected {nodes} distinct hosts, seen {len(hosts)}: {list_values(hosts)}",
-        hint=None
-        if passed
-        else "compare the job's nodes and tasks per node with the launcher's arguments; a launcher that does not "
+    return judged(
+        "nodes",
+        passed,
+        f"expected {nodes} distinct hosts, seen {len(hosts)}: {list_values(hosts)}",
+        "compare the job's nodes and tasks per node with the launcher's arguments; a launcher that does not "
         "know the scheduler starts all ranks on the first node",
     )
 
@@ -132,19 +124,17 @@ def check_versions(finished: Sequence[Report], packages: Sequence[str] = ("tenso
     for package in sorted({package for report in finished for package in read_mapping(report, "versions")}):
         seen = {str(read_mapping(report, "versions").get(package)) for report in finished}
         if len(seen) > 1:
-            return Check(
-                name=name,
-                passed=False,
-                message=f"expected one version of {package} on all ranks, seen: {list_values(sorted(seen))}",
-                hint="the nodes do not see the same environment; look for a `PYTHONPATH`, a user site or a module that "
+            return bad(
+                name,
+                f"expected one version of {package} on all ranks, seen: {list_values(sorted(seen))}",
+                "the nodes do not see the same environment; look for a `PYTHONPATH`, a user site or a module that "
                 "only some nodes have",
             )
     versions = read_mapping(finished[0], "versions")
     names = [f"{package} {versions[package]}" for package in packages if package in versions]
     if len(names) < len(packages):
-        return Check(
-            name=name,
-            passed=False,
-            message=f"expected the versions of {' and '.join(packages)}, the reports hold: {list_values(sorted(versions))}",
+        return bad(
+            name,
+            f"expected the versions of {' and '.join(packages)}, the reports hold: {list_values(sorted(versions))}",
         )
-    return Check(name=name, passed=True, message=f"all ranks ran {' and '.join(names)}")
+    return good(name, f"all ranks ran {' and '.join(names)}")

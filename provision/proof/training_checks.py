@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-from provision.model.verdict import Check
+from provision.model.verdict import Check, bad, good, judged
 from provision.proof.report_text import format_figure, list_values, name_process
 from provision.proof.reports import Report, read_integer, read_last_loss, read_mapping, read_number, read_text
 
@@ -19,41 +19,32 @@ def check_shards(finished: Sequence[Report]) -> Check:
         shard = read_mapping(report, "shard")
         start, stop = read_integer(shard, "start", -1), read_integer(shard, "stop", -1)
         if start < 0 or stop <= start or not shard.get("sha256"):
-            return Check(
-                name=name,
-                passed=False,
-                message=f"expected a slice of the training images, {name_process(report)} reports {dict(shard)!r}",
-            )
+            return bad(name, f"expected a slice of the training images, {name_process(report)} reports {dict(shard)!r}")
         slices.append((start, stop, report))
     slices.sort(key=lambda shard_slice: shard_slice[:2])
     for (_, stop, left), (start, _, right) in pairwise(slices):
         if start < stop or read_mapping(left, "shard")["sha256"] == read_mapping(right, "shard")["sha256"]:
-            return Check(
-                name=name,
-                passed=False,
-                message=f"expected disjoint shards of the training images, but {name_process(left)} "
+            return bad(
+                name,
+                f"expected disjoint shards of the training images, but {name_process(left)} "
                 f"and {name_process(right)} trained on the same ones",
-                hint="both processes used the same rank number; see the check `ranks`",
+                "both processes used the same rank number; see the check `ranks`",
             )
     lengths = sorted({stop - start for start, stop, _ in slices})
     if len(lengths) > 1:
-        return Check(
-            name=name, passed=False, message=f"expected shards of equal size, seen from {lengths[0]} to {lengths[-1]}"
-        )
-    return Check(name=name, passed=True, message=f"{len(slices)} disjoint shards of {lengths[0]} images")
+        return bad(name, f"expected shards of equal size, seen from {lengths[0]} to {lengths[-1]}")
+    return good(name, f"{len(slices)} disjoint shards of {lengths[0]} images")
 
 
 def check_initial_weights(finished: Sequence[Report]) -> Check:
     """The ranks started from different weights; otherwise equal weights at the end prove no broadcast."""
     seen = {read_text(report, "weights_sha256_initial") for report in finished}
     passed = len(seen) == len(finished) and None not in seen
-    return Check(
-        name="initial-weights",
-        passed=passed,
-        message=f"expected {len(finished)} different sets of weights before the broadcast, seen {len(seen - {None})}",
-        hint=None
-        if passed
-        else "equal weights at the end then prove no broadcast; each rank's seed is its number, so see the check `ranks`",
+    return judged(
+        "initial-weights",
+        passed,
+        f"expected {len(finished)} different sets of weights before the broadcast, seen {len(seen - {None})}",
+        "equal weights at the end then prove no broadcast; each rank's seed is its number, so see the check `ranks`",
     )
 
 
@@ -68,15 +59,14 @@ def check_restart(finished: Sequence[Report]) -> Check:
             ("with the weights", str(began.get("began_sha256"))[:12], str(saved.get("saved_sha256"))[:12]),
         ):
             if seen != wanted:
-                return Check(
-                    name="restart",
-                    passed=False,
-                    message=f"expected to continue {what} {wanted} of rank 0's checkpoint, "
+                return bad(
+                    "restart",
+                    f"expected to continue {what} {wanted} of rank 0's checkpoint, "
                     f"{name_process(report)} began {what} {seen}",
-                    hint="rank 0 could not read its checkpoint, or the broadcast that follows did not reach all ranks",
+                    "rank 0 could not read its checkpoint, or the broadcast that follows did not reach all ranks",
                 )
     message = f"continued at step {read_integer(saved, 'saved_at', -1)} with the weights of rank 0's checkpoint"
-    return Check(name="restart", passed=True, message=message)
+    return good("restart", message)
 
 
 def check_weights(finished: Sequence[Report]) -> Check:
@@ -85,16 +75,15 @@ def check_weights(finished: Sequence[Report]) -> Check:
     seen = Counter(read_text(report, "weights_sha256") or "none" for report in finished)
     if len(seen) == 1 and "none" not in seen:
         whose = "all ranks hold" if len(finished) > 1 else "the rank holds"
-        return Check(name=name, passed=True, message=f"{whose} the weights {next(iter(seen))[:12]}")
+        return good(name, f"{whose} the weights {next(iter(seen))[:12]}")
     reported = (read_number(report, "weights_max_difference") for report in finished)
     differences = [difference for difference in reported if difference is not None]
     distance = f", up to {max(differences):.2g} away from rank 0's" if differences else ""
-    return Check(
-        name=name,
-        passed=False,
-        message=f"expected identical weights on {len(finished)} ranks after training, seen {len(seen)} different sets"
+    return bad(
+        name,
+        f"expected identical weights on {len(finished)} ranks after training, seen {len(seen)} different sets"
         f"{distance}: {list_values([digest[:12] for digest in sorted(seen)])}",
-        hint="differences near 1e-7 are rounding: ranks on different processors or with different builds; larger ones mean "
+        "differences near 1e-7 are rounding: ranks on different processors or with different builds; larger ones mean "
         "that the weights were not broadcast or the gradients not summed",
     )
 
@@ -105,17 +94,16 @@ def check_loss(finished: Sequence[Report]) -> Check:
     for report in finished:
         before, last = read_number(report, "loss_before"), read_last_loss(report)
         if before is None or last is None or not last < before:
-            return Check(
-                name=name,
-                passed=False,
-                message=f"expected the loss to fall, {name_process(report)} has {format_figure(before)} before training and "
+            return bad(
+                name,
+                f"expected the loss to fall, {name_process(report)} has {format_figure(before)} before training and "
                 f"{format_figure(last)} at the end",
-                hint="not a number: the learning rate, which grows with the ranks, is too high, or the sums are wrong"
+                "not a number: the learning rate, which grows with the ranks, is too high, or the sums are wrong"
                 if last is None
                 else "training did not learn; see the checks `allreduce` and `weights`",
             )
     before, last = read_number(finished[0], "loss_before"), read_last_loss(finished[0])
-    return Check(name=name, passed=True, message=f"loss fell from {format_figure(before)} to {format_figure(last)}")
+    return good(name, f"loss fell from {format_figure(before)} to {format_figure(last)}")
 
 
 def check_accuracy(finished: Sequence[Report], min_accuracy: float) -> Check:
@@ -123,13 +111,11 @@ def check_accuracy(finished: Sequence[Report], min_accuracy: float) -> Check:
     worst = min(finished, key=lambda report: read_number(report, "accuracy") or 0.0)
     lowest = read_number(worst, "accuracy")
     passed = lowest is not None and lowest >= min_accuracy
-    return Check(
-        name="accuracy",
-        passed=passed,
-        message=f"expected a test accuracy of at least {min_accuracy:.4f}, seen {format_figure(lowest)}"
+    return judged(
+        "accuracy",
+        passed,
+        f"expected a test accuracy of at least {min_accuracy:.4f}, seen {format_figure(lowest)}"
         + ("" if passed else f" on {name_process(worst)}"),
-        hint=None
-        if passed
-        else "if all other checks passed, the run was too short for its number of ranks: give it more epochs or a "
+        "if all other checks passed, the run was too short for its number of ranks: give it more epochs or a "
         "smaller batch per rank",
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from provision.model.verdict import Check, Verdict
+from provision.model.verdict import Check, Verdict, bad, good, judged
 from provision.proof.exchange_checks import check_allreduce, check_peers
 from provision.proof.figures import figures_of
 from provision.proof.gpu_checks import check_gpus, check_missing_gpus
@@ -137,7 +137,7 @@ def _check_training(finished: Sequence[Report], min_accuracy: float) -> list[Che
 
 def _replace_hint(check: Check, hint: str) -> Check:
     """The check; if it failed, with this hint instead of the one for Horovod."""
-    return check if check.passed else Check(name=check.name, passed=False, message=check.message, hint=hint)
+    return check if check.passed else bad(check.name, check.message, hint)
 
 
 # --- workers ----------------------------------------------------------------------------------------------------------
@@ -160,12 +160,11 @@ def _check_communication(finished: Sequence[Report], stalled: str | None) -> Che
         for cluster in clusters
     }
     if len(seen) != 1:
-        return Check(
-            name="communication",
-            passed=False,
-            message=f"expected one cluster on all workers, seen {len(seen)}: "
+        return bad(
+            "communication",
+            f"expected one cluster on all workers, seen {len(seen)}: "
             + "; ".join(" ".join(cluster) for cluster in sorted(seen)[:4]),
-            hint=CLUSTER_HINT,
+            CLUSTER_HINT,
         )
     first = clusters[0]
     message = f"{first.get('asked')}, addresses from {first.get('by')}"
@@ -173,18 +172,18 @@ def _check_communication(finished: Sequence[Report], stalled: str | None) -> Che
         message += f" ({first['not_by_resolver']})"
     trained = read_text(finished[0], "trained_by")
     message += f", trained with {trained}" if trained else ""
-    return Check(name="communication", passed=True, message=f"second try: {message}; {stalled}" if stalled else message)
+    return good("communication", f"second try: {message}; {stalled}" if stalled else message)
 
 
 def _check_broadcast(finished: Sequence[Report]) -> Check:
     """In the strategy's scope, all workers got the chief's weights."""
     seen = {read_text(report, "weights_sha256_broadcast") for report in finished}
     passed = len(seen) == 1 and None not in seen
-    return Check(
-        name="broadcast",
-        passed=passed,
-        message=f"expected the chief's weights on {len(finished)} workers before training, seen {len(seen - {None})} sets",
-        hint=None if passed else "the model was not built within the strategy's scope, or each worker is alone",
+    return judged(
+        "broadcast",
+        passed,
+        f"expected the chief's weights on {len(finished)} workers before training, seen {len(seen - {None})} sets",
+        "the model was not built within the strategy's scope, or each worker is alone",
     )
 
 
@@ -214,15 +213,12 @@ def _check_replicas(finished: Sequence[Report], replicas: int) -> Check:
         return _wrong_replicas(
             replicas, min(read_integer(replicas_report, "in_sync", -1), len(devices)), list_values(devices)
         )
-    return Check(name="replicas", passed=True, message=f"{replicas} replicas in sync: {list_values(devices)}")
+    return good("replicas", f"{replicas} replicas in sync: {list_values(devices)}")
 
 
 def _wrong_replicas(wanted: int, seen: int, devices: str) -> Check:
-    return Check(
-        name="replicas",
-        passed=False,
-        message=f"expected {wanted} replicas in sync, each on its own device, seen {seen}: {devices}",
-        hint=DEVICES_HINT,
+    return bad(
+        "replicas", f"expected {wanted} replicas in sync, each on its own device, seen {seen}: {devices}", DEVICES_HINT
     )
 
 
@@ -231,13 +227,13 @@ def _check_on_gpus(finished: Sequence[Report]) -> Check:
     devices = [str(device) for device in read_list(read_mapping(finished[0], "replicas"), "devices")]
     elsewhere = [device for device in devices if "GPU" not in device]
     passed = bool(devices) and not elsewhere
-    return Check(
-        name="gpus",
-        passed=passed,
-        message=f"{len(devices)} replicas used a GPU each"
+    return judged(
+        "gpus",
+        passed,
+        f"{len(devices)} replicas used a GPU each"
         if passed
         else f"expected every replica on a GPU, seen {list_values(elsewhere)}",
-        hint=None if passed else DEVICES_HINT,
+        DEVICES_HINT,
     )
 
 
@@ -255,9 +251,9 @@ def _check_reduction(finished: Sequence[Report], replicas: int) -> Check:
         message = f"expected no wrong element in a sum of {reduction.get('large_elements')} numbers, seen {wrong}"
     else:
         message = f"sum over {replicas} replicas is exactly {format_vector(wanted)}; long vector too"
-        return Check(name="allreduce", passed=True, message=message)
+        return good("allreduce", message)
     hint = "the devices exchanged wrong data: look at NCCL (`NCCL_DEBUG=INFO`, `NCCL_P2P_DISABLE=1`)"
-    return Check(name="allreduce", passed=False, message=message, hint=hint)
+    return bad("allreduce", message, hint)
 
 
 def _check_batch(finished: Sequence[Report], replicas: int) -> Check:
@@ -266,12 +262,12 @@ def _check_batch(finished: Sequence[Report], replicas: int) -> Check:
     each, whole = read_integer(batch, "per_replica", -1), read_integer(batch, "global", -1)
     images, digests = list(read_list(batch, "images")), {str(digest) for digest in read_list(batch, "sha256")}
     passed = images == [each] * replicas and whole == each * replicas and len(digests) == replicas
-    return Check(
-        name="batch",
-        passed=passed,
-        message=f"expected a batch of {whole} divided into {replicas} different ones of {each}, "
+    return judged(
+        "batch",
+        passed,
+        f"expected a batch of {whole} divided into {replicas} different ones of {each}, "
         f"seen {list_values(images)} images, {len(digests)} different",
-        hint=None if passed else "the data set was not distributed by the strategy",
+        "the data set was not distributed by the strategy",
     )
 
 
@@ -280,12 +276,12 @@ def _check_copies(finished: Sequence[Report], replicas: int) -> Check:
     digests = [str(digest) for digest in read_list(read_mapping(finished[0], "replicas"), "weights_sha256")]
     seen = sorted(set(digests))
     passed = len(digests) == replicas and len(seen) == 1
-    return Check(
-        name="weights",
-        passed=passed,
-        message=f"all {replicas} replicas hold the weights {seen[0][:12]}"
+    return judged(
+        "weights",
+        passed,
+        f"all {replicas} replicas hold the weights {seen[0][:12]}"
         if passed
         else f"expected identical weights on {replicas} replicas after training, seen {len(digests)} copies, "
         f"{len(seen)} different: {list_values([digest[:12] for digest in seen])}",
-        hint=None if passed else "the gradients were not summed over the replicas",
+        "the gradients were not summed over the replicas",
     )

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 from provision.machine.programs.run import capture
-from provision.model.verdict import Check
+from provision.model.verdict import Check, bad, good
 from provision.profile.patterns import show_controls
 
 # A user without a home and without files, on every Linux (nobody), as a number: containers may not have the name.
@@ -63,13 +63,7 @@ def check_other_users(root: str, python: str) -> tuple[Check, ...]:
     if os.geteuid() != 0 or closed_to_others(root):
         return ()
     failure = failure_as_nobody(python)
-    return (
-        Check(
-            name="other users",
-            passed=failure is None,
-            message=f"another user cannot start its Python: {failure}"
-            if failure
-            else "another user can start its Python",
-            hint="let all users enter the folders of the base Python (`chmod o+x`), then run the same command again",
-        ),
-    )
+    if failure is None:
+        return (good("other users", "another user can start its Python"),)
+    hint = "let all users enter the folders of the base Python (`chmod o+x`), then run the same command again"
+    return (bad("other users", f"another user cannot start its Python: {failure}", hint),)
