@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import copy
 import functools
+import sys
 from pathlib import Path
 from typing import Any
 
 from provision.machine.configuration import shipped
 from provision.profile.site import Site, read_site
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 SITES = Path(__file__).resolve().parents[2] / "sites"
 OURS = ("local", "example-slurm")
