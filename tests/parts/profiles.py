@@ -14,7 +14,7 @@ from provision.profile.site import Site, read_site
 if sys.version_info >= (3, 11):
     import tomllib
 else:
-    import tomli as tomllib
+    import tomli as tomllib  # noqa: F401  (for tests that read TOML)
 
 SITES = Path(__file__).resolve().parents[2] / "sites"
 OURS = ("local", "example-slurm")
