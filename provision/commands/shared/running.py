@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import signal
 import sys
 from collections.abc import Sequence
@@ -38,11 +39,12 @@ def run_verb(verb: str, words: Sequence[str]) -> int:
         BaseException: what it met; `report_failure` reports it.
     """
     from provision.commands.shared.arguments import parse
+    from provision.commands.shared.hints import complete, complete_result, complete_text
     from provision.commands.shared.outcome import Outcome, envelope
     from provision.machine.programs.secrets_here import secrets_here
     from provision.machine.programs.shell import set_umask
     from provision.machine.programs.streams import discard_stdout, replace_unknown_characters
-    from provision.machine.terminal.console import write_out
+    from provision.machine.terminal import console
 
     replace_unknown_characters(sys.stdout, sys.stderr)
     set_umask()
@@ -53,14 +55,15 @@ def run_verb(verb: str, words: Sequence[str]) -> int:
         from provision.commands.shared.typos import refuse_verb
 
         refuse_verb(verb, words)
+    console.completes = functools.partial(complete, typed=words)
     args = parse(verb, words)
     outcome = args.run(args)
     assert isinstance(outcome, Outcome)
     try:
         if args.json:
-            envelope(verb, result=outcome.result, ok=outcome.exit_code == EXIT_OK)
+            envelope(verb, result=complete_result(outcome.result, words), ok=outcome.exit_code == EXIT_OK)
         elif outcome.text:
-            write_out(secrets_here().hide_known(outcome.text))
+            console.write_out(complete_text(secrets_here().hide_known(outcome.text), (verb, *words)))
     except BrokenPipeError:  # the reader has seen enough: `provision list | head -1`
         discard_stdout()
     except OSError as error:
@@ -123,12 +126,16 @@ def interruption(word: str, words: Sequence[str]) -> Interruption:
 
 def report(words: Sequence[str], error: ProvisionError, as_json: bool) -> int:
     """Print an error: in the envelope on stdout, or for people on stderr. Returns its exit code."""
+    from provision.commands.shared.hints import KEPT, complete
     from provision.commands.shared.outcome import envelope
     from provision.machine.programs.streams import discard_stdout
     from provision.machine.terminal.console import show_error
 
     if error.correction:
         error.hint = corrected(words, *error.correction) or error.hint
+    if error.hint:
+        # What is wrong with a request may be its arch or stack.
+        error.hint = complete(error.hint, words, ("--site",) if error.kind == "usage" else KEPT)
     try:
         if as_json:
             envelope(words[0], error=error)

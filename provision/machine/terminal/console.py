@@ -1,20 +1,18 @@
-"""Messages for people, on stderr: lines, errors, and the progress of a build. stdout is for data.
-
-On a terminal a build is a live table. Otherwise it is plain lines: one for each change.
-"""
+"""Messages for people, on stderr: lines and errors. stdout is for data."""
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, TextIO
+from collections.abc import Callable
+from typing import TextIO
 
 from provision.errors import ProvisionError
 from provision.machine.programs.secrets_here import secrets_here
 from provision.profile.patterns import show_controls
 
-if TYPE_CHECKING:
-    pass  # it needs all of a plan, which most verbs do not
+completes: Callable[[str], str] = str
+"""What completes the commands in a line that is said: the command line sets it."""
 
 
 def is_terminal(stream: TextIO) -> bool:
@@ -38,7 +36,7 @@ def for_people(text: str) -> str:
 
 def say(text: str) -> None:
     """Print a line to stderr, without the secrets of this run."""
-    _say(for_people(secrets_here().hide(text)))
+    _say(for_people(secrets_here().hide(completes(text))))
 
 
 def _say(text: str) -> None:
@@ -79,4 +77,4 @@ def show_error(error: ProvisionError) -> None:
     first = for_people(secrets_here().hide(first))
     _say(first.replace("error:", "\033[1;31merror:\033[0m", 1) if colour else first)
     for line in rest:
-        say(line)
+        _say(for_people(secrets_here().hide(line)))

@@ -1,0 +1,78 @@
+"""Commands in hints, completed with the site, arch and stack of the command that was typed: pasted, they are about the same.
+
+Hints are made in many rooms, of which few know the site. So what a hint lacks is added here, where it is printed.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+from provision.commands import VERBS
+from provision.commands.shared.parsers import Parser, parser_of
+
+QUOTED = re.compile(r"`[^`…]+`")
+# Up to what ends a command in a line for a shell.
+COMMAND = re.compile(r"(?<=[`( ])provision ([a-z][^`|>;&)]*)")
+# Verbs whose text is a script, or a file.
+PRODUCTS = ("job", "data", "spack", "activate", "completion", "example", "kernel", "tensorboard")
+KEPT = ("--site", "--arch", "--stack")
+
+
+def complete(text: str, typed: Sequence[str], kept: Sequence[str] = KEPT) -> str:
+    """The text of a hint, with each command of this tool completed from these options that were typed."""
+    given = {name: value for name, value in _given(typed).items() if name in kept}
+    if not given:
+        return text
+    return QUOTED.sub(
+        lambda quoted: COMMAND.sub(lambda match: f"provision {_completed(match[1], given)}", quoted[0]), text
+    )
+
+
+def complete_text(text: str, typed: Sequence[str]) -> str:
+    """The text of the verb that was typed first, with its commands completed, unless it is a script."""
+    return text if typed[0] in PRODUCTS else complete(text, typed)
+
+
+def complete_result(value: Any, typed: Sequence[str], key: str = "") -> Any:
+    """The result of a verb, with the commands under `hint` completed."""
+    if isinstance(value, dict):
+        return {name: complete_result(inner, typed, name) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [complete_result(inner, typed, key) for inner in value]
+    return complete(value, typed) if key == "hint" and isinstance(value, str) else value
+
+
+def _given(typed: Sequence[str]) -> dict[str, str]:
+    """The site, arch and stack that were typed."""
+    given = {}
+    for word, following in zip(typed, [*typed[1:], ""], strict=False):
+        name, equals, value = word.partition("=")
+        if name in KEPT and (value or following):
+            given[name] = value if equals else following
+    return given
+
+
+def _completed(command: str, given: dict[str, str]) -> str:
+    words = command.rstrip()
+    rest = command[len(words) :]
+    leaf = _leaf(words.split())
+    if leaf is None or "--help" in words:
+        return command
+    if "--site" in given:
+        words = re.sub(r"(?<=--site )SITE\b", shlex.quote(given["--site"]), words)
+    names_one = any(word.count("/") for word in words.split())  # an environment, which has its arch and stack
+    for name, value in given.items():
+        if name in leaf.options and not re.search(rf"{name}[ =]", words) and (name == "--site" or not names_one):
+            words += f" {name} {shlex.quote(value)}"
+    return words + rest
+
+
+def _leaf(words: Sequence[str]) -> Parser | None:
+    """The parser of these words; None if they begin with no verb."""
+    if not words or words[0] not in dict(VERBS):
+        return None
+    parser = parser_of(words[0])
+    return parser.subverbs.get(words[1]) if parser.subverbs and len(words) > 1 else parser
