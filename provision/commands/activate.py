@@ -21,7 +21,6 @@ def run(args: argparse.Namespace) -> Outcome:
     """Print shell code; `provision_deactivate` undoes it."""
     from provision.machine.configuration import shipped
     from provision.machine.root.completing import hint_to_complete
-    from provision.model.quoting import bash
 
     site = shipped.load_site(args.site)
     store = read_store(site)
@@ -33,10 +32,10 @@ def run(args: argparse.Namespace) -> Outcome:
             hint=hint_to_complete(store, env, site),
         )
     if record.modules:
-        folder = f"{store.layout.modules(env.arch)}/lua"
+        folder = f"{store.layout.modules(env.arch)}/{site.modules.module_kind}"
         raise PlanError(
             f"`{env}` needs the modules {' '.join(record.modules)}, which only a module system loads",
-            hint=f"`{bash('module use %s', folder)}` (or `/tcl`), then `{bash('module load %s', record.module)}`",
+            hint=f"`{site.modules.load_command(folder, record.module)}`",
         )
     text = store.activation(env)
     return Outcome(text=text, result={"environment": str(env), "script": text})

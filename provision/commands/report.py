@@ -9,7 +9,6 @@ from provision.commands.shared.options import add_site
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import read_store
 from provision.errors import ConfigError
-from provision.model.quoting import bash
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +41,7 @@ def run(args: argparse.Namespace) -> Outcome:
         if module is None or site.modules.name == "none":
             return ""
         folder = f"{store.layout.modules(arch)}/{site.modules.module_kind}"
-        return bash("module use %s; module load %s", folder, module)
+        return site.modules.load_command(folder, module)
 
     # What is built for `native` has the name of this machine's CPU.
     archs = [arch.name for arch in site.archs if arch.target != "native"]

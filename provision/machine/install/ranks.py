@@ -45,9 +45,8 @@ def loaded_environment(
         script = load_script(system, (module,), extra_path=(str(modulepath),))
     done = capture(("bash", "--noprofile", "--norc", "-c", script), unloaded(system))
     if done.returncode:
-        by_hand = bash("module use %s; module load %s", str(modulepath), module)
-        if system.name == "none":
-            by_hand = bash(". %s", str(activate))
+        by_module = system.load_command(str(modulepath), module)
+        by_hand = bash(". %s", str(activate)) if system.name == "none" else by_module
         raise ProofError(
             f"the candidate of `{module}` cannot be loaded",
             evidence=done.stderr.splitlines()[:8],

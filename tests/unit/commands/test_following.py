@@ -109,7 +109,12 @@ def test_a_followed_build_that_was_unpublished_names_the_command_that_publishes_
     follow = ("job", "follow", "7", "--site", "lmod")
     assert call(*follow) == 0
     out, err = capsys.readouterr()
-    assert out.splitlines()[1] == f"module use /site/modules; module use {modules}; module load {module}"
+    line = f"module use /site/modules; module use {modules}; module load {module}"
+    assert out.splitlines()[1] == line
+    assert call("report", str(cluster.root / "pages"), "--site", "lmod", "--markdown") == 0
+    assert any(line in page.read_text() for page in (cluster.root / "pages").rglob("*.md"))
+    assert call("activate", str(ENVIRONMENT), "--site", "lmod") != 0
+    assert f"`{line}`" in capsys.readouterr().err
     Publisher(cluster).unpublish(ENVIRONMENT)
     assert call(*follow) == 0
     out, err = capsys.readouterr()
