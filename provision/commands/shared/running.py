@@ -41,6 +41,7 @@ def run_verb(verb: str, words: Sequence[str]) -> int:
     from provision.commands.shared.arguments import parse
     from provision.commands.shared.hints import complete, complete_result, complete_text
     from provision.commands.shared.outcome import Outcome, envelope
+    from provision.machine.configuration.mistyped import refuse_mistyped
     from provision.machine.programs.secrets_here import secrets_here
     from provision.machine.programs.shell import set_umask
     from provision.machine.programs.streams import discard_stdout, replace_unknown_characters
@@ -57,6 +58,8 @@ def run_verb(verb: str, words: Sequence[str]) -> int:
         refuse_verb(verb, words)
     console.completes = functools.partial(complete, typed=words)
     args = parse(verb, words)
+    if verb != "site":  # which makes the folder
+        refuse_mistyped()
     outcome = args.run(args)
     assert isinstance(outcome, Outcome)
     try:

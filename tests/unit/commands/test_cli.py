@@ -149,6 +149,16 @@ def test_help_is_a_verb_too(words: tuple[str, ...], same: tuple[str, ...], capsy
     assert capsys.readouterr().out == out
 
 
+@pytest.mark.parametrize(("name", "value"), [("PROVISION_CONFIG", "/nosuch/folder"), ("PROVISION_INSTALLER", "pipp")])
+def test_a_mistyped_variable_is_refused_and_not_passed_over(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.setenv(name, value)
+    assert call("list") == 2
+    err = capsys.readouterr().err
+    assert f"`{name}`" in err and f"`{value}`" in err
+
+
 def test_an_option_without_a_verb_is_a_wrong_request(capsys: Captured) -> None:
     assert call("--nosuch") == 2
     assert "--nosuch" in capsys.readouterr().err
