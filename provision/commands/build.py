@@ -144,6 +144,24 @@ def _build_here(args: argparse.Namespace, write_event: Listener | None) -> Outco
         return plan_and_build(args, write_event)
 
 
+def _refuse_login_node(args: argparse.Namespace) -> None:
+    """Raise if no site was named where Slurm answers: `local` would build with this node's compiler, for this node.
+
+    Raises:
+        ConfigError: as above.
+    """
+    from provision.machine.probes.queues import is_login_node
+    from provision.machine.programs.shell import default_site
+
+    named = any(word.partition("=")[0] == "--site" for word in getattr(args, "given", ()))
+    if args.site == "local" and not named and default_site(otherwise="") == "" and is_login_node():
+        raise ConfigError(
+            "this is a node of a cluster with Slurm, and no site was named: the site `local` would build for this node",
+            hint="`provision site new NAME` writes a profile of the cluster, `provision site list` lists those that there are; "
+            "`provision build --site local` builds here all the same",
+        )
+
+
 def plan_and_build(args: argparse.Namespace, write_event: Listener | None = None) -> Outcome:
     """Build on this machine; `write_event` also gets every event."""
     from provision.commands.shared.node import observe_node, problems_of
@@ -153,6 +171,7 @@ def plan_and_build(args: argparse.Namespace, write_event: Listener | None = None
     from provision.planning.preflight import blockers, network_problems
 
     expected = _expected(args.plan)
+    _refuse_login_node(args)
     target = read_target(args)
     facts = target.observe()
     request = target.request(facts)

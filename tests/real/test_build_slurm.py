@@ -234,6 +234,12 @@ def test_a_node_whose_cpu_cannot_run_the_target_builds_nothing(cluster: Cluster,
     assert "missing instruction sets: avx512er avx512pf" in done.stderr.replace("avx512cd ", "").replace("avx512f ", "")
 
 
+def test_a_build_without_a_site_does_not_build_on_the_login_node(cluster: Cluster) -> None:
+    done = cluster.tool.run("build")
+    assert done.returncode == 2
+    assert "no site was named" in done.stderr and "`provision build --site local`" in done.stderr
+
+
 def test_what_the_modules_do_not_bring_is_reported_before_anything_is_built(cluster: Cluster) -> None:
     """A module that does not exist, one whose compiler only prints an error, and no MPI: no wrapper on PATH."""
     gcc, mpich = cluster.tree.gcc, cluster.tree.mpich

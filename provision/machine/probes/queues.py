@@ -7,7 +7,7 @@ import os
 from provision.errors import CommandError
 from provision.machine.programs.run import capture
 from provision.profile.scheduler import SchedulerName
-from provision.schedulers import TITLES, scheduler_for, slurm
+from provision.schedulers import TITLES, job_here, scheduler_for, slurm
 from provision.schedulers.node_kind import NodeKind
 
 TIME_LIMIT_S = 30
@@ -36,6 +36,11 @@ def node_kinds() -> tuple[NodeKind, ...]:
     except CommandError:
         return ()
     return slurm.parse_node_kinds(done.stdout) if done.returncode == 0 else ()
+
+
+def is_login_node() -> bool:
+    """Whether Slurm answers here, outside of a job."""
+    return job_here(os.environ) is None and bool(node_kinds())
 
 
 def mpi_types_here() -> tuple[str, ...]:

@@ -13,9 +13,9 @@ def environ() -> Mapping[str, str]:
     return os.environ
 
 
-def default_site() -> str:
+def default_site(otherwise: str = "local") -> str:
     """The site of a command that names none."""
-    return os.environ.get("PROVISION_SITE", "local")
+    return os.environ.get("PROVISION_SITE", otherwise)
 
 
 def columns() -> int:

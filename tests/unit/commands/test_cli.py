@@ -23,6 +23,7 @@ from provision.commands.shared.arguments import parse
 from provision.commands.shared.help_extras import EXAMPLES, examples_of
 from provision.commands.shared.parsers import parser_of
 from provision.errors import EXIT_INTERRUPTED, ConfigError, ProvisionError
+from provision.machine.probes import queues
 
 Captured = pytest.CaptureFixture[str]
 SRC = Path(cli.__file__).resolve().parent
@@ -157,6 +158,18 @@ def test_a_mistyped_variable_is_refused_and_not_passed_over(
     assert call("list") == 2
     err = capsys.readouterr().err
     assert f"`{name}`" in err and f"`{value}`" in err
+
+
+def test_a_build_without_a_site_where_slurm_answers_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: Captured, words: Words
+) -> None:
+    """A test with a real Slurm is in tests/real/test_build_slurm.py."""
+    monkeypatch.delenv("PROVISION_SITE", raising=False)
+    monkeypatch.setattr(queues, "is_login_node", lambda: True)
+    assert call("build", "--json") == 2
+    assert "no site was named" in json.loads(capsys.readouterr().out)["error"]["message"]
+    assert call("build") == 2
+    words("build", capsys.readouterr().err)
 
 
 def test_an_option_without_a_verb_is_a_wrong_request(capsys: Captured) -> None:
