@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 
 from provision.errors import ConfigError
 from provision.knowledge.index_settings import is_index_setting
-from provision.knowledge.secret_names import holds_user, is_secret_name
+from provision.knowledge.secret_names import is_secret_name
+from provision.model.child_environ import holds_secret
 from provision.model.quoting import words
 from provision.profile.launcher import Launcher, LauncherName
 
@@ -122,10 +123,7 @@ def node_argv(launcher: Launcher, program: Sequence[str], environ: Mapping[str, 
     words = tuple(
         f"{name}={value}"
         for name, value in sorted(environ.items())
-        if VARIABLE_NAME.fullmatch(name)
-        and not is_secret_name(name)
-        and not is_index_setting(name)
-        and not ("://" in value and holds_user(value))
+        if VARIABLE_NAME.fullmatch(name) and not is_index_setting(name) and not holds_secret(name, value)
     )
     return launch_argv(launcher, program, nodes=1, ranks_per_node=1, environ=words)
 

@@ -187,7 +187,7 @@ def try_everywhere(
     with pytest.MonkeyPatch.context() as patch:
         for name, value in shape.environ(host).items():
             patch.setenv(name, value)
-        result = stream(argv, environ=environ, log=log, on_line=shown.append)
+        result = stream(argv, environ=environ, log=log, on_line=shown.append, needs="index")
         assert result.code != 0
         error: CommandError = failed_program("step `install` failed", result.tail, hint="read it", log=str(log))
         with to_file(events) as listen:

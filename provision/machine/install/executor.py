@@ -39,6 +39,7 @@ from provision.machine.root.publishing import Publisher
 from provision.machine.root.sealing import is_sealed, seal
 from provision.machine.root.store import Store
 from provision.machine.sharing.locks import Lock
+from provision.model.child_environ import Needs
 from provision.model.description import Description
 from provision.model.event import Event, Listener
 from provision.model.layout import KINDS, modulefile_path
@@ -245,7 +246,8 @@ class Executor:
                 self._publish()
 
     def _command(self, run: StepRun, command: Command) -> None:
-        result = self._run(run, command)
+        # Horovod's build is one of those that ask no index: code of a package runs there.
+        result = self._run(run, command, needs="nothing" if "--no-index" in command.argv else "index")
         if result.code:
             tail = (*result.tail, *hidden_answers(result.argv, self._environ(command), result.tail))
             raise command_error(run, replace(result, tail=tail))
@@ -255,7 +257,7 @@ class Executor:
         environ["PATH"] = os.pathsep.join((*command.path, self.environ.get("PATH", "")))
         return installer_environ(environ)
 
-    def _run(self, run: StepRun, command: Command, *, quiet: bool = False) -> Result:
+    def _run(self, run: StepRun, command: Command, *, quiet: bool = False, needs: Needs = "nothing") -> Result:
         environ = self._environ(command)
         argv = command.argv if command.launcher is None else node_argv(command.launcher, command.argv, environ)
 
@@ -266,6 +268,7 @@ class Executor:
             argv,
             environ=environ,
             log=run.log,
+            needs=needs,
             on_line=None if quiet else progress,
             on_second=run.counter.look if run.counter else None,
             shown=argv[:1] + command.argv if command.launcher else None,

@@ -126,7 +126,7 @@ def install_ipykernel(venv: Path, environ: Mapping[str, str], where: str | None)
     # Without bytecode, which Python writes for what a notebook imports: homes have few files (here half of 10,000).
     options = ("--no-compile", "--disable-pip-version-check", "-q")
     argv = (str(venv / "bin" / "python"), "-m", "pip", "install", *options, "ipykernel")
-    done = capture(argv, environ, timeout_s=INSTALL_S)
+    done = capture(argv, environ, timeout_s=INSTALL_S, needs="index")
     if done.returncode != 0:
         said = [line for line in (done.stderr or done.stdout).strip().splitlines() if line.strip()]
         command = bash("%s -m pip install ipykernel", str(venv / "bin" / "python"))

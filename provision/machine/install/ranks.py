@@ -43,7 +43,7 @@ def loaded_environment(
         script = activate_script(str(activate))
     else:
         script = load_script(system, (module,), extra_path=(str(modulepath),))
-    done = capture(("bash", "--noprofile", "--norc", "-c", script), unloaded(system))
+    done = capture(("bash", "--noprofile", "--norc", "-c", script), unloaded(system), needs="everything")
     if done.returncode:
         by_module = system.load_command(str(modulepath), module)
         by_hand = bash(". %s", str(activate)) if system.name == "none" else by_module
@@ -63,7 +63,9 @@ def provided_environment(system: ModuleSystem, modules: Sequence[str], unload: S
         ProofError: a module cannot be loaded; the evidence is the output of the module system.
     """
     done = capture(
-        ("bash", "--noprofile", "--norc", "-c", load_script(system, modules, unload=unload)), unloaded(system)
+        ("bash", "--noprofile", "--norc", "-c", load_script(system, modules, unload=unload)),
+        unloaded(system),
+        needs="everything",
     )
     if done.returncode:
         raise ProofError(

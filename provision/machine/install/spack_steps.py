@@ -99,7 +99,7 @@ def run_spack(
     settings = {name: value for name, value in installer_environ(environ).items() if is_index_setting(name)}
     own = dict(spack.environ)
     Path(own["HOME"]).mkdir(parents=True, exist_ok=True)
-    return stream(spack.argv, environ={**settings, **own, **mark}, log=log, on_line=on_line)
+    return stream(spack.argv, environ={**settings, **own, **mark}, log=log, on_line=on_line, needs="index")
 
 
 def check_lock(expected: CheckSpackLock) -> None:

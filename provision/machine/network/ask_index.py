@@ -57,7 +57,7 @@ def ask_index(facts: Facts, lock: Lock, proxies: Mapping[str, str]) -> Observati
             argv = (facts.tool_python, "-m", "pip", "download", *where, *one)
         environ = {**installer_environ({**proxies, **facts.environ}), **ONCE}
         try:
-            done = capture(argv, environ, TIME_LIMIT_S)
+            done = capture(argv, environ, TIME_LIMIT_S, needs="index")
         except CommandError as error:
             return _bad(pin.name, error.message, error.evidence, None)
         if done.returncode == 0:
@@ -86,7 +86,7 @@ def hidden_answers(argv: Sequence[str], environ: Mapping[str, str], lines: Seque
         return []
     louder = ("-vv",) if "-m" in argv else ("--dry-run", "--index-strategy", "first-index")
     with contextlib.suppress(CommandError):
-        again = capture((*argv, *louder), environ, TIME_LIMIT_S)
+        again = capture((*argv, *louder), environ, TIME_LIMIT_S, needs="index")
         answers = (of_pip or of_uv for of_pip, of_uv in REFUSED.findall(again.stdout + again.stderr))
         return list(dict.fromkeys(f"ERROR: {answer}" for answer in answers))
     return []

@@ -223,7 +223,7 @@ def fetch_tfds(name: str, place: Path | None) -> tuple[str, str]:
         raise missing
     with tempfile.TemporaryDirectory(prefix="provision-fetch-") as scratch:
         argv = (python, "-c", PREPARE, name, str(folder))
-        result = stream(argv, environ=os.environ, log=Path(scratch) / "log")
+        result = stream(argv, environ=os.environ, log=Path(scratch) / "log", needs="everything")
     if result.code == 3:
         raise missing
     if result.code:

@@ -117,7 +117,7 @@ def fetch_data(store: Store) -> str:
 def _pip(argv: tuple[str, ...], log: Path) -> None:
     """Run pip; the error of a failure quotes pip's output."""
     environ = installer_environ(clean_environ(os.environ))
-    result = stream(argv, environ=environ, log=log)
+    result = stream(argv, environ=environ, log=log, needs="index")
     if result.code:
         raise failed_program(
             "the download failed",

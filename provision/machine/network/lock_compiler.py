@@ -79,7 +79,7 @@ def compile_locks(
         tools = f"{scratch}/pip-tools"
 
         def must(*argv: str) -> None:
-            result = stream(argv, environ=environ, log=log)
+            result = stream(argv, environ=environ, log=log, needs="index")
             if result.code:
                 raise failed_program(
                     f"`{' '.join(argv[:4])} …` failed",

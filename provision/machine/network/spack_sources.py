@@ -185,7 +185,9 @@ def _from_git(repository: str, commit: str, new: Path, scratch: Path) -> str:
     bare = scratch / "git"
     if _is_url(repository):
         say(f"fetching {repository}")
-        done = capture(("git", "clone", "--quiet", "--bare", repository, str(bare)), dict(os.environ), GIT_LIMIT_S)
+        done = capture(
+            ("git", "clone", "--quiet", "--bare", repository, str(bare)), os.environ, GIT_LIMIT_S, needs="everything"
+        )
         if done.returncode:
             raise failed_program(
                 "the repository could not be fetched",
@@ -202,7 +204,7 @@ def _from_git(repository: str, commit: str, new: Path, scratch: Path) -> str:
 
 
 def _git(repository: Path, *words: str) -> str:
-    done = capture(("git", "-C", str(repository), *words), dict(os.environ), GIT_LIMIT_S)
+    done = capture(("git", "-C", str(repository), *words), os.environ, GIT_LIMIT_S, needs="everything")
     if done.returncode:
         raise ConfigError(
             f"git cannot read `{repository}`: {' '.join(words[:1])} failed",
@@ -229,7 +231,7 @@ def _python(folder: Path) -> Path:
             (*make, str(folder)),
             (*install, "--require-hashes", "--only-binary", ":all:", "-r", str(requirements)),
         ):
-            result = stream(argv, environ=installer_environ(clean_environ(os.environ)), log=log)
+            result = stream(argv, environ=installer_environ(clean_environ(os.environ)), log=log, needs="index")
             if result.code:
                 raise failed_program(
                     "clingo could not be installed",

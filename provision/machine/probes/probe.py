@@ -78,6 +78,7 @@ class Probes:
                     load_script(self.site.modules, self.arch.modules, unload=self.arch.unload),
                 ),
                 clean,
+                needs="everything",
             )
         except CommandError as error:
             self.problem(

@@ -21,7 +21,7 @@ def unloaded(system: ModuleSystem) -> dict[str, str]:
     purged = system.name == "none" or system.reset == "purge"
     if purged and system.name != "none":
         if environ.get("LOADEDMODULES"):
-            done = capture(("bash", "--noprofile", "--norc", "-c", purge_script(system)), environ)
+            done = capture(("bash", "--noprofile", "--norc", "-c", purge_script(system)), environ, needs="everything")
             if done.returncode == 0:
                 environ = parse_environment(done.stdout)
         environ = drop_module_state(environ)

@@ -1,6 +1,7 @@
 """Run programs. The only importer of subprocess.
 
-A program gets an argv, never a shell string, and an explicit environment. Its output goes to a log line by line; the last
+A program gets an argv, never a shell string, and those variables of an explicit environment that it needs
+(`model/child_environ.py`). Its output goes to a log line by line; the last
 lines are kept for the error message. It runs in a separate session, so that Ctrl-C reaches us first; we then interrupt,
 terminate and kill it and what it started, in that order. Our memory and time for its output are bounded by the length of
 the output, whatever is in it.
@@ -25,6 +26,7 @@ from provision.errors import CommandError
 from provision.machine.files.own_files import open_own
 from provision.machine.programs.process_tree import Process, send, started_by
 from provision.machine.programs.secrets_here import secrets_in
+from provision.model.child_environ import Needs, child_environ
 
 TAIL = 400
 # Programs start here, not in the working directory: `python -m pip` there would run a `pip.py` that another user put there, and
@@ -55,7 +57,12 @@ class Result:
 
 
 def capture(
-    argv: Sequence[str], environ: Mapping[str, str], timeout_s: float = 120, *, folder: str = START
+    argv: Sequence[str],
+    environ: Mapping[str, str],
+    timeout_s: float = 120,
+    *,
+    folder: str = START,
+    needs: Needs = "nothing",
 ) -> subprocess.CompletedProcess[str]:
     """Run a short program in `folder`, without standard input, and return its output.
 
@@ -71,7 +78,7 @@ def capture(
         with interrupts_deferred():
             process = subprocess.Popen(
                 list(argv),
-                env=dict(environ),
+                env=child_environ(argv[0], environ, needs),
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -129,6 +136,7 @@ def stream(
     *,
     environ: Mapping[str, str],
     log: Path,
+    needs: Needs = "nothing",
     on_line: Callable[[str], None] | None = None,
     on_second: Callable[[], None] | None = None,
     timeout_s: float | None = None,
@@ -157,7 +165,7 @@ def stream(
             with interrupts_deferred():
                 process = subprocess.Popen(
                     list(argv),
-                    env=dict(environ),
+                    env=child_environ(argv[0], environ, needs),
                     cwd=START,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
@@ -214,7 +222,7 @@ def serve(argv: Sequence[str], environ: Mapping[str, str]) -> int | None:
         with interrupts_deferred():
             process = subprocess.Popen(
                 list(argv),
-                env=dict(environ),
+                env=child_environ(argv[0], environ, "everything"),
                 cwd=START,
                 stdin=subprocess.DEVNULL,
                 stdout=sys.stderr,

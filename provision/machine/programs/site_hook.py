@@ -20,7 +20,7 @@ def run_after_publish(site: Site, values: Mapping[str, str]) -> str | None:
         return None
     environ = {**os.environ, **{f"PROVISION_{name}": value for name, value in values.items()}}
     try:
-        done = capture(("bash", "--noprofile", "--norc", "-c", command), environ, 300)
+        done = capture(("bash", "--noprofile", "--norc", "-c", command), environ, 300, needs="everything")
     except CommandError as error:
         return f"warning: `hooks.after_publish` of `{site.origin}` failed: {error.message}"
     if done.returncode == 0:

@@ -17,6 +17,7 @@ from provision.machine.files.disk import write
 from provision.machine.programs.run import capture
 from provision.machine.root.store import Store
 from provision.machine.submission.job_settings import read_settings, write_settings
+from provision.model.child_environ import Needs
 from provision.profile.scheduler import SchedulerName
 from provision.schedulers import TITLES, scheduler_for
 from provision.schedulers.status import JobStatus
@@ -72,7 +73,9 @@ def submit(job: BuildJob, store: Store) -> str:
     script = store.jobs / f"{job.name}.sh"
     write(script, job.text, executable=True, private=True)
     try:
-        number = _submit(script, job.scheduler, "change the job's options under `archs.ARCH.job` in the site profile")
+        number = _submit(
+            script, job.scheduler, "change the job's options under `archs.ARCH.job` in the site profile", "index"
+        )
     except JobError:
         if job.settings_file:
             Path(job.settings_file).unlink(missing_ok=True)
@@ -95,21 +98,23 @@ def submit_script(text: str, name: str, scheduler: SchedulerName) -> tuple[str, 
     there = path.exists()
     write(path, text, executable=True)
     try:
-        return _submit(path, scheduler, "change the options of the command"), file
+        return _submit(path, scheduler, "change the options of the command", "everything"), file
     except JobError:
         if not there:
             path.unlink(missing_ok=True)
         raise
 
 
-def _submit(script: Path, name: SchedulerName, hint: str) -> str:
+def _submit(script: Path, name: SchedulerName, hint: str, needs: Needs) -> str:
     """Submit the script from the working directory, where the job then starts; return the job ID.
+
+    Slurm gives the job all variables that `sbatch` has: `needs` decides which these are.
 
     Raises:
         JobError: the scheduler refused the job.
     """
     scheduler = scheduler_for(name)
-    done = capture(scheduler.submit_argv(str(script)), os.environ, folder=os.path.abspath(os.curdir))
+    done = capture(scheduler.submit_argv(str(script)), os.environ, folder=os.path.abspath(os.curdir), needs=needs)
     number = scheduler.parse_job_id(done.stdout)
     if done.returncode or number is None:
         raise JobError(

@@ -310,6 +310,23 @@ def test_a_job_that_ended_at_once_leaves_no_file(
     assert [path.suffix for path in jobs.iterdir()] == [".sh"]
 
 
+@pytest.mark.parametrize("whose", ["build", "user"])
+def test_only_the_job_of_a_user_gets_the_secrets_of_the_shell(
+    whose: str, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler(monkeypatch, tmp_path, "env >environ; echo 42", None)
+    monkeypatch.chdir(tmp_path)
+    for name, value in {**SETTINGS, "WANDB_API_KEY": "Kanarie7fugl"}.items():
+        monkeypatch.setenv(name, value)
+    if whose == "build":
+        submit(job_with(SETTINGS, store.jobs), store)
+    else:
+        submission.submit_script("#!/bin/sh\n", "train", "slurm")
+    names = {line.partition("=")[0] for line in (tmp_path / "environ").read_text().splitlines()}
+    assert ("WANDB_API_KEY" in names) is (whose == "user")
+    assert names >= SETTINGS.keys()  # a job that starts again after its file was removed uses them
+
+
 def test_a_refused_job_leaves_no_file(
     store: Store, jobs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

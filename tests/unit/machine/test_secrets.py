@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -17,6 +18,7 @@ from parts.cli import call
 from parts.credentials import SHAPES, Shape, files_with, leaks, pip_argv, refusing_index, try_everywhere, uv_argv
 from provision.machine.programs.run import capture, stream
 from provision.machine.programs.secrets_here import secrets_here
+from provision.model.child_environ import Needs
 from provision.model.redaction import find_secrets
 
 Captured = pytest.CaptureFixture[str]
@@ -45,6 +47,16 @@ def test_no_message_of_pip_leaks(shape: Shape, hosts: Mapping[int, str], tmp_pat
     assert leaks(text, shape) == [], text
     assert "Looking in indexes: http" in text
     assert hosts[0].split(":")[0] in text
+
+
+def test_a_program_gets_only_the_secrets_that_it_needs(tmp_path: Path) -> None:
+    environ = {**os.environ, "HF_TOKEN": "a", "UV_INDEX_X_PASSWORD": "b", "LM_LICENSE_FILE": "1@c"}
+    log, gets = tmp_path / "x.log", {"nothing": "--1@c", "index": "-b1@c", "everything": "ab1@c"}
+    echo = ("bash", "-c", "echo ${HF_TOKEN--}${UV_INDEX_X_PASSWORD--}$LM_LICENSE_FILE >&2")
+    assert capture(echo, environ).stderr.strip() == stream(echo, environ=environ, log=log).tail[0] == gets["nothing"]
+    for needs in get_args(Needs):
+        assert capture(echo, environ, needs=needs).stderr.strip() == gets[needs]
+        assert stream(echo, environ=environ, log=log, needs=needs).tail == (gets[needs],)
 
 
 @every_shape
@@ -154,9 +166,9 @@ def test_a_fifo_as_a_configuration_file_does_not_hang(tmp_path: Path, monkeypatc
 def test_a_secret_of_a_module_that_is_loaded_is_hidden(tmp_path: Path) -> None:
     log, environ = tmp_path / "x.log", {"PATH": os.environ["PATH"], "https_proxy": "gul:Kanarie7fugl@h:1"}
     script = ("bash", "-c", "echo using $https_proxy; echo $https_proxy >&2")
-    assert stream(script, environ=environ, log=log).tail == ("using ***@h:1", "***@h:1")
+    assert stream(script, environ=environ, log=log, needs="index").tail == ("using ***@h:1", "***@h:1")
     assert log.read_text().endswith("using ***@h:1\n***@h:1\n# exit status 0 after 0 s\n")
-    done = capture(script, environ)
+    done = capture(script, environ, needs="index")
     assert done.stderr == "***@h:1\n"
     assert done.stdout == "using gul:Kanarie7fugl@h:1\n"  # it is data, for example an environment
 
@@ -230,7 +242,9 @@ def test_a_secret_at_the_place_where_a_long_line_is_split_is_hidden(
 ) -> None:
     monkeypatch.setenv("X_TOKEN", "Kanarie7fugl")
     program = "import os; print(' '.join([os.environ['X_TOKEN']] * 300_000))"
-    stream((sys.executable, "-c", program), environ={"X_TOKEN": "Kanarie7fugl"}, log=tmp_path / "x.log")
+    stream(
+        (sys.executable, "-c", program), environ={"X_TOKEN": "Kanarie7fugl"}, log=tmp_path / "x.log", needs="everything"
+    )
     words = (tmp_path / "x.log").read_text().split("\n", 1)[1].partition("\n# exit status")[0].split()
     assert set(words) == {"***"}
     assert len(words) == 300_000
