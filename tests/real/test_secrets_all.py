@@ -1,6 +1,6 @@
-"""Every shape of a credential, with the real messages of pip and uv, to servers that answer 401, 404, 500, and to none.
+"""Every shape of a credential, with the real messages of pip and uv, to servers that answer 401, 403, 404, 500, and to none.
 
-Each shape meets one of the four answers of one of the two, in turn; `make fuzz` tries all.
+Each shape meets one of the five answers of one of the two, in turn; `make fuzz` tries all.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from provision.machine.submission.job_settings import write_settings
 
 pytestmark = pytest.mark.real
 
-ANSWERS = (0, 401, 404, 500)
+ANSWERS = (0, 401, 403, 404, 500)
 PROGRAMS = {"pip": pip_argv, "uv": uv_argv}
 CASES = [
     pytest.param(program, shape, code, id=f"{shape.name}-{code}-{name}")

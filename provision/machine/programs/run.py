@@ -25,7 +25,7 @@ from pathlib import Path
 from provision.errors import CommandError
 from provision.machine.files.own_files import open_own
 from provision.machine.programs.process_tree import Process, send, started_by
-from provision.machine.programs.secrets_here import secrets_in
+from provision.machine.programs.secrets_here import secrets_here
 from provision.model.child_environ import Needs, child_environ
 
 TAIL = 400
@@ -103,7 +103,7 @@ def capture(
     # Decode here instead of with text=True: output may contain a carriage return, or bytes that are not UTF-8.
     stdout, stderr = (part.decode("utf-8", "surrogateescape") for part in outputs)
     # stdout is data and may be an environment; stderr is shown to people.
-    return subprocess.CompletedProcess(list(argv), code, stdout, secrets_in(environ).hide(stderr))
+    return subprocess.CompletedProcess(list(argv), code, stdout, secrets_here(environ).hide(stderr))
 
 
 def _read_both(process: subprocess.Popen[bytes], deadline: float) -> tuple[bytes, bytes] | None:
@@ -156,7 +156,7 @@ def stream(
         CommandError: the program cannot be run.
     """
     tail, length, timed_out = deque[str](), 0, False
-    hide = secrets_in(environ).hide
+    hide = secrets_here(environ).hide
     began, how = time.monotonic(), ""
     with open_own(log, append=True) as file:
         file.write(f"$ {hide(' '.join(shown or argv))}\n")
