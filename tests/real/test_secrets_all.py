@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from parts import tiny
 from parts.credentials import SHAPES, Shape, files_with, leaks, pip_argv, refusing_index, try_everywhere, uv_argv
 from parts.provision import Tool
 from provision.knowledge.index_settings import is_index_setting
@@ -74,3 +75,27 @@ def test_a_build_that_cannot_install_leaves_no_secret_below_its_root(
     assert not settings.exists()
     assert events.exists()
     assert list(root.rglob("install.log"))
+
+
+def test_a_build_gives_its_compiler_and_its_proof_no_secret_and_writes_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shape = SHAPES[0]
+    (canary,), seen = shape.canaries, tmp_path / "seen"
+    services = ("HF_TOKEN", "GITHUB_TOKEN", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "WANDB_API_KEY", "SLURM_JWT")
+    index = {**shape.environ("127.0.0.1:9"), "https_proxy": f"gul:{canary}@127.0.0.1:9", "UV_INDEX_X_PASSWORD": canary}
+    secrets = {**dict.fromkeys(services, canary), **index, "DATABASE": f"postgres://gul:{canary}@db/x"}
+    monkeypatch.setattr(tiny, "MPICXX", tiny.MPICXX.replace("prefix=", f"env >{seen}/compiler\nprefix=", 1))
+    site = tiny.make_site(tmp_path)
+    seen.mkdir()
+    program = tmp_path / "programs" / "single.py"
+    save = f"import os; open({str(seen / 'proof')!r}, 'w').write(str(os.environ))"
+    program.write_text(f"{save}\n{program.read_text()}")
+    done = site.run("build", "--site", "one", "--json", **secrets, LM_LICENSE_FILE="27000@lic.example.org")
+    assert done.returncode == 0, done.stderr
+    for name in ("compiler", "proof"):
+        text = (seen / name).read_text()
+        assert "27000@lic.example.org" in text
+        assert [secret for secret in secrets if secret in text] == []
+    assert leaks(done.stdout + done.stderr, shape) == []
+    assert files_with(tmp_path, shape) == []
