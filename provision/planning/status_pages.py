@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from provision.model.overview import Entry, age_words, proof_words, size_words
+from provision.model.overview import Entry, proof_words, size_words
 from provision.model.plot import line_plot
 from provision.model.proof_result import ProofResult
 from provision.model.quoting import Code
@@ -17,13 +17,13 @@ from provision.wording import duration
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """An environment in a few words: its state, its proof, its age and size, and the name of its page."""
+    """An environment in a few words: its state, its proof, its date and size, and the name of its page."""
 
     name: str
     page: str
     state: str
     proof: str
-    age: str
+    built: str
     size: str
 
 
@@ -86,7 +86,7 @@ def cell(entry: Entry) -> Cell:
         page=name.replace("/", "-"),
         state=entry.state,
         proof=proof_words(entry),
-        age="" if entry.age_s is None else f"built {age_words(entry.age_s)} ago",
+        built=f"built {entry.record.built[:10]}" if entry.record else "",
         size=size_words(entry),
     )
 

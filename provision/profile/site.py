@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from provision.errors import ConfigError
-from provision.profile.absolute import refuse_long, refuse_relative
+from provision.profile.absolute import refuse_long, refuse_relative, refuse_separators
 from provision.profile.arch import Arch, read_arch
 from provision.profile.container import RUNTIMES, Container, Runtime, read_container
 from provision.profile.files import Files, read_files
@@ -213,6 +213,7 @@ def _read(data: Mapping[str, Any], origin: str, environ: Mapping[str, str], type
         if modules.name == "none" and arch.modules:
             faults.add(f"archs.{arch.name}.modules", 'lists modules, but `modules.system` is "none"')
     refuse_relative(_paths(site), _programs(site), faults)
+    refuse_separators(site.root, faults)
     refuse_long((*_paths(site), *_programs(site)), faults)
     top.done()
     return site

@@ -27,7 +27,7 @@ def complete(text: str, typed: Sequence[str], kept: Sequence[str] = KEPT) -> str
     if not given:
         return text
     return QUOTED.sub(
-        lambda quoted: COMMAND.sub(lambda match: f"provision {_completed(match[1], given)}", quoted[0]), text
+        lambda quoted: COMMAND.sub(lambda match: f"provision {_completed(match[1], given, typed)}", quoted[0]), text
     )
 
 
@@ -55,7 +55,7 @@ def _given(typed: Sequence[str]) -> dict[str, str]:
     return given
 
 
-def _completed(command: str, given: dict[str, str]) -> str:
+def _completed(command: str, given: dict[str, str], typed: Sequence[str]) -> str:
     words = command.rstrip()
     rest = command[len(words) :]
     leaf = _leaf(words.split())
@@ -63,9 +63,10 @@ def _completed(command: str, given: dict[str, str]) -> str:
         return command
     if "--site" in given:
         words = re.sub(r"(?<=--site )SITE\b", shlex.quote(given["--site"]), words)
-    names_one = any(word.count("/") for word in words.split())  # an environment, which has its arch and stack
+    # An environment has its arch and stack; the verb that was typed is advised with other options than before.
+    only_site = "/" in words or leaf.prog.split()[1:] == [*typed[: len(leaf.prog.split()) - 1]]
     for name, value in given.items():
-        if name in leaf.options and not re.search(rf"{name}[ =]", words) and (name == "--site" or not names_one):
+        if name in leaf.options and not re.search(rf"{name}[ =]", words) and (name == "--site" or not only_site):
             words += f" {name} {shlex.quote(value)}"
     return words + rest
 

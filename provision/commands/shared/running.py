@@ -56,7 +56,7 @@ def run_verb(verb: str, words: Sequence[str]) -> int:
         from provision.commands.shared.typos import refuse_verb
 
         refuse_verb(verb, words)
-    console.completes = functools.partial(complete, typed=words)
+    console.completes = functools.partial(complete, typed=(verb, *words))
     args = parse(verb, words)
     if verb != "site":  # which makes the folder
         refuse_mistyped()
@@ -64,7 +64,7 @@ def run_verb(verb: str, words: Sequence[str]) -> int:
     assert isinstance(outcome, Outcome)
     try:
         if args.json:
-            envelope(verb, result=complete_result(outcome.result, words), ok=outcome.exit_code == EXIT_OK)
+            envelope(verb, result=complete_result(outcome.result, (verb, *words)), ok=outcome.exit_code == EXIT_OK)
         elif outcome.text:
             console.write_out(complete_text(secrets_here().hide_known(outcome.text), (verb, *words)))
     except BrokenPipeError:  # the reader has seen enough: `provision list | head -1`

@@ -31,7 +31,9 @@ ELSEWHERE = {
     "follow": "job follow",
     "submit": "build --submit",
     "diff": "plan",
-    "upgrade": "lock --upgrade",
+    "clean": "prune",
+    "delete": "remove",
+    "uninstall": "remove",
 }
 OPTIONS_ELSEWHERE = {"--dry-run": "plan", "-n": "plan", "--lint": "job lint", "--list": "list"}
 

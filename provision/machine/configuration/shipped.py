@@ -97,6 +97,17 @@ def _load(kind: str, name: str) -> tuple[Mapping[str, Any], Path]:
 
 def _unknown(kind: str, name: str) -> ConfigError:
     """The error for a site or stack that is in no folder; the working directory, which may have it, is not searched."""
+    if "/" in name:
+        return ConfigError(
+            f"there is no {kind} at `{name}`",
+            evidence=[
+                "the path of a profile ends in `.toml`"
+                if os.path.exists(name)
+                else f"looked for: {os.path.abspath(name)}"
+            ],
+            hint=f"`provision {kind} list`",
+            kind="unknown-site" if kind == "site" else "unknown-stack",
+        )
     names = known(f"{kind}s")
     near = nearest_name(name, names)
     evidence = [f"known: {', '.join(names)}", *(f"searched: {place / (kind + 's')}" for place in search_path())]

@@ -27,6 +27,7 @@ SITE = "nersc-perlmutter"
         ("`provision fetch && provision build`", "`provision fetch {0} && provision build {0}`"),
         ("`provision job follow 1 --site SITE`", "`provision job follow 1 --site snowy`"),
         ("`provision list --site here`", "`provision list --site here --arch cpu`"),
+        ("`provision verify --all`", "`provision verify --all --site snowy`"),
         ("`provision site show other`", "`provision site show other`"),
         ("provision build, not a command", "provision build, not a command"),
         ('`eval "$(provision activate x)"`', '`eval "$(provision activate x --site snowy --arch cpu)"`'),

@@ -38,7 +38,7 @@ def test_the_path_of_a_profile_does_not_run_in_a_script(
     folder = tmp_path / attack.replace("CANARY", "canary")
     folder.mkdir()
     (folder / f"{site}.toml").write_bytes((SITES / f"{site}.toml").read_bytes())
-    monkeypatch.setenv("PROVISION_ROOT", str(folder / "root"))
+    monkeypatch.setenv("PROVISION_ROOT", str(tmp_path / "root"))
     monkeypatch.chdir(folder)
     account = () if site == "nyu-greene" else ("--account", "tests")
     assert call(*command, "--site", str(folder / f"{site}.toml"), *account) == 0

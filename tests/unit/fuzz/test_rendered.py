@@ -109,7 +109,7 @@ def sites(draw: st.DrawFn) -> tuple[Site, str] | None:
     try:
         return read_site(
             document,
-            draw(st.sampled_from((f"sites/{name}.toml", "x$(: >canary).toml", "it's.toml"))),
+            draw(st.sampled_from((f"sites/{name}.toml", "x$(>canary).toml", "it's.toml"))),
             {"PROVISION_ROOT": "/r"},
         ), arch
     except ConfigError:

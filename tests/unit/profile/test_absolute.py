@@ -44,3 +44,10 @@ def test_a_name_on_path_and_an_absolute_path_are_accepted(value: str) -> None:
     data = changed("archs/gpu/python", value)
     site = read_site(data, "x.toml", {"PROVISION_ROOT": "/x", "HOME": "/home/ada"})
     assert str(site.arch("gpu").python).endswith(value.rpartition("}")[2])
+
+
+@pytest.mark.parametrize("root", ["/a:b", '/a"b'])
+def test_a_root_that_path_cannot_hold_is_a_fault(root: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_site(parsed("nersc-perlmutter"), "x.toml", {"PROVISION_ROOT": root})
+    assert any(line.startswith("root: ") and repr(root) in line for line in caught.value.evidence)
