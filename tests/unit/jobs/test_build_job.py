@@ -6,7 +6,6 @@ import dataclasses
 import json
 import os
 import re
-import shlex
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,6 @@ from provision.jobs.build_job import build_script
 from provision.machine.submission.render_jobs import render_build_job
 from provision.machine.submission.submit import BuildJob
 from provision.model.facts import Existing
-from provision.model.plan import held
 from provision.planning.planner import make_plan
 from provision.profile.job import Job
 
@@ -37,15 +35,6 @@ def job_script(job: Job | None = None) -> BuildJob:
 
 def test_the_job_script_of_a_cluster_is_the_golden_one(golden: Golden) -> None:
     golden("slurm/job.sh", job_script().text)
-
-
-def test_the_job_script_contains_the_plan_and_the_variables_of_the_site() -> None:
-    script = job_script().text
-    text = script.split("<<'PROVISION_PLAN'\n")[1].split("\nPROVISION_PLAN\n")[0]
-    plan = make_plan(request_for(slurm_site()), facts_of(slurm_site()), Existing())
-    assert json.loads(text) == {"environment": str(plan.environment), "held": held(plan)}
-    assert f"export EXAMPLE_SITE={shlex.quote(chr(47) + 'site/it' + chr(39) + 's')}\n" in script
-    assert "export PROVISION_ROOT=/site/root\n" in script
 
 
 def test_a_build_is_started_again_at_its_time_limit_only_if_the_profile_allows_it() -> None:

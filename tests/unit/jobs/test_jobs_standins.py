@@ -112,45 +112,6 @@ def test_a_theta_job_exports_its_variables_and_aprun_forwards_them(tmp_path: Pat
         assert environ["HOME"] == str(place.home), "aprun forwards all of the script's variables"
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("#!/usr/bin/env bash\n", "#!/usr/bin/env bash\n# A comment.\n", "No required options provided"),
-        ("#!/usr/bin/env bash\n", "#!/usr/bin/env bash\n\n", "No required options provided"),
-        ("#!/usr/bin/env bash\n", "", "No required options provided"),
-        ("#COBALT -n 2\n", "# The nodes:\n#COBALT -n 2\n", "'time' not provided"),
-        ("#COBALT -n 2\n", "#COBALT --attrs x=y\n#COBALT -n 2\n", "Multiple --attrs options not supported"),
-    ],
-)
-def test_cobalt_reads_directives_only_directly_behind_the_first_line(
-    old: str, new: str, message: str, tmp_path: Path
-) -> None:
-    place = SubmitFolder(tmp_path, "cobalt")
-    path = place.write("alcf-theta", "knl", "horovod")
-    path.write_text(path.read_text().replace(old, new, 1))
-    path.chmod(0o755)
-    refused = place.submit(path)
-    assert refused.returncode != 0
-    assert message in refused.stderr
-
-
-def test_aprun_adds_a_variable_to_the_environment_that_it_forwards(tmp_path: Path) -> None:
-    path = stand_ins("cobalt", tmp_path)
-    environ = {"PATH": f"{path}:/usr/bin:/bin", "A": "1", "B": "2"}
-    argv = ["aprun", "-n", "1", "-e", "B=3", "-e", "C=4", "sh", "-c", 'echo "$A $B $C $ALPS_APP_PE"']
-    done = subprocess.run(argv, env=environ, capture_output=True, text=True, check=True)
-    assert done.stdout == "1 3 4 0\n"
-
-
-def test_a_single_process_on_theta_also_starts_with_aprun(tmp_path: Path) -> None:
-    place = SubmitFolder(tmp_path, "cobalt")
-    path = place.write("alcf-theta", "knl", "single")
-    path.chmod(0o755)
-    assert place.submit(path).returncode == 0
-    (one,) = place.ranks("77")
-    assert one["environ"]["ALPS_APP_PE"] == "0"
-
-
 # Builds
 
 

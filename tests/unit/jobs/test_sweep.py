@@ -84,37 +84,3 @@ def test_a_refused_job_names_those_that_wait_already(monkeypatch: pytest.MonkeyP
     assert call("job", "horovod", *GPU, "--sweep", "1,2,4", "--submit") == 1
     assert "`scancel 41` cancels them" in capsys.readouterr().err
     assert len(calls) == 2
-
-
-@pytest.mark.parametrize(
-    ("command", "message", "hint"),
-    [
-        (("horovod", *GPU, "--sweep", "1,6", "--submit"), "6 GPUs", "--sweep 1,2,4,8"),
-        (("horovod", *CPU, "--sweep", "3", "--submit"), "3 ranks", "--sweep 1,2,4"),
-        (("mirrored", *GPU, "--sweep", "1,8", "--out", "x"), "4 GPUs", "--sweep 1,2,4"),
-        (("mirrored", *CPU, "--sweep", "1,2", "--out", "x"), "GPUs", "job horovod --sweep 1,2"),
-        (("horovod", *GPU, "--sweep", "1,x", "--submit"), "`x`", "--help"),
-        (("horovod", *GPU, "--sweep", "2,2", "--submit"), "`2,2`", "--help"),
-        (("horovod", *GPU, "--sweep", "1"), "`--submit`", "--out DIR"),
-        (("horovod", *GPU, "--sweep", "1", "--out", "x", "--submit"), "`--submit`", "--out DIR"),
-        (("horovod", *GPU, "--out", "x"), "`--out`", "> FILE"),
-        (("horovod", *GPU, "--sweep", "1", "--gpus", "2", "--out", "x"), "`--gpus`", "leave `--gpus` out"),
-        (("horovod", *GPU, "--sweep", "1", "--array", "1-2", "--out", "x"), "`--array`", "leave `--array` out"),
-    ],
-)
-def test_a_wrong_sweep_is_refused_and_nothing_is_written(
-    command: tuple[str, ...],
-    message: str,
-    hint: str,
-    here: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: Captured,
-    words: Words,
-) -> None:
-    monkeypatch.setattr(submission, "_submit", lambda *args: pytest.fail("a job was submitted"))
-    assert call("job", *command) == 2
-    err = capsys.readouterr().err
-    words("job", err)
-    assert message in err
-    assert hint in err.partition("hint:")[2]
-    assert not list(here.iterdir())

@@ -13,11 +13,13 @@ import pytest
 
 from golden_files import Words
 from parts.cli import call
-from parts.jobs import MODULE, error_of, job, launched, refusal
+from parts.jobs import MODULE, job, launched, refusal
 from parts.profiles import profile
 from provision.errors import EXIT_JOB_LEFT, EXIT_USAGE, ConfigError
+from provision.jobs.arguments import split_arguments
 from provision.jobs.user_job import with_launcher, without_prefix
 from provision.machine.submission.render_jobs import render_user_job
+from provision.model import quoting
 from provision.profile.strategy import StrategyName
 from provision.schedulers import cobalt, pbs, slurm
 
@@ -62,19 +64,9 @@ def test_an_option_is_spelt_as_the_scheduler_spells_it_or_refused(
     ):
         if option is None:
             (name,) = changes
-            assert refusal(job(*asked, **changes)).problems[0]["subject"] == name
+            assert refusal(job(*asked, **changes)).problems[0]["subject"] == name, "for `--json`"
         else:
             assert f"{prefix} {option}" in directives(asked, **changes)
-
-
-def test_pbs_and_cobalt_read_all_directives_before_the_first_other_line() -> None:
-    wishes = {"name": "a", "mail": "me@x.org", "extra": ("--nice=1",)}
-    for asked in (SAGA, POLARIS, THETA):
-        lines = render_user_job(job(*asked, **wishes)).splitlines()
-        first_other = next(
-            index for index, line in enumerate(lines[1:], 1) if not re.match("#(SBATCH|PBS|COBALT) ", line)
-        )
-        assert not [line for line in lines[first_other:] if re.match("#(SBATCH|PBS|COBALT) ", line)]
 
 
 def test_an_array_has_an_output_folder_and_a_number_for_each_task(tmp_path: Path) -> None:
@@ -174,21 +166,7 @@ def test_a_module_that_was_not_loaded_stops_the_job_even_if_module_succeeds(tmp_
     assert "word:" in ran(default, tmp_path, SCRATCH=f"{tmp_path}/work"), "the version of a name without one"
 
 
-def test_the_head_says_where_the_output_is_and_when_the_site_deletes_it() -> None:
-    def head(name: str, arch: str) -> str:
-        text = render_user_job(job(name, arch, "single")).partition("\nset -euo")[0]
-        return " ".join(text.replace("\n#", "").split())
-
-    assert (
-        "Output: $USERWORK/runs/JOBID. The site deletes there files older than 21 days, or up to 42 if there is room. "
-        "Copy it to the current folder with `provision data pull runs/JOBID --site sigma2-saga`."
-    ) in head("sigma2-saga", "accel")
-    assert "Output: runs/JOBID below the folder from which you submit." in head("alcf-polaris", "gpu")
-    for name in ("nersc-perlmutter", "sigma2-saga", "nyu-greene", "nyu-torch"):
-        assert profile(name).files.scratch_deletes, "the living sites with a scratch delete files there"
-
-
-def test_the_pools_of_threads_are_those_that_the_user_asks_for(words: Words) -> None:
+def test_the_pools_of_threads_are_those_that_the_user_asks_for() -> None:
     text = render_user_job(job("alcf-theta", "knl", "horovod", inter=2, intra=32))
     for line in ("OMP_NUM_THREADS=32", "NUM_INTER_THREADS=2", "NUM_INTRA_THREADS=32"):
         assert f"\nexport {line}\n" in text
@@ -197,29 +175,21 @@ def test_the_pools_of_threads_are_those_that_the_user_asks_for(words: Words) -> 
         assert f"\nexport {line}\n" in zero
     cori = render_user_job(job("nersc-cori", "knl", "horovod", intra=4))
     assert "export OMP_NUM_THREADS" not in cori, "a module sets it there"
-    wrong = error_of(job("alcf-theta", "knl", "horovod", inter=3, intra=128))
-    assert [part for part in ("384 threads", "256") if part not in wrong] == []
-    words("job", wrong)
 
 
-def test_the_memory_mode_of_nodes_can_be_asked_for_in_every_queue(words: Words) -> None:
+def test_the_memory_mode_of_nodes_can_be_asked_for_in_every_queue() -> None:
     flat = {"queue": "default", "nodes": 128, "constraint": "mcdram=flat:numa=quad"}
     text = render_user_job(job("alcf-theta", "knl", "horovod", **flat))
     assert "#COBALT --attrs mcdram=flat:numa=quad:filesystems=home,theta-fs0\n" in text
     assert " ".join(launched(text)).endswith('numactl --preferred=1 python -u "$script"')
-    wrong = job("alcf-theta", "knl", "horovod", queue="debug-flat-quad", constraint="mcdram=cache:numa=quad")
-    said = error_of(wrong)
-    assert [part for part in ("`mcdram=cache`", "`debug-flat-quad`", "`mcdram=flat`") if part not in said] == []
-    words("job", said)
+    of_arch = render_user_job(job("alcf-theta", "knl", "horovod", queue="default", nodes=128))
+    assert "#COBALT --attrs mcdram=cache:numa=quad:" in of_arch, "a queue without a mode takes the one of the arch"
 
 
-def test_the_burst_buffer_has_the_size_that_the_user_asks_for(words: Words) -> None:
+def test_the_burst_buffer_has_the_size_that_the_user_asks_for() -> None:
     assert "#DW jobdw capacity=500GB " in render_user_job(
         job("nersc-cori", "knl", "single", stage_in="/x", burst_buffer_gb=500)
     )
-    wrong = error_of(job("nersc-cori", "knl", "single", burst_buffer_gb=9))
-    assert "`--burst-buffer-gb`" in wrong
-    words("job", wrong)
 
 
 def test_a_launcher_must_fit_the_scheduler_and_the_mpi(words: Words) -> None:
@@ -233,48 +203,196 @@ def test_a_launcher_must_fit_the_scheduler_and_the_mpi(words: Words) -> None:
             with_launcher(site, site.arch("accel"), name)  # type: ignore[arg-type]
         assert "`--launcher srun`" in str(caught.value.hint)
         words("job", "\n".join(caught.value.to_lines()))
-    assert "needs srun" in error_of(job("sigma2-saga", "accel", "multiworker", arch=arch))
-
-
-@pytest.mark.parametrize(
-    ("asked", "changes", "message", "hint"),
-    [
-        (SAGA, {"name": "a b"}, "`--name 'a b'`", "`--name mnist-2`"),
-        (SAGA, {"name": "x" * 65}, "--", "`--name mnist-2`"),
-        (SAGA, {"memory": "8 GB"}, "`--memory '8 GB'`", "`--memory 8G`"),
-        (SAGA, {"memory": "200G"}, "4800 GiB", "`--memory`"),
-        (SAGA, {"qos": "turbo"}, "`turbo`", "`--queue"),
-        (SAGA, {"qos": "devel", "time": "03:00:00"}, "`devel`", "`--time 02:00:00`"),
-        (SAGA, {"constraint": "a b"}, "`--constraint 'a b'`", "`--constraint a100`"),
-        (SAGA, {"mail": "me"}, "`--mail 'me'`", "`--mail me@example.org`"),
-        (SAGA, {"mail": "me@x\n#SBATCH -x"}, "--", "`--mail me@example.org`"),
-        (SAGA, {"array": "8-1"}, "Slurm", "`--array 1-8`"),
-        (POLARIS, {"array": "1,2"}, "PBS", "`--array 1-8`"),
-        (SAGA, {"extra": ("nice",)}, "`--extra 'nice'`", "#SBATCH OPTION"),
-        (SAGA, {"extra": ("#PBS -r y",)}, "--extra", "#SBATCH OPTION"),
-        (SAGA, {"extra": ("--a\n#SBATCH --b",)}, "--extra", "#SBATCH OPTION"),
-        (SAGA, {"extra": ("--nodes=4",)}, "--extra", "--help"),
-        (SAGA, {"extra": ("-N4",)}, "--extra", "--help"),
-        (SAGA, {"extra": ("--ntasks=4",)}, "--extra", "--help"),
-        (POLARIS, {"extra": ("-l walltime=1",)}, "--extra", "--help"),
-        (THETA, {"extra": ("-n 4",)}, "--extra", "--help"),
-        (POLARIS, {"memory": "8G"}, "`alcf-polaris`", "leave `--memory` out"),
-        (THETA, {"requeue": True}, "Cobalt", "leave `--requeue` out"),
-    ],
-)
-def test_an_option_with_a_wrong_value_is_refused(
-    asked: tuple[str, str, StrategyName], changes: dict[str, Any], message: str, hint: str, words: Words
-) -> None:
-    error = refusal(job(*asked, **changes))
-    assert message in error.message
-    assert hint in str(error.hint)
-    words("job", "\n".join(error.to_lines()))
 
 
 def test_an_extra_directive_is_given_with_or_without_its_first_word() -> None:
     site = profile("sigma2-saga")
     assert without_prefix(site, "#SBATCH --nice=100") == without_prefix(site, "--nice=100") == "--nice=100"
     assert without_prefix(site, "#PBS -r y") == "#PBS -r y"
+
+
+def written(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """The script that the verb prints."""
+    assert call("job", *words, "--account", "tests") == 0, capsys.readouterr().err
+    return capsys.readouterr().out
+
+
+# Modules
+
+
+def test_a_module_of_the_user_replaces_those_of_the_profile(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("horovod", "--site", "nersc-cori", "--arch", "knl", "--runtime", "modules")
+    text = written(capsys, *words, "--module", "tensorflow/intel-1.13.1-py36")
+    assert "\nmodule load tensorflow/intel-1.13.1-py36\n" in text
+    assert "intel-1.15.0" not in text
+    text = written(capsys, "single", "--site", "sigma2-saga", "--arch", "accel", "--modules", "a/1", "b/2")
+    assert "\nmodule load a/1\nmodule load b/2\n" in text
+    assert "TensorFlow/" not in text
+
+
+def test_a_tensorflow_with_multiworker_is_given_such_a_job_with_a_note() -> None:
+    newer = {"runtime": "modules", "site_modules": ("tensorflow/2.9.0",)}
+    text = " ".join(render_user_job(job("nersc-cori", "knl", "multiworker", **newer)).replace("\n# ", " ").split())
+    assert "deprecated here: its workers connect with gRPC" in text
+
+
+# Variables
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ()),
+        ("--epochs 3", ("--epochs", "3")),
+        ("--data-dir=$PROVISION_DATA", ('"--data-dir=${PROVISION_DATA}"',)),
+        ("${A}b $C/d", ('"${A}b"', '"${C}/d"')),
+        ('"$A b"', ('"${A} b"',)),
+        ("'$A b'", ("$A b",)),
+        (r"\$A", ("$A",)),
+        (r'"\$A" "\x"', ("$A", r"\x")),
+        ("5$ $ a$1", ("5$", "$", "a$1")),
+        ("''  ''", ("", "")),
+        ("a'b'\"c\"\\ d", ("abc d",)),
+        ("'$(id)' '`id`' '${A:-b}'", ("$(id)", "`id`", "${A:-b}")),
+        ("$A'`\"$'\\\\", ('"${A}\\`\\"\\$\\\\"',)),
+    ],
+)
+def test_arguments_are_words_in_which_the_node_expands_variables(text: str, expected: tuple[str, ...]) -> None:
+    assert split_arguments(text) == expected
+
+
+def test_bash_expands_the_variables_of_arguments_and_nothing_else() -> None:
+    text = """$A'`"$(id)\\' "a $C" '$A' *"""
+    script = f"printf '%s\\n' {quoting.words(split_arguments(text))}"
+    done = subprocess.run(
+        ["bash", "-c", script], env={"A": "1 2", "C": "$(x)"}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == ['1 2`"$(id)\\', "a $(x)", "$A", "*"]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("it's", "quotation"),
+        ('"', "quotation"),
+        ("a\\", "backslash"),
+        ("$(id)", "`$(id)`"),
+        ("${A:-b}", "`${A:-b}`"),
+        ("`id`", "backquote"),
+        ('"`id`"', "backquote"),
+    ],
+)
+def test_arguments_that_ask_for_more_than_variables_are_refused(text: str, why: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        split_arguments(text)
+    assert why in caught.value.message
+    assert caught.value.exit_code == EXIT_USAGE
+
+
+def test_data_and_arguments_reach_the_program_expanded_on_the_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "train.py").write_text("import sys; print(sys.argv[1:])")
+    words = ("single", "--site", "nersc-cori", "--arch", "knl", "--script", "train.py", "--data", "$SCRATCH/data")
+    text = written(capsys, *words, "--arguments", "--data-dir=$PROVISION_DATA '--x=$(id) $A' --t=${NUM_INTRA_THREADS}")
+    environ = {"PATH": os.environ["PATH"], "SCRATCH": str(tmp_path)}
+    done = subprocess.run(["bash", "-c", MODULE + text], env=environ, capture_output=True, text=True, check=False)
+    assert f"['--data-dir={tmp_path}/data', '--x=$(id) $A', '--t=32']" in done.stdout, done.stderr
+    alone = written(capsys, *words, "--arguments", "--data-dir=$PROVISION_DATA")
+    assert '"$script" "--data-dir=${PROVISION_DATA}"' in alone, "one argument, which argparse takes for an option"
+    assert call("job", *words, "--arguments", "--time", "00:10:00") == EXIT_USAGE, "its value was forgotten"
+
+
+def test_a_staged_folder_has_the_variables_of_this_shell(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: Words
+) -> None:
+    command = ("single", "--site", "nersc-cori", "--arch", "knl", "--stage-in", "$SCRATCH/mnist")
+    monkeypatch.delenv("SCRATCH", raising=False)
+    assert call("job", *command, "--account", "tests") == EXIT_USAGE
+    words("job", capsys.readouterr().err)
+    monkeypatch.setenv("SCRATCH", "/global/ada")
+    assert "#DW stage_in source=/global/ada/mnist " in written(capsys, *command)
+
+
+# Nodes, queues and threads
+
+
+@pytest.mark.parametrize("kind", ["single", "mirrored", "horovod", "multiworker"])
+def test_a_job_without_gpus_goes_to_the_nodes_without_them(kind: StrategyName) -> None:
+    text = render_user_job(job("sigma2-saga", "accel", kind, use_gpu=False))
+    assert "#SBATCH --partition=normal " in text
+    assert "#SBATCH --mem-per-cpu=4G " in text
+    assert "accel" not in text.partition("\nset -euo")[0].replace("--arch accel", "").replace(f"{kind}-accel", "")
+    assert "\nmodule load TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0\n" in text, "the modules are those of the arch"
+    assert "\nexport CUDA_VISIBLE_DEVICES=''\n" in text
+    cpu = render_user_job(job("nersc-perlmutter", "gpu", kind, use_gpu=False))
+    assert "#SBATCH --constraint=cpu " in cpu
+
+
+def test_a_queue_that_is_a_qos_is_spelt_as_one() -> None:
+    text = render_user_job(job("sigma2-saga", "accel", "single", queue="devel"))
+    assert "#SBATCH --partition=accel " in text
+    assert "#SBATCH --qos=devel " in text
+
+
+def test_ranks_that_share_a_node_share_the_threads_that_a_module_sets_for_all() -> None:
+    text = render_user_job(job("nersc-cori", "haswell", "horovod", ranks_per_node=8))
+    assert "\nexport OMP_NUM_THREADS=4\n" in text
+    assert "# The module sets OMP_NUM_THREADS" not in text
+    few = render_user_job(job("nersc-cori", "haswell", "horovod"))
+    assert "export OMP_NUM_THREADS" not in few, "two ranks of 32 threads fit into the node"
+    assert launched(few)
+
+
+# A Slurm site without a module system
+
+
+MINI = """
+name = "mini"
+root = "{root}"
+stack = "tensorflow-2.15.1"
+runtimes = ["venv", "modules"]
+scheduler = {{ system = "slurm" }}
+[archs.cpu]
+target = "x86_64_v3"
+mpi = {{ provider = "pypi", family = "mpich", requirements = "mpich-5.0.2" }}
+launcher = {{ name = "mpiexec" }}
+"""
+
+
+def test_a_site_without_modules_uses_the_activation_script_of_our_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: Words
+) -> None:
+    """By bash, with an environment that only its activation script puts on PATH."""
+    monkeypatch.chdir(tmp_path)
+    root = tmp_path / "root"
+    (tmp_path / "mini.toml").write_text(MINI.format(root=root))
+    (tmp_path / "train.py").write_text("")
+    command = ("single", "--site", "./mini.toml", "--script", "train.py")
+    for more in ((), ("--runtime", "modules")):
+        assert call("job", *command, "--account", "tests", *more) == EXIT_USAGE
+        words("job", capsys.readouterr().err)
+    name = "cpu/tensorflow/2.15.1-0123456789"
+    generation = root / "modules" / ".generations" / "cpu" / "1"
+    pointer = generation / "environments" / "tensorflow" / "2.15.1"
+    records = root / "envs" / name / ".provision"
+    for folder in (pointer.parent, records, root / "envs" / name / "bin"):
+        folder.mkdir(parents=True)
+    pointer.write_text(f"{name}\n")
+    (root / "modules" / "cpu").symlink_to(generation)
+    python = root / "envs" / name / "bin" / "python"
+    python.write_text("#!/bin/sh\necho ours: $*\n")
+    python.chmod(0o755)
+    (records / "activate.sh").write_text(f'export PATH={python.parent}"${{PATH:+:$PATH}}"\n')
+    text = written(capsys, *command)
+    assert f"\nsource {records}/activate.sh\n" in text
+    assert "module load" not in text
+    done = subprocess.run(
+        ["bash", "-c", text], env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.splitlines()[-1] == f"ours: -u {tmp_path}/train.py", done.stderr
 
 
 # Submitting, with stand-ins of sbatch and scontrol that run the script at once
@@ -345,33 +463,6 @@ def test_nothing_stays_if_the_scheduler_refuses_the_job(
 ) -> None:
     assert call(*at_saga(tmp_path, monkeypatch, refuses=True)) == 1
     assert "invalid account" in capsys.readouterr().err
-    assert list(tmp_path.glob("*.sh")) == []
-
-
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        (("--no-wait",), "`--no-wait`"),
-        (("--inter", "-1"), "`-1`"),
-        (("--launcher", "horovodrun"), "`horovodrun`"),
-        (("--submit", "--array", "8-1"), "--array"),
-        (("--submit", "--extra", "#COBALT -n 1"), "--extra"),
-    ],
-)
-def test_a_wrong_option_writes_and_submits_nothing(
-    command: tuple[str, ...],
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    words: Words,
-) -> None:
-    given = at_saga(tmp_path, monkeypatch)[:-1]
-    assert call(*given, *command) == EXIT_USAGE
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert message in err
-    words("job", err)
     assert list(tmp_path.glob("*.sh")) == []
 
 
