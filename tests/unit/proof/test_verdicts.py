@@ -1,8 +1,9 @@
-"""The judge of Horovod's ranks: a good run passes, and each known fault of a run fails the check that names it."""
+"""The judges of proofs, with and without Horovod: a good run passes, and each fault fails the check that names it."""
 
 from __future__ import annotations
 
 import copy
+import functools
 import json
 from collections.abc import Callable
 from typing import Any
@@ -10,8 +11,10 @@ from typing import Any
 import pytest
 
 from golden_files import Words
+from parts.reports import Report, one_process, workers
 from provision.model.verdict import Verdict
 from provision.proof.horovod import judge
+from provision.proof.without_horovod import judge_mirrored, judge_single, judge_workers, stall_of
 
 Reports = list[dict[str, Any]]
 MIN_ACCURACY = 0.9
@@ -120,9 +123,20 @@ def change(rank: int, /, **fields: object) -> Callable[[Reports], None]:
     return lambda reports: reports[rank].update(fields)
 
 
-def change_part(rank: int, field: str, /, **fields: object) -> Callable[[Reports], None]:
+def part_of(report: Report, place: str) -> Report:
+    """A part of a report; `a/b` is a part of a part."""
+    return functools.reduce(lambda part, name: part[name], filter(None, place.split("/")), report)
+
+
+def change_part(rank: int, place: str, /, **fields: object) -> Callable[[Reports], None]:
     """A fault: other values in a part of the report of one rank."""
-    return lambda reports: reports[rank][field].update(fields)
+    return lambda reports: part_of(reports[rank], place).update(fields)
+
+
+def remove(rank: int, place: str) -> Callable[[Reports], None]:
+    """A fault: the report of one rank without this part."""
+    parts, _, last = place.rpartition("/")
+    return lambda reports: part_of(reports[rank], parts).__delitem__(last)
 
 
 def drop_report(rank: int) -> Callable[[Reports], None]:
@@ -184,59 +198,106 @@ def test_a_job_that_split_into_two_groups_of_ranks_fails(words: Words) -> None:
     words("test", first.message)
 
 
+DEVICES = ["/job:localhost/replica:0/task:0/device:CPU:0", "/job:localhost/replica:0/task:0/device:CPU:1"]
+
+
+def replicas() -> Report:
+    """The report of a good run on two devices, as `provision/proof/programs/mirrored.py` writes it."""
+    fields = {
+        "asked": 2,
+        "in_sync": 2,
+        "devices": list(DEVICES),
+        "reduced": {"sum": [3.0, 6.0], "expected": [3.0, 6.0], "large_elements": 1048576, "large_wrong": 0},
+        "batch": {"global": 64, "per_replica": 32, "images": [32, 32], "sha256": ["one", "two"]},
+        "weights_sha256": ["after", "after"],
+    }
+    return {**one_process(), "replicas": fields}
+
+
+def judge_two_workers(reports: list[Report], **more: Any) -> Verdict:
+    return judge_workers(reports, workers=2, nodes=1, min_accuracy=MIN_ACCURACY, **more)
+
+
+GOOD = {"horovod": good_reports(3), "single": [one_process()], "mirrored": [replicas()], "workers": workers()}
+JUDGES: dict[str, Callable[[Reports], Verdict]] = {
+    "horovod": lambda reports: judged(reports, 3),
+    "single": lambda reports: judge_single(reports, min_accuracy=MIN_ACCURACY),
+    "mirrored": lambda reports: judge_mirrored(reports, replicas=2, min_accuracy=MIN_ACCURACY),
+    "workers": judge_two_workers,
+}
 FEW_VERSIONS, OTHER_SHARD = {"python": "3.11.7"}, {"start": 0, "stop": 10, "sha256": "other"}
 IMPORT = "import tensorflow"
 
 
-@pytest.mark.parametrize(
-    ("spoil", "check"),
-    [
-        pytest.param(drop_report(1), "reports", id="missing report"),
-        pytest.param(drop_report(1), "ranks", id="missing rank"),
-        pytest.param(change(2, rank=1), "ranks", id="duplicate rank"),
-        pytest.param(change(2, rank=3), "ranks", id="rank out of range"),
-        pytest.param(change(2, size=4), "ranks", id="another size"),
-        pytest.param(change(2, rank="2"), "ranks", id="rank is text"),
-        pytest.param(change(1, error="ImportError: libcudart.so.12", stage=IMPORT), "reports", id="error"),
-        pytest.param(change(1, stage="training"), "reports", id="stall"),
-        pytest.param(change_part(1, "versions", tensorflow="2.14.0"), "versions", id="mixed versions"),
-        pytest.param(change_every(versions=FEW_VERSIONS), "versions", id="no versions"),
-        pytest.param(change_part(1, "allreduce", sum=[6.0, 13.0]), "allreduce", id="wrong sum"),
-        pytest.param(change_part(1, "allreduce", sum=[6.0]), "allreduce", id="short sum"),
-        pytest.param(change_part(1, "allreduce", sum=[6.0, float("nan")]), "allreduce", id="sum is no number"),
-        pytest.param(change_part(1, "allreduce", average=[2.0, 4.1]), "allreduce", id="wrong average"),
-        pytest.param(change_part(1, "allreduce", expected=[3.0, 6.0]), "allreduce", id="wrong expectation"),
-        pytest.param(change_part(1, "allreduce", large_wrong=17), "allreduce", id="large messages"),
-        pytest.param(change(1, allreduce=None), "allreduce", id="no allreduce"),
-        pytest.param(change(1, peers=[[0, "n1", 100]]), "peers", id="wrong peers"),
-        pytest.param(change(1, peers="none"), "peers", id="no peers"),
-        pytest.param(change(1, shard=OTHER_SHARD), "shards", id="shards overlap"),
-        pytest.param(change_part(1, "shard", sha256="shard0"), "shards", id="equal shards"),
-        pytest.param(change_part(2, "shard", stop=29), "shards", id="uneven shards"),
-        pytest.param(change(1, shard={}), "shards", id="no shard"),
-        pytest.param(change_every(weights_sha256_initial="same"), "initial-weights", id="equal first weights"),
-        pytest.param(change(1, weights_sha256="x", weights_max_difference=0.25), "weights", id="weights differ"),
-        pytest.param(change(1, weights_sha256=None), "weights", id="no weights on one rank"),
-        pytest.param(change_every(weights_sha256=None), "weights", id="no weights"),
-        pytest.param(change_every(weights_sha256=["a"]), "weights", id="weights are a list"),
-        pytest.param(change_every(loss=[1.0, float("nan")]), "loss", id="loss is NaN"),
-        pytest.param(change_every(loss=[1.0, None]), "loss", id="loss is null"),
-        pytest.param(change_every(loss=[]), "loss", id="no loss"),
-        pytest.param(change_every(loss_before=float("inf")), "loss", id="infinite first loss"),
-        pytest.param(change_every(loss=[1.0, 2.31]), "loss", id="loss did not fall"),
-        pytest.param(change(1, accuracy=0.8999), "accuracy", id="too low"),
-        pytest.param(change(1, accuracy=None), "accuracy", id="no accuracy"),
-        pytest.param(use_gpus("1:0", "1:0", "2:0"), "gpus", id="shared GPU"),
-        pytest.param(use_gpus("1:0", "2:0", None), "gpus", id="one rank without GPU"),
-    ],
-)
-def test_a_faulty_run_fails_with_the_reason(spoil: Callable[[Reports], None], check: str, words: Words) -> None:
+# By what is wrong; those of other strategies than Horovod are about checks of their own.
+FAULTS: dict[str, tuple[str, Callable[[Reports], None]]] = {
+    "missing report": ("reports", drop_report(1)),
+    "missing rank": ("ranks", drop_report(1)),
+    "duplicate rank": ("ranks", change(2, rank=1)),
+    "rank out of range": ("ranks", change(2, rank=3)),
+    "another size": ("ranks", change(2, size=4)),
+    "rank is text": ("ranks", change(2, rank="2")),
+    "error": ("reports", change(1, error="ImportError: libcudart.so.12", stage=IMPORT)),
+    "stall": ("reports", change(1, stage="training")),
+    "mixed versions": ("versions", change_part(1, "versions", tensorflow="2.14.0")),
+    "no versions": ("versions", change_every(versions=FEW_VERSIONS)),
+    "wrong sum": ("allreduce", change_part(1, "allreduce", sum=[6.0, 13.0])),
+    "short sum": ("allreduce", change_part(1, "allreduce", sum=[6.0])),
+    "sum is no number": ("allreduce", change_part(1, "allreduce", sum=[6.0, float("nan")])),
+    "wrong average": ("allreduce", change_part(1, "allreduce", average=[2.0, 4.1])),
+    "wrong expectation": ("allreduce", change_part(1, "allreduce", expected=[3.0, 6.0])),
+    "large messages": ("allreduce", change_part(1, "allreduce", large_wrong=17)),
+    "no allreduce": ("allreduce", change(1, allreduce=None)),
+    "wrong peers": ("peers", change(1, peers=[[0, "n1", 100]])),
+    "no peers": ("peers", change(1, peers="none")),
+    "shards overlap": ("shards", change(1, shard=OTHER_SHARD)),
+    "equal shards": ("shards", change_part(1, "shard", sha256="shard0")),
+    "uneven shards": ("shards", change_part(2, "shard", stop=29)),
+    "no shard": ("shards", change(1, shard={})),
+    "equal first weights": ("initial-weights", change_every(weights_sha256_initial="same")),
+    "weights differ": ("weights", change(1, weights_sha256="x", weights_max_difference=0.25)),
+    "no weights on one rank": ("weights", change(1, weights_sha256=None)),
+    "no weights": ("weights", change_every(weights_sha256=None)),
+    "weights are a list": ("weights", change_every(weights_sha256=["a"])),
+    "loss is NaN": ("loss", change_every(loss=[1.0, float("nan")])),
+    "loss is null": ("loss", change_every(loss=[1.0, None])),
+    "no loss": ("loss", change_every(loss=[])),
+    "infinite first loss": ("loss", change_every(loss_before=float("inf"))),
+    "loss did not fall": ("loss", change_every(loss=[1.0, 2.31])),
+    "too low": ("accuracy", change(1, accuracy=0.8999)),
+    "no accuracy": ("accuracy", change(1, accuracy=None)),
+    "shared GPU": ("gpus", use_gpus("1:0", "1:0", "2:0")),
+    "one rank without GPU": ("gpus", use_gpus("1:0", "2:0", None)),
+    "single: too low": ("accuracy", change(0, accuracy=0.1)),
+    "mirrored: one replica": ("replicas", change_part(0, "replicas", in_sync=1, devices=DEVICES[:1])),
+    "mirrored: one device twice": ("replicas", change_part(0, "replicas", devices=DEVICES[:1] * 2)),
+    "mirrored: wrong sum": ("allreduce", change_part(0, "replicas/reduced", sum=[1.0, 2.0])),
+    "mirrored: large messages": ("allreduce", change_part(0, "replicas/reduced", large_wrong=7)),
+    "mirrored: no allreduce": ("allreduce", remove(0, "replicas/reduced")),
+    "mirrored: uneven batch": ("batch", change_part(0, "replicas/batch", images=[64, 0])),
+    "mirrored: equal batches": ("batch", change_part(0, "replicas/batch", sha256=["one", "one"])),
+    "mirrored: small batch": ("batch", change_part(0, "replicas/batch", **{"global": 32})),
+    "mirrored: weights differ": ("weights", change_part(0, "replicas", weights_sha256=["after", "apart"])),
+    "mirrored: weights of one": ("weights", change_part(0, "replicas", weights_sha256=["after"])),
+    "workers: another cluster": ("communication", change_part(1, "communication", workers=["127.0.0.1:9"])),
+    "workers: wrong sum": ("allreduce", change_part(1, "allreduce", sum=[2.0, 4.0])),
+    "workers: no broadcast": ("broadcast", change(1, weights_sha256_broadcast="before1")),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_faulty_run_fails_with_the_reason(name: str, words: Words) -> None:
     """A fault of a part of the run fails one check."""
-    reports = good_reports(3)
+    kind = name.rpartition(": ")[0] or "horovod"
+    check, spoil = FAULTS[name]
+    reports = copy.deepcopy(GOOD[kind])
     spoil(reports)
-    verdict = judged(reports, 3)
-    assert check in failed_names(verdict) and (check in ("reports", "ranks") or len(verdict.failures) == 1)
-    words("test", next(failure.message for failure in verdict.failures if failure.name == check))
+    verdict = JUDGES[kind](reports)
+    assert check in failed_names(verdict)
+    assert len(verdict.failures) == 1 or (kind, check) in (("horovod", "reports"), ("horovod", "ranks"))
+    (failure,) = (one for one in verdict.failures if one.name == check)
+    words("test", failure.message)
+    assert kind == "horovod" or check == "reports" or "Horovod" not in str(failure.hint)
     json.dumps(verdict.to_dict(), allow_nan=False)
 
 
@@ -319,3 +380,74 @@ def test_a_restart_from_elsewhere_fails(rank: int, changed: dict[str, object] | 
     verdict = judged(reports)
     assert failed_names(verdict) == ([] if changed == {} else ["restart"])
     words("test", next(check.message for check in verdict.checks if check.name == "restart"))
+
+
+# Without Horovod
+
+
+def test_one_process_that_trained_and_resumed_passes() -> None:
+    verdict = judge_single([one_process()], min_accuracy=MIN_ACCURACY)
+    assert verdict.passed
+    names = "reports ranks nodes versions restart loss accuracy"
+    assert [check.name for check in verdict.checks] == names.split()
+
+
+def test_a_requested_gpu_must_have_been_used() -> None:
+    assert failed_names(judge_single([one_process()], min_accuracy=MIN_ACCURACY, gpus=True)) == ["gpus"]
+    assert failed_names(judge_mirrored([replicas()], replicas=2, min_accuracy=MIN_ACCURACY, gpus=True)) == ["gpus"]
+    with_gpu = {**one_process(), "gpu": {"visible": 1, "used": "/physical_device:GPU:0", "bus_id": "0000:01:00.0"}}
+    assert judge_single([with_gpu], min_accuracy=MIN_ACCURACY, gpus=True).passed
+
+
+def test_too_many_or_too_few_processes_fail() -> None:
+    twice = [one_process(), {**one_process(), "pid": 101}]
+    assert failed_names(judge_single(twice, min_accuracy=MIN_ACCURACY))[0] == "reports"
+    assert failed_names(judge_single([], min_accuracy=MIN_ACCURACY)) == ["reports"]
+    assert failed_names(judge_two_workers(workers()[:1]))[0] == "reports"
+    alone = judge_mirrored([one_process()], replicas=2, min_accuracy=MIN_ACCURACY)
+    assert failed_names(alone) == ["replicas", "allreduce", "batch", "weights"]
+
+
+def test_replicas_that_trained_together_pass() -> None:
+    verdict = judge_mirrored([replicas()], replicas=2, min_accuracy=MIN_ACCURACY)
+    assert verdict.passed
+    assert {"replicas", "allreduce", "batch", "weights", "restart"} <= {check.name for check in verdict.checks}
+
+
+def test_a_wrong_number_of_devices_is_reported_first() -> None:
+    report = replicas()
+    report["replicas"].update(in_sync=1, devices=report["replicas"]["devices"][:1])
+    report.update(stage="devices", error="RuntimeError: expected 2 replicas in sync, but there are 1")
+    verdict = judge_mirrored([report], replicas=2, min_accuracy=MIN_ACCURACY)
+    assert failed_names(verdict) == ["replicas", "reports"]
+    assert "CUDA_VISIBLE_DEVICES" in str(verdict.failures[0].hint)
+
+
+def test_workers_that_trained_together_pass(words: Words) -> None:
+    verdict = judge_two_workers(workers())
+    assert verdict.passed
+    messages = {check.name: check.message for check in verdict.checks}
+    names = {"communication", "allreduce", "peers", "shards", "initial-weights", "broadcast", "weights"}
+    assert names <= set(messages)
+    words("test", messages["communication"])
+
+
+def test_workers_that_did_not_meet_fail_with_a_hint() -> None:
+    reports = [{**one_process(), "pid": 100 + number} for number in range(2)]
+    verdict = judge_two_workers(reports)
+    assert failed_names(verdict)[0] == "ranks"
+    assert "srun" in str(verdict.failures[0].hint) and "Horovod" not in str(verdict.failures[0].hint)
+
+
+def test_a_stall_is_read_from_a_report_and_the_second_try_names_it(words: Words) -> None:
+    stuck, killed = workers()
+    stuck.update(stage="training", error="Stall: nothing happened", stalled={"stage": "training", "seconds": 120})
+    killed["stage"] = "training"
+    stall = stall_of([killed, stuck])
+    assert stall is not None and stall_of(workers()) is None
+    again = workers()
+    for report in again:
+        report["communication"]["asked"] = "RING"
+    message = {check.name: check.message for check in judge_two_workers(again, stalled=stall).checks}["communication"]
+    assert "RING" in message and message.endswith(f"; {stall}")
+    words("test", message)
